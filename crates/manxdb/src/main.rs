@@ -1,0 +1,4 @@
+//! ManxDB, the database with short tails: one binary, all roles.
+#![forbid(unsafe_code)]
+
+fn main() {}

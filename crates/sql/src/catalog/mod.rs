@@ -1,0 +1,56 @@
+//! What exists: databases, tables, views, accounts. One immutable snapshot per version;
+//! persisted as records in the same key space and the same transactions as the data.
+
+mod schema;
+
+pub use schema::{
+    CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,
+    Index, IndexColumn, IndexId, IndexState, OwnershipAnnotation, Table, TableId, View,
+};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{SqlError, SqlResult};
+
+/// One version of everything that exists. Names compare without regard to case for databases
+/// and tables (`lower_case_table_names` = 2 semantics: kept as written).
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    /// Databases by lower-case name.
+    pub databases: BTreeMap<String, Arc<Database>>,
+    /// Grows with every change: plans cached under another version are made anew.
+    pub version: u64,
+}
+
+impl Catalog {
+    /// The database called `name`.
+    ///
+    /// # Errors
+    /// 1049 when there is none.
+    pub fn database(&self, name: &str) -> SqlResult<&Arc<Database>> {
+        self.databases
+            .get(&name.to_lowercase())
+            .ok_or_else(|| SqlError::new(1049, "42000", format!("Unknown database '{name}'")))
+    }
+
+    /// The table `database.name`.
+    ///
+    /// # Errors
+    /// 1049 or 1146.
+    pub fn table(&self, database: &str, name: &str) -> SqlResult<&Arc<Table>> {
+        self.database(database)?
+            .tables
+            .get(&name.to_lowercase())
+            .ok_or_else(|| SqlError::no_such_table(database, name))
+    }
+
+    /// The view `database.name`, if there is one.
+    #[must_use]
+    pub fn view(&self, database: &str, name: &str) -> Option<&Arc<View>> {
+        self.databases
+            .get(&database.to_lowercase())?
+            .views
+            .get(&name.to_lowercase())
+    }
+}

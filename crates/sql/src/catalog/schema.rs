@@ -1,0 +1,224 @@
+//! The records of the catalog.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::types::{Collation, DataType};
+
+/// Identity of a table, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TableId(pub u32);
+
+/// Identity of a column within its table, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ColumnId(pub u32);
+
+/// Identity of an index within its table, never reused. 0 is the row store itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct IndexId(pub u32);
+
+/// A database (schema).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Database {
+    /// Name as created.
+    pub name: String,
+    /// Collation of tables that name none.
+    pub collation: Collation,
+    /// Tables by name.
+    pub tables: BTreeMap<String, Arc<Table>>,
+    /// Views by name.
+    pub views: BTreeMap<String, Arc<View>>,
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// Identity.
+    pub id: TableId,
+    /// Database it lives in.
+    pub database: String,
+    /// Name as created.
+    pub name: String,
+    /// Grows with every change of this record: transactions validate it at commit.
+    pub schema_version: u64,
+    /// Columns in display order. A row at run time is one value a column in this order.
+    pub columns: Vec<Column>,
+    /// Positions in `columns` of the primary key; empty: rows are keyed by a hidden row id.
+    pub primary_key: Vec<usize>,
+    /// Secondary and unique indexes (the primary key is not listed).
+    pub indexes: Vec<Index>,
+    /// Foreign keys of this table.
+    pub foreign_keys: Vec<ForeignKey>,
+    /// CHECK constraints.
+    pub checks: Vec<CheckConstraint>,
+    /// Collation of columns that name none.
+    pub collation: Collation,
+    /// COMMENT.
+    pub comment: String,
+    /// Whether the table is a data subject (ownership annotations; their meaning is to come).
+    pub data_subject: bool,
+    /// ON GET / ON DEL rules, as written.
+    pub ownership_rules: Vec<String>,
+    /// Next ids to hand out.
+    pub next_column_id: u32,
+    /// Next ids to hand out.
+    pub next_index_id: u32,
+    /// Microseconds since 1970, for information_schema.
+    pub created_at: i64,
+}
+
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Identity: rows store values under it.
+    pub id: ColumnId,
+    /// Name as created.
+    pub name: String,
+    /// Type.
+    pub ty: DataType,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT.
+    pub default: Option<ColumnDefault>,
+    /// `ON UPDATE CURRENT_TIMESTAMP`.
+    pub on_update_now: bool,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+    /// COMMENT.
+    pub comment: String,
+    /// Value rows written before this column existed have.
+    pub absent_value: Option<ColumnDefault>,
+}
+
+/// A DEFAULT.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ColumnDefault {
+    /// A literal, as SQL text to be assigned to the column (`NULL`, `'x'`, `5`).
+    Literal(String),
+    /// CURRENT_TIMESTAMP.
+    Now,
+    /// `DEFAULT (expr)`, as SQL text.
+    Expression(String),
+}
+
+/// An index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Identity.
+    pub id: IndexId,
+    /// Name, unique in the table without regard to case.
+    pub name: String,
+    /// Key columns in order.
+    pub columns: Vec<IndexColumn>,
+    /// UNIQUE.
+    pub unique: bool,
+    /// Life of the index during online creation.
+    pub state: IndexState,
+    /// COMMENT.
+    pub comment: String,
+}
+
+/// A key column of an index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexColumn {
+    /// Position in the table's `columns`.
+    pub column: usize,
+    /// Prefix length in characters (bytes for binary), or the whole value.
+    pub prefix: Option<u32>,
+    /// DESC: recorded and shown; the encoding is ascending.
+    pub descending: bool,
+}
+
+/// Life of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IndexState {
+    /// Writers maintain it; readers do not use it: back-fill is running.
+    WriteOnly,
+    /// In use.
+    Public,
+}
+
+/// A foreign key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// Constraint name.
+    pub name: String,
+    /// Positions in this table's `columns`.
+    pub columns: Vec<usize>,
+    /// Referenced database.
+    pub ref_database: String,
+    /// Referenced table.
+    pub ref_table: String,
+    /// Referenced column names.
+    pub ref_columns: Vec<String>,
+    /// ON DELETE.
+    pub on_delete: ForeignKeyAction,
+    /// ON UPDATE.
+    pub on_update: ForeignKeyAction,
+    /// Ownership annotation that made it.
+    pub ownership: OwnershipAnnotation,
+    /// A plain REFERENCES on a column is recorded for ownership but, as in MySQL, not enforced.
+    pub enforced: bool,
+}
+
+/// What happens to referencing rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum ForeignKeyAction {
+    /// Refuse (NO ACTION, the default).
+    #[default]
+    NoAction,
+    /// Refuse, spelled RESTRICT.
+    Restrict,
+    /// Do the same to them.
+    Cascade,
+    /// Set their columns to NULL.
+    SetNull,
+}
+
+/// The annotation of a foreign key (reference: K9db, OSDI'23 §4), kept for the ownership room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum OwnershipAnnotation {
+    /// REFERENCES.
+    #[default]
+    References,
+    /// REFERENCES ONLY.
+    ReferencesOnly,
+    /// OWNED_BY.
+    OwnedBy,
+    /// OWNS.
+    Owns,
+    /// ACCESSED_BY.
+    AccessedBy,
+    /// ACCESSES.
+    Accesses,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckConstraint {
+    /// Name.
+    pub name: String,
+    /// Condition as SQL text.
+    pub expression: String,
+    /// NOT ENFORCED when false.
+    pub enforced: bool,
+}
+
+/// A view.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    /// Database it lives in.
+    pub database: String,
+    /// Name.
+    pub name: String,
+    /// Column names, when given.
+    pub columns: Vec<String>,
+    /// The SELECT, as text.
+    pub query: String,
+    /// `user@host` that created it.
+    pub definer: String,
+    /// Grows with every change.
+    pub schema_version: u64,
+}

@@ -1,0 +1,141 @@
+//! What evaluation may look at besides the row.
+
+use std::cell::{Cell, RefCell};
+
+use crate::error::SqlResult;
+use crate::planner::Plan;
+use crate::types::{Row, Value};
+
+/// Severity of a warning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WarningLevel {
+    /// Note.
+    Note,
+    /// Warning.
+    Warning,
+    /// Error (for SHOW WARNINGS after a failed statement).
+    Error,
+}
+
+/// A row of SHOW WARNINGS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Severity.
+    pub level: WarningLevel,
+    /// MySQL's number.
+    pub code: u16,
+    /// Text.
+    pub message: String,
+}
+
+/// Facts and variables of the session that expressions can ask for. Implemented by the session.
+pub trait SessionInfo {
+    /// DATABASE().
+    fn database(&self) -> Option<String>;
+    /// CURRENT_USER(), as `user@host`.
+    fn current_user(&self) -> String;
+    /// CONNECTION_ID().
+    fn connection_id(&self) -> u64;
+    /// LAST_INSERT_ID().
+    fn last_insert_id(&self) -> u64;
+    /// LAST_INSERT_ID(expr).
+    fn set_last_insert_id(&self, id: u64);
+    /// ROW_COUNT() of the previous statement.
+    fn row_count(&self) -> i64;
+    /// FOUND_ROWS().
+    fn found_rows(&self) -> u64;
+    /// `@@name`.
+    ///
+    /// # Errors
+    /// 1193 when there is no such variable.
+    fn system_variable(&self, name: &str, global: bool) -> SqlResult<Value>;
+    /// `@name`; NULL when never set.
+    fn user_variable(&self, name: &str) -> Value;
+    /// `@name := value`.
+    fn set_user_variable(&self, name: &str, value: Value);
+    /// SLEEP(seconds): true when interrupted.
+    ///
+    /// # Errors
+    /// Statement time-out.
+    fn sleep(&self, seconds: f64) -> SqlResult<bool>;
+    /// GET_LOCK and its family are named locks of the instance; `None` timeout waits for ever.
+    /// Returns 1 when got, 0 on time-out.
+    ///
+    /// # Errors
+    /// Interrupted or timed out.
+    fn get_lock(&self, name: &str, timeout_seconds: Option<f64>) -> SqlResult<i64>;
+    /// RELEASE_LOCK: 1 released, 0 held by another, NULL none.
+    fn release_lock(&self, name: &str) -> Option<i64>;
+    /// Connection holding the lock (IS_USED_LOCK).
+    fn lock_holder(&self, name: &str) -> Option<u64>;
+}
+
+/// Runs sub-plans for subquery expressions. Implemented by the executor.
+pub trait Subqueries {
+    /// Runs `plan` with `outer` rows, innermost first, and hands each row to `each` until it returns false.
+    /// Uncorrelated plans may be answered from a cache of this statement.
+    ///
+    /// # Errors
+    /// Whatever running the plan meets.
+    fn run(
+        &self,
+        plan: &Plan,
+        outer: &[&[Value]],
+        each: &mut dyn FnMut(Row) -> SqlResult<bool>,
+    ) -> SqlResult<()>;
+}
+
+/// Everything an expression may depend on besides its row. One per statement execution.
+pub struct EvalContext<'a> {
+    /// Values of `?`.
+    pub params: &'a [Value],
+    /// NOW() of this statement: microseconds since 1970 UTC.
+    pub now_micros: i64,
+    /// SYSDATE and UUID need the real clock of the instance.
+    pub clock: &'a dyn Fn() -> i64,
+    /// Session time zone.
+    pub time_zone: jiff::tz::TimeZone,
+    /// `sql_mode` bits that change evaluation.
+    pub sql_mode: SqlMode,
+    /// `div_precision_increment`, default 4.
+    pub div_precision_increment: u8,
+    /// `group_concat_max_len` in bytes.
+    pub group_concat_max_len: usize,
+    /// Random state for RAND(), RANDOM_BYTES, UUID; seeded by the instance.
+    pub random: &'a Cell<u64>,
+    /// Session facts.
+    pub session: &'a dyn SessionInfo,
+    /// Runs subqueries.
+    pub subqueries: &'a dyn Subqueries,
+    /// Warnings raised so far.
+    pub warnings: &'a RefCell<Vec<Warning>>,
+    /// In INSERT/UPDATE of a strict session bad values are errors; in SELECT they are warnings.
+    pub strict_write: bool,
+}
+
+/// Bits of `sql_mode` that change evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SqlMode {
+    /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
+    pub strict: bool,
+    /// NO_ZERO_DATE.
+    pub no_zero_date: bool,
+    /// NO_ZERO_IN_DATE.
+    pub no_zero_in_date: bool,
+    /// ERROR_FOR_DIVISION_BY_ZERO.
+    pub error_for_division_by_zero: bool,
+    /// ONLY_FULL_GROUP_BY.
+    pub only_full_group_by: bool,
+    /// PIPES_AS_CONCAT.
+    pub pipes_as_concat: bool,
+    /// ANSI_QUOTES.
+    pub ansi_quotes: bool,
+    /// NO_BACKSLASH_ESCAPES.
+    pub no_backslash_escapes: bool,
+    /// NO_AUTO_VALUE_ON_ZERO.
+    pub no_auto_value_on_zero: bool,
+    /// NO_UNSIGNED_SUBTRACTION.
+    pub no_unsigned_subtraction: bool,
+    /// HIGH_NOT_PRECEDENCE and others change nothing here.
+    pub pad_char_to_full_length: bool,
+}

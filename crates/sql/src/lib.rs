@@ -1,0 +1,32 @@
+//! MySQL's SQL over ManxDB transactions: parse → bind → plan → run.
+//!
+//! | module | does | knows |
+//! |---|---|---|
+//! | [`types`] | values, types, coercions, collations | nothing |
+//! | [`encoding`] | order-preserving keys and row records | `types`, `catalog` records |
+//! | [`functions`], [`expr`] | bound expressions and their evaluation | `types` |
+//! | [`parser`] | text to `sqlparser`'s tree, ownership annotations beside it | nothing |
+//! | [`catalog`] | what exists; its records, snapshot and sequences | `encoding`, transactions |
+//! | [`binder`] | names and types resolved against a catalog snapshot | `catalog`, `expr` |
+//! | [`planner`] | access paths, join order; the [`planner::Plan`] | `binder`'s output |
+//! | [`executor`] | runs a plan in a transaction | `planner`, `encoding` |
+//! | [`statement`] | INSERT, UPDATE, DELETE, DDL | all above |
+//! | [`session`] | variables, transactions, prepared statements, SHOW, accounts | all above |
+//!
+//! Not inside: sockets, threads, clocks (time is an input), packet formats. A door gives a
+//! [`session`] text or parameters and a sink for rows.
+#![warn(clippy::pedantic)]
+#![forbid(unsafe_code)]
+
+pub mod binder;
+pub mod catalog;
+pub mod encoding;
+pub mod error;
+pub mod executor;
+pub mod expr;
+pub mod functions;
+pub mod parser;
+pub mod planner;
+pub mod session;
+pub mod statement;
+pub mod types;

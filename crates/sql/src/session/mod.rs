@@ -1,0 +1,63 @@
+//! A client's session: what a door talks to.
+
+mod instance;
+
+pub use instance::{
+    AccountAuth, ClientInfo, Host, Instance, InstanceOptions, Session, SessionControl,
+};
+
+use crate::error::SqlResult;
+use crate::statement::Outcome;
+use crate::types::{ColumnMeta, Value};
+
+/// Receives results in the order: for each statement either `columns`, `row`*, `end`, or `done`.
+pub trait ResultSink {
+    /// A result set begins.
+    ///
+    /// # Errors
+    /// The client went away.
+    fn columns(&mut self, columns: &[ColumnMeta]) -> SqlResult<()>;
+    /// One row. TIMESTAMPs are in the session's time zone already.
+    ///
+    /// # Errors
+    /// The client went away.
+    fn row(&mut self, row: &[Value]) -> SqlResult<()>;
+    /// The result set is complete; `more` results follow.
+    ///
+    /// # Errors
+    /// The client went away.
+    fn end(&mut self, status: Status, more: bool) -> SqlResult<()>;
+    /// A statement without rows is done.
+    ///
+    /// # Errors
+    /// The client went away.
+    fn done(&mut self, outcome: &Outcome, status: Status, more: bool) -> SqlResult<()>;
+}
+
+/// What OK and EOF packets say of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Status {
+    /// A transaction is open.
+    pub in_transaction: bool,
+    /// The open transaction is READ ONLY.
+    pub read_only_transaction: bool,
+    /// autocommit is on.
+    pub autocommit: bool,
+    /// NO_BACKSLASH_ESCAPES is in `sql_mode`.
+    pub no_backslash_escapes: bool,
+    /// Warnings of the statement.
+    pub warnings: u16,
+    /// The current database changed by the statement (session track).
+    pub schema_changed: bool,
+}
+
+/// Answer to PREPARE.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// Identity in this session.
+    pub id: u32,
+    /// One a `?`.
+    pub params: Vec<ColumnMeta>,
+    /// Result columns; empty when the statement returns none.
+    pub columns: Vec<ColumnMeta>,
+}

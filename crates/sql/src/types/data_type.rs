@@ -1,0 +1,177 @@
+//! Declared types and result metadata.
+
+use serde::{Deserialize, Serialize};
+
+/// Width of an integer type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum IntWidth {
+    /// 1 byte.
+    Tiny,
+    /// 2 bytes.
+    Small,
+    /// 3 bytes.
+    Medium,
+    /// 4 bytes.
+    Int,
+    /// 8 bytes.
+    Big,
+}
+
+/// Capacity class of TEXT and BLOB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TextSize {
+    /// 255 bytes.
+    Tiny,
+    /// 65 535 bytes.
+    Normal,
+    /// 16 MiB.
+    Medium,
+    /// 4 GiB.
+    Long,
+}
+
+/// How strings compare. All text is stored as UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+pub enum Collation {
+    /// `utf8mb4_general_ci`: one weight a character, case and accents ignored, PAD SPACE.
+    GeneralCi,
+    /// `utf8mb4_unicode_ci`: UCA primary weights, PAD SPACE.
+    UnicodeCi,
+    /// `utf8mb4_0900_ai_ci`: UCA primary weights, NO PAD. The default.
+    #[default]
+    Uca0900AiCi,
+    /// `utf8mb4_0900_as_cs`: UCA tertiary weights, NO PAD.
+    Uca0900AsCs,
+    /// `utf8mb4_bin`: code points, PAD SPACE.
+    Bin,
+    /// `utf8mb4_0900_bin`: code points, NO PAD.
+    Bin0900,
+    /// `binary`: bytes.
+    Binary,
+}
+
+/// A declared or inferred type.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum DataType {
+    /// The type of a bare NULL.
+    Null,
+    /// Integers. BOOLEAN is `Int { width: Tiny, unsigned: false }` with `display_width` 1.
+    Int {
+        /// Width.
+        width: IntWidth,
+        /// No negative values.
+        unsigned: bool,
+        /// `TINYINT(1)` keeps its 1: clients map it to booleans. Otherwise `None`.
+        display_width: Option<u8>,
+    },
+    /// DECIMAL(precision, scale).
+    Decimal {
+        /// Digits in all, 1–65.
+        precision: u8,
+        /// Digits after the point, 0–30.
+        scale: u8,
+        /// No negative values.
+        unsigned: bool,
+    },
+    /// FLOAT.
+    Float {
+        /// No negative values.
+        unsigned: bool,
+    },
+    /// DOUBLE.
+    Double {
+        /// No negative values.
+        unsigned: bool,
+    },
+    /// CHAR(n).
+    Char {
+        /// Characters.
+        length: u32,
+        /// Comparison.
+        collation: Collation,
+    },
+    /// VARCHAR(n).
+    Varchar {
+        /// Characters.
+        length: u32,
+        /// Comparison.
+        collation: Collation,
+    },
+    /// TINYTEXT to LONGTEXT.
+    Text {
+        /// Capacity.
+        size: TextSize,
+        /// Comparison.
+        collation: Collation,
+    },
+    /// BINARY(n), padded with zero bytes.
+    Binary {
+        /// Bytes.
+        length: u32,
+    },
+    /// VARBINARY(n).
+    Varbinary {
+        /// Bytes.
+        length: u32,
+    },
+    /// TINYBLOB to LONGBLOB.
+    Blob {
+        /// Capacity.
+        size: TextSize,
+    },
+    /// DATE.
+    Date,
+    /// TIME(fsp).
+    Time {
+        /// Digits of the fraction, 0–6.
+        fsp: u8,
+    },
+    /// DATETIME(fsp).
+    DateTime {
+        /// Digits of the fraction, 0–6.
+        fsp: u8,
+    },
+    /// TIMESTAMP(fsp): stored in UTC, shown in the session's time zone.
+    Timestamp {
+        /// Digits of the fraction, 0–6.
+        fsp: u8,
+    },
+    /// YEAR.
+    Year,
+    /// JSON.
+    Json,
+    /// ENUM: a text value that sorts by its place in the list.
+    Enum {
+        /// Members in order.
+        members: Vec<String>,
+        /// Comparison.
+        collation: Collation,
+    },
+}
+
+/// What a client is told of one result column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnMeta {
+    /// Database of the base table, or empty.
+    pub schema: String,
+    /// Table alias, or empty.
+    pub table: String,
+    /// Base table, or empty.
+    pub org_table: String,
+    /// Column alias.
+    pub name: String,
+    /// Base column, or empty.
+    pub org_name: String,
+    /// Type.
+    pub ty: DataType,
+    /// Cannot be NULL.
+    pub not_null: bool,
+    /// Part of the primary key.
+    pub primary_key: bool,
+    /// Only column of a unique key.
+    pub unique_key: bool,
+    /// First column of a non-unique key.
+    pub multiple_key: bool,
+    /// AUTO_INCREMENT.
+    pub auto_increment: bool,
+}

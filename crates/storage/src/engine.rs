@@ -1,0 +1,195 @@
+//! The engine trait and the types it speaks in.
+
+use std::ops::Bound;
+use std::path::Path;
+
+/// Commit order of a write: strictly increasing, assigned by the commit path.
+///
+/// Version 0 is before every write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Version(pub u64);
+
+impl Version {
+    /// Before every write.
+    pub const ZERO: Version = Version(0);
+    /// After every write.
+    pub const MAX: Version = Version(u64::MAX);
+}
+
+/// A half-open or open range of keys.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeyRange {
+    /// Lower bound.
+    pub start: Bound<Vec<u8>>,
+    /// Upper bound.
+    pub end: Bound<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// All keys that start with `prefix`.
+    #[must_use]
+    pub fn prefix(prefix: &[u8]) -> Self {
+        let mut end = prefix.to_vec();
+        while let Some(last) = end.pop() {
+            if last < 0xFF {
+                end.push(last + 1);
+                return Self {
+                    start: Bound::Included(prefix.to_vec()),
+                    end: Bound::Excluded(end),
+                };
+            }
+        }
+        Self {
+            start: Bound::Included(prefix.to_vec()),
+            end: Bound::Unbounded,
+        }
+    }
+
+    /// Whether `key` lies inside.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let after_start = match &self.start {
+            Bound::Included(s) => key >= s.as_slice(),
+            Bound::Excluded(s) => key > s.as_slice(),
+            Bound::Unbounded => true,
+        };
+        let before_end = match &self.end {
+            Bound::Included(e) => key <= e.as_slice(),
+            Bound::Excluded(e) => key < e.as_slice(),
+            Bound::Unbounded => true,
+        };
+        after_start && before_end
+    }
+}
+
+/// Which way a cursor walks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Reverse,
+}
+
+/// When a write counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Durability {
+    /// On disk: survives power loss.
+    #[default]
+    Sync,
+    /// In the operating system: survives a killed process, not power loss.
+    Async,
+}
+
+/// A value with the version that wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Versioned {
+    /// Version that wrote the value.
+    pub version: Version,
+    /// The value.
+    pub value: Vec<u8>,
+}
+
+/// One row of a cursor, borrowed until the next call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The key, without its version.
+    pub key: &'a [u8],
+    /// Version that wrote the value.
+    pub version: Version,
+    /// The value.
+    pub value: &'a [u8],
+}
+
+/// Walks live keys of a range at one version; deleted keys are skipped.
+pub trait Cursor {
+    /// The next entry, or `None` at the end.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the engine cannot read a block.
+    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError>;
+}
+
+/// Writes that become visible together at one version.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WriteBatch {
+    /// `(version, key, value)`; `None` deletes the key. A group commit carries several versions.
+    pub writes: Vec<(Version, Vec<u8>, Option<Vec<u8>>)>,
+}
+
+/// An ordered, multi-version, crash-safe key-value store.
+///
+/// Invariants every implementation keeps, proven by the conformance suite:
+/// a batch is applied whole or not at all, also across a crash; a read at `v`
+/// never changes while `v` is at or above the collection watermark; batches
+/// are recovered in the order they were written.
+pub trait Engine: Send + Sync + 'static {
+    /// Newest value of `key` at or below `at`; `None` when absent or deleted.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the engine cannot read a block.
+    fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError>;
+
+    /// A cursor over `range` at `at`.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the engine cannot open an iterator.
+    fn scan<'a>(
+        &'a self,
+        range: &KeyRange,
+        at: Version,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>, StorageError>;
+
+    /// Applies a batch atomically and returns once it is as durable as asked.
+    ///
+    /// # Errors
+    /// [`StorageError::Full`] or [`StorageError::ReadOnly`] leave the store as it was.
+    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError>;
+
+    /// Highest version ever written, recovered at open.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the record of it cannot be read.
+    fn latest(&self) -> Result<Version, StorageError>;
+
+    /// No reader will ask below this version again: older values may go.
+    fn set_watermark(&self, watermark: Version);
+
+    /// A consistent copy of the store in `directory`, made while serving.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the directory exists or cannot be written.
+    fn checkpoint(&self, directory: &Path) -> Result<(), StorageError>;
+}
+
+/// What can go wrong below a transaction.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The disk is full; nothing of the batch was applied.
+    #[error("disk full: {0}")]
+    Full(String),
+    /// The store cannot be written any more; reads go on.
+    #[error("storage is read-only: {0}")]
+    ReadOnly(String),
+    /// A checksum or a format did not match.
+    #[error("corrupt data: {0}")]
+    Corrupt(String),
+    /// Another process holds the directory.
+    #[error("data directory {0} is in use by another process")]
+    InUse(String),
+    /// Written by a version of ManxDB this one cannot read.
+    #[error("{0}")]
+    Format(String),
+    /// The operating system refused.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done.
+        context: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// Anything else the engine reports.
+    #[error("storage engine: {0}")]
+    Engine(String),
+}

@@ -1,0 +1,126 @@
+//! The commit path: how an intent becomes durable and visible.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
+
+/// Identity of a running transaction, unique in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TxnId(pub u64);
+
+/// How much a transaction may see of others (SQL-92 names, MySQL's meaning).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IsolationLevel {
+    /// Every statement reads the newest committed state.
+    ReadCommitted,
+    /// Plain reads see the state at the first read; locking reads and writes see the newest.
+    RepeatableRead,
+    /// All reads are validated at commit: equal to some serial order.
+    #[default]
+    Serializable,
+}
+
+/// A stable view of committed state. While it lives, what it can see is kept from collection.
+pub struct Snapshot {
+    /// Newest version the view contains.
+    pub version: Version,
+    /// Dropped with the snapshot, which unpins the version.
+    pub pin: Option<Box<dyn Send + Sync>>,
+}
+
+/// What a transaction read and bets has not changed since.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReadSet {
+    /// Keys read, absent ones included, each with the snapshot it was read at.
+    pub points: Vec<(Vec<u8>, Version)>,
+    /// Ranges read, each with the snapshot it was read at.
+    pub ranges: Vec<(KeyRange, Version)>,
+}
+
+/// What a session asks to commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Intent {
+    /// Who asks; its own locks do not conflict with it.
+    pub txn: TxnId,
+    /// Level promised to the session.
+    pub isolation: IsolationLevel,
+    /// Reads to validate. The session records only what its level promises.
+    pub reads: ReadSet,
+    /// Writes in key order; `None` deletes.
+    pub writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// When the commit counts as done.
+    pub durability: Durability,
+}
+
+/// An answer that is there already, or will be. Bound to no runtime; the ready case costs nothing.
+pub enum Reply<T> {
+    /// The answer.
+    Ready(T),
+    /// A remote shard is being asked.
+    Pending(Pin<Box<dyn Future<Output = T> + Send>>),
+}
+
+/// Rows of one page of a scan.
+pub type Page = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// Where transactions are ordered and made durable. Paths: `local`; later `curp`, `dast`, `rsi`.
+pub trait CommitPath: Send + Sync + 'static {
+    /// A snapshot of everything acknowledged so far.
+    fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>>;
+
+    /// The value of `key` at `at`.
+    fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>>;
+
+    /// Up to `limit` live entries of `range` at `at`.
+    fn scan(
+        &self,
+        at: Version,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Reply<Result<Page, TxnError>>;
+
+    /// Validates and applies an intent; the version is its place in the commit order.
+    fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>>;
+}
+
+/// Why a read or a commit did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum TxnError {
+    /// A read is no longer true: retry the transaction (MySQL 1213, SQLSTATE 40001).
+    #[error("transaction conflicts with a concurrent one: {what}")]
+    Conflict {
+        /// The key or range that changed, for the log.
+        what: String,
+    },
+    /// Waiting for a row lock would close a cycle (MySQL 1213).
+    #[error("deadlock found when trying to get lock")]
+    Deadlock,
+    /// A row lock was not granted in time (MySQL 1205).
+    #[error("lock wait timeout exceeded")]
+    LockTimeout,
+    /// NOWAIT met a locked row (MySQL 3572).
+    #[error("statement aborted because a lock could not be acquired immediately")]
+    LockNotAvailable,
+    /// The session was told to stop (MySQL 1317).
+    #[error("query execution was interrupted")]
+    Interrupted,
+    /// A statement time-out passed (MySQL 3024).
+    #[error("maximum statement execution time exceeded")]
+    StatementTimeout,
+    /// The transaction is larger than the configured limit.
+    #[error("transaction of {size_bytes} bytes exceeds the limit of {limit_bytes} bytes")]
+    TooLarge {
+        /// Bytes of keys and values written.
+        size_bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The commit's fate could not be learned.
+    #[error("outcome of the commit is unknown: {0}")]
+    Unknown(String),
+    /// Below.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
