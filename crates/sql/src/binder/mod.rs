@@ -33,6 +33,8 @@ pub struct BindContext<'a> {
     pub collation: Collation,
     /// Computed tables.
     pub virtual_tables: &'a dyn VirtualTables,
+    /// Text of the statement, so that unnamed result columns are called as written.
+    pub source: Option<&'a str>,
 }
 
 /// Columns that names may refer to, in row order; `outer` is the enclosing query's scope.

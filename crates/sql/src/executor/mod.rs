@@ -5,7 +5,7 @@ use manxdb_txn::{ReadMode, Transaction, Waiter};
 use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
 use crate::error::SqlResult;
-use crate::expr::EvalContext;
+use crate::expr::{EvalContext, Subqueries};
 use crate::planner::Plan;
 use crate::types::{Row, Value};
 
@@ -19,10 +19,43 @@ pub struct ExecContext<'a> {
     pub virtual_tables: &'a dyn VirtualTables,
     /// Kill and time-out checks, made every few rows.
     pub waiter: &'a dyn Waiter,
-    /// Parameters, time, variables, warnings. Its `subqueries` is an [`crate::executor`] helper.
+    /// Parameters, time, variables, warnings. Its `subqueries` is a
+    /// [`SubqueryRunner`].
     pub eval: &'a EvalContext<'a>,
     /// Bytes one statement may hold in sorts, hash tables and materialised results.
     pub memory_limit: usize,
+}
+
+/// Runs the subqueries of one statement execution: what [`EvalContext::subqueries`] points to.
+/// Made before the [`EvalContext`], which it is handed back on every call.
+pub struct SubqueryRunner<'a> {
+    _txn: &'a Transaction,
+}
+
+impl<'a> SubqueryRunner<'a> {
+    /// One per statement execution: it remembers the rows of uncorrelated subqueries.
+    #[must_use]
+    pub fn new(
+        txn: &'a Transaction,
+        _catalog: &'a Catalog,
+        _virtual_tables: &'a dyn VirtualTables,
+        _waiter: &'a dyn Waiter,
+        _memory_limit: usize,
+    ) -> Self {
+        Self { _txn: txn }
+    }
+}
+
+impl Subqueries for SubqueryRunner<'_> {
+    fn run(
+        &self,
+        _eval: &EvalContext<'_>,
+        _plan: &Plan,
+        _outer: &[&[Value]],
+        _each: &mut dyn FnMut(Row) -> SqlResult<bool>,
+    ) -> SqlResult<()> {
+        Err(crate::error::SqlError::not_supported("subqueries"))
+    }
 }
 
 /// Runs `plan`; `outer` are rows of enclosing queries, innermost first. Stops early when `each`

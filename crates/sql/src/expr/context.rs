@@ -72,13 +72,15 @@ pub trait SessionInfo {
 
 /// Runs sub-plans for subquery expressions. Implemented by the executor.
 pub trait Subqueries {
-    /// Runs `plan` with `outer` rows, innermost first, and hands each row to `each` until it returns false.
+    /// Runs `plan` under `eval` (the context the calling expression got) with `outer` rows,
+    /// innermost first, and hands each row to `each` until it returns false.
     /// Uncorrelated plans may be answered from a cache of this statement.
     ///
     /// # Errors
     /// Whatever running the plan meets.
     fn run(
         &self,
+        eval: &EvalContext<'_>,
         plan: &Plan,
         outer: &[&[Value]],
         each: &mut dyn FnMut(Row) -> SqlResult<bool>,

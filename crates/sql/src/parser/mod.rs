@@ -9,7 +9,8 @@ use crate::expr::SqlMode;
 pub struct Parsed {
     /// The tree.
     pub statement: sqlparser::ast::Statement,
-    /// `?` in the text.
+    /// `?` in the text. Each reaches the tree as `Value::Placeholder("?N")`, N from 0 in the
+    /// order of the text: clauses are bound in another order than they are written.
     pub param_count: usize,
     /// Ownership annotations of a CREATE TABLE.
     pub annotations: Annotations,
