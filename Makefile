@@ -1,0 +1,47 @@
+# ManxDB's commands. `make help` lists them; each installs what it needs first (scripts/setup.sh).
+# ROCKSDB=source builds the vendored RocksDB (about 25 minutes) instead of linking the prebuilt one.
+
+ROCKSDB ?= prebuilt
+SERVE_ARGS ?=
+TEST_ARGS ?=
+export ROCKSDB
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint fmt bench compat fuzz
+
+help: ## Lists these targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: ## Installs what building and running need, saying each step
+	@bash scripts/setup.sh run
+
+run: setup ## Builds a release and serves MySQL on 127.0.0.1:3306 (SERVE_ARGS="--data DIR …")
+	cargo run --release -p manxdb -- serve $(SERVE_ARGS)
+
+test: ## All tests: cargo, real clients, SQL files, differential, crash (TEST_ARGS="--only NAME")
+	@bash scripts/setup.sh test
+	@python3 tests/run.py $(TEST_ARGS)
+
+lint: ## rustfmt, clippy with warnings denied, cargo deny
+	@bash scripts/setup.sh lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@bash scripts/deny.sh
+
+fmt: ## Formats the Rust code
+	cargo fmt --all
+
+bench: ## sysbench on ManxDB and MariaDB, alternating; writes docs/benchmarks.md
+	@bash scripts/setup.sh bench
+	cargo build --release --locked -p manxdb
+	@python3 scripts/bench.py $(BENCH_ARGS)
+
+compat: ## SQLAlchemy's and Django's own suites on ManxDB and MariaDB; writes COMPAT.md
+	@bash scripts/setup.sh test
+	cargo build --locked -p manxdb
+	@python3 scripts/compat.py $(COMPAT_ARGS)
+
+fuzz: ## Endless differential test and, where cargo-fuzz is installed, the fuzz targets
+	@bash scripts/setup.sh test
+	cargo build --locked -p manxdb
+	@bash scripts/fuzz.sh $(FUZZ_ARGS)

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# Installs what is missing for one purpose and says each step; quick when nothing is missing.
+#
+#   scripts/setup.sh run     Rust is there, C++ headers for bindgen, RocksDB
+#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python, Node, Go
+#   scripts/setup.sh lint    run + cargo-deny
+#   scripts/setup.sh bench   run + MariaDB, sysbench
+#
+# ROCKSDB=prebuilt (default) links the official RocksDB library of exactly the version the
+# `rocksdb` crate is made for, out of its Maven artifact; ROCKSDB=source builds the vendored one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly PURPOSE="${1:-run}"
+readonly ROCKSDB_VERSION=11.8.1
+readonly ROCKSDB_JAR_SHA256=628ed387887f4a431df480857954df2a28b4389bfe24858ccdec611cabf65dbf
+readonly CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/manxdb"
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs a command as root: directly, or through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then "$@"; elif have sudo; then sudo -n "$@" || sudo "$@"; else
+        die "need root to run: $* (install sudo, or run it yourself)"
+    fi
+}
+
+apt_wanted=()
+# need_command COMMAND PACKAGE…: remembers the packages when the command is missing.
+need_command() {
+    local command="$1"; shift
+    have "$command" || apt_wanted+=("$@")
+}
+
+install_apt_packages() {
+    [ "${#apt_wanted[@]}" -gt 0 ] || return 0
+    have apt-get || die "missing: ${apt_wanted[*]} (no apt-get here; install them yourself)"
+    say "installing with apt: ${apt_wanted[*]}"
+    as_root apt-get update -qq || die "apt-get update failed"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+        "${apt_wanted[@]}" >/dev/null || die "apt could not install: ${apt_wanted[*]}"
+}
+
+require_rust() {
+    have cargo || die "Rust is missing: install it from https://rustup.rs (1.88 or newer), then run again"
+    local version
+    version="$(rustc --version | sed -E 's/rustc ([0-9]+)\.([0-9]+).*/\1 \2/')"
+    read -r major minor <<<"$version"
+    if [ "$major" -eq 1 ] && [ "$minor" -lt 88 ]; then
+        die "Rust 1.$minor is too old, ManxDB needs 1.88: rustup update stable"
+    fi
+}
+
+want_build_packages() {
+    need_command cc build-essential
+    need_command pkg-config pkg-config
+    # bindgen reads RocksDB's C header through libclang.
+    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || [ -n "${LIBCLANG_PATH:-}" ] \
+        || apt_wanted+=(libclang-dev clang)
+    if [ "${ROCKSDB:-prebuilt}" = prebuilt ] && [ ! -f "$(rocksdb_directory)/librocksdb.so" ]; then
+        need_command mvn maven
+        need_command unzip unzip
+    fi
+}
+
+want_test_packages() {
+    # The -core package is the server's programs without a service that takes port 3306.
+    need_command mariadb mariadb-client
+    need_command mariadbd mariadb-server-core
+    need_command python3 python3
+    python3 -c 'import venv, ensurepip' 2>/dev/null || apt_wanted+=(python3-venv)
+    need_command node nodejs
+    need_command npm npm
+    need_command go golang-go
+}
+
+rocksdb_directory() { printf '%s/rocksdb-%s' "$CACHE" "$ROCKSDB_VERSION"; }
+
+# Name of the library for this machine inside the jar.
+rocksdb_member() {
+    case "$(uname -s)-$(uname -m)" in
+        Linux-x86_64) echo librocksdbjni-linux64.so ;;
+        Linux-aarch64) echo librocksdbjni-linux-aarch64.so ;;
+        Linux-ppc64le) echo librocksdbjni-linux-ppc64le.so ;;
+        Linux-riscv64) echo librocksdbjni-linux-riscv64.so ;;
+        Linux-s390x) echo librocksdbjni-linux-s390x.so ;;
+        *) die "no prebuilt RocksDB for $(uname -s) $(uname -m): use ROCKSDB=source" ;;
+    esac
+}
+
+fetch_rocksdb() {
+    local directory jar
+    directory="$(rocksdb_directory)"
+    [ -f "$directory/librocksdb.so" ] && return 0
+    say "fetching the prebuilt RocksDB $ROCKSDB_VERSION"
+    mkdir -p "$directory"
+    (cd "$directory" && mvn -q -B dependency:copy \
+        -Dartifact="org.rocksdb:rocksdbjni:$ROCKSDB_VERSION" -DoutputDirectory="$directory") \
+        || die "Maven could not fetch RocksDB; try again, or use ROCKSDB=source"
+    jar="$directory/rocksdbjni-$ROCKSDB_VERSION.jar"
+    printf '%s  %s\n' "$ROCKSDB_JAR_SHA256" "$jar" | sha256sum --check --quiet \
+        || die "$jar is not the file we know (wrong checksum); remove it and try again"
+    # Through a temporary name, so that an interrupted run leaves no half library behind.
+    unzip -p "$jar" "$(rocksdb_member)" >"$directory/librocksdb.so.part"
+    chmod 755 "$directory/librocksdb.so.part"
+    mv "$directory/librocksdb.so.part" "$directory/librocksdb.so"
+    rm -f "$jar"
+}
+
+# Writes .cargo/config.toml only when it changes: a new time stamp would rebuild everything.
+write_cargo_config() {
+    local directory wanted
+    directory="$(rocksdb_directory)"
+    if [ "${ROCKSDB:-prebuilt}" = source ]; then
+        wanted="# ROCKSDB=source: the vendored RocksDB is built and linked in."
+    else
+        wanted="[env]
+ROCKSDB_LIB_DIR = \"$directory\"
+[build]
+rustflags = [\"-C\", \"link-arg=-Wl,-rpath,$directory\"]"
+    fi
+    mkdir -p .cargo
+    if [ ! -f .cargo/config.toml ] || [ "$(cat .cargo/config.toml)" != "$wanted" ]; then
+        say "writing .cargo/config.toml (RocksDB: ${ROCKSDB:-prebuilt})"
+        printf '%s\n' "$wanted" >.cargo/config.toml
+    fi
+}
+
+# A Python environment of our own; rebuilt when the pinned versions change.
+make_python_environment() {
+    local pins=tests/clients/python/requirements.txt stamp=.venv/.manxdb-pins
+    [ -f "$pins" ] || return 0
+    cmp -s "$pins" "$stamp" && return 0
+    say "making .venv with the Python clients"
+    [ -x .venv/bin/python ] || python3 -m venv .venv
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -r "$pins" \
+        || die "pip could not install $pins"
+    cp "$pins" "$stamp"
+}
+
+install_node_clients() {
+    local folder=tests/clients/node
+    [ -f "$folder/package-lock.json" ] || return 0
+    cmp -s "$folder/package-lock.json" "$folder/node_modules/.manxdb-pins" && return 0
+    say "installing the Node clients"
+    (cd "$folder" && npm ci --silent --no-audit --no-fund) || die "npm could not install $folder"
+    cp "$folder/package-lock.json" "$folder/node_modules/.manxdb-pins"
+}
+
+install_cargo_deny() {
+    cargo deny --version >/dev/null 2>&1 && return 0
+    say "installing cargo-deny (a few minutes, once)"
+    cargo install --quiet --locked cargo-deny || die "cargo could not install cargo-deny"
+}
+
+require_rust
+want_build_packages
+case "$PURPOSE" in
+    run) ;;
+    test) want_test_packages ;;
+    lint) ;;
+    bench)
+        need_command mariadb mariadb-client
+        need_command mariadbd mariadb-server-core
+        need_command sysbench sysbench
+        ;;
+    *) die "unknown purpose '$PURPOSE': run, test, lint or bench" ;;
+esac
+install_apt_packages
+[ "${ROCKSDB:-prebuilt}" = source ] || fetch_rocksdb
+write_cargo_config
+case "$PURPOSE" in
+    test) make_python_environment; install_node_clients ;;
+    lint) install_cargo_deny ;;
+esac

@@ -1,0 +1,83 @@
+"""Counts checks of all suites and prints the closing line."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KNOWN_GAPS = Path(__file__).resolve().parent.parent / "known_gaps.txt"
+
+
+def load_known_gaps(path=KNOWN_GAPS):
+    """Maps (suite, check) to the reason; a malformed line is an error of ours."""
+    gaps = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        parts = [part.strip() for part in line.split(" :: ")]
+        if len(parts) != 3 or not all(parts):
+            raise SystemExit(f"{path}:{number}: expected 'suite :: check :: reason'")
+        gaps[(parts[0], parts[1])] = parts[2]
+    return gaps
+
+
+@dataclass
+class Report:
+    """Results of one run. `known` is consulted only for runs against ManxDB."""
+
+    known: dict = field(default_factory=dict)
+    passed: int = 0
+    failures: list = field(default_factory=list)
+    gaps: list = field(default_factory=list)
+    skipped: list = field(default_factory=list)
+    seen: set = field(default_factory=set)
+
+    def add_passed(self, suite, check, quiet=False):
+        """A check passed; one that is listed as a gap must leave the list."""
+        if (suite, check) in self.known:
+            self.add_failed(suite, check, "passes now: remove it from tests/known_gaps.txt")
+            return
+        self.passed += 1
+        if not quiet:
+            print(f"  PASS {check}", flush=True)
+
+    def add_failed(self, suite, check, why):
+        """A check failed, unless it is a known gap."""
+        reason = self.known.get((suite, check))
+        if reason and not why.startswith("passes now"):
+            self.gaps.append((suite, check, reason))
+            print(f"  GAP  {check}: {reason}", flush=True)
+            return
+        self.failures.append((suite, check, why))
+        print(f"  FAIL {check}: {why}", flush=True)
+
+    def add_skipped(self, suite, check, why):
+        """A check could not run here; said, not counted."""
+        self.skipped.append((suite, check, why))
+        print(f"  SKIP {check}: {why}", flush=True)
+
+    def take_line(self, suite, line):
+        """Understands one line of a suite; returns False when it is not a result."""
+        word, _, rest = line.partition(" ")
+        check, _, why = rest.partition(": ")
+        if word == "PASS":
+            self.add_passed(suite, rest.strip())
+        elif word == "FAIL":
+            self.add_failed(suite, check.strip(), why.strip() or "no reason given")
+        elif word == "SKIP":
+            self.add_skipped(suite, check.strip(), why.strip())
+        else:
+            return False
+        return True
+
+    def close(self):
+        """Prints the summary; returns the exit code."""
+        for title, rows in (("skipped", self.skipped), ("known gaps", self.gaps), ("FAILED", self.failures)):
+            if rows:
+                print(f"\n{title}:")
+                for suite, check, why in rows:
+                    print(f"  {suite} / {check}: {why}")
+        print()
+        print(f"{self.passed} passed, {len(self.failures)} failed")
+        sys.stdout.flush()
+        return 1 if self.failures else 0

@@ -1,0 +1,87 @@
+"""The list of suites: how each is prepared and run."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TESTS = ROOT / "tests"
+PYTHON = str(ROOT / ".venv" / "bin" / "python")
+
+
+def target_directory():
+    """Where cargo puts its output."""
+    return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
+
+
+@dataclass
+class Suite:
+    """One program that prints PASS and FAIL lines."""
+
+    name: str
+    run: list
+    about: str
+    prepare: list = field(default_factory=list)
+    cwd: Path = TESTS
+    # The suite starts servers itself (crash, differential) instead of being given one.
+    own_server: bool = False
+    only_manxdb: bool = False
+    seconds: int = 600
+    by_default: bool = True
+
+
+def python_suite(name, script, about, **more):
+    """A script in .venv."""
+    return Suite(name, [PYTHON, str(TESTS / script)], about, **more)
+
+
+def all_suites():
+    """Every suite in the order of a run: cheap and telling first."""
+    clients = TESTS / "clients"
+    go_binary = target_directory() / "clients-go" / "suite"
+    rust_target = target_directory() / "clients-rust"
+    return [
+        python_suite("connect", "clients/python/connect.py",
+                     "what 25 clients send when they connect"),
+        Suite("mariadb-cli", ["bash", str(clients / "mariadb" / "suite.sh")],
+              "the mariadb command line and mariadb-dump"),
+        python_suite("pymysql", "clients/python/raw_pymysql.py", "PyMySQL"),
+        python_suite("sqlalchemy", "clients/python/sqlalchemy_orm.py", "SQLAlchemy's ORM"),
+        python_suite("django", "clients/python/django_suite.py",
+                     "Django: migrate, ORM, test client"),
+        Suite("mysql2", ["node", "mysql2_suite.js"], "Node's mysql2", cwd=clients / "node"),
+        Suite("sequelize", ["node", "sequelize_suite.js"], "Sequelize", cwd=clients / "node"),
+        Suite("go", [str(go_binary)], "go-sql-driver and GORM", cwd=clients / "go",
+              prepare=["go", "build", "-o", str(go_binary), "."]),
+        Suite("rust", [str(rust_target / "debug" / "suite")], "sqlx and mysql_async",
+              cwd=clients / "rust",
+              prepare=["cargo", "build", "--quiet", "--locked", "--target-dir", str(rust_target)]),
+        python_suite("sql", "sql/run.py", "sqllogictest files"),
+        python_suite("hostile", "hostile/run.py", "malformed packets and rude clients",
+                     only_manxdb=True),
+        python_suite("differential", "differential/run.py",
+                     "random statements against MariaDB", own_server=True, only_manxdb=True,
+                     seconds=900),
+        python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
+                     only_manxdb=True, seconds=900),
+    ]
+
+
+def missing_tool(suite):
+    """Name of the program the suite needs and does not find, or None."""
+    program = (suite.prepare or suite.run)[0]
+    if shutil.which(program) or Path(program).exists():
+        return None
+    return program
+
+
+def suite_environment(server_address, binary):
+    """Environment of a suite process."""
+    environment = {**os.environ, **server_address, "PYTHONUNBUFFERED": "1",
+                   "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1",
+                   "MANXDB_TEST_PYTHON": sys.executable}
+    if binary:
+        environment["MANXDB_TEST_BINARY"] = str(binary)
+    return environment

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Runs all tests, or some; the last line is `N passed, N failed`. See README.md."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+from harness.report import Report, load_known_gaps
+from harness.servers import Manxdb, Mariadb, ServerError
+from harness.suites import ROOT, all_suites, missing_tool, suite_environment, target_directory
+
+CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed")
+CARGO_FAILED = re.compile(r"^test (\S+) .*\bFAILED$")
+
+
+def parse_arguments():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="comma-separated suites, for example pymysql,sql")
+    parser.add_argument("--skip", default="", help="comma-separated suites to leave out")
+    parser.add_argument("--server", choices=("manxdb", "mariadb"), default="manxdb",
+                        help="mariadb: checks the tests themselves")
+    parser.add_argument("--binary", help="an already built manxdb")
+    parser.add_argument("--list", action="store_true", help="prints the suites")
+    parser.add_argument("suite_arguments", nargs="*", help="after --: passed on to the suites")
+    return parser.parse_args()
+
+
+def run_cargo(report):
+    """cargo test over the workspace; every Rust test counts as a check."""
+    command = ["cargo", "test", "--workspace", "--no-fail-fast"]
+    process = subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    passed = failed = 0
+    names = []
+    for line in process.stdout:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        if match := CARGO_RESULT.match(line):
+            passed, failed = passed + int(match[1]), failed + int(match[2])
+        elif match := CARGO_FAILED.match(line):
+            names.append(match[1])
+    code = process.wait()
+    report.passed += passed
+    for name in names:
+        report.add_failed("cargo", name, "see above")
+    if code != 0 and not names:
+        report.add_failed("cargo", "cargo test", f"ended with {code} (build error or crash)")
+
+
+def build_binary(report):
+    """cargo build of the server; returns its path or None."""
+    print("building the server", flush=True)
+    code = subprocess.run(["cargo", "build", "-p", "manxdb"], cwd=ROOT,
+                          stdin=subprocess.DEVNULL, check=False).returncode
+    if code != 0:
+        report.add_failed("cargo", "cargo build -p manxdb", f"ended with {code}")
+        return None
+    return target_directory() / "debug" / "manxdb"
+
+
+def prepare(suite, report):
+    """Builds the suite's program; False when that fails."""
+    if not suite.prepare:
+        return True
+    done = subprocess.run(suite.prepare, cwd=suite.cwd, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        report.add_failed(suite.name, "build", f"{' '.join(suite.prepare)}\n{done.stdout[-3000:]}")
+    return done.returncode == 0
+
+
+def run_program(suite, environment, arguments, report):
+    """Runs one suite's program and takes its lines; ends it when its time is over."""
+    process = subprocess.Popen([*suite.run, *arguments], cwd=suite.cwd, env=environment, text=True,
+                               errors="replace", stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)
+    late = threading.Timer(suite.seconds, lambda: os.killpg(process.pid, 9))
+    late.start()
+    checks = 0
+    tail = []
+    for line in process.stdout:
+        line = line.rstrip("\n")
+        if report.take_line(suite.name, line):
+            checks += 1
+        else:
+            tail = [*tail[-15:], line]
+            print(f"    {line}", flush=True)
+    code = process.wait()
+    timed_out = not late.is_alive()
+    late.cancel()
+    if timed_out:
+        report.add_failed(suite.name, "time limit", f"killed after {suite.seconds} s")
+    elif code != 0 and not any(name == suite.name for name, _, _ in report.failures + report.gaps):
+        report.add_failed(suite.name, "exit code", f"{code}; last lines: " + " | ".join(tail[-6:]))
+    elif checks == 0:
+        report.add_failed(suite.name, "no checks", "the suite printed no PASS or FAIL line")
+
+
+def run_suite(suite, options, binary, report):
+    """Starts the server the suite needs and runs it."""
+    started = time.monotonic()
+    print(f"\n== {suite.name}: {suite.about}", flush=True)
+    if tool := missing_tool(suite):
+        report.add_failed(suite.name, "needs", f"{tool} is missing (make setup, scripts/setup.sh test)")
+        return
+    if not prepare(suite, report):
+        return
+    arguments = options.suite_arguments
+    if suite.own_server:
+        run_program(suite, suite_environment({}, binary), arguments, report)
+    else:
+        server = Mariadb() if options.server == "mariadb" else Manxdb(binary)
+        try:
+            server.start()
+            run_program(suite, suite_environment(server.address(), binary), arguments, report)
+            if not server.alive():
+                report.add_failed(suite.name, "server alive", f"it ended:\n{server.log_tail()}")
+            elif server.stop() != 0:
+                report.add_failed(suite.name, "orderly stop", f"SIGTERM gave a non-zero exit:\n{server.log_tail()}")
+            elif (text := server.log_path.read_text(errors="replace")) and "panicked at" in text:
+                report.add_failed(suite.name, "no panic", server.log_tail())
+        except ServerError as error:
+            report.add_failed(suite.name, "server", str(error))
+        finally:
+            server.close()
+    print(f"   {suite.name}: {time.monotonic() - started:.0f} s", flush=True)
+
+
+def choose(options):
+    """Suites to run, and whether cargo's tests are among them."""
+    suites = all_suites()
+    known = {"cargo", *(suite.name for suite in suites)}
+    only = {name for name in options.only.split(",") if name}
+    skip = {name for name in options.skip.split(",") if name}
+    if unknown := (only | skip) - known:
+        raise SystemExit(f"no such suite: {', '.join(sorted(unknown))}; have: {', '.join(sorted(known))}")
+    chosen = [suite for suite in suites
+              if (suite.name in only if only else suite.by_default) and suite.name not in skip
+              and not (options.server == "mariadb" and suite.only_manxdb)]
+    cargo = ("cargo" in only if only else options.server == "manxdb") and "cargo" not in skip
+    return chosen, cargo
+
+
+def main():
+    """Runs and reports."""
+    options = parse_arguments()
+    if options.list:
+        print(f"{'cargo':14} cargo test --workspace")
+        for suite in all_suites():
+            print(f"{suite.name:14} {suite.about}")
+        return 0
+    chosen, cargo = choose(options)
+    report = Report(known=load_known_gaps() if options.server == "manxdb" else {})
+    if cargo:
+        run_cargo(report)
+    binary = options.binary
+    if options.server == "manxdb" and not binary and chosen:
+        binary = build_binary(report)
+    if options.server == "mariadb" or binary:
+        for suite in chosen:
+            run_suite(suite, options, binary, report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
