@@ -5,12 +5,20 @@
 //! [`Engine`]: RocksDB (durable) and an ordered map in memory (tests, simulator).
 //! This crate knows nothing of tables, transactions or conflicts.
 //!
-//! Start reading at [`engine`].
+//! Start reading at [`engine`], then [`physical`] (the bytes of a record), [`rocks`] and
+//! [`collection`] (which old versions may go).
 #![warn(clippy::pedantic)]
 
+pub mod collection;
 pub mod engine;
+pub mod format;
+pub mod memory;
+pub mod physical;
+pub mod rocks;
 
 pub use engine::{
     Cursor, Direction, Durability, Engine, Entry, KeyRange, StorageError, Version, Versioned,
     WriteBatch,
 };
+pub use memory::MemoryEngine;
+pub use rocks::{Options, RocksEngine};

@@ -1,0 +1,272 @@
+//! The `FORMAT` file of a data directory: which version of the layout, which engine, since when.
+//!
+//! Four lines of text, the last one the CRC-32 of the lines before it:
+//!
+//! ```text
+//! format: 1
+//! engine: rocksdb
+//! created: 1767225600
+//! checksum: 1a2b3c4d
+//! ```
+//!
+//! `created` is in seconds since 1970, UTC.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use crate::engine::StorageError;
+
+/// Version of the on-disk layout this build writes, and the newest it reads.
+pub const CURRENT: u32 = 1;
+
+/// Name of the file in a data directory.
+pub const FILE_NAME: &str = "FORMAT";
+
+/// What a data directory says about itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Format {
+    /// Version of the layout.
+    pub version: u32,
+    /// Name of the engine that wrote the directory.
+    pub engine: String,
+    /// When the directory was made, in seconds since 1970, UTC.
+    pub created_seconds: u64,
+}
+
+impl Format {
+    fn body(&self) -> String {
+        format!(
+            "format: {}\nengine: {}\ncreated: {}\n",
+            self.version, self.engine, self.created_seconds
+        )
+    }
+
+    /// The text of the file.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let body = self.body();
+        let checksum = crc32fast::hash(body.as_bytes());
+        format!("{body}checksum: {checksum:08x}\n")
+    }
+
+    /// Reads the text of the file; `place` is named in errors.
+    ///
+    /// # Errors
+    /// [`StorageError::Format`] when the layout is newer than this build can read,
+    /// [`StorageError::Corrupt`] when the text is damaged.
+    pub fn parse(text: &str, place: &Path) -> Result<Self, StorageError> {
+        let field = |name: &str| {
+            let mut lines = text.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        };
+        let corrupt = |what: &str| StorageError::Corrupt(format!("{}: {what}", place.display()));
+        let version: u32 = field("format")
+            .and_then(|value| value.parse().ok())
+            .ok_or_else(|| corrupt("has no format version"))?;
+        if version > CURRENT {
+            return Err(StorageError::Format(format!(
+                "{} says format {version}, and this build reads formats up to {CURRENT}: start \
+                 the ManxDB release that wrote the directory, or a newer one",
+                place.display()
+            )));
+        }
+        let format = Self {
+            version,
+            engine: field("engine")
+                .ok_or_else(|| corrupt("names no engine"))?
+                .to_owned(),
+            created_seconds: field("created")
+                .and_then(|value| value.parse().ok())
+                .ok_or_else(|| corrupt("has no creation time"))?,
+        };
+        if format.render() == text {
+            Ok(format)
+        } else {
+            Err(corrupt("its checksum does not match"))
+        }
+    }
+}
+
+/// Reads the `FORMAT` of `directory`; `None` when there is none.
+///
+/// # Errors
+/// As [`Format::parse`], and [`StorageError::Io`] when the file cannot be read.
+pub fn read(directory: &Path) -> Result<Option<Format>, StorageError> {
+    let place = directory.join(FILE_NAME);
+    match fs::read_to_string(&place) {
+        Ok(text) => Format::parse(&text, &place).map(Some),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => Err(
+            StorageError::Corrupt(format!("{}: is not text", place.display())),
+        ),
+        Err(error) => Err(io_error(format!("cannot read {}", place.display()), error)),
+    }
+}
+
+/// Writes `format` into `directory`, whole or not at all.
+///
+/// # Errors
+/// [`StorageError::Io`] or [`StorageError::Full`].
+pub fn write(directory: &Path, format: &Format) -> Result<(), StorageError> {
+    write_file(&directory.join(FILE_NAME), format.render().as_bytes())
+}
+
+/// Reads the `FORMAT` of `directory`, or makes one for `engine` when the directory is new.
+///
+/// # Errors
+/// As [`read`]; [`StorageError::Format`] when another engine wrote the directory or when it holds
+/// data without a `FORMAT`.
+pub fn open_or_create(directory: &Path, engine: &str, data: &Path) -> Result<Format, StorageError> {
+    if let Some(format) = read(directory)? {
+        if format.engine != engine {
+            return Err(StorageError::Format(format!(
+                "{} was written by the engine '{}' and cannot be opened with '{engine}'",
+                directory.display(),
+                format.engine
+            )));
+        }
+        return Ok(format);
+    }
+    if data.exists() {
+        return Err(StorageError::Format(format!(
+            "{} holds data but no {FILE_NAME} file: restore that file or a backup, or choose \
+             another directory",
+            directory.display()
+        )));
+    }
+    let format = Format {
+        version: CURRENT,
+        engine: engine.to_owned(),
+        created_seconds: modified_seconds(directory),
+    };
+    write(directory, &format)?;
+    Ok(format)
+}
+
+/// When a file or directory last changed, in seconds since 1970; 0 when the system cannot tell.
+#[must_use]
+pub fn modified_seconds(path: &Path) -> u64 {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
+    modified
+        .ok()
+        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .map_or(0, |since| since.as_secs())
+}
+
+/// Writes a small file so that after a crash it holds the old or the new content, never a mix.
+///
+/// # Errors
+/// [`StorageError::Io`] or [`StorageError::Full`].
+pub fn write_file(place: &Path, content: &[u8]) -> Result<(), StorageError> {
+    let context = || format!("cannot write {}", place.display());
+    let temporary = place.with_extension("tmp");
+    let write = || -> std::io::Result<()> {
+        let mut file = fs::File::create(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&temporary, place)?;
+        place.parent().map_or(Ok(()), sync_directory)
+    };
+    write().map_err(|error| io_error(context(), error))
+}
+
+/// Makes renames and new files of a directory durable.
+///
+/// # Errors
+/// What the operating system reports.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "files belong to storage, and this is storage"
+)]
+pub fn sync_directory(directory: &Path) -> std::io::Result<()> {
+    fs::File::open(directory)?.sync_all()
+}
+
+/// Sorts an error of the operating system into the variant a caller can act on.
+#[must_use]
+pub fn io_error(context: String, source: std::io::Error) -> StorageError {
+    use std::io::ErrorKind;
+    match source.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            StorageError::Full(format!("{context}: {source}"))
+        }
+        ErrorKind::ReadOnlyFilesystem => StorageError::ReadOnly(format!("{context}: {source}")),
+        _ => StorageError::Io { context, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Format {
+        Format {
+            version: CURRENT,
+            engine: "rocksdb".to_owned(),
+            created_seconds: 1_767_225_600,
+        }
+    }
+
+    #[test]
+    fn a_directory_keeps_the_format_it_was_made_with() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let made = open_or_create(directory.path(), "rocksdb", &data).unwrap();
+        assert!(made.created_seconds > 0);
+        assert_eq!(
+            open_or_create(directory.path(), "rocksdb", &data).unwrap(),
+            made
+        );
+    }
+
+    #[test]
+    fn a_newer_format_says_what_to_do() {
+        let mut newer = sample();
+        newer.version = CURRENT + 1;
+        let error = Format::parse(&newer.render(), Path::new("d/FORMAT")).unwrap_err();
+        assert!(matches!(error, StorageError::Format(_)), "{error:?}");
+        let message = error.to_string();
+        assert!(message.contains("d/FORMAT says format 2"), "{message}");
+        assert!(message.contains("or a newer one"), "{message}");
+    }
+
+    #[test]
+    fn every_damaged_byte_is_found() {
+        let text = sample().render();
+        for place in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[place] ^= 0x01;
+            let damaged = String::from_utf8(bytes).unwrap();
+            assert!(
+                Format::parse(&damaged, Path::new("FORMAT")).is_err(),
+                "byte {place}"
+            );
+        }
+        assert_eq!(Format::parse(&text, Path::new("FORMAT")).unwrap(), sample());
+    }
+
+    #[test]
+    fn data_without_a_format_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        fs::create_dir(&data).unwrap();
+        let error = open_or_create(directory.path(), "rocksdb", &data).unwrap_err();
+        assert!(matches!(error, StorageError::Format(_)), "{error:?}");
+    }
+
+    #[test]
+    fn another_engine_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        open_or_create(directory.path(), "rocksdb", &data).unwrap();
+        let error = open_or_create(directory.path(), "other", &data).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("written by the engine 'rocksdb'"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,218 @@
+//! Walking a range in both directions over version chains of any length.
+
+use rocksdb::{DB, DBRawIterator, ReadOptions};
+
+use super::error;
+use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version};
+use crate::physical::{self, Record};
+
+/// Versions of one key stepped over one by one before a seek jumps over the rest: a seek costs
+/// about as much as this many steps.
+const STEPS_BEFORE_SEEK: usize = 8;
+
+/// A [`Cursor`] over a RocksDB iterator.
+pub struct RocksCursor<'a> {
+    iterator: DBRawIterator<'a>,
+    at: Version,
+    direction: Direction,
+    started: bool,
+    /// Prefix of the key last looked at.
+    prefix: Vec<u8>,
+    seek: Vec<u8>,
+    key: Vec<u8>,
+    version: Version,
+    value: Vec<u8>,
+}
+
+/// What one key turned out to be at the version read.
+enum Found {
+    Value,
+    Absent,
+    End,
+}
+
+impl<'a> RocksCursor<'a> {
+    /// A cursor at the start of `range`, or at its end when it walks in reverse.
+    pub fn new(db: &'a DB, range: &KeyRange, at: Version, direction: Direction) -> Option<Self> {
+        let (lower, upper) = physical::bounds(range);
+        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
+            return None;
+        }
+        let mut options = ReadOptions::default();
+        options.set_iterate_lower_bound(lower);
+        if let Some(upper) = upper {
+            options.set_iterate_upper_bound(upper);
+        }
+        options.set_total_order_seek(true);
+        Some(Self {
+            iterator: db.raw_iterator_opt(options),
+            at,
+            direction,
+            started: false,
+            prefix: Vec::new(),
+            seek: Vec::new(),
+            key: Vec::new(),
+            version: Version::ZERO,
+            value: Vec::new(),
+        })
+    }
+
+    /// Tells the end of the range from a block that could not be read.
+    fn check(&self) -> Result<(), StorageError> {
+        self.iterator
+            .status()
+            .map_err(|error| error::map("cannot read a block during a scan", &error))
+    }
+
+    /// Notes the prefix under the iterator; `None` at the end of the range.
+    fn note_prefix(&mut self) -> Result<Option<Version>, StorageError> {
+        let Some(key) = self.iterator.key() else {
+            self.check()?;
+            return Ok(None);
+        };
+        let (prefix, version) = split(key)?;
+        self.prefix.clear();
+        self.prefix.extend_from_slice(prefix);
+        Ok(Some(version))
+    }
+
+    /// Version under the iterator when it still stands on the noted prefix.
+    fn version_here(&self) -> Option<Version> {
+        let (prefix, version) = physical::split(self.iterator.key()?)?;
+        (prefix == self.prefix).then_some(version)
+    }
+
+    /// Checks the record under the iterator and keeps its value.
+    fn keep(&mut self) -> Result<Found, StorageError> {
+        let Some((key, value)) = self.iterator.item() else {
+            self.check()?;
+            return Ok(Found::Absent);
+        };
+        self.version = split(key)?.1;
+        match physical::decode_value(key, value)? {
+            Record::Delete => Ok(Found::Absent),
+            Record::Put(payload) => {
+                self.value.clear();
+                self.value.extend_from_slice(payload);
+                Ok(Found::Value)
+            }
+        }
+    }
+
+    fn seek_to_version_read(&mut self) {
+        self.seek.clear();
+        self.seek.extend_from_slice(&self.prefix);
+        physical::push_version(self.at, &mut self.seek);
+        self.iterator.seek(&self.seek);
+    }
+
+    /// Looks at the key under the iterator and leaves it on the following key.
+    fn step_forward(&mut self) -> Result<Found, StorageError> {
+        let Some(mut version) = self.note_prefix()? else {
+            return Ok(Found::End);
+        };
+        let mut steps = 0;
+        while version > self.at {
+            if steps == STEPS_BEFORE_SEEK {
+                self.seek_to_version_read();
+            } else {
+                self.iterator.next();
+            }
+            steps += 1;
+            match self.version_here() {
+                Some(next) => version = next,
+                None => return Ok(Found::Absent),
+            }
+        }
+        let found = self.keep()?;
+        self.leave_forward();
+        Ok(found)
+    }
+
+    fn leave_forward(&mut self) {
+        for _ in 0..STEPS_BEFORE_SEEK {
+            self.iterator.next();
+            if self.version_here().is_none() {
+                return;
+            }
+        }
+        self.seek.clear();
+        self.seek.extend_from_slice(&self.prefix);
+        physical::push_version(Version::ZERO, &mut self.seek);
+        self.seek.push(0);
+        self.iterator.seek(&self.seek);
+    }
+
+    /// Looks at the key under the iterator, its oldest version first, and leaves it on the
+    /// preceding key.
+    fn step_reverse(&mut self) -> Result<Found, StorageError> {
+        let Some(oldest) = self.note_prefix()? else {
+            return Ok(Found::End);
+        };
+        let mut found = Found::Absent;
+        let mut version = Some(oldest);
+        for _ in 0..STEPS_BEFORE_SEEK {
+            match version {
+                Some(version) if version <= self.at => found = self.keep()?,
+                Some(_) => {}
+                None => {
+                    // An unreadable block may hide a newer version than the one found.
+                    self.check()?;
+                    return Ok(found);
+                }
+            }
+            self.iterator.prev();
+            version = self.version_here();
+        }
+        if version.is_some_and(|version| version <= self.at) {
+            self.seek_to_version_read();
+            found = self.keep()?;
+        }
+        self.iterator.seek_for_prev(&self.prefix);
+        Ok(found)
+    }
+}
+
+fn split(key: &[u8]) -> Result<(&[u8], Version), StorageError> {
+    physical::split(key).ok_or_else(|| {
+        StorageError::Corrupt(format!("stored key {} is too short", physical::hex(key)))
+    })
+}
+
+impl Cursor for RocksCursor<'_> {
+    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
+        if !self.started {
+            self.started = true;
+            match self.direction {
+                Direction::Forward => self.iterator.seek_to_first(),
+                Direction::Reverse => self.iterator.seek_to_last(),
+            }
+        }
+        loop {
+            let found = match self.direction {
+                Direction::Forward => self.step_forward()?,
+                Direction::Reverse => self.step_reverse()?,
+            };
+            match found {
+                Found::End => return Ok(None),
+                Found::Absent => {}
+                Found::Value => break,
+            }
+        }
+        physical::unescape(&self.prefix, &mut self.key)?;
+        Ok(Some(Entry {
+            key: &self.key,
+            version: self.version,
+            value: &self.value,
+        }))
+    }
+}
+
+/// The cursor over nothing.
+pub struct EmptyCursor;
+
+impl Cursor for EmptyCursor {
+    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
+        Ok(None)
+    }
+}

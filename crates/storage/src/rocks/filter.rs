@@ -1,0 +1,57 @@
+//! The collector of old versions as RocksDB's compaction filter.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rocksdb::CompactionDecision;
+use rocksdb::compaction_filter::CompactionFilter;
+use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilterFactory};
+
+use crate::collection::{Collector, Scope, Verdict};
+use crate::engine::Version;
+
+/// Makes a collector for every compaction, at the watermark of its start. The watermark only
+/// rises, so a compaction that started with an older one keeps more, never less.
+pub struct CollectorFactory {
+    watermark: Arc<AtomicU64>,
+}
+
+impl CollectorFactory {
+    pub fn new(watermark: Arc<AtomicU64>) -> Self {
+        Self { watermark }
+    }
+}
+
+impl CompactionFilterFactory for CollectorFactory {
+    type Filter = CollectorFilter;
+
+    fn create(&mut self, context: CompactionFilterContext) -> CollectorFilter {
+        let scope = if context.is_full_compaction {
+            Scope::Whole
+        } else {
+            Scope::Part
+        };
+        let watermark = Version(self.watermark.load(Ordering::Acquire));
+        CollectorFilter(Collector::new(watermark, scope))
+    }
+
+    fn name(&self) -> &CStr {
+        c"manxdb.old-versions.1"
+    }
+}
+
+pub struct CollectorFilter(Collector);
+
+impl CompactionFilter for CollectorFilter {
+    fn filter(&mut self, _level: u32, key: &[u8], value: &[u8]) -> CompactionDecision {
+        match self.0.judge(key, value) {
+            Verdict::Keep => CompactionDecision::Keep,
+            Verdict::Drop => CompactionDecision::Remove,
+        }
+    }
+
+    fn name(&self) -> &CStr {
+        c"manxdb.old-versions.1"
+    }
+}

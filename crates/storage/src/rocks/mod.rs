@@ -1,0 +1,268 @@
+//! The durable engine, over RocksDB. The only folder that knows RocksDB.
+//!
+//! A data directory holds `FORMAT` (see [`crate::format`]) and the folder `rocksdb`. RocksDB's
+//! own lock on that folder keeps a second process out.
+//!
+//! Start reading at [`RocksEngine`]; then `point` (the hot path), `cursor`, `filter`.
+
+mod cursor;
+mod error;
+mod filter;
+mod options;
+mod point;
+mod statistics;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use rocksdb::checkpoint::Checkpoint;
+use rocksdb::{
+    BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, WriteOptions,
+};
+
+use crate::engine::{
+    Cursor, Direction, Durability, Engine, KeyRange, StorageError, Version, Versioned, WriteBatch,
+};
+use crate::format;
+use crate::physical::{self, LATEST_KEY, Record};
+pub use options::Options;
+use point::PointReaders;
+
+/// Name of this engine in the `FORMAT` file.
+pub const ENGINE_NAME: &str = "rocksdb";
+
+/// Folder of a data directory that RocksDB keeps its files in.
+pub const DATA_FOLDER: &str = "rocksdb";
+
+/// An [`Engine`] on disk.
+pub struct RocksEngine {
+    readers: PointReaders,
+    db: Arc<DB>,
+    directory: PathBuf,
+    watermark: Arc<AtomicU64>,
+    latest: AtomicU64,
+    /// Held by the writer, so that the record of the latest version rises in the log too.
+    order: Mutex<()>,
+    /// Kept for its counters.
+    settings: rocksdb::Options,
+    statistics_enabled: bool,
+    cache: Cache,
+}
+
+impl RocksEngine {
+    /// Opens the data directory at `directory`, making it when it is new.
+    ///
+    /// # Errors
+    /// [`StorageError::InUse`] when another process or engine holds it, [`StorageError::Format`]
+    /// when a newer release wrote it, [`StorageError::Corrupt`] when its log or catalogue of
+    /// files is damaged, [`StorageError::Io`] and [`StorageError::Full`] from the system.
+    pub fn open(directory: &Path, options: &Options) -> Result<Self, StorageError> {
+        fs::create_dir_all(directory).map_err(|error| {
+            format::io_error(format!("cannot create {}", directory.display()), error)
+        })?;
+        let data = directory.join(DATA_FOLDER);
+        format::open_or_create(directory, ENGINE_NAME, &data)?;
+        let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
+        let watermark = Arc::new(AtomicU64::new(0));
+        let (db, settings) = open_database(directory, &data, options, &cache, &watermark)?;
+        let latest = read_latest(&db)?;
+        tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
+        Ok(Self {
+            readers: PointReaders::new(),
+            db: Arc::new(db),
+            directory: directory.to_owned(),
+            watermark,
+            latest: AtomicU64::new(latest.0),
+            order: Mutex::new(()),
+            settings,
+            statistics_enabled: options.statistics,
+            cache,
+        })
+    }
+
+    /// Writes memtables out and merges every file down, dropping the versions no reader at or
+    /// above the watermark can see. Takes as long as reading and writing the whole store.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the memtable cannot be written.
+    pub fn compact(&self) -> Result<(), StorageError> {
+        self.flush()?;
+        let mut options = CompactOptions::default();
+        options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        options.set_exclusive_manual_compaction(true);
+        self.db
+            .compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
+        self.readers.clear();
+        Ok(())
+    }
+
+    /// Writes memtables out to sorted files.
+    ///
+    /// # Errors
+    /// [`StorageError`] when they cannot be written.
+    pub fn flush(&self) -> Result<(), StorageError> {
+        self.db
+            .flush()
+            .map_err(|error| error::map("cannot flush memtables", &error))
+    }
+
+    /// Gauges and counters for metrics: name and value, names as in [`statistics`]. Cheap enough
+    /// for every scrape.
+    #[must_use]
+    pub fn stats(&self) -> Vec<(&'static str, f64)> {
+        statistics::collect(
+            &self.db,
+            &self.cache,
+            self.statistics_enabled.then_some(&self.settings),
+        )
+    }
+
+    /// The data directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn rocks_batch(&self, batch: &WriteBatch) -> (rocksdb::WriteBatch, Version) {
+        let mut latest = Version(self.latest.load(Ordering::Acquire));
+        let mut out = rocksdb::WriteBatch::new();
+        let (mut key, mut stored) = (Vec::new(), Vec::new());
+        for (version, user_key, value) in &batch.writes {
+            key.clear();
+            physical::push_prefix(user_key, &mut key);
+            physical::push_version(*version, &mut key);
+            let record = value.as_deref().map_or(Record::Delete, Record::Put);
+            physical::encode_value(&key, record, &mut stored);
+            out.put(&key, &stored);
+            latest = latest.max(*version);
+        }
+        physical::encode_value(
+            LATEST_KEY,
+            Record::Put(&latest.0.to_be_bytes()),
+            &mut stored,
+        );
+        out.put(LATEST_KEY, &stored);
+        (out, latest)
+    }
+}
+
+/// Opens RocksDB, without compression when the linked library has none.
+fn open_database(
+    directory: &Path,
+    data: &Path,
+    options: &Options,
+    cache: &Cache,
+    watermark: &Arc<AtomicU64>,
+) -> Result<(DB, rocksdb::Options), StorageError> {
+    let settings = options::database(options, cache, DBCompressionType::Lz4, watermark);
+    match DB::open(&settings, data) {
+        Ok(db) => return Ok((db, settings)),
+        Err(error) if error::is_missing_compression(&error) => {
+            tracing::warn!("RocksDB was built without LZ4: new files are not compressed");
+        }
+        Err(error) => return Err(error::map_open(directory, &error)),
+    }
+    let settings = options::database(options, cache, DBCompressionType::None, watermark);
+    let db = DB::open(&settings, data).map_err(|error| error::map_open(directory, &error))?;
+    Ok((db, settings))
+}
+
+fn read_latest(db: &DB) -> Result<Version, StorageError> {
+    let stored = db
+        .get(LATEST_KEY)
+        .map_err(|error| error::map("cannot read the latest version", &error))?;
+    let Some(stored) = stored else {
+        return Ok(Version::ZERO);
+    };
+    match physical::decode_value(LATEST_KEY, &stored)? {
+        Record::Put(payload) => <[u8; 8]>::try_from(payload)
+            .map(|bytes| Version(u64::from_be_bytes(bytes)))
+            .map_err(|_| StorageError::Corrupt("the latest version is not 8 bytes".to_owned())),
+        Record::Delete => Err(StorageError::Corrupt(
+            "the latest version is deleted".to_owned(),
+        )),
+    }
+}
+
+impl Engine for RocksEngine {
+    fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
+        let latest = Version(self.latest.load(Ordering::Acquire));
+        self.readers.get(&self.db, key, at, latest)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &KeyRange,
+        at: Version,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>, StorageError> {
+        Ok(
+            match cursor::RocksCursor::new(&self.db, range, at, direction) {
+                Some(cursor) => Box::new(cursor),
+                None => Box::new(cursor::EmptyCursor),
+            },
+        )
+    }
+
+    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
+        if batch.writes.is_empty() {
+            return Ok(());
+        }
+        let mut options = WriteOptions::default();
+        options.set_sync(durability == Durability::Sync);
+        let _order = self.order.lock();
+        let (rocks_batch, latest) = self.rocks_batch(batch);
+        let bytes = rocks_batch.size_in_bytes();
+        self.db
+            .write_opt(rocks_batch, &options)
+            .map_err(|error| error::map("cannot write", &error))?;
+        let before = self.latest.swap(latest.0, Ordering::AcqRel);
+        let late = |(version, _, _): &(Version, _, _)| version.0 <= before;
+        if batch.writes.iter().any(late) {
+            // Written below what readers believe to be complete: they must look again.
+            self.readers.clear();
+        } else {
+            self.readers.written(bytes);
+        }
+        Ok(())
+    }
+
+    fn latest(&self) -> Result<Version, StorageError> {
+        Ok(Version(self.latest.load(Ordering::Acquire)))
+    }
+
+    fn set_watermark(&self, watermark: Version) {
+        self.watermark.fetch_max(watermark.0, Ordering::AcqRel);
+    }
+
+    fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
+        let context = || format!("cannot copy the store to {}", directory.display());
+        fs::create_dir(directory).map_err(|error| format::io_error(context(), error))?;
+        let copied = self.copy_into(directory);
+        if copied.is_err() {
+            // The error that stopped the copy is the one to report.
+            let _ = fs::remove_dir_all(directory);
+        }
+        copied
+    }
+}
+
+impl RocksEngine {
+    fn copy_into(&self, directory: &Path) -> Result<(), StorageError> {
+        let context = format!("cannot copy the store to {}", directory.display());
+        let format = format::read(&self.directory)?.ok_or_else(|| {
+            StorageError::Corrupt(format!(
+                "{} lost its {} file",
+                self.directory.display(),
+                format::FILE_NAME
+            ))
+        })?;
+        Checkpoint::new(&self.db)
+            .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
+            .map_err(|error| error::map(&context, &error))?;
+        format::write(directory, &format)
+    }
+}

@@ -1,0 +1,115 @@
+//! How the store is set up in RocksDB, and why.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use rocksdb::statistics::StatsLevel;
+use rocksdb::{
+    BlockBasedOptions, BlockBasedTablePinningTier, Cache, DBCompressionType, DBRecoveryMode,
+    LogLevel, SliceTransform,
+};
+
+use super::filter::CollectorFactory;
+use crate::physical;
+
+/// Sizes an operator may choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Memory for blocks read from disk, indexes and filters included, in bytes.
+    pub block_cache_bytes: usize,
+    /// Size of one memtable in bytes; up to three exist at a time.
+    pub write_buffer_bytes: usize,
+    /// Size of one sorted file in bytes.
+    pub file_bytes: u64,
+    /// Threads that flush and compact.
+    pub background_jobs: u16,
+    /// Whether cache hits and the like are counted, at a few nanoseconds a read.
+    pub statistics: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            block_cache_bytes: 256 << 20,
+            write_buffer_bytes: 64 << 20,
+            file_bytes: 64 << 20,
+            background_jobs: 2,
+            statistics: true,
+        }
+    }
+}
+
+/// Options of the database. `watermark` is shared with every compaction filter.
+pub(super) fn database(
+    options: &Options,
+    cache: &Cache,
+    compression: DBCompressionType,
+    watermark: &Arc<AtomicU64>,
+) -> rocksdb::Options {
+    let mut database = rocksdb::Options::default();
+    database.create_if_missing(true);
+    database.set_paranoid_checks(true);
+    recovery(&mut database);
+
+    database.set_write_buffer_size(options.write_buffer_bytes);
+    database.set_max_write_buffer_number(3);
+    database.set_target_file_size_base(options.file_bytes);
+    database.set_level_compaction_dynamic_level_bytes(true);
+    database.set_max_background_jobs(i32::from(options.background_jobs.max(2)));
+    // The collector may drop deletes only while one of them sees a whole compaction.
+    database.set_max_subcompactions(1);
+    database.set_compaction_filter_factory(CollectorFactory::new(Arc::clone(watermark)));
+    database.set_compression_type(compression);
+    database.set_bytes_per_sync(1 << 20);
+
+    // A point read seeks inside one prefix: filters are built over prefixes.
+    database.set_prefix_extractor(SliceTransform::create(
+        "manxdb.key-without-version.1",
+        prefix_of,
+        Some(has_prefix),
+    ));
+    database.set_memtable_prefix_bloom_ratio(0.05);
+    database.set_block_based_table_factory(&tables(cache));
+
+    database.set_keep_log_file_num(4);
+    database.set_max_log_file_size(4 << 20);
+    database.set_log_level(LogLevel::Warn);
+    database.set_stats_dump_period_sec(0);
+    database.set_stats_persist_period_sec(0);
+    if options.statistics {
+        database.enable_statistics();
+        database.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
+    }
+    database
+}
+
+/// Every acknowledged write is found again, or opening fails. A record cut short at the end of
+/// the log was never acknowledged and is dropped; a damaged one before the end is an error
+/// rather than a silent loss of what follows it. Recycled log files would blur that difference.
+fn recovery(database: &mut rocksdb::Options) {
+    database.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
+    database.set_track_and_verify_wals_in_manifest(true);
+    database.set_recycle_log_file_num(0);
+    database.set_manual_wal_flush(false);
+}
+
+fn tables(cache: &Cache) -> BlockBasedOptions {
+    let mut tables = BlockBasedOptions::default();
+    tables.set_block_cache(cache);
+    tables.set_bloom_filter(10.0, false);
+    tables.set_whole_key_filtering(false);
+    tables.set_format_version(6);
+    tables.set_block_size(8 << 10);
+    // Indexes and filters count against the cache but are never looked up in it or evicted.
+    tables.set_cache_index_and_filter_blocks(true);
+    tables.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
+    tables
+}
+
+fn prefix_of(key: &[u8]) -> &[u8] {
+    physical::split(key).map_or(key, |(prefix, _)| prefix)
+}
+
+fn has_prefix(key: &[u8]) -> bool {
+    physical::split(key).is_some()
+}
