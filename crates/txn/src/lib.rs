@@ -6,12 +6,29 @@
 //! reads and applying the writes atomically. Nothing here knows SQL, sockets,
 //! clocks or threads; waiting is done by the [`Waiter`] a session brings along.
 //!
+//! | question | answered in |
+//! |---|---|
+//! | what is committed, and how a path is asked | [`path`] |
+//! | what a session may do before that | [`transaction`] |
+//! | who waits for whom on a row | [`locks`] |
+//! | how one node orders and stores commits | [`local`] |
+//!
+//! Validation at commit decides alone whether a history is allowed; row locks only
+//! make sessions wait where they would otherwise conflict.
+//!
 //! Start reading at [`path`], then [`transaction`], then [`local`].
 #![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
 
+pub mod local;
+pub mod locks;
 pub mod path;
+pub mod testing;
 pub mod transaction;
+pub mod waiter;
 
+pub use local::{LocalOptions, LocalPath};
+pub use locks::LockTable;
 pub use path::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, Snapshot, TxnError, TxnId};
-pub use transaction::{ReadMode, Transaction, Waiter};
+pub use transaction::{ReadMode, Transaction};
+pub use waiter::Waiter;

@@ -2,8 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
+
+use crate::locks::LockTable;
 
 /// Identity of a running transaction, unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,11 +25,12 @@ pub enum IsolationLevel {
 }
 
 /// A stable view of committed state. While it lives, what it can see is kept from collection.
+#[derive(Clone)]
 pub struct Snapshot {
     /// Newest version the view contains.
     pub version: Version,
-    /// Dropped with the snapshot, which unpins the version.
-    pub pin: Option<Box<dyn Send + Sync>>,
+    /// Dropped with the last clone of the snapshot, which unpins the version.
+    pub pin: Option<Arc<dyn Send + Sync>>,
 }
 
 /// What a transaction read and bets has not changed since.
@@ -83,6 +87,22 @@ pub trait CommitPath: Send + Sync + 'static {
 
     /// Validates and applies an intent; the version is its place in the commit order.
     fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>>;
+
+    /// Whether a commit after `since` wrote a key of `range`. May err towards `true`.
+    fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>>;
+
+    /// As [`CommitPath::changed_since`] for one key.
+    fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>>;
+
+    /// A new snapshot at which all of `reads` are still true, so that a transaction may move to
+    /// it; [`TxnError::Conflict`] when one of them changed.
+    fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>>;
+
+    /// Row locks of the sessions of this node, which order them before they meet in
+    /// [`CommitPath::submit`]. `None`: sessions meet only there.
+    fn locks(&self) -> Option<&LockTable> {
+        None
+    }
 }
 
 /// Why a read or a commit did not happen.
@@ -103,6 +123,21 @@ pub enum TxnError {
     /// NOWAIT met a locked row (MySQL 3572).
     #[error("statement aborted because a lock could not be acquired immediately")]
     LockNotAvailable,
+    /// The lock is not granted yet and the waiter does not block: repeat the very same call.
+    /// Only waiters that are polled (simulations) answer it.
+    #[error("lock not granted yet")]
+    WouldWait,
+    /// A write in a transaction declared read-only (MySQL 1792).
+    #[error("cannot execute statement in a read-only transaction")]
+    ReadOnly,
+    /// A procedure is unknown to the path, or refused its arguments or inputs.
+    #[error("procedure {name}: {what}")]
+    Procedure {
+        /// The procedure asked for.
+        name: String,
+        /// Why it did not run.
+        what: String,
+    },
     /// The session was told to stop (MySQL 1317).
     #[error("query execution was interrupted")]
     Interrupted,

@@ -1,0 +1,268 @@
+//! The commit path of one node: serializable by validated snapshots, group commit.
+//!
+//! A commit is validated against the versions of recent writes ([`recent`]), in the order of
+//! the queue ([`group`]): every read of the intent must still be true. The group's writes
+//! reach the engine in one synced batch; only then do new snapshots ([`pins`]) see them and
+//! the sessions hear of it. So the order of versions is a serial order of all validated
+//! transactions, and it agrees with real time.
+
+mod group;
+mod pins;
+pub(crate) mod recent;
+
+use std::sync::Arc;
+
+use manxdb_storage::{Direction, Durability, Engine, KeyRange, StorageError, Version, WriteBatch};
+use parking_lot::{Mutex, RwLock};
+
+use self::group::{GroupQueue, Verdict};
+use self::pins::Pins;
+use self::recent::{Recent, Undo};
+use crate::locks::LockTable;
+use crate::path::{CommitPath, Intent, Page, ReadSet, Reply, Snapshot, TxnError};
+
+/// Limits of the local path.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalOptions {
+    /// Bytes the index of recent writes may take. Past it the oldest snapshots can no longer
+    /// commit what they read; they go on reading.
+    pub recent_bytes_max: usize,
+}
+
+impl Default for LocalOptions {
+    fn default() -> Self {
+        Self {
+            recent_bytes_max: 256 << 20,
+        }
+    }
+}
+
+/// Commits on one node over one engine.
+pub struct LocalPath {
+    engine: Arc<dyn Engine>,
+    pins: Pins,
+    recent: RwLock<Recent>,
+    queue: GroupQueue,
+    order: Mutex<Order>,
+    locks: LockTable,
+}
+
+/// What only the leader of a group touches.
+struct Order {
+    /// Last version given to an intent, also to one whose write failed: numbers are not reused.
+    assigned: Version,
+    /// Why nothing can be written any more: the state of the log is unknown until a restart.
+    broken: Option<String>,
+    watermark: Version,
+}
+
+/// The part of a group that passed validation.
+struct Staged {
+    batch: WriteBatch,
+    durability: Durability,
+    undo: Undo,
+    /// Per intent of the group: its version, or why it may not commit.
+    verdicts: Vec<Verdict>,
+    last: Version,
+}
+
+impl LocalPath {
+    /// The path over `engine`, going on behind its newest version.
+    ///
+    /// # Errors
+    /// [`TxnError::Storage`] when the engine does not know its newest version.
+    pub fn open(engine: Arc<dyn Engine>, options: LocalOptions) -> Result<Self, TxnError> {
+        let latest = engine.latest()?;
+        Ok(Self {
+            engine,
+            pins: Pins::new(latest),
+            recent: RwLock::new(Recent::new(latest, options.recent_bytes_max)),
+            queue: GroupQueue::default(),
+            order: Mutex::new(Order {
+                assigned: latest,
+                broken: None,
+                watermark: Version::ZERO,
+            }),
+            locks: LockTable::default(),
+        })
+    }
+
+    /// The newest version that new snapshots see.
+    #[must_use]
+    pub fn visible(&self) -> Version {
+        self.pins.visible()
+    }
+
+    /// Recent writes held for validation.
+    #[must_use]
+    pub fn recent_len(&self) -> usize {
+        self.recent.read().len()
+    }
+
+    fn commit_group(&self, intents: Vec<Intent>) -> Vec<Verdict> {
+        let mut order = self.order.lock();
+        let staged = self.stage(&mut order, intents);
+        if staged.batch.writes.is_empty() {
+            return staged.verdicts;
+        }
+        match self.write(&mut order, &staged) {
+            Ok(()) => {
+                self.pins.publish(staged.last);
+                self.collect(&mut order);
+                staged.verdicts
+            }
+            Err(failure) => {
+                self.recent.write().take_back(staged.undo);
+                let fail = |verdict: Verdict| verdict.and_then(|_| Err(again(&failure)));
+                staged.verdicts.into_iter().map(fail).collect()
+            }
+        }
+    }
+
+    /// Validates intents in order, each also against those before it, and notes their writes.
+    fn stage(&self, order: &mut Order, intents: Vec<Intent>) -> Staged {
+        let mut recent = self.recent.write();
+        let mut staged = Staged {
+            batch: WriteBatch::default(),
+            durability: Durability::Async,
+            undo: Undo::new(),
+            verdicts: Vec::with_capacity(intents.len()),
+            last: order.assigned,
+        };
+        for intent in intents {
+            if let Some(what) = recent.first_change(&intent.reads) {
+                staged.verdicts.push(Err(TxnError::Conflict { what }));
+                continue;
+            }
+            order.assigned = Version(order.assigned.0 + 1);
+            staged.last = order.assigned;
+            if intent.durability == Durability::Sync {
+                staged.durability = Durability::Sync;
+            }
+            for (key, value) in intent.writes {
+                recent.stage(staged.last, &key, &mut staged.undo);
+                staged.batch.writes.push((staged.last, key, value));
+            }
+            staged.verdicts.push(Ok(staged.last));
+        }
+        staged
+    }
+
+    fn write(&self, order: &mut Order, staged: &Staged) -> Result<(), StorageError> {
+        if let Some(reason) = &order.broken {
+            return Err(StorageError::ReadOnly(reason.clone()));
+        }
+        let written = self.engine.write(&staged.batch, staged.durability);
+        if let Err(failure) = &written
+            && !left_untouched(failure)
+        {
+            tracing::error!(%failure, "commit failed half way; writes stop until a restart");
+            order.broken = Some(format!("an earlier write failed: {failure}"));
+        }
+        written
+    }
+
+    /// Lets go of what no snapshot needs any more.
+    fn collect(&self, order: &mut Order) {
+        let oldest = self.pins.oldest();
+        if oldest > order.watermark {
+            order.watermark = oldest;
+            self.engine.set_watermark(oldest);
+        }
+        self.recent.write().trim(oldest);
+    }
+
+    fn read_page(
+        &self,
+        at: Version,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Page, TxnError> {
+        let mut page = Page::new();
+        if limit == 0 || recent::is_empty(range) {
+            return Ok(page);
+        }
+        let mut cursor = self.engine.scan(range, at, direction)?;
+        while page.len() < limit {
+            match cursor.next()? {
+                Some(entry) => page.push((entry.key.to_vec(), entry.value.to_vec())),
+                None => break,
+            }
+        }
+        Ok(page)
+    }
+}
+
+impl CommitPath for LocalPath {
+    fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
+        Reply::Ready(Ok(self.pins.snapshot()))
+    }
+
+    fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
+        let found = self.engine.get(key, at);
+        Reply::Ready(match found {
+            Ok(found) => Ok(found.map(|versioned| versioned.value)),
+            Err(failure) => Err(failure.into()),
+        })
+    }
+
+    fn scan(
+        &self,
+        at: Version,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Reply<Result<Page, TxnError>> {
+        Reply::Ready(self.read_page(at, range, direction, limit))
+    }
+
+    fn submit(&self, intent: Intent) -> Reply<Verdict> {
+        if intent.writes.is_empty() {
+            // Nothing to order: it stands behind everything published, if its reads still hold.
+            let recent = self.recent.read();
+            return Reply::Ready(match recent.first_change(&intent.reads) {
+                Some(what) => Err(TxnError::Conflict { what }),
+                None => Ok(self.pins.visible()),
+            });
+        }
+        let commit = |intents| self.commit_group(intents);
+        Reply::Ready(self.queue.submit(intent, commit))
+    }
+
+    fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {
+        Reply::Ready(Ok(self.recent.read().range_changed(range, since)))
+    }
+
+    fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>> {
+        Reply::Ready(Ok(self.recent.read().key_changed(key, since)))
+    }
+
+    fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>> {
+        // The snapshot comes first: what commits after it is noted in `recent` before it is
+        // published, so a change that the snapshot shows cannot be missed below.
+        let snapshot = self.pins.snapshot();
+        Reply::Ready(match self.recent.read().first_change(reads) {
+            Some(what) => Err(TxnError::Conflict { what }),
+            None => Ok(snapshot),
+        })
+    }
+
+    fn locks(&self) -> Option<&LockTable> {
+        Some(&self.locks)
+    }
+}
+
+/// Whether the engine promises that nothing of the batch was applied.
+fn left_untouched(failure: &StorageError) -> bool {
+    matches!(failure, StorageError::Full(_) | StorageError::ReadOnly(_))
+}
+
+/// The failure of a group, told to each of its members.
+fn again(failure: &StorageError) -> TxnError {
+    match failure {
+        StorageError::Full(what) => StorageError::Full(what.clone()).into(),
+        StorageError::ReadOnly(what) => StorageError::ReadOnly(what.clone()).into(),
+        other => TxnError::Unknown(other.to_string()),
+    }
+}

@@ -1,0 +1,106 @@
+//! Which versions live snapshots still need.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use manxdb_storage::Version;
+use parking_lot::{Mutex, RwLock};
+
+use crate::path::Snapshot;
+
+type Live = Mutex<BTreeSet<Version>>;
+
+/// The visible version, and every older one that a snapshot still looks at.
+///
+/// All snapshots of one version share one counted pin, so that taking a snapshot is a read lock
+/// and a counter; the set of live versions changes only when a commit publishes and when the
+/// last snapshot of a version goes.
+pub(super) struct Pins {
+    current: RwLock<Arc<VersionPin>>,
+    live: Arc<Live>,
+}
+
+struct VersionPin {
+    version: Version,
+    live: Arc<Live>,
+}
+
+impl VersionPin {
+    fn new(version: Version, live: &Arc<Live>) -> Arc<Self> {
+        live.lock().insert(version);
+        Arc::new(Self {
+            version,
+            live: Arc::clone(live),
+        })
+    }
+}
+
+impl Drop for VersionPin {
+    fn drop(&mut self) {
+        self.live.lock().remove(&self.version);
+    }
+}
+
+impl Pins {
+    pub(super) fn new(visible: Version) -> Self {
+        let live = Arc::default();
+        Self {
+            current: RwLock::new(VersionPin::new(visible, &live)),
+            live,
+        }
+    }
+
+    /// A snapshot of everything published so far.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let pin = Arc::clone(&self.current.read());
+        Snapshot {
+            version: pin.version,
+            pin: Some(pin),
+        }
+    }
+
+    /// The newest published version.
+    pub(super) fn visible(&self) -> Version {
+        self.current.read().version
+    }
+
+    /// Makes `version` the one that new snapshots see. It must be newer than the visible one.
+    pub(super) fn publish(&self, version: Version) {
+        let next = VersionPin::new(version, &self.live);
+        // The old pin is dropped after the lock: dropping takes `live`.
+        let previous = std::mem::replace(&mut *self.current.write(), next);
+        debug_assert!(
+            previous.version < version,
+            "versions are published in order"
+        );
+    }
+
+    /// The oldest version any snapshot, also one taken from now on, may read at.
+    pub(super) fn oldest(&self) -> Version {
+        // Never empty: the visible version is pinned by `current` itself.
+        self.live.lock().first().copied().unwrap_or(Version::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_version_follows_the_oldest_snapshot() {
+        let pins = Pins::new(Version(3));
+        let first = pins.snapshot();
+        pins.publish(Version(5));
+        let second = pins.snapshot();
+        let clone = first.clone();
+        pins.publish(Version(9));
+        assert_eq!(pins.oldest(), Version(3));
+        drop(first);
+        assert_eq!(pins.oldest(), Version(3));
+        drop(clone);
+        assert_eq!(pins.oldest(), Version(5));
+        drop(second);
+        assert_eq!(pins.oldest(), Version(9));
+        assert_eq!(pins.visible(), Version(9));
+    }
+}

@@ -1,0 +1,227 @@
+//! Row locks: who may change a key, and who waits for whom.
+//!
+//! Requests for a key queue first in, first out. A request that would close a cycle of waiting
+//! owners is refused, so the requester dies. Waiting itself is not done here: a queued
+//! request is a [`Ticket`] that turns granted, and its owner's [`Waiter`] is woken. Every
+//! cycle is seen by the request that closes it, because an owner waits for one key at a time
+//! and requests that must queue are looked at one after another.
+
+mod entry;
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use self::entry::Entry;
+use crate::path::{TxnError, TxnId};
+use crate::waiter::Waiter;
+
+/// A locked key.
+pub type LockKey = Arc<[u8]>;
+
+/// What a lock keeps others from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Strength {
+    /// Others may share it, none may have it exclusively.
+    Shared,
+    /// Nobody else may have it.
+    Exclusive,
+}
+
+/// A request in a queue.
+pub struct Ticket {
+    owner: TxnId,
+    key: LockKey,
+    strength: Strength,
+    granted: AtomicBool,
+    waiter: Arc<dyn Waiter>,
+}
+
+impl Ticket {
+    /// Whether the lock is the owner's now.
+    #[must_use]
+    pub fn is_granted(&self) -> bool {
+        self.granted.load(Ordering::Acquire)
+    }
+
+    /// The key asked for.
+    #[must_use]
+    pub fn key(&self) -> &LockKey {
+        &self.key
+    }
+
+    /// The strength asked for.
+    #[must_use]
+    pub fn strength(&self) -> Strength {
+        self.strength
+    }
+}
+
+/// What became of a request.
+pub enum Request {
+    /// The lock is the owner's.
+    Granted,
+    /// The owner must wait until the ticket is granted, or [`LockTable::cancel`] it.
+    Queued(Arc<Ticket>),
+}
+
+/// Locks of one commit path, by key.
+pub struct LockTable {
+    shards: Vec<Mutex<HashMap<LockKey, Entry>>>,
+    hasher: RandomState,
+    /// The queued request of each waiting owner. Taken before a shard, never after.
+    waiting: Mutex<HashMap<TxnId, Arc<Ticket>>>,
+}
+
+/// Enough that sessions on a handful of cores rarely meet on a shard's mutex.
+const SHARDS: usize = 32;
+
+impl Default for LockTable {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            waiting: Mutex::default(),
+        }
+    }
+}
+
+impl LockTable {
+    /// Takes the lock if that needs no waiting; whether `owner` has it now.
+    pub fn try_acquire(&self, owner: TxnId, key: &LockKey, strength: Strength) -> bool {
+        let mut shard = self.shard(key).lock();
+        if let Some(entry) = shard.get_mut(key) {
+            return entry.try_grant(owner, strength);
+        }
+        shard.insert(Arc::clone(key), Entry::held_by(owner, strength));
+        true
+    }
+
+    /// Takes the lock or queues for it; `waiter` is woken when a queued request is granted.
+    ///
+    /// # Errors
+    /// [`TxnError::Deadlock`] when waiting would close a cycle; nothing is queued then.
+    pub fn acquire(
+        &self,
+        owner: TxnId,
+        key: &LockKey,
+        strength: Strength,
+        waiter: &Arc<dyn Waiter>,
+    ) -> Result<Request, TxnError> {
+        if self.try_acquire(owner, key, strength) {
+            return Ok(Request::Granted);
+        }
+        let mut waiting = self.waiting.lock();
+        let ticket = Arc::new(Ticket {
+            owner,
+            key: Arc::clone(key),
+            strength,
+            granted: AtomicBool::new(false),
+            waiter: Arc::clone(waiter),
+        });
+        {
+            let mut shard = self.shard(key).lock();
+            let entry = shard.entry(Arc::clone(key)).or_default();
+            if entry.try_grant(owner, strength) {
+                return Ok(Request::Granted);
+            }
+            entry.enqueue(Arc::clone(&ticket));
+        }
+        waiting.insert(owner, Arc::clone(&ticket));
+        if self.closes_cycle(&waiting, &ticket) {
+            waiting.remove(&owner);
+            drop(waiting);
+            self.leave_queue(&ticket);
+            return Err(TxnError::Deadlock);
+        }
+        Ok(Request::Queued(ticket))
+    }
+
+    /// Ends the wait for a ticket, granted or not; whether the lock is the owner's.
+    pub fn cancel(&self, ticket: &Arc<Ticket>) -> bool {
+        self.waiting.lock().remove(&ticket.owner);
+        if !ticket.is_granted() {
+            self.leave_queue(ticket);
+        }
+        ticket.is_granted()
+    }
+
+    /// Gives back locks of `owner` and grants them to those next in line.
+    pub fn release(&self, owner: TxnId, keys: impl IntoIterator<Item = LockKey>) {
+        for key in keys {
+            self.change(&key, |entry| entry.remove_holder(owner));
+        }
+    }
+
+    /// Keys that anybody holds or waits for.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.lock().len()).sum()
+    }
+
+    /// Whether nobody holds a lock.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn leave_queue(&self, ticket: &Arc<Ticket>) {
+        self.change(&ticket.key, |entry| entry.dequeue(ticket));
+    }
+
+    /// Changes an entry, then grants what the change made possible.
+    fn change(&self, key: &LockKey, change: impl FnOnce(&mut Entry)) {
+        let granted = {
+            let mut shard = self.shard(key).lock();
+            let Some(entry) = shard.get_mut(key) else {
+                return;
+            };
+            change(entry);
+            let granted = entry.grant_next();
+            if entry.is_unused() {
+                shard.remove(key);
+            }
+            granted
+        };
+        for ticket in granted {
+            ticket.waiter.wake();
+        }
+    }
+
+    /// Whether the new `ticket` makes its owner wait, over any number of others, for itself.
+    fn closes_cycle(&self, waiting: &HashMap<TxnId, Arc<Ticket>>, ticket: &Arc<Ticket>) -> bool {
+        let mut seen = HashSet::new();
+        let mut to_visit = vec![Arc::clone(ticket)];
+        while let Some(next) = to_visit.pop() {
+            for blocker in self.blockers(&next) {
+                if blocker == ticket.owner {
+                    return true;
+                }
+                if seen.insert(blocker) {
+                    to_visit.extend(waiting.get(&blocker).cloned());
+                }
+            }
+        }
+        false
+    }
+
+    fn blockers(&self, ticket: &Arc<Ticket>) -> Vec<TxnId> {
+        let shard = self.shard(&ticket.key).lock();
+        shard
+            .get(&ticket.key)
+            .map_or_else(Vec::new, |entry| entry.blockers(ticket))
+    }
+
+    fn shard(&self, key: &LockKey) -> &Mutex<HashMap<LockKey, Entry>> {
+        #[allow(clippy::cast_possible_truncation)] // Only the low bits choose a shard.
+        let hash = self.hasher.hash_one(key) as usize;
+        &self.shards[hash % SHARDS]
+    }
+}
+
+#[cfg(test)]
+mod tests;

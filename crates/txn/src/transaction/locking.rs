@@ -1,0 +1,265 @@
+//! Locks of a transaction, and reads under them.
+
+use std::sync::Arc;
+
+use manxdb_storage::{Direction, KeyRange};
+
+use super::page::{covered, cut_behind};
+use super::{Patience, Transaction};
+use crate::locks::{LockKey, Request, Strength};
+use crate::path::{IsolationLevel, Page, Snapshot, TxnError};
+use crate::waiter::resolve;
+
+/// Times a locking read looks again because others committed under it. With row locks a second
+/// look is enough, so the limit is reached only under a stream of inserts into the range.
+const LOOKS_MAX: usize = 64;
+
+impl Transaction {
+    /// Makes the lock on `key` this transaction's; false when it is skipped.
+    pub(super) fn lock(
+        &self,
+        key: &[u8],
+        strength: Strength,
+        patience: Patience,
+    ) -> Result<bool, TxnError> {
+        let Some(table) = self.path.locks() else {
+            return Ok(true);
+        };
+        #[cfg(feature = "mutants")]
+        if self.mutants.get().skip_locks {
+            return Ok(true);
+        }
+        {
+            let inner = self.inner.borrow();
+            if inner.held.get(key).is_some_and(|held| *held >= strength) {
+                return Ok(true);
+            }
+        }
+        let key: LockKey = key.into();
+        let granted = match patience {
+            Patience::Wait => self.wait_for_lock(&key, strength)?,
+            Patience::NoWait if table.try_acquire(self.id, &key, strength) => true,
+            Patience::NoWait => return Err(TxnError::LockNotAvailable),
+            Patience::Skip => table.try_acquire(self.id, &key, strength),
+        };
+        if granted {
+            self.inner.borrow_mut().held.insert(key, strength);
+        }
+        Ok(granted)
+    }
+
+    fn wait_for_lock(&self, key: &LockKey, strength: Strength) -> Result<bool, TxnError> {
+        let Some(table) = self.path.locks() else {
+            return Ok(true);
+        };
+        let ticket = match self.take_pending(key, strength) {
+            Some(ticket) => ticket,
+            None => match table.acquire(self.id, key, strength, &self.waiter) {
+                Ok(Request::Granted) => return Ok(true),
+                Ok(Request::Queued(ticket)) => ticket,
+                Err(failure) => return Err(self.doom(failure)),
+            },
+        };
+        match self.waiter.wait(&|| ticket.is_granted()) {
+            Ok(()) => Ok(table.cancel(&ticket)),
+            Err(TxnError::WouldWait) => {
+                self.inner.borrow_mut().pending = Some(ticket);
+                Err(TxnError::WouldWait)
+            }
+            // Granted in the last moment: hold it, so that it is released at the end.
+            Err(failure) => {
+                if table.cancel(&ticket) {
+                    let mut inner = self.inner.borrow_mut();
+                    inner.held.insert(Arc::clone(key), strength);
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// The request a polled call left behind, if this is the same call again.
+    fn take_pending(&self, key: &LockKey, strength: Strength) -> Option<Arc<crate::locks::Ticket>> {
+        let ticket = self.inner.borrow_mut().pending.take()?;
+        if ticket.key() == key && ticket.strength() == strength {
+            return Some(ticket);
+        }
+        self.drop_pending(&ticket);
+        None
+    }
+
+    fn drop_pending(&self, ticket: &Arc<crate::locks::Ticket>) {
+        if let Some(table) = self.path.locks() {
+            if table.cancel(ticket) {
+                table.release(self.id, [Arc::clone(ticket.key())]);
+            }
+        }
+    }
+
+    /// Gives everything back.
+    pub(super) fn release_locks(&self) {
+        let (pending, held) = {
+            let mut inner = self.inner.borrow_mut();
+            (inner.pending.take(), std::mem::take(&mut inner.held))
+        };
+        if let Some(table) = self.path.locks() {
+            table.release(self.id, held.into_keys());
+        }
+        if let Some(ticket) = pending {
+            self.drop_pending(&ticket);
+        }
+    }
+
+    /// Reads `key` under a lock, at the newest state the level allows.
+    pub(super) fn get_locked(
+        &self,
+        key: &[u8],
+        strength: Strength,
+        patience: Patience,
+    ) -> Result<Option<Vec<u8>>, TxnError> {
+        if !self.lock(key, strength, patience)? {
+            return Ok(None);
+        }
+        for _ in 0..LOOKS_MAX {
+            let at = self.locking_view()?;
+            if self.reads_must_be_newest() && self.key_changed(key, &at)? {
+                self.advance()?;
+                continue;
+            }
+            let value = resolve(self.path.get(at.version, key), &self.waiter)?;
+            self.inner.borrow_mut().recorded.point(key, &at);
+            return Ok(value);
+        }
+        Err(self.lost("a locked key kept changing"))
+    }
+
+    /// Reads a page, locking each row of it.
+    pub(super) fn scan_locked(
+        &self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+        strength: Strength,
+        patience: Patience,
+    ) -> Result<Page, TxnError> {
+        for _ in 0..LOOKS_MAX {
+            let at = self.locking_view()?;
+            let mut wanted = |key: &[u8]| match patience {
+                Patience::Skip => self.lock(key, strength, patience),
+                Patience::Wait | Patience::NoWait => Ok(true),
+            };
+            let page = self.merged_page(&at, range, direction, limit, &mut wanted)?;
+            for (key, _) in &page {
+                if self.inner.borrow().visible_writes().get(key).is_none() {
+                    self.lock(key, strength, patience)?;
+                }
+            }
+            let seen = covered(range, direction, limit, &page);
+            if self.page_changed(&page, &seen, patience, &at)? {
+                if self.isolation == IsolationLevel::Serializable {
+                    self.advance()?;
+                }
+                continue;
+            }
+            self.record_locked(&page, seen, direction, patience, &at);
+            return Ok(page);
+        }
+        Err(self.lost("a locked range kept changing"))
+    }
+
+    /// Whether locking a page must look again: its rows changed before they were locked, or,
+    /// where the whole range will be validated, anything in it.
+    fn page_changed(
+        &self,
+        page: &Page,
+        seen: &KeyRange,
+        patience: Patience,
+        at: &Snapshot,
+    ) -> Result<bool, TxnError> {
+        let is_serializable = self.isolation == IsolationLevel::Serializable;
+        if is_serializable && !self.reads_must_be_newest() {
+            return Ok(false);
+        }
+        if self.newest()?.version == at.version {
+            return Ok(false);
+        }
+        if self.validates_ranges(patience) {
+            let reply = self.path.changed_since(seen, at.version);
+            return resolve(reply, &self.waiter);
+        }
+        for (key, _) in page {
+            if self.key_changed(key, at)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn record_locked(
+        &self,
+        page: &Page,
+        seen: KeyRange,
+        direction: Direction,
+        patience: Patience,
+        at: &Snapshot,
+    ) {
+        let mut inner = self.inner.borrow_mut();
+        if self.validates_ranges(patience) {
+            inner.recorded.range(seen, direction, at);
+            return;
+        }
+        for (key, _) in page {
+            inner.recorded.point(key, at);
+        }
+    }
+
+    /// SKIP LOCKED asks for whatever is free, so it promises nothing about the range.
+    fn validates_ranges(&self, patience: Patience) -> bool {
+        self.isolation != IsolationLevel::ReadCommitted && patience != Patience::Skip
+    }
+
+    /// A SERIALIZABLE transaction that will write must have read the newest state; one declared
+    /// read-only stays where its snapshot is.
+    fn reads_must_be_newest(&self) -> bool {
+        self.isolation == IsolationLevel::Serializable && !self.inner.borrow().read_only
+    }
+
+    fn key_changed(&self, key: &[u8], at: &Snapshot) -> Result<bool, TxnError> {
+        let reply = self.path.key_changed_since(key, at.version);
+        resolve(reply, &self.waiter)
+    }
+
+    /// Where a locking read looks: SERIALIZABLE reads everything at one snapshot, the others
+    /// the newest committed state.
+    fn locking_view(&self) -> Result<Snapshot, TxnError> {
+        match self.isolation {
+            IsolationLevel::Serializable => self.view(),
+            IsolationLevel::ReadCommitted | IsolationLevel::RepeatableRead => self.newest(),
+        }
+    }
+
+    /// Moves a SERIALIZABLE transaction to the newest snapshot, if all it has read is still true
+    /// there; so a transaction that waited for a lock before it read goes on unharmed.
+    fn advance(&self) -> Result<(), TxnError> {
+        let reads = self.inner.borrow().recorded.to_read_set();
+        match resolve(self.path.refresh(&reads), &self.waiter) {
+            Ok(snapshot) => {
+                let mut inner = self.inner.borrow_mut();
+                inner.recorded.move_to(&snapshot);
+                inner.snapshot = Some(snapshot);
+                Ok(())
+            }
+            Err(failure) => Err(self.doom(failure)),
+        }
+    }
+
+    fn lost(&self, what: &str) -> TxnError {
+        self.doom(TxnError::Conflict { what: what.into() })
+    }
+}
+
+/// Cuts what a page has delivered from its range, for the next page of the same scan.
+pub fn rest_behind(range: &KeyRange, last_key: &[u8], direction: Direction) -> KeyRange {
+    let mut rest = range.clone();
+    cut_behind(&mut rest, last_key, direction);
+    rest
+}

@@ -1,0 +1,132 @@
+//! One page of a scan: committed rows with the transaction's own writes laid over them.
+
+use std::ops::Bound;
+
+use manxdb_storage::{Direction, KeyRange};
+
+use super::Transaction;
+use crate::path::{Page, Snapshot, TxnError};
+use crate::waiter::resolve;
+
+/// Committed rows of what is left of a range, fetched a page at a time.
+struct Committed<'a> {
+    txn: &'a Transaction,
+    at: &'a Snapshot,
+    rest: KeyRange,
+    direction: Direction,
+    page_size: usize,
+    page: std::iter::Peekable<std::vec::IntoIter<(Vec<u8>, Vec<u8>)>>,
+    complete: bool,
+}
+
+impl Committed<'_> {
+    /// The key of the next committed row; fetches when the page is used up.
+    fn peek(&mut self) -> Result<Option<&[u8]>, TxnError> {
+        if self.page.peek().is_none() && !self.complete {
+            let reply =
+                self.txn
+                    .path
+                    .scan(self.at.version, &self.rest, self.direction, self.page_size);
+            let page = resolve(reply, &self.txn.waiter)?;
+            self.complete = page.len() < self.page_size;
+            if let Some((last, _)) = page.last() {
+                cut_behind(&mut self.rest, last, self.direction);
+            }
+            self.page = page.into_iter().peekable();
+        }
+        Ok(self.page.peek().map(|(key, _)| key.as_slice()))
+    }
+}
+
+/// Removes from `range` everything up to `key` in walking order, `key` included.
+pub(super) fn cut_behind(range: &mut KeyRange, key: &[u8], direction: Direction) {
+    let behind = Bound::Excluded(key.to_vec());
+    match direction {
+        Direction::Forward => range.start = behind,
+        Direction::Reverse => range.end = behind,
+    }
+}
+
+/// The part of `range` that a page of `limit` rows has looked at.
+pub(super) fn covered(
+    range: &KeyRange,
+    direction: Direction,
+    limit: usize,
+    page: &Page,
+) -> KeyRange {
+    let mut covered = range.clone();
+    if page.len() >= limit {
+        if let Some((last, _)) = page.last() {
+            let through = Bound::Included(last.clone());
+            match direction {
+                Direction::Forward => covered.end = through,
+                Direction::Reverse => covered.start = through,
+            }
+        }
+    }
+    covered
+}
+
+impl Transaction {
+    /// Up to `limit` rows at `at` under own writes. `wanted` may leave out a row, which then
+    /// does not count.
+    pub(super) fn merged_page(
+        &self,
+        at: &Snapshot,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+        wanted: &mut dyn FnMut(&[u8]) -> Result<bool, TxnError>,
+    ) -> Result<Page, TxnError> {
+        let mut merged = Page::new();
+        let mut own_rest = range.clone();
+        let mut committed = Committed {
+            txn: self,
+            at,
+            rest: range.clone(),
+            direction,
+            page_size: limit,
+            page: Vec::new().into_iter().peekable(),
+            complete: false,
+        };
+        while merged.len() < limit {
+            let next_committed = committed.peek()?;
+            let inner = self.inner.borrow();
+            let own = inner.visible_writes().first(&own_rest, direction);
+            let Some((own_key, own_value)) = first_own(own, next_committed, direction) else {
+                drop(inner);
+                match committed.page.next() {
+                    Some(row) if wanted(&row.0)? => merged.push(row),
+                    Some(_) => {}
+                    None => break,
+                }
+                continue;
+            };
+            if next_committed == Some(own_key) {
+                committed.page.next();
+            }
+            cut_behind(&mut own_rest, own_key, direction);
+            if let Some(value) = own_value {
+                merged.push((own_key.to_vec(), value.clone()));
+            }
+        }
+        Ok(merged)
+    }
+}
+
+type Own<'a> = (&'a [u8], &'a Option<Vec<u8>>);
+
+/// The own write, if it comes before or instead of the committed row.
+fn first_own<'a>(
+    own: Option<Own<'a>>,
+    committed: Option<&[u8]>,
+    direction: Direction,
+) -> Option<Own<'a>> {
+    let (own_key, value) = own?;
+    let comes_first = match (committed, direction) {
+        (None, _) => true,
+        (Some(committed), Direction::Forward) => own_key <= committed,
+        (Some(committed), Direction::Reverse) => own_key >= committed,
+    };
+    comes_first.then_some((own_key, value))
+}
