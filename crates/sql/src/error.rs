@@ -109,6 +109,13 @@ impl From<TxnError> for SqlError {
                 "HY000",
                 "Lock wait timeout exceeded; try restarting transaction",
             ),
+            TxnError::WouldWait => Self::internal("a polled wait reached a session"),
+            TxnError::ReadOnly => Self::new(
+                1792,
+                "25006",
+                "Cannot execute statement in a READ ONLY transaction.",
+            ),
+            TxnError::Procedure { .. } => Self::new(1105, "HY000", message),
             TxnError::LockNotAvailable => Self::new(3572, "HY000", message),
             TxnError::Interrupted => Self::new(1317, "70100", "Query execution was interrupted"),
             TxnError::StatementTimeout => Self::new(

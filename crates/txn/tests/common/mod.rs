@@ -1,0 +1,126 @@
+//! What the integration tests share.
+#![allow(dead_code)] // Each test binary uses a part of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use manxdb_storage::{
+    Cursor, Direction, Durability, Engine, KeyRange, MemoryEngine, StorageError, Version,
+    Versioned, WriteBatch,
+};
+use manxdb_txn::testing::PolledWaiter;
+use manxdb_txn::{CommitPath, IsolationLevel, LocalOptions, LocalPath, Transaction, TxnId, Waiter};
+use parking_lot::Mutex;
+
+/// A path over memory, and transactions on it.
+pub struct House {
+    pub path: Arc<LocalPath>,
+    next: AtomicU64,
+}
+
+impl House {
+    pub fn new() -> Self {
+        Self::over(Arc::new(MemoryEngine::new()))
+    }
+
+    pub fn over(engine: Arc<dyn Engine>) -> Self {
+        Self::with(engine, LocalOptions::default())
+    }
+
+    pub fn with(engine: Arc<dyn Engine>, options: LocalOptions) -> Self {
+        Self {
+            path: Arc::new(LocalPath::open(engine, options).unwrap()),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    pub fn begin(&self, isolation: IsolationLevel) -> Transaction {
+        self.begin_waiting(isolation, Arc::new(PolledWaiter))
+    }
+
+    pub fn begin_waiting(&self, isolation: IsolationLevel, waiter: Arc<dyn Waiter>) -> Transaction {
+        let id = TxnId(self.next.fetch_add(1, Ordering::Relaxed));
+        let path: Arc<dyn CommitPath> = self.path.clone();
+        Transaction::begin(path, id, isolation, waiter)
+    }
+
+    /// Commits one write on its own.
+    pub fn set(&self, key: &str, value: &str) {
+        let txn = self.begin(IsolationLevel::Serializable);
+        txn.put(key.into(), value.into()).unwrap();
+        txn.commit(Durability::Sync).unwrap();
+    }
+
+    /// Commits one deletion on its own.
+    pub fn unset(&self, key: &str) {
+        let txn = self.begin(IsolationLevel::Serializable);
+        txn.delete(key.into()).unwrap();
+        txn.commit(Durability::Sync).unwrap();
+    }
+}
+
+type BeforeWrite = Box<dyn FnMut() -> Result<(), StorageError> + Send>;
+
+/// Memory that calls a hook before it writes, to look at the world at that moment or to fail.
+pub struct HookedEngine {
+    pub memory: MemoryEngine,
+    before_write: Mutex<Option<BeforeWrite>>,
+    pub watermark: Mutex<Version>,
+    pub batches: AtomicU64,
+}
+
+impl HookedEngine {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            memory: MemoryEngine::new(),
+            before_write: Mutex::new(None),
+            watermark: Mutex::new(Version::ZERO),
+            batches: AtomicU64::new(0),
+        })
+    }
+
+    /// Calls `hook` before the next write, once.
+    pub fn before_next_write(
+        &self,
+        hook: impl FnMut() -> Result<(), StorageError> + Send + 'static,
+    ) {
+        *self.before_write.lock() = Some(Box::new(hook));
+    }
+}
+
+impl Engine for HookedEngine {
+    fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
+        self.memory.get(key, at)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &KeyRange,
+        at: Version,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>, StorageError> {
+        self.memory.scan(range, at, direction)
+    }
+
+    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
+        let hook = self.before_write.lock().take();
+        if let Some(mut hook) = hook {
+            hook()?;
+        }
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        self.memory.write(batch, durability)
+    }
+
+    fn latest(&self) -> Result<Version, StorageError> {
+        self.memory.latest()
+    }
+
+    fn set_watermark(&self, watermark: Version) {
+        *self.watermark.lock() = watermark;
+        self.memory.set_watermark(watermark);
+    }
+
+    fn checkpoint(&self, directory: &std::path::Path) -> Result<(), StorageError> {
+        self.memory.checkpoint(directory)
+    }
+}

@@ -1,0 +1,275 @@
+//! The local path as a session meets it: visibility, validation, failures, bounds.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::{HookedEngine, House};
+use manxdb_storage::{Direction, Durability, Engine, KeyRange, StorageError, Version};
+use manxdb_txn::IsolationLevel::{ReadCommitted, RepeatableRead, Serializable};
+use manxdb_txn::{LocalOptions, LocalPath, ReadMode, TxnError};
+
+fn text(value: &str) -> Option<Vec<u8>> {
+    Some(value.as_bytes().to_vec())
+}
+
+fn is_conflict<T>(answer: &Result<T, TxnError>) -> bool {
+    matches!(answer, Err(TxnError::Conflict { .. }))
+}
+
+#[test]
+fn a_commit_is_seen_by_later_snapshots_and_not_by_earlier_ones() {
+    let house = House::new();
+    house.set("k", "old");
+    let reader = house.begin(RepeatableRead);
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+    house.set("k", "new");
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+    let later = house.begin(RepeatableRead);
+    assert_eq!(later.get(b"k", ReadMode::Plain).unwrap(), text("new"));
+}
+
+#[test]
+fn read_committed_sees_the_newest_state_at_each_statement() {
+    let house = House::new();
+    let reader = house.begin(ReadCommitted);
+    reader.start_statement().unwrap();
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), None);
+    house.set("k", "new");
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), None);
+    reader.start_statement().unwrap();
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("new"));
+}
+
+#[test]
+fn a_changed_point_fails_a_serializable_commit() {
+    let house = House::new();
+    let txn = house.begin(Serializable);
+    assert_eq!(txn.get(b"absent", ReadMode::Plain).unwrap(), None);
+    house.set("absent", "there");
+    txn.put(b"other".to_vec(), b"1".to_vec()).unwrap();
+    assert!(is_conflict(&txn.commit(Durability::Sync)));
+}
+
+#[test]
+fn an_insert_into_and_a_delete_from_a_read_range_fail_a_serializable_commit() {
+    for delete in [false, true] {
+        let house = House::new();
+        house.set("t1", "row");
+        let txn = house.begin(Serializable);
+        let range = KeyRange::prefix(b"t");
+        txn.scan(&range, Direction::Forward, 10, ReadMode::Plain)
+            .unwrap();
+        if delete {
+            house.unset("t1");
+        } else {
+            house.set("t2", "phantom");
+        }
+        txn.put(b"other".to_vec(), b"1".to_vec()).unwrap();
+        assert!(is_conflict(&txn.commit(Durability::Sync)));
+    }
+}
+
+#[test]
+fn a_page_that_was_not_read_to_the_end_does_not_depend_on_the_rest() {
+    let house = House::new();
+    for key in ["t1", "t2", "t3"] {
+        house.set(key, "row");
+    }
+    let txn = house.begin(Serializable);
+    let range = KeyRange::prefix(b"t");
+    let page = txn
+        .scan(&range, Direction::Forward, 2, ReadMode::Plain)
+        .unwrap();
+    assert_eq!(page.len(), 2);
+    house.set("t3", "changed");
+    txn.put(b"other".to_vec(), b"1".to_vec()).unwrap();
+    txn.commit(Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_serializable_transaction_without_writes_commits_whatever_changed() {
+    let engine = HookedEngine::new();
+    let house = House::over(engine.clone());
+    let txn = house.begin(Serializable);
+    assert_eq!(txn.get(b"k", ReadMode::Plain).unwrap(), None);
+    house.set("k", "new");
+    let before = engine.batches.load(Ordering::Relaxed);
+    txn.commit(Durability::Sync).unwrap();
+    assert_eq!(engine.batches.load(Ordering::Relaxed), before);
+}
+
+#[test]
+fn a_full_disk_fails_the_commit_and_leaves_everything_as_before() {
+    let engine = HookedEngine::new();
+    let house = House::over(engine.clone());
+    house.set("k", "old");
+    let reader = house.begin(Serializable);
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+    engine.before_next_write(|| Err(StorageError::Full("no space left".into())));
+    let txn = house.begin(Serializable);
+    txn.put(b"k".to_vec(), b"lost".to_vec()).unwrap();
+    let answer = txn.commit(Durability::Sync);
+    assert!(matches!(
+        answer,
+        Err(TxnError::Storage(StorageError::Full(_)))
+    ));
+    assert_eq!(house.path.recent_len(), 0);
+    // What the failed commit would have changed has not changed, and its lock is free.
+    reader.put(b"k".to_vec(), b"new".to_vec()).unwrap();
+    reader.commit(Durability::Sync).unwrap();
+    let after = house.begin(Serializable);
+    assert_eq!(after.get(b"k", ReadMode::Plain).unwrap(), text("new"));
+}
+
+#[test]
+fn after_a_write_of_unknown_outcome_nothing_more_is_written() {
+    let engine = HookedEngine::new();
+    let house = House::over(engine.clone());
+    engine.before_next_write(|| Err(StorageError::Engine("sync failed".into())));
+    let txn = house.begin(Serializable);
+    txn.put(b"k".to_vec(), b"?".to_vec()).unwrap();
+    assert!(matches!(
+        txn.commit(Durability::Sync),
+        Err(TxnError::Unknown(_))
+    ));
+    let txn = house.begin(Serializable);
+    txn.put(b"k".to_vec(), b"!".to_vec()).unwrap();
+    let answer = txn.commit(Durability::Sync);
+    assert!(matches!(
+        answer,
+        Err(TxnError::Storage(StorageError::ReadOnly(_)))
+    ));
+}
+
+#[test]
+fn the_watermark_follows_the_oldest_snapshot_and_memory_is_given_back() {
+    let engine = HookedEngine::new();
+    let house = House::over(engine.clone());
+    house.set("k", "1");
+    let reader = house.begin(RepeatableRead);
+    reader.take_snapshot().unwrap();
+    for number in 0..10 {
+        house.set("k", &number.to_string());
+    }
+    assert_eq!(*engine.watermark.lock(), Version(1));
+    assert_eq!(house.path.recent_len(), 10);
+    drop(reader);
+    house.set("k", "last");
+    assert_eq!(*engine.watermark.lock(), house.path.visible());
+    assert_eq!(house.path.recent_len(), 0);
+}
+
+#[test]
+fn past_the_memory_limit_the_oldest_snapshot_can_read_but_not_commit() {
+    let options = LocalOptions {
+        recent_bytes_max: 1_000,
+    };
+    let house = House::with(HookedEngine::new(), options);
+    house.set("k", "old");
+    let txn = house.begin(Serializable);
+    assert_eq!(txn.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+    for number in 0..100 {
+        house.set("busy", &number.to_string());
+    }
+    assert!(house.path.recent_len() < 12);
+    assert_eq!(txn.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+    txn.put(b"other".to_vec(), b"1".to_vec()).unwrap();
+    assert!(is_conflict(&txn.commit(Durability::Sync)));
+}
+
+#[test]
+fn a_path_opened_again_goes_on_behind_the_newest_version() {
+    let engine = HookedEngine::new();
+    let version = {
+        let house = House::over(engine.clone());
+        house.set("k", "1");
+        house.set("k", "2");
+        house.path.visible()
+    };
+    let path = LocalPath::open(engine.clone(), LocalOptions::default()).unwrap();
+    assert_eq!(path.visible(), version);
+    assert_eq!(engine.latest().unwrap(), version);
+    let house = House::over(engine);
+    house.set("k", "3");
+    assert!(house.path.visible() > version);
+}
+
+#[test]
+fn a_transaction_larger_than_its_limit_is_refused() {
+    let house = House::new();
+    let txn = house.begin(Serializable);
+    txn.set_size_limit(10);
+    txn.put(b"k".to_vec(), b"12345".to_vec()).unwrap();
+    let answer = txn.put(b"l".to_vec(), b"12345".to_vec());
+    assert!(matches!(answer, Err(TxnError::TooLarge { .. })));
+    txn.commit(Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_transaction_declared_read_only_refuses_writes() {
+    let house = House::new();
+    let txn = house.begin(Serializable);
+    txn.declare_read_only();
+    assert_eq!(txn.get(b"k", ReadMode::Plain).unwrap(), None);
+    let answer = txn.put(b"k".to_vec(), b"1".to_vec());
+    assert!(matches!(answer, Err(TxnError::ReadOnly)));
+}
+
+#[test]
+fn a_restarted_transaction_has_forgotten_everything() {
+    let house = House::new();
+    let txn = house.begin(Serializable);
+    txn.start_statement().unwrap();
+    assert!(txn.is_first_statement());
+    assert_eq!(txn.get(b"k", ReadMode::Update).unwrap(), None);
+    txn.put(b"k".to_vec(), b"mine".to_vec()).unwrap();
+    txn.restart();
+    assert!(!txn.has_writes());
+    house.set("k", "theirs");
+    let found = txn.get(b"k", ReadMode::Update).unwrap();
+    assert_eq!(found, text("theirs"));
+    txn.put(b"k".to_vec(), b"mine".to_vec()).unwrap();
+    txn.commit(Durability::Sync).unwrap();
+}
+
+#[test]
+fn commits_line_up_and_are_written_in_groups() {
+    let engine = HookedEngine::new();
+    let house = Arc::new(House::over(engine.clone()));
+    let others: Arc<parking_lot::Mutex<Vec<_>>> = Arc::default();
+    // While the first commit is being written, three more line up behind it.
+    let (hook_house, hook_others) = (house.clone(), others.clone());
+    engine.before_next_write(move || {
+        let (lined_up, all_lined_up) = std::sync::mpsc::channel();
+        for number in 0..3 {
+            let (house, lined_up) = (hook_house.clone(), lined_up.clone());
+            hook_others.lock().push(spawn(move || {
+                let txn = house.begin(Serializable);
+                let key = format!("k{number}").into_bytes();
+                txn.put(key, b"v".to_vec()).unwrap();
+                lined_up.send(()).unwrap();
+                txn.commit(Durability::Sync).unwrap()
+            }));
+        }
+        for _ in 0..3 {
+            all_lined_up.recv().unwrap();
+        }
+        Ok(())
+    });
+    house.set("first", "v");
+    let others = std::mem::take(&mut *others.lock());
+    let mut versions: Vec<_> = others.into_iter().map(|t| t.join().unwrap()).collect();
+    versions.sort();
+    assert_eq!(versions, [Version(2), Version(3), Version(4)]);
+    assert!(engine.batches.load(Ordering::Relaxed) <= 4);
+    assert_eq!(house.path.visible(), Version(4));
+}
+
+#[allow(clippy::disallowed_methods)] // Real threads are what this test is about.
+fn spawn<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::thread::JoinHandle<T> {
+    std::thread::spawn(work)
+}
