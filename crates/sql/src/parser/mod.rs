@@ -1,20 +1,69 @@
-//! Text to statements. `sqlparser` (MySQL dialect) parses; a token pre-pass lifts out what it
-//! cannot know: ownership annotations, and MySQL spellings it lacks.
+//! Text to statements. `sqlparser` (MySQL dialect) parses; around it stand three small things:
+//!
+//! 1. [`scan`]: one pass over characters that takes statements apart and comments out.
+//! 2. [`prepass`]: rewrites tokens `sqlparser` has no word for. Ownership annotations are noted
+//!    and become plain REFERENCES; `||` becomes OR unless `PIPES_AS_CONCAT`; `?` gets its number;
+//!    table options, view preludes, index hints without effect and `INTO @x` are lifted out.
+//! 3. [`special`]: statements its tree cannot carry, in a tree of our own ([`Special`]).
+//!
+//! | statement | goes |
+//! |---|---|
+//! | SELECT, INSERT, REPLACE, UPDATE, DELETE, EXPLAIN of them, USE, SAVEPOINT and its kin | `sqlparser` |
+//! | CREATE TABLE, CREATE VIEW, CREATE INDEX, DROP, TRUNCATE, RENAME TABLE | `sqlparser`, rewritten first |
+//! | SET, SHOW, DESCRIBE, DO, BEGIN, COMMIT, ROLLBACK, PREPARE, EXECUTE, LOCK, KILL, FLUSH | [`Special`] |
+//! | accounts, GRANT, REVOKE, CREATE/ALTER DATABASE, ALTER TABLE, ANALYZE TABLE and its kin | [`Special`] |
+//! | triggers, routines, events, XA, HANDLER, LOAD DATA, FULLTEXT | error 1235 |
 
-use crate::error::SqlResult;
+mod account;
+mod alter;
+mod column;
+mod dialect;
+mod message;
+mod prepass;
+mod scan;
+mod set;
+mod show;
+mod special;
+mod tree;
+mod words;
+
+pub use tree::{
+    AccountName, AlterAction, GrantStatement, SetItem, SetScope, Show, Special, TableLock, UserSpec,
+};
+
+use sqlparser::ast::{DiscardObject, Expr, Statement};
+use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use crate::error::{SqlError, SqlResult};
 use crate::expr::SqlMode;
+use dialect::ModeDialect;
+
+/// Longest text accepted, bytes.
+const TEXT_BYTES_MAX: usize = 256 << 20;
+/// Deepest nesting accepted.
+const NESTING_MAX: usize = 400;
 
 /// A statement with what the pre-pass lifted out of it.
 #[derive(Debug, Clone)]
 pub struct Parsed {
-    /// The tree.
-    pub statement: sqlparser::ast::Statement,
+    /// The tree; a meaningless `DISCARD ALL` when `special` is set.
+    pub statement: Statement,
+    /// Set for statements in a tree of our own.
+    pub special: Option<Special>,
     /// `?` in the text. Each reaches the tree as `Value::Placeholder("?N")`, N from 0 in the
     /// order of the text: clauses are bound in another order than they are written.
     pub param_count: usize,
     /// Ownership annotations of a CREATE TABLE.
     pub annotations: Annotations,
-    /// The text of this statement alone.
+    /// Options behind a CREATE TABLE's bracket: known name (`ENGINE`, `CHARACTER SET`, `COLLATE`,
+    /// `COMMENT`, `AUTO_INCREMENT`, …) and value.
+    pub table_options: Vec<(String, String)>,
+    /// `SELECT … INTO @a, @b`: the names without `@`.
+    pub into_variables: Vec<String>,
+    /// The SELECT of a CREATE or ALTER VIEW, as text.
+    pub view_query: Option<String>,
+    /// The text of this statement alone, comments blanked.
     pub text: String,
 }
 
@@ -23,16 +72,117 @@ pub struct Parsed {
 pub struct Annotations {
     /// `CREATE DATA_SUBJECT TABLE`.
     pub data_subject: bool,
-    /// Annotation of the n-th REFERENCES in the text, in order.
-    pub references: Vec<crate::catalog::OwnershipAnnotation>,
+    /// For each REFERENCES: line and column of the referenced table's name, and the annotation.
+    pub references: Vec<((u64, u64), crate::catalog::OwnershipAnnotation)>,
     /// `ON GET … / ON DEL …` items as written.
     pub rules: Vec<String>,
+}
+
+impl Annotations {
+    /// The annotation of the REFERENCES whose table name begins at `place` (line, column).
+    #[must_use]
+    pub fn at(&self, place: (u64, u64)) -> crate::catalog::OwnershipAnnotation {
+        self.references
+            .iter()
+            .find(|(other, _)| *other == place)
+            .map(|(_, annotation)| *annotation)
+            .unwrap_or_default()
+    }
 }
 
 /// Splits `text` at top-level semicolons and parses each statement.
 ///
 /// # Errors
-/// 1064 with the place, 1065 for an empty query.
-pub fn parse(_text: &str, _mode: SqlMode) -> SqlResult<Vec<Parsed>> {
-    Err(crate::error::SqlError::not_supported("everything"))
+/// 1064 with the place, 1065 for an empty query, 1235 for what is not supported, 1436 for
+/// nesting beyond measure.
+pub fn parse(text: &str, mode: SqlMode) -> SqlResult<Vec<Parsed>> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(SqlError::new(
+            1153,
+            "08S01",
+            "Got a packet bigger than 'max_allowed_packet' bytes",
+        ));
+    }
+    let parts = scan::split(text, mode)?;
+    if parts.is_empty() {
+        return Err(SqlError::new(1065, "42000", "Query was empty"));
+    }
+    parts
+        .into_iter()
+        .map(|part| parse_one(part, mode))
+        .collect()
 }
+
+/// Parses the text of one scalar expression, such as a stored DEFAULT or CHECK.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_expression(text: &str, mode: SqlMode) -> SqlResult<Expr> {
+    let dialect = ModeDialect { mode };
+    let tokens = tokenize(&dialect, text)?;
+    let tokens = prepass::operators(tokens, mode)?;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens);
+    let expr = parser
+        .parse_expr()
+        .map_err(|error| message::from_parser(&error, text))?;
+    expect_end(&parser, text)?;
+    Ok(expr)
+}
+
+fn tokenize(dialect: &ModeDialect, text: &str) -> SqlResult<Vec<TokenWithSpan>> {
+    let mut tokens = Tokenizer::new(dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| message::from_parser(&error.into(), text))?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    Ok(tokens)
+}
+
+fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
+    let dialect = ModeDialect { mode };
+    let tokens = tokenize(&dialect, &text)?;
+    let tokens = prepass::operators(tokens, mode)?;
+    let mut parsed = Parsed {
+        statement: Statement::Discard {
+            object_type: DiscardObject::ALL,
+        },
+        special: None,
+        param_count: prepass::count_params(&tokens),
+        annotations: Annotations::default(),
+        table_options: Vec::new(),
+        into_variables: Vec::new(),
+        view_query: None,
+        text,
+    };
+    if let Some(special) = special::parse(&dialect, &tokens, &parsed.text)? {
+        parsed.special = Some(special);
+        return Ok(parsed);
+    }
+    let tokens = prepass::lift(&dialect, tokens, &mut parsed)?;
+    let mut parser = Parser::new(&dialect)
+        .with_recursion_limit(NESTING_MAX)
+        .with_tokens_with_locations(tokens);
+    parsed.statement = parser
+        .parse_statement()
+        .map_err(|error| message::from_parser(&error, &parsed.text))?;
+    expect_end(&parser, &parsed.text)?;
+    Ok(parsed)
+}
+
+/// Fails with 1064 when anything is left.
+fn expect_end(parser: &Parser, text: &str) -> SqlResult<()> {
+    if words::at_end(parser) {
+        return Ok(());
+    }
+    let error = parser
+        .expected::<()>("end of statement", parser.peek_token())
+        .err();
+    Err(error.map_or_else(
+        || message::near("", 1),
+        |error| message::from_parser(&error, text),
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! MySQL's dialect with the switches of `sql_mode`.
+
+use std::any::TypeId;
+
+use sqlparser::ast::{ColumnOption, Expr, Statement};
+use sqlparser::dialect::{Dialect, MySqlDialect};
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+
+use crate::expr::SqlMode;
+
+/// [`MySqlDialect`] under one `sql_mode`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ModeDialect {
+    pub(super) mode: SqlMode,
+}
+
+const MYSQL: MySqlDialect = MySqlDialect {};
+
+/// Methods that answer as MySQL does.
+macro_rules! as_mysql {
+    ($($name:ident),* $(,)?) => {
+        $(fn $name(&self) -> bool { MYSQL.$name() })*
+    };
+}
+
+impl Dialect for ModeDialect {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<MySqlDialect>()
+    }
+
+    fn is_identifier_start(&self, ch: char) -> bool {
+        MYSQL.is_identifier_start(ch)
+    }
+
+    fn is_identifier_part(&self, ch: char) -> bool {
+        MYSQL.is_identifier_part(ch)
+    }
+
+    fn is_delimited_identifier_start(&self, ch: char) -> bool {
+        ch == '`' || (ch == '"' && self.mode.ansi_quotes)
+    }
+
+    fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
+        MYSQL.identifier_quote_style(identifier)
+    }
+
+    fn supports_string_literal_backslash_escape(&self) -> bool {
+        !self.mode.no_backslash_escapes
+    }
+
+    fn supports_multiline_comment_hints(&self) -> bool {
+        false
+    }
+
+    fn supports_insert_table_alias(&self) -> bool {
+        false
+    }
+
+    as_mysql!(
+        supports_string_literal_concatenation,
+        ignores_wildcard_escapes,
+        supports_numeric_prefix,
+        supports_bitwise_shift_operators,
+        require_interval_qualifier,
+        supports_limit_comma,
+        supports_create_table_select,
+        supports_insert_set,
+        supports_user_host_grantee,
+        supports_table_hints,
+        requires_single_line_comment_whitespace,
+        supports_match_against,
+        supports_select_modifiers,
+        supports_set_names,
+        supports_comma_separated_set_assignments,
+        supports_update_order_by,
+        supports_data_type_signed_suffix,
+        supports_cross_join_constraint,
+        supports_double_ampersand_operator,
+        supports_binary_kw_as_cast,
+        supports_comment_optimizer_hint,
+        supports_constraint_keyword_without_name,
+        supports_key_column_option,
+        supports_group_by_with_modifier,
+        supports_left_associative_joins_without_parens,
+    );
+
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        expr: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        MYSQL.parse_infix(parser, expr, precedence)
+    }
+
+    fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {
+        MYSQL.parse_statement(parser)
+    }
+
+    fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
+        MYSQL.is_table_factor_alias(explicit, kw, parser)
+    }
+
+    fn parse_column_option(
+        &self,
+        parser: &mut Parser,
+    ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
+        super::column::option(parser)
+    }
+}
