@@ -141,3 +141,68 @@ pub struct SqlMode {
     /// HIGH_NOT_PRECEDENCE and others change nothing here.
     pub pad_char_to_full_length: bool,
 }
+
+impl EvalContext<'_> {
+    /// Most warnings a statement keeps (`max_error_count`).
+    const WARNINGS_MAX: usize = 1024;
+
+    fn push(&self, level: WarningLevel, code: u16, message: String) {
+        let mut warnings = self.warnings.borrow_mut();
+        if warnings.len() < Self::WARNINGS_MAX {
+            warnings.push(Warning {
+                level,
+                code,
+                message,
+            });
+        }
+    }
+
+    /// Raises a warning.
+    pub fn warn(&self, code: u16, message: impl Into<String>) {
+        self.push(WarningLevel::Warning, code, message.into());
+    }
+
+    /// Raises a note.
+    pub fn note(&self, code: u16, message: impl Into<String>) {
+        self.push(WarningLevel::Note, code, message.into());
+    }
+
+    /// A warning, or the error of that number inside a strict write.
+    ///
+    /// # Errors
+    /// In a strict write.
+    pub fn problem(
+        &self,
+        code: u16,
+        sqlstate: &'static str,
+        message: impl Into<String>,
+    ) -> SqlResult<()> {
+        if self.strict_write {
+            return Err(crate::error::SqlError::new(code, sqlstate, message));
+        }
+        self.warn(code, message);
+        Ok(())
+    }
+
+    /// 1292 `Truncated incorrect DOUBLE value: 'x'`.
+    ///
+    /// # Errors
+    /// In a strict write.
+    pub fn truncated(&self, kind: &str, value: &Value) -> SqlResult<()> {
+        let text = value.to_text().unwrap_or_default();
+        self.problem(
+            1292,
+            "22007",
+            format!("Truncated incorrect {kind} value: '{text}'"),
+        )
+    }
+
+    /// 64 random bits (splitmix64 over the statement's state).
+    pub fn next_random(&self) -> u64 {
+        let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}

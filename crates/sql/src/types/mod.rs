@@ -1,9 +1,47 @@
 //! Values, their types, and MySQL's rules between them.
 
+mod assign;
+mod collate;
+mod collation;
+mod compare;
+mod convert;
+mod convert_json;
 mod data_type;
+mod general_ci;
+mod json_text;
+mod number;
+mod store;
 mod temporal;
+mod temporal_text;
+mod text;
+mod time_zone;
+mod type_info;
 mod value;
 
+pub use assign::{assign, cast, implicit_default};
+pub use collate::{compare_text, sort_key, text_equal, write_escaped};
+pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed};
+pub use convert_json::to_json;
 pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, TextSize};
-pub use temporal::{Date, DateTime, Time};
+pub use json_text::{
+    MAX_JSON_DEPTH, compare_json, json_depth, json_to_text, normalise, parse_json, write_json,
+    write_json_string,
+};
+pub use number::{
+    MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, decimal_limit, decimal_of_double, decimal_scale,
+    decimal_to_integer, parse_decimal, parse_double, parse_integer, round_decimal, write_decimal,
+    write_double, write_float,
+};
+pub use store::{Issue, StoreRules, date_allowed, fit, integer_value};
+pub use temporal::{
+    Date, DateTime, MAX_DAY_NUMBER, MICROS_PER_DAY, MICROS_PER_SECOND, Time, days_in_month,
+    round_micros,
+};
+pub use temporal_text::{
+    Parsed, datetime_from_number, expand_year, last_day, parse_datetime, parse_time,
+    round_datetime, time_from_number, write_date, write_datetime, write_time,
+};
+pub use text::{to_text, write_text, write_value};
+pub use time_zone::{from_utc_micros, parse_time_zone, to_utc_micros, today};
+pub use type_info::{common_type, merge_collations};
 pub use value::{Decimal, Row, Value};

@@ -1,0 +1,61 @@
+//! Values as a client reads them.
+
+use super::data_type::DataType;
+use super::json_text::write_json;
+use super::number::{write_decimal, write_double, write_float, write_integer, write_unsigned};
+use super::temporal_text::{write_date, write_datetime, write_time};
+use super::value::Value;
+
+/// Appends the text-protocol form of `value` of type `ty`. NULL appends nothing: the protocol
+/// has its own mark for it.
+pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
+    match (value, ty) {
+        (Value::Time(time), DataType::Time { fsp }) => write_time(*time, *fsp, out),
+        (Value::DateTime(value), DataType::DateTime { fsp } | DataType::Timestamp { fsp }) => {
+            write_datetime(*value, *fsp, out)
+        }
+        (Value::DateTime(value), DataType::Date) => write_date(value.date, out),
+        (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
+        (Value::Int(year), DataType::Year) => {
+            out.extend_from_slice(format!("{year:04}").as_bytes());
+        }
+        _ => write_value(value, out),
+    }
+}
+
+/// Appends `value` without knowing its type: fractions of times only when there are any.
+pub fn write_value(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Null => {}
+        Value::Int(value) => write_integer(*value, out),
+        Value::UInt(value) => write_unsigned(*value, out),
+        Value::Double(value) => write_double(*value, out),
+        Value::Decimal(value) => write_decimal(value, out),
+        Value::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Value::Bytes(bytes) => out.extend_from_slice(bytes),
+        Value::Date(date) => write_date(*date, out),
+        Value::Time(time) => write_time(*time, fraction_digits(time.micros), out),
+        Value::DateTime(value) => {
+            write_datetime(*value, fraction_digits(value.time().micros), out);
+        }
+        Value::Json(json) => write_json(json, out),
+    }
+}
+
+fn fraction_digits(micros: i64) -> u8 {
+    if micros % 1_000_000 == 0 { 0 } else { 6 }
+}
+
+/// The text-protocol form as a string; NULL is `NULL`. Bytes that are no UTF-8 become U+FFFD.
+#[must_use]
+pub fn to_text(value: &Value, ty: &DataType) -> String {
+    if value.is_null() {
+        return "NULL".to_string();
+    }
+    let mut out = Vec::new();
+    write_text(value, ty, &mut out);
+    match String::from_utf8(out) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}

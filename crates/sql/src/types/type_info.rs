@@ -1,0 +1,540 @@
+//! What a declared type implies: names, widths, families, and the type that holds several.
+
+use super::data_type::{Collation, DataType, IntWidth, TextSize};
+use super::number::{MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE};
+
+impl IntWidth {
+    /// Bytes of storage.
+    #[must_use]
+    pub fn bytes(self) -> u8 {
+        match self {
+            IntWidth::Tiny => 1,
+            IntWidth::Small => 2,
+            IntWidth::Medium => 3,
+            IntWidth::Int => 4,
+            IntWidth::Big => 8,
+        }
+    }
+
+    /// Least and greatest value.
+    #[must_use]
+    pub fn range(self, unsigned: bool) -> (i128, i128) {
+        let bits = u32::from(self.bytes()) * 8;
+        if unsigned {
+            (0, (1i128 << bits) - 1)
+        } else {
+            (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+        }
+    }
+
+    /// `int`, `bigint`, …
+    #[must_use]
+    pub fn sql_name(self) -> &'static str {
+        match self {
+            IntWidth::Tiny => "tinyint",
+            IntWidth::Small => "smallint",
+            IntWidth::Medium => "mediumint",
+            IntWidth::Int => "int",
+            IntWidth::Big => "bigint",
+        }
+    }
+
+    /// Digits of the greatest magnitude.
+    #[must_use]
+    pub fn digits(self, unsigned: bool) -> u8 {
+        match (self, unsigned) {
+            (IntWidth::Tiny, _) => 3,
+            (IntWidth::Small, _) => 5,
+            (IntWidth::Medium, false) => 7,
+            (IntWidth::Medium, true) => 8,
+            (IntWidth::Int, _) => 10,
+            (IntWidth::Big, false) => 19,
+            (IntWidth::Big, true) => 20,
+        }
+    }
+}
+
+impl TextSize {
+    /// Capacity in bytes.
+    #[must_use]
+    pub fn bytes(self) -> u32 {
+        match self {
+            TextSize::Tiny => 255,
+            TextSize::Normal => 65_535,
+            TextSize::Medium => 16_777_215,
+            TextSize::Long => u32::MAX,
+        }
+    }
+
+    fn prefix(self) -> &'static str {
+        match self {
+            TextSize::Tiny => "tiny",
+            TextSize::Normal => "",
+            TextSize::Medium => "medium",
+            TextSize::Long => "long",
+        }
+    }
+}
+
+impl DataType {
+    /// BIGINT.
+    pub const BIGINT: DataType = DataType::Int {
+        width: IntWidth::Big,
+        unsigned: false,
+        display_width: None,
+    };
+    /// BIGINT UNSIGNED.
+    pub const BIGINT_UNSIGNED: DataType = DataType::Int {
+        width: IntWidth::Big,
+        unsigned: true,
+        display_width: None,
+    };
+    /// The type of comparisons and other truth values: shown as `int`, prints 0 or 1.
+    pub const BOOLEAN: DataType = DataType::Int {
+        width: IntWidth::Int,
+        unsigned: false,
+        display_width: None,
+    };
+    /// DOUBLE.
+    pub const DOUBLE: DataType = DataType::Double { unsigned: false };
+
+    /// VARCHAR of `length` characters under the default collation.
+    #[must_use]
+    pub fn varchar(length: u32) -> Self {
+        DataType::text_of(length, Collation::default())
+    }
+
+    /// VARCHAR, or LONGTEXT when `length` is more than a VARCHAR holds.
+    #[must_use]
+    pub fn text_of(length: u32, collation: Collation) -> Self {
+        match (length, collation) {
+            (0..=16_383, Collation::Binary) => DataType::Varbinary { length },
+            (_, Collation::Binary) => DataType::Blob {
+                size: TextSize::Long,
+            },
+            (0..=16_383, _) => DataType::Varchar { length, collation },
+            _ => DataType::Text {
+                size: TextSize::Long,
+                collation,
+            },
+        }
+    }
+
+    /// The collation of character strings; `Binary` for byte strings; `None` for others.
+    #[must_use]
+    pub fn collation(&self) -> Option<Collation> {
+        match self {
+            DataType::Char { collation, .. }
+            | DataType::Varchar { collation, .. }
+            | DataType::Text { collation, .. }
+            | DataType::Enum { collation, .. } => Some(*collation),
+            DataType::Binary { .. } | DataType::Varbinary { .. } | DataType::Blob { .. } => {
+                Some(Collation::Binary)
+            }
+            DataType::Json => Some(Collation::Bin),
+            _ => None,
+        }
+    }
+
+    /// The same type under another collation.
+    #[must_use]
+    pub fn with_collation(&self, new: Collation) -> Self {
+        let mut ty = self.clone();
+        match &mut ty {
+            DataType::Char { collation, .. }
+            | DataType::Varchar { collation, .. }
+            | DataType::Text { collation, .. }
+            | DataType::Enum { collation, .. } => *collation = new,
+            _ => {}
+        }
+        ty
+    }
+
+    /// CHAR, VARCHAR, TEXT, ENUM.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(
+            self,
+            DataType::Char { .. }
+                | DataType::Varchar { .. }
+                | DataType::Text { .. }
+                | DataType::Enum { .. }
+        )
+    }
+
+    /// BINARY, VARBINARY, BLOB.
+    #[must_use]
+    pub fn is_bytes(&self) -> bool {
+        matches!(
+            self,
+            DataType::Binary { .. } | DataType::Varbinary { .. } | DataType::Blob { .. }
+        )
+    }
+
+    /// Integers and YEAR.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        matches!(self, DataType::Int { .. } | DataType::Year)
+    }
+
+    /// FLOAT and DOUBLE.
+    #[must_use]
+    pub fn is_float(&self) -> bool {
+        matches!(self, DataType::Float { .. } | DataType::Double { .. })
+    }
+
+    /// Integers, decimals, doubles, YEAR.
+    #[must_use]
+    pub fn is_number(&self) -> bool {
+        self.is_integer() || self.is_float() || matches!(self, DataType::Decimal { .. })
+    }
+
+    /// DATE, TIME, DATETIME, TIMESTAMP.
+    #[must_use]
+    pub fn is_temporal(&self) -> bool {
+        matches!(
+            self,
+            DataType::Date
+                | DataType::Time { .. }
+                | DataType::DateTime { .. }
+                | DataType::Timestamp { .. }
+        )
+    }
+
+    /// Declared UNSIGNED.
+    #[must_use]
+    pub fn is_unsigned(&self) -> bool {
+        match self {
+            DataType::Int { unsigned, .. }
+            | DataType::Decimal { unsigned, .. }
+            | DataType::Float { unsigned }
+            | DataType::Double { unsigned } => *unsigned,
+            DataType::Year => true,
+            _ => false,
+        }
+    }
+
+    /// Digits of the fraction of a second; 0 for types without.
+    #[must_use]
+    pub fn fsp(&self) -> u8 {
+        match self {
+            DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+                *fsp
+            }
+            _ => 0,
+        }
+    }
+
+    /// Precision and scale as an exact number; text and doubles count as the widest.
+    #[must_use]
+    pub fn precision_scale(&self) -> (u8, u8) {
+        match self {
+            DataType::Int {
+                width, unsigned, ..
+            } => (width.digits(*unsigned), 0),
+            DataType::Decimal {
+                precision, scale, ..
+            } => (*precision, *scale),
+            DataType::Year => (4, 0),
+            DataType::Date => (8, 0),
+            DataType::Time { fsp } => (7 + fsp, *fsp),
+            DataType::DateTime { fsp } | DataType::Timestamp { fsp } => (14 + fsp, *fsp),
+            DataType::Null => (1, 0),
+            _ => (MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE),
+        }
+    }
+
+    /// Most characters a value shows (bytes for byte strings).
+    #[must_use]
+    pub fn char_length(&self) -> u32 {
+        match self {
+            DataType::Null => 0,
+            DataType::Int {
+                width, unsigned, ..
+            } => u32::from(width.digits(*unsigned)) + u32::from(!unsigned),
+            DataType::Decimal {
+                precision,
+                scale,
+                unsigned,
+            } => u32::from(*precision) + u32::from(*scale > 0) + u32::from(!unsigned),
+            DataType::Float { .. } => 12,
+            DataType::Double { .. } => 22,
+            DataType::Char { length, .. }
+            | DataType::Varchar { length, .. }
+            | DataType::Binary { length }
+            | DataType::Varbinary { length } => *length,
+            DataType::Text { size, .. } => size.bytes() / 4,
+            DataType::Blob { size } => size.bytes(),
+            DataType::Date => 10,
+            DataType::Time { fsp } => 10 + u32::from(*fsp) + u32::from(*fsp > 0),
+            DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
+                19 + u32::from(*fsp) + u32::from(*fsp > 0)
+            }
+            DataType::Year => 4,
+            DataType::Json => u32::MAX,
+            DataType::Enum { members, .. } => members
+                .iter()
+                .map(|member| u32::try_from(member.chars().count()).unwrap_or(u32::MAX))
+                .max()
+                .unwrap_or(0),
+        }
+    }
+
+    /// The type as SHOW CREATE TABLE and `information_schema.COLUMNS.COLUMN_TYPE` print it,
+    /// without character set and collation.
+    #[must_use]
+    pub fn sql_name(&self) -> String {
+        let sign = if self.is_unsigned() && *self != DataType::Year {
+            " unsigned"
+        } else {
+            ""
+        };
+        let base = self.base_name();
+        match self {
+            DataType::Int {
+                display_width: Some(width),
+                ..
+            } => format!("{base}({width}){sign}"),
+            DataType::Decimal {
+                precision, scale, ..
+            } => format!("{base}({precision},{scale}){sign}"),
+            DataType::Int { .. } | DataType::Float { .. } | DataType::Double { .. } => {
+                format!("{base}{sign}")
+            }
+            DataType::Char { length, .. }
+            | DataType::Varchar { length, .. }
+            | DataType::Binary { length }
+            | DataType::Varbinary { length } => format!("{base}({length})"),
+            DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp }
+                if *fsp > 0 =>
+            {
+                format!("{base}({fsp})")
+            }
+            DataType::Enum { members, .. } => {
+                let quoted: Vec<String> = members
+                    .iter()
+                    .map(|member| format!("'{}'", member.replace('\'', "''")))
+                    .collect();
+                format!("enum({})", quoted.join(","))
+            }
+            DataType::Null => "binary(0)".to_string(),
+            _ => base,
+        }
+    }
+
+    /// The bare name, as `information_schema.COLUMNS.DATA_TYPE` prints it.
+    #[must_use]
+    pub fn base_name(&self) -> String {
+        match self {
+            DataType::Null => "null".to_string(),
+            DataType::Int { width, .. } => width.sql_name().to_string(),
+            DataType::Decimal { .. } => "decimal".to_string(),
+            DataType::Float { .. } => "float".to_string(),
+            DataType::Double { .. } => "double".to_string(),
+            DataType::Char { .. } => "char".to_string(),
+            DataType::Varchar { .. } => "varchar".to_string(),
+            DataType::Text { size, .. } => format!("{}text", size.prefix()),
+            DataType::Binary { .. } => "binary".to_string(),
+            DataType::Varbinary { .. } => "varbinary".to_string(),
+            DataType::Blob { size } => format!("{}blob", size.prefix()),
+            DataType::Date => "date".to_string(),
+            DataType::Time { .. } => "time".to_string(),
+            DataType::DateTime { .. } => "datetime".to_string(),
+            DataType::Timestamp { .. } => "timestamp".to_string(),
+            DataType::Year => "year".to_string(),
+            DataType::Json => "json".to_string(),
+            DataType::Enum { .. } => "enum".to_string(),
+        }
+    }
+}
+
+/// The type that holds values of all `types`: of CASE, COALESCE, UNION and their kin.
+#[must_use]
+pub fn common_type(types: &[&DataType]) -> DataType {
+    let mut known = types.iter().filter(|ty| !matches!(ty, DataType::Null));
+    let Some(first) = known.next() else {
+        return DataType::Null;
+    };
+    known.fold((*first).clone(), |a, b| common_pair(&a, b))
+}
+
+fn common_pair(a: &DataType, b: &DataType) -> DataType {
+    if a == b {
+        return a.clone();
+    }
+    if a.is_number() && b.is_number() {
+        return common_number(a, b);
+    }
+    if a.is_temporal() && b.is_temporal() {
+        return common_temporal(a, b);
+    }
+    let length = a.char_length().max(b.char_length());
+    DataType::text_of(length, common_collation(a, b))
+}
+
+fn common_collation(a: &DataType, b: &DataType) -> Collation {
+    match (a.collation(), b.collation()) {
+        (Some(a), Some(b)) => merge_collations(a, b),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => Collation::default(),
+    }
+}
+
+/// The collation of two texts of equal standing: bytes win, then `_bin`, else the first.
+#[must_use]
+pub fn merge_collations(a: Collation, b: Collation) -> Collation {
+    match (a, b) {
+        (Collation::Binary, _) | (_, Collation::Binary) => Collation::Binary,
+        _ if a.is_binary() => a,
+        _ if b.is_binary() => b,
+        _ => a,
+    }
+}
+
+fn common_number(a: &DataType, b: &DataType) -> DataType {
+    if a.is_float() || b.is_float() {
+        let single = matches!(a, DataType::Float { .. }) && matches!(b, DataType::Float { .. });
+        return if single {
+            DataType::Float { unsigned: false }
+        } else {
+            DataType::DOUBLE
+        };
+    }
+    if let (
+        DataType::Int {
+            width: left,
+            unsigned: a_unsigned,
+            ..
+        },
+        DataType::Int {
+            width: right,
+            unsigned: b_unsigned,
+            ..
+        },
+    ) = (a, b)
+    {
+        return common_integer((*left, *a_unsigned), (*right, *b_unsigned));
+    }
+    if a.is_integer() && b.is_integer() {
+        return DataType::BIGINT;
+    }
+    let ((a_precision, a_scale), (b_precision, b_scale)) =
+        (a.precision_scale(), b.precision_scale());
+    let scale = a_scale.max(b_scale);
+    let whole = (a_precision - a_scale).max(b_precision - b_scale);
+    DataType::Decimal {
+        precision: (whole + scale).min(MAX_DECIMAL_PRECISION),
+        scale,
+        unsigned: a.is_unsigned() && b.is_unsigned(),
+    }
+}
+
+fn common_integer(a: (IntWidth, bool), b: (IntWidth, bool)) -> DataType {
+    let wider = if a.0.bytes() >= b.0.bytes() { a.0 } else { b.0 };
+    let integer = |width, unsigned| DataType::Int {
+        width,
+        unsigned,
+        display_width: None,
+    };
+    if a.1 == b.1 {
+        return integer(wider, a.1);
+    }
+    let unsigned_width = if a.1 { a.0 } else { b.0 };
+    if unsigned_width.bytes() < wider.bytes() {
+        return integer(wider, false);
+    }
+    match wider {
+        IntWidth::Tiny => integer(IntWidth::Small, false),
+        IntWidth::Small => integer(IntWidth::Medium, false),
+        IntWidth::Medium => integer(IntWidth::Int, false),
+        IntWidth::Int => integer(IntWidth::Big, false),
+        IntWidth::Big => DataType::Decimal {
+            precision: 20,
+            scale: 0,
+            unsigned: false,
+        },
+    }
+}
+
+fn common_temporal(a: &DataType, b: &DataType) -> DataType {
+    let fsp = a.fsp().max(b.fsp());
+    match (a, b) {
+        (DataType::Time { .. }, DataType::Time { .. }) => DataType::Time { fsp },
+        (DataType::Timestamp { .. }, DataType::Timestamp { .. }) => DataType::Timestamp { fsp },
+        _ => DataType::DateTime { fsp },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decimal(precision: u8, scale: u8) -> DataType {
+        DataType::Decimal {
+            precision,
+            scale,
+            unsigned: false,
+        }
+    }
+
+    #[test]
+    fn types_print_as_mysql_8_prints_them() {
+        let boolean = DataType::Int {
+            width: IntWidth::Tiny,
+            unsigned: false,
+            display_width: Some(1),
+        };
+        let table = [
+            (boolean, "tinyint(1)"),
+            (DataType::BIGINT_UNSIGNED, "bigint unsigned"),
+            (decimal(10, 2), "decimal(10,2)"),
+            (DataType::varchar(255), "varchar(255)"),
+            (DataType::DateTime { fsp: 6 }, "datetime(6)"),
+            (DataType::Timestamp { fsp: 0 }, "timestamp"),
+            (
+                DataType::Blob {
+                    size: TextSize::Long,
+                },
+                "longblob",
+            ),
+            (
+                DataType::Enum {
+                    members: vec!["a".into(), "b'c".into()],
+                    collation: Collation::Bin,
+                },
+                "enum('a','b''c')",
+            ),
+        ];
+        for (ty, expected) in table {
+            assert_eq!(ty.sql_name(), expected);
+        }
+    }
+
+    #[test]
+    fn common_types_hold_both_sides() {
+        let table = [
+            (DataType::BIGINT, DataType::BIGINT_UNSIGNED, decimal(20, 0)),
+            (DataType::BIGINT, decimal(5, 2), decimal(21, 2)),
+            (DataType::BIGINT, DataType::DOUBLE, DataType::DOUBLE),
+            (DataType::Null, DataType::Date, DataType::Date),
+            (
+                DataType::Date,
+                DataType::Time { fsp: 3 },
+                DataType::DateTime { fsp: 3 },
+            ),
+            (
+                DataType::varchar(5),
+                DataType::BIGINT,
+                DataType::varchar(20),
+            ),
+            (
+                DataType::varchar(5),
+                DataType::Varbinary { length: 9 },
+                DataType::Varbinary { length: 9 },
+            ),
+        ];
+        for (a, b, expected) in table {
+            assert_eq!(common_type(&[&a, &b]), expected);
+        }
+    }
+}
