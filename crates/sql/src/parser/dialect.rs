@@ -53,6 +53,14 @@ impl Dialect for ModeDialect {
         false
     }
 
+    fn supports_bang_not_operator(&self) -> bool {
+        true
+    }
+
+    fn allow_extract_custom(&self) -> bool {
+        true
+    }
+
     fn supports_insert_table_alias(&self) -> bool {
         false
     }

@@ -20,6 +20,7 @@ mod column;
 mod dialect;
 mod message;
 mod prepass;
+mod rewrite;
 mod scan;
 mod set;
 mod show;
@@ -120,7 +121,7 @@ pub fn parse(text: &str, mode: SqlMode) -> SqlResult<Vec<Parsed>> {
 pub fn parse_expression(text: &str, mode: SqlMode) -> SqlResult<Expr> {
     let dialect = ModeDialect { mode };
     let tokens = tokenize(&dialect, text)?;
-    let tokens = prepass::operators(tokens, mode)?;
+    let tokens = rewrite::spellings(prepass::operators(tokens, mode)?)?;
     let mut parser = Parser::new(&dialect)
         .with_recursion_limit(NESTING_MAX)
         .with_tokens_with_locations(tokens);
@@ -142,7 +143,7 @@ fn tokenize(dialect: &ModeDialect, text: &str) -> SqlResult<Vec<TokenWithSpan>> 
 fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
     let dialect = ModeDialect { mode };
     let tokens = tokenize(&dialect, &text)?;
-    let tokens = prepass::operators(tokens, mode)?;
+    let tokens = rewrite::spellings(prepass::operators(tokens, mode)?)?;
     let mut parsed = Parsed {
         statement: Statement::Discard {
             object_type: DiscardObject::ALL,

@@ -126,7 +126,11 @@ fn joins_variable(last: Option<&TokenWithSpan>, token: &TokenWithSpan) -> bool {
     };
     quoted
         && last.span.end == token.span.start
-        && matches!(&last.token, Token::Word(w) if w.value == "@")
+        && match &last.token {
+            Token::AtSign => true,
+            Token::Word(word) => word.value == "@",
+            _ => false,
+        }
 }
 
 fn text_of(token: &Token) -> Option<String> {

@@ -1,7 +1,154 @@
 use super::*;
+use crate::catalog::OwnershipAnnotation;
+
+fn one(text: &str) -> Parsed {
+    let mut all = parse(text, SqlMode::default()).unwrap_or_else(|e| panic!("{text}: {e}"));
+    assert_eq!(all.len(), 1, "{text}");
+    all.remove(0)
+}
+
+fn error(text: &str) -> SqlError {
+    match parse(text, SqlMode::default()) {
+        Ok(parsed) => panic!("{text}: {parsed:?}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn everything_in_the_accepted_list_parses() {
+    let mut failures = Vec::new();
+    let lines = include_str!("accepted.sql").lines();
+    for line in lines.filter(|l| !l.trim().is_empty() && !l.starts_with("--")) {
+        if let Err(error) = parse(line, SqlMode::default()) {
+            failures.push(format!("{line}\n    {error}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
 
 #[test]
 fn an_empty_query_is_error_1065() {
-    let error = parse(" ; -- nothing\n", SqlMode::default()).unwrap_err();
-    assert_eq!(error.code, 1065);
+    assert_eq!(error(" ; -- nothing\n").code, 1065);
+}
+
+#[test]
+fn a_syntax_error_names_the_place_as_mysql_does() {
+    let error = error("SELECT 1\nFROM t\nWHERE a = = 1");
+    assert_eq!(error.code, 1064);
+    assert!(error.message.ends_with("near '= 1' at line 3"), "{error}");
+}
+
+#[test]
+fn annotations_are_noted_and_leave_plain_references() {
+    let parsed = one("CREATE DATA_SUBJECT TABLE m (id INT PRIMARY KEY, \
+         a INT NOT NULL OWNED_BY users(id), b INT REFERENCES ONLY users(id), \
+         c INT ACCESSED_BY users(id), d INT REFERENCES users(id), \
+         FOREIGN KEY (a) OWNS groups(id), \
+         ON GET a ANON (b, c), ON DEL b DELETE_ROW) ENGINE=ROCKSDB DEFAULT CHARSET=utf8mb4");
+    assert!(parsed.annotations.data_subject);
+    let kinds: Vec<_> = parsed
+        .annotations
+        .references
+        .iter()
+        .map(|(_, a)| *a)
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            OwnershipAnnotation::OwnedBy,
+            OwnershipAnnotation::ReferencesOnly,
+            OwnershipAnnotation::AccessedBy,
+            OwnershipAnnotation::References,
+            OwnershipAnnotation::Owns,
+        ]
+    );
+    assert_eq!(
+        parsed.annotations.rules,
+        ["ON GET a ANON ( b , c )", "ON DEL b DELETE_ROW"]
+    );
+    assert_eq!(parsed.table_options[0], ("ENGINE".into(), "ROCKSDB".into()));
+}
+
+#[test]
+fn a_quoted_view_body_is_unwrapped() {
+    let parsed = one("CREATE VIEW v AS '\"SELECT a FROM t WHERE b = 1\"'");
+    assert_eq!(
+        parsed.view_query.as_deref(),
+        Some("SELECT a FROM t WHERE b = 1")
+    );
+}
+
+#[test]
+fn two_bars_are_or_unless_the_mode_says_concatenation() {
+    assert!(one("SELECT a || b").statement.to_string().contains("OR"));
+    let mode = SqlMode {
+        pipes_as_concat: true,
+        ..SqlMode::default()
+    };
+    let parsed = parse("SELECT a || b", mode).unwrap();
+    assert!(parsed[0].statement.to_string().contains("||"));
+}
+
+#[test]
+fn double_quotes_follow_ansi_quotes() {
+    assert!(one("SELECT \"a\"").statement.to_string().contains("'a'"));
+    let mode = SqlMode {
+        ansi_quotes: true,
+        ..SqlMode::default()
+    };
+    let parsed = parse("SELECT \"a\"", mode).unwrap();
+    assert!(parsed[0].statement.to_string().contains("\"a\""));
+}
+
+#[test]
+fn parameters_are_numbered_in_text_order() {
+    let parsed = one("UPDATE t SET a = ? WHERE b = ? LIMIT ?");
+    assert_eq!(parsed.param_count, 3);
+    let text = parsed.statement.to_string();
+    assert!(
+        text.contains("a = ?0") && text.contains("b = ?1") && text.contains("?2"),
+        "{text}"
+    );
+}
+
+#[test]
+fn deep_nesting_is_an_error_not_a_crash() {
+    let brackets = format!("SELECT {}1{}", "(".repeat(20_000), ")".repeat(20_000));
+    assert_eq!(error(&brackets).code, 1436);
+    let chain = format!("SELECT 1{}", "+1".repeat(100_000));
+    assert_eq!(error(&chain).code, 1436);
+    let signs = format!("SELECT {}1", "- ".repeat(100_000));
+    assert_eq!(error(&signs).code, 1436);
+    assert_eq!(
+        error(&format!("SELECT 1{}", " UNION SELECT 1".repeat(5_000))).code,
+        1436
+    );
+}
+
+#[test]
+fn what_is_not_supported_says_so() {
+    for text in [
+        "CREATE TABLE t (a TEXT, FULLTEXT KEY f (a))",
+        "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+        "LOAD DATA INFILE 'x' INTO TABLE t",
+        "SELECT 1 INTO OUTFILE 'x'",
+        "CREATE TABLE t (a INT) PARTITION BY HASH (a) PARTITIONS 4",
+    ] {
+        assert_eq!(error(text).code, 1235, "{text}");
+    }
+}
+
+#[test]
+fn accounts_keep_user_and_host_apart() {
+    let Some(Special::Grant(grant)) =
+        one("GRANT SELECT ON db.* TO 'a'@'10.0.%', b@localhost, c").special
+    else {
+        panic!("not a grant");
+    };
+    let names: Vec<_> = grant
+        .accounts
+        .iter()
+        .map(|spec| format!("{}@{}", spec.account.user, spec.account.host))
+        .collect();
+    assert_eq!(names, ["a@10.0.%", "b@localhost", "c@%"]);
 }

@@ -70,4 +70,3 @@ pub(super) fn name(parser: &mut Parser) -> Result<String, ParserError> {
         _ => parser.expected("name", token),
     }
 }
-
