@@ -1,3 +1,22 @@
-//! The doors of ManxDB: MySQL clients and the admin page.
+//! The doors of ManxDB: MySQL clients over TCP and TLS, and the admin page over HTTP.
+//!
+//! A door turns bytes into calls on a [`manxdb_sql::session::Session`] and results back into
+//! bytes. It owns what the rooms below may not touch: sockets, threads, clocks and randomness;
+//! the rooms get the latter two through [`ProcessHost`]. It knows no SQL and no storage.
+//!
+//! One operating-system thread serves one connection with blocking I/O: the kernel's
+//! preemption keeps short statements short beside long ones, an idle thread costs a few
+//! kilobytes, and a client that stops reading holds up nobody else.
+//!
+//! Start reading at [`mysql`], then `mysql/connection.rs`.
 #![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
+// A door is where the ban on clocks, threads and sockets ends: this crate provides them.
+#![allow(clippy::disallowed_methods)]
+
+pub mod admin;
+mod host;
+pub mod mysql;
+pub mod tls;
+
+pub use host::ProcessHost;

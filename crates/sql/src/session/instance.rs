@@ -207,6 +207,9 @@ impl Session {
         Err(SqlError::not_supported("sessions"))
     }
 
+    /// COM_SET_OPTION: whether `query` takes several statements at once from now on.
+    pub fn set_multi_statements(&mut self, _allowed: bool) {}
+
     /// COM_RESET_CONNECTION, and the first half of COM_CHANGE_USER: rolls back, drops prepared
     /// statements, user variables and session settings.
     pub fn reset(&mut self) {}

@@ -1,0 +1,229 @@
+//! What the process gives to the rooms below: clocks, randomness, waiting, and a way to reach
+//! the connection of a session that is to be killed.
+
+use std::collections::HashMap;
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use manxdb_sql::session::{Host, SessionControl};
+use parking_lot::{Condvar, Mutex};
+
+/// The one [`Host`] of a server process.
+pub struct ProcessHost {
+    started: Instant,
+    time_zone: String,
+    random: AtomicU64,
+    seats: Mutex<Seats>,
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct Seats {
+    by_session: HashMap<u64, Arc<Seat>>,
+    /// Those that belong to a connection.
+    connected: usize,
+}
+
+/// Where one session sleeps, and how it is reached.
+#[derive(Default)]
+struct Seat {
+    /// A wake that came before the sleep is not lost.
+    woken: Mutex<bool>,
+    bell: Condvar,
+    socket: Option<Arc<TcpStream>>,
+    control: Mutex<Option<Arc<SessionControl>>>,
+}
+
+impl ProcessHost {
+    /// A host whose SYSTEM time zone has the given name, for example `UTC`.
+    ///
+    /// # Errors
+    /// The operating system has no randomness to give.
+    pub fn new(time_zone: String) -> Result<Arc<Self>, ring::error::Unspecified> {
+        use ring::rand::SecureRandom;
+        let mut seed = [0; 8];
+        ring::rand::SystemRandom::new().fill(&mut seed)?;
+        Ok(Arc::new(Self {
+            started: Instant::now(),
+            time_zone,
+            random: AtomicU64::new(u64::from_le_bytes(seed)),
+            seats: Mutex::default(),
+            emptied: Condvar::new(),
+        }))
+    }
+
+    /// A connection exists from now on.
+    pub fn register(&self, session: u64, socket: Arc<TcpStream>) {
+        let seat = Seat {
+            socket: Some(socket),
+            ..Seat::default()
+        };
+        let mut seats = self.seats.lock();
+        seats.by_session.insert(session, Arc::new(seat));
+        seats.connected += 1;
+    }
+
+    /// The connection has logged in and can be killed.
+    pub fn attach(&self, session: u64, control: Arc<SessionControl>) {
+        if let Some(seat) = self.seats.lock().by_session.get(&session) {
+            *seat.control.lock() = Some(control);
+        }
+    }
+
+    /// The connection is gone.
+    pub fn forget(&self, session: u64) {
+        let mut seats = self.seats.lock();
+        if seats
+            .by_session
+            .remove(&session)
+            .is_some_and(|seat| seat.socket.is_some())
+        {
+            seats.connected -= 1;
+        }
+        if seats.connected == 0 {
+            self.emptied.notify_all();
+        }
+    }
+
+    /// Connections that exist.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.seats.lock().connected
+    }
+
+    /// Connections get no further command: blocked reads end, running statements go on.
+    pub fn stop_reading(&self) {
+        for seat in self.seats.lock().by_session.values() {
+            if let Some(socket) = &seat.socket {
+                // An error means the connection is gone already.
+                let _ = socket.shutdown(Shutdown::Read);
+            }
+        }
+    }
+
+    /// Running statements are interrupted and their connections closed.
+    pub fn kill_all(&self) {
+        let sessions: Vec<(u64, Arc<Seat>)> = self
+            .seats
+            .lock()
+            .by_session
+            .iter()
+            .map(|(id, seat)| (*id, Arc::clone(seat)))
+            .collect();
+        for (session, seat) in sessions {
+            if let Some(control) = &*seat.control.lock() {
+                control.kill_query.store(true, Ordering::SeqCst);
+                control.kill_connection.store(true, Ordering::SeqCst);
+            }
+            self.wake(session);
+        }
+    }
+
+    /// Waits until no connection exists; false when `limit` passed first.
+    #[must_use]
+    pub fn wait_until_empty(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut seats = self.seats.lock();
+        while seats.connected > 0 {
+            if self.emptied.wait_until(&mut seats, deadline).timed_out() {
+                return seats.connected == 0;
+            }
+        }
+        true
+    }
+
+    fn seat(&self, session: u64) -> Arc<Seat> {
+        Arc::clone(self.seats.lock().by_session.entry(session).or_default())
+    }
+}
+
+impl Host for ProcessHost {
+    fn wall_micros(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX))
+    }
+
+    fn monotonic_micros(&self) -> i64 {
+        i64::try_from(self.started.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+
+    /// Securely seeded at start, then mixed: good for RAND() and UUID(), not for secrets.
+    fn random(&self) -> u64 {
+        // SplitMix64 (Steele et al., 2014).
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut z = self
+            .random
+            .fetch_add(STEP, Ordering::Relaxed)
+            .wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn park(&self, session: u64, micros: u64) {
+        let seat = self.seat(session);
+        let mut woken = seat.woken.lock();
+        if !*woken {
+            seat.bell
+                .wait_for(&mut woken, Duration::from_micros(micros));
+        }
+        *woken = false;
+    }
+
+    /// Also closes the connection when the session was told to end it.
+    fn wake(&self, session: u64) {
+        let Some(seat) = self.seats.lock().by_session.get(&session).map(Arc::clone) else {
+            return;
+        };
+        *seat.woken.lock() = true;
+        seat.bell.notify_all();
+        let killed = seat
+            .control
+            .lock()
+            .as_ref()
+            .is_some_and(|c| c.kill_connection.load(Ordering::SeqCst));
+        if let Some(socket) = seat.socket.as_ref().filter(|_| killed) {
+            // An error means the connection is gone already.
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+    }
+
+    fn system_time_zone(&self) -> String {
+        self.time_zone.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wake_before_the_park_is_not_lost() {
+        let host = ProcessHost::new("UTC".into()).unwrap();
+        let seat = host.seat(1);
+        host.wake(1);
+        assert!(*seat.woken.lock());
+        host.park(1, u64::MAX / 2_000); // would wait for centuries
+        assert!(!*seat.woken.lock());
+    }
+
+    #[test]
+    fn a_wake_ends_the_park_of_another_thread() {
+        let host = ProcessHost::new("UTC".into()).unwrap();
+        host.seat(7);
+        let sleeper = {
+            let host = Arc::clone(&host);
+            std::thread::spawn(move || host.park(7, u64::MAX / 2_000))
+        };
+        host.wake(7);
+        sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn random_numbers_differ() {
+        let host = ProcessHost::new("UTC".into()).unwrap();
+        assert_ne!(host.random(), host.random());
+    }
+}

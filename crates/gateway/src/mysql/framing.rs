@@ -1,0 +1,426 @@
+//! Packets over a byte stream: a 3-byte length, a sequence number, a payload; payloads of
+//! 16 MiB − 1 and more continue in the next packet.
+
+use std::io::{self, Read, Write};
+
+/// Longest payload of one physical packet; a full one is followed by another.
+const CHUNK_MAX: usize = 0xFF_FFFF;
+/// Bytes read ahead in one call once the handshake is over.
+const READ_AHEAD: usize = 16 * 1024;
+/// Replies are written out when this much is buffered.
+const FLUSH_AT: usize = 32 * 1024;
+/// A buffer that grew beyond this for one packet is given back afterwards.
+const KEEP_CAPACITY: usize = 256 * 1024;
+/// An oversized packet is read and thrown away up to this length, so that its sender can
+/// read the error; beyond, the connection is closed.
+const DRAIN_MAX: usize = 1 << 30;
+
+/// Why a packet could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The client closed the connection between packets.
+    #[error("connection closed")]
+    Closed,
+    /// The sequence number is not the expected one (MySQL 1156).
+    #[error("got packets out of order")]
+    OutOfOrder,
+    /// Longer than `max_allowed_packet` (MySQL 1153); it was skipped, the stream is usable.
+    #[error("got a packet bigger than 'max_allowed_packet' bytes")]
+    TooLarge,
+    /// The transport failed, timed out, or ended inside a packet.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Both directions of one connection, over any blocking stream.
+pub struct Channel<S> {
+    stream: S,
+    sequence: u8,
+    /// Read ahead of the current packet.
+    input: Vec<u8>,
+    input_start: usize,
+    /// Until TLS is settled not a byte too many may be read: it would belong to TLS.
+    read_ahead: bool,
+    output: Vec<u8>,
+    /// Where the header of the packet being written starts.
+    packet_start: usize,
+}
+
+impl<S: Read + Write> Channel<S> {
+    /// A channel that reads exactly what it needs until [`Channel::allow_read_ahead`].
+    pub fn new(stream: S) -> Self {
+        Self {
+            stream,
+            sequence: 0,
+            input: Vec::new(),
+            input_start: 0,
+            read_ahead: false,
+            output: Vec::new(),
+            packet_start: 0,
+        }
+    }
+
+    /// The stream below.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// The stream below.
+    pub fn stream_mut(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
+    /// From now on bytes may be read ahead.
+    pub fn allow_read_ahead(&mut self) {
+        self.read_ahead = true;
+    }
+
+    /// A new command begins: sequence numbers start at 0.
+    pub fn reset_sequence(&mut self) {
+        self.sequence = 0;
+    }
+
+    /// Whether bytes of a next packet have arrived already.
+    #[must_use]
+    pub fn has_input(&self) -> bool {
+        self.input_start < self.input.len()
+    }
+
+    /// Reads one logical packet into `payload` (cleared first).
+    ///
+    /// # Errors
+    /// [`FrameError`]; after anything but [`FrameError::TooLarge`] the stream is unusable.
+    pub fn read_packet(&mut self, payload: &mut Vec<u8>, max: usize) -> Result<(), FrameError> {
+        payload.clear();
+        if payload.capacity() > KEEP_CAPACITY {
+            payload.shrink_to(READ_AHEAD);
+        }
+        let mut skipped = 0_usize;
+        let mut first = true;
+        loop {
+            let length = self.read_header(first)?;
+            first = false;
+            if skipped > 0 || payload.len() + length > max {
+                skipped += payload.len() + length;
+                payload.clear();
+                if skipped > DRAIN_MAX {
+                    return Err(FrameError::Io(io::ErrorKind::InvalidData.into()));
+                }
+                self.skip(length)?;
+            } else {
+                self.read_into(payload, length)?;
+            }
+            if length < CHUNK_MAX {
+                break;
+            }
+        }
+        if skipped > 0 {
+            return Err(FrameError::TooLarge);
+        }
+        Ok(())
+    }
+
+    fn read_header(&mut self, first: bool) -> Result<usize, FrameError> {
+        let mut header = [0; 4];
+        let mut filled = 0;
+        while filled < header.len() {
+            let count = self.read_some(&mut header[filled..])?; // filled < 4
+            if count == 0 {
+                return Err(if first && filled == 0 {
+                    FrameError::Closed
+                } else {
+                    FrameError::Io(io::ErrorKind::UnexpectedEof.into())
+                });
+            }
+            filled += count;
+        }
+        let [a, b, c, sequence] = header;
+        if sequence != self.sequence {
+            return Err(FrameError::OutOfOrder);
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok(u32::from_le_bytes([a, b, c, 0]) as usize)
+    }
+
+    /// Grows `payload` as bytes arrive, so that a promised length alone takes no memory.
+    fn read_into(&mut self, payload: &mut Vec<u8>, length: usize) -> Result<(), FrameError> {
+        let mut left = length;
+        while left > 0 {
+            let start = payload.len();
+            let step = left.min(READ_AHEAD.max(start));
+            payload.resize(start + step, 0);
+            let count = self.read_some(&mut payload[start..])?; // start ≤ len after resize
+            payload.truncate(start + count);
+            if count == 0 {
+                return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
+            }
+            left -= count;
+        }
+        Ok(())
+    }
+
+    fn skip(&mut self, length: usize) -> Result<(), FrameError> {
+        let mut scratch = [0; 4096];
+        let mut left = length;
+        while left > 0 {
+            let step = left.min(scratch.len());
+            let count = self.read_some(&mut scratch[..step])?; // step ≤ scratch.len()
+            if count == 0 {
+                return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
+            }
+            left -= count;
+        }
+        Ok(())
+    }
+
+    /// Takes from what was read ahead, else from the stream: small requests fill the
+    /// read-ahead buffer, large ones go straight to their destination.
+    fn read_some(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if !self.has_input() {
+            if !self.read_ahead || into.len() >= READ_AHEAD {
+                return read_retrying(&mut self.stream, into);
+            }
+            self.input.resize(READ_AHEAD, 0);
+            self.input_start = 0;
+            let count = read_retrying(&mut self.stream, &mut self.input);
+            self.input.truncate(*count.as_ref().unwrap_or(&0));
+            count?;
+        }
+        let available = &self.input[self.input_start..]; // start ≤ len by construction
+        let count = available.len().min(into.len());
+        into[..count].copy_from_slice(&available[..count]);
+        self.input_start += count;
+        Ok(count)
+    }
+
+    /// Starts a packet; append its payload to the returned buffer, then [`Channel::end_packet`].
+    pub fn start_packet(&mut self) -> &mut Vec<u8> {
+        self.packet_start = self.output.len();
+        self.output.extend_from_slice(&[0; 4]);
+        &mut self.output
+    }
+
+    /// Completes the packet begun last, and writes out when enough is buffered.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn end_packet(&mut self) -> io::Result<()> {
+        let start = self.packet_start;
+        let length = self.output.len() - start - 4;
+        if length >= CHUNK_MAX {
+            self.split_last_packet();
+        } else {
+            let [a, b, c, _] = u32::try_from(length).unwrap_or(0).to_le_bytes(); // < 2^24
+            self.output[start..start + 4].copy_from_slice(&[a, b, c, self.sequence]);
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        if self.output.len() >= FLUSH_AT {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Cuts a payload of 16 MiB − 1 or more into physical packets; the last one may be empty.
+    fn split_last_packet(&mut self) {
+        let payload = self.output.split_off(self.packet_start + 4);
+        self.output.truncate(self.packet_start);
+        self.output.reserve(payload.len() + 16);
+        let mut rest = payload.as_slice();
+        loop {
+            let (chunk, tail) = rest.split_at(rest.len().min(CHUNK_MAX));
+            let [a, b, c, _] = u32::try_from(chunk.len()).unwrap_or(0).to_le_bytes(); // < 2^24
+            self.output.extend_from_slice(&[a, b, c, self.sequence]);
+            self.output.extend_from_slice(chunk);
+            self.sequence = self.sequence.wrapping_add(1);
+            rest = tail;
+            if chunk.len() < CHUNK_MAX {
+                return;
+            }
+        }
+    }
+
+    /// Throws away the packet begun last.
+    pub fn abandon_packet(&mut self) {
+        self.output.truncate(self.packet_start);
+    }
+
+    /// Writes out everything buffered.
+    ///
+    /// # Errors
+    /// The stream's, `TimedOut` or `WouldBlock` when the client does not read.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
+        let written = self.stream.write_all(&self.output);
+        self.output.clear();
+        self.packet_start = 0;
+        if self.output.capacity() > KEEP_CAPACITY {
+            self.output.shrink_to(FLUSH_AT);
+        }
+        written?;
+        self.stream.flush()
+    }
+}
+
+fn read_retrying(stream: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(into) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    /// A stream that hands out at most `step` bytes a read and keeps what is written.
+    struct Trickle {
+        input: Cursor<Vec<u8>>,
+        step: usize,
+        output: Vec<u8>,
+    }
+
+    impl Trickle {
+        fn new(input: Vec<u8>, step: usize) -> Self {
+            Self {
+                input: Cursor::new(input),
+                step,
+                output: Vec::new(),
+            }
+        }
+    }
+
+    impl Read for Trickle {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let step = self.step.min(into.len());
+            self.input.read(&mut into[..step])
+        }
+    }
+
+    impl Write for Trickle {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.output.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn framed(payloads: &[&[u8]]) -> Vec<u8> {
+        let mut channel = Channel::new(Trickle::new(Vec::new(), 1));
+        for payload in payloads {
+            channel.start_packet().extend_from_slice(payload);
+            channel.end_packet().unwrap();
+        }
+        channel.flush().unwrap();
+        channel.stream.output
+    }
+
+    fn reader(bytes: Vec<u8>, step: usize) -> Channel<Trickle> {
+        let mut channel = Channel::new(Trickle::new(bytes, step));
+        channel.allow_read_ahead();
+        channel
+    }
+
+    #[test]
+    fn a_payload_of_exactly_one_chunk_is_followed_by_an_empty_packet() {
+        let payload = vec![9; CHUNK_MAX];
+        let bytes = framed(&[&payload]);
+        assert_eq!(bytes.len(), 4 + CHUNK_MAX + 4);
+        assert_eq!(&bytes[..4], &[0xFF, 0xFF, 0xFF, 0]);
+        assert_eq!(&bytes[4 + CHUNK_MAX..], &[0, 0, 0, 1]);
+        let mut read = Vec::new();
+        reader(bytes, 1 << 20)
+            .read_packet(&mut read, usize::MAX)
+            .unwrap();
+        assert_eq!(read, payload);
+    }
+
+    #[test]
+    fn a_64_megabyte_payload_survives_the_trip() {
+        let payload: Vec<u8> = (0..64_u32 << 20).map(|i| (i >> 9) as u8).collect();
+        let mut read = Vec::new();
+        reader(framed(&[&payload]), 1 << 16)
+            .read_packet(&mut read, 64 << 20)
+            .unwrap();
+        assert!(read == payload);
+    }
+
+    #[test]
+    fn an_oversized_packet_is_skipped_and_the_next_one_read() {
+        let big = vec![1; CHUNK_MAX + 10];
+        let mut channel = reader(framed(&[&big, b"next"]), 1 << 20);
+        let mut read = Vec::new();
+        assert!(matches!(
+            channel.read_packet(&mut read, 1024),
+            Err(FrameError::TooLarge)
+        ));
+        channel.read_packet(&mut read, 1024).unwrap();
+        assert_eq!(read, b"next");
+    }
+
+    #[test]
+    fn a_wrong_sequence_number_is_out_of_order() {
+        let mut channel = reader(vec![1, 0, 0, 3, 42], 64);
+        assert!(matches!(
+            channel.read_packet(&mut Vec::new(), 1024),
+            Err(FrameError::OutOfOrder)
+        ));
+    }
+
+    #[test]
+    fn the_end_between_packets_is_a_close_and_inside_one_an_error() {
+        let mut read = Vec::new();
+        assert!(matches!(
+            reader(Vec::new(), 1).read_packet(&mut read, 10),
+            Err(FrameError::Closed)
+        ));
+        for cut in [vec![1, 0], vec![5, 0, 0, 0, 1, 2]] {
+            assert!(matches!(
+                reader(cut, 64).read_packet(&mut read, 10),
+                Err(FrameError::Io(_))
+            ));
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_ahead_before_it_is_allowed() {
+        let mut bytes = framed(&[b"ssl request"]);
+        bytes.extend_from_slice(b"client hello");
+        let mut channel = Channel::new(Trickle::new(bytes, 1 << 16));
+        let mut read = Vec::new();
+        channel.read_packet(&mut read, 1024).unwrap();
+        let mut rest = Vec::new();
+        channel.stream.read_to_end(&mut rest).unwrap();
+        assert_eq!(rest, b"client hello");
+    }
+
+    proptest! {
+        #[test]
+        fn packets_come_out_as_they_went_in(
+            payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40_000), 0..6),
+            step in 1_usize..5_000,
+        ) {
+            let slices: Vec<&[u8]> = payloads.iter().map(Vec::as_slice).collect();
+            let mut channel = reader(framed(&slices), step);
+            let mut read = Vec::new();
+            for payload in &payloads {
+                channel.read_packet(&mut read, usize::MAX).unwrap();
+                prop_assert_eq!(&read, payload);
+            }
+        }
+
+        #[test]
+        fn garbage_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+            let mut channel = reader(bytes, 100);
+            let mut read = Vec::new();
+            while channel.read_packet(&mut read, 1_000).is_ok() {}
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The listening side: admission, one thread a connection, orderly end.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use manxdb_sql::error::SqlError;
+use manxdb_sql::session::Instance;
+use rustls::ServerConfig;
+
+use super::connection;
+use super::framing::Channel;
+use super::response::put_error;
+use super::transport::Transport;
+use crate::host::ProcessHost;
+
+/// Stack of a connection's thread, bytes. Below 2 MiB no transparent huge page fits into it, so
+/// that an idle connection costs the few pages it touched.
+const STACK_BYTES: usize = 2 * 1024 * 1024 - 64 * 1024;
+/// A pause after the operating system refused a connection, so that refusals cannot spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long killed connections may take to leave.
+const KILL_GRACE: Duration = Duration::from_secs(5);
+
+/// Settings of the MySQL door.
+#[derive(Clone)]
+pub struct MysqlOptions {
+    /// Connections at a time; one more is admitted and told so (1040).
+    pub max_connections: usize,
+    /// Longest packet a client may send, bytes.
+    pub max_allowed_packet: usize,
+    /// A client must have logged in by then.
+    pub connect_timeout: Duration,
+    /// A client that does not read for so long is dropped (`net_write_timeout`).
+    pub write_timeout: Duration,
+    /// Most bytes of rows that one open cursor keeps.
+    pub cursor_memory_bytes: usize,
+    /// TLS is offered when there is a certificate.
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+impl Default for MysqlOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 151,
+            max_allowed_packet: 64 << 20,
+            connect_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(60),
+            cursor_memory_bytes: 64 << 20,
+            tls: None,
+        }
+    }
+}
+
+/// What all connections share.
+pub struct Shared {
+    /// The server behind the door.
+    pub instance: Arc<Instance>,
+    /// Reaches sessions.
+    pub host: Arc<ProcessHost>,
+    /// Settings.
+    pub options: MysqlOptions,
+    /// No further command is taken.
+    pub draining: AtomicBool,
+    /// Counters.
+    pub metrics: DoorMetrics,
+    connections: AtomicUsize,
+}
+
+/// Counters of the door, resolved once.
+pub struct DoorMetrics {
+    /// Time of commands from packet read to reply written.
+    pub command_seconds: metrics::Histogram,
+    /// Statements answered by an error.
+    pub errors: metrics::Counter,
+    /// Connections that did not log in.
+    pub failed_logins: metrics::Counter,
+    /// Sessions that ended by a defect.
+    pub panics: metrics::Counter,
+    connections: metrics::Gauge,
+    accepted: metrics::Counter,
+    refused: metrics::Counter,
+}
+
+impl DoorMetrics {
+    fn new() -> Self {
+        metrics::describe_histogram!(
+            "manxdb_mysql_command_seconds",
+            "Time from a command's arrival to its reply, by the MySQL door"
+        );
+        metrics::describe_gauge!("manxdb_mysql_connections", "Open MySQL connections");
+        Self {
+            command_seconds: metrics::histogram!("manxdb_mysql_command_seconds"),
+            errors: metrics::counter!("manxdb_mysql_errors_total"),
+            failed_logins: metrics::counter!("manxdb_mysql_failed_logins_total"),
+            panics: metrics::counter!("manxdb_mysql_panics_total"),
+            connections: metrics::gauge!("manxdb_mysql_connections"),
+            accepted: metrics::counter!("manxdb_mysql_accepted_connections_total"),
+            refused: metrics::counter!("manxdb_mysql_refused_connections_total"),
+        }
+    }
+}
+
+/// A running MySQL door.
+pub struct MysqlServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl MysqlServer {
+    /// Listens on `address` and serves until [`MysqlServer::shutdown`].
+    ///
+    /// # Errors
+    /// The address cannot be listened on, or no thread can be started.
+    pub fn start(
+        address: SocketAddr,
+        instance: Arc<Instance>,
+        host: Arc<ProcessHost>,
+        options: MysqlOptions,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            instance,
+            host,
+            options,
+            draining: AtomicBool::new(false),
+            metrics: DoorMetrics::new(),
+            connections: AtomicUsize::new(0),
+        });
+        let acceptor = {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new()
+                .name("mysql-accept".to_owned())
+                .spawn(move || accept(&shared, &listener))?
+        };
+        Ok(Self {
+            shared,
+            address,
+            acceptor: Some(acceptor),
+        })
+    }
+
+    /// Where it listens; the port is the real one when 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, lets running statements finish for `grace`, then interrupts them.
+    /// Returns whether all connections ended by themselves.
+    pub fn shutdown(mut self, grace: Duration) -> bool {
+        self.shared.draining.store(true, Ordering::SeqCst);
+        wake_acceptor(self.address);
+        if let Some(acceptor) = self.acceptor.take() {
+            // It cannot have panicked in a way that matters now.
+            let _ = acceptor.join();
+        }
+        self.shared.host.stop_reading();
+        if self.shared.host.wait_until_empty(grace) {
+            return true;
+        }
+        tracing::warn!(
+            connections = self.shared.host.connections(),
+            "interrupting statements that did not finish in time"
+        );
+        self.shared.host.kill_all();
+        let _ = self.shared.host.wait_until_empty(KILL_GRACE);
+        false
+    }
+}
+
+/// A blocked accept ends with a connection: make one.
+fn wake_acceptor(mut address: SocketAddr) {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    // Failing means that nobody listens any more, which is the aim.
+    let _ = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+}
+
+fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
+    loop {
+        let accepted = listener.accept();
+        if shared.draining.load(Ordering::SeqCst) {
+            return;
+        }
+        match accepted {
+            Ok((socket, _)) => admit(shared, Arc::new(socket)),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                thread::sleep(ACCEPT_PAUSE);
+            }
+        }
+    }
+}
+
+fn admit(shared: &Arc<Shared>, socket: Arc<TcpStream>) {
+    shared.metrics.accepted.increment(1);
+    if shared.connections.load(Ordering::SeqCst) >= shared.options.max_connections {
+        let error = SqlError::new(1040, "08004", "Too many connections");
+        return refuse(shared, socket, &error);
+    }
+    let seat = Seat::take(shared, &socket);
+    let spawned = {
+        let socket = Arc::clone(&socket);
+        thread::Builder::new()
+            .name(format!("mysql-{}", seat.id))
+            .stack_size(STACK_BYTES)
+            .spawn(move || connection::serve(&seat.shared, seat.id, socket))
+    };
+    if let Err(error) = spawned {
+        let message = format!("Can't create a new thread ({error})");
+        refuse(shared, socket, &SqlError::new(1135, "HY000", message));
+    }
+}
+
+/// Tells a client in the first packet why it is not admitted. The packet fits into the socket's
+/// buffer, so that this blocks on nobody.
+fn refuse(shared: &Shared, socket: Arc<TcpStream>, error: &SqlError) {
+    shared.metrics.refused.increment(1);
+    if let Ok(transport) = Transport::new(socket, ACCEPT_PAUSE) {
+        let mut channel = Channel::new(transport);
+        put_error(channel.start_packet(), error, false);
+        let _ = channel.end_packet().and_then(|()| channel.flush());
+    }
+}
+
+/// A connection's place among those admitted; given up on drop, also when its thread could not
+/// start or panicked.
+struct Seat {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Seat {
+    fn take(shared: &Arc<Shared>, socket: &Arc<TcpStream>) -> Self {
+        let id = shared.instance.next_connection_id();
+        shared.connections.fetch_add(1, Ordering::SeqCst);
+        shared.metrics.connections.increment(1.0);
+        shared.host.register(id, Arc::clone(socket));
+        Self {
+            shared: Arc::clone(shared),
+            id,
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.shared.connections.fetch_sub(1, Ordering::SeqCst);
+        self.shared.metrics.connections.decrement(1.0);
+        self.shared.host.forget(self.id);
+    }
+}

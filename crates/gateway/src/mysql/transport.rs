@@ -1,0 +1,120 @@
+//! The byte stream of one connection: TCP, or TLS over it.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::{ServerConfig, ServerConnection};
+
+/// A blocking stream with time-outs. The socket is shared so that others can shut it down.
+pub struct Transport {
+    socket: Arc<TcpStream>,
+    tls: Option<Box<ServerConnection>>,
+    /// Every read must be done by then, while the client has not logged in.
+    deadline: Option<Instant>,
+    read_timeout: Option<Duration>,
+}
+
+impl Transport {
+    /// A plain stream whose writes fail after `write_timeout` without progress.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn new(socket: Arc<TcpStream>, write_timeout: Duration) -> io::Result<Self> {
+        socket.set_nodelay(true)?;
+        socket.set_write_timeout(Some(write_timeout))?;
+        Ok(Self {
+            socket,
+            tls: None,
+            deadline: None,
+            read_timeout: None,
+        })
+    }
+
+    /// The socket below.
+    pub fn socket(&self) -> &Arc<TcpStream> {
+        &self.socket
+    }
+
+    /// Whether bytes travel encrypted.
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Bounds all reads from now on together, or no longer.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// Bounds each read from now on.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn set_read_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        // The operating system takes zero for "no time-out".
+        let timeout = Some(timeout.max(Duration::from_millis(1)));
+        if self.read_timeout != timeout {
+            self.socket.set_read_timeout(timeout)?;
+            self.read_timeout = timeout;
+        }
+        Ok(())
+    }
+
+    /// Speaks TLS from now on. The handshake itself happens within the next read.
+    ///
+    /// # Errors
+    /// The configuration does not allow a server connection.
+    pub fn start_tls(&mut self, config: Arc<ServerConfig>) -> io::Result<()> {
+        let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+        self.tls = Some(Box::new(connection));
+        Ok(())
+    }
+
+    /// Tells the peer that nothing more comes.
+    pub fn close(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            // The peer may be gone already; there is nobody left to tell.
+            let _ = tls.write_tls(&mut &*self.socket);
+        }
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+
+    fn apply_deadline(&mut self) -> io::Result<()> {
+        let Some(deadline) = self.deadline else {
+            return Ok(());
+        };
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.set_read_timeout(left)
+    }
+}
+
+impl Read for Transport {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.apply_deadline()?;
+        match &mut self.tls {
+            None => (&*self.socket).read(into),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut &*self.socket).read(into),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => (&*self.socket).write(bytes),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut &*self.socket).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            None => Ok(()),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut &*self.socket).flush(),
+        }
+    }
+}
