@@ -44,6 +44,10 @@ impl House {
         Transaction::begin(path, id, isolation, waiter)
     }
 
+    pub fn locks_held(&self) -> usize {
+        self.path.locks().map_or(0, manxdb_txn::LockTable::len)
+    }
+
     /// Commits one write on its own.
     pub fn set(&self, key: &str, value: &str) {
         let txn = self.begin(IsolationLevel::Serializable);
