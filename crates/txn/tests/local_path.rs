@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use common::{HookedEngine, House};
 use manxdb_storage::{Direction, Durability, Engine, KeyRange, StorageError, Version};
 use manxdb_txn::IsolationLevel::{ReadCommitted, RepeatableRead, Serializable};
+use manxdb_txn::testing::Mutants;
 use manxdb_txn::{LocalOptions, LocalPath, ReadMode, TxnError};
 
 fn text(value: &str) -> Option<Vec<u8>> {
@@ -141,6 +142,37 @@ fn after_a_write_of_unknown_outcome_nothing_more_is_written() {
         answer,
         Err(TxnError::Storage(StorageError::ReadOnly(_)))
     ));
+}
+
+/// What a reader that begins in the middle of a write sees then, and what it sees afterwards.
+fn states_seen_during_a_write(mutants: Mutants) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+    let engine = HookedEngine::new();
+    let house = Arc::new(House::over(engine.clone()));
+    house.set("k", "old");
+    house.path.plant(mutants);
+    let seen = Arc::new(parking_lot::Mutex::new(None));
+    let (hook_house, hook_seen) = (house.clone(), seen.clone());
+    engine.before_next_write(move || {
+        let reader = hook_house.begin(RepeatableRead);
+        let value = reader.get(b"k", ReadMode::Plain).unwrap();
+        *hook_seen.lock() = Some((reader, value));
+        Ok(())
+    });
+    house.set("k", "new");
+    let (reader, during) = seen.lock().take().unwrap();
+    let after = reader.get(b"k", ReadMode::Plain).unwrap();
+    (during, after)
+}
+
+#[test]
+fn a_reader_that_begins_during_a_write_never_sees_it() {
+    let sound = states_seen_during_a_write(Mutants::default());
+    assert_eq!(sound, (text("old"), text("old")));
+    let mutants = Mutants {
+        publish_before_write: true,
+        ..Mutants::default()
+    };
+    assert_ne!(states_seen_during_a_write(mutants), sound);
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub struct LocalPath {
     queue: GroupQueue,
     order: Mutex<Order>,
     locks: LockTable,
+    #[cfg(feature = "mutants")]
+    mutants: Mutex<crate::testing::Mutants>,
 }
 
 /// What only the leader of a group touches.
@@ -84,7 +86,15 @@ impl LocalPath {
                 watermark: Version::ZERO,
             }),
             locks: LockTable::default(),
+            #[cfg(feature = "mutants")]
+            mutants: Mutex::default(),
         })
+    }
+
+    /// Plants defects, to prove that the tests would find them.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&self, mutants: crate::testing::Mutants) {
+        *self.mutants.lock() = mutants;
     }
 
     /// The newest version that new snapshots see.
@@ -105,9 +115,13 @@ impl LocalPath {
         if staged.batch.writes.is_empty() {
             return staged.verdicts;
         }
+        #[cfg(feature = "mutants")]
+        if self.mutants.lock().publish_before_write {
+            self.pins.publish(staged.last);
+        }
         match self.write(&mut order, &staged) {
             Ok(()) => {
-                self.pins.publish(staged.last);
+                self.publish(staged.last);
                 self.collect(&mut order);
                 staged.verdicts
             }
@@ -117,6 +131,32 @@ impl LocalPath {
                 staged.verdicts.into_iter().map(fail).collect()
             }
         }
+    }
+
+    fn publish(&self, version: Version) {
+        #[cfg(feature = "mutants")]
+        if self.mutants.lock().publish_before_write {
+            return;
+        }
+        self.pins.publish(version);
+    }
+
+    fn first_change(&self, recent: &Recent, reads: &ReadSet) -> Option<String> {
+        #[cfg(feature = "mutants")]
+        {
+            let mutants = *self.mutants.lock();
+            if mutants.skip_point_validation || mutants.skip_range_validation {
+                let mut reads = reads.clone();
+                if mutants.skip_point_validation {
+                    reads.points.clear();
+                }
+                if mutants.skip_range_validation {
+                    reads.ranges.clear();
+                }
+                return recent.first_change(&reads);
+            }
+        }
+        recent.first_change(reads)
     }
 
     /// Validates intents in order, each also against those before it, and notes their writes.
@@ -130,8 +170,16 @@ impl LocalPath {
             last: order.assigned,
         };
         for intent in intents {
-            if let Some(what) = recent.first_change(&intent.reads) {
+            if let Some(what) = self.first_change(&recent, &intent.reads) {
                 staged.verdicts.push(Err(TxnError::Conflict { what }));
+                #[cfg(feature = "mutants")]
+                if self.mutants.lock().write_before_validation {
+                    order.assigned = Version(order.assigned.0 + 1);
+                    staged.last = order.assigned;
+                    let dirty = intent.writes.into_iter();
+                    let writes = dirty.map(|(key, value)| (staged.last, key, value));
+                    staged.batch.writes.extend(writes);
+                }
                 continue;
             }
             order.assigned = Version(order.assigned.0 + 1);
@@ -196,7 +244,15 @@ impl LocalPath {
 
 impl CommitPath for LocalPath {
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
-        Reply::Ready(Ok(self.pins.snapshot()))
+        let snapshot = self.pins.snapshot();
+        #[cfg(feature = "mutants")]
+        if self.mutants.lock().stale_snapshots {
+            return Reply::Ready(Ok(Snapshot {
+                version: Version(snapshot.version.0.saturating_sub(1)),
+                pin: snapshot.pin,
+            }));
+        }
+        Reply::Ready(Ok(snapshot))
     }
 
     fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
@@ -264,5 +320,44 @@ fn again(failure: &StorageError) -> TxnError {
         StorageError::Full(what) => StorageError::Full(what.clone()).into(),
         StorageError::ReadOnly(what) => StorageError::ReadOnly(what.clone()).into(),
         other => TxnError::Unknown(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::{IsolationLevel, TxnId};
+    use manxdb_storage::MemoryEngine;
+
+    fn increment(txn: u64, key: &str, read_at: Version) -> Intent {
+        Intent {
+            txn: TxnId(txn),
+            isolation: IsolationLevel::Serializable,
+            reads: ReadSet {
+                points: vec![(key.into(), read_at)],
+                ranges: Vec::new(),
+            },
+            writes: vec![(key.into(), Some(txn.to_string().into_bytes()))],
+            durability: Durability::Sync,
+        }
+    }
+
+    #[test]
+    fn intents_of_one_group_are_validated_against_each_other() {
+        let engine = Arc::new(MemoryEngine::new());
+        let path = LocalPath::open(engine.clone(), LocalOptions::default()).unwrap();
+        let at = path.visible();
+        let group = vec![
+            increment(1, "x", at),
+            increment(2, "x", at),
+            increment(3, "y", at),
+        ];
+        let verdicts = path.commit_group(group);
+        assert!(matches!(verdicts[0], Ok(Version(1))));
+        assert!(matches!(verdicts[1], Err(TxnError::Conflict { .. })));
+        assert!(matches!(verdicts[2], Ok(Version(2))));
+        let found = engine.get(b"x", Version(2)).unwrap().unwrap();
+        assert_eq!((found.version, found.value), (Version(1), b"1".to_vec()));
+        assert_eq!(path.visible(), Version(2));
     }
 }
