@@ -12,11 +12,10 @@
 //! `created` is in seconds since 1970, UTC.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use crate::engine::StorageError;
+use crate::files::{io_error, modified_seconds, write_file};
 
 /// Version of the on-disk layout this build writes, and the newest it reads.
 pub const CURRENT: u32 = 1;
@@ -143,58 +142,6 @@ pub fn open_or_create(directory: &Path, engine: &str, data: &Path) -> Result<For
     };
     write(directory, &format)?;
     Ok(format)
-}
-
-/// When a file or directory last changed, in seconds since 1970; 0 when the system cannot tell.
-#[must_use]
-pub fn modified_seconds(path: &Path) -> u64 {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    modified
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-        .map_or(0, |since| since.as_secs())
-}
-
-/// Writes a small file so that after a crash it holds the old or the new content, never a mix.
-///
-/// # Errors
-/// [`StorageError::Io`] or [`StorageError::Full`].
-pub fn write_file(place: &Path, content: &[u8]) -> Result<(), StorageError> {
-    let context = || format!("cannot write {}", place.display());
-    let temporary = place.with_extension("tmp");
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(&temporary)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&temporary, place)?;
-        place.parent().map_or(Ok(()), sync_directory)
-    };
-    write().map_err(|error| io_error(context(), error))
-}
-
-/// Makes renames and new files of a directory durable.
-///
-/// # Errors
-/// What the operating system reports.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "files belong to storage, and this is storage"
-)]
-pub fn sync_directory(directory: &Path) -> std::io::Result<()> {
-    fs::File::open(directory)?.sync_all()
-}
-
-/// Sorts an error of the operating system into the variant a caller can act on.
-#[must_use]
-pub fn io_error(context: String, source: std::io::Error) -> StorageError {
-    use std::io::ErrorKind;
-    match source.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            StorageError::Full(format!("{context}: {source}"))
-        }
-        ErrorKind::ReadOnlyFilesystem => StorageError::ReadOnly(format!("{context}: {source}")),
-        _ => StorageError::Io { context, source },
-    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,10 @@
 //! [`collection`] (which old versions may go).
 #![warn(clippy::pedantic)]
 
+pub mod backup;
 pub mod collection;
 pub mod engine;
+mod files;
 pub mod format;
 pub mod memory;
 pub mod physical;

@@ -26,8 +26,8 @@ use rocksdb::{
 use crate::engine::{
     Cursor, Direction, Durability, Engine, KeyRange, StorageError, Version, Versioned, WriteBatch,
 };
-use crate::format;
 use crate::physical::{self, LATEST_KEY, Record};
+use crate::{files, format};
 pub use options::Options;
 use point::PointReaders;
 
@@ -61,7 +61,7 @@ impl RocksEngine {
     /// files is damaged, [`StorageError::Io`] and [`StorageError::Full`] from the system.
     pub fn open(directory: &Path, options: &Options) -> Result<Self, StorageError> {
         fs::create_dir_all(directory).map_err(|error| {
-            format::io_error(format!("cannot create {}", directory.display()), error)
+            files::io_error(format!("cannot create {}", directory.display()), error)
         })?;
         let data = directory.join(DATA_FOLDER);
         format::open_or_create(directory, ENGINE_NAME, &data)?;
@@ -240,7 +240,7 @@ impl Engine for RocksEngine {
 
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
         let context = || format!("cannot copy the store to {}", directory.display());
-        fs::create_dir(directory).map_err(|error| format::io_error(context(), error))?;
+        fs::create_dir(directory).map_err(|error| files::io_error(context(), error))?;
         let copied = self.copy_into(directory);
         if copied.is_err() {
             // The error that stopped the copy is the one to report.
