@@ -37,10 +37,13 @@ impl Model {
     }
 }
 
+/// Key, value, and whether it takes the next version.
+type BatchEntry = (Vec<u8>, Option<Vec<u8>>, bool);
+
 #[derive(Debug, Clone)]
 enum Step {
     /// Writes a batch; entries share a version unless told to take the next one.
-    Write(Vec<(Vec<u8>, Option<Vec<u8>>, bool)>),
+    Write(Vec<BatchEntry>),
     /// Reads a key some versions back.
     Get(Vec<u8>, u64),
     /// Scans a range some versions back.
@@ -83,7 +86,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn write(engine: &dyn Engine, model: &mut Model, entries: &[(Vec<u8>, Option<Vec<u8>>, bool)]) {
+fn write(engine: &dyn Engine, model: &mut Model, entries: &[BatchEntry]) {
     model.latest += 1;
     let mut batch = WriteBatch::default();
     for (key, value, next_version) in entries {
