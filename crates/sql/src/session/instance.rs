@@ -1,118 +1,127 @@
 //! What all sessions share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use manxdb_storage::Durability;
-use manxdb_txn::{CommitPath, Waiter};
+use arc_swap::ArcSwap;
+use manxdb_txn::{CommitPath, IsolationLevel, Transaction, TxnError, TxnId, Waiter};
+use parking_lot::RwLock;
 
-use super::{Prepared, ResultSink, Status};
+use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
+use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
+use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
+use super::named_locks::NamedLocks;
+use super::plan_cache::PlanCache;
+use super::processes::{Activity, Processes};
+use super::session::Session;
+use super::variables::Values;
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::types::Value;
 
-/// Time, randomness and waiting, given by the process that hosts the instance.
-pub trait Host: Send + Sync + 'static {
-    /// Wall clock: microseconds since 1970 UTC.
-    fn wall_micros(&self) -> i64;
-    /// Monotonic clock in microseconds, for durations and time-outs.
-    fn monotonic_micros(&self) -> i64;
-    /// 64 random bits.
-    fn random(&self) -> u64;
-    /// Blocks the calling session for at most `micros`, or until `wake` is called for it.
-    fn park(&self, session: u64, micros: u64);
-    /// Ends another session's `park`.
-    fn wake(&self, session: u64);
-    /// Name of the system's time zone for `time_zone = SYSTEM`, for example `UTC`.
-    fn system_time_zone(&self) -> String;
-}
-
-/// Settings of an instance; each is a system variable too where MySQL has one.
-#[derive(Debug, Clone)]
-pub struct InstanceOptions {
-    /// When a commit counts as done.
-    pub durability: Durability,
-    /// `max_connections`.
-    pub max_connections: usize,
-    /// `max_allowed_packet` in bytes.
-    pub max_allowed_packet: usize,
-    /// `long_query_time` in microseconds.
-    pub long_query_micros: i64,
-    /// Memory one statement may hold, bytes.
-    pub statement_memory_bytes: usize,
-    /// `port`, for the variable only.
-    pub port: u16,
-    /// `hostname`, for the variable only.
-    pub hostname: String,
-    /// `datadir`, for the variable only.
-    pub data_directory: String,
-}
-
 /// One database server: catalog, accounts, global variables, sessions.
 pub struct Instance {
-    _path: Arc<dyn CommitPath>,
+    pub(super) path: Arc<dyn CommitPath>,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) options: InstanceOptions,
+    pub(super) catalog: ArcSwap<Catalog>,
+    pub(super) accounts: ArcSwap<Accounts>,
+    pub(super) globals: RwLock<Values>,
+    pub(super) processes: Processes,
+    pub(super) plans: PlanCache,
+    pub(super) named_locks: NamedLocks,
+    pub(super) metrics: Metrics,
+    /// Monotonic microseconds at open, for `Uptime`.
+    pub(super) opened_at: i64,
+    next_connection: AtomicU64,
+    next_transaction: AtomicU64,
+    shutdown_requested: AtomicBool,
 }
 
-/// What a door knows of a client before it has logged in.
-#[derive(Debug, Clone)]
-pub struct ClientInfo {
-    /// Address as shown in the process list, for example `127.0.0.1:53122`.
-    pub peer: String,
-    /// Host part, matched against accounts (`localhost` for loopback addresses).
-    pub host: String,
-    /// CLIENT_FOUND_ROWS was asked for.
-    pub found_rows: bool,
-    /// CLIENT_MULTI_STATEMENTS was asked for.
-    pub multi_statements: bool,
-    /// The connection is encrypted.
-    pub secure: bool,
-}
+/// A waiter for the instance's own short transactions: nothing to wait for.
+struct NoWait;
 
-/// An account as authentication needs it.
-#[derive(Debug, Clone)]
-pub struct AccountAuth {
-    /// `user@host` of the matched account.
-    pub identity: String,
-    /// `caching_sha2_password` or `mysql_native_password`.
-    pub plugin: String,
-    /// Stored verifier: SHA1(SHA1(password)) as 20 bytes, or for caching_sha2_password
-    /// SHA256(SHA256(password)) as 32 bytes, or empty for no password.
-    pub verifier: Vec<u8>,
-    /// Locked or expired.
-    pub locked: bool,
+impl Waiter for NoWait {
+    fn wait(&self, ready: &dyn Fn() -> bool) -> Result<(), TxnError> {
+        if ready() {
+            Ok(())
+        } else {
+            Err(TxnError::LockTimeout)
+        }
+    }
+
+    fn wake(&self) {}
+
+    fn check(&self) -> Result<(), TxnError> {
+        Ok(())
+    }
 }
 
 impl Instance {
-    /// Opens or creates the system state in `path`. A new one gets an account `root@%` with
-    /// `root_password` (`None`: no password, the caller asked for `--insecure`).
+    /// Opens or creates the system state in `path`.
     ///
     /// # Errors
-    /// Storage; 1105 when the stored catalog cannot be read.
+    /// Storage; 1105 or 1712 when the stored catalog cannot be read.
     pub fn open(
         path: Arc<dyn CommitPath>,
-        _host: Arc<dyn Host>,
-        _options: InstanceOptions,
+        host: Arc<dyn Host>,
+        options: InstanceOptions,
     ) -> SqlResult<Arc<Self>> {
-        Ok(Arc::new(Self { _path: path }))
+        let globals = initial_globals(&options, host.as_ref());
+        let instance = Self {
+            opened_at: host.monotonic_micros(),
+            path,
+            host,
+            options,
+            catalog: ArcSwap::default(),
+            accounts: ArcSwap::default(),
+            globals: RwLock::new(globals),
+            processes: Processes::default(),
+            plans: PlanCache::default(),
+            named_locks: NamedLocks::default(),
+            metrics: Metrics::default(),
+            next_connection: AtomicU64::new(1),
+            next_transaction: AtomicU64::new(1),
+            shutdown_requested: AtomicBool::new(false),
+        };
+        instance.reload_catalog()?;
+        instance.reload_accounts()?;
+        Ok(Arc::new(instance))
     }
 
     /// Whether the stored state has accounts already (a first start has none).
     #[must_use]
     pub fn is_initialised(&self) -> bool {
-        false
+        !self.accounts.load().all.is_empty()
     }
 
-    /// First start: creates `root@%`.
+    /// First start: creates `root@%` with all privileges; `None` is no password.
     ///
     /// # Errors
     /// Storage.
-    pub fn initialise(&self, _root_password: Option<&str>) -> SqlResult<()> {
-        Ok(())
+    pub fn initialise(&self, root_password: Option<&str>) -> SqlResult<()> {
+        let key = AccountKey {
+            user: "root".to_string(),
+            host: "%".to_string(),
+        };
+        let mut root = Account::new(key);
+        root.verifier = password::verifier(&root.plugin, root_password.unwrap_or_default());
+        root.global = Privileges::all(privilege::Level::Global).with(Privileges::GRANT_OPTION);
+        self.in_transaction(|txn| store::put(txn, &root))?;
+        self.reload_accounts()
     }
 
     /// The account that `user` from `host` would log in to.
     #[must_use]
-    pub fn account(&self, _user: &str, _host: &str) -> Option<AccountAuth> {
-        None
+    pub fn account(&self, user: &str, host: &str) -> Option<AccountAuth> {
+        let accounts = self.accounts.load();
+        let account = accounts.of_login(user, host)?;
+        Some(AccountAuth {
+            identity: account.key.identity(),
+            plugin: account.plugin.clone(),
+            verifier: account.verifier.clone(),
+            locked: account.locked,
+        })
     }
 
     /// Opens a session for an authenticated user.
@@ -121,145 +130,140 @@ impl Instance {
     /// 1040 too many connections; 1049 and 1044 for the database.
     pub fn connect(
         self: &Arc<Self>,
-        _id: u64,
-        _identity: &str,
-        _user: &str,
-        _client: ClientInfo,
-        _database: Option<&str>,
+        id: u64,
+        identity: &str,
+        user: &str,
+        client: ClientInfo,
+        database: Option<&str>,
     ) -> SqlResult<Session> {
-        Err(SqlError::not_supported("sessions"))
+        let most = self.globals.read().integer("max_connections");
+        if self.processes.count() as u64 >= u64::try_from(most).unwrap_or(u64::MAX) {
+            return Err(SqlError::new(1040, "08004", "Too many connections"));
+        }
+        let process = self.processes.add(
+            id,
+            Activity {
+                user: user.to_string(),
+                identity: identity.to_string(),
+                peer: client.peer.clone(),
+                command: "Sleep",
+                since_micros: self.host.monotonic_micros(),
+                ..Activity::default()
+            },
+        );
+        count(&self.metrics.connections_total);
+        let mut session = Session::new(Arc::clone(self), process, identity, user, client);
+        if let Some(name) = database {
+            session.use_database(name)?;
+        }
+        Ok(session)
     }
 
     /// Next connection id, unique in this process.
     #[must_use]
     pub fn next_connection_id(&self) -> u64 {
-        0
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Orderly end: persists sequences exactly, so that no AUTO_INCREMENT gap follows.
+    /// Orderly end: persists what is only in memory.
     ///
     /// # Errors
     /// Storage.
     pub fn shutdown(&self) -> SqlResult<()> {
         Ok(())
     }
+
+    /// Whether a client with the privilege asked for SHUTDOWN.
+    #[must_use]
+    pub fn shutdown_requested(&self) -> bool {
+        self.shutdown_requested.load(Ordering::Relaxed)
+    }
+
+    /// Statements slower than `long_query_time`, oldest first; a bounded ring.
+    #[must_use]
+    pub fn slow_statements(&self) -> Vec<SlowStatement> {
+        self.metrics.slow_statements()
+    }
+
+    /// Counters since start.
+    #[must_use]
+    pub fn metrics(&self) -> MetricsSnapshot {
+        self.metrics.snapshot(self.processes.count())
+    }
+
+    /// Ends the parks of all sessions: something many may wait for has changed.
+    pub(super) fn wake_all(&self) {
+        for process in self.processes.list() {
+            self.host.wake(process.id);
+        }
+    }
+
+    pub(super) fn request_shutdown(&self) {
+        self.shutdown_requested.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn next_transaction_id(&self) -> TxnId {
+        TxnId(self.next_transaction.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Runs `work` in a transaction of the instance's own, repeated while it loses conflicts.
+    pub(super) fn in_transaction<T>(
+        &self,
+        work: impl Fn(&Transaction) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        for _ in 0..20 {
+            let txn = Transaction::begin(
+                Arc::clone(&self.path),
+                self.next_transaction_id(),
+                IsolationLevel::Serializable,
+                Arc::new(NoWait),
+            );
+            let done = work(&txn)?;
+            match txn.commit(self.options.durability) {
+                Ok(_) => return Ok(done),
+                Err(TxnError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SqlError::new(
+            1213,
+            "40001",
+            "Deadlock found when trying to get lock; try restarting transaction",
+        ))
+    }
+
+    /// Reads the catalog anew; called at open and after every change of it.
+    pub(super) fn reload_catalog(&self) -> SqlResult<()> {
+        let catalog = self.in_transaction(super::edge::load_catalog)?;
+        self.catalog.store(Arc::new(catalog));
+        Ok(())
+    }
+
+    /// Reads the accounts anew.
+    pub(super) fn reload_accounts(&self) -> SqlResult<()> {
+        let version = self.accounts.load().version + 1;
+        let accounts = self.in_transaction(|txn| store::load(txn, version))?;
+        self.accounts.store(Arc::new(accounts));
+        Ok(())
+    }
 }
 
-/// Lets the door and other sessions reach into a running session.
-#[derive(Debug, Default)]
-pub struct SessionControl {
-    /// KILL QUERY: the running statement stops.
-    pub kill_query: AtomicBool,
-    /// KILL: the door must close the connection.
-    pub kill_connection: AtomicBool,
+fn initial_globals(options: &InstanceOptions, host: &dyn Host) -> Values {
+    let mut globals = Values::default();
+    let number = |value: usize| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
+    let text = |value: &str| Value::Text(value.to_string());
+    globals.set_named("max_connections", number(options.max_connections));
+    globals.set_named("max_allowed_packet", number(options.max_allowed_packet));
+    globals.set_named("port", Value::Int(i64::from(options.port)));
+    globals.set_named("hostname", text(&options.hostname));
+    globals.set_named("datadir", text(&options.data_directory));
+    globals.set_named("system_time_zone", text(&host.system_time_zone()));
+    globals.set_named("version", text(VERSION));
+    #[allow(clippy::cast_precision_loss)] // microseconds of a time-out
+    let seconds = options.long_query_micros as f64 / 1e6;
+    globals.set_named("long_query_time", Value::Double(seconds));
+    globals
 }
 
-/// One client's session. Used by one thread at a time.
-pub struct Session {
-    _instance: Arc<Instance>,
-}
-
-impl Session {
-    /// Runs the text of a COM_QUERY: one statement, or several when the client may.
-    /// Results of statements before a failing one have reached the sink already.
-    ///
-    /// # Errors
-    /// The failing statement's error; the session stays usable.
-    pub fn query(&mut self, _text: &str, _sink: &mut dyn ResultSink) -> SqlResult<()> {
-        Err(SqlError::not_supported("sessions"))
-    }
-
-    /// PREPARE over the binary protocol.
-    ///
-    /// # Errors
-    /// 1064, 1295, 1461 and binding errors.
-    pub fn prepare(&mut self, _text: &str) -> SqlResult<Prepared> {
-        Err(SqlError::not_supported("sessions"))
-    }
-
-    /// EXECUTE over the binary protocol.
-    ///
-    /// # Errors
-    /// 1243 unknown statement; 1210 wrong parameter count; the statement's own.
-    pub fn execute(
-        &mut self,
-        _statement: u32,
-        _params: &[Value],
-        _sink: &mut dyn ResultSink,
-    ) -> SqlResult<()> {
-        Err(SqlError::not_supported("sessions"))
-    }
-
-    /// Number of parameters of a prepared statement.
-    #[must_use]
-    pub fn param_count(&self, _statement: u32) -> Option<usize> {
-        None
-    }
-
-    /// COM_STMT_CLOSE.
-    pub fn close_statement(&mut self, _statement: u32) {}
-
-    /// COM_INIT_DB.
-    ///
-    /// # Errors
-    /// 1049, 1044.
-    pub fn use_database(&mut self, _name: &str) -> SqlResult<()> {
-        Err(SqlError::not_supported("sessions"))
-    }
-
-    /// COM_SET_OPTION: whether `query` takes several statements at once from now on.
-    pub fn set_multi_statements(&mut self, _allowed: bool) {}
-
-    /// COM_RESET_CONNECTION, and the first half of COM_CHANGE_USER: rolls back, drops prepared
-    /// statements, user variables and session settings.
-    pub fn reset(&mut self) {}
-
-    /// Second half of COM_CHANGE_USER, after the door authenticated the new user.
-    ///
-    /// # Errors
-    /// 1049, 1044.
-    pub fn change_user(
-        &mut self,
-        _identity: &str,
-        _user: &str,
-        _database: Option<&str>,
-    ) -> SqlResult<()> {
-        Err(SqlError::not_supported("sessions"))
-    }
-
-    /// State for OK packets.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        Status::default()
-    }
-
-    /// Current database.
-    #[must_use]
-    pub fn database(&self) -> Option<&str> {
-        None
-    }
-
-    /// Handle for KILL.
-    #[must_use]
-    pub fn control(&self) -> Arc<SessionControl> {
-        Arc::default()
-    }
-
-    /// `wait_timeout` in seconds: how long the door lets the session idle.
-    #[must_use]
-    pub fn idle_timeout_seconds(&self) -> u64 {
-        28_800
-    }
-
-    /// COM_STATISTICS.
-    #[must_use]
-    pub fn statistics(&self) -> String {
-        String::new()
-    }
-
-    /// The waiter that statements of this session use.
-    #[must_use]
-    pub fn waiter(&self) -> Option<Arc<dyn Waiter>> {
-        None
-    }
-}
+/// What the server calls itself: MySQL's version decides the dialect clients speak.
+pub const VERSION: &str = concat!("8.0.36-ManxDB-", env!("CARGO_PKG_VERSION"));

@@ -1,10 +1,50 @@
 //! A client's session: what a door talks to.
+//!
+//! | file | answers |
+//! |---|---|
+//! | [`session`] | the methods a door calls |
+//! | [`run`], [`execute`] | one statement: cache, parse, plan, run, retry, report |
+//! | [`special`], [`set`], [`show`] | statements the session answers itself |
+//! | [`transaction`], [`prepared`], [`waiter`] | BEGIN to COMMIT; PREPARE; waiting, KILL, time-outs |
+//! | [`facts`], [`variables`] | what a session knows about itself; system variables |
+//! | [`accounts`] | users, privileges |
+//! | [`schema`] | information_schema and its kin, computed |
+//! | [`instance`] | what all sessions share: catalog, accounts, plan cache, counters |
+//! | [`edge`] | the calls into the catalog's room |
 
+mod accounts;
+mod compiled;
+mod edge;
+mod execute;
+mod explain;
+mod facts;
+mod host;
 mod instance;
+mod locks;
+mod metrics;
+mod named_locks;
+mod plan_cache;
+mod prepared;
+mod processes;
+mod run;
+mod schema;
+#[allow(clippy::module_inception)] // the folder's one main type
+mod session;
+mod set;
+mod show;
+mod special;
+mod transaction;
+mod variables;
+mod waiter;
 
-pub use instance::{
-    AccountAuth, ClientInfo, Host, Instance, InstanceOptions, Session, SessionControl,
+pub use host::{AccountAuth, ClientInfo, Host, InstanceOptions};
+pub use instance::{Instance, VERSION};
+pub use metrics::{
+    LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement, StatementKind,
+    TimeSplit,
 };
+pub use session::Session;
+pub use waiter::SessionControl;
 
 use crate::error::SqlResult;
 use crate::statement::Outcome;

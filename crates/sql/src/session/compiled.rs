@@ -1,0 +1,81 @@
+//! A statement, parsed and, when it can be, planned.
+
+use crate::error::SqlResult;
+use crate::parser::Parsed;
+use crate::statement::StatementPlan;
+use crate::types::{ColumnMeta, DataType};
+
+use super::accounts::Need;
+use super::metrics::StatementKind;
+
+/// What running a statement needs. Immutable: sessions share it through the plan cache.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// The tree.
+    pub parsed: Parsed,
+    /// For queries and DML.
+    pub plan: Option<StatementPlan>,
+    /// Privileges to check at every run.
+    pub needs: Vec<Need>,
+    /// How it is counted.
+    pub kind: StatementKind,
+    /// Catalog it was made under.
+    pub catalog_version: u64,
+    /// The query has no LIMIT of its own, so `sql_select_limit` counts.
+    pub unlimited: bool,
+}
+
+impl Compiled {
+    /// Types inferred for `?`.
+    pub(crate) fn param_types(&self) -> &[DataType] {
+        match &self.plan {
+            Some(StatementPlan::Query(plan)) => &plan.param_types,
+            Some(StatementPlan::Modify(modify)) => &modify.param_types,
+            None => &[],
+        }
+    }
+
+    /// Result columns; empty when there are none.
+    pub(crate) fn columns(&self) -> &[ColumnMeta] {
+        match &self.plan {
+            Some(StatementPlan::Query(plan)) => &plan.columns,
+            _ => &[],
+        }
+    }
+
+    /// 1295 unless the statement may be prepared.
+    pub(crate) fn check_preparable(&self) -> SqlResult<()> {
+        use crate::parser::Special;
+        match &self.parsed.special {
+            Some(
+                Special::Prepare { .. }
+                | Special::Execute { .. }
+                | Special::Deallocate(_)
+                | Special::LockTables(_)
+                | Special::UnlockTables,
+            ) => Err(crate::error::SqlError::new(
+                1295,
+                "HY000",
+                "This command is not supported in the prepared statement protocol yet",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Compiled {
+    /// An empty statement for tests of the cache.
+    pub(crate) fn for_test(catalog_version: u64) -> Self {
+        Self {
+            parsed: crate::parser::parse("DO 1", crate::expr::SqlMode::default())
+                .unwrap()
+                .remove(0),
+            plan: None,
+            needs: Vec::new(),
+            kind: StatementKind::Other,
+            catalog_version,
+            unlimited: false,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The edge to the rooms that change the catalog: everything the session asks of them.
+
+use manxdb_txn::Transaction;
+use sqlparser::ast::Statement;
+
+use super::session::Session;
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{EvalContext, Expr};
+use crate::parser::{Parsed, Special};
+use crate::statement::Outcome;
+use crate::types::Value;
+
+/// The stored catalog.
+pub(super) fn load_catalog(_txn: &Transaction) -> SqlResult<Catalog> {
+    Ok(Catalog::default())
+}
+
+/// The value of a bound expression that reads no row.
+pub(super) fn evaluate(_expr: &Expr, _context: &EvalContext<'_>) -> SqlResult<Value> {
+    Err(SqlError::not_supported("expressions"))
+}
+
+/// Whether a statement in our own tree changes the catalog.
+pub(super) fn is_ddl(special: &Special) -> bool {
+    matches!(
+        special,
+        Special::CreateDatabase { .. }
+            | Special::AlterDatabase { .. }
+            | Special::AlterTable { .. }
+            | Special::Ownership(_)
+    )
+}
+
+/// Whether a statement in `sqlparser`'s tree changes the catalog.
+pub(super) fn is_ddl_statement(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::CreateView { .. }
+            | Statement::CreateIndex(_)
+            | Statement::Drop { .. }
+            | Statement::Truncate { .. }
+            | Statement::RenameTable(_)
+            | Statement::AlterTable { .. }
+    )
+}
+
+impl Session {
+    /// Runs DDL: commits what is open, changes the catalog, makes the change visible.
+    pub(super) fn run_ddl(&mut self, _parsed: &Parsed) -> SqlResult<Outcome> {
+        Err(SqlError::not_supported("DDL"))
+    }
+}

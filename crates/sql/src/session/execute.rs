@@ -1,0 +1,272 @@
+//! One attempt at a planned statement, and where its rows go.
+
+use std::cell::RefCell;
+
+use manxdb_txn::Transaction;
+
+use super::compiled::Compiled;
+use super::run::Measure;
+use super::schema::SessionTables;
+use super::session::Session;
+use super::{ResultSink, Status};
+use crate::binder::BindContext;
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlResult};
+use crate::executor::{self, ExecContext, SubqueryRunner};
+use crate::expr::{EvalContext, Warning};
+use crate::parser::Parsed;
+use crate::planner::Locking;
+use crate::statement::{self, Outcome, StatementPlan};
+use crate::types::{ColumnMeta, Row, Value};
+
+/// Rows handed to the door at a time.
+const BATCH_ROWS: usize = 64;
+
+/// How a planned statement ended.
+pub(super) enum Finished {
+    /// Its rows are in the output.
+    Rows,
+    /// It changed something.
+    Changed(Outcome),
+}
+
+/// Rows on their way to the door. Nothing is sent before the first batch is full or the end is
+/// reached, so that a statement lost early can run again unseen.
+pub(super) struct Output<'a> {
+    pub sink: &'a mut dyn ResultSink,
+    batch: Vec<Row>,
+    columns_sent: bool,
+    limit: Option<u64>,
+    /// Rows that passed.
+    pub rows: u64,
+    /// Rows produced, those beyond the limit included.
+    pub send_micros: i64,
+}
+
+impl<'a> Output<'a> {
+    pub(super) fn new(sink: &'a mut dyn ResultSink, limit: Option<u64>) -> Self {
+        Self {
+            sink,
+            batch: Vec::new(),
+            columns_sent: false,
+            limit,
+            rows: 0,
+            send_micros: 0,
+        }
+    }
+
+    /// Whether the client has seen something of it.
+    pub(super) fn started(&self) -> bool {
+        self.columns_sent
+    }
+
+    /// FOUND_ROWS().
+    pub(super) fn found(&self) -> u64 {
+        self.rows
+    }
+
+    /// Takes a row; false when no more are wanted.
+    fn push(&mut self, row: Row, columns: &[ColumnMeta], now: &dyn Fn() -> i64) -> SqlResult<bool> {
+        if self.limit.is_some_and(|limit| self.rows >= limit) {
+            return Ok(false);
+        }
+        self.rows += 1;
+        self.batch.push(row);
+        if self.batch.len() >= BATCH_ROWS {
+            let begin = now();
+            self.flush(columns)?;
+            self.send_micros += now() - begin;
+        }
+        Ok(true)
+    }
+
+    fn flush(&mut self, columns: &[ColumnMeta]) -> SqlResult<()> {
+        if !self.columns_sent {
+            self.sink.columns(columns)?;
+            self.columns_sent = true;
+        }
+        for row in self.batch.drain(..) {
+            self.sink.row(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what is left and ends the result set.
+    pub(super) fn end(
+        &mut self,
+        columns: &[ColumnMeta],
+        status: Status,
+        more: bool,
+    ) -> SqlResult<()> {
+        self.flush(columns)?;
+        self.sink.end(status, more)
+    }
+
+    /// The rows not sent yet.
+    pub(super) fn take_batch(&mut self) -> Vec<Row> {
+        std::mem::take(&mut self.batch)
+    }
+}
+
+impl Session {
+    /// Plans a query or DML statement; `None` for other kinds.
+    pub(super) fn plan(
+        &self,
+        parsed: &Parsed,
+        catalog: &Catalog,
+        database: Option<&str>,
+    ) -> SqlResult<Option<StatementPlan>> {
+        let settings = self.facts.settings();
+        let tables = SessionTables::new(&self.facts, catalog);
+        let context = BindContext {
+            catalog,
+            database,
+            sql_mode: settings.sql_mode,
+            collation: settings.collation,
+            virtual_tables: &tables,
+            source: Some(&parsed.text),
+        };
+        statement::plan(&context, &parsed.statement)
+    }
+
+    /// Runs a planned statement once. On failure its writes are undone; the transaction stays.
+    pub(super) fn attempt(
+        &mut self,
+        compiled: &Compiled,
+        params: &[Value],
+        output: &mut Output<'_>,
+        warnings: &RefCell<Vec<Warning>>,
+        measure: &mut Measure,
+    ) -> SqlResult<Finished> {
+        let Some(plan) = &compiled.plan else {
+            return Err(SqlError::internal("a statement without a plan"));
+        };
+        let (reads_only, touches) = match plan {
+            StatementPlan::Query(plan) => (plan.locking == Locking::None, !plan.tables.is_empty()),
+            StatementPlan::Modify(_) => (false, true),
+        };
+        self.open_for_statement(reads_only, touches);
+        let finished = self.attempt_in_transaction(plan, params, output, warnings)?;
+        if self.transaction.as_ref().is_some_and(|open| open.single) {
+            let begin = self.now();
+            self.commit()?;
+            measure.split.commit += self.now() - begin;
+        }
+        Ok(finished)
+    }
+
+    fn attempt_in_transaction(
+        &self,
+        plan: &StatementPlan,
+        params: &[Value],
+        output: &mut Output<'_>,
+        warnings: &RefCell<Vec<Warning>>,
+    ) -> SqlResult<Finished> {
+        let Some(open) = &self.transaction else {
+            return Err(SqlError::internal("a statement without a transaction"));
+        };
+        if open.read_only && matches!(plan, StatementPlan::Modify(_)) {
+            return Err(manxdb_txn::TxnError::ReadOnly.into());
+        }
+        open.txn.start_statement()?;
+        let mark = open.txn.savepoint();
+        let writes = matches!(plan, StatementPlan::Modify(_));
+        let result = self.with_context(&open.txn, params, warnings, writes, |context| match plan {
+            StatementPlan::Query(plan) => {
+                let now = || self.now();
+                executor::run(context, plan, &[], None, &mut |row| {
+                    output.push(row, &plan.columns, &now)
+                })?;
+                Ok(Finished::Rows)
+            }
+            StatementPlan::Modify(modify) => {
+                statement::run_modify(context, modify).map(Finished::Changed)
+            }
+        });
+        if result.is_err() {
+            open.txn.rollback_to(mark);
+        }
+        result
+    }
+
+    /// Gives `work` everything a plan or an expression runs with.
+    pub(super) fn with_context<T>(
+        &self,
+        txn: &Transaction,
+        params: &[Value],
+        warnings: &RefCell<Vec<Warning>>,
+        writes: bool,
+        work: impl FnOnce(&ExecContext<'_>) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        let instance = self.instance();
+        let settings = self.facts.settings();
+        let catalog = instance.catalog.load_full();
+        let tables = SessionTables::new(&self.facts, &catalog);
+        let waiter = self.facts.waiter.as_ref();
+        let memory = instance.options.statement_memory_bytes;
+        let subqueries = SubqueryRunner::new(txn, &catalog, &tables, waiter, memory);
+        let clock = || instance.host.wall_micros();
+        let eval = EvalContext {
+            params,
+            now_micros: self.facts.now_micros(),
+            clock: &clock,
+            time_zone: settings.time_zone.clone(),
+            sql_mode: settings.sql_mode,
+            div_precision_increment: settings.div_precision_increment,
+            group_concat_max_len: settings.group_concat_max_len,
+            random: &self.facts.random,
+            session: &self.facts,
+            subqueries: &subqueries,
+            warnings,
+            strict_write: writes && settings.sql_mode.strict,
+        };
+        let context = ExecContext {
+            txn,
+            catalog: &catalog,
+            virtual_tables: &tables,
+            waiter,
+            eval: &eval,
+            memory_limit: memory,
+        };
+        work(&context)
+    }
+
+    /// SELECT … INTO @a, @b: exactly one row, or none with warning 1329.
+    pub(super) fn store_into(
+        &mut self,
+        compiled: &Compiled,
+        output: &mut Output<'_>,
+    ) -> SqlResult<Outcome> {
+        use crate::expr::SessionInfo;
+        let names = &compiled.parsed.into_variables;
+        if compiled.columns().len() != names.len() {
+            return Err(SqlError::new(
+                1222,
+                "21000",
+                "The used SELECT statements have a different number of columns",
+            ));
+        }
+        if output.rows > 1 {
+            return Err(SqlError::new(
+                1172,
+                "42000",
+                "Result consisted of more than one row",
+            ));
+        }
+        let Some(row) = output.take_batch().pop() else {
+            self.facts.warn(
+                crate::expr::WarningLevel::Warning,
+                1329,
+                "No data - zero rows fetched, selected, or processed".to_string(),
+            );
+            return Ok(Outcome::default());
+        };
+        for (name, value) in names.iter().zip(row) {
+            self.facts.set_user_variable(name, value);
+        }
+        Ok(Outcome {
+            affected_rows: 1,
+            ..Outcome::default()
+        })
+    }
+}

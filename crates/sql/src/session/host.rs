@@ -1,0 +1,70 @@
+//! What the process gives an instance: time, randomness, waiting, and settings.
+
+use manxdb_storage::Durability;
+
+/// Time, randomness and waiting, given by the process that hosts the instance.
+pub trait Host: Send + Sync + 'static {
+    /// Wall clock: microseconds since 1970 UTC.
+    fn wall_micros(&self) -> i64;
+    /// Monotonic clock in microseconds, for durations and time-outs.
+    fn monotonic_micros(&self) -> i64;
+    /// 64 random bits.
+    fn random(&self) -> u64;
+    /// Blocks the calling session for at most `micros`, or until `wake` is called for it. A wake
+    /// that came since the last park ends this one at once.
+    fn park(&self, session: u64, micros: u64);
+    /// Ends another session's `park`.
+    fn wake(&self, session: u64);
+    /// Name of the system's time zone for `time_zone = SYSTEM`, for example `UTC`.
+    fn system_time_zone(&self) -> String;
+}
+
+/// Settings of an instance; each is a system variable too where MySQL has one.
+#[derive(Debug, Clone)]
+pub struct InstanceOptions {
+    /// When a commit counts as done.
+    pub durability: Durability,
+    /// `max_connections`.
+    pub max_connections: usize,
+    /// `max_allowed_packet` in bytes.
+    pub max_allowed_packet: usize,
+    /// `long_query_time` in microseconds.
+    pub long_query_micros: i64,
+    /// Memory one statement may hold, bytes.
+    pub statement_memory_bytes: usize,
+    /// `port`, for the variable only.
+    pub port: u16,
+    /// `hostname`, for the variable only.
+    pub hostname: String,
+    /// `datadir`, for the variable only.
+    pub data_directory: String,
+}
+
+/// What a door knows of a client before it has logged in.
+#[derive(Debug, Clone)]
+pub struct ClientInfo {
+    /// Address as shown in the process list, for example `127.0.0.1:53122`.
+    pub peer: String,
+    /// Host part, matched against accounts (`localhost` for loopback addresses).
+    pub host: String,
+    /// CLIENT_FOUND_ROWS was asked for.
+    pub found_rows: bool,
+    /// CLIENT_MULTI_STATEMENTS was asked for.
+    pub multi_statements: bool,
+    /// The connection is encrypted.
+    pub secure: bool,
+}
+
+/// An account as authentication needs it.
+#[derive(Debug, Clone)]
+pub struct AccountAuth {
+    /// `user@host` of the matched account.
+    pub identity: String,
+    /// `caching_sha2_password` or `mysql_native_password`.
+    pub plugin: String,
+    /// Stored verifier: SHA1(SHA1(password)) as 20 bytes, or for caching_sha2_password
+    /// SHA256(SHA256(password)) as 32 bytes, or empty for no password.
+    pub verifier: Vec<u8>,
+    /// Locked or expired.
+    pub locked: bool,
+}

@@ -1,0 +1,203 @@
+//! Prepared statements, binary and by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compiled::Compiled;
+use super::session::Session;
+use super::{Prepared, ResultSink};
+use crate::error::{SqlError, SqlResult};
+use crate::expr::SessionInfo;
+use crate::types::{ColumnMeta, DataType, Value};
+
+/// A prepared statement: its text is planned again when the catalog has changed.
+#[derive(Debug, Clone)]
+struct Statement {
+    text: Arc<str>,
+    compiled: Arc<Compiled>,
+}
+
+/// The prepared statements of a session.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    by_id: BTreeMap<u32, Statement>,
+    by_name: BTreeMap<String, Statement>,
+    last_id: u32,
+}
+
+impl Statements {
+    /// Parameters of a binary statement.
+    pub(crate) fn param_count(&self, id: u32) -> Option<usize> {
+        self.by_id.get(&id).map(|s| s.compiled.parsed.param_count)
+    }
+
+    /// Forgets a binary statement.
+    pub(crate) fn close(&mut self, id: u32) {
+        self.by_id.remove(&id);
+    }
+
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        self.by_id.clear();
+        self.by_name.clear();
+    }
+
+    fn len(&self) -> usize {
+        self.by_id.len() + self.by_name.len()
+    }
+}
+
+impl Session {
+    fn prepare_text(&mut self, text: &str) -> SqlResult<Statement> {
+        let most = self
+            .instance()
+            .globals
+            .read()
+            .integer("max_prepared_stmt_count");
+        if self.statements.len() as u64 >= u64::try_from(most).unwrap_or(0) {
+            return Err(SqlError::new(
+                1461,
+                "42000",
+                format!(
+                    "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+                ),
+            ));
+        }
+        let compiled = self.compile_one(text)?;
+        compiled.check_preparable()?;
+        self.check_needs(&compiled)?;
+        Ok(Statement {
+            text: text.into(),
+            compiled,
+        })
+    }
+
+    pub(super) fn prepare_binary(&mut self, text: &str) -> SqlResult<Prepared> {
+        let statement = self
+            .prepare_text(text)
+            .inspect_err(|error| self.note_failure(error))?;
+        let id = self.statements.last_id.wrapping_add(1).max(1);
+        self.statements.last_id = id;
+        let types = statement.compiled.param_types();
+        let params = (0..statement.compiled.parsed.param_count)
+            .map(|at| param_meta(types.get(at)))
+            .collect();
+        let columns = statement.compiled.columns().to_vec();
+        self.statements.by_id.insert(id, statement);
+        Ok(Prepared {
+            id,
+            params,
+            columns,
+        })
+    }
+
+    pub(super) fn execute_binary(
+        &mut self,
+        id: u32,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> SqlResult<()> {
+        let statement = self.statements.by_id.get(&id).cloned().ok_or_else(|| {
+            SqlError::new(
+                1243,
+                "HY000",
+                format!("Unknown prepared statement handler ({id}) given to mysqld_stmt_execute"),
+            )
+        })?;
+        let compiled = self.current(&statement)?;
+        if !Arc::ptr_eq(&compiled, &statement.compiled) {
+            let text = Arc::clone(&statement.text);
+            let renewed = Statement {
+                text,
+                compiled: Arc::clone(&compiled),
+            };
+            self.statements.by_id.insert(id, renewed);
+        }
+        check_count(&compiled, params.len())?;
+        self.run("Execute", &statement.text, &compiled, params, sink, false)
+    }
+
+    /// The statement's plan under the catalog as it is now.
+    fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Compiled>> {
+        let version = self.instance().catalog.load().version;
+        if statement.compiled.catalog_version == version {
+            return Ok(Arc::clone(&statement.compiled));
+        }
+        self.compile_one(&statement.text)
+    }
+
+    /// PREPARE name FROM text.
+    pub(super) fn prepare_named(&mut self, name: &str, text: &str) -> SqlResult<()> {
+        let name = name.to_lowercase();
+        self.statements.by_name.remove(&name);
+        let statement = self.prepare_text(text)?;
+        self.statements.by_name.insert(name, statement);
+        Ok(())
+    }
+
+    /// EXECUTE name USING @a, @b.
+    pub(super) fn execute_named(
+        &mut self,
+        name: &str,
+        variables: &[String],
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        let statement = self
+            .statements
+            .by_name
+            .get(&name.to_lowercase())
+            .cloned()
+            .ok_or_else(|| unknown_handler(name, "EXECUTE"))?;
+        let compiled = self.current(&statement)?;
+        check_count(&compiled, variables.len())?;
+        let params: Vec<Value> = variables
+            .iter()
+            .map(|variable| self.facts.user_variable(variable))
+            .collect();
+        self.run_inner(&compiled, &params, sink, more)
+    }
+
+    /// DEALLOCATE PREPARE name.
+    pub(super) fn deallocate(&mut self, name: &str) -> SqlResult<()> {
+        match self.statements.by_name.remove(&name.to_lowercase()) {
+            Some(_) => Ok(()),
+            None => Err(unknown_handler(name, "DEALLOCATE PREPARE")),
+        }
+    }
+}
+
+fn unknown_handler(name: &str, command: &str) -> SqlError {
+    SqlError::new(
+        1243,
+        "HY000",
+        format!("Unknown prepared statement handler ({name}) given to {command}"),
+    )
+}
+
+fn check_count(compiled: &Compiled, given: usize) -> SqlResult<()> {
+    if compiled.parsed.param_count == given {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        1210,
+        "HY000",
+        "Incorrect arguments to EXECUTE",
+    ))
+}
+
+fn param_meta(ty: Option<&DataType>) -> ColumnMeta {
+    ColumnMeta {
+        schema: String::new(),
+        table: String::new(),
+        org_table: String::new(),
+        name: "?".to_string(),
+        org_name: String::new(),
+        ty: ty.cloned().unwrap_or(DataType::Null),
+        not_null: false,
+        primary_key: false,
+        unique_key: false,
+        multiple_key: false,
+        auto_increment: false,
+    }
+}

@@ -1,0 +1,456 @@
+//! From text to results: cache, parse, plan, run, retry, report.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::compiled::Compiled;
+use super::execute::{Finished, Output};
+use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
+use super::plan_cache::PlanKey;
+use super::session::Session;
+use super::{ResultSink, edge};
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{Warning, WarningLevel};
+use crate::parser::{Parsed, Special, parse};
+use crate::statement::{Outcome, StatementPlan};
+use crate::types::Value;
+
+/// Times an autocommitted statement is run again after a conflict.
+const RETRIES_MAX: u32 = 20;
+/// First pause between retries, microseconds; doubles up to 64 times this.
+const BACK_OFF_MICROS: i64 = 50;
+
+/// What a statement's time is measured with.
+#[derive(Debug, Default)]
+pub(super) struct Measure {
+    pub split: TimeSplit,
+    pub rows: u64,
+}
+
+impl Session {
+    pub(super) fn run_text(&mut self, text: &str, sink: &mut dyn ResultSink) -> SqlResult<()> {
+        if let Some(compiled) = self.cached(text) {
+            return self.run("Query", text, &compiled, &[], sink, false);
+        }
+        let begin = self.now();
+        let mode = self.facts.settings().sql_mode;
+        let statements = parse(text, mode).inspect_err(|error| self.note_failure(error))?;
+        let parse_micros = self.now() - begin;
+        if statements.len() > 1 && !self.facts.client.multi_statements {
+            let error = SqlError::syntax(format!(
+                "this client may send one statement at a time (near '{}')",
+                statements[1].text.chars().take(80).collect::<String>()
+            ));
+            self.note_failure(&error);
+            return Err(error);
+        }
+        let last = statements.len() - 1;
+        for (at, parsed) in statements.into_iter().enumerate() {
+            let statement_text = if last == 0 {
+                text.to_string()
+            } else {
+                parsed.text.clone()
+            };
+            let compiled = match self.compile(parsed) {
+                Ok(compiled) => Arc::new(compiled),
+                Err(error) => {
+                    self.start_diagnostics();
+                    self.note_failure(&error);
+                    return Err(error);
+                }
+            };
+            if last == 0 {
+                self.keep(text, &compiled);
+            }
+            let _ = parse_micros;
+            self.run("Query", &statement_text, &compiled, &[], sink, at < last)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        self.instance().host.monotonic_micros()
+    }
+
+    /// The cached plan of `text`.
+    fn cached(&self, text: &str) -> Option<Arc<Compiled>> {
+        let instance = self.instance();
+        let version = instance.catalog.load().version;
+        let database = self.facts.database.borrow();
+        let settings = self.facts.settings.borrow();
+        let key = PlanKey {
+            text,
+            database: database.as_deref(),
+            mode: settings.sql_mode,
+            collation: settings.collation,
+        };
+        let found = instance.plans.get(&key, version);
+        count(if found.is_some() {
+            &instance.metrics.plan_hits
+        } else {
+            &instance.metrics.plan_misses
+        });
+        found
+    }
+
+    fn keep(&self, text: &str, compiled: &Arc<Compiled>) {
+        let database = self.facts.database.borrow();
+        let settings = self.facts.settings.borrow();
+        let key = PlanKey {
+            text,
+            database: database.as_deref(),
+            mode: settings.sql_mode,
+            collation: settings.collation,
+        };
+        self.instance().plans.put(&key, Arc::clone(compiled));
+    }
+
+    /// One statement's text to its plan, through the cache.
+    pub(super) fn compile_one(&mut self, text: &str) -> SqlResult<Arc<Compiled>> {
+        if let Some(compiled) = self.cached(text) {
+            return Ok(compiled);
+        }
+        let mut statements = parse(text, self.facts.settings().sql_mode)?;
+        if statements.len() > 1 {
+            return Err(SqlError::syntax(format!(
+                "only one statement may be prepared (near '{}')",
+                statements[1].text.chars().take(80).collect::<String>()
+            )));
+        }
+        let Some(parsed) = statements.pop() else {
+            return Err(SqlError::new(1065, "42000", "Query was empty"));
+        };
+        let compiled = Arc::new(self.compile(parsed)?);
+        self.keep(text, &compiled);
+        Ok(compiled)
+    }
+
+    /// Plans a parsed statement and finds out what it needs.
+    pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
+        let catalog = self.instance().catalog.load_full();
+        let database = self.facts.database.borrow().clone();
+        let plan = if parsed.special.is_some() {
+            None
+        } else {
+            self.plan(&parsed, &catalog, database.as_deref())?
+        };
+        let needs = super::accounts::needs::of(&parsed, plan.as_ref(), database.as_deref());
+        Ok(Compiled {
+            kind: kind_of(&parsed),
+            unlimited: is_unlimited(&parsed),
+            needs,
+            plan,
+            parsed,
+            catalog_version: catalog.version,
+        })
+    }
+
+    /// Runs one statement with everything around it: process list, diagnostics, counters.
+    pub(super) fn run(
+        &mut self,
+        command: &'static str,
+        text: &str,
+        compiled: &Arc<Compiled>,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        let begin = self.now();
+        self.facts.process.begin(command, text, begin);
+        self.schema_changed = false;
+        if !is_about_warnings(&compiled.parsed) {
+            self.start_diagnostics();
+        }
+        let mut measure = Measure::default();
+        let result = self.run_measured(compiled, params, sink, more, &mut measure);
+        if let Err(error) = &result {
+            self.note_failure(error);
+        }
+        self.account_for(compiled.kind, text, begin, &measure, result.as_ref().err());
+        result
+    }
+
+    fn start_diagnostics(&self) {
+        self.facts.diagnostics.borrow_mut().clear();
+        self.facts.warning_total.set(0);
+    }
+
+    /// Keeps an error for SHOW WARNINGS and counts it.
+    pub(super) fn note_failure(&self, error: &SqlError) {
+        self.instance().metrics.error(error.code);
+        self.facts
+            .warn(WarningLevel::Error, error.code, error.message.clone());
+        self.facts.row_count.set(-1);
+    }
+
+    fn account_for(
+        &self,
+        kind: StatementKind,
+        text: &str,
+        begin: i64,
+        measure: &Measure,
+        error: Option<&SqlError>,
+    ) {
+        let end = self.now();
+        let total = end - begin;
+        let instance = self.instance();
+        self.facts.process.idle(end);
+        instance.metrics.statement(kind, total);
+        instance
+            .metrics
+            .rows_sent
+            .fetch_add(measure.rows, Ordering::Relaxed);
+        if total < self.facts.settings.borrow().long_query_micros {
+            return;
+        }
+        let mut split = measure.split;
+        split.lock_wait = self.facts.waiter.waited_micros();
+        let known = split.parse + split.plan + split.lock_wait + split.commit + split.send;
+        split.execute = (total - known).max(0);
+        instance.metrics.slow(SlowStatement {
+            started_at_micros: instance.host.wall_micros() - total,
+            connection: self.facts.process.id,
+            identity: self.facts.identity.borrow().clone(),
+            database: self.facts.database.borrow().clone(),
+            text: text.to_string(),
+            total_micros: total,
+            split,
+            rows: measure.rows,
+            error: error.map_or(0, |error| error.code),
+        });
+    }
+
+    /// As [`Session::run`] without its frame: for EXECUTE inside a statement.
+    pub(super) fn run_inner(
+        &mut self,
+        compiled: &Arc<Compiled>,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        self.run_measured(compiled, params, sink, more, &mut Measure::default())
+    }
+
+    fn run_measured(
+        &mut self,
+        compiled: &Arc<Compiled>,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+        more: bool,
+        measure: &mut Measure,
+    ) -> SqlResult<()> {
+        self.check_needs(compiled)?;
+        let settings = self.facts.settings();
+        let is_query = matches!(compiled.plan, Some(StatementPlan::Query(_)));
+        let timeout = if is_query {
+            settings.statement_timeout_micros
+        } else {
+            0
+        };
+        self.facts
+            .waiter
+            .start_statement(timeout, settings.lock_wait_micros);
+        if compiled.plan.is_some() {
+            return self.run_planned(compiled, params, sink, more, measure);
+        }
+        if let Some(special) = &compiled.parsed.special {
+            if !edge::is_ddl(special) {
+                return self.run_special(special, &compiled.parsed, sink, more);
+            }
+        }
+        self.run_other(compiled, sink, more)
+    }
+
+    /// Runs a query or DML, again and again while it loses conflicts nobody has seen.
+    fn run_planned(
+        &mut self,
+        first: &Arc<Compiled>,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+        more: bool,
+        measure: &mut Measure,
+    ) -> SqlResult<()> {
+        let mut compiled = Arc::clone(first);
+        for attempt in 0.. {
+            let mut output = Output::new(sink, self.select_limit(&compiled));
+            let warnings = RefCell::default();
+            let result = self.attempt(&compiled, params, &mut output, &warnings, measure);
+            measure.rows = output.rows;
+            let error = match result {
+                Ok(finished) => {
+                    return self.finish(finished, &compiled, output, warnings, more, measure);
+                }
+                Err(error) => error,
+            };
+            let restartable = self.can_restart(&error) && !output.started();
+            if !restartable || attempt >= RETRIES_MAX {
+                self.give_up(&error);
+                return Err(error);
+            }
+            count(&self.instance().metrics.retries);
+            self.restart(attempt)?;
+            compiled = self.renewed(&compiled)?;
+        }
+        Ok(())
+    }
+
+    /// The plan under the catalog as it is now: a conflict may have been a change of a table.
+    fn renewed(&self, compiled: &Arc<Compiled>) -> SqlResult<Arc<Compiled>> {
+        if self.instance().catalog.load().version == compiled.catalog_version {
+            return Ok(Arc::clone(compiled));
+        }
+        self.compile(compiled.parsed.clone()).map(Arc::new)
+    }
+
+    fn select_limit(&self, compiled: &Compiled) -> Option<u64> {
+        let settings = self.facts.settings.borrow();
+        settings.select_limit.filter(|_| compiled.unlimited)
+    }
+
+    /// A lost conflict that the client need not hear of: nothing but this statement is lost.
+    fn can_restart(&self, error: &SqlError) -> bool {
+        error.code == 1213
+            && self
+                .transaction
+                .as_ref()
+                .is_none_or(|open| open.single || open.txn.is_first_statement())
+    }
+
+    fn restart(&mut self, attempt: u32) -> SqlResult<()> {
+        match &self.transaction {
+            Some(open) if !open.single => open.txn.restart(),
+            _ => self.transaction = None,
+        }
+        let pause = BACK_OFF_MICROS << attempt.min(6);
+        self.facts.waiter.pause(Some(pause), &|| false)?;
+        Ok(())
+    }
+
+    /// The statement failed for good: a conflict ends the transaction, anything else only the
+    /// statement.
+    fn give_up(&mut self, error: &SqlError) {
+        let single = self.transaction.as_ref().is_some_and(|open| open.single);
+        if single || error.code == 1213 {
+            self.rollback();
+        }
+    }
+
+    fn finish(
+        &mut self,
+        finished: Finished,
+        compiled: &Compiled,
+        mut output: Output<'_>,
+        warnings: RefCell<Vec<Warning>>,
+        more: bool,
+        measure: &mut Measure,
+    ) -> SqlResult<()> {
+        self.take_warnings(warnings.into_inner());
+        let begin = self.now();
+        match finished {
+            Finished::Rows => {
+                self.facts.row_count.set(-1);
+                self.facts.found_rows.set(output.found());
+                if compiled.parsed.into_variables.is_empty() {
+                    output.end(compiled.columns(), self.status(), more)?;
+                } else {
+                    let outcome = self.store_into(compiled, &mut output)?;
+                    output.sink.done(&outcome, self.status(), more)?;
+                }
+            }
+            Finished::Changed(outcome) => self.report(&outcome, output.sink, more)?,
+        }
+        measure.split.send += self.now() - begin + output.send_micros;
+        Ok(())
+    }
+
+    /// An OK packet with its bookkeeping.
+    pub(super) fn report(
+        &mut self,
+        outcome: &Outcome,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        if outcome.last_insert_id != 0 {
+            self.facts.last_insert_id.set(outcome.last_insert_id);
+        }
+        let rows = if self.facts.client.found_rows && outcome.matched_rows > outcome.affected_rows {
+            outcome.matched_rows
+        } else {
+            outcome.affected_rows
+        };
+        self.facts
+            .row_count
+            .set(i64::try_from(rows).unwrap_or(i64::MAX));
+        let shown = Outcome {
+            affected_rows: rows,
+            ..outcome.clone()
+        };
+        sink.done(&shown, self.status(), more)
+    }
+
+    fn take_warnings(&self, warnings: Vec<Warning>) {
+        for warning in warnings {
+            if warning.level != WarningLevel::Note || self.facts.settings.borrow().notes {
+                self.facts
+                    .warn(warning.level, warning.code, warning.message);
+            }
+        }
+    }
+
+    /// Checks the privileges a statement needs.
+    pub(super) fn check_needs(&self, compiled: &Compiled) -> SqlResult<()> {
+        let account = self.facts.account();
+        let host = &self.facts.client.host;
+        compiled
+            .needs
+            .iter()
+            .try_for_each(|need| super::accounts::access::check(&account, need, host))
+    }
+}
+
+fn is_about_warnings(parsed: &Parsed) -> bool {
+    match &parsed.special {
+        Some(Special::Show(show)) => {
+            matches!(
+                show.what.as_str(),
+                "WARNINGS" | "ERRORS" | "COUNT WARNINGS" | "COUNT ERRORS"
+            )
+        }
+        Some(_) => false,
+        None => parsed.text.contains("@@warning_count") || parsed.text.contains("@@error_count"),
+    }
+}
+
+fn is_unlimited(parsed: &Parsed) -> bool {
+    match &parsed.statement {
+        sqlparser::ast::Statement::Query(query) => query.limit_clause.is_none(),
+        _ => false,
+    }
+}
+
+/// How a statement is counted.
+fn kind_of(parsed: &Parsed) -> StatementKind {
+    use sqlparser::ast::Statement;
+    if let Some(special) = &parsed.special {
+        return match special {
+            Special::Set(_) => StatementKind::Set,
+            Special::Show(_) | Special::Describe { .. } => StatementKind::Show,
+            Special::StartTransaction { .. } => StatementKind::Begin,
+            Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
+            Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,
+            special if edge::is_ddl(special) => StatementKind::Ddl,
+            _ => StatementKind::Other,
+        };
+    }
+    match &parsed.statement {
+        Statement::Query(_) => StatementKind::Select,
+        Statement::Insert(insert) if insert.replace_into => StatementKind::Replace,
+        Statement::Insert(_) => StatementKind::Insert,
+        Statement::Update(_) => StatementKind::Update,
+        Statement::Delete(_) => StatementKind::Delete,
+        Statement::Explain { .. } => StatementKind::Show,
+        statement if edge::is_ddl_statement(statement) => StatementKind::Ddl,
+        _ => StatementKind::Other,
+    }
+}

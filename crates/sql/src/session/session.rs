@@ -1,0 +1,254 @@
+//! One client's session: the methods a door calls.
+
+use std::sync::Arc;
+
+use manxdb_txn::{IsolationLevel, Waiter};
+
+use super::accounts::access;
+use super::facts::Facts;
+use super::host::ClientInfo;
+use super::instance::Instance;
+use super::prepared::Statements;
+use super::processes::Process;
+use super::transaction::OpenTransaction;
+use super::waiter::SessionControl;
+use super::{Prepared, ResultSink, Status};
+use crate::error::{SqlError, SqlResult};
+use crate::types::Value;
+
+/// One client's session. Used by one thread at a time.
+pub struct Session {
+    pub(super) facts: Facts,
+    pub(super) transaction: Option<OpenTransaction>,
+    /// SET TRANSACTION without a scope: level and access mode of the next transaction only.
+    pub(super) next_isolation: Option<IsolationLevel>,
+    pub(super) next_read_only: Option<bool>,
+    pub(super) statements: Statements,
+    /// The current database changed by the running statement.
+    pub(super) schema_changed: bool,
+    /// COMMIT RELEASE or a kill of itself: the door closes.
+    pub(super) closing: bool,
+}
+
+impl Session {
+    pub(super) fn new(
+        instance: Arc<Instance>,
+        process: Arc<Process>,
+        identity: &str,
+        user: &str,
+        client: ClientInfo,
+    ) -> Self {
+        Self {
+            facts: Facts::new(instance, process, identity, user, client),
+            transaction: None,
+            next_isolation: None,
+            next_read_only: None,
+            statements: Statements::default(),
+            schema_changed: false,
+            closing: false,
+        }
+    }
+
+    pub(super) fn instance(&self) -> &Arc<Instance> {
+        &self.facts.instance
+    }
+
+    /// Runs the text of a COM_QUERY: one statement, or several when the client may.
+    /// Results of statements before a failing one have reached the sink already.
+    ///
+    /// # Errors
+    /// The failing statement's error; the session stays usable.
+    pub fn query(&mut self, text: &str, sink: &mut dyn ResultSink) -> SqlResult<()> {
+        self.run_text(text, sink)
+    }
+
+    /// PREPARE over the binary protocol.
+    ///
+    /// # Errors
+    /// 1064, 1295, 1461 and binding errors.
+    pub fn prepare(&mut self, text: &str) -> SqlResult<Prepared> {
+        self.prepare_binary(text)
+    }
+
+    /// EXECUTE over the binary protocol.
+    ///
+    /// # Errors
+    /// 1243 unknown statement; 1210 wrong parameter count; the statement's own.
+    pub fn execute(
+        &mut self,
+        statement: u32,
+        params: &[Value],
+        sink: &mut dyn ResultSink,
+    ) -> SqlResult<()> {
+        self.execute_binary(statement, params, sink)
+    }
+
+    /// Number of parameters of a prepared statement.
+    #[must_use]
+    pub fn param_count(&self, statement: u32) -> Option<usize> {
+        self.statements.param_count(statement)
+    }
+
+    /// COM_STMT_CLOSE.
+    pub fn close_statement(&mut self, statement: u32) {
+        self.statements.close(statement);
+    }
+
+    /// COM_INIT_DB and USE.
+    ///
+    /// # Errors
+    /// 1049, 1044.
+    pub fn use_database(&mut self, name: &str) -> SqlResult<()> {
+        let stored = self.visible_database(name)?;
+        self.facts.process.set_database(Some(&stored));
+        *self.facts.database.borrow_mut() = Some(stored);
+        self.set_database_collation();
+        self.schema_changed = true;
+        Ok(())
+    }
+
+    /// COM_SET_OPTION: whether `query` takes several statements at once from now on.
+    pub fn set_multi_statements(&mut self, allowed: bool) {
+        self.facts.client.multi_statements = allowed;
+    }
+
+    /// The name of a database as created, when this account may see it.
+    pub(super) fn visible_database(&self, name: &str) -> SqlResult<String> {
+        let account = self.facts.account();
+        let unknown = || SqlError::new(1049, "42000", format!("Unknown database '{name}'"));
+        if let Some(known) = super::schema::virtual_database(name) {
+            return Ok(known.to_string());
+        }
+        let catalog = self.instance().catalog.load();
+        let found = catalog.database(name);
+        if !account.sees_database(name) {
+            return Err(access::denied_database(
+                &account,
+                name,
+                &self.facts.client.host,
+            ));
+        }
+        found
+            .map(|database| database.name.clone())
+            .map_err(|_| unknown())
+    }
+
+    fn set_database_collation(&self) {
+        use super::variables::charset;
+        let catalog = self.instance().catalog.load();
+        let database = self.facts.database.borrow();
+        let collation = database
+            .as_deref()
+            .and_then(|name| catalog.database(name).ok())
+            .map_or_else(Default::default, |found| found.collation);
+        let mut values = self.facts.values.borrow_mut();
+        let text = |name: &str| Value::Text(name.to_string());
+        values.set_named("collation_database", text(charset::name_of(collation)));
+        values.set_named(
+            "character_set_database",
+            text(charset::charset_of(collation)),
+        );
+    }
+
+    /// COM_RESET_CONNECTION, and the first half of COM_CHANGE_USER: rolls back, drops prepared
+    /// statements, user variables, named locks and session settings. The current database stays.
+    pub fn reset(&mut self) {
+        self.transaction = None;
+        self.next_isolation = None;
+        self.next_read_only = None;
+        self.statements.clear();
+        if self
+            .instance()
+            .named_locks
+            .release_all(self.facts.process.id)
+            > 0
+        {
+            self.instance().wake_all();
+        }
+        self.facts.reset();
+        self.set_database_collation();
+    }
+
+    /// Second half of COM_CHANGE_USER, after the door authenticated the new user.
+    ///
+    /// # Errors
+    /// 1049, 1044.
+    pub fn change_user(
+        &mut self,
+        identity: &str,
+        user: &str,
+        database: Option<&str>,
+    ) -> SqlResult<()> {
+        self.reset();
+        self.facts.set_user(user, identity);
+        *self.facts.database.borrow_mut() = None;
+        self.facts.process.set_database(None);
+        match database {
+            Some(name) if !name.is_empty() => self.use_database(name),
+            _ => Ok(()),
+        }
+    }
+
+    /// State for OK packets.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let settings = self.facts.settings.borrow();
+        let warnings = self.facts.warning_total.get();
+        Status {
+            in_transaction: self.transaction.as_ref().is_some_and(|open| !open.single),
+            read_only_transaction: self.transaction.as_ref().is_some_and(|open| open.read_only),
+            autocommit: settings.autocommit,
+            no_backslash_escapes: settings.sql_mode.no_backslash_escapes,
+            warnings: u16::try_from(warnings).unwrap_or(u16::MAX),
+            schema_changed: self.schema_changed,
+        }
+    }
+
+    /// Current database.
+    #[must_use]
+    pub fn database(&self) -> Option<String> {
+        self.facts.database.borrow().clone()
+    }
+
+    /// Handle for KILL.
+    #[must_use]
+    pub fn control(&self) -> Arc<SessionControl> {
+        Arc::clone(&self.facts.process.control)
+    }
+
+    /// Whether the session asked the door to close the connection.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// `wait_timeout` in seconds: how long the door lets the session idle.
+    #[must_use]
+    pub fn idle_timeout_seconds(&self) -> u64 {
+        self.facts.settings.borrow().wait_timeout_seconds
+    }
+
+    /// COM_STATISTICS.
+    #[must_use]
+    pub fn statistics(&self) -> String {
+        super::schema::status::statistics(self.instance())
+    }
+
+    /// The waiter that statements of this session use.
+    #[must_use]
+    pub fn waiter(&self) -> Option<Arc<dyn Waiter>> {
+        let waiter: Arc<dyn Waiter> = Arc::clone(&self.facts.waiter) as Arc<dyn Waiter>;
+        Some(waiter)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.transaction = None;
+        let id = self.facts.process.id;
+        if self.instance().named_locks.release_all(id) > 0 {
+            self.instance().wake_all();
+        }
+        self.instance().processes.remove(id);
+    }
+}

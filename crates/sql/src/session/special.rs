@@ -1,0 +1,253 @@
+//! Statements the session answers itself.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use sqlparser::ast::{self, Statement};
+
+use super::ResultSink;
+use super::accounts::{Privileges, access};
+use super::compiled::Compiled;
+use super::session::Session;
+use crate::binder::{BindContext, Scope, bind_expr};
+use crate::error::{SqlError, SqlResult};
+use crate::expr::SessionInfo;
+use crate::parser::{Parsed, SetItem, Special};
+use crate::statement::Outcome;
+use crate::types::Value;
+
+impl Session {
+    /// Runs a statement in our own tree that is not DDL.
+    pub(super) fn run_special(
+        &mut self,
+        special: &Special,
+        parsed: &Parsed,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        match special {
+            Special::Show(show) => return self.show(show, sink, more),
+            Special::Describe { table, column } => {
+                return self.describe(table, column.as_deref(), sink, more);
+            }
+            Special::Execute { name, using } => {
+                return self.execute_named(name, using, sink, more);
+            }
+            Special::Maintain { verb, tables } => {
+                return self.maintain(verb, tables, sink, more);
+            }
+            _ => {}
+        }
+        let outcome = self.run_silent(special, parsed)?;
+        self.report(&outcome, sink, more)
+    }
+
+    /// Those without a result set.
+    fn run_silent(&mut self, special: &Special, parsed: &Parsed) -> SqlResult<Outcome> {
+        match special {
+            Special::Set(items) => self.set(items)?,
+            Special::StartTransaction {
+                read_only,
+                consistent_snapshot,
+            } => {
+                self.begin(*read_only, *consistent_snapshot)?;
+            }
+            Special::EndTransaction {
+                commit,
+                chain,
+                release,
+            } => {
+                self.end(*commit, *chain, *release)?;
+            }
+            Special::Prepare { name, source } => {
+                let text = self.prepare_source(source)?;
+                self.prepare_named(name, &text)?;
+            }
+            Special::Deallocate(name) => self.deallocate(name)?,
+            Special::Do(exprs) => {
+                for expr in exprs {
+                    self.evaluate(expr)?;
+                }
+            }
+            Special::Kill { query_only, id } => self.kill(*query_only, id)?,
+            Special::LockTables(locks) => self.lock_tables(locks)?,
+            Special::UnlockTables => self.unlock_tables()?,
+            Special::Flush(words) => self.flush(words)?,
+            other => return self.run_account_statement(other, parsed),
+        }
+        Ok(Outcome::default())
+    }
+
+    /// Statements in `sqlparser`'s tree that are neither queries nor DML.
+    pub(super) fn run_other(
+        &mut self,
+        compiled: &Arc<Compiled>,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        let parsed = &compiled.parsed;
+        let outcome = match &parsed.statement {
+            Statement::Use(name) => {
+                let name = used_name(name)?;
+                self.use_database(&name)?;
+                Outcome::default()
+            }
+            Statement::Savepoint { name } => {
+                self.savepoint(&name.value);
+                Outcome::default()
+            }
+            Statement::ReleaseSavepoint { name } => {
+                self.release_savepoint(&name.value)?;
+                Outcome::default()
+            }
+            Statement::Rollback {
+                savepoint: Some(name),
+                ..
+            } => {
+                self.rollback_to(&name.value)?;
+                Outcome::default()
+            }
+            Statement::Explain { .. } => return self.explain(parsed, sink, more),
+            _ => self.run_ddl(parsed)?,
+        };
+        self.report(&outcome, sink, more)
+    }
+
+    /// The value of an expression outside any table.
+    ///
+    /// # Errors
+    /// Binding and evaluation.
+    pub(super) fn evaluate(&mut self, expr: &ast::Expr) -> SqlResult<Value> {
+        if let Some(value) = literal(expr) {
+            return Ok(value);
+        }
+        let settings = self.facts.settings();
+        let catalog = self.instance().catalog.load_full();
+        let database = self.facts.database.borrow().clone();
+        let bound = {
+            let tables = super::schema::SessionTables::new(&self.facts, &catalog);
+            let context = BindContext {
+                catalog: &catalog,
+                database: database.as_deref(),
+                sql_mode: settings.sql_mode,
+                collation: settings.collation,
+                virtual_tables: &tables,
+                source: None,
+            };
+            bind_expr(&context, &Scope::default(), expr, "field list")?
+        };
+        self.open_for_statement(true, false);
+        let warnings = RefCell::default();
+        let result = match &self.transaction {
+            Some(open) => self.with_context(&open.txn, &[], &warnings, false, |context| {
+                super::edge::evaluate(&bound, context.eval)
+            }),
+            None => Err(SqlError::internal("an expression without a transaction")),
+        };
+        if self.transaction.as_ref().is_some_and(|open| open.single) {
+            self.transaction = None;
+        }
+        for warning in warnings.into_inner() {
+            self.facts
+                .warn(warning.level, warning.code, warning.message);
+        }
+        result
+    }
+
+    fn prepare_source(&mut self, source: &ast::Expr) -> SqlResult<String> {
+        let value = match source {
+            ast::Expr::Identifier(name) if name.value.starts_with('@') => {
+                self.facts.user_variable(name.value.trim_start_matches('@'))
+            }
+            other => self.evaluate(other)?,
+        };
+        match value {
+            Value::Text(text) => Ok(text),
+            Value::Bytes(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            _ => Err(SqlError::syntax(
+                "PREPARE needs a statement text near 'NULL'",
+            )),
+        }
+    }
+
+    fn kill(&mut self, query_only: bool, id: &ast::Expr) -> SqlResult<()> {
+        let id = match self.evaluate(id)? {
+            Value::Int(id) => u64::try_from(id).unwrap_or(0),
+            Value::UInt(id) => id,
+            Value::Text(text) => text.parse().unwrap_or(0),
+            _ => 0,
+        };
+        let unknown = || SqlError::new(1094, "HY000", format!("Unknown thread id: {id}"));
+        let process = self.instance().processes.get(id).ok_or_else(unknown)?;
+        let account = self.facts.account();
+        let own = process.activity().user == *self.facts.user.borrow();
+        if !own && !account.global.has_any(Privileges::SUPER) {
+            return Err(SqlError::new(
+                1095,
+                "HY000",
+                format!("You are not owner of thread {id}"),
+            ));
+        }
+        process.kill(query_only);
+        self.instance().host.wake(id);
+        if id == self.facts.process.id {
+            return Err(manxdb_txn::TxnError::Interrupted.into());
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, words: &[String]) -> SqlResult<()> {
+        let account = self.facts.account();
+        access::require_global(&account, Privileges::RELOAD, "RELOAD")?;
+        let locks = words.iter().any(|word| word == "LOCK" || word == "EXPORT");
+        if locks && words.iter().any(|word| word == "TABLES") {
+            return Err(SqlError::not_supported("FLUSH TABLES WITH READ LOCK"));
+        }
+        self.commit()
+    }
+
+    /// SET: every assignment is checked in order; those before a failing one hold, as in MySQL.
+    fn set(&mut self, items: &[SetItem]) -> SqlResult<()> {
+        for item in items {
+            self.set_item(item)?;
+        }
+        Ok(())
+    }
+}
+
+fn used_name(name: &ast::Use) -> SqlResult<String> {
+    let object = match name {
+        ast::Use::Object(object) | ast::Use::Database(object) | ast::Use::Schema(object) => object,
+        _ => return Err(SqlError::syntax("USE needs a database")),
+    };
+    object
+        .0
+        .last()
+        .and_then(ast::ObjectNamePart::as_ident)
+        .map(|ident| ident.value.clone())
+        .ok_or_else(|| SqlError::syntax("USE needs a database"))
+}
+
+/// Values that need no binding: most of what SET is given.
+pub(super) fn literal(expr: &ast::Expr) -> Option<Value> {
+    match expr {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Number(digits, _) => digits.parse().ok().map(Value::Int),
+            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
+                Some(Value::Text(text.clone()))
+            }
+            ast::Value::Boolean(flag) => Some(Value::Int(i64::from(*flag))),
+            ast::Value::Null => Some(Value::Null),
+            _ => None,
+        },
+        ast::Expr::UnaryOp {
+            op: ast::UnaryOperator::Minus,
+            expr,
+        } => match literal(expr)? {
+            Value::Int(number) => Some(Value::Int(-number)),
+            _ => None,
+        },
+        ast::Expr::Nested(inner) => literal(inner),
+        _ => None,
+    }
+}
