@@ -24,6 +24,8 @@ pub struct Session {
     pub(super) next_isolation: Option<IsolationLevel>,
     pub(super) next_read_only: Option<bool>,
     pub(super) statements: Statements,
+    /// Copy of the facts' one, to lend to the door.
+    current_database: Option<String>,
     /// The current database changed by the running statement.
     pub(super) schema_changed: bool,
     /// COMMIT RELEASE or a kill of itself: the door closes.
@@ -44,6 +46,7 @@ impl Session {
             next_isolation: None,
             next_read_only: None,
             statements: Statements::default(),
+            current_database: None,
             schema_changed: false,
             closing: false,
         }
@@ -100,11 +103,17 @@ impl Session {
     /// 1049, 1044.
     pub fn use_database(&mut self, name: &str) -> SqlResult<()> {
         let stored = self.visible_database(name)?;
-        self.facts.process.set_database(Some(&stored));
-        *self.facts.database.borrow_mut() = Some(stored);
+        self.set_current_database(Some(stored));
+        Ok(())
+    }
+
+    /// The one place that changes the current database.
+    pub(super) fn set_current_database(&mut self, name: Option<String>) {
+        self.facts.process.set_database(name.as_deref());
+        self.facts.database.borrow_mut().clone_from(&name);
+        self.current_database = name;
         self.set_database_collation();
         self.schema_changed = true;
-        Ok(())
     }
 
     /// COM_SET_OPTION: whether `query` takes several statements at once from now on.
@@ -181,8 +190,7 @@ impl Session {
     ) -> SqlResult<()> {
         self.reset();
         self.facts.set_user(user, identity);
-        *self.facts.database.borrow_mut() = None;
-        self.facts.process.set_database(None);
+        self.set_current_database(None);
         match database {
             Some(name) if !name.is_empty() => self.use_database(name),
             _ => Ok(()),
@@ -206,8 +214,8 @@ impl Session {
 
     /// Current database.
     #[must_use]
-    pub fn database(&self) -> Option<String> {
-        self.facts.database.borrow().clone()
+    pub fn database(&self) -> Option<&str> {
+        self.current_database.as_deref()
     }
 
     /// Handle for KILL.
