@@ -1,7 +1,13 @@
 //! What exists: databases, tables, views, accounts. One immutable snapshot per version;
 //! persisted as records in the same key space and the same transactions as the data.
 
+pub(crate) mod record;
 mod schema;
+mod sequences;
+pub mod store;
+
+pub use sequences::{SequenceKind, Sequences};
+pub use store::CatalogStore;
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,

@@ -24,6 +24,12 @@ pub struct ExecContext<'a> {
     pub eval: &'a EvalContext<'a>,
     /// Bytes one statement may hold in sorts, hash tables and materialised results.
     pub memory_limit: usize,
+    /// AUTO_INCREMENT counters and hidden row ids.
+    pub sequences: &'a crate::catalog::Sequences,
+    /// `foreign_key_checks`.
+    pub foreign_key_checks: bool,
+    /// `unique_checks`; unique keys are checked in any case.
+    pub unique_checks: bool,
 }
 
 /// Runs the subqueries of one statement execution: what [`EvalContext::subqueries`] points to.

@@ -1,5 +1,7 @@
 //! Statements that change something: DML as cacheable plans, DDL as direct actions.
 
+pub mod ddl;
+
 use sqlparser::ast;
 
 use crate::binder::BindContext;

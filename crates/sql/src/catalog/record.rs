@@ -1,0 +1,148 @@
+//! Catalog records and their keys.
+//!
+//! ```text
+//! database   0x00 0x01 ‖ lower name                          → record
+//! table/view 0x00 0x02 ‖ lower database ‖ 0x00 ‖ lower name  → record
+//! garbage    0x00 0x03 ‖ data prefix                         → empty: that range is to be deleted
+//! table id   0x00 0x04                                       → next id, u32 BE
+//! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
+//! (0x00 0x10 and above belong to other rooms: accounts, settings)
+//!
+//! record     format u8 = 1 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
+//! ```
+//! Version and id stand outside the body, so that a statement can check in one read and no
+//! decoding that a table is still the one it was planned for.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Table, TableId, View};
+use crate::error::{SqlError, SqlResult};
+use crate::types::Collation;
+
+const FORMAT: u8 = 1;
+const HEADER: usize = 18;
+
+/// What a record describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Database = 1,
+    Table = 2,
+    View = 3,
+}
+
+/// The stored form of a database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DatabaseRecord {
+    pub(crate) name: String,
+    pub(crate) collation: Collation,
+}
+
+/// A decoded record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Record {
+    Database(DatabaseRecord),
+    Table(Box<Table>),
+    View(View),
+}
+
+pub(crate) const DATABASES: &[u8] = &[0x00, 0x01];
+pub(crate) const RELATIONS: &[u8] = &[0x00, 0x02];
+pub(crate) const GARBAGE: &[u8] = &[0x00, 0x03];
+pub(crate) const NEXT_TABLE_ID: &[u8] = &[0x00, 0x04];
+const SEQUENCES: &[u8] = &[0x00, 0x05];
+
+/// Key of a database's record.
+pub(crate) fn database_key(name: &str) -> Vec<u8> {
+    [DATABASES, name.to_lowercase().as_bytes()].concat()
+}
+
+/// Key of a table's or view's record.
+pub(crate) fn relation_key(database: &str, name: &str) -> Vec<u8> {
+    [
+        RELATIONS,
+        database.to_lowercase().as_bytes(),
+        &[0x00],
+        name.to_lowercase().as_bytes(),
+    ]
+    .concat()
+}
+
+/// Key of the note that a data range is to be deleted.
+pub(crate) fn garbage_key(prefix: &[u8]) -> Vec<u8> {
+    [GARBAGE, prefix].concat()
+}
+
+/// Key of a sequence.
+pub(crate) fn sequence_key(table: TableId, kind: u8) -> Vec<u8> {
+    [SEQUENCES, &table.0.to_be_bytes(), &[kind]].concat()
+}
+
+/// Everything stored of a table: rows and indexes.
+pub(crate) fn table_prefix(table: TableId) -> Vec<u8> {
+    [&[0x01], table.0.to_be_bytes().as_slice()].concat()
+}
+
+/// Everything stored of one index.
+pub(crate) fn index_prefix(table: TableId, index: u32) -> Vec<u8> {
+    [table_prefix(table), index.to_be_bytes().to_vec()].concat()
+}
+
+impl Record {
+    /// The stored bytes.
+    pub(crate) fn encode(&self) -> SqlResult<Vec<u8>> {
+        match self {
+            Record::Database(record) => seal(Kind::Database, 0, 0, record),
+            Record::Table(table) => seal(Kind::Table, table.schema_version, table.id.0, table),
+            Record::View(view) => seal(Kind::View, view.schema_version, 0, view),
+        }
+    }
+
+    /// Back from stored bytes.
+    ///
+    /// # Errors
+    /// 1712 when the record is damaged or of a later format.
+    pub(crate) fn decode(bytes: &[u8]) -> SqlResult<Self> {
+        let damaged = || SqlError::new(1712, "HY000", "a catalog record is damaged");
+        let header = bytes.get(..HEADER).ok_or_else(damaged)?;
+        let body = bytes.get(HEADER..).ok_or_else(damaged)?;
+        if header[0] != FORMAT {
+            let message = format!("catalog record of format {}, this is 1", header[0]);
+            return Err(SqlError::new(1712, "HY000", message));
+        }
+        let stored = u32::from_be_bytes([header[14], header[15], header[16], header[17]]);
+        if crc32fast::hash(body) != stored {
+            return Err(damaged());
+        }
+        fn open<T: DeserializeOwned>(body: &[u8]) -> SqlResult<T> {
+            postcard::from_bytes(body)
+                .map_err(|_| SqlError::new(1712, "HY000", "a catalog record cannot be read"))
+        }
+        match header[1] {
+            1 => Ok(Record::Database(open(body)?)),
+            2 => Ok(Record::Table(Box::new(open(body)?))),
+            3 => Ok(Record::View(open(body)?)),
+            _ => Err(damaged()),
+        }
+    }
+}
+
+fn seal<T: Serialize>(kind: Kind, version: u64, id: u32, body: &T) -> SqlResult<Vec<u8>> {
+    let body = postcard::to_stdvec(body)
+        .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
+    let mut out = Vec::with_capacity(HEADER + body.len());
+    out.push(FORMAT);
+    out.push(kind as u8);
+    out.extend_from_slice(&version.to_be_bytes());
+    out.extend_from_slice(&id.to_be_bytes());
+    out.extend_from_slice(&crc32fast::hash(&body).to_be_bytes());
+    out.extend_from_slice(&body);
+    Ok(out)
+}
+
+/// Whether stored bytes are the record of exactly this version of this table.
+pub(crate) fn is_version(bytes: &[u8], version: u64, id: u32) -> bool {
+    bytes.get(2..10) == Some(version.to_be_bytes().as_slice())
+        && bytes.get(10..14) == Some(id.to_be_bytes().as_slice())
+}

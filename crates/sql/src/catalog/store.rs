@@ -1,0 +1,399 @@
+//! The catalog's life: loaded at open, changed under one lock, published after commit.
+
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use manxdb_storage::{Direction, Durability, KeyRange};
+use manxdb_txn::transaction::rest_behind;
+use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError, TxnId, Waiter};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::record::{self, DatabaseRecord, Record};
+use super::sequences::Sequences;
+use super::{Catalog, Database, IndexState, Table, TableId, View};
+use crate::error::{SqlError, SqlResult};
+use crate::types::Collation;
+
+/// Keys read or deleted in one internal transaction.
+pub(crate) const CHUNK: usize = 1_000;
+/// Conflicts of one internal transaction after which the DDL gives up with 1213.
+const RETRIES_MAX: usize = 50;
+
+/// The stored catalog and its current snapshot.
+pub struct CatalogStore {
+    path: Arc<dyn CommitPath>,
+    waiter: Arc<dyn Waiter>,
+    current: ArcSwap<Catalog>,
+    ddl: Mutex<()>,
+    ids: AtomicU64,
+    sequences: Sequences,
+}
+
+/// Makes the commit of `txn` depend on `table` being as it was planned for.
+///
+/// # Errors
+/// 1412 when it is another by now: plan again.
+pub fn touch(txn: &Transaction, table: &Table) -> SqlResult<()> {
+    let key = record::relation_key(&table.database, &table.name);
+    let stored = txn.get(&key, ReadMode::Validate)?;
+    let same =
+        stored.is_some_and(|bytes| record::is_version(&bytes, table.schema_version, table.id.0));
+    if same {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        1412,
+        "HY000",
+        "Table definition has changed, please retry transaction",
+    ))
+}
+
+impl CatalogStore {
+    /// Loads the catalog of `path`, and cleans up behind index creations that a crash cut short.
+    /// `waiter` serves the store's own transactions.
+    ///
+    /// # Errors
+    /// Storage; 1712 for damaged records.
+    pub fn open(path: Arc<dyn CommitPath>, waiter: Arc<dyn Waiter>) -> SqlResult<Self> {
+        let store = Self {
+            sequences: Sequences::new(Arc::clone(&path), Arc::clone(&waiter)),
+            path,
+            waiter,
+            current: ArcSwap::default(),
+            ddl: Mutex::default(),
+            ids: AtomicU64::new(u64::MAX / 4 * 3),
+        };
+        let catalog = store.load()?;
+        store.current.store(Arc::new(catalog));
+        store.drop_half_made_indexes()?;
+        Ok(store)
+    }
+
+    /// The current snapshot.
+    #[must_use]
+    pub fn current(&self) -> Arc<Catalog> {
+        self.current.load_full()
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn sequences(&self) -> &Sequences {
+        &self.sequences
+    }
+
+    /// A transaction of the store's own.
+    #[must_use]
+    pub fn begin(&self) -> Transaction {
+        let id = TxnId(self.ids.fetch_add(1, Ordering::Relaxed));
+        Transaction::begin(
+            Arc::clone(&self.path),
+            id,
+            IsolationLevel::Serializable,
+            Arc::clone(&self.waiter),
+        )
+    }
+
+    /// Takes the right to change the catalog; one at a time.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.ddl.lock()
+    }
+
+    /// Runs `change` in a transaction of its own until it commits, then publishes. Call under
+    /// [`CatalogStore::lock`].
+    pub(crate) fn edit<T>(
+        &self,
+        durability: Durability,
+        change: &mut dyn FnMut(&mut Edit<'_>) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        for _ in 0..RETRIES_MAX {
+            let txn = self.begin();
+            let mut edit = Edit {
+                txn: &txn,
+                catalog: (*self.current()).clone(),
+            };
+            let answer = change(&mut edit)?;
+            let mut catalog = edit.catalog;
+            catalog.version += 1;
+            match txn.commit(durability) {
+                Ok(_) => {
+                    self.current.store(Arc::new(catalog));
+                    return Ok(answer);
+                }
+                Err(TxnError::Conflict { .. } | TxnError::Deadlock) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SqlError::from(TxnError::Deadlock))
+    }
+
+    /// Runs `work` in transactions of its own until one commits.
+    pub(crate) fn retrying<T>(
+        &self,
+        durability: Durability,
+        work: &mut dyn FnMut(&Transaction) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        for _ in 0..RETRIES_MAX {
+            let txn = self.begin();
+            let answer = match work(&txn) {
+                Ok(answer) => answer,
+                Err(error) if error.code == 1213 => continue,
+                Err(error) => return Err(error),
+            };
+            match txn.commit(durability) {
+                Ok(_) => return Ok(answer),
+                Err(TxnError::Conflict { .. } | TxnError::Deadlock) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(SqlError::from(TxnError::Deadlock))
+    }
+
+    fn load(&self) -> SqlResult<Catalog> {
+        let txn = self.begin();
+        txn.declare_read_only();
+        let mut catalog = Catalog {
+            version: 1,
+            ..Catalog::default()
+        };
+        for prefix in [record::DATABASES, record::RELATIONS] {
+            let mut range = KeyRange::prefix(prefix);
+            loop {
+                let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Plain)?;
+                for (_, bytes) in &page {
+                    insert(&mut catalog, Record::decode(bytes)?)?;
+                }
+                match page.last() {
+                    Some((last, _)) if page.len() == CHUNK => {
+                        range = rest_behind(&range, last, Direction::Forward);
+                    }
+                    _ => break,
+                }
+            }
+        }
+        Ok(catalog)
+    }
+
+    fn drop_half_made_indexes(&self) -> SqlResult<()> {
+        let catalog = self.current();
+        let half_made = |table: &&Arc<Table>| {
+            table
+                .indexes
+                .iter()
+                .any(|index| index.state == IndexState::WriteOnly)
+        };
+        let tables: Vec<Arc<Table>> = catalog
+            .databases
+            .values()
+            .flat_map(|database| database.tables.values())
+            .filter(half_made)
+            .cloned()
+            .collect();
+        for table in tables {
+            self.edit(Durability::Sync, &mut |edit| {
+                let mut cleaned = (*table).clone();
+                cleaned
+                    .indexes
+                    .retain(|index| index.state == IndexState::Public);
+                cleaned.schema_version += 1;
+                for index in &table.indexes {
+                    if index.state == IndexState::WriteOnly {
+                        edit.add_garbage(&record::index_prefix(table.id, index.id.0))?;
+                    }
+                }
+                edit.put_table(cleaned)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Deletes data of dropped tables and indexes, at most `chunks` × 1000 keys; whether more is
+    /// left. Safe to call at any time, and again after a crash.
+    ///
+    /// # Errors
+    /// Storage.
+    pub fn collect_garbage(&self, chunks: usize) -> SqlResult<bool> {
+        for _ in 0..chunks {
+            let more = self.retrying(Durability::Async, &mut |txn| {
+                let notes = KeyRange::prefix(record::GARBAGE);
+                let page = txn.scan(&notes, Direction::Forward, 1, ReadMode::Plain)?;
+                let Some((note, _)) = page.first() else {
+                    return Ok(false);
+                };
+                let prefix = note.get(record::GARBAGE.len()..).unwrap_or_default();
+                let range = KeyRange::prefix(prefix);
+                let dead = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Plain)?;
+                let last = dead.len() < CHUNK;
+                for (key, _) in dead {
+                    txn.delete(key)?;
+                }
+                if last {
+                    txn.delete(note.clone())?;
+                }
+                Ok(true)
+            })?;
+            if !more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn insert(catalog: &mut Catalog, record: Record) -> SqlResult<()> {
+    let orphan = || SqlError::new(1712, "HY000", "a catalog record names no database");
+    match record {
+        Record::Database(record) => {
+            let database = Database {
+                name: record.name.clone(),
+                collation: record.collation,
+                ..Database::default()
+            };
+            catalog
+                .databases
+                .insert(record.name.to_lowercase(), Arc::new(database));
+        }
+        Record::Table(table) => {
+            let database = catalog.databases.get_mut(&table.database.to_lowercase());
+            let database = Arc::make_mut(database.ok_or_else(orphan)?);
+            database
+                .tables
+                .insert(table.name.to_lowercase(), Arc::new(*table));
+        }
+        Record::View(view) => {
+            let database = catalog.databases.get_mut(&view.database.to_lowercase());
+            let database = Arc::make_mut(database.ok_or_else(orphan)?);
+            database
+                .views
+                .insert(view.name.to_lowercase(), Arc::new(view));
+        }
+    }
+    Ok(())
+}
+
+/// A change of the catalog in the making: the transaction and the snapshot that will be current.
+pub(crate) struct Edit<'a> {
+    /// The transaction that carries it.
+    pub(crate) txn: &'a Transaction,
+    /// The catalog as it will be.
+    pub(crate) catalog: Catalog,
+}
+
+impl Edit<'_> {
+    /// A table id never used before.
+    pub(crate) fn next_table_id(&self) -> SqlResult<TableId> {
+        let stored = self.txn.get(record::NEXT_TABLE_ID, ReadMode::Validate)?;
+        let id = stored
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(1, u32::from_be_bytes);
+        let next = id
+            .checked_add(1)
+            .ok_or_else(|| SqlError::internal("table ids are exhausted"))?;
+        self.txn
+            .put(record::NEXT_TABLE_ID.to_vec(), next.to_be_bytes().to_vec())?;
+        Ok(TableId(id))
+    }
+
+    /// Creates or changes a database.
+    pub(crate) fn put_database(&mut self, name: &str, collation: Collation) -> SqlResult<()> {
+        let record = DatabaseRecord {
+            name: name.to_string(),
+            collation,
+        };
+        let bytes = Record::Database(record).encode()?;
+        self.txn.put(record::database_key(name), bytes)?;
+        let entry = self.catalog.databases.entry(name.to_lowercase());
+        let database = Arc::make_mut(entry.or_default());
+        database.name = name.to_string();
+        database.collation = collation;
+        Ok(())
+    }
+
+    /// Removes a database with all in it; the data becomes garbage.
+    pub(crate) fn remove_database(&mut self, name: &str) -> SqlResult<Vec<TableId>> {
+        let Some(database) = self.catalog.databases.remove(&name.to_lowercase()) else {
+            return Ok(Vec::new());
+        };
+        self.txn.delete(record::database_key(name))?;
+        for table in database.tables.values() {
+            self.txn
+                .delete(record::relation_key(&table.database, &table.name))?;
+            self.add_garbage(&record::table_prefix(table.id))?;
+        }
+        for view in database.views.values() {
+            self.txn
+                .delete(record::relation_key(&view.database, &view.name))?;
+        }
+        Ok(database.tables.values().map(|table| table.id).collect())
+    }
+
+    fn database(&mut self, name: &str) -> SqlResult<&mut Database> {
+        let database = self.catalog.databases.get_mut(&name.to_lowercase());
+        database
+            .map(Arc::make_mut)
+            .ok_or_else(|| SqlError::new(1049, "42000", format!("Unknown database '{name}'")))
+    }
+
+    /// Creates or changes a table. The database record becomes part of what is validated, so
+    /// that no table outlives a concurrent DROP DATABASE of another node.
+    pub(crate) fn put_table(&mut self, table: Table) -> SqlResult<()> {
+        let key = record::relation_key(&table.database, &table.name);
+        self.txn
+            .get(&record::database_key(&table.database), ReadMode::Validate)?;
+        let bytes = Record::Table(Box::new(table.clone())).encode()?;
+        self.txn.put(key, bytes)?;
+        let database = self.database(&table.database.clone())?;
+        database
+            .tables
+            .insert(table.name.to_lowercase(), Arc::new(table));
+        Ok(())
+    }
+
+    /// Removes a table's record; its data stays.
+    pub(crate) fn remove_table_record(&mut self, database: &str, name: &str) -> SqlResult<()> {
+        self.txn.delete(record::relation_key(database, name))?;
+        self.database(database)?.tables.remove(&name.to_lowercase());
+        Ok(())
+    }
+
+    /// Removes a table; its data becomes garbage.
+    pub(crate) fn remove_table(&mut self, table: &Table) -> SqlResult<()> {
+        self.remove_table_record(&table.database, &table.name)?;
+        self.add_garbage(&record::table_prefix(table.id))
+    }
+
+    /// Creates or changes a view.
+    pub(crate) fn put_view(&mut self, view: View) -> SqlResult<()> {
+        let key = record::relation_key(&view.database, &view.name);
+        self.txn
+            .get(&record::database_key(&view.database), ReadMode::Validate)?;
+        self.txn.put(key, Record::View(view.clone()).encode()?)?;
+        let database = self.database(&view.database.clone())?;
+        database
+            .views
+            .insert(view.name.to_lowercase(), Arc::new(view));
+        Ok(())
+    }
+
+    /// Removes a view.
+    pub(crate) fn remove_view(&mut self, database: &str, name: &str) -> SqlResult<()> {
+        self.txn.delete(record::relation_key(database, name))?;
+        self.database(database)?.views.remove(&name.to_lowercase());
+        Ok(())
+    }
+
+    /// Notes that everything under `prefix` is to be deleted.
+    pub(crate) fn add_garbage(&self, prefix: &[u8]) -> SqlResult<()> {
+        self.txn.put(record::garbage_key(prefix), Vec::new())?;
+        Ok(())
+    }
+}
+
+/// The part of `range` from `key` on, `key` included.
+pub(crate) fn from_key(range: &KeyRange, key: Vec<u8>) -> KeyRange {
+    KeyRange {
+        start: Bound::Included(key),
+        end: range.end.clone(),
+    }
+}
