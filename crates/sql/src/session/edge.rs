@@ -1,20 +1,13 @@
 //! The edge to the rooms that change the catalog: everything the session asks of them.
 
-use manxdb_txn::Transaction;
 use sqlparser::ast::Statement;
 
 use super::session::Session;
-use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr};
 use crate::parser::{Parsed, Special};
 use crate::statement::Outcome;
 use crate::types::Value;
-
-/// The stored catalog.
-pub(super) fn load_catalog(_txn: &Transaction) -> SqlResult<Catalog> {
-    Ok(Catalog::default())
-}
 
 /// The value of a bound expression that reads no row.
 pub(super) fn evaluate(_expr: &Expr, _context: &EvalContext<'_>) -> SqlResult<Value> {

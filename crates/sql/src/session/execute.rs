@@ -200,7 +200,7 @@ impl Session {
     ) -> SqlResult<T> {
         let instance = self.instance();
         let settings = self.facts.settings();
-        let catalog = instance.catalog.load_full();
+        let catalog = instance.store.current();
         let tables = SessionTables::new(&self.facts, &catalog);
         let waiter = self.facts.waiter.as_ref();
         let memory = instance.options.statement_memory_bytes;
@@ -227,6 +227,9 @@ impl Session {
             waiter,
             eval: &eval,
             memory_limit: memory,
+            sequences: instance.store.sequences(),
+            foreign_key_checks: settings.foreign_key_checks,
+            unique_checks: true,
         };
         work(&context)
     }

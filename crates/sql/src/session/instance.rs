@@ -15,7 +15,7 @@ use super::plan_cache::PlanCache;
 use super::processes::{Activity, Processes};
 use super::session::Session;
 use super::variables::Values;
-use crate::catalog::Catalog;
+use crate::catalog::CatalogStore;
 use crate::error::{SqlError, SqlResult};
 use crate::types::Value;
 
@@ -24,7 +24,7 @@ pub struct Instance {
     pub(super) path: Arc<dyn CommitPath>,
     pub(super) host: Arc<dyn Host>,
     pub(super) options: InstanceOptions,
-    pub(super) catalog: ArcSwap<Catalog>,
+    pub(super) store: CatalogStore,
     pub(super) accounts: ArcSwap<Accounts>,
     pub(super) globals: RwLock<Values>,
     pub(super) processes: Processes,
@@ -70,10 +70,10 @@ impl Instance {
         let globals = initial_globals(&options, host.as_ref());
         let instance = Self {
             opened_at: host.monotonic_micros(),
+            store: CatalogStore::open(Arc::clone(&path), Arc::new(NoWait))?,
             path,
             host,
             options,
-            catalog: ArcSwap::default(),
             accounts: ArcSwap::default(),
             globals: RwLock::new(globals),
             processes: Processes::default(),
@@ -84,7 +84,6 @@ impl Instance {
             next_transaction: AtomicU64::new(1),
             shutdown_requested: AtomicBool::new(false),
         };
-        instance.reload_catalog()?;
         instance.reload_accounts()?;
         Ok(Arc::new(instance))
     }
@@ -230,13 +229,6 @@ impl Instance {
             "40001",
             "Deadlock found when trying to get lock; try restarting transaction",
         ))
-    }
-
-    /// Reads the catalog anew; called at open and after every change of it.
-    pub(super) fn reload_catalog(&self) -> SqlResult<()> {
-        let catalog = self.in_transaction(super::edge::load_catalog)?;
-        self.catalog.store(Arc::new(catalog));
-        Ok(())
     }
 
     /// Reads the accounts anew.

@@ -76,7 +76,7 @@ impl Session {
     /// The cached plan of `text`.
     fn cached(&self, text: &str) -> Option<Arc<Compiled>> {
         let instance = self.instance();
-        let version = instance.catalog.load().version;
+        let version = instance.store.current().version;
         let database = self.facts.database.borrow();
         let settings = self.facts.settings.borrow();
         let key = PlanKey {
@@ -128,7 +128,7 @@ impl Session {
 
     /// Plans a parsed statement and finds out what it needs.
     pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
-        let catalog = self.instance().catalog.load_full();
+        let catalog = self.instance().store.current();
         let database = self.facts.database.borrow().clone();
         let plan = if parsed.special.is_some() {
             None
@@ -297,7 +297,7 @@ impl Session {
 
     /// The plan under the catalog as it is now: a conflict may have been a change of a table.
     fn renewed(&self, compiled: &Arc<Compiled>) -> SqlResult<Arc<Compiled>> {
-        if self.instance().catalog.load().version == compiled.catalog_version {
+        if self.instance().store.current().version == compiled.catalog_version {
             return Ok(Arc::clone(compiled));
         }
         self.compile(compiled.parsed.clone()).map(Arc::new)

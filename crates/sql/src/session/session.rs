@@ -128,7 +128,7 @@ impl Session {
         if let Some(known) = super::schema::virtual_database(name) {
             return Ok(known.to_string());
         }
-        let catalog = self.instance().catalog.load();
+        let catalog = self.instance().store.current();
         let found = catalog.database(name);
         if !account.sees_database(name) {
             return Err(access::denied_database(
@@ -144,7 +144,7 @@ impl Session {
 
     fn set_database_collation(&self) {
         use super::variables::charset;
-        let catalog = self.instance().catalog.load();
+        let catalog = self.instance().store.current();
         let database = self.facts.database.borrow();
         let collation = database
             .as_deref()

@@ -122,7 +122,7 @@ impl Session {
             return Ok(value);
         }
         let settings = self.facts.settings();
-        let catalog = self.instance().catalog.load_full();
+        let catalog = self.instance().store.current();
         let database = self.facts.database.borrow().clone();
         let bound = {
             let tables = super::schema::SessionTables::new(&self.facts, &catalog);
