@@ -1,0 +1,1 @@
+"""A small Django application: writers, articles, labels, comments."""
