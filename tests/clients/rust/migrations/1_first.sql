@@ -1,0 +1,14 @@
+CREATE TABLE planet (
+    id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    name VARCHAR(40) NOT NULL,
+    UNIQUE KEY planet_name (name)
+);
+CREATE TABLE moon (
+    id INT NOT NULL AUTO_INCREMENT PRIMARY KEY,
+    planet_id BIGINT UNSIGNED NOT NULL,
+    name VARCHAR(40) NOT NULL,
+    radius DOUBLE NULL,
+    photo BLOB NULL,
+    seen BOOLEAN NOT NULL DEFAULT FALSE,
+    CONSTRAINT moon_planet FOREIGN KEY (planet_id) REFERENCES planet (id)
+);

@@ -1,0 +1,1 @@
+ALTER TABLE planet ADD COLUMN mass BIGINT NOT NULL DEFAULT 0, ADD INDEX planet_mass (mass);
