@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pymysql
-from pymysql.constants import CLIENT
 
 from harness.checks import HOST, IS_MARIADB, PASSWORD, PORT, USER
 
@@ -100,7 +99,7 @@ class Run:
         if name not in self.links:
             self.links[name] = pymysql.connect(
                 host=HOST, port=PORT, user=USER, password=PASSWORD, database=self.database,
-                autocommit=True, charset="utf8mb4", conv={}, client_flag=CLIENT.FOUND_ROWS * 0)
+                autocommit=True, charset="utf8mb4", conv={})
         return self.links[name]
 
     def execute(self, record):
