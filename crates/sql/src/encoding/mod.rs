@@ -11,62 +11,14 @@
 //! A key column is one tag byte (0x00 NULL, 0x01 value) and an order-preserving, self-delimiting
 //! body, so byte order is MySQL's order and NULL sorts first. Text keys are collation sort keys:
 //! lossy, so the row record always holds every column.
+//!
+//! Functions take the session's time zone: rows in flight hold TIMESTAMP in session time, stored
+//! ones in UTC.
 
-use crate::catalog::{Index, Table};
-use crate::error::SqlResult;
-use crate::types::{DataType, Row, Value};
+mod key;
+mod record;
+#[cfg(test)]
+mod tests;
 
-/// Appends one key column.
-///
-/// # Errors
-/// 1105 when the value is not of the column's type (a defect: values are coerced before).
-pub fn encode_key_column(
-    _value: &Value,
-    _ty: &DataType,
-    _prefix: Option<u32>,
-    _out: &mut Vec<u8>,
-) -> SqlResult<()> {
-    Ok(())
-}
-
-/// `0x01 ‖ table ‖ index`.
-#[must_use]
-pub fn index_prefix(_table: &Table, _index: u32) -> Vec<u8> {
-    Vec::new()
-}
-
-/// Encoded primary key of a row (tables without one pass the hidden row id).
-///
-/// # Errors
-/// As [`encode_key_column`].
-pub fn row_key_suffix(_table: &Table, _row: &[Value], _hidden_row_id: u64) -> SqlResult<Vec<u8>> {
-    Ok(Vec::new())
-}
-
-/// Full key of an index entry; its value is always the row key suffix.
-///
-/// # Errors
-/// As [`encode_key_column`].
-pub fn index_key(
-    _table: &Table,
-    _index: &Index,
-    _row: &[Value],
-    _suffix: &[u8],
-) -> SqlResult<Vec<u8>> {
-    Ok(Vec::new())
-}
-
-/// A row record: format byte, then `(column id, value)` pairs, self-describing.
-#[must_use]
-pub fn encode_row(_table: &Table, _row: &[Value]) -> Vec<u8> {
-    Vec::new()
-}
-
-/// Back to one value a column in table order; absent columns get their `absent_value`,
-/// dropped ones are skipped. TIMESTAMP values stay in UTC: the executor shifts them.
-///
-/// # Errors
-/// 1712 when the record is damaged.
-pub fn decode_row(_table: &Table, _record: &[u8]) -> SqlResult<Row> {
-    Ok(Vec::new())
-}
+pub use key::{encode_key_column, index_key, index_prefix, row_key, row_key_suffix};
+pub use record::{decode_columns, decode_row, encode_row};
