@@ -1,8 +1,17 @@
 //! Bound expressions: every name resolved, every type known.
 
+mod arithmetic;
+mod build;
 mod context;
+mod describe;
+mod eval;
+mod matching;
+mod walk;
 
+pub use build::result_collation;
 pub use context::{EvalContext, SessionInfo, SqlMode, Subqueries, Warning, WarningLevel};
+pub use eval::{Held, compare_values};
+pub use matching::{compiled as compiled_regex, like_prefix, like_text};
 
 use crate::functions::ScalarFunction;
 use crate::planner::Plan;

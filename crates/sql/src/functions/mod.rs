@@ -1,8 +1,55 @@
 //! The built-in functions, each a row of a table: name, arity, type rule, body.
+//!
+//! One file a family; [`lookup`] searches all of them. `tests` calls them through tables of
+//! readable cases.
+
+mod control;
+mod crypto;
+mod hash;
+mod infer;
+mod info;
+mod interval;
+mod json;
+mod json_edit;
+mod json_path;
+mod misc;
+mod numeric;
+mod pattern;
+mod string;
+mod string_search;
+mod temporal;
+mod temporal_arithmetic;
+mod temporal_format;
+mod temporal_parse;
+#[cfg(test)]
+mod tests;
+
+pub use interval::is_interval_unit;
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Expr};
-use crate::types::{DataType, Value};
+use crate::expr::{EvalContext, Expr, ExprKind, result_collation};
+use crate::types::{Collation, DataType, Value};
+
+/// What is done to arguments before a call is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arguments {
+    /// As they are.
+    Plain,
+    /// Times and floats become text as their declared type shows them.
+    AsText,
+    /// As `AsText`, and the collation of the text arguments follows as one more argument (its id).
+    Collated,
+    /// All are converted to their common type.
+    Common,
+}
+
+/// Result type and nullability from the bound arguments.
+pub type Infer = fn(&[Expr]) -> (DataType, bool);
+/// The body of a function; arguments are evaluated already.
+pub type Body = fn(&EvalContext<'_>, &[Value], &DataType) -> SqlResult<Value>;
 
 /// A built-in scalar function.
 pub struct ScalarFunction {
@@ -11,12 +58,40 @@ pub struct ScalarFunction {
     /// Least and most arguments.
     pub arity: (usize, usize),
     /// Result type and nullability from the bound arguments.
-    pub infer: fn(&[Expr]) -> (DataType, bool),
+    pub infer: Infer,
     /// The body; arguments are evaluated already.
-    pub eval: fn(&EvalContext<'_>, &[Value], &DataType) -> SqlResult<Value>,
+    pub eval: Body,
     /// Same arguments, same answer, within a statement: may be folded and cached.
     pub deterministic: bool,
+    /// What is done to arguments first.
+    pub arguments: Arguments,
 }
+
+impl ScalarFunction {
+    const fn new(name: &'static str, arity: (usize, usize), infer: Infer, eval: Body) -> Self {
+        Self {
+            name,
+            arity,
+            infer,
+            eval,
+            deterministic: true,
+            arguments: Arguments::Plain,
+        }
+    }
+
+    const fn with(mut self, arguments: Arguments) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    const fn volatile(mut self) -> Self {
+        self.deterministic = false;
+        self
+    }
+}
+
+/// Any number of arguments.
+const MANY: usize = 65_535;
 
 impl std::fmt::Debug for ScalarFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -24,8 +99,110 @@ impl std::fmt::Debug for ScalarFunction {
     }
 }
 
+/// Every family.
+const FAMILIES: [&[ScalarFunction]; 13] = [
+    control::FUNCTIONS,
+    crypto::FUNCTIONS,
+    info::FUNCTIONS,
+    json::FUNCTIONS,
+    json_edit::FUNCTIONS,
+    misc::FUNCTIONS,
+    numeric::FUNCTIONS,
+    pattern::FUNCTIONS,
+    string::FUNCTIONS,
+    string_search::FUNCTIONS,
+    temporal::FUNCTIONS,
+    temporal_arithmetic::FUNCTIONS,
+    temporal_format::FUNCTIONS,
+];
+
+/// Other names of functions.
+const ALIASES: &[(&str, &str)] = &[
+    ("SUBSTR", "SUBSTRING"),
+    ("MID", "SUBSTRING"),
+    ("LCASE", "LOWER"),
+    ("UCASE", "UPPER"),
+    ("OCTET_LENGTH", "LENGTH"),
+    ("CHARACTER_LENGTH", "CHAR_LENGTH"),
+    ("POSITION", "LOCATE"),
+    ("CEIL", "CEILING"),
+    ("POWER", "POW"),
+    ("CURRENT_TIMESTAMP", "NOW"),
+    ("LOCALTIME", "NOW"),
+    ("LOCALTIMESTAMP", "NOW"),
+    ("CURRENT_DATE", "CURDATE"),
+    ("CURRENT_TIME", "CURTIME"),
+    ("DAY", "DAYOFMONTH"),
+    ("ADDDATE", "DATE_ADD"),
+    ("SUBDATE", "DATE_SUB"),
+    ("SCHEMA", "DATABASE"),
+    ("SESSION_USER", "USER"),
+    ("SYSTEM_USER", "USER"),
+    ("SHA", "SHA1"),
+    ("JSON_MERGE", "JSON_MERGE_PRESERVE"),
+];
+
+fn table() -> &'static HashMap<&'static str, &'static ScalarFunction> {
+    static TABLE: OnceLock<HashMap<&'static str, &'static ScalarFunction>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let mut all: HashMap<_, _> = FAMILIES
+            .iter()
+            .flat_map(|family| family.iter())
+            .map(|function| (function.name, function))
+            .collect();
+        for (alias, name) in ALIASES {
+            if let Some(function) = all.get(name).copied() {
+                all.insert(alias, function);
+            }
+        }
+        all
+    })
+}
+
 /// Looks a function up by name, in any case.
 #[must_use]
-pub fn lookup(_name: &str) -> Option<&'static ScalarFunction> {
-    None
+pub fn lookup(name: &str) -> Option<&'static ScalarFunction> {
+    table().get(name.to_ascii_uppercase().as_str()).copied()
+}
+
+/// Converts arguments as the function wants them.
+#[must_use]
+pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr> {
+    match function.arguments {
+        Arguments::Plain => args,
+        Arguments::AsText => args.into_iter().map(shown_as_declared).collect(),
+        Arguments::Collated => {
+            let collation = result_collation(&args);
+            let mut args: Vec<Expr> = args.into_iter().map(shown_as_declared).collect();
+            args.push(Expr::int(i64::from(collation.id())));
+            args
+        }
+        Arguments::Common => control::to_common_type(function.name, args),
+    }
+}
+
+/// Text of values whose look depends on the declared type is made while that type is known.
+fn shown_as_declared(expr: Expr) -> Expr {
+    let depends = expr.ty.fsp() > 0 || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
+    if !depends {
+        return expr;
+    }
+    let nullable = expr.nullable;
+    let ty = DataType::varchar(expr.ty.char_length());
+    Expr {
+        kind: ExprKind::Cast(Box::new(expr)),
+        ty,
+        nullable,
+    }
+}
+
+/// The collation a [`Arguments::Collated`] function got as its last argument.
+fn split_collation(args: &[Value]) -> (&[Value], Collation) {
+    match args.split_last() {
+        Some((Value::Int(id), rest)) => {
+            let collation = u16::try_from(*id).ok().and_then(Collation::from_id);
+            (rest, collation.unwrap_or_default())
+        }
+        _ => (args, Collation::default()),
+    }
 }

@@ -1,0 +1,3 @@
+//! Stub.
+use super::ScalarFunction;
+pub(super) const FUNCTIONS: &[ScalarFunction] = &[];
