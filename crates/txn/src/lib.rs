@@ -10,6 +10,7 @@
 //! |---|---|
 //! | what is committed, and how a path is asked | [`path`] |
 //! | what a session may do before that | [`transaction`] |
+//! | one-shot transactions sent to the data | [`procedure`] |
 //! | who waits for whom on a row | [`locks`] |
 //! | how one node orders and stores commits | [`local`] |
 //!
@@ -23,6 +24,7 @@
 pub mod local;
 pub mod locks;
 pub mod path;
+pub mod procedure;
 pub mod testing;
 pub mod transaction;
 pub mod waiter;

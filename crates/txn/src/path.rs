@@ -7,6 +7,8 @@ use std::sync::Arc;
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
 
 use crate::locks::LockTable;
+use crate::procedure::{Call, Values};
+use crate::waiter::Waiter;
 
 /// Identity of a running transaction, unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +99,16 @@ pub trait CommitPath: Send + Sync + 'static {
     /// A new snapshot at which all of `reads` are still true, so that a transaction may move to
     /// it; [`TxnError::Conflict`] when one of them changed.
     fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>>;
+
+    /// Runs a procedure to its commit; the values that its pieces gave.
+    ///
+    /// `self: Arc` because a path may hand itself to the pieces or to a future. The waiter is
+    /// for paths that lock.
+    fn call(
+        self: Arc<Self>,
+        call: Call,
+        waiter: Arc<dyn Waiter>,
+    ) -> Reply<Result<Values, TxnError>>;
 
     /// Row locks of the sessions of this node, which order them before they meet in
     /// [`CommitPath::submit`]. `None`: sessions meet only there.

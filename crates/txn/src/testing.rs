@@ -70,6 +70,7 @@ impl Waiter for PolledWaiter {
 
 /// Defects to plant, each of which a named test must catch.
 #[cfg(feature = "mutants")]
+#[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Mutants {
     /// Commits do not look at points read.

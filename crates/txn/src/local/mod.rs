@@ -20,6 +20,11 @@ use self::pins::Pins;
 use self::recent::{Recent, Undo};
 use crate::locks::LockTable;
 use crate::path::{CommitPath, Intent, Page, ReadSet, Reply, Snapshot, TxnError};
+use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
+use crate::waiter::Waiter;
+
+/// How a call of a procedure ended.
+type Called = Result<Values, TxnError>;
 
 /// Limits of the local path.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +50,7 @@ pub struct LocalPath {
     queue: GroupQueue,
     order: Mutex<Order>,
     locks: LockTable,
+    procedures: Registry,
     #[cfg(feature = "mutants")]
     mutants: Mutex<crate::testing::Mutants>,
 }
@@ -86,6 +92,7 @@ impl LocalPath {
                 watermark: Version::ZERO,
             }),
             locks: LockTable::default(),
+            procedures: Registry::default(),
             #[cfg(feature = "mutants")]
             mutants: Mutex::default(),
         })
@@ -95,6 +102,12 @@ impl LocalPath {
     #[cfg(feature = "mutants")]
     pub fn plant(&self, mutants: crate::testing::Mutants) {
         *self.mutants.lock() = mutants;
+    }
+
+    /// The procedures that [`CommitPath::call`] finds.
+    #[must_use]
+    pub fn procedures(&self) -> &Registry {
+        &self.procedures
     }
 
     /// The newest version that new snapshots see.
@@ -302,6 +315,16 @@ impl CommitPath for LocalPath {
             Some(what) => Err(TxnError::Conflict { what }),
             None => Ok(snapshot),
         })
+    }
+
+    fn call(self: Arc<Self>, call: Call, waiter: Arc<dyn Waiter>) -> Reply<Called> {
+        let procedure = match self.procedures.find(&call.procedure) {
+            Ok(procedure) => procedure,
+            Err(unknown) => return Reply::Ready(Err(unknown)),
+        };
+        let path: Arc<dyn CommitPath> = self;
+        let answer = run_attempts(&path, procedure.as_ref(), &OneShard, &call, &waiter);
+        Reply::Ready(answer)
     }
 
     fn locks(&self) -> Option<&LockTable> {

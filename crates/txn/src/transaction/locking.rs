@@ -88,10 +88,10 @@ impl Transaction {
     }
 
     fn drop_pending(&self, ticket: &Arc<crate::locks::Ticket>) {
-        if let Some(table) = self.path.locks() {
-            if table.cancel(ticket) {
-                table.release(self.id, [Arc::clone(ticket.key())]);
-            }
+        if let Some(table) = self.path.locks()
+            && table.cancel(ticket)
+        {
+            table.release(self.id, [Arc::clone(ticket.key())]);
         }
     }
 
@@ -258,6 +258,7 @@ impl Transaction {
 }
 
 /// Cuts what a page has delivered from its range, for the next page of the same scan.
+#[must_use]
 pub fn rest_behind(range: &KeyRange, last_key: &[u8], direction: Direction) -> KeyRange {
     let mut rest = range.clone();
     cut_behind(&mut rest, last_key, direction);

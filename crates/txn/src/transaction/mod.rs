@@ -315,12 +315,18 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes the commit depend on reads made elsewhere, each at or above the transaction's
-    /// snapshot.
-    pub(crate) fn expect(&self, reads: &ReadSet) -> Result<(), TxnError> {
-        let at = self.view()?;
-        self.inner.borrow_mut().recorded.include(reads, &at);
-        Ok(())
+    /// Whether reads made elsewhere still hold; if so the commit depends on them. Their reader
+    /// keeps its snapshot meanwhile, or they may count as changed.
+    pub(crate) fn rely_on(&self, reads: &ReadSet) -> Result<bool, TxnError> {
+        self.check_usable()?;
+        match resolve(self.path.refresh(reads), &self.waiter) {
+            Ok(at) => {
+                self.inner.borrow_mut().recorded.include(reads, &at);
+                Ok(true)
+            }
+            Err(TxnError::Conflict { .. }) => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Marks the buffered writes, so that a failed statement or ROLLBACK TO can undo to here.

@@ -55,13 +55,13 @@ pub(super) fn covered(
     page: &Page,
 ) -> KeyRange {
     let mut covered = range.clone();
-    if page.len() >= limit {
-        if let Some((last, _)) = page.last() {
-            let through = Bound::Included(last.clone());
-            match direction {
-                Direction::Forward => covered.end = through,
-                Direction::Reverse => covered.start = through,
-            }
+    if page.len() >= limit
+        && let Some((last, _)) = page.last()
+    {
+        let through = Bound::Included(last.clone());
+        match direction {
+            Direction::Forward => covered.end = through,
+            Direction::Reverse => covered.start = through,
         }
     }
     covered

@@ -36,10 +36,11 @@ impl Recorded {
     /// Notes that all of `range` was read at `at`; pages of one scan grow into one range.
     pub(super) fn range(&mut self, range: KeyRange, direction: Direction, at: &Snapshot) {
         self.pin(at);
-        if let Some((last, version)) = self.ranges.last_mut() {
-            if *version == at.version && extend(last, &range, direction) {
-                return;
-            }
+        if let Some((last, version)) = self.ranges.last_mut()
+            && *version == at.version
+            && extend(last, &range, direction)
+        {
+            return;
         }
         if self.ranges.len() >= PARTS_MAX {
             self.merge_ranges();
@@ -89,7 +90,7 @@ impl Recorded {
         }
     }
 
-    /// Adds reads made by others, each at or above the version that `at` pins.
+    /// Adds reads made by others that were still true at `at`.
     pub(super) fn include(&mut self, reads: &ReadSet, at: &Snapshot) {
         self.pin(at);
         for (key, version) in &reads.points {

@@ -1,4 +1,5 @@
 //! What the integration tests share.
+#![allow(clippy::unwrap_used, clippy::panic)]
 #![allow(dead_code)] // Each test binary uses a part of it.
 
 use std::sync::Arc;

@@ -1,4 +1,5 @@
 //! Random concurrent transactions, driven by one thread in an order that a seed decides.
+#![allow(clippy::unwrap_used, clippy::panic)]
 #![allow(dead_code)]
 
 use std::sync::Arc;

@@ -1,0 +1,222 @@
+//! The built-in procedure that validates and applies an intent.
+//!
+//! On one shard it is one piece. On several, each shard votes on the reads it can check, and
+//! each writes its part once all votes are there: all yes, or nothing.
+
+use std::collections::BTreeSet;
+
+use manxdb_storage::Durability;
+
+use super::codec::{Reader, Writer};
+use super::{Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Values};
+use crate::path::{Intent, IsolationLevel, ReadSet, TxnId};
+
+/// Name of the built-in procedure.
+pub const APPLY_INTENT: &str = "manxdb.apply_intent";
+
+const YES: &[u8] = b"1";
+const NO: &[u8] = b"0";
+
+/// Validates and applies the encoded intent that is its argument.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct ApplyIntent;
+
+/// Parts: 0 votes, 1 writes.
+const VOTE: u32 = 0;
+const APPLY: u32 = 1;
+
+/// Whether the values of a finished call say that the intent was applied; else a read of it was
+/// no longer true.
+#[must_use]
+pub fn is_applied(values: &Values) -> bool {
+    values.values().all(|vote| vote == YES)
+}
+
+/// The vote of one shard.
+fn vote_of(shard: ShardId) -> Slot {
+    Slot(shard.0)
+}
+
+/// The shards an intent touches, ascending.
+fn shards_of(intent: &Intent, placement: &dyn Placement) -> BTreeSet<ShardId> {
+    let points = intent.reads.points.iter().map(|(key, _)| key);
+    let keys = points.chain(intent.writes.iter().map(|(key, _)| key));
+    let mut shards: BTreeSet<ShardId> = keys.map(|key| placement.shard_of(key)).collect();
+    for (range, _) in &intent.reads.ranges {
+        shards.extend(placement.shards_of(range));
+    }
+    shards
+}
+
+impl Procedure for ApplyIntent {
+    fn name(&self) -> &str {
+        APPLY_INTENT
+    }
+
+    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+        let shards = shards_of(&decode_intent(args)?, placement);
+        let votes: Vec<Slot> = shards.iter().copied().map(vote_of).collect();
+        let vote = |shard: &ShardId| Piece {
+            part: VOTE,
+            shard: *shard,
+            needs: Vec::new(),
+            gives: vec![vote_of(*shard)],
+        };
+        let apply = |shard: &ShardId| Piece {
+            part: APPLY,
+            shard: *shard,
+            needs: votes.clone(),
+            gives: Vec::new(),
+        };
+        let pieces = shards.iter().map(vote);
+        Ok(pieces.chain(shards.iter().map(apply)).collect())
+    }
+
+    fn run(
+        &self,
+        piece: &Piece,
+        args: &[u8],
+        inputs: &Values,
+        rows: &mut dyn RowView,
+    ) -> Result<Values, ProcedureError> {
+        let intent = decode_intent(args)?;
+        if piece.part == VOTE {
+            let vote = if still_true_here(intent.reads, rows)? {
+                YES
+            } else {
+                NO
+            };
+            return Ok(Values::from([(vote_of(piece.shard), vote.to_vec())]));
+        }
+        if is_applied(inputs) {
+            for (key, value) in intent.writes {
+                if rows.holds(&key) {
+                    rows.write(key, value)?;
+                }
+            }
+        }
+        Ok(Values::new())
+    }
+
+    fn may_retry(&self) -> bool {
+        false
+    }
+}
+
+/// Ranges are checked by every shard, each for the rows it has.
+fn still_true_here(mut reads: ReadSet, rows: &mut dyn RowView) -> Result<bool, ProcedureError> {
+    reads.points.retain(|(key, _)| rows.holds(key));
+    Ok(rows.still_true(&reads)?)
+}
+
+/// Bytes of an intent, for [`ApplyIntent`].
+#[must_use]
+pub fn encode_intent(intent: &Intent) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.number(intent.txn.0);
+    out.byte(match intent.isolation {
+        IsolationLevel::ReadCommitted => 0,
+        IsolationLevel::RepeatableRead => 1,
+        IsolationLevel::Serializable => 2,
+    });
+    out.byte(match intent.durability {
+        Durability::Sync => 0,
+        Durability::Async => 1,
+    });
+    out.reads(&intent.reads);
+    out.writes(&intent.writes);
+    out.into_bytes()
+}
+
+/// The intent of [`encode_intent`].
+///
+/// # Errors
+/// [`ProcedureError::Arguments`] when the bytes are not one intent.
+pub fn decode_intent(bytes: &[u8]) -> Result<Intent, ProcedureError> {
+    let read = |input: &mut Reader<'_>| {
+        let txn = TxnId(input.number()?);
+        let isolation = match input.byte()? {
+            0 => IsolationLevel::ReadCommitted,
+            1 => IsolationLevel::RepeatableRead,
+            2 => IsolationLevel::Serializable,
+            _ => return None,
+        };
+        let durability = match input.byte()? {
+            0 => Durability::Sync,
+            1 => Durability::Async,
+            _ => return None,
+        };
+        let (reads, writes) = (input.reads()?, input.writes()?);
+        input.is_at_end().then_some(Intent {
+            txn,
+            isolation,
+            reads,
+            writes,
+            durability,
+        })
+    };
+    let malformed = || ProcedureError::Arguments("not an encoded intent".into());
+    read(&mut Reader::new(bytes)).ok_or_else(malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manxdb_storage::{KeyRange, Version};
+    use proptest::prelude::*;
+    use std::ops::Bound;
+
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..9)
+    }
+
+    fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        prop_oneof![
+            bytes().prop_map(Bound::Included),
+            bytes().prop_map(Bound::Excluded),
+            Just(Bound::Unbounded),
+        ]
+    }
+
+    prop_compose! {
+        fn range()(start in bound(), end in bound()) -> KeyRange {
+            KeyRange { start, end }
+        }
+    }
+
+    prop_compose! {
+        fn intent()(
+            txn in any::<u64>(),
+            points in prop::collection::vec((bytes(), any::<u64>().prop_map(Version)), 0..5),
+            ranges in prop::collection::vec((range(), any::<u64>().prop_map(Version)), 0..5),
+            writes in prop::collection::vec((bytes(), prop::option::of(bytes())), 0..5),
+        ) -> Intent {
+            Intent {
+                txn: TxnId(txn),
+                isolation: IsolationLevel::RepeatableRead,
+                reads: ReadSet { points, ranges },
+                writes,
+                durability: Durability::Async,
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_intent_survives_its_encoding(intent in intent()) {
+            prop_assert_eq!(decode_intent(&encode_intent(&intent)).unwrap(), intent);
+        }
+
+        #[test]
+        fn cut_or_random_bytes_are_refused_without_panic(
+            intent in intent(),
+            cut in any::<prop::sample::Index>(),
+            random in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let encoded = encode_intent(&intent);
+            let cut = cut.index(encoded.len());
+            prop_assert!(decode_intent(&encoded[..cut]).is_err());
+            let _ = decode_intent(&random);
+        }
+    }
+}
