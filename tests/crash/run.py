@@ -1,0 +1,233 @@
+"""kill -9 under write load: what was acknowledged is there, nothing is there by half.
+
+Workers move money between accounts and write a ledger row in the same transaction. Each keeps
+what the server acknowledged and what was under way when the connection broke. After every kill
+the server starts again on the same directory and the books are checked:
+
+1. the sum of all balances is what it was;
+2. every acknowledged ledger row is there, and no row that nobody wrote;
+3. each balance is what the ledger says (no half transaction);
+4. an index agrees with the table, also while indexes come and go.
+
+    run.py [--cycles 40] [--seed 1] [--durability sync|async]
+"""
+
+import argparse
+import os
+import random
+import sys
+import threading
+import time
+
+import pymysql
+
+from harness.servers import PASSWORD, Manxdb
+
+ACCOUNTS = 16
+START_BALANCE = 1000
+WORKERS = 6
+SCHEMA = f"""CREATE DATABASE bank;
+CREATE TABLE bank.account (id INT PRIMARY KEY, balance BIGINT NOT NULL);
+CREATE TABLE bank.ledger (worker INT, seq BIGINT, source INT NOT NULL, target INT NOT NULL,
+    amount INT NOT NULL, note VARCHAR(200), PRIMARY KEY (worker, seq), KEY by_source (source),
+    CONSTRAINT known FOREIGN KEY (target) REFERENCES bank.account (id))"""
+
+
+class Worker(threading.Thread):
+    """Moves money until its connection breaks."""
+
+    def __init__(self, number, port, random_source, first, progress):
+        super().__init__(daemon=True)
+        self.number = number
+        self.port = port
+        self.random = random_source
+        self.next = first
+        self.progress = progress
+        self.acknowledged = []
+        self.uncertain = []
+        self.problem = None
+
+    def run(self):
+        try:
+            link = connect(self.port)
+            while True:
+                self.transfer(link)
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError, EOFError) as error:
+            number = error.args[0] if error.args else 0
+            if number not in (0, 1053, 2003, 2006, 2013):
+                self.problem = error
+        except Exception as error:  # pymysql meets half packets when the server dies
+            self.problem = None if isinstance(error, (IndexError, AssertionError)) else error
+
+    def transfer(self, link):
+        """One transaction; a conflict is tried again with the same number."""
+        source, target = self.random.sample(range(ACCOUNTS), 2)
+        amount = self.random.randint(1, 9)
+        sequence = self.next
+        cursor = link.cursor()
+        try:
+            if sequence % 5 == 0:
+                # Autocommitted: a ledger row that moves nothing.
+                amount = 0
+                self.uncertain = [sequence]
+                cursor.execute(LEDGER_ROW, (self.number, sequence, source, target, amount, "x" * 150))
+            else:
+                cursor.execute("BEGIN")
+                cursor.execute("UPDATE account SET balance = balance - %s WHERE id = %s", (amount, source))
+                cursor.execute(LEDGER_ROW, (self.number, sequence, source, target, amount, "x" * (sequence % 200)))
+                cursor.execute("UPDATE account SET balance = balance + %s WHERE id = %s", (amount, target))
+                self.uncertain = [sequence]
+                cursor.execute("COMMIT")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] in (1213, 1205):
+                self.uncertain = []
+                cursor.execute("ROLLBACK")
+                return
+            raise
+        self.acknowledged.append(sequence)
+        self.uncertain = []
+        self.next = sequence + 1
+        self.progress.one()
+
+
+LEDGER_ROW = "INSERT INTO ledger (worker, seq, source, target, amount, note) VALUES (%s, %s, %s, %s, %s, %s)"
+
+
+class Progress:
+    """Counts acknowledged transactions and says when there are enough."""
+
+    def __init__(self, enough):
+        self.count = 0
+        self.enough = enough
+        self.condition = threading.Condition()
+
+    def one(self):
+        """One more."""
+        with self.condition:
+            self.count += 1
+            if self.count >= self.enough:
+                self.condition.notify_all()
+
+    def wait(self, seconds):
+        """True when there were enough in time."""
+        with self.condition:
+            return self.condition.wait_for(lambda: self.count >= self.enough, seconds)
+
+
+def connect(port, database="bank"):
+    """A connection with autocommit on."""
+    return pymysql.connect(host="127.0.0.1", port=port, user="root", password=PASSWORD, database=database,
+                           autocommit=True, read_timeout=60, write_timeout=60)
+
+
+def change_indexes(port):
+    """Creates and drops an index until the connection breaks."""
+    try:
+        cursor = connect(port).cursor()
+        while True:
+            for sql in ("CREATE INDEX by_amount ON ledger (amount)", "DROP INDEX by_amount ON ledger"):
+                try:
+                    cursor.execute(sql)
+                except pymysql.err.OperationalError as error:
+                    if error.args[0] not in (1061, 1091, 1205, 1213, 1412):
+                        raise
+    except Exception:  # the server dies under it, in the middle of any packet
+        pass
+
+
+def rows(cursor, sql):
+    """All rows."""
+    cursor.execute(sql)
+    return cursor.fetchall()
+
+
+def check_books(port, acknowledged, allowed):
+    """Raises when the books are wrong; returns the number of ledger rows."""
+    cursor = connect(port).cursor()
+    balances = dict(rows(cursor, "SELECT id, balance FROM account"))
+    assert sum(balances.values()) == ACCOUNTS * START_BALANCE, f"the sum is {sum(balances.values())}"
+    ledger = rows(cursor, "SELECT worker, seq, source, target, amount FROM ledger")
+    present = {(worker, seq) for worker, seq, *_ in ledger}
+    lost = acknowledged - present
+    assert not lost, f"{len(lost)} acknowledged rows are gone, for example {sorted(lost)[:3]}"
+    unknown = present - acknowledged - allowed
+    assert not unknown, f"{len(unknown)} rows nobody was told of, for example {sorted(unknown)[:3]}"
+    computed = dict.fromkeys(range(ACCOUNTS), START_BALANCE)
+    by_source = dict.fromkeys(range(ACCOUNTS), 0)
+    for _, _, source, target, amount in ledger:
+        computed[source] -= amount
+        computed[target] += amount
+        by_source[source] += 1
+    half = {account for account in computed if computed[account] != balances.get(account)}
+    assert not half, f"balances of {sorted(half)} differ from the ledger"
+    for source, count in by_source.items():
+        got = rows(cursor, f"SELECT COUNT(*), COUNT(note) FROM ledger WHERE source = {source}")[0][0]
+        assert got == count, f"the index by_source finds {got} of {count} rows"
+    zero = sum(1 for row in ledger if row[4] == 0)
+    got = rows(cursor, "SELECT COUNT(*), COUNT(note) FROM ledger WHERE amount = 0")[0][0]
+    assert got == zero, f"amount = 0 finds {got} of {zero} rows"
+    return present
+
+
+def run_cycle(server, number, source, books):
+    """Load, kill, restart, check."""
+    progress = Progress(source.randint(1, 400))
+    workers = [Worker(index, server.port, random.Random(source.random()), books["next"][index], progress)
+               for index in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    if number % 3 == 0:
+        threading.Thread(target=change_indexes, args=(server.port,), daemon=True).start()
+    enough = progress.wait(120)
+    server.kill()
+    for worker in workers:
+        worker.join(60)
+        if worker.problem:
+            raise AssertionError(f"worker {worker.number}: {worker.problem!r}")
+    assert enough, f"only {progress.count} of {progress.enough} transactions in 120 s"
+    allowed = set()
+    for worker in workers:
+        books["acknowledged"] |= {(worker.number, seq) for seq in worker.acknowledged}
+        allowed |= {(worker.number, seq) for seq in worker.uncertain}
+        books["next"][worker.number] = worker.next + 1
+    started = time.monotonic()
+    server.start()
+    present = check_books(server.port, books["acknowledged"], allowed)
+    # Uncertain ones that made it are facts from now on.
+    books["acknowledged"] |= present
+    return progress.count, time.monotonic() - started
+
+
+def main():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cycles", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    source = random.Random(options.seed)
+    server = Manxdb(os.environ["MANXDB_TEST_BINARY"])
+    failed = 0
+    try:
+        server.start()
+        cursor = connect(server.port, None).cursor()
+        for statement in SCHEMA.split(";\n"):
+            cursor.execute(statement)
+        cursor.executemany("INSERT INTO bank.account VALUES (%s, %s)",
+                           [(number, START_BALANCE) for number in range(ACCOUNTS)])
+        books = {"acknowledged": set(), "next": [1] * WORKERS}
+        for number in range(options.cycles):
+            try:
+                count, seconds = run_cycle(server, number, source, books)
+            except Exception as error:
+                print(f"FAIL cycle {number}: {error!r} (seed {options.seed}); log: "
+                      f"{' | '.join(server.log_tail(5).splitlines())}", flush=True)
+                failed += 1
+                break
+            print(f"PASS cycle {number}: {count} transactions, back and checked in {seconds:.1f} s", flush=True)
+    finally:
+        server.close()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
