@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_sql::session::{Host, SessionControl};
@@ -33,7 +34,13 @@ struct Seat {
     woken: Mutex<bool>,
     bell: Condvar,
     socket: Option<Arc<TcpStream>>,
-    control: Mutex<Option<Arc<SessionControl>>>,
+    control: Mutex<Option<Control>>,
+}
+
+struct Control {
+    session: Arc<SessionControl>,
+    /// The connection's own thread.
+    thread: ThreadId,
 }
 
 impl ProcessHost {
@@ -65,10 +72,13 @@ impl ProcessHost {
         seats.connected += 1;
     }
 
-    /// The connection has logged in and can be killed.
+    /// The connection has logged in and can be killed. Called by its own thread.
     pub fn attach(&self, session: u64, control: Arc<SessionControl>) {
         if let Some(seat) = self.seats.lock().by_session.get(&session) {
-            *seat.control.lock() = Some(control);
+            *seat.control.lock() = Some(Control {
+                session: control,
+                thread: thread::current().id(),
+            });
         }
     }
 
@@ -114,8 +124,11 @@ impl ProcessHost {
             .collect();
         for (session, seat) in sessions {
             if let Some(control) = &*seat.control.lock() {
-                control.kill_query.store(true, Ordering::SeqCst);
-                control.kill_connection.store(true, Ordering::SeqCst);
+                control.session.kill_query.store(true, Ordering::SeqCst);
+                control
+                    .session
+                    .kill_connection
+                    .store(true, Ordering::SeqCst);
             }
             self.wake(session);
         }
@@ -179,14 +192,19 @@ impl Host for ProcessHost {
         };
         *seat.woken.lock() = true;
         seat.bell.notify_all();
-        let killed = seat
-            .control
-            .lock()
-            .as_ref()
-            .is_some_and(|c| c.kill_connection.load(Ordering::SeqCst));
-        if let Some(socket) = seat.socket.as_ref().filter(|_| killed) {
+        let control = seat.control.lock();
+        let (Some(socket), Some(control)) = (&seat.socket, &*control) else {
+            return;
+        };
+        if control.session.kill_connection.load(Ordering::SeqCst) {
+            // A session that kills itself still reads the answer to that.
+            let how = if control.thread == thread::current().id() {
+                Shutdown::Read
+            } else {
+                Shutdown::Both
+            };
             // An error means the connection is gone already.
-            let _ = socket.shutdown(Shutdown::Both);
+            let _ = socket.shutdown(how);
         }
     }
 

@@ -1,4 +1,67 @@
 //! ManxDB, the database with short tails: one binary, all roles.
+//!
+//! `cli` says what can be asked, `config` which settings hold, `serve` wires the rooms
+//! together; `sql` and `backup` are clients of a running server.
+#![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
+// The binary is where the ban on clocks, files and sockets ends, and it talks to people.
+#![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
-fn main() {}
+mod backup;
+mod cli;
+mod config;
+mod fault;
+mod notify;
+mod serve;
+mod sql;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+fn main() -> ExitCode {
+    let matches = cli::Cli::command().get_matches();
+    let cli = match cli::Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    match run(cli, &matches) {
+        Ok(code) => code,
+        Err(fault) => {
+            eprintln!("manxdb: {fault}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fault> {
+    let settings_matches = deepest(matches);
+    match cli.command {
+        cli::Command::Serve(args) => serve::run(&args, settings_matches),
+        cli::Command::Sql(args) => sql::run(&args),
+        cli::Command::Backup(command) => backup::run(&command),
+        cli::Command::Config(cli::ConfigCommand::Check { config }) => {
+            config::check(config.as_deref())
+        }
+        cli::Command::Config(cli::ConfigCommand::Explain(args)) => {
+            config::explain(&args, settings_matches)
+        }
+        cli::Command::Version => {
+            println!(
+                "manxdb {} ({})",
+                env!("CARGO_PKG_VERSION"),
+                manxdb_gateway::mysql::SERVER_VERSION
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// The matches of the innermost subcommand, where its flags are.
+fn deepest(matches: &clap::ArgMatches) -> &clap::ArgMatches {
+    let mut at = matches;
+    while let Some((_, inner)) = at.subcommand() {
+        at = inner;
+    }
+    at
+}

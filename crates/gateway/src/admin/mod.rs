@@ -1,1 +1,20 @@
-//! The admin door.
+//! The admin door: health, version, metrics, slow statements and online backup over HTTP.
+//!
+//! | path | answer |
+//! |---|---|
+//! | `GET /` | a page for people |
+//! | `GET /healthz` | 200 while the process lives |
+//! | `GET /readyz` | 200 while it serves, 503 and why while not |
+//! | `GET /version` | JSON |
+//! | `GET /metrics` | Prometheus text |
+//! | `GET /slow` | JSON: slow statements with the split of their time |
+//! | `POST /backup` | starts a backup; needs the token in the data directory, loopback only |
+//!
+//! Reading needs no password, which is why it listens on loopback unless told otherwise.
+
+mod metrics_text;
+mod page;
+mod server;
+
+pub use metrics_text::{Gauge, install_recorder};
+pub use server::{AdminServer, AdminSources};

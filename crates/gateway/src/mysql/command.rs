@@ -290,9 +290,10 @@ impl Commands {
             SqlError::new(1049, "42000", format!("Unknown database '{name}'"))
         })?;
         self.session.use_database(name)?;
+        let schema = self.session.database().map(|name| name.to_string());
         let ok = response::Ok {
             status: self.session.status(),
-            new_schema: self.session.database(),
+            new_schema: schema.as_deref(),
             ..response::Ok::default()
         };
         put_ok(link.start_packet(), 0, &ok, self.client.capabilities);
@@ -382,7 +383,11 @@ fn finish(
         return Err(failure.into());
     }
     result?;
-    let new_schema = session.database().filter(|_| sink.schema_changed());
+    let new_schema = if sink.schema_changed() {
+        session.database().map(|name| name.to_string())
+    } else {
+        None
+    };
     let (outcome, status) = match sink.pending_ok.take() {
         Some(last) => last,
         None if sink.answered => return Ok(()),
@@ -394,7 +399,7 @@ fn finish(
         status,
         extra: 0,
         info: &outcome.info,
-        new_schema,
+        new_schema: new_schema.as_deref(),
     };
     sink.write_ok(&ok)?;
     Ok(())

@@ -112,17 +112,17 @@ pub struct MysqlServer {
 }
 
 impl MysqlServer {
-    /// Listens on `address` and serves until [`MysqlServer::shutdown`].
+    /// Serves the connections of `listener` until [`MysqlServer::shutdown`].
     ///
     /// # Errors
-    /// The address cannot be listened on, or no thread can be started.
+    /// No thread can be started.
     pub fn start(
-        address: SocketAddr,
+        listener: TcpListener,
         instance: Arc<Instance>,
         host: Arc<ProcessHost>,
         options: MysqlOptions,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        crate::admin::install_recorder();
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             instance,

@@ -1,0 +1,82 @@
+//! Prometheus text: what the process counted itself, and gauges asked from others.
+
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+/// Upper bounds of time histograms, seconds: 25 µs to 10 s.
+const TIME_BUCKETS: [f64; 18] = [
+    0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1,
+    0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+];
+
+/// One number read when metrics are asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gauge {
+    /// Full metric name, `manxdb_…` with its unit at the end.
+    pub name: String,
+    /// Value now.
+    pub value: f64,
+}
+
+/// The process's recorder; installed on first use, because there can be only one.
+///
+/// `None` when somebody else installed another one.
+pub fn recorder() -> Option<&'static PrometheusHandle> {
+    static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    HANDLE
+        .get_or_init(|| {
+            PrometheusBuilder::new()
+                .set_buckets(&TIME_BUCKETS)
+                .ok()?
+                .install_recorder()
+                .ok()
+        })
+        .as_ref()
+}
+
+/// Makes the process count. Handles taken before count nothing.
+pub fn install_recorder() {
+    let _ = recorder();
+}
+
+/// The whole page.
+pub fn render(gauges: &[Gauge]) -> String {
+    let mut text = recorder().map(PrometheusHandle::render).unwrap_or_default();
+    for Gauge { name, value } in gauges {
+        let kind = if name.ends_with("_total") {
+            "counter"
+        } else {
+            "gauge"
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_of_others_follow_the_naming_rules() {
+        let text = render(&[
+            Gauge {
+                name: "manxdb_storage_cache_bytes".into(),
+                value: 12.0,
+            },
+            Gauge {
+                name: "manxdb_storage_compactions_total".into(),
+                value: 3.0,
+            },
+        ]);
+        assert!(
+            text.contains(
+                "# TYPE manxdb_storage_cache_bytes gauge\nmanxdb_storage_cache_bytes 12\n"
+            )
+        );
+        assert!(text.contains("# TYPE manxdb_storage_compactions_total counter\n"));
+    }
+}

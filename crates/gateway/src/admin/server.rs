@@ -1,0 +1,243 @@
+//! The HTTP listener and its routes.
+
+use std::io::Read as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tiny_http::{Header, Method, Request, Response, Server};
+
+use super::metrics_text::{self, Gauge};
+use super::page;
+
+/// Pause between two looks at the stop flag, and between upkeeps of histograms.
+const TICK: Duration = Duration::from_secs(1);
+/// Longest body of a request, bytes.
+const BODY_MAX: u64 = 64 * 1024;
+
+/// What the admin door asks of the rest of the process.
+pub struct AdminSources {
+    /// `Err` says why the node does not serve.
+    pub ready: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Numbers read when metrics are asked for.
+    pub gauges: Box<dyn Fn() -> Vec<Gauge> + Send + Sync>,
+    /// Slow statements, newest first, as a JSON array of objects.
+    pub slow: Box<dyn Fn() -> Value + Send + Sync>,
+    /// Writes a backup with a label into a directory and describes it.
+    pub backup: Box<dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync>,
+    /// Secret that `POST /backup` must bring.
+    pub token: String,
+    /// Answer of `/version`.
+    pub version: Value,
+}
+
+/// A running admin door.
+pub struct AdminServer {
+    server: Arc<Server>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AdminServer {
+    /// Answers the requests of `listener` until it is dropped.
+    ///
+    /// # Errors
+    /// No thread can be started.
+    pub fn start(listener: TcpListener, sources: AdminSources) -> Result<Self, std::io::Error> {
+        let server = Server::from_listener(listener, None).map_err(std::io::Error::other)?;
+        let server = Arc::new(server);
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let (server, stop) = (Arc::clone(&server), Arc::clone(&stop));
+            let sources = Arc::new(sources);
+            thread::Builder::new()
+                .name("admin".to_owned())
+                .spawn(move || listen(&server, &stop, &sources))?
+        };
+        Ok(Self {
+            server,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.server.server_addr().to_ip()
+    }
+}
+
+impl Drop for AdminServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        self.server.unblock();
+        if let Some(thread) = self.thread.take() {
+            // Nothing is left to do for a thread that panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(server: &Server, stop: &AtomicBool, sources: &Arc<AdminSources>) {
+    while !stop.load(Ordering::SeqCst) {
+        // Histograms keep raw samples until this folds them into buckets.
+        if let Some(recorder) = metrics_text::recorder() {
+            recorder.run_upkeep();
+        }
+        match server.recv_timeout(TICK) {
+            Ok(Some(request)) => dispatch(request, sources),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "admin door cannot accept"),
+        }
+    }
+}
+
+/// Answers at once, except for backups, which get a thread of their own.
+fn dispatch(request: Request, sources: &Arc<AdminSources>) {
+    if request.method() == &Method::Post && path(&request) == "/backup" {
+        let sources = Arc::clone(sources);
+        let spawned = thread::Builder::new()
+            .name("admin-backup".to_owned())
+            .spawn(move || answer_backup(request, &sources));
+        if let Err(error) = spawned {
+            tracing::warn!(%error, "no thread for a backup");
+        }
+        return;
+    }
+    let answer = get(&request, sources);
+    send(request, answer);
+}
+
+/// Status, content type and body.
+struct Answer {
+    status: u16,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Answer {
+    fn text(status: u16, body: impl Into<String>) -> Self {
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: body.into(),
+        }
+    }
+
+    fn json(status: u16, body: &Value) -> Self {
+        Self {
+            status,
+            content_type: "application/json",
+            body: format!("{body:#}\n"),
+        }
+    }
+}
+
+fn path(request: &Request) -> &str {
+    request.url().split(['?', '#']).next().unwrap_or_default()
+}
+
+fn get(request: &Request, sources: &AdminSources) -> Answer {
+    if !matches!(request.method(), Method::Get | Method::Head) {
+        return Answer::text(405, "method not allowed\n");
+    }
+    match path(request) {
+        "/healthz" => Answer::text(200, "ok\n"),
+        "/readyz" => match (sources.ready)() {
+            Ok(()) => Answer::text(200, "ready\n"),
+            Err(why) => Answer::text(503, format!("{why}\n")),
+        },
+        "/version" => Answer::json(200, &sources.version),
+        "/metrics" => Answer {
+            status: 200,
+            content_type: "text/plain; version=0.0.4; charset=utf-8",
+            body: metrics_text::render(&(sources.gauges)()),
+        },
+        "/slow" => Answer::json(200, &(sources.slow)()),
+        "/" => Answer {
+            status: 200,
+            content_type: "text/html; charset=utf-8",
+            body: page::render(&sources.version, &(sources.ready)(), &(sources.slow)()),
+        },
+        _ => Answer::text(404, "not found\n"),
+    }
+}
+
+fn answer_backup(mut request: Request, sources: &AdminSources) {
+    let answer = match may_back_up(&request, &sources.token) {
+        Err(why) => Answer::json(403, &json!({ "error": why })),
+        Ok(()) => match backup_order(&mut request) {
+            Err(why) => Answer::json(400, &json!({ "error": why })),
+            Ok((directory, label)) => match (sources.backup)(&directory, &label) {
+                Ok(done) => Answer::json(200, &done),
+                Err(why) => Answer::json(500, &json!({ "error": why })),
+            },
+        },
+    };
+    send(request, answer);
+}
+
+/// A backup holds all data: only those who can read the data directory may start one.
+fn may_back_up(request: &Request, token: &str) -> Result<(), &'static str> {
+    let local = request
+        .remote_addr()
+        .is_some_and(|address| address.ip().to_canonical().is_loopback());
+    if !local {
+        return Err("backups are started from the machine itself");
+    }
+    if header(request, "Origin").is_some() {
+        return Err("backups are not started from web pages");
+    }
+    let brought = header(request, "Authorization").unwrap_or_default();
+    let expected = format!("Bearer {token}");
+    let difference = brought
+        .bytes()
+        .zip(expected.bytes())
+        .fold(0, |acc, (a, b)| acc | (a ^ b));
+    if token.is_empty() || brought.len() != expected.len() || difference != 0 {
+        return Err("wrong or missing token; it is in the file admin-token of the data directory");
+    }
+    Ok(())
+}
+
+fn header<'a>(request: &'a Request, name: &'static str) -> Option<&'a str> {
+    request
+        .headers()
+        .iter()
+        .find(|header| header.field.equiv(name))
+        .map(|header| header.value.as_str())
+}
+
+/// Directory and label from the body.
+fn backup_order(request: &mut Request) -> Result<(PathBuf, String), String> {
+    let mut body = String::new();
+    request
+        .as_reader()
+        .take(BODY_MAX)
+        .read_to_string(&mut body)
+        .map_err(|error| error.to_string())?;
+    let body: Value = serde_json::from_str(&body).map_err(|error| error.to_string())?;
+    let directory = body.get("directory").and_then(Value::as_str);
+    let directory = PathBuf::from(directory.ok_or("'directory' is missing")?);
+    if !directory.is_absolute() {
+        return Err("'directory' must be an absolute path".to_owned());
+    }
+    let label = body.get("label").and_then(Value::as_str);
+    Ok((directory, label.ok_or("'label' is missing")?.to_owned()))
+}
+
+fn send(request: Request, answer: Answer) {
+    let mut response = Response::from_string(answer.body).with_status_code(answer.status);
+    let content_type = Header::from_bytes("Content-Type", answer.content_type);
+    if let Ok(header) = content_type {
+        response.add_header(header);
+    }
+    if let Err(error) = request.respond(response) {
+        tracing::debug!(%error, "admin client left");
+    }
+}

@@ -1,0 +1,241 @@
+//! The command line, with the text of `--help`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::Deserialize;
+
+/// ManxDB: a MySQL-compatible database with short tails.
+#[derive(Debug, Parser)]
+#[command(
+    name = "manxdb",
+    version,
+    about,
+    after_help = "\
+Start a server and talk to it:\n  \
+manxdb serve\n  \
+manxdb sql --password PASSWORD\n\n\
+Every flag of `serve` is also an environment variable (shown in brackets) and a key of \
+manxdb.toml\n(its name with underscores). Flags win over the environment, the environment over \
+the file, the\nfile over defaults; `manxdb config explain` shows what holds and why."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The roles of the binary.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a server: MySQL clients on one port, health and metrics over HTTP on another
+    #[command(after_help = "\
+The root password is printed once, on the first start, unless it is given.\n\
+SIGTERM or SIGINT ends the server in order: running statements may finish, for at most\n\
+--shutdown-grace-seconds. A second signal ends it at once; acknowledged commits survive both.")]
+    Serve(Box<ServeArgs>),
+    /// Run SQL: a prompt with history, a file, or statements from the command line
+    #[command(after_help = "\
+At the prompt a statement ends with ; or with \\G for one column a line.\n\
+  source FILE, \\. FILE   run a file\n  \
+use DATABASE, \\u NAME   change the database\n  \
+\\c                      forget the statement typed so far\n  \
+exit, quit, \\q          leave\n\n\
+Without a terminal, statements are read from standard input and rows are written as\n\
+tab-separated text. The exit code is 0, or 1 when a statement failed or no server answered.")]
+    Sql(SqlArgs),
+    /// Make, check and restore backups
+    #[command(subcommand)]
+    Backup(BackupCommand),
+    /// Check a configuration file, or explain which settings hold
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Print the version
+    Version,
+}
+
+/// When a commit counts as done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DurabilityChoice {
+    /// On disk: survives power loss
+    Sync,
+    /// Handed to the operating system: survives a killed process, not power loss
+    Async,
+}
+
+impl std::fmt::Display for DurabilityChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Sync => "sync",
+            Self::Async => "async",
+        })
+    }
+}
+
+/// Flags of `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Settings that the configuration file has too.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// Password of root on the first start [default: a random one, printed once]
+    #[arg(
+        long,
+        env = "MANXDB_ROOT_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true
+    )]
+    pub root_password: Option<String>,
+    /// Port of the MySQL door; the address stays as configured
+    #[arg(long, value_name = "PORT")]
+    pub mysql_port: Option<u16>,
+    /// Port of the admin door; the address stays as configured
+    #[arg(long, value_name = "PORT")]
+    pub admin_port: Option<u16>,
+}
+
+/// Settings: flag, environment variable and key of the file are made of one name.
+#[derive(Debug, Args)]
+pub struct SettingsArgs {
+    /// Configuration file [default: manxdb.toml, when there is one]
+    #[arg(long, env = "MANXDB_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory, made when missing [default: ./manxdb-data]
+    #[arg(long, env = "MANXDB_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Where MySQL clients connect [default: 127.0.0.1:3306]
+    #[arg(long, env = "MANXDB_MYSQL_LISTEN", value_name = "ADDRESS:PORT")]
+    pub mysql_listen: Option<SocketAddr>,
+    /// Where health, metrics and slow statements are served over HTTP [default: 127.0.0.1:8088]
+    #[arg(long, env = "MANXDB_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
+    pub admin_listen: Option<SocketAddr>,
+    /// On the first start, create root without a password
+    #[arg(long, env = "MANXDB_INSECURE", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL", require_equals = true)]
+    pub insecure: Option<bool>,
+    /// When a commit counts as done [default: sync]
+    #[arg(long, env = "MANXDB_DURABILITY", value_enum)]
+    pub durability: Option<DurabilityChoice>,
+    /// TLS certificate chain, PEM [default: a self-signed one, kept in the data directory]
+    #[arg(long, env = "MANXDB_TLS_CERT", value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of the TLS certificate, PEM
+    #[arg(long, env = "MANXDB_TLS_KEY", value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Most client connections at a time [default: 1000]
+    #[arg(long, env = "MANXDB_MAX_CONNECTIONS", value_name = "COUNT")]
+    pub max_connections: Option<usize>,
+    /// Longest packet a client may send, in MiB, at most 1024 [default: 64]
+    #[arg(long, env = "MANXDB_MAX_ALLOWED_PACKET_MB", value_name = "MIB")]
+    pub max_allowed_packet_mb: Option<usize>,
+    /// Memory for blocks read from disk, in MiB [default: 256]
+    #[arg(long, env = "MANXDB_BLOCK_CACHE_MB", value_name = "MIB")]
+    pub block_cache_mb: Option<usize>,
+    /// Memory one statement may hold, in MiB [default: 256]
+    #[arg(long, env = "MANXDB_STATEMENT_MEMORY_MB", value_name = "MIB")]
+    pub statement_memory_mb: Option<usize>,
+    /// Statements slower than this are kept for /slow, in milliseconds [default: 1000]
+    #[arg(long, env = "MANXDB_LONG_QUERY_MS", value_name = "MS")]
+    pub long_query_ms: Option<u32>,
+    /// How long running statements may finish at shutdown, in seconds [default: 10]
+    #[arg(long, env = "MANXDB_SHUTDOWN_GRACE_SECONDS", value_name = "SECONDS")]
+    pub shutdown_grace_seconds: Option<u32>,
+    /// What is logged to standard error: error, warn, info, debug, trace, or a filter such as
+    /// `info,manxdb_storage=debug` [default: info]
+    #[arg(long, env = "MANXDB_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}
+
+/// Flags of `sql`.
+#[derive(Debug, Args)]
+pub struct SqlArgs {
+    /// Server's host
+    #[arg(long, short = 'H', env = "MANXDB_HOST", default_value = "127.0.0.1")]
+    pub host: String,
+    /// Server's port
+    #[arg(long, short = 'P', env = "MANXDB_PORT", default_value_t = 3306)]
+    pub port: u16,
+    /// User
+    #[arg(long, short, env = "MANXDB_USER", default_value = "root")]
+    pub user: String,
+    /// Password; asked for when the flag has no value
+    #[arg(long, short, env = "MANXDB_PASSWORD", num_args = 0..=1, default_missing_value = "", hide_env_values = true)]
+    pub password: Option<String>,
+    /// Run these statements and leave
+    #[arg(long, short, value_name = "STATEMENTS")]
+    pub execute: Option<String>,
+    /// Run this file and leave
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Draw tables also when the output is not a terminal
+    #[arg(long, short)]
+    pub table: bool,
+    /// Go on after a statement failed
+    #[arg(long)]
+    pub force: bool,
+    /// Database to use
+    pub database: Option<String>,
+}
+
+/// Backups.
+#[derive(Debug, Subcommand)]
+pub enum BackupCommand {
+    /// Back up a running server, or a data directory no server uses
+    Create {
+        /// Directory that holds backups; files that did not change are stored once
+        directory: PathBuf,
+        /// Name of this backup [default: the time, for example 2026-01-31T18-30-00Z]
+        #[arg(long)]
+        label: Option<String>,
+        /// Data directory
+        #[arg(
+            long,
+            env = "MANXDB_DATA",
+            default_value = "./manxdb-data",
+            value_name = "DIR"
+        )]
+        data: PathBuf,
+        /// Admin door of the server that uses the data directory
+        #[arg(
+            long,
+            env = "MANXDB_ADMIN_LISTEN",
+            default_value = "127.0.0.1:8088",
+            value_name = "ADDRESS:PORT"
+        )]
+        admin: SocketAddr,
+    },
+    /// Read every byte of every backup and compare checksums
+    Verify {
+        /// Directory that holds backups
+        directory: PathBuf,
+    },
+    /// List backups, oldest first
+    List {
+        /// Directory that holds backups
+        directory: PathBuf,
+    },
+    /// Write a backup into a new data directory
+    Restore {
+        /// Directory that holds backups
+        directory: PathBuf,
+        /// Which one [default: the newest]
+        #[arg(long)]
+        label: Option<String>,
+        /// Data directory to make; must not hold anything
+        #[arg(long, value_name = "DIR")]
+        data: PathBuf,
+    },
+}
+
+/// Configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Check a configuration file; errors name line and column
+    Check {
+        /// The file [default: manxdb.toml]
+        config: Option<PathBuf>,
+    },
+    /// Show every setting, its value, and where the value comes from
+    Explain(Box<SettingsArgs>),
+}

@@ -1,0 +1,114 @@
+//! The configuration file.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::cli::DurabilityChoice;
+use crate::fault::Fault;
+
+/// A configuration file as read, with the text for line numbers.
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its text.
+    pub text: String,
+    /// What it sets.
+    pub keys: Keys,
+}
+
+/// The keys. Unknown ones are errors: a misspelt setting must not be a silent default.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Keys {
+    pub data: Option<Spanned<PathBuf>>,
+    pub mysql_listen: Option<Spanned<SocketAddr>>,
+    pub admin_listen: Option<Spanned<SocketAddr>>,
+    pub insecure: Option<Spanned<bool>>,
+    pub durability: Option<Spanned<DurabilityChoice>>,
+    pub tls_cert: Option<Spanned<PathBuf>>,
+    pub tls_key: Option<Spanned<PathBuf>>,
+    pub max_connections: Option<Spanned<usize>>,
+    pub max_allowed_packet_mb: Option<Spanned<usize>>,
+    pub block_cache_mb: Option<Spanned<usize>>,
+    pub statement_memory_mb: Option<Spanned<usize>>,
+    pub long_query_ms: Option<Spanned<u32>>,
+    pub shutdown_grace_seconds: Option<Spanned<u32>>,
+    pub log: Option<Spanned<String>>,
+}
+
+impl ConfigFile {
+    /// Line of a byte offset, from 1.
+    pub fn line(&self, offset: usize) -> usize {
+        let before = self.text.as_bytes().iter().take(offset);
+        1 + before.filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// Reads and parses the file at `path`.
+///
+/// # Errors
+/// [`Fault::Config`] with line and column.
+pub fn read(path: &Path) -> Result<ConfigFile, Fault> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Fault::Config(format!("{}: {error}", path.display())))?;
+    parse(path, text)
+}
+
+/// Parses `text`.
+///
+/// # Errors
+/// [`Fault::Config`] with line and column.
+pub fn parse(path: &Path, text: String) -> Result<ConfigFile, Fault> {
+    let keys = toml::from_str(&text).map_err(|error| {
+        let error = error.to_string();
+        Fault::Config(format!("{}: {}", path.display(), error.trim_end()))
+    })?;
+    Ok(ConfigFile {
+        path: path.to_owned(),
+        text,
+        keys,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        match parse(Path::new("manxdb.toml"), text.to_owned()) {
+            Ok(_) => panic!("parsed: {text}"),
+            Err(fault) => fault.to_string(),
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_with_its_line() {
+        let error = error("log = \"info\"\n\nmax_conections = 5\n");
+        assert!(
+            error.contains("manxdb.toml") && error.contains("line 3"),
+            "{error}"
+        );
+        assert!(error.contains("max_conections"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_type_is_an_error_with_its_line() {
+        let error = error("data = \"d\"\nmax_connections = \"many\"\n");
+        assert!(error.contains("line 2"), "{error}");
+        let error = super::tests::error("mysql_listen = \"localhost\"\n");
+        assert!(
+            error.contains("line 1") && error.contains("socket address"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        let file = parse(Path::new("f"), "log = \"a\"\ndata = \"d\"\n".to_owned()).unwrap();
+        let data = file.keys.data.as_ref().unwrap();
+        assert_eq!(file.line(data.span().start), 2);
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a command of the binary failed, in one line for people.
+
+use std::io;
+use std::net::SocketAddr;
+
+use manxdb_storage::StorageError;
+
+/// One line, and a non-zero exit.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// Somebody else has the port.
+    #[error("cannot listen on {address} for {door}: {reason} (choose another with --{flag})")]
+    Listen {
+        /// Address asked for.
+        address: SocketAddr,
+        /// Which door.
+        door: &'static str,
+        /// Flag that moves it.
+        flag: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The configuration is wrong; the text has file, line and column.
+    #[error("{0}")]
+    Config(String),
+    /// The data directory cannot be used.
+    #[error("{0}")]
+    Storage(#[from] StorageError),
+    /// A statement or the server refused.
+    #[error("{0}")]
+    Sql(#[from] manxdb_sql::error::SqlError),
+    /// TLS files.
+    #[error("{0}")]
+    Tls(#[from] manxdb_gateway::tls::TlsError),
+    /// As a client of a server.
+    #[error("{0}")]
+    Client(#[from] mysql::Error),
+    /// The operating system refused.
+    #[error("{context}: {source}")]
+    Io {
+        /// What was being done.
+        context: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Anything else, already said well.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Fault {
+    /// An operating-system error while doing `context`.
+    pub fn io(context: impl Into<String>, source: io::Error) -> Self {
+        Self::Io {
+            context: context.into(),
+            source,
+        }
+    }
+}

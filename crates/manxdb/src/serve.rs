@@ -1,0 +1,297 @@
+//! `manxdb serve`: wires the rooms together, and takes them apart in order.
+
+mod admin;
+mod first_start;
+
+pub use admin::TOKEN_FILE;
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use manxdb_gateway::ProcessHost;
+use manxdb_gateway::admin::AdminServer;
+use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
+use manxdb_gateway::tls;
+use manxdb_sql::session::{Instance, InstanceOptions};
+use manxdb_storage::{Durability, Options, RocksEngine};
+use manxdb_txn::{LocalOptions, LocalPath};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::cli::{DurabilityChoice, ServeArgs};
+use crate::config::{self, Settings};
+use crate::fault::Fault;
+use crate::notify::notify;
+
+/// How often the main thread looks at the stop flags.
+const TICK: Duration = Duration::from_millis(100);
+/// File descriptors beside those of connections: files of the store, listeners, logs.
+const DESCRIPTORS_BESIDE: u64 = 2048;
+
+/// Runs a server until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting, in one line.
+pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fault> {
+    let (mut settings, _) = config::load(&args.settings, matches)?;
+    if let Some(port) = args.mysql_port {
+        settings.mysql_listen.set_port(port);
+    }
+    if let Some(port) = args.admin_port {
+        settings.admin_listen.set_port(port);
+    }
+    start_log(&settings.log)?;
+    // From here a first signal is noticed, a second one ends the process.
+    let stop = Arc::new(AtomicBool::new(false));
+    watch_signals(&stop).map_err(|error| Fault::io("cannot watch signals", error))?;
+    raise_descriptor_limit(&mut settings);
+
+    // Ports first: a start that fails here has touched nothing.
+    let mysql = listen(settings.mysql_listen, "MySQL clients", "mysql-listen")?;
+    let admin = listen(settings.admin_listen, "the admin page", "admin-listen")?;
+    let server = Server::open(&settings)?;
+    let welcome = server.initialise(&settings, args.root_password.as_deref())?;
+    let running = server.start(&settings, mysql, admin)?;
+    running.announce(&settings, welcome.as_deref());
+
+    while !stop.load(Ordering::SeqCst) && !running.server.instance.shutdown_requested() {
+        std::thread::sleep(TICK);
+    }
+    running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
+}
+
+fn start_log(filter: &str) -> Result<(), Fault> {
+    let filter = tracing_subscriber::EnvFilter::try_new(filter)
+        .map_err(|error| Fault::Config(format!("log = \"{filter}\": {error}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .try_init()
+        .map_err(|error| Fault::Other(format!("cannot start logging: {error}")))
+}
+
+fn watch_signals(stop: &Arc<AtomicBool>) -> std::io::Result<()> {
+    for signal in [SIGTERM, SIGINT] {
+        // In this order: the second signal finds the flag set and exits.
+        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(stop))?;
+        signal_hook::flag::register(signal, Arc::clone(stop))?;
+    }
+    Ok(())
+}
+
+/// One connection needs one descriptor. Where the system allows fewer, fewer connections are
+/// admitted, so that accepting never starves the store of descriptors.
+fn raise_descriptor_limit(settings: &mut Settings) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let wanted = settings.max_connections as u64 + DESCRIPTORS_BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current.filter(|current| *current < wanted) else {
+        return;
+    };
+    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let asked = Rlimit {
+        current: Some(raised),
+        maximum: limit.maximum,
+    };
+    let granted = match setrlimit(Resource::Nofile, asked) {
+        Ok(()) => raised,
+        Err(_) => current,
+    };
+    if granted < wanted {
+        let fewer = granted
+            .saturating_sub(granted.min(DESCRIPTORS_BESIDE) / 2)
+            .max(16);
+        let fewer = usize::try_from(fewer).unwrap_or(usize::MAX);
+        settings.max_connections = settings.max_connections.min(fewer);
+        tracing::warn!(
+            file_descriptors = granted,
+            max_connections = settings.max_connections,
+            "the system allows fewer file descriptors than max_connections needs"
+        );
+    }
+}
+
+fn listen(
+    address: SocketAddr,
+    door: &'static str,
+    flag: &'static str,
+) -> Result<TcpListener, Fault> {
+    TcpListener::bind(address).map_err(|error| Fault::Listen {
+        address,
+        door,
+        flag,
+        reason: match error.kind() {
+            std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
+            _ => error.to_string(),
+        },
+    })
+}
+
+/// The rooms of a server, open but not serving.
+struct Server {
+    engine: Arc<RocksEngine>,
+    instance: Arc<Instance>,
+    host: Arc<ProcessHost>,
+}
+
+impl Server {
+    fn open(settings: &Settings) -> Result<Self, Fault> {
+        let options = Options {
+            block_cache_bytes: settings.block_cache_bytes,
+            ..Options::default()
+        };
+        let engine = Arc::new(RocksEngine::open(&settings.data, &options)?);
+        let path = LocalPath::open(engine.clone(), LocalOptions::default())
+            .map_err(manxdb_sql::error::SqlError::from)?;
+        let host = ProcessHost::new(system_time_zone())
+            .map_err(|_| Fault::Other("the system has no randomness to give".to_owned()))?;
+        let instance = Instance::open(Arc::new(path), host.clone(), instance_options(settings))?;
+        Ok(Self {
+            engine,
+            instance,
+            host,
+        })
+    }
+
+    /// On a first start makes root; returns what to tell about its password.
+    fn initialise(
+        &self,
+        settings: &Settings,
+        given: Option<&str>,
+    ) -> Result<Option<String>, Fault> {
+        if self.instance.is_initialised() {
+            return Ok(None);
+        }
+        let root = first_start::choose_root_password(given, settings.insecure)?;
+        self.instance.initialise(root.password())?;
+        Ok(Some(root.told()))
+    }
+
+    fn start(
+        self,
+        settings: &Settings,
+        mysql: TcpListener,
+        admin: TcpListener,
+    ) -> Result<Running, Fault> {
+        let tls = match &settings.tls {
+            Some((certificate, key)) => tls::from_files(certificate, key)?,
+            None => tls::self_signed(&settings.data, &["localhost".to_owned(), hostname()])?,
+        };
+        let options = MysqlOptions {
+            max_connections: settings.max_connections,
+            max_allowed_packet: settings.max_allowed_packet,
+            cursor_memory_bytes: settings.statement_memory_bytes,
+            tls: Some(tls),
+            ..MysqlOptions::default()
+        };
+        let instance = Arc::clone(&self.instance);
+        let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
+            .map_err(|error| Fault::io("cannot start the MySQL door", error))?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let sources = admin::sources(
+            &settings.data,
+            Arc::clone(&self.engine),
+            Arc::clone(&self.instance),
+            Arc::clone(&stopping),
+        )?;
+        let admin = AdminServer::start(admin, sources)
+            .map_err(|error| Fault::io("cannot start the admin door", error))?;
+        Ok(Running {
+            server: self,
+            mysql,
+            admin,
+            stopping,
+        })
+    }
+}
+
+/// A serving server.
+struct Running {
+    server: Server,
+    mysql: MysqlServer,
+    admin: AdminServer,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Running {
+    /// Says how to connect, and on a first start what root's password is.
+    fn announce(&self, settings: &Settings, welcome: Option<&str>) {
+        let mysql = self.mysql.address();
+        let admin = self.admin.address().unwrap_or(settings.admin_listen);
+        let mut text = format!(
+            "ManxDB {} serves {}\n  MySQL  {mysql}\n  admin  http://{admin}/\n",
+            env!("CARGO_PKG_VERSION"),
+            settings.data.display(),
+        );
+        if let Some(welcome) = welcome {
+            text.push_str(&format!(
+                "\n{welcome}\n\nConnect:\n  manxdb sql --port {port} -p\n  mysql -h 127.0.0.1 -P {port} -u root -p\n",
+                port = mysql.port()
+            ));
+        }
+        // A closed standard output is no reason not to serve.
+        let _ = std::io::stdout().write_all(text.as_bytes());
+        let _ = std::io::stdout().flush();
+        if settings.insecure && !mysql.ip().to_canonical().is_loopback() {
+            tracing::warn!(%mysql, "--insecure with an address that other machines reach");
+        }
+        tracing::info!(%mysql, %admin, "serving");
+        notify("READY=1");
+    }
+
+    fn stop(self, grace: Duration) -> Result<ExitCode, Fault> {
+        notify("STOPPING=1");
+        tracing::info!(grace_seconds = grace.as_secs(), "stopping");
+        self.stopping.store(true, Ordering::SeqCst);
+        self.mysql.shutdown(grace);
+        drop(self.admin);
+        self.server.instance.shutdown()?;
+        tracing::info!("stopped");
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn instance_options(settings: &Settings) -> InstanceOptions {
+    let data = &settings.data;
+    let directory = std::fs::canonicalize(data).unwrap_or_else(|_| data.clone());
+    InstanceOptions {
+        durability: match settings.durability {
+            DurabilityChoice::Sync => Durability::Sync,
+            DurabilityChoice::Async => Durability::Async,
+        },
+        max_connections: settings.max_connections,
+        max_allowed_packet: settings.max_allowed_packet,
+        long_query_micros: settings.long_query_micros,
+        statement_memory_bytes: settings.statement_memory_bytes,
+        port: settings.mysql_listen.port(),
+        hostname: hostname(),
+        data_directory: format!("{}/", directory.display()),
+    }
+}
+
+fn hostname() -> String {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    if name.is_empty() {
+        "localhost".to_owned()
+    } else {
+        name.into_owned()
+    }
+}
+
+/// Name of the system's zone: `TZ`, else what `/etc/localtime` points at, else UTC.
+fn system_time_zone() -> String {
+    let from_environment = std::env::var("TZ").ok().filter(|tz| !tz.is_empty());
+    let name = from_environment.or_else(|| {
+        let link = std::fs::read_link(Path::new("/etc/localtime")).ok()?;
+        let link = link.to_str()?;
+        Some(link.split_once("zoneinfo/")?.1.to_owned())
+    });
+    name.filter(|name| jiff::tz::TimeZone::get(name).is_ok())
+        .unwrap_or_else(|| "UTC".to_owned())
+}

@@ -1,0 +1,129 @@
+//! What the admin door shows of this server.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use manxdb_gateway::admin::{AdminSources, Gauge};
+use manxdb_gateway::mysql::SERVER_VERSION;
+use manxdb_sql::session::{Instance, SlowStatement};
+use manxdb_storage::{RocksEngine, backup};
+use serde_json::{Value, json};
+
+use super::first_start::random_text;
+use crate::fault::Fault;
+
+/// File in the data directory that holds the secret of the admin door.
+pub const TOKEN_FILE: &str = "admin-token";
+
+/// Connects the admin door to the rooms of this server.
+///
+/// # Errors
+/// The token cannot be written.
+pub fn sources(
+    data: &Path,
+    engine: Arc<RocksEngine>,
+    instance: Arc<Instance>,
+    stopping: Arc<AtomicBool>,
+) -> Result<AdminSources, Fault> {
+    let token = random_text()?;
+    write_token(data, &token)?;
+    let (engine_stats, instance_stats) = (Arc::clone(&engine), Arc::clone(&instance));
+    Ok(AdminSources {
+        ready: Box::new(move || {
+            if stopping.load(Ordering::SeqCst) {
+                Err("shutting down".to_owned())
+            } else {
+                Ok(())
+            }
+        }),
+        gauges: Box::new(move || gauges(&engine_stats, &instance_stats)),
+        slow: Box::new(move || {
+            let newest_first = instance.slow_statements().into_iter().rev();
+            newest_first.map(|slow| slow_statement(&slow)).collect()
+        }),
+        backup: Box::new(move |directory, label| {
+            let made = backup::create(engine.as_ref(), directory, label);
+            let manifest = made.map_err(|error| error.to_string())?;
+            serde_json::to_value(manifest).map_err(|error| error.to_string())
+        }),
+        token,
+        version: json!({
+            "name": "ManxDB",
+            "version": env!("CARGO_PKG_VERSION"),
+            "mysql_version": SERVER_VERSION,
+        }),
+    })
+}
+
+/// A new secret each start, readable by the server's own user only.
+fn write_token(data: &Path, token: &str) -> Result<(), Fault> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let path = data.join(TOKEN_FILE);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options
+        .open(&path)
+        .and_then(|mut file| file.write_all(token.as_bytes()))
+        .map_err(|error| Fault::io(format!("cannot write {}", path.display()), error))
+}
+
+fn gauges(engine: &RocksEngine, instance: &Instance) -> Vec<Gauge> {
+    let mut gauges = Vec::new();
+    let mut add = |name: &str, value: f64| {
+        gauges.push(Gauge {
+            name: name.to_owned(),
+            value,
+        });
+    };
+    for (name, value) in engine.stats() {
+        add(name, value);
+    }
+    let seen = instance.metrics();
+    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
+    for (name, value) in [
+        ("manxdb_sql_sessions", seen.connections),
+        ("manxdb_sql_sessions_opened_total", seen.connections_total),
+        ("manxdb_sql_commits_total", seen.commits),
+        ("manxdb_sql_rollbacks_total", seen.rollbacks),
+        ("manxdb_sql_conflicts_total", seen.conflicts),
+        ("manxdb_sql_retries_total", seen.retries),
+        ("manxdb_sql_plan_cache_hits_total", seen.plan_cache_hits),
+        ("manxdb_sql_plan_cache_misses_total", seen.plan_cache_misses),
+        ("manxdb_sql_slow_statements_total", seen.slow_statements),
+        ("manxdb_sql_rows_sent_total", seen.rows_sent),
+        ("manxdb_sql_statements_total", seen.statements.iter().sum()),
+        ("manxdb_sql_errors_total", seen.errors.values().sum()),
+    ] {
+        add(name, value as f64);
+    }
+    #[allow(clippy::cast_precision_loss)]
+    add(
+        "manxdb_sql_statement_seconds_total",
+        seen.latency_sum_micros as f64 / 1e6,
+    );
+    gauges
+}
+
+fn slow_statement(slow: &SlowStatement) -> Value {
+    let started = jiff::Timestamp::from_microsecond(slow.started_at_micros);
+    json!({
+        "started_at": started.map(|at| at.to_string()).unwrap_or_default(),
+        "total_micros": slow.total_micros,
+        "statement": slow.text,
+        "database": slow.database,
+        "account": slow.identity,
+        "connection": slow.connection,
+        "rows": slow.rows,
+        "error": slow.error,
+        "split_micros": {
+            "parse": slow.split.parse,
+            "plan": slow.split.plan,
+            "lock_wait": slow.split.lock_wait,
+            "execute": slow.split.execute,
+            "commit": slow.split.commit,
+            "send": slow.split.send,
+        },
+    })
+}
