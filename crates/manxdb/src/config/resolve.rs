@@ -259,11 +259,6 @@ fn mebibytes(key: &str, value: usize, max: usize) -> Result<usize, Fault> {
     Ok(value << 20)
 }
 
-/// Whether a path is where only this machine's users get at.
-pub fn is_loopback(address: SocketAddr) -> bool {
-    address.ip().to_canonical().is_loopback()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
