@@ -7,7 +7,7 @@ mod sequences;
 pub mod store;
 
 pub use sequences::{SequenceKind, Sequences};
-pub use store::CatalogStore;
+pub use store::{CatalogStore, touch};
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,

@@ -32,7 +32,9 @@ pub use tree::{
     AccountName, AlterAction, GrantStatement, SetItem, SetScope, Show, Special, TableLock, UserSpec,
 };
 
-use sqlparser::ast::{DiscardObject, Expr, Statement};
+use sqlparser::ast::{
+    DiscardObject, Expr, OptimizerHint, OptimizerHintStyle, SqliteOnConflict, Statement,
+};
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
@@ -40,6 +42,11 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::SqlMode;
 use dialect::ModeDialect;
 
+/// Table alias under which ON DUPLICATE KEY UPDATE knows the row to be inserted: `VALUES(a)`
+/// reaches the tree as a column of it.
+pub const VALUES_ALIAS: &str = "VALUES()";
+/// Text of the optimizer hint that stands for IGNORE in a DELETE's tree.
+pub const IGNORE_HINT: &str = "IGNORE";
 /// Longest text accepted, bytes.
 const TEXT_BYTES_MAX: usize = 256 << 20;
 /// Deepest nesting accepted.
@@ -64,6 +71,8 @@ pub struct Parsed {
     pub into_variables: Vec<String>,
     /// The SELECT of a CREATE or ALTER VIEW, as text.
     pub view_query: Option<String>,
+    /// IGNORE of an UPDATE or DELETE; also in the tree, as `or` and [`IGNORE_HINT`].
+    pub ignore: bool,
     /// The text of this statement alone, comments blanked.
     pub text: String,
 }
@@ -154,6 +163,7 @@ fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
         table_options: Vec::new(),
         into_variables: Vec::new(),
         view_query: None,
+        ignore: false,
         text,
     };
     if let Some(special) = special::parse(&dialect, &tokens, &parsed.text)? {
@@ -168,7 +178,23 @@ fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
         .parse_statement()
         .map_err(|error| message::from_parser(&error, &parsed.text))?;
     expect_end(&parser, &parsed.text)?;
+    if parsed.ignore {
+        put_ignore(&mut parsed.statement);
+    }
     Ok(parsed)
+}
+
+/// Says IGNORE in the tree, where planning looks for it.
+fn put_ignore(statement: &mut Statement) {
+    match statement {
+        Statement::Update(update) => update.or = Some(SqliteOnConflict::Ignore),
+        Statement::Delete(delete) => delete.optimizer_hints.push(OptimizerHint {
+            prefix: String::new(),
+            text: IGNORE_HINT.into(),
+            style: OptimizerHintStyle::MultiLine,
+        }),
+        _ => {}
+    }
 }
 
 /// Fails with 1064 when anything is left.

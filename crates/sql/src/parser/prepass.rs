@@ -169,6 +169,12 @@ pub(super) fn lift(
     if at(0, "DROP") && at(1, "INDEX") {
         return Ok(without_algorithm(tokens));
     }
+    if at(0, "UPDATE") || at(0, "DELETE") {
+        return Ok(modifiers(tokens, parsed));
+    }
+    if at(0, "INSERT") {
+        return Ok(new_row_values(tokens));
+    }
     if at(0, "SELECT") || at(0, "WITH") {
         return into_variables(tokens, parsed);
     }
@@ -451,4 +457,62 @@ fn into_variables(mut tokens: Tokens, parsed: &mut Parsed) -> SqlResult<Tokens> 
     }
     tokens.drain(start..end);
     Ok(tokens)
+}
+
+/// Drops LOW_PRIORITY and QUICK behind UPDATE and DELETE, notes IGNORE.
+fn modifiers(mut tokens: Tokens, parsed: &mut Parsed) -> Tokens {
+    loop {
+        let Some(word) = tokens.get(1).map(|t| &t.token) else {
+            return tokens;
+        };
+        // A table may be called so: then a table's follower comes next.
+        let modifier = ["LOW_PRIORITY", "QUICK", "IGNORE"]
+            .iter()
+            .any(|name| is_word(word, name));
+        let table_name = tokens.get(2).is_some_and(|t| {
+            is_word(&t.token, "SET") || is_word(&t.token, "AS") || t.token == Token::Period
+        });
+        if !modifier || table_name {
+            return tokens;
+        }
+        parsed.ignore |= is_word(word, "IGNORE");
+        tokens.remove(1);
+    }
+}
+
+/// `VALUES(column)` in ON DUPLICATE KEY UPDATE becomes a column of the row alias
+/// [`super::VALUES_ALIAS`].
+fn new_row_values(mut tokens: Tokens) -> Tokens {
+    let start = tokens.windows(4).position(|four| {
+        ["ON", "DUPLICATE", "KEY", "UPDATE"]
+            .iter()
+            .zip(four)
+            .all(|(word, token)| is_word(&token.token, word))
+    });
+    let Some(mut index) = start else {
+        return tokens;
+    };
+    while index + 3 < tokens.len() {
+        let call =
+            is_word(&tokens[index].token, "VALUES") && tokens[index + 1].token == Token::LParen;
+        let close = (index + 3..(index + 8).min(tokens.len()))
+            .find(|at| tokens[*at].token == Token::RParen);
+        if let (true, Some(close)) = (call, close) {
+            let column = tokens[close - 1].clone();
+            let span = tokens[index].span;
+            let alias = TokenWithSpan {
+                token: Token::make_word(super::VALUES_ALIAS, Some('`')),
+                span,
+            };
+            let period = TokenWithSpan {
+                token: Token::Period,
+                span,
+            };
+            tokens.splice(index..=close, [alias, period, column]);
+            index += 3;
+        } else {
+            index += 1;
+        }
+    }
+    tokens
 }

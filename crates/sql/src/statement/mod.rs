@@ -1,14 +1,32 @@
 //! Statements that change something: DML as cacheable plans, DDL as direct actions.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`insert`] | INSERT, REPLACE, ON DUPLICATE KEY UPDATE |
+//! | [`update`], [`delete`] | UPDATE and DELETE of one or several tables |
+//! | [`target`] | what is known of a table before a row is written: defaults, checks |
+//! | [`rows`] | one row with its index entries |
+//! | [`foreign_key`] | parents that must exist, children that go along |
+//! | [`ddl`] | everything that changes the catalog |
 
 pub mod ddl;
+mod delete;
+mod foreign_key;
+mod insert;
+mod names;
+mod returning;
+mod rows;
+mod target;
+mod update;
 
 use sqlparser::ast;
 
 use crate::binder::BindContext;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
-use crate::planner::Plan;
-use crate::types::DataType;
+use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
+use crate::planner::{self, Plan};
+use crate::types::{ColumnMeta, DataType, Row};
 
 /// What a statement did, for the OK packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -32,11 +50,36 @@ pub enum StatementPlan {
     Modify(Box<ModifyStatement>),
 }
 
+/// What a modification needs to be allowed to do to a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// INSERT.
+    Insert,
+    /// UPDATE.
+    Update,
+    /// DELETE.
+    Delete,
+    /// Only read.
+    Select,
+}
+
 /// A planned INSERT, REPLACE, UPDATE or DELETE.
 #[derive(Debug, Clone)]
 pub struct ModifyStatement {
     /// Types inferred for `?`.
     pub param_types: Vec<DataType>,
+    /// Result columns of RETURNING; empty without one.
+    pub columns: Vec<ColumnMeta>,
+    /// Privileges needed: (database, table, what).
+    pub access: Vec<(String, String, Access)>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Insert(insert::Insert),
+    Update(update::Update),
+    Delete(delete::Delete),
 }
 
 /// Plans a query or DML statement; `None` for statements of another kind.
@@ -44,17 +87,125 @@ pub struct ModifyStatement {
 /// # Errors
 /// Binding errors; 1235.
 pub fn plan(
-    _context: &BindContext<'_>,
-    _statement: &ast::Statement,
+    context: &BindContext<'_>,
+    statement: &ast::Statement,
 ) -> SqlResult<Option<StatementPlan>> {
-    Err(SqlError::not_supported("statements"))
+    let modify = match statement {
+        ast::Statement::Query(query) => {
+            return planner::plan_query(context, query)
+                .map(|plan| Some(StatementPlan::Query(plan)));
+        }
+        ast::Statement::Insert(insert) => insert::plan(context, insert)?,
+        ast::Statement::Update(update) => update::plan(context, update)?,
+        ast::Statement::Delete(delete) => delete::plan(context, delete)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(StatementPlan::Modify(Box::new(modify))))
 }
 
-/// Runs a planned modification inside the context's transaction. A failure leaves the
-/// transaction as before the statement.
+/// Runs a planned modification inside the context's transaction; rows of RETURNING are dropped.
+/// After an error the caller rolls back to the statement's start.
 ///
 /// # Errors
 /// Constraint violations with MySQL's numbers; evaluation, storage, interruption.
-pub fn run_modify(_context: &ExecContext<'_>, _plan: &ModifyStatement) -> SqlResult<Outcome> {
-    Err(SqlError::not_supported("INSERT"))
+pub fn run_modify(context: &ExecContext<'_>, plan: &ModifyStatement) -> SqlResult<Outcome> {
+    run_modify_returning(context, plan, &mut |_| Ok(()))
+}
+
+/// As [`run_modify`]; `each` receives the rows of RETURNING, one value a column of
+/// [`ModifyStatement::columns`].
+///
+/// # Errors
+/// As [`run_modify`], and those of `each`.
+pub fn run_modify_returning(
+    context: &ExecContext<'_>,
+    plan: &ModifyStatement,
+    each: &mut dyn FnMut(Row) -> SqlResult<()>,
+) -> SqlResult<Outcome> {
+    let eval = writing(context.eval, plan.ignores());
+    let context = ExecContext {
+        eval: &eval,
+        ..*context
+    };
+    match &plan.kind {
+        Kind::Insert(insert) => insert::run(&context, insert, each),
+        Kind::Update(update) => update::run(&context, update),
+        Kind::Delete(delete) => delete::run(&context, delete, each),
+    }
+}
+
+impl ModifyStatement {
+    fn ignores(&self) -> bool {
+        match &self.kind {
+            Kind::Insert(insert) => insert.ignore,
+            Kind::Update(update) => update.ignore,
+            Kind::Delete(delete) => delete.ignore,
+        }
+    }
+}
+
+/// The context under which values are stored: errors in strict mode, warnings under IGNORE.
+fn writing<'a>(eval: &EvalContext<'a>, ignore: bool) -> EvalContext<'a> {
+    EvalContext {
+        params: eval.params,
+        now_micros: eval.now_micros,
+        clock: eval.clock,
+        time_zone: eval.time_zone.clone(),
+        sql_mode: eval.sql_mode,
+        div_precision_increment: eval.div_precision_increment,
+        group_concat_max_len: eval.group_concat_max_len,
+        random: eval.random,
+        session: eval.session,
+        subqueries: eval.subqueries,
+        warnings: eval.warnings,
+        strict_write: eval.sql_mode.strict && !ignore,
+    }
+}
+
+/// Adds a warning.
+fn warn(eval: &EvalContext<'_>, code: u16, message: String) {
+    eval.warnings.borrow_mut().push(Warning {
+        level: WarningLevel::Warning,
+        code,
+        message,
+    });
+}
+
+/// Errors that IGNORE turns into warnings about one row.
+fn is_ignorable(error: &SqlError) -> bool {
+    matches!(error.code, 1048 | 1062 | 1364 | 1451 | 1452 | 1526 | 3819)
+}
+
+/// Notes that parameter `expr`, if it is one, is stored into a column of type `ty`.
+fn note_param(params: &mut Vec<DataType>, expr: &Expr, ty: &DataType) {
+    if let ExprKind::Param(at) = expr.kind {
+        note_type(params, at, ty);
+    }
+}
+
+fn note_type(params: &mut Vec<DataType>, at: usize, ty: &DataType) {
+    if params.len() <= at {
+        params.resize(at + 1, DataType::Null);
+    }
+    if let Some(slot) = params.get_mut(at) {
+        if *slot == DataType::Null {
+            *slot = ty.clone();
+        }
+    }
+}
+
+/// Takes over what a sub-plan knows of parameters.
+fn note_plan(params: &mut Vec<DataType>, plan: &Plan) {
+    for (at, ty) in plan.param_types.iter().enumerate() {
+        note_type(params, at, ty);
+    }
+}
+
+fn add_reads(access: &mut Vec<(String, String, Access)>, plan: &Plan) {
+    for (_, database, table) in &plan.tables {
+        let entry = (database.clone(), table.clone(), Access::Select);
+        if !access.contains(&entry) {
+            access.push(entry);
+        }
+    }
 }

@@ -1,0 +1,206 @@
+//! DELETE from one or several tables.
+
+use std::collections::BTreeSet;
+
+use manxdb_txn::ReadMode;
+use sqlparser::ast::{self, FromTable, ObjectName, TableFactor, TableWithJoins};
+
+use super::foreign_key::ForeignKeys;
+use super::names::parts;
+use super::returning::Returning;
+use super::rows::RowWriter;
+use super::target::Target;
+use super::{Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_plan, warn};
+use crate::binder::BindContext;
+use crate::error::{SqlError, SqlResult};
+use crate::executor::{self, ExecContext};
+use crate::parser::IGNORE_HINT;
+use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
+use crate::types::{Row, Value};
+
+/// A planned DELETE.
+#[derive(Debug, Clone)]
+pub(super) struct Delete {
+    scan: ModifyPlan,
+    targets: Vec<(Target, usize)>,
+    returning: Returning,
+    pub(super) ignore: bool,
+}
+
+/// Plans a DELETE.
+pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult<ModifyStatement> {
+    let listed = match &delete.from {
+        FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables) => tables,
+    };
+    let (from, names): (&[TableWithJoins], Option<Vec<ObjectName>>) = match &delete.using {
+        Some(using) => (using, Some(names_of(listed)?)),
+        None if delete.tables.is_empty() => (listed, None),
+        None => (listed, Some(delete.tables.clone())),
+    };
+    let scan = plan_modify(
+        context,
+        from,
+        delete.selection.as_ref(),
+        &delete.order_by,
+        delete.limit.as_ref(),
+    )?;
+    let places: Vec<usize> = match names {
+        None if scan.tables.len() == 1 => vec![0],
+        None => return Err(SqlError::syntax("DELETE of several tables must name them")),
+        Some(names) => names
+            .iter()
+            .map(|name| place_of(&scan.tables, &parts(name)))
+            .collect::<SqlResult<_>>()?,
+    };
+    let mut targets = Vec::new();
+    let mut access = Vec::new();
+    for place in places {
+        let table = &scan.tables[place];
+        let base = context.catalog.table(&table.database, &table.table)?;
+        access.push((base.database.clone(), base.name.clone(), Access::Delete));
+        targets.push((Target::plan(context, base)?, table.offset));
+    }
+    add_reads(&mut access, &scan.plan);
+    let returning = match (targets.as_slice(), delete.returning.as_deref()) {
+        (_, None) => Returning::default(),
+        ([(target, _)], items) => {
+            let alias = &scan.tables[0].alias;
+            Returning::plan(context, &target.table, alias, items)?
+        }
+        _ => return Err(SqlError::not_supported("RETURNING of a multi-table DELETE")),
+    };
+    let mut params = Vec::new();
+    note_plan(&mut params, &scan.plan);
+    Ok(ModifyStatement {
+        param_types: params,
+        columns: returning.columns.clone(),
+        access,
+        kind: Kind::Delete(Delete {
+            scan,
+            targets,
+            returning,
+            ignore: delete
+                .optimizer_hints
+                .iter()
+                .any(|hint| hint.text == IGNORE_HINT),
+        }),
+    })
+}
+
+fn names_of(tables: &[TableWithJoins]) -> SqlResult<Vec<ObjectName>> {
+    tables
+        .iter()
+        .map(|table| match &table.relation {
+            TableFactor::Table { name, .. } if table.joins.is_empty() => Ok(name.clone()),
+            other => Err(SqlError::syntax(format!(
+                "'{other}' is no table to delete from"
+            ))),
+        })
+        .collect()
+}
+
+fn place_of(tables: &[ModifyTable], names: &[String]) -> SqlResult<usize> {
+    let place = tables.iter().position(|table| match names {
+        [name] => table.alias.to_lowercase() == name.to_lowercase(),
+        [database, name] => {
+            table.database.eq_ignore_ascii_case(database)
+                && table.alias.to_lowercase() == name.to_lowercase()
+        }
+        _ => false,
+    });
+    place.ok_or_else(|| {
+        SqlError::new(
+            1109,
+            "42S02",
+            format!("Unknown table '{}' in MULTI DELETE", names.join(".")),
+        )
+    })
+}
+
+/// Runs a planned DELETE.
+pub(super) fn run(
+    context: &ExecContext<'_>,
+    delete: &Delete,
+    each: &mut dyn FnMut(Row) -> SqlResult<()>,
+) -> SqlResult<Outcome> {
+    for (target, _) in &delete.targets {
+        target.touch(context)?;
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    executor::run(
+        context,
+        &delete.scan.plan,
+        &[],
+        Some(ReadMode::Update),
+        &mut |row| {
+            rows.push(row);
+            Ok(true)
+        },
+    )?;
+    let mut seen: Vec<BTreeSet<&[u8]>> = vec![BTreeSet::new(); delete.targets.len()];
+    let several = delete.scan.tables.len() > 1;
+    let mut deleted = 0_u64;
+    for row in &rows {
+        context.waiter.check()?;
+        for (place, (target, offset)) in delete.targets.iter().enumerate() {
+            let end = offset + target.table.columns.len();
+            let (Some(old), Some(Value::Bytes(suffix))) = (row.get(*offset..end), row.get(end))
+            else {
+                continue;
+            };
+            if several && !seen[place].insert(suffix) {
+                continue;
+            }
+            let mark = context.txn.savepoint();
+            match remove(context, target, old, suffix) {
+                Ok(true) => {
+                    deleted += 1;
+                    if !delete.returning.is_empty() {
+                        each(delete.returning.row(context.eval, old)?)?;
+                    }
+                }
+                Ok(false) => {}
+                Err(error) if delete.ignore && is_ignorable(&error) => {
+                    context.txn.rollback_to(mark);
+                    warn(context.eval, error.code, error.message);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(Outcome {
+        affected_rows: deleted,
+        matched_rows: deleted,
+        last_insert_id: 0,
+        info: String::new(),
+    })
+}
+
+/// Deletes one row with what refers to it; false when a cascade was faster.
+fn remove(
+    context: &ExecContext<'_>,
+    target: &Target,
+    old: &[Value],
+    suffix: &[u8],
+) -> SqlResult<bool> {
+    let writer = RowWriter {
+        txn: context.txn,
+        table: &target.table,
+        tz: &context.eval.time_zone,
+    };
+    let keys = ForeignKeys {
+        context,
+        links: &target.links,
+    };
+    let current: Row = if keys.links.len() > 1 || keys.refers_to_itself() {
+        match writer.read(suffix, ReadMode::Update)? {
+            Some(row) => row,
+            None => return Ok(false),
+        }
+    } else {
+        old.to_vec()
+    };
+    writer.delete(&current, suffix)?;
+    keys.after_delete(target.table.id, &current, 0)?;
+    Ok(true)
+}

@@ -1,0 +1,208 @@
+//! What is known of a table to be written before any row is: defaults, checks, foreign keys.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::foreign_key::Links;
+use crate::binder::{BindContext, Scope, bind_expr};
+use crate::catalog::{Column, ColumnDefault, Table, TableId, touch};
+use crate::error::{SqlError, SqlResult};
+use crate::executor::ExecContext;
+use crate::expr::{EvalContext, Expr};
+use crate::parser::parse_expression;
+use crate::types::{DataType, DateTime, Row, Value, assign, implicit_default};
+
+/// A table to be written.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) table: Arc<Table>,
+    /// One a column.
+    defaults: Vec<Default>,
+    /// Enforced CHECKs by name.
+    checks: Vec<(String, Expr)>,
+    /// Foreign keys from and to this table, and to whatever cascades reach.
+    pub(super) links: BTreeMap<TableId, Links>,
+}
+
+/// The default of a column.
+#[derive(Debug, Clone)]
+enum Default {
+    /// Nothing, not even NULL.
+    Missing,
+    Null,
+    Now,
+    Expr(Expr),
+}
+
+impl Target {
+    /// Prepares `table` for writing.
+    ///
+    /// # Errors
+    /// What binding its defaults and checks meets.
+    pub(super) fn plan(context: &BindContext<'_>, table: &Arc<Table>) -> SqlResult<Self> {
+        let defaults = table
+            .columns
+            .iter()
+            .map(|column| plan_default(context, table, column))
+            .collect::<SqlResult<_>>()?;
+        let scope = Scope::of_table(table, &table.name);
+        let checks = table
+            .checks
+            .iter()
+            .filter(|check| check.enforced)
+            .map(|check| {
+                let parsed = parse_expression(&check.expression, stored_mode())?;
+                let bound = bind_expr(context, &scope, &parsed, "check constraint")?;
+                Ok((check.name.clone(), bound))
+            })
+            .collect::<SqlResult<_>>()?;
+        Ok(Self {
+            links: super::foreign_key::links(context.catalog, table),
+            table: Arc::clone(table),
+            defaults,
+            checks,
+        })
+    }
+
+    /// Makes the commit depend on this table and all that cascades may reach being unchanged.
+    pub(super) fn touch(&self, context: &ExecContext<'_>) -> SqlResult<()> {
+        touch(context.txn, &self.table)?;
+        for (id, links) in &self.links {
+            if *id != self.table.id {
+                touch(context.txn, &links.table)?;
+            }
+            if *id == self.table.id && context.foreign_key_checks {
+                for parent in &links.parents {
+                    if let Some(table) = parent.table.as_ref().filter(|t| t.id != *id) {
+                        touch(context.txn, table)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The default of column `at`, which the statement gave no value (or the word DEFAULT).
+    ///
+    /// # Errors
+    /// 1364 in strict mode when there is none.
+    pub(super) fn default(
+        &self,
+        eval: &EvalContext<'_>,
+        at: usize,
+        row: &[Value],
+        row_number: usize,
+    ) -> SqlResult<Value> {
+        let (Some(column), Some(default)) = (self.table.columns.get(at), self.defaults.get(at))
+        else {
+            return Err(SqlError::internal("default of a column that is not there"));
+        };
+        match default {
+            Default::Null => Ok(Value::Null),
+            Default::Now => now(eval, &column.ty),
+            Default::Expr(expr) => assign(eval, expr.eval(eval, row, &[])?, column, row_number),
+            Default::Missing if column.auto_increment => Ok(Value::Null),
+            Default::Missing => {
+                let message = format!("Field '{}' doesn't have a default value", column.name);
+                if eval.strict_write {
+                    return Err(SqlError::new(1364, "HY000", message));
+                }
+                super::warn(eval, 1364, message);
+                Ok(implicit_default(&column.ty))
+            }
+        }
+    }
+
+    /// CHECK constraints over a whole row.
+    ///
+    /// # Errors
+    /// 3819.
+    pub(super) fn check(&self, eval: &EvalContext<'_>, row: &[Value]) -> SqlResult<()> {
+        for (name, condition) in &self.checks {
+            if condition.eval_bool(eval, row, &[])? == Some(false) {
+                return Err(SqlError::new(
+                    3819,
+                    "HY000",
+                    format!("Check constraint '{name}' is violated."),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets `ON UPDATE CURRENT_TIMESTAMP` columns not in `assigned`.
+    pub(super) fn set_update_times(
+        &self,
+        eval: &EvalContext<'_>,
+        row: &mut Row,
+        assigned: &[usize],
+    ) -> SqlResult<()> {
+        for (at, column) in self.table.columns.iter().enumerate() {
+            if column.on_update_now && !assigned.contains(&at) {
+                if let Some(slot) = row.get_mut(at) {
+                    *slot = now(eval, &column.ty)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Position of a column by name.
+    pub(super) fn column(&self, name: &str) -> Option<usize> {
+        position(&self.table, name)
+    }
+}
+
+/// Position of a column by name, in any case.
+pub(super) fn position(table: &Table, name: &str) -> Option<usize> {
+    let lower = name.to_lowercase();
+    table
+        .columns
+        .iter()
+        .position(|column| column.name.to_lowercase() == lower)
+}
+
+/// Stored expressions are kept in the plainest mode, whatever the session's is.
+pub(super) fn stored_mode() -> crate::expr::SqlMode {
+    crate::expr::SqlMode::default()
+}
+
+fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> SqlResult<Default> {
+    match &column.default {
+        None if column.not_null => Ok(Default::Missing),
+        None => Ok(Default::Null),
+        Some(ColumnDefault::Now) => Ok(Default::Now),
+        Some(ColumnDefault::Literal(text)) if text.eq_ignore_ascii_case("NULL") => {
+            Ok(Default::Null)
+        }
+        Some(ColumnDefault::Literal(text) | ColumnDefault::Expression(text)) => {
+            let parsed = parse_expression(text, stored_mode())?;
+            let scope = Scope::of_table(table, &table.name);
+            bind_expr(context, &scope, &parsed, "default value").map(Default::Expr)
+        }
+    }
+}
+
+/// NOW() in the precision of `ty`.
+pub(super) fn now(eval: &EvalContext<'_>, ty: &DataType) -> SqlResult<Value> {
+    let fsp = match ty {
+        DataType::DateTime { fsp } | DataType::Timestamp { fsp } => *fsp,
+        _ => 0,
+    };
+    let instant = jiff::Timestamp::from_microsecond(eval.now_micros)
+        .map_err(|_| SqlError::internal("the clock is out of range"))?;
+    let zoned = instant.to_zoned(eval.time_zone.clone());
+    let unit = 10_u64.pow(6 - u32::from(fsp.min(6)));
+    let seconds =
+        i64::from(zoned.hour()) * 3600 + i64::from(zoned.minute()) * 60 + i64::from(zoned.second());
+    let micros = u64::try_from(seconds).unwrap_or(0) * 1_000_000
+        + u64::try_from(zoned.subsec_nanosecond() / 1_000).unwrap_or(0);
+    Ok(Value::DateTime(DateTime {
+        date: crate::types::Date {
+            year: u16::try_from(zoned.year()).unwrap_or(0),
+            month: u8::try_from(zoned.month()).unwrap_or(1),
+            day: u8::try_from(zoned.day()).unwrap_or(1),
+        },
+        micros: micros / unit * unit,
+    }))
+}

@@ -1,0 +1,310 @@
+//! UPDATE of one or several tables.
+//!
+//! The rows to change are collected before the first is written (no Halloween problem);
+//! assignments see those to their left, as in MySQL.
+
+use std::collections::BTreeSet;
+
+use manxdb_txn::ReadMode;
+use sqlparser::ast::{self, AssignmentTarget, SqliteOnConflict};
+
+use super::foreign_key::ForeignKeys;
+use super::names::{is_default, parts};
+use super::rows::RowWriter;
+use super::target::{Target, position};
+use super::{
+    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan, warn,
+};
+use crate::binder::{BindContext, bind_expr};
+use crate::catalog::SequenceKind;
+use crate::error::{SqlError, SqlResult};
+use crate::executor::{self, ExecContext};
+use crate::expr::Expr;
+use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
+use crate::types::{Row, Value, assign};
+
+/// A planned UPDATE.
+#[derive(Debug, Clone)]
+pub(super) struct Update {
+    scan: ModifyPlan,
+    targets: Vec<Written>,
+    /// In the order written: target, column, value (`None` is DEFAULT).
+    assignments: Vec<(usize, usize, Option<Expr>)>,
+    pub(super) ignore: bool,
+}
+
+/// A table some assignment writes.
+#[derive(Debug, Clone)]
+struct Written {
+    target: Target,
+    /// Where its columns start in a scanned row.
+    offset: usize,
+    assigned: Vec<usize>,
+}
+
+/// Plans an UPDATE.
+pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult<ModifyStatement> {
+    if update.returning.is_some() || update.from.is_some() {
+        return Err(SqlError::not_supported("UPDATE … FROM or RETURNING"));
+    }
+    let from = std::slice::from_ref(&update.table);
+    let scan = plan_modify(
+        context,
+        from,
+        update.selection.as_ref(),
+        &update.order_by,
+        update.limit.as_ref(),
+    )?;
+    let mut params = Vec::new();
+    let mut targets: Vec<Written> = Vec::new();
+    let mut assignments = Vec::new();
+    let mut places: Vec<usize> = Vec::new();
+    for assignment in &update.assignments {
+        let AssignmentTarget::ColumnName(name) = &assignment.target else {
+            return Err(SqlError::not_supported("assignment to a tuple"));
+        };
+        let (place, column) = resolve(context, &scan.tables, &parts(name))?;
+        let written = match places.iter().position(|known| *known == place) {
+            Some(written) => written,
+            None => {
+                let table = &scan.tables[place];
+                let base = context.catalog.table(&table.database, &table.table)?;
+                targets.push(Written {
+                    target: Target::plan(context, base)?,
+                    offset: table.offset,
+                    assigned: Vec::new(),
+                });
+                places.push(place);
+                targets.len() - 1
+            }
+        };
+        let value = if is_default(&assignment.value) {
+            None
+        } else {
+            let bound = bind_expr(context, &scan.scope, &assignment.value, "field list")?;
+            if let Some(meta) = targets[written].target.table.columns.get(column) {
+                note_param(&mut params, &bound, &meta.ty);
+            }
+            Some(bound)
+        };
+        targets[written].assigned.push(column);
+        assignments.push((written, column, value));
+    }
+    note_plan(&mut params, &scan.plan);
+    let mut access: Vec<_> = targets
+        .iter()
+        .map(|written| {
+            let table = &written.target.table;
+            (table.database.clone(), table.name.clone(), Access::Update)
+        })
+        .collect();
+    add_reads(&mut access, &scan.plan);
+    Ok(ModifyStatement {
+        param_types: params,
+        columns: Vec::new(),
+        access,
+        kind: Kind::Update(Update {
+            scan,
+            targets,
+            assignments,
+            ignore: matches!(update.or, Some(SqliteOnConflict::Ignore)),
+        }),
+    })
+}
+
+/// Which scanned table and column a name on the left of `=` means.
+fn resolve(
+    context: &BindContext<'_>,
+    tables: &[ModifyTable],
+    names: &[String],
+) -> SqlResult<(usize, usize)> {
+    let (qualifier, column) = match names {
+        [column] => (None, column),
+        [table, column] => (Some((None, table)), column),
+        [database, table, column] => (Some((Some(database), table)), column),
+        _ => return Err(SqlError::unknown_column(&names.join("."), "field list")),
+    };
+    let mut found = None;
+    for (place, table) in tables.iter().enumerate() {
+        let fits = qualifier.is_none_or(|(database, name)| {
+            name.to_lowercase() == table.alias.to_lowercase()
+                && database.is_none_or(|database| database.eq_ignore_ascii_case(&table.database))
+        });
+        if !fits {
+            continue;
+        }
+        let base = context.catalog.table(&table.database, &table.table)?;
+        if let Some(at) = position(base, column) {
+            if found.is_some() {
+                return Err(SqlError::new(
+                    1052,
+                    "23000",
+                    format!("Column '{column}' in field list is ambiguous"),
+                ));
+            }
+            found = Some((place, at));
+        }
+    }
+    found.ok_or_else(|| SqlError::unknown_column(&names.join("."), "field list"))
+}
+
+/// Runs a planned UPDATE.
+pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outcome> {
+    for written in &update.targets {
+        written.target.touch(context)?;
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    executor::run(
+        context,
+        &update.scan.plan,
+        &[],
+        Some(ReadMode::Update),
+        &mut |row| {
+            rows.push(row);
+            Ok(true)
+        },
+    )?;
+    let mut seen: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new(); update.targets.len()];
+    let (mut matched, mut changed) = (0_u64, 0_u64);
+    let several = update.targets.len() > 1 || update.scan.tables.len() > 1;
+    for (number, row) in rows.into_iter().enumerate() {
+        context.waiter.check()?;
+        let values = assigned_values(context, update, &row, number + 1)?;
+        for (place, written) in update.targets.iter().enumerate() {
+            let Some((old, suffix)) = part(&row, written) else {
+                continue;
+            };
+            if several && !seen[place].insert(suffix.clone()) {
+                continue;
+            }
+            matched += 1;
+            let Some((new, _)) = part(&values, written) else {
+                continue;
+            };
+            let mark = context.txn.savepoint();
+            match write(context, written, old, suffix, new) {
+                Ok(true) => changed += 1,
+                Ok(false) => {}
+                Err(error) if update.ignore && is_ignorable(&error) => {
+                    context.txn.rollback_to(mark);
+                    warn(context.eval, error.code, error.message);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let warnings = context.eval.warnings.borrow().len();
+    Ok(Outcome {
+        affected_rows: changed,
+        matched_rows: matched,
+        last_insert_id: 0,
+        info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
+    })
+}
+
+/// The scanned row with all assignments done, left to right.
+fn assigned_values(
+    context: &ExecContext<'_>,
+    update: &Update,
+    row: &Row,
+    number: usize,
+) -> SqlResult<Row> {
+    let eval = context.eval;
+    let mut values = row.clone();
+    for (place, column, expr) in &update.assignments {
+        let Some(written) = update.targets.get(*place) else {
+            continue;
+        };
+        if part(row, written).is_none() {
+            continue;
+        }
+        let Some(meta) = written.target.table.columns.get(*column) else {
+            continue;
+        };
+        let value = match expr {
+            Some(expr) => assign(eval, expr.eval(eval, &values, &[])?, meta, number)?,
+            None => written.target.default(eval, *column, &[], number)?,
+        };
+        if let Some(slot) = values.get_mut(written.offset + column) {
+            *slot = value;
+        }
+    }
+    Ok(values)
+}
+
+/// A target's columns and row key suffix in a scanned row; `None` on the missing side of an
+/// outer join.
+fn part<'a>(row: &'a Row, written: &Written) -> Option<(&'a [Value], &'a Vec<u8>)> {
+    let end = written.offset + written.target.table.columns.len();
+    match row.get(end) {
+        Some(Value::Bytes(suffix)) => Some((row.get(written.offset..end)?, suffix)),
+        _ => None,
+    }
+}
+
+/// Writes one changed row; false when nothing changed.
+fn write(
+    context: &ExecContext<'_>,
+    written: &Written,
+    old: &[Value],
+    suffix: &[u8],
+    new: &[Value],
+) -> SqlResult<bool> {
+    if old == new {
+        return Ok(false);
+    }
+    let target = &written.target;
+    let mut new = new.to_vec();
+    target.set_update_times(context.eval, &mut new, &written.assigned)?;
+    target.check(context.eval, &new)?;
+    raise_counter(context, written, &new)?;
+    let writer = RowWriter {
+        txn: context.txn,
+        table: &target.table,
+        tz: &context.eval.time_zone,
+    };
+    let keys = ForeignKeys {
+        context,
+        links: &target.links,
+    };
+    // An earlier row's cascade may have changed or removed this one.
+    let Some(current) = current(&writer, &keys, suffix, old)? else {
+        return Ok(false);
+    };
+    writer.update(&current, suffix, &new)?;
+    keys.check_parents(target.table.id, Some(&current), &new)?;
+    keys.after_update(target.table.id, &current, &new, 0)?;
+    Ok(true)
+}
+
+/// The row as it is now: only a table that refers to itself can change under a statement.
+fn current(
+    writer: &RowWriter<'_>,
+    keys: &ForeignKeys<'_>,
+    suffix: &[u8],
+    old: &[Value],
+) -> SqlResult<Option<Row>> {
+    if keys.links.len() <= 1 && !keys.refers_to_itself() {
+        return Ok(Some(old.to_vec()));
+    }
+    writer.read(suffix, ReadMode::Update)
+}
+
+fn raise_counter(context: &ExecContext<'_>, written: &Written, new: &[Value]) -> SqlResult<()> {
+    let table = &written.target.table;
+    for &at in &written.assigned {
+        if table
+            .columns
+            .get(at)
+            .is_some_and(|column| column.auto_increment)
+        {
+            let given = new.get(at).and_then(Value::to_integer_checked);
+            if let Some(given) = given.and_then(|(number, _)| u64::try_from(number).ok()) {
+                context
+                    .sequences
+                    .raise(table.id, SequenceKind::AutoIncrement, given)?;
+            }
+        }
+    }
+    Ok(())
+}
