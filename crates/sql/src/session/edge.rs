@@ -2,16 +2,23 @@
 
 use sqlparser::ast::Statement;
 
+use super::instance::Instance;
 use super::session::Session;
+use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr};
 use crate::parser::{Parsed, Special};
 use crate::statement::Outcome;
 use crate::types::Value;
 
+/// The next AUTO_INCREMENT value a table would give; `None` for tables without.
+pub(super) fn next_auto_increment(_instance: &Instance, _table: &Table) -> Option<u64> {
+    None
+}
+
 /// The value of a bound expression that reads no row.
-pub(super) fn evaluate(_expr: &Expr, _context: &EvalContext<'_>) -> SqlResult<Value> {
-    Err(SqlError::not_supported("expressions"))
+pub(super) fn evaluate(expr: &Expr, context: &EvalContext<'_>) -> SqlResult<Value> {
+    expr.eval(context, &[], &[])
 }
 
 /// Whether a statement in our own tree changes the catalog.

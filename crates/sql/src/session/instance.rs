@@ -15,7 +15,7 @@ use super::plan_cache::PlanCache;
 use super::processes::{Activity, Processes};
 use super::session::Session;
 use super::variables::Values;
-use crate::catalog::CatalogStore;
+use crate::catalog::{CatalogStore, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Value;
 
@@ -188,6 +188,11 @@ impl Instance {
     #[must_use]
     pub fn metrics(&self) -> MetricsSnapshot {
         self.metrics.snapshot(self.processes.count())
+    }
+
+    /// The next AUTO_INCREMENT value a table would give; `None` for tables without.
+    pub(super) fn next_auto_increment(&self, table: &Table) -> Option<u64> {
+        super::edge::next_auto_increment(self, table)
     }
 
     /// Ends the parks of all sessions: something many may wait for has changed.

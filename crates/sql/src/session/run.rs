@@ -310,7 +310,7 @@ impl Session {
 
     /// A lost conflict that the client need not hear of: nothing but this statement is lost.
     fn can_restart(&self, error: &SqlError) -> bool {
-        error.code == 1213
+        matches!(error.code, 1213 | 1412)
             && self
                 .transaction
                 .as_ref()

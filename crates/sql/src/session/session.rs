@@ -143,7 +143,6 @@ impl Session {
     }
 
     fn set_database_collation(&self) {
-        use super::variables::charset;
         let catalog = self.instance().store.current();
         let database = self.facts.database.borrow();
         let collation = database
@@ -152,11 +151,8 @@ impl Session {
             .map_or_else(Default::default, |found| found.collation);
         let mut values = self.facts.values.borrow_mut();
         let text = |name: &str| Value::Text(name.to_string());
-        values.set_named("collation_database", text(charset::name_of(collation)));
-        values.set_named(
-            "character_set_database",
-            text(charset::charset_of(collation)),
-        );
+        values.set_named("collation_database", text(collation.name()));
+        values.set_named("character_set_database", text(collation.charset()));
     }
 
     /// COM_RESET_CONNECTION, and the first half of COM_CHANGE_USER: rolls back, drops prepared

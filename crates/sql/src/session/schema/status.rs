@@ -1,14 +1,67 @@
 //! SHOW STATUS and COM_STATISTICS.
 
 use crate::session::instance::Instance;
+use crate::session::metrics::STATEMENT_KINDS;
+
+/// All status counters, sorted by name. They are the server's; a session has none of its own.
+pub(crate) fn all(instance: &Instance) -> Vec<(String, String)> {
+    let metrics = instance.metrics();
+    let uptime = uptime_seconds(instance);
+    let questions: u64 = metrics.statements.iter().sum();
+    let running = instance
+        .processes
+        .list()
+        .iter()
+        .filter(|process| process.activity().text.is_some())
+        .count();
+    let numbers: [(&str, u64); 17] = [
+        ("Connections", metrics.connections_total),
+        ("Handler_commit", metrics.commits),
+        ("Handler_rollback", metrics.rollbacks),
+        ("Manxdb_conflicts", metrics.conflicts),
+        ("Manxdb_plan_cache_entries", instance.plans.len() as u64),
+        ("Manxdb_plan_cache_hits", metrics.plan_cache_hits),
+        ("Manxdb_plan_cache_misses", metrics.plan_cache_misses),
+        ("Manxdb_retries", metrics.retries),
+        ("Manxdb_rows_sent", metrics.rows_sent),
+        ("Queries", questions),
+        ("Questions", questions),
+        ("Slow_queries", metrics.slow_statements),
+        ("Threads_connected", metrics.connections),
+        ("Threads_created", metrics.connections_total),
+        ("Threads_running", running as u64),
+        ("Uptime", uptime),
+        ("Uptime_since_flush_status", uptime),
+    ];
+    let mut list: Vec<(String, String)> = numbers
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .collect();
+    for ((_, _, name), value) in STATEMENT_KINDS.iter().zip(metrics.statements) {
+        list.push(((*name).to_string(), value.to_string()));
+    }
+    for name in ["Ssl_cipher", "Ssl_version"] {
+        list.push((name.to_string(), String::new()));
+    }
+    list.sort();
+    list
+}
+
+fn uptime_seconds(instance: &Instance) -> u64 {
+    let micros = instance.host.monotonic_micros() - instance.opened_at;
+    u64::try_from(micros / 1_000_000).unwrap_or(0)
+}
 
 /// COM_STATISTICS.
 pub(crate) fn statistics(instance: &Instance) -> String {
     let metrics = instance.metrics();
-    let uptime = (instance.host.monotonic_micros() - instance.opened_at) / 1_000_000;
     let questions: u64 = metrics.statements.iter().sum();
+    let uptime = uptime_seconds(instance);
     format!(
-        "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: {}",
-        metrics.connections, metrics.slow_statements
+        "Uptime: {uptime}  Threads: {}  Questions: {questions}  Slow queries: {}  Opens: 0  \
+         Flush tables: 0  Open tables: 0  Queries per second avg: {}",
+        metrics.connections,
+        metrics.slow_statements,
+        questions / uptime.max(1)
     )
 }

@@ -193,28 +193,6 @@ pub(crate) fn collation_by_id(id: i64) -> Option<&'static NamedCollation> {
     COLLATIONS.iter().find(|collation| collation.id == id)
 }
 
-/// MySQL's name of a column collation.
-pub(crate) fn name_of(collation: Collation) -> &'static str {
-    match collation {
-        Collation::GeneralCi => "utf8mb4_general_ci",
-        Collation::UnicodeCi => "utf8mb4_unicode_ci",
-        Collation::Uca0900AiCi => "utf8mb4_0900_ai_ci",
-        Collation::Uca0900AsCs => "utf8mb4_0900_as_cs",
-        Collation::Bin => "utf8mb4_bin",
-        Collation::Bin0900 => "utf8mb4_0900_bin",
-        Collation::Binary => "binary",
-    }
-}
-
-/// MySQL's character set of a column collation.
-pub(crate) fn charset_of(collation: Collation) -> &'static str {
-    if collation == Collation::Binary {
-        "binary"
-    } else {
-        "utf8mb4"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,258 @@
+//! SHOW CREATE TABLE and VIEW: text that makes the same thing again.
+
+use super::quoted;
+use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotation, Table, View};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::Show;
+use crate::session::ResultSink;
+use crate::session::schema::{keys, relations};
+use crate::session::session::Session;
+use crate::types::{DataType, Value};
+
+impl Session {
+    pub(super) fn show_create_relation(
+        &mut self,
+        show: &Show,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        let object = show
+            .object
+            .as_ref()
+            .ok_or_else(|| SqlError::syntax("a name was expected"))?;
+        let (database, name) = self.object_name(object, show.database.as_deref())?;
+        let (database, name) = self.require_relation(&database, &name)?;
+        let catalog = self.instance().store.current();
+        let text = |value: String| Value::Text(value);
+        if let Some(view) = catalog.view(&database, &name) {
+            let names = [
+                "View",
+                "Create View",
+                "character_set_client",
+                "collation_connection",
+            ];
+            let row = vec![
+                text(view.name.clone()),
+                text(create_view(view)),
+                text("utf8mb4".to_string()),
+                text("utf8mb4_0900_ai_ci".to_string()),
+            ];
+            return self.send_rows(&names, vec![row], sink, more);
+        }
+        if show.what == "CREATE VIEW" {
+            return Err(SqlError::new(
+                1347,
+                "HY000",
+                format!("'{database}.{name}' is not VIEW"),
+            ));
+        }
+        let Ok(table) = catalog.table(&database, &name) else {
+            return Err(SqlError::not_supported(
+                "SHOW CREATE TABLE of a computed table",
+            ));
+        };
+        let next = self.instance().next_auto_increment(table);
+        let row = vec![text(table.name.clone()), text(create_table(table, next))];
+        self.send_rows(&["Table", "Create Table"], vec![row], sink, more)
+    }
+}
+
+fn create_view(view: &View) -> String {
+    let (user, host) = view
+        .definer
+        .rsplit_once('@')
+        .unwrap_or((&view.definer, "%"));
+    let columns = if view.columns.is_empty() {
+        String::new()
+    } else {
+        let names: Vec<String> = view.columns.iter().map(|name| quoted(name)).collect();
+        format!(" ({})", names.join(","))
+    };
+    format!(
+        "CREATE ALGORITHM=UNDEFINED DEFINER={}@{} SQL SECURITY DEFINER VIEW {}{columns} AS {}",
+        quoted(user),
+        quoted(host),
+        quoted(&view.name),
+        view.query
+    )
+}
+
+/// The statement that makes `table`; `next` is its AUTO_INCREMENT, shown above 1.
+pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
+    let mut lines: Vec<String> = table
+        .columns
+        .iter()
+        .map(|column| column_line(table, column))
+        .collect();
+    for (name, unique, comment, parts) in keys::keys(table) {
+        let columns: Vec<String> = parts.iter().map(|part| key_part(table, *part)).collect();
+        let head = match (name, unique) {
+            ("PRIMARY", _) => "PRIMARY KEY".to_string(),
+            (name, true) => format!("UNIQUE KEY {}", quoted(name)),
+            (name, false) => format!("KEY {}", quoted(name)),
+        };
+        lines.push(format!(
+            "  {head} ({}){}",
+            columns.join(","),
+            comment_clause(comment)
+        ));
+    }
+    lines.extend(foreign_key_lines(table));
+    for check in &table.checks {
+        let state = if check.enforced {
+            ""
+        } else {
+            " /*!80016 NOT ENFORCED */"
+        };
+        lines.push(format!(
+            "  CONSTRAINT {} CHECK ({}){state}",
+            quoted(&check.name),
+            check.expression
+        ));
+    }
+    let mut text = format!(
+        "CREATE TABLE {} (\n{}\n)",
+        quoted(&table.name),
+        lines.join(",\n")
+    );
+    text.push_str(" ENGINE=InnoDB");
+    if let Some(next) = next.filter(|next| *next > 1) {
+        text.push_str(&format!(" AUTO_INCREMENT={next}"));
+    }
+    let collation = table.collation;
+    text.push_str(&format!(
+        " DEFAULT CHARSET={} COLLATE={}",
+        collation.charset(),
+        collation.name()
+    ));
+    if !table.comment.is_empty() {
+        text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
+    }
+    text
+}
+
+fn literal(text: &str) -> String {
+    format!(
+        "'{}'",
+        text.replace('\\', "\\\\")
+            .replace('\'', "''")
+            .replace('\n', "\\n")
+    )
+}
+
+fn comment_clause(comment: &str) -> String {
+    if comment.is_empty() {
+        String::new()
+    } else {
+        format!(" COMMENT {}", literal(comment))
+    }
+}
+
+fn column_line(table: &Table, column: &Column) -> String {
+    let mut line = format!("  {} {}", quoted(&column.name), column.ty.sql_name());
+    let collation = column.ty.collation().filter(|_| column.ty.is_text());
+    if let Some(collation) = collation.filter(|collation| *collation != table.collation) {
+        line.push_str(&format!(
+            " CHARACTER SET {} COLLATE {}",
+            collation.charset(),
+            collation.name()
+        ));
+    }
+    if column.not_null {
+        line.push_str(" NOT NULL");
+    } else if matches!(column.ty, DataType::Timestamp { .. }) {
+        line.push_str(" NULL");
+    }
+    if column.auto_increment {
+        line.push_str(" AUTO_INCREMENT");
+    } else if let Some(default) = default_clause(column) {
+        line.push_str(&format!(" DEFAULT {default}"));
+    }
+    if column.on_update_now {
+        line.push_str(&format!(" ON UPDATE {}", relations::now_text(&column.ty)));
+    }
+    line.push_str(&comment_clause(&column.comment));
+    line
+}
+
+/// MySQL writes `DEFAULT NULL` for nullable columns without one, and quotes literals.
+fn default_clause(column: &Column) -> Option<String> {
+    let blob = matches!(
+        column.ty,
+        DataType::Text { .. } | DataType::Blob { .. } | DataType::Json
+    );
+    match &column.default {
+        None if column.not_null || blob => None,
+        None => Some("NULL".to_string()),
+        Some(ColumnDefault::Now) => Some(relations::now_text(&column.ty)),
+        Some(ColumnDefault::Expression(text)) => Some(format!("({text})")),
+        Some(ColumnDefault::Literal(text)) if text.eq_ignore_ascii_case("NULL") => {
+            (!column.not_null && !blob).then(|| "NULL".to_string())
+        }
+        Some(ColumnDefault::Literal(text)) if is_plain(text) => Some(format!("'{text}'")),
+        Some(ColumnDefault::Literal(text)) => Some(text.clone()),
+    }
+}
+
+/// A number, which MySQL shows in quotes.
+fn is_plain(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'))
+}
+
+fn key_part(table: &Table, (at, prefix, descending): (usize, Option<u32>, bool)) -> String {
+    let name = table
+        .columns
+        .get(at)
+        .map_or("", |column| column.name.as_str());
+    let prefix = prefix
+        .map(|length| format!("({length})"))
+        .unwrap_or_default();
+    let order = if descending { " DESC" } else { "" };
+    format!("{}{prefix}{order}", quoted(name))
+}
+
+fn foreign_key_lines(table: &Table) -> Vec<String> {
+    keys::enforced(table)
+        .map(|key| {
+            let columns: Vec<String> = key
+                .columns
+                .iter()
+                .map(|at| key_part(table, (*at, None, false)))
+                .collect();
+            let referenced: Vec<String> = key.ref_columns.iter().map(|name| quoted(name)).collect();
+            let target = if key.ref_database.eq_ignore_ascii_case(&table.database) {
+                quoted(&key.ref_table)
+            } else {
+                format!("{}.{}", quoted(&key.ref_database), quoted(&key.ref_table))
+            };
+            format!(
+                "  CONSTRAINT {} FOREIGN KEY ({}) {} {target} ({}){}{}",
+                quoted(&key.name),
+                columns.join(", "),
+                annotation(key.ownership),
+                referenced.join(", "),
+                action("DELETE", key.on_delete),
+                action("UPDATE", key.on_update),
+            )
+        })
+        .collect()
+}
+
+fn annotation(ownership: OwnershipAnnotation) -> &'static str {
+    match ownership {
+        OwnershipAnnotation::References => "REFERENCES",
+        OwnershipAnnotation::ReferencesOnly => "REFERENCES ONLY",
+        OwnershipAnnotation::OwnedBy => "OWNED_BY",
+        OwnershipAnnotation::Owns => "OWNS",
+        OwnershipAnnotation::AccessedBy => "ACCESSED_BY",
+        OwnershipAnnotation::Accesses => "ACCESSES",
+    }
+}
+
+fn action(event: &str, action: ForeignKeyAction) -> String {
+    match action {
+        ForeignKeyAction::NoAction => String::new(),
+        other => format!(" ON {event} {}", keys::rule(other)),
+    }
+}
