@@ -1,0 +1,4 @@
+//! `cargo +nightly fuzz run records --features libfuzzer`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| manxdb_fuzz::records(data));
