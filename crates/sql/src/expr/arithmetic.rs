@@ -262,3 +262,20 @@ pub fn negate(
         _ => Ok(Value::Double(-double(ctx, value)?)),
     }
 }
+
+/// As [`binary`], for callers that have values and no expression to show.
+///
+/// # Errors
+/// As [`binary`].
+pub fn binary_values(
+    ctx: &EvalContext<'_>,
+    op: BinaryOp,
+    a: &Value,
+    b: &Value,
+    ty: &DataType,
+) -> SqlResult<Value> {
+    let show = |value: &Value| value.to_text().unwrap_or_default();
+    binary(ctx, op, a, b, ty, &|| {
+        format!("({} {} {})", show(a), op.symbol(), show(b))
+    })
+}

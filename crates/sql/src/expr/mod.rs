@@ -8,6 +8,7 @@ mod eval;
 mod matching;
 mod walk;
 
+pub use arithmetic::binary_values;
 pub use build::result_collation;
 pub use context::{EvalContext, SessionInfo, SqlMode, Subqueries, Warning, WarningLevel};
 pub use eval::{Held, compare_values};

@@ -24,6 +24,7 @@ mod temporal_parse;
 #[cfg(test)]
 mod tests;
 
+pub use info::SERVER_VERSION;
 pub use interval::is_interval_unit;
 
 use std::collections::HashMap;
