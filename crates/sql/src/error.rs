@@ -123,6 +123,7 @@ impl From<TxnError> for SqlError {
                 "HY000",
                 "Query execution was interrupted, maximum statement execution time exceeded",
             ),
+            TxnError::TooManyLocks { .. } => Self::new(1206, "HY000", message),
             TxnError::TooLarge { .. } => Self::new(1197, "HY000", message),
             TxnError::Unknown(_) => Self::new(1180, "HY000", message),
             TxnError::Storage(StorageError::Full(_)) => Self::new(1021, "HY000", message),

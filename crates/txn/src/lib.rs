@@ -25,6 +25,7 @@ pub mod local;
 pub mod locks;
 pub mod path;
 pub mod procedure;
+mod ranges;
 pub mod testing;
 pub mod transaction;
 pub mod waiter;

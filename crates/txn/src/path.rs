@@ -164,6 +164,12 @@ pub enum TxnError {
         /// The limit.
         limit_bytes: usize,
     },
+    /// The transaction has locked more rows than one may (MySQL 1206).
+    #[error("the total number of locks exceeds the limit of {limit} a transaction")]
+    TooManyLocks {
+        /// The limit.
+        limit: usize,
+    },
     /// The commit's fate could not be learned.
     #[error("outcome of the commit is unknown: {0}")]
     Unknown(String),

@@ -70,14 +70,23 @@ impl Seat {
     }
 }
 
-/// Whatever happens to a leader, somebody leads after it: without this a panic in one session
-/// would stop every later commit.
+/// Whatever happens to a leader, its followers hear of it and somebody leads after it: without
+/// this a panic in one session would stop every later commit.
 struct Lead<'a> {
     queue: &'a GroupQueue,
+    /// Those of the group that have no verdict yet.
+    followers: VecDeque<Arc<Seat>>,
+}
+
+fn left_out() -> TxnError {
+    TxnError::Unknown("the session that committed for this one failed".into())
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
+        for follower in self.followers.drain(..) {
+            follower.tell(Call::Done(Err(left_out())));
+        }
         let mut line = self.queue.line.lock();
         match line.waiting.front() {
             Some(next) => next.seat.tell(Call::Lead),
@@ -99,20 +108,21 @@ impl GroupQueue {
         if is_led && let Some(verdict) = seat.listen() {
             return verdict;
         }
-        let lead = Lead { queue: self };
-        let (intents, seats) = self.take_group();
-        let verdicts = commit(intents);
-        debug_assert_eq!(verdicts.len(), seats.len());
-        let mut own = Err(TxnError::Unknown("the group left this intent out".into()));
-        for (verdict, their_seat) in verdicts.into_iter().zip(seats) {
-            if Arc::ptr_eq(&their_seat, &seat) {
-                own = verdict;
-            } else {
-                their_seat.tell(Call::Done(verdict));
+        let mut lead = Lead {
+            queue: self,
+            followers: VecDeque::new(),
+        };
+        let intents = self.take_group(&mut lead.followers);
+        // The leader itself stands first in its group.
+        lead.followers.pop_front();
+        let mut verdicts = commit(intents).into_iter();
+        let own = verdicts.next();
+        for verdict in verdicts {
+            if let Some(follower) = lead.followers.pop_front() {
+                follower.tell(Call::Done(verdict));
             }
         }
-        drop(lead);
-        own
+        own.unwrap_or_else(|| Err(left_out()))
     }
 
     /// Joins the line; whether somebody leads already.
@@ -126,18 +136,18 @@ impl GroupQueue {
     }
 
     /// The head of the line, which is the leader itself, and whoever fits behind it.
-    fn take_group(&self) -> (Vec<Intent>, Vec<Arc<Seat>>) {
+    fn take_group(&self, seats: &mut VecDeque<Arc<Seat>>) -> Vec<Intent> {
         let mut line = self.line.lock();
-        let (mut intents, mut seats, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut intents, mut bytes) = (Vec::new(), 0);
         while bytes < GROUP_BYTES_MAX {
             let Some(committer) = line.waiting.pop_front() else {
                 break;
             };
             bytes += size_bytes(&committer.intent);
             intents.push(committer.intent);
-            seats.push(committer.seat);
+            seats.push_back(committer.seat);
         }
-        (intents, seats)
+        intents
     }
 }
 
@@ -145,4 +155,105 @@ fn size_bytes(intent: &Intent) -> usize {
     let value_bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
     let write_bytes = |(key, value): &(Vec<u8>, Option<Vec<u8>>)| key.len() + value_bytes(value);
     intent.writes.iter().map(write_bytes).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::{IsolationLevel, ReadSet, TxnId};
+    use manxdb_storage::Durability;
+
+    fn intent(txn: u64) -> Intent {
+        Intent {
+            txn: TxnId(txn),
+            isolation: IsolationLevel::Serializable,
+            reads: ReadSet::default(),
+            writes: Vec::new(),
+            durability: Durability::Sync,
+        }
+    }
+
+    /// A leader whose commit waits until `followers` have lined up, and then does `finish`.
+    fn lead(
+        queue: &GroupQueue,
+        followers: usize,
+        finish: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
+    ) -> Verdict {
+        queue.submit(intent(0), |own| {
+            while queue.line.lock().waiting.len() < followers {
+                std::thread::yield_now();
+            }
+            finish(own)
+        })
+    }
+
+    fn versions(intents: Vec<Intent>) -> Vec<Verdict> {
+        let ids = intents.into_iter().map(|intent| intent.txn.0);
+        ids.map(|id| Ok(Version(id))).collect()
+    }
+
+    #[test]
+    fn those_who_line_up_are_one_group_and_each_hears_its_own_verdict() {
+        let queue = GroupQueue::default();
+        let groups = Mutex::new(Vec::new());
+        let commit = |intents: Vec<Intent>| {
+            groups.lock().push(intents.len());
+            versions(intents)
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| lead(&queue, 5, commit).unwrap());
+            while !queue.line.lock().led {
+                std::thread::yield_now();
+            }
+            for id in 1..=5 {
+                let (queue, commit) = (&queue, &commit);
+                scope.spawn(move || {
+                    let verdict = queue.submit(intent(id), commit).unwrap();
+                    assert_eq!(verdict, Version(id));
+                });
+            }
+        });
+        assert_eq!(*groups.lock(), [1, 5]);
+        assert!(!queue.line.lock().led);
+    }
+
+    #[test]
+    fn a_leader_that_panics_leaves_the_lead_to_the_next() {
+        let queue = GroupQueue::default();
+        std::thread::scope(|scope| {
+            let leader = scope.spawn(|| lead(&queue, 1, |_| panic!("planted")));
+            while !queue.line.lock().led {
+                std::thread::yield_now();
+            }
+            let next = queue.submit(intent(7), versions).unwrap();
+            assert_eq!(next, Version(7));
+            assert!(leader.join().is_err());
+        });
+        assert_eq!(queue.submit(intent(8), versions).unwrap(), Version(8));
+    }
+
+    #[test]
+    fn followers_of_a_leader_that_panics_are_told() {
+        let queue = GroupQueue::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| lead(&queue, 2, versions).unwrap());
+            while !queue.line.lock().led {
+                std::thread::yield_now();
+            }
+            // The two form the second group, whose leader panics: the other hears of it.
+            let queue = &queue;
+            let panics = |_| panic!("planted");
+            let both = [1, 2].map(|id| scope.spawn(move || queue.submit(intent(id), panics)));
+            let mut ends: Vec<bool> = both
+                .into_iter()
+                .map(|thread| match thread.join() {
+                    Ok(Err(TxnError::Unknown(_))) => true,
+                    Ok(other) => panic!("{other:?}"),
+                    Err(_) => false,
+                })
+                .collect();
+            ends.sort_unstable();
+            assert_eq!(ends, [false, true]);
+        });
+    }
 }

@@ -8,7 +8,7 @@
 
 mod group;
 mod pins;
-pub(crate) mod recent;
+mod recent;
 
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use self::recent::{Recent, Undo};
 use crate::locks::LockTable;
 use crate::path::{CommitPath, Intent, Page, ReadSet, Reply, Snapshot, TxnError};
 use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
+use crate::ranges::is_empty;
 use crate::waiter::Waiter;
 
 /// How a call of a procedure ended.
@@ -241,7 +242,7 @@ impl LocalPath {
         limit: usize,
     ) -> Result<Page, TxnError> {
         let mut page = Page::new();
-        if limit == 0 || recent::is_empty(range) {
+        if limit == 0 || is_empty(range) {
             return Ok(page);
         }
         let mut cursor = self.engine.scan(range, at, direction)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use manxdb_storage::{KeyRange, Version};
 
 use crate::path::ReadSet;
+use crate::ranges::{as_slice, is_empty};
 
 type Key = Arc<[u8]>;
 
@@ -136,22 +137,6 @@ impl Recent {
     /// Writes held, for the metrics and tests.
     pub(super) fn len(&self) -> usize {
         self.log.len()
-    }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
-}
-
-/// Whether no key can lie in `range`; ordered maps panic on some of these.
-pub(crate) fn is_empty(range: &KeyRange) -> bool {
-    match (&range.start, &range.end) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-        (Bound::Included(start), Bound::Included(end)) => start > end,
-        (
-            Bound::Included(start) | Bound::Excluded(start),
-            Bound::Included(end) | Bound::Excluded(end),
-        ) => start >= end,
     }
 }
 

@@ -1,11 +1,10 @@
 //! A transaction's own writes, in key order, with a way back to any earlier point.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
 use manxdb_storage::{Direction, KeyRange};
 
-use crate::local::recent::is_empty;
+use crate::ranges::{as_slice, is_empty};
 
 /// A buffered write; `None` deletes.
 pub(super) type Write = Option<Vec<u8>>;
@@ -41,10 +40,8 @@ impl WriteBuffer {
         if self.writes.is_empty() || is_empty(range) {
             return None;
         }
-        let as_slice = |bound: &Bound<Vec<u8>>| bound.clone();
-        let mut inside = self
-            .writes
-            .range::<Vec<u8>, _>((as_slice(&range.start), as_slice(&range.end)));
+        let bounds = (as_slice(&range.start), as_slice(&range.end));
+        let mut inside = self.writes.range::<[u8], _>(bounds);
         let found = match direction {
             Direction::Forward => inside.next(),
             Direction::Reverse => inside.next_back(),

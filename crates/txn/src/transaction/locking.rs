@@ -14,6 +14,9 @@ use crate::waiter::resolve;
 /// look is enough, so the limit is reached only under a stream of inserts into the range.
 const LOOKS_MAX: usize = 64;
 
+/// Locks one transaction may hold: some hundred bytes each.
+pub const LOCKS_MAX: usize = 4_000_000;
+
 impl Transaction {
     /// Makes the lock on `key` this transaction's; false when it is skipped.
     pub(super) fn lock(
@@ -34,6 +37,9 @@ impl Transaction {
             if inner.held.get(key).is_some_and(|held| *held >= strength) {
                 return Ok(true);
             }
+        }
+        if self.inner.borrow().held.len() >= LOCKS_MAX {
+            return Err(TxnError::TooManyLocks { limit: LOCKS_MAX });
         }
         let key: LockKey = key.into();
         let granted = match patience {
@@ -60,7 +66,11 @@ impl Transaction {
                 Err(failure) => return Err(self.doom(failure)),
             },
         };
-        match self.waiter.wait(&|| ticket.is_granted()) {
+        let mut waited = self.waiter.wait(&|| ticket.is_granted());
+        while waited.is_ok() && !ticket.is_granted() {
+            waited = self.waiter.wait(&|| ticket.is_granted());
+        }
+        match waited {
             Ok(()) => Ok(table.cancel(&ticket)),
             Err(TxnError::WouldWait) => {
                 self.inner.borrow_mut().pending = Some(ticket);

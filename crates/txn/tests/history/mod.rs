@@ -6,7 +6,7 @@
 //! (`ww`), one read the other's write (`wr`), one read what the other then overwrote (`rw`). A
 //! cycle of dependencies means that no serial order explains the history; which kinds
 //! the cycle is made of names the anomaly. Nothing here knows how the database works.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub mod graph;
 mod observe;
