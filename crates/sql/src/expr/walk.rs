@@ -4,6 +4,29 @@ use super::{EvalContext, Expr, ExprKind};
 use crate::error::SqlResult;
 use crate::types::Value;
 
+impl ExprKind {
+    /// Computes a truth value: comparisons, AND, LIKE, EXISTS and their kin.
+    #[must_use]
+    pub fn is_predicate(&self) -> bool {
+        matches!(
+            self,
+            ExprKind::Compare(..)
+                | ExprKind::And(..)
+                | ExprKind::Or(..)
+                | ExprKind::Xor(..)
+                | ExprKind::Not(_)
+                | ExprKind::IsNull(_)
+                | ExprKind::IsBool(..)
+                | ExprKind::Like { .. }
+                | ExprKind::Regexp { .. }
+                | ExprKind::InList { .. }
+                | ExprKind::Exists(_)
+                | ExprKind::InSubquery { .. }
+                | ExprKind::Quantified { .. }
+        )
+    }
+}
+
 impl Expr {
     /// Direct operands; sub-plans are not entered.
     #[must_use]

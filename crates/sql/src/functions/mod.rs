@@ -45,6 +45,8 @@ pub enum Arguments {
     Collated,
     /// All are converted to their common type.
     Common,
+    /// Truth values become JSON's true and false.
+    JsonValues,
 }
 
 /// Result type and nullability from the bound arguments.
@@ -179,6 +181,7 @@ pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr
             args
         }
         Arguments::Common => control::to_common_type(function.name, args),
+        Arguments::JsonValues => args.into_iter().map(json_truth).collect(),
     }
 }
 
@@ -193,6 +196,34 @@ fn shown_as_declared(expr: Expr) -> Expr {
     Expr {
         kind: ExprKind::Cast(Box::new(expr)),
         ty,
+        nullable,
+    }
+}
+
+/// TRUE, FALSE and what comparisons give are booleans in JSON, other integers are numbers.
+fn json_truth(expr: Expr) -> Expr {
+    let is_truth = match &expr.kind {
+        ExprKind::Literal(Value::Int(_)) => {
+            matches!(
+                expr.ty,
+                DataType::Int {
+                    display_width: Some(1),
+                    ..
+                }
+            )
+        }
+        kind => kind.is_predicate(),
+    };
+    if !is_truth {
+        return expr;
+    }
+    let nullable = expr.nullable;
+    let Some(function) = lookup("_JSON_BOOLEAN") else {
+        return expr;
+    };
+    Expr {
+        kind: ExprKind::Call(function, vec![expr]),
+        ty: DataType::Json,
         nullable,
     }
 }
