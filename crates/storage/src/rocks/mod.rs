@@ -16,6 +16,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
@@ -36,6 +37,9 @@ pub const ENGINE_NAME: &str = "rocksdb";
 
 /// Folder of a data directory that RocksDB keeps its files in.
 pub const DATA_FOLDER: &str = "rocksdb";
+
+/// Pause between tries while writes are stopped.
+const STALL_PAUSE: Duration = Duration::from_millis(1);
 
 /// An [`Engine`] on disk.
 pub struct RocksEngine {
@@ -126,6 +130,46 @@ impl RocksEngine {
         &self.directory
     }
 
+    /// Writes a batch, waiting while flushes or compactions are behind; the latest version and
+    /// the bytes written.
+    ///
+    /// RocksDB would wait without end inside a write when writes are stopped because a flush found
+    /// the disk full. Asked not to wait, it reports the stop, and every new try meets the error of
+    /// the flush as soon as there is one.
+    fn write_in_order(
+        &self,
+        batch: &WriteBatch,
+        durability: Durability,
+    ) -> Result<(Version, usize), StorageError> {
+        let mut options = WriteOptions::default();
+        options.set_sync(durability == Durability::Sync);
+        options.set_no_slowdown(true);
+        loop {
+            let (rocks_batch, latest) = self.rocks_batch(batch);
+            let bytes = rocks_batch.size_in_bytes();
+            match self.db.write_opt(rocks_batch, &options) {
+                Ok(()) => return Ok((latest, bytes)),
+                Err(error) if error.kind() == rocksdb::ErrorKind::Incomplete => {
+                    if self.is_stopped() {
+                        std::thread::park_timeout(STALL_PAUSE);
+                    } else {
+                        // Only slowed down: RocksDB knows how long.
+                        options.set_no_slowdown(false);
+                    }
+                }
+                Err(error) => return Err(error::map("cannot write", &error)),
+            }
+        }
+    }
+
+    /// Whether RocksDB takes no writes until a flush or compaction is done.
+    fn is_stopped(&self) -> bool {
+        let stopped = self
+            .db
+            .property_int_value(rocksdb::properties::IS_WRITE_STOPPED);
+        stopped.is_ok_and(|stopped| stopped == Some(1))
+    }
+
     fn rocks_batch(&self, batch: &WriteBatch) -> (rocksdb::WriteBatch, Version) {
         let mut latest = Version(self.latest.load(Ordering::Acquire));
         let mut out = rocksdb::WriteBatch::new();
@@ -211,14 +255,8 @@ impl Engine for RocksEngine {
         if batch.writes.is_empty() {
             return Ok(());
         }
-        let mut options = WriteOptions::default();
-        options.set_sync(durability == Durability::Sync);
         let _order = self.order.lock();
-        let (rocks_batch, latest) = self.rocks_batch(batch);
-        let bytes = rocks_batch.size_in_bytes();
-        self.db
-            .write_opt(rocks_batch, &options)
-            .map_err(|error| error::map("cannot write", &error))?;
+        let (latest, bytes) = self.write_in_order(batch, durability)?;
         let before = self.latest.swap(latest.0, Ordering::AcqRel);
         let late = |(version, _, _): &(Version, _, _)| version.0 <= before;
         if batch.writes.iter().any(late) {

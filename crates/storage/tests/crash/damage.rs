@@ -1,0 +1,164 @@
+//! Damaged files: a clear error or nothing lost, and the rest is served.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use manxdb_storage::{Durability, Engine, Options, RocksEngine, StorageError, Version, WriteBatch};
+
+use super::history;
+
+/// The only file of a data directory with this ending.
+fn the_file(directory: &Path, ending: &str) -> PathBuf {
+    let mut found: Vec<PathBuf> = fs::read_dir(directory.join("rocksdb"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == ending))
+        .collect();
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+/// A closed store with twelve batches in its log.
+fn store_with_a_log() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = history::open(directory.path()).unwrap();
+    for version in 1..=12 {
+        history::write(&engine, version, Durability::Async).unwrap();
+    }
+    drop(engine);
+    let log = the_file(directory.path(), "log");
+    (directory, log)
+}
+
+fn copy_of(directory: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    fs::create_dir(copy.path().join("rocksdb")).unwrap();
+    fs::copy(directory.join("FORMAT"), copy.path().join("FORMAT")).unwrap();
+    for entry in fs::read_dir(directory.join("rocksdb")).unwrap() {
+        let entry = entry.unwrap();
+        let to = copy.path().join("rocksdb").join(entry.file_name());
+        fs::copy(entry.path(), to).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn a_log_cut_anywhere_leaves_whole_batches() {
+    let (directory, log) = store_with_a_log();
+    let bytes = fs::read(&log).unwrap();
+    let mut found = Vec::new();
+    for cut in (0..=bytes.len()).step_by(97).chain([bytes.len()]) {
+        let copy = copy_of(directory.path());
+        fs::write(the_file(copy.path(), "log"), &bytes[..cut]).unwrap();
+        let engine = history::open(copy.path()).unwrap();
+        found.push(history::check_whole(&engine, 0));
+    }
+    assert!(found.is_sorted(), "{found:?}");
+    assert_eq!((found[0], found[found.len() - 1]), (0, 12));
+}
+
+#[test]
+fn a_damaged_record_in_the_middle_of_the_log_is_an_error_not_a_loss() {
+    let (directory, log) = store_with_a_log();
+    let mut bytes = fs::read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&log, bytes).unwrap();
+    let Err(error) = history::open(directory.path()) else {
+        panic!("opened over a damaged log");
+    };
+    assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+}
+
+#[test]
+fn a_damaged_block_fails_its_keys_and_the_others_are_served() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        block_cache_bytes: 1 << 20,
+        ..Options::default()
+    };
+    let engine = RocksEngine::open(directory.path(), &options).unwrap();
+    let keys = 1u16..2000;
+    // Bytes that do not compress, so that a flip hits a block of rows.
+    let mut random = 1u64;
+    let mut noise = || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        random.to_be_bytes()[0]
+    };
+    let writes = keys
+        .clone()
+        .map(|key| {
+            let value = (0..100).map(|_| noise()).collect();
+            (Version(1), key.to_be_bytes().to_vec(), Some(value))
+        })
+        .collect();
+    engine
+        .write(&WriteBatch { writes }, Durability::Sync)
+        .unwrap();
+    engine.compact().unwrap();
+    drop(engine);
+    let file = the_file(directory.path(), "sst");
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&file, bytes).unwrap();
+
+    let engine = RocksEngine::open(directory.path(), &options).unwrap();
+    let mut damaged = Vec::new();
+    for key in keys.clone() {
+        match engine.get(&key.to_be_bytes(), Version::MAX) {
+            Ok(found) => assert!(found.is_some(), "key {key} is lost in silence"),
+            Err(StorageError::Corrupt(message)) => {
+                assert!(message.contains("cannot read key"), "{message}");
+                assert!(message.contains(".sst"), "names the file: {message}");
+                damaged.push(key);
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert!((1..200).contains(&damaged.len()), "{}", damaged.len());
+    assert_scans_stop_at_the_damage(&engine, damaged.len());
+    // The rest can still be written and read.
+    let writes = vec![(Version(2), b"new".to_vec(), Some(b"row".to_vec()))];
+    engine
+        .write(&WriteBatch { writes }, Durability::Sync)
+        .unwrap();
+    assert!(engine.get(b"new", Version::MAX).unwrap().is_some());
+}
+
+/// A scan over damage must end in an error, never in a short answer.
+fn assert_scans_stop_at_the_damage(engine: &RocksEngine, damaged: usize) {
+    use manxdb_storage::{Direction, KeyRange};
+    let mut rows = 0;
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let range = KeyRange::prefix(b"");
+        let mut cursor = engine.scan(&range, Version::MAX, direction).unwrap();
+        let error = loop {
+            match cursor.next() {
+                Ok(Some(_)) => rows += 1,
+                Ok(None) => panic!("{direction:?} scan passed the damage in silence"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+    }
+    // The row next to the damage may be withheld: a newer version of it could be in there.
+    assert!((1990..=1999).contains(&(rows + damaged)), "{rows} rows");
+}
+
+#[test]
+fn a_store_in_use_and_a_store_from_the_future_say_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = history::open(directory.path()).unwrap();
+    let error = history::open(directory.path()).err().unwrap();
+    assert!(matches!(error, StorageError::InUse(_)), "{error:?}");
+    assert!(error.to_string().contains("in use by another process"));
+    drop(engine);
+    let place = directory.path().join("FORMAT");
+    let text = fs::read_to_string(&place).unwrap();
+    fs::write(&place, text.replace("format: 1", "format: 2")).unwrap();
+    let error = history::open(directory.path()).err().unwrap();
+    assert!(matches!(error, StorageError::Format(_)), "{error:?}");
+}
