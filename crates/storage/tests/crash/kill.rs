@@ -36,7 +36,7 @@ fn writer_to_be_killed() {
         writeln!(out, "ack {version}").unwrap();
         out.flush().unwrap();
         engine.set_watermark(Version(version.saturating_sub(10)));
-        if version % 97 == 0 {
+        if version.is_multiple_of(97) {
             engine.compact().unwrap();
         }
     }

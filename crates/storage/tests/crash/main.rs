@@ -1,5 +1,10 @@
 //! What a killed process, a damaged file or a full disk may do to a store: nothing unseen.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it skips"
+)]
 
 mod damage;
 mod disk_full;
