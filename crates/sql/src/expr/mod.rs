@@ -6,6 +6,10 @@ mod context;
 mod describe;
 mod eval;
 mod matching;
+#[cfg(test)]
+pub mod testing;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use arithmetic::binary_values;
