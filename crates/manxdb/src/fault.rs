@@ -33,7 +33,7 @@ pub enum Fault {
     #[error("{0}")]
     Tls(#[from] manxdb_gateway::tls::TlsError),
     /// As a client of a server.
-    #[error("{0}")]
+    #[error("{}", crate::sql::error_text(.0))]
     Client(#[from] mysql::Error),
     /// The operating system refused.
     #[error("{context}: {source}")]

@@ -166,13 +166,18 @@ fn print_out(text: &str) {
 
 /// Always false: the statement failed.
 fn complain(error: &mysql::Error) -> bool {
+    eprintln!("{}", error_text(error));
+    false
+}
+
+/// An error as people know it from MySQL.
+pub fn error_text(error: &mysql::Error) -> String {
     match error {
         mysql::Error::MySqlError(error) => {
-            eprintln!("ERROR {} ({}): {}", error.code, error.state, error.message);
+            format!("ERROR {} ({}): {}", error.code, error.state, error.message)
         }
-        other => eprintln!("ERROR: {other}"),
+        other => format!("ERROR: {other}"),
     }
-    false
 }
 
 fn is_number(ty: ColumnType) -> bool {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use crate::cli::SqlArgs;
 use crate::fault::Fault;
+pub use client::error_text;
 use client::{Client, Style};
 use split::Splitter;
 

@@ -1,0 +1,193 @@
+//! Who gets in, and what the others are told.
+#![allow(clippy::disallowed_methods)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use manxdb_gateway::mysql::{MysqlOptions, SERVER_VERSION};
+use manxdb_gateway::tls;
+use mysql_common::constants::CapabilityFlags as Capability;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use support::{Greeting, Login, Packet, RawClient, TestServer, response, scramble};
+
+fn attempt(server: &TestServer, login: &Login) -> Packet {
+    let mut client = server.dial();
+    let greeting = Greeting::read(&mut client);
+    client.log_in(&greeting, login);
+    client.login_answer()
+}
+
+/// Answers an auth switch request.
+fn answer_switch<S: Read + Write>(client: &mut RawClient<S>, password: &str) -> String {
+    let Packet::Other(request) = Packet::of(&client.read().unwrap()) else {
+        panic!("no switch request");
+    };
+    assert_eq!(request[0], 0xFE);
+    let end = request.iter().position(|b| *b == 0).unwrap();
+    let plugin = String::from_utf8(request[1..end].to_vec()).unwrap();
+    let salt: [u8; 20] = request[end + 1..end + 21].try_into().unwrap();
+    client.send(&scramble(&plugin, salt, password)).unwrap();
+    plugin
+}
+
+#[test]
+fn the_greeting_names_a_mysql_8_and_a_fresh_challenge() {
+    let server = TestServer::start();
+    let first = Greeting::read(&mut server.dial());
+    let second = Greeting::read(&mut server.dial());
+    assert_eq!(first.version, SERVER_VERSION);
+    assert!(first.version.starts_with("8.0."));
+    assert_eq!(first.plugin, "caching_sha2_password");
+    assert_ne!(first.salt, second.salt);
+    assert!(!first.salt.contains(&0));
+}
+
+#[test]
+fn the_right_password_gets_in_on_the_fast_path() {
+    let server = TestServer::start();
+    assert_eq!(attempt(&server, &Login::default()), Packet::Ok);
+}
+
+#[test]
+fn wrong_passwords_and_unknown_users_are_told_the_same() {
+    let server = TestServer::start();
+    let wrong = Login {
+        password: "guess",
+        ..Login::default()
+    };
+    let none = Login {
+        password: "",
+        ..Login::default()
+    };
+    let unknown = Login {
+        user: "nobody",
+        ..Login::default()
+    };
+    let Packet::Error(1045, text) = attempt(&server, &wrong) else {
+        panic!("let in");
+    };
+    assert_eq!(
+        text,
+        "#28000Access denied for user 'root'@'localhost' (using password: YES)"
+    );
+    let Packet::Error(1045, text) = attempt(&server, &none) else {
+        panic!("let in");
+    };
+    assert!(text.ends_with("(using password: NO)"));
+    let Packet::Error(1045, text) = attempt(&server, &unknown) else {
+        panic!("let in");
+    };
+    assert_eq!(
+        text,
+        "#28000Access denied for user 'nobody'@'localhost' (using password: YES)"
+    );
+}
+
+#[test]
+fn a_client_that_begins_with_the_other_plugin_is_switched() {
+    let server = TestServer::start();
+    let native = Login {
+        plugin: "mysql_native_password",
+        ..Login::default()
+    };
+    let mut client = server.dial();
+    let greeting = Greeting::read(&mut client);
+    client.log_in(&greeting, &native);
+    let plugin = answer_switch(&mut client, support::PASSWORD);
+    assert_eq!(plugin, "caching_sha2_password");
+    assert_eq!(client.login_answer(), Packet::Ok);
+}
+
+#[test]
+fn an_account_with_the_old_plugin_switches_new_clients_to_it() {
+    let server = TestServer::start();
+    let mut root = server.connect();
+    root.query("CREATE USER old IDENTIFIED WITH mysql_native_password BY 'pw'")
+        .unwrap();
+    let login = Login {
+        user: "old",
+        password: "pw",
+        ..Login::default()
+    };
+    let mut client = server.dial();
+    let greeting = Greeting::read(&mut client);
+    client.log_in(&greeting, &login);
+    let plugin = answer_switch(&mut client, "pw");
+    assert_eq!(plugin, "mysql_native_password");
+    assert_eq!(client.packet(), Packet::Ok);
+    let mut other = server.dial();
+    let greeting = Greeting::read(&mut other);
+    other.log_in(&greeting, &login);
+    answer_switch(&mut other, "not it");
+    assert_eq!(other.packet().code(), 1045);
+}
+
+#[test]
+fn a_client_without_plugins_is_told_that_it_is_too_old() {
+    let server = TestServer::start();
+    let login = Login {
+        capabilities: Capability::CLIENT_PROTOCOL_41 | Capability::CLIENT_SECURE_CONNECTION,
+        ..Login::default()
+    };
+    assert_eq!(attempt(&server, &login).code(), 1251);
+}
+
+#[test]
+fn a_changed_user_must_prove_itself_again() {
+    let server = TestServer::start();
+    let mut client = server.connect();
+    for (password, expected) in [(support::PASSWORD, true), ("wrong", false)] {
+        client.command(17, b"root\0\0\0").unwrap();
+        answer_switch(&mut client, password);
+        assert_eq!(client.login_answer() == Packet::Ok, expected);
+    }
+    assert!(client.is_closed());
+}
+
+#[test]
+fn tls_is_negotiated_and_carries_the_login() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = tls::self_signed(directory.path(), &["localhost".into()]).unwrap();
+    let server = TestServer::with(MysqlOptions {
+        tls: Some(config),
+        ..MysqlOptions::default()
+    });
+    let mut client = server.dial();
+    let greeting = Greeting::read(&mut client);
+    assert!(greeting.capabilities.contains(Capability::CLIENT_SSL));
+    let mut login = Login::default();
+    login.capabilities |= Capability::CLIENT_SSL;
+    let whole = response(&login, greeting.salt);
+    client.send(&whole[..32]).unwrap();
+
+    let certificate =
+        CertificateDer::from_pem_file(directory.path().join("server-cert.pem")).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
+    let mut secure = RawClient {
+        stream: rustls::StreamOwned::new(connection, client.stream),
+        sequence: client.sequence,
+    };
+    secure.send(&whole).unwrap();
+    assert_eq!(secure.login_answer(), Packet::Ok);
+    assert_eq!(secure.ping(), Packet::Ok);
+
+    // A wrong scramble is asked for the password itself, inside TLS only.
+    secure.command(17, b"root\0\0\0").unwrap();
+    answer_switch(&mut secure, "wrong scramble");
+    assert_eq!(secure.packet(), Packet::Other(vec![1, 4]));
+    let clear = [support::PASSWORD.as_bytes(), &[0]].concat();
+    secure.send(&clear).unwrap();
+    assert_eq!(secure.packet(), Packet::Ok);
+}
