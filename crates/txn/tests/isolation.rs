@@ -108,6 +108,19 @@ fn read_committed_shows_also_two_states_to_one_reader_but_nothing_uncommitted() 
 }
 
 #[test]
+fn every_transaction_gets_its_own_level_among_others() {
+    for model in MODELS {
+        for seed in 0..SEEDS {
+            let mut plan = Plan::new(seed, Serializable, model);
+            plan.mixed = true;
+            let history = run(plan);
+            let found = check(model, &history);
+            assert!(found.is_empty(), "{plan:?}: {found:#?}\n{history:#?}");
+        }
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_history() {
     for seed in 0..50 {
         let plan = Plan::new(seed, Serializable, Model::List);

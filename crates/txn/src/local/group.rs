@@ -162,6 +162,7 @@ mod tests {
     use super::*;
     use crate::path::{IsolationLevel, ReadSet, TxnId};
     use manxdb_storage::Durability;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     fn intent(txn: u64) -> Intent {
         Intent {
@@ -176,15 +177,24 @@ mod tests {
     /// A leader whose commit waits until `followers` have lined up, and then does `finish`.
     fn lead(
         queue: &GroupQueue,
+        leading: &AtomicBool,
         followers: usize,
         finish: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
     ) -> Verdict {
         queue.submit(intent(0), |own| {
+            leading.store(true, Ordering::Release);
             while queue.line.lock().waiting.len() < followers {
                 std::thread::yield_now();
             }
             finish(own)
         })
+    }
+
+    /// Until the leader has taken its group: who comes now lines up behind it.
+    fn wait_for(leading: &AtomicBool) {
+        while !leading.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
     }
 
     fn versions(intents: Vec<Intent>) -> Vec<Verdict> {
@@ -195,16 +205,15 @@ mod tests {
     #[test]
     fn those_who_line_up_are_one_group_and_each_hears_its_own_verdict() {
         let queue = GroupQueue::default();
+        let leading = AtomicBool::new(false);
         let groups = Mutex::new(Vec::new());
         let commit = |intents: Vec<Intent>| {
             groups.lock().push(intents.len());
             versions(intents)
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| lead(&queue, 5, commit).unwrap());
-            while !queue.line.lock().led {
-                std::thread::yield_now();
-            }
+            scope.spawn(|| lead(&queue, &leading, 5, commit).unwrap());
+            wait_for(&leading);
             for id in 1..=5 {
                 let (queue, commit) = (&queue, &commit);
                 scope.spawn(move || {
@@ -220,11 +229,10 @@ mod tests {
     #[test]
     fn a_leader_that_panics_leaves_the_lead_to_the_next() {
         let queue = GroupQueue::default();
+        let leading = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let leader = scope.spawn(|| lead(&queue, 1, |_| panic!("planted")));
-            while !queue.line.lock().led {
-                std::thread::yield_now();
-            }
+            let leader = scope.spawn(|| lead(&queue, &leading, 1, |_| panic!("planted")));
+            wait_for(&leading);
             let next = queue.submit(intent(7), versions).unwrap();
             assert_eq!(next, Version(7));
             assert!(leader.join().is_err());
@@ -235,11 +243,10 @@ mod tests {
     #[test]
     fn followers_of_a_leader_that_panics_are_told() {
         let queue = GroupQueue::default();
+        let leading = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| lead(&queue, 2, versions).unwrap());
-            while !queue.line.lock().led {
-                std::thread::yield_now();
-            }
+            scope.spawn(|| lead(&queue, &leading, 2, versions).unwrap());
+            wait_for(&leading);
             // The two form the second group, whose leader panics: the other hears of it.
             let queue = &queue;
             let panics = |_| panic!("planted");

@@ -67,6 +67,9 @@ pub struct Observed {
     pub end: End,
     /// It wrote nothing and locked nothing.
     pub only_plain_reads: bool,
+    /// Its level promises that what it read stays true up to its commit; else what others
+    /// overwrite of it is no dependency.
+    pub guards_reads: bool,
     /// Moment of the schedule at which it began.
     pub began: u64,
     /// Moment at which its client learned of its end.

@@ -264,6 +264,9 @@ impl Checker<'_> {
         } else {
             Dependency::ReadWriteItem
         };
+        if !self.history[txn].guards_reads {
+            return;
+        }
         if let Some(next) = later.find(|origin| origin.txn != txn) {
             self.graph.add(txn, next.txn, kind);
         }

@@ -45,6 +45,8 @@ impl Random {
 pub struct Plan {
     pub seed: u64,
     pub isolation: IsolationLevel,
+    /// Every transaction chooses its own level instead, and is held to that.
+    pub mixed: bool,
     pub model: Model,
     pub mutants: Mutants,
     /// Transactions begun in all.
@@ -58,6 +60,7 @@ impl Plan {
         Self {
             seed,
             isolation,
+            mixed: false,
             model,
             mutants: Mutants::default(),
             transactions: 12,
@@ -185,7 +188,8 @@ impl Schedule {
     }
 
     fn begin(&mut self) -> Session {
-        let txn = self.house.begin(self.plan.isolation);
+        let isolation = self.level();
+        let txn = self.house.begin(isolation);
         txn.plant(self.plan.mutants);
         Session {
             txn,
@@ -193,6 +197,7 @@ impl Schedule {
                 steps: Vec::new(),
                 end: End::Aborted,
                 only_plain_reads: true,
+                guards_reads: !self.plan.mixed || isolation == IsolationLevel::Serializable,
                 began: self.now,
                 ended: 0,
             },
@@ -200,6 +205,17 @@ impl Schedule {
             actions_left: 1 + self.random.below(5),
             writes: self.random.percent(75),
             savepoint: None,
+        }
+    }
+
+    fn level(&mut self) -> IsolationLevel {
+        if !self.plan.mixed {
+            return self.plan.isolation;
+        }
+        match self.random.below(4) {
+            0 => IsolationLevel::ReadCommitted,
+            1 => IsolationLevel::RepeatableRead,
+            _ => IsolationLevel::Serializable,
         }
     }
 
