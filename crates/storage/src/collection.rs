@@ -19,7 +19,8 @@
 //! an older version, because versions are written in ascending order. Splitting a whole
 //! compaction into parallel key ranges would break this (a split may fall between two versions
 //! of one key), so the engine keeps sub-compactions at one; a worker that splits must say
-//! [`Scope::Part`].
+//! [`Scope::Part`]. Such a delete met by a part is told apart ([`Verdict::KeepDelete`]), so that
+//! the engine can look for older versions in the whole store.
 
 use crate::engine::Version;
 use crate::physical;
@@ -38,6 +39,8 @@ pub enum Scope {
 pub enum Verdict {
     /// A reader may need it.
     Keep,
+    /// A delete no reader needs, kept only because older versions may be outside this compaction.
+    KeepDelete,
     /// No reader can see it.
     Drop,
 }
@@ -89,8 +92,9 @@ impl Collector {
             Seen::Newest => Verdict::Drop,
             Seen::Above => {
                 self.seen = Seen::Newest;
-                match (self.scope, physical::is_delete(value)) {
-                    (Scope::Whole, Some(true)) => Verdict::Drop,
+                match (physical::is_delete(value), self.scope) {
+                    (Some(true), Scope::Whole) => Verdict::Drop,
+                    (Some(true), Scope::Part) => Verdict::KeepDelete,
                     _ => Verdict::Keep,
                 }
             }
@@ -119,7 +123,7 @@ mod tests {
         let mut collector = Collector::new(Version(watermark), scope);
         store
             .iter()
-            .filter(|(key, value)| collector.judge(key, value) == Verdict::Keep)
+            .filter(|(key, value)| collector.judge(key, value) != Verdict::Drop)
             .map(|(key, _)| physical::split(key).unwrap().1.0)
             .collect()
     }
@@ -188,7 +192,7 @@ mod tests {
             }
             let scope = if whole { Scope::Whole } else { Scope::Part };
             let mut collector = Collector::new(Version(watermark), scope);
-            compacted.retain(|key, value| collector.judge(key, value) == Verdict::Keep);
+            compacted.retain(|key, value| collector.judge(key, value) != Verdict::Drop);
             after.append(&mut compacted);
             for key in 0..3u8 {
                 for at in watermark..50 {

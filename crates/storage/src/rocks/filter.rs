@@ -8,6 +8,7 @@ use rocksdb::CompactionDecision;
 use rocksdb::compaction_filter::CompactionFilter;
 use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilterFactory};
 
+use super::graves::Graves;
 use crate::collection::{Collector, Scope, Verdict};
 use crate::engine::Version;
 
@@ -15,11 +16,12 @@ use crate::engine::Version;
 /// rises, so a compaction that started with an older one keeps more, never less.
 pub struct CollectorFactory {
     watermark: Arc<AtomicU64>,
+    graves: Arc<Graves>,
 }
 
 impl CollectorFactory {
-    pub fn new(watermark: Arc<AtomicU64>) -> Self {
-        Self { watermark }
+    pub fn new(watermark: Arc<AtomicU64>, graves: Arc<Graves>) -> Self {
+        Self { watermark, graves }
     }
 }
 
@@ -33,7 +35,10 @@ impl CompactionFilterFactory for CollectorFactory {
             Scope::Part
         };
         let watermark = Version(self.watermark.load(Ordering::Acquire));
-        CollectorFilter(Collector::new(watermark, scope))
+        CollectorFilter {
+            collector: Collector::new(watermark, scope),
+            graves: Arc::clone(&self.graves),
+        }
     }
 
     fn name(&self) -> &CStr {
@@ -41,12 +46,19 @@ impl CompactionFilterFactory for CollectorFactory {
     }
 }
 
-pub struct CollectorFilter(Collector);
+pub struct CollectorFilter {
+    collector: Collector,
+    graves: Arc<Graves>,
+}
 
 impl CompactionFilter for CollectorFilter {
     fn filter(&mut self, _level: u32, key: &[u8], value: &[u8]) -> CompactionDecision {
-        match self.0.judge(key, value) {
+        match self.collector.judge(key, value) {
             Verdict::Keep => CompactionDecision::Keep,
+            Verdict::KeepDelete => {
+                self.graves.note(key);
+                CompactionDecision::Keep
+            }
             Verdict::Drop => CompactionDecision::Remove,
         }
     }

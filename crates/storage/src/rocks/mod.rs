@@ -8,6 +8,7 @@
 mod cursor;
 mod error;
 mod filter;
+mod graves;
 mod options;
 mod point;
 mod statistics;
@@ -29,6 +30,8 @@ use crate::engine::{
 };
 use crate::physical::{self, LATEST_KEY, Record};
 use crate::{files, format};
+use filter::CollectorFactory;
+use graves::Graves;
 pub use options::Options;
 use point::PointReaders;
 
@@ -47,6 +50,8 @@ pub struct RocksEngine {
     db: Arc<DB>,
     directory: PathBuf,
     watermark: Arc<AtomicU64>,
+    /// Deletes that compactions could not drop.
+    graves: Arc<Graves>,
     latest: AtomicU64,
     /// Held by the writer, so that the record of the latest version rises in the log too.
     order: Mutex<()>,
@@ -71,7 +76,9 @@ impl RocksEngine {
         format::open_or_create(directory, ENGINE_NAME, &data)?;
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let watermark = Arc::new(AtomicU64::new(0));
-        let (db, settings) = open_database(directory, &data, options, &cache, &watermark)?;
+        let graves = Arc::new(Graves::default());
+        let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&graves));
+        let (db, settings) = open_database(directory, &data, options, &cache, &collector)?;
         let latest = read_latest(&db)?;
         tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
         Ok(Self {
@@ -79,6 +86,7 @@ impl RocksEngine {
             db: Arc::new(db),
             directory: directory.to_owned(),
             watermark,
+            graves,
             latest: AtomicU64::new(latest.0),
             order: Mutex::new(()),
             settings,
@@ -93,12 +101,31 @@ impl RocksEngine {
     /// # Errors
     /// [`StorageError`] when the memtable cannot be written.
     pub fn compact(&self) -> Result<(), StorageError> {
+        self.compact_between(None, None)
+    }
+
+    /// As [`RocksEngine::compact`] for the keys of a range only.
+    ///
+    /// # Errors
+    /// [`StorageError`] when the memtable cannot be written.
+    pub fn compact_range(&self, range: &KeyRange) -> Result<(), StorageError> {
+        let (lower, upper) = physical::bounds(range);
+        if upper.as_ref().is_some_and(|upper| *upper <= lower) {
+            return Ok(());
+        }
+        self.compact_between(Some(lower), upper)
+    }
+
+    fn compact_between(
+        &self,
+        lower: Option<Vec<u8>>,
+        upper: Option<Vec<u8>>,
+    ) -> Result<(), StorageError> {
         self.flush()?;
         let mut options = CompactOptions::default();
         options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
         options.set_exclusive_manual_compaction(true);
-        self.db
-            .compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
+        self.db.compact_range_opt(lower, upper, &options);
         self.readers.clear();
         Ok(())
     }
@@ -117,11 +144,11 @@ impl RocksEngine {
     /// for every scrape.
     #[must_use]
     pub fn stats(&self) -> Vec<(&'static str, f64)> {
-        statistics::collect(
-            &self.db,
-            &self.cache,
-            self.statistics_enabled.then_some(&self.settings),
-        )
+        let settings = self.statistics_enabled.then_some(&self.settings);
+        let mut numbers = statistics::collect(&self.db, &self.cache, settings);
+        #[allow(clippy::cast_precision_loss, reason = "at most some ten thousand")]
+        numbers.push(("storage_deletes_to_bury", self.graves.len() as f64));
+        numbers
     }
 
     /// The data directory.
@@ -144,8 +171,13 @@ impl RocksEngine {
         let mut options = WriteOptions::default();
         options.set_sync(durability == Durability::Sync);
         options.set_no_slowdown(true);
+        let graves = self.graves.take();
         loop {
-            let (rocks_batch, latest) = self.rocks_batch(batch);
+            let (mut rocks_batch, latest) = self.rocks_batch(batch);
+            let watermark = Version(self.watermark.load(Ordering::Acquire));
+            for grave in &graves {
+                graves::bury(&self.db, grave, watermark, &mut rocks_batch);
+            }
             let bytes = rocks_batch.size_in_bytes();
             match self.db.write_opt(rocks_batch, &options) {
                 Ok(()) => return Ok((latest, bytes)),
@@ -199,9 +231,9 @@ fn open_database(
     data: &Path,
     options: &Options,
     cache: &Cache,
-    watermark: &Arc<AtomicU64>,
+    collector: &impl Fn() -> CollectorFactory,
 ) -> Result<(DB, rocksdb::Options), StorageError> {
-    let settings = options::database(options, cache, DBCompressionType::Lz4, watermark);
+    let settings = options::database(options, cache, DBCompressionType::Lz4, collector());
     match DB::open(&settings, data) {
         Ok(db) => return Ok((db, settings)),
         Err(error) if error::is_missing_compression(&error) => {
@@ -209,7 +241,7 @@ fn open_database(
         }
         Err(error) => return Err(error::map_open(directory, &error)),
     }
-    let settings = options::database(options, cache, DBCompressionType::None, watermark);
+    let settings = options::database(options, cache, DBCompressionType::None, collector());
     let db = DB::open(&settings, data).map_err(|error| error::map_open(directory, &error))?;
     Ok((db, settings))
 }

@@ -1,8 +1,5 @@
 //! How the store is set up in RocksDB, and why.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-
 use rocksdb::statistics::StatsLevel;
 use rocksdb::{
     BlockBasedOptions, BlockBasedTablePinningTier, Cache, DBCompressionType, DBRecoveryMode,
@@ -39,12 +36,12 @@ impl Default for Options {
     }
 }
 
-/// Options of the database. `watermark` is shared with every compaction filter.
+/// Options of the database.
 pub(super) fn database(
     options: &Options,
     cache: &Cache,
     compression: DBCompressionType,
-    watermark: &Arc<AtomicU64>,
+    collector: CollectorFactory,
 ) -> rocksdb::Options {
     let mut database = rocksdb::Options::default();
     database.create_if_missing(true);
@@ -58,7 +55,7 @@ pub(super) fn database(
     database.set_max_background_jobs(i32::from(options.background_jobs.max(2)));
     // The collector may drop deletes only while one of them sees a whole compaction.
     database.set_max_subcompactions(1);
-    database.set_compaction_filter_factory(CollectorFactory::new(Arc::clone(watermark)));
+    database.set_compaction_filter_factory(collector);
     database.set_compression_type(compression);
     database.set_bytes_per_sync(1 << 20);
 

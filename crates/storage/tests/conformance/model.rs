@@ -51,6 +51,7 @@ enum Step {
     /// Raises the watermark to some versions back.
     Watermark(u64),
     Compact,
+    CompactRange(KeyRange),
     Flush,
     Reopen,
 }
@@ -81,7 +82,8 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(range, back, reverse)| Step::Scan(range, back, reverse)),
         2 => (0..20u64).prop_map(Step::Watermark),
         1 => Just(Step::Compact),
-        1 => Just(Step::Flush),
+        2 => range().prop_map(Step::CompactRange),
+        3 => Just(Step::Flush),
         1 => Just(Step::Reopen),
     ]
 }
@@ -130,6 +132,7 @@ fn run<S: Subject>(steps: Vec<Step>) {
                 subject.engine().set_watermark(Version(model.watermark));
             }
             Step::Compact => subject.compact(),
+            Step::CompactRange(range) => subject.compact_range(&range),
             Step::Flush => subject.flush(),
             Step::Reopen => subject = subject.reopen(),
         }
@@ -146,9 +149,9 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
     #[test]
-    fn rocks_agrees_with_the_model(steps in prop::collection::vec(step(), 1..60)) {
+    fn rocks_agrees_with_the_model(steps in prop::collection::vec(step(), 1..80)) {
         run::<Rocks>(steps);
     }
 }

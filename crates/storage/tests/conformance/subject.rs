@@ -12,6 +12,7 @@ pub trait Subject {
     fn new() -> Self;
     fn engine(&self) -> &dyn Engine;
     fn compact(&self);
+    fn compact_range(&self, range: &KeyRange);
     fn flush(&self);
     fn reopen(self) -> Self;
 }
@@ -30,6 +31,8 @@ impl Subject for Memory {
     fn compact(&self) {
         self.0.compact();
     }
+
+    fn compact_range(&self, _range: &KeyRange) {}
 
     fn flush(&self) {}
 
@@ -74,6 +77,10 @@ impl Subject for Rocks {
 
     fn compact(&self) {
         self.rocks().compact().unwrap();
+    }
+
+    fn compact_range(&self, range: &KeyRange) {
+        self.rocks().compact_range(range).unwrap();
     }
 
     fn flush(&self) {

@@ -1,0 +1,89 @@
+//! What is left of deleted rows in a store that is never compacted as a whole.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use manxdb_storage::{Durability, Engine, KeyRange, Options, RocksEngine, Version, WriteBatch};
+
+fn write(engine: &RocksEngine, version: u64, key: &[u8], value: Option<&[u8]>) {
+    let writes = vec![(Version(version), key.to_vec(), value.map(<[u8]>::to_vec))];
+    engine
+        .write(&WriteBatch { writes }, Durability::Async)
+        .unwrap();
+}
+
+fn stat(engine: &RocksEngine, name: &str) -> f64 {
+    let stats = engine.stats();
+    stats.iter().find(|(found, _)| *found == name).unwrap().1
+}
+
+const OTHERS: u16 = 500;
+
+/// Rows behind those under test, of bytes that do not compress.
+fn fill_several_files(engine: &RocksEngine) {
+    let mut random = 1u64;
+    let mut noise = || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        random.to_be_bytes()[0]
+    };
+    for row in 0..OTHERS {
+        let key = [b"zebra", &row.to_be_bytes()[..]].concat();
+        let value: Vec<u8> = (0..1000).map(|_| noise()).collect();
+        write(engine, 1, &key, Some(&value));
+    }
+}
+
+#[test]
+fn deletes_go_even_when_only_parts_of_the_store_are_compacted() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        file_bytes: 64 << 10,
+        ..Options::default()
+    };
+    let engine = RocksEngine::open(directory.path(), &options).unwrap();
+    fill_several_files(&engine);
+    engine.compact().unwrap();
+    let rows = 20u64;
+    for row in 0..rows {
+        write(
+            &engine,
+            2 + row,
+            &[b'a', u8::try_from(row).unwrap()],
+            Some(b"x"),
+        );
+    }
+    engine.compact_range(&KeyRange::prefix(b"a")).unwrap();
+    for row in 0..rows {
+        write(
+            &engine,
+            100 + row,
+            &[b'a', u8::try_from(row).unwrap()],
+            None,
+        );
+    }
+    engine.set_watermark(Version(150));
+    engine.compact_range(&KeyRange::prefix(b"a")).unwrap();
+    assert!(
+        stat(&engine, "storage_deletes_to_bury") >= 20.0,
+        "the deletes were noted"
+    );
+    for version in 200..210 {
+        write(&engine, version, b"other", Some(b"x"));
+    }
+    assert!(
+        stat(&engine, "storage_deletes_to_bury") < 1.0,
+        "and buried by writes"
+    );
+    engine.compact_range(&KeyRange::prefix(b"a")).unwrap();
+    // Of the rows nothing is left: only other keys and the engine's own record.
+    assert!(
+        stat(&engine, "storage_records") <= f64::from(OTHERS) + 13.0,
+        "{:?}",
+        engine.stats()
+    );
+    for row in 0..rows {
+        let key = [b'a', u8::try_from(row).unwrap()];
+        assert_eq!(engine.get(&key, Version::MAX).unwrap(), None);
+    }
+    assert!(engine.get(b"zebra\0\0", Version::MAX).unwrap().is_some());
+}
