@@ -1,13 +1,45 @@
 //! Names and types resolved against one catalog snapshot.
+//!
+//! A [`Binder`] walks `sqlparser`'s tree with a stack of [`scope::Frame`]s, one a query level.
+//! FROM becomes a [`crate::planner::logical::Group`] of tables over one wide row, a SELECT
+//! becomes [`select::SelectParts`]; subqueries are planned as soon as they are bound, except the
+//! plain ones, which merge into the enclosing group.
+
+mod aggregate;
+mod expr;
+mod from;
+mod function;
+mod group;
+mod literal;
+mod modify;
+mod names;
+mod order;
+mod predicate;
+pub(crate) mod query;
+mod scope;
+pub(crate) mod select;
+mod subquery;
+mod types;
+mod window;
+
+pub use aggregate::{AggregateCall, AggregateKind};
+pub use scope::{Scope, ScopeColumn};
+pub use window::{FrameBound, WindowCall, WindowFrame, WindowKind};
+
+pub(crate) use aggregate::bigint;
 
 use std::sync::Arc;
 
 use sqlparser::ast;
 
-use crate::catalog::{Catalog, Table};
-use crate::error::SqlResult;
+use crate::catalog::{Catalog, Table, TableId};
+use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, SqlMode};
-use crate::types::{Collation, DataType, Row};
+use crate::planner::Locking;
+use crate::types::{Collation, DataType, Row, TextSize};
+use manxdb_txn::ReadMode;
+use query::Cte;
+use scope::Frame;
 
 /// Tables whose rows are computed: information_schema, performance_schema, mysql.
 pub trait VirtualTables {
@@ -18,6 +50,14 @@ pub trait VirtualTables {
     /// # Errors
     /// Whatever computing them meets.
     fn rows(&self, database: &str, name: &str) -> SqlResult<Vec<Row>>;
+    /// Type of `@@name`, for result metadata; text unless the session knows better.
+    fn variable_type(&self, name: &str, collation: Collation) -> DataType {
+        let _ = name;
+        DataType::Text {
+            size: TextSize::Normal,
+            collation,
+        }
+    }
 }
 
 /// What binding depends on.
@@ -37,62 +77,132 @@ pub struct BindContext<'a> {
     pub source: Option<&'a str>,
 }
 
-/// Columns that names may refer to, in row order; `outer` is the enclosing query's scope.
-#[derive(Debug, Clone, Default)]
-pub struct Scope {
-    /// One entry a column of the row.
-    pub columns: Vec<ScopeColumn>,
-    /// Enclosing query.
-    pub outer: Option<Box<Scope>>,
-}
-
-/// A column in a scope.
-#[derive(Debug, Clone)]
-pub struct ScopeColumn {
-    /// Database, when it is a base table.
-    pub database: Option<String>,
-    /// Table alias.
-    pub table: Option<String>,
-    /// Column name.
-    pub name: String,
-    /// Type.
-    pub ty: DataType,
-    /// May be NULL.
-    pub nullable: bool,
-}
-
-impl Scope {
-    /// The scope of one table under `alias`.
-    #[must_use]
-    pub fn of_table(table: &Table, alias: &str) -> Self {
-        let columns = table
-            .columns
-            .iter()
-            .map(|column| ScopeColumn {
-                database: Some(table.database.clone()),
-                table: Some(alias.to_string()),
-                name: column.name.clone(),
-                ty: column.ty.clone(),
-                nullable: !column.not_null,
-            })
-            .collect();
-        Self {
-            columns,
-            outer: None,
-        }
-    }
-}
-
 /// Binds a scalar expression (no aggregates). `place` is MySQL's word for error 1054:
 /// "field list", "where clause", "on clause", "order clause"…
+/// `VALUES(column)` means the column of a table [`crate::parser::VALUES_ALIAS`] in `scope`.
 ///
 /// # Errors
 /// 1054, 1052, 1235 and what typing meets.
 pub fn bind_expr(
-    _context: &BindContext<'_>,
-    _scope: &Scope,
-    _expr: &ast::Expr,
-    _place: &str,
+    context: &BindContext<'_>,
+    scope: &Scope,
+    expr: &ast::Expr,
+    place: &'static str,
 ) -> SqlResult<Expr> {
-    Err(crate::error::SqlError::not_supported("expressions"))
+    let mut binder = Binder::new(context);
+    binder.push_scope(scope, place);
+    binder.bind_scalar(expr)
+}
+
+/// The state of binding one statement.
+pub(crate) struct Binder<'a> {
+    pub context: &'a BindContext<'a>,
+    frames: Vec<Frame>,
+    ctes: Vec<Cte>,
+    next_cte: usize,
+    /// Types placeholders were inferred to have.
+    pub params: Vec<DataType>,
+    /// Stored tables read.
+    pub tables: Vec<(TableId, String, String)>,
+    /// Lock clause of the outermost query.
+    pub locking: Locking,
+    pub read_mode: ReadMode,
+    /// Least frame index that a name reached from further in, since the last reset.
+    reach: usize,
+    depth: usize,
+    nesting: usize,
+    view_database: Option<String>,
+    /// Select items of the outermost SELECT, as written.
+    item_names: Option<Vec<String>>,
+}
+
+impl<'a> Binder<'a> {
+    pub fn new(context: &'a BindContext<'a>) -> Self {
+        Self {
+            context,
+            frames: Vec::new(),
+            ctes: Vec::new(),
+            next_cte: 0,
+            params: Vec::new(),
+            tables: Vec::new(),
+            locking: Locking::None,
+            read_mode: ReadMode::Plain,
+            reach: usize::MAX,
+            depth: 0,
+            nesting: 0,
+            view_database: None,
+            item_names: context.source.and_then(names::item_texts),
+        }
+    }
+
+    fn push_scope(&mut self, scope: &Scope, place: &'static str) {
+        if let Some(outer) = &scope.outer {
+            self.push_scope(outer, place);
+        }
+        self.frames.push(Frame::of_scope(scope, place));
+    }
+
+    fn frame(&self) -> SqlResult<&Frame> {
+        self.frames
+            .last()
+            .ok_or_else(|| SqlError::internal("no query level is being bound"))
+    }
+
+    fn frame_mut(&mut self) -> SqlResult<&mut Frame> {
+        self.frames
+            .last_mut()
+            .ok_or_else(|| SqlError::internal("no query level is being bound"))
+    }
+
+    /// Starts watching how far out names reach.
+    fn begin_reach(&mut self) -> usize {
+        std::mem::replace(&mut self.reach, usize::MAX)
+    }
+
+    /// The outermost frame reached since, if any was.
+    fn end_reach(&mut self, saved: usize) -> Option<usize> {
+        let reached = self.reach;
+        self.reach = saved.min(reached);
+        (reached != usize::MAX).then_some(reached)
+    }
+
+    /// The texts of unnamed items, once: for the outermost SELECT only.
+    fn take_item_names(&mut self, count: usize) -> Option<Vec<String>> {
+        let outermost = self.frames.is_empty() && self.nesting == 0;
+        let names = self.item_names.take()?;
+        (outermost && names.len() == count).then_some(names)
+    }
+
+    fn note_locks(&mut self, locks: &[ast::LockClause]) -> SqlResult<()> {
+        for lock in locks {
+            let (locking, modes) = match lock.lock_type {
+                ast::LockType::Update => (
+                    Locking::Update,
+                    [
+                        ReadMode::Update,
+                        ReadMode::UpdateNoWait,
+                        ReadMode::UpdateSkipLocked,
+                    ],
+                ),
+                ast::LockType::Share => (
+                    Locking::Share,
+                    [
+                        ReadMode::Share,
+                        ReadMode::ShareNoWait,
+                        ReadMode::ShareSkipLocked,
+                    ],
+                ),
+            };
+            if self.nesting > 0 {
+                return Err(SqlError::not_supported("a lock clause in a derived table"));
+            }
+            self.locking = locking;
+            self.read_mode = match lock.nonblock {
+                None => modes[0],
+                Some(ast::NonBlock::Nowait) => modes[1],
+                Some(ast::NonBlock::SkipLocked) => modes[2],
+            };
+        }
+        Ok(())
+    }
 }

@@ -1,13 +1,36 @@
 //! Runs plans: pull operators over one transaction.
+//!
+//! [`operator::build`] makes an operator a plan node; rows are pulled through them one at a
+//! time. Below a FROM rows are wide (see [`crate::planner::physical`]): an operator is opened
+//! over a base row and fills its own slots of it.
+
+mod accumulate;
+mod aggregate;
+mod analyze;
+mod bounds;
+mod join;
+mod memory;
+mod operator;
+mod project;
+mod scan;
+mod set_operation;
+mod sort;
+mod source;
+mod subquery;
+mod window;
+
+pub use analyze::{Analysis, NodeFigures};
+pub use subquery::SubqueryRunner;
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
 
 use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
 use crate::error::SqlResult;
-use crate::expr::{EvalContext, Subqueries};
+use crate::expr::EvalContext;
 use crate::planner::Plan;
 use crate::types::{Row, Value};
+use operator::{Reading, Run, build};
 
 /// What running depends on; one per statement execution.
 pub struct ExecContext<'a> {
@@ -32,49 +55,42 @@ pub struct ExecContext<'a> {
     pub unique_checks: bool,
 }
 
-/// Runs the subqueries of one statement execution: what [`EvalContext::subqueries`] points to.
-/// Made before the [`EvalContext`], which it is handed back on every call.
-pub struct SubqueryRunner<'a> {
-    _txn: &'a Transaction,
-}
-
-impl<'a> SubqueryRunner<'a> {
-    /// One per statement execution: it remembers the rows of uncorrelated subqueries.
-    #[must_use]
-    pub fn new(
-        txn: &'a Transaction,
-        _catalog: &'a Catalog,
-        _virtual_tables: &'a dyn VirtualTables,
-        _waiter: &'a dyn Waiter,
-        _memory_limit: usize,
-    ) -> Self {
-        Self { _txn: txn }
-    }
-}
-
-impl Subqueries for SubqueryRunner<'_> {
-    fn run(
-        &self,
-        _eval: &EvalContext<'_>,
-        _plan: &Plan,
-        _outer: &[&[Value]],
-        _each: &mut dyn FnMut(Row) -> SqlResult<bool>,
-    ) -> SqlResult<()> {
-        Err(crate::error::SqlError::not_supported("subqueries"))
-    }
-}
-
 /// Runs `plan`; `outer` are rows of enclosing queries, innermost first. Stops early when `each`
 /// returns false. `mode` overrides the read mode of the plan's base tables for UPDATE and DELETE.
 ///
 /// # Errors
 /// Evaluation, storage, interruption; 1038 past the memory limit.
 pub fn run(
-    _context: &ExecContext<'_>,
-    _plan: &Plan,
-    _outer: &[&[Value]],
-    _mode: Option<ReadMode>,
-    _each: &mut dyn FnMut(Row) -> SqlResult<bool>,
+    context: &ExecContext<'_>,
+    plan: &Plan,
+    outer: &[&[Value]],
+    mode: Option<ReadMode>,
+    each: &mut dyn FnMut(Row) -> SqlResult<bool>,
 ) -> SqlResult<()> {
-    Err(crate::error::SqlError::not_supported("SELECT"))
+    let reading = Reading::of(context);
+    let run = Run::new(&reading, outer, mode.unwrap_or(plan.read_mode), None);
+    pull(&run, plan, each)
+}
+
+/// As [`run`], measuring every operator; for EXPLAIN ANALYZE. Rows are dropped.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_analyzed(context: &ExecContext<'_>, plan: &Plan) -> SqlResult<Analysis> {
+    let analysis = Analysis::default();
+    let reading = Reading::of(context);
+    let run = Run::new(&reading, &[], plan.read_mode, Some(&analysis));
+    pull(&run, plan, &mut |_| Ok(true))?;
+    Ok(analysis)
+}
+
+fn pull(run: &Run<'_>, plan: &Plan, each: &mut dyn FnMut(Row) -> SqlResult<bool>) -> SqlResult<()> {
+    let mut root = build(&plan.root, run.analysis.is_some());
+    root.open(run, &[])?;
+    while let Some(row) = root.next(run)? {
+        if !each(row)? {
+            break;
+        }
+    }
+    Ok(())
 }

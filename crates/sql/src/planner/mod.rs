@@ -1,11 +1,26 @@
 //! From bound query to a plan that can be run any number of times.
+//!
+//! The binder hands over a [`logical::Group`] of tables and conditions; [`join`] orders it,
+//! [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
 
+pub(crate) mod access;
+pub(crate) mod explain;
+pub(crate) mod join;
+pub mod logical;
+pub mod physical;
+pub(crate) mod select;
+pub mod walk;
+
+pub use explain::{ExplainFormat, explain, explain_columns};
+
+use manxdb_txn::ReadMode;
 use sqlparser::ast;
 
-use crate::binder::{BindContext, Scope};
+use crate::binder::{BindContext, Binder, Scope};
 use crate::catalog::TableId;
-use crate::error::{SqlError, SqlResult};
+use crate::error::SqlResult;
 use crate::types::{ColumnMeta, DataType};
+use physical::Node;
 
 /// A query, ready to run. Immutable and shared between sessions through the plan cache.
 #[derive(Debug, Clone)]
@@ -20,6 +35,10 @@ pub struct Plan {
     pub tables: Vec<(TableId, String, String)>,
     /// FOR UPDATE / FOR SHARE.
     pub locking: Locking,
+    /// How base tables are read, which follows from the lock clause.
+    pub read_mode: ReadMode,
+    /// The operators.
+    pub root: Node,
 }
 
 /// Lock clause of a SELECT.
@@ -38,8 +57,18 @@ pub enum Locking {
 ///
 /// # Errors
 /// Binding errors; 1235 for what is not supported.
-pub fn plan_query(_context: &BindContext<'_>, _query: &ast::Query) -> SqlResult<Plan> {
-    Err(SqlError::not_supported("SELECT"))
+pub fn plan_query(context: &BindContext<'_>, query: &ast::Query) -> SqlResult<Plan> {
+    let mut binder = Binder::new(context);
+    let bound = binder.bind_query(query)?;
+    Ok(Plan {
+        columns: bound.columns,
+        param_types: binder.params,
+        correlated: false,
+        tables: binder.tables,
+        locking: binder.locking,
+        read_mode: binder.read_mode,
+        root: bound.node,
+    })
 }
 
 /// A scan for UPDATE and DELETE: each row is the concatenation of the joined tables' columns
@@ -74,11 +103,26 @@ pub struct ModifyTable {
 /// # Errors
 /// As [`plan_query`].
 pub fn plan_modify(
-    _context: &BindContext<'_>,
-    _from: &[ast::TableWithJoins],
-    _selection: Option<&ast::Expr>,
-    _order_by: &[ast::OrderByExpr],
-    _limit: Option<&ast::Expr>,
+    context: &BindContext<'_>,
+    from: &[ast::TableWithJoins],
+    selection: Option<&ast::Expr>,
+    order_by: &[ast::OrderByExpr],
+    limit: Option<&ast::Expr>,
 ) -> SqlResult<ModifyPlan> {
-    Err(SqlError::not_supported("UPDATE and DELETE"))
+    let mut binder = Binder::new(context);
+    let bound = binder.bind_modify(from, selection, order_by, limit)?;
+    let root = select::plan_modify_rows(bound.select, &bound.scope);
+    Ok(ModifyPlan {
+        plan: Plan {
+            columns: Vec::new(),
+            param_types: binder.params,
+            correlated: false,
+            tables: binder.tables,
+            locking: Locking::Update,
+            read_mode: ReadMode::Update,
+            root,
+        },
+        scope: bound.scope,
+        tables: bound.tables,
+    })
 }

@@ -1,0 +1,380 @@
+//! Aggregate calls and the rewriting of expressions over groups.
+
+use sqlparser::ast;
+
+use super::Binder;
+use super::scope::column_expr;
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{Expr, ExprKind};
+use crate::planner::walk;
+use crate::types::{Collation, DataType, IntWidth, TextSize, Value};
+
+/// Aggregates of the level being bound are columns from here on until the level is complete.
+pub(crate) const CALL_BASE: usize = 1 << 24;
+/// Window results likewise.
+pub(crate) const WINDOW_BASE: usize = 1 << 25;
+
+/// Which aggregate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AggregateKind {
+    /// COUNT(*).
+    CountRows,
+    /// COUNT(expr, …).
+    Count,
+    /// SUM.
+    Sum,
+    /// AVG.
+    Avg,
+    /// MIN.
+    Min,
+    /// MAX.
+    Max,
+    /// GROUP_CONCAT.
+    GroupConcat,
+    /// STDDEV_POP.
+    StdPop,
+    /// STDDEV_SAMP.
+    StdSamp,
+    /// VAR_POP.
+    VarPop,
+    /// VAR_SAMP.
+    VarSamp,
+    /// BIT_AND.
+    BitAnd,
+    /// BIT_OR.
+    BitOr,
+    /// BIT_XOR.
+    BitXor,
+    /// JSON_ARRAYAGG.
+    JsonArray,
+    /// JSON_OBJECTAGG.
+    JsonObject,
+    /// The value of some row: ANY_VALUE and functionally dependent columns.
+    First,
+}
+
+/// An aggregate call.
+#[derive(Debug, Clone)]
+pub struct AggregateCall {
+    /// Function.
+    pub kind: AggregateKind,
+    /// DISTINCT.
+    pub distinct: bool,
+    /// Arguments, over the wide row.
+    pub arguments: Vec<Expr>,
+    /// ORDER BY of GROUP_CONCAT; the bool is true for DESC.
+    pub order: Vec<(Expr, bool)>,
+    /// SEPARATOR of GROUP_CONCAT.
+    pub separator: String,
+    /// Result type.
+    pub ty: DataType,
+}
+
+impl AggregateCall {
+    /// Shows the expressions inside.
+    pub fn for_each_expr(&self, each: &mut dyn FnMut(&Expr)) {
+        self.arguments.iter().for_each(&mut *each);
+        self.order.iter().for_each(|(expr, _)| each(expr));
+    }
+
+    /// As [`Self::for_each_expr`], to change them.
+    pub fn for_each_expr_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
+        self.arguments.iter_mut().for_each(&mut *each);
+        self.order.iter_mut().for_each(|(expr, _)| each(expr));
+    }
+
+    /// COUNT is never NULL, nor are the bit functions.
+    pub fn nullable(&self) -> bool {
+        !matches!(
+            self.kind,
+            AggregateKind::CountRows
+                | AggregateKind::Count
+                | AggregateKind::BitAnd
+                | AggregateKind::BitOr
+                | AggregateKind::BitXor
+        )
+    }
+
+    /// The value of `expr` in some row of the group.
+    pub fn first(expr: Expr) -> Self {
+        Self {
+            kind: AggregateKind::First,
+            distinct: false,
+            ty: expr.ty.clone(),
+            arguments: vec![expr],
+            order: Vec::new(),
+            separator: String::new(),
+        }
+    }
+
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.distinct == other.distinct
+            && self.separator == other.separator
+            && self.arguments.len() == other.arguments.len()
+            && self.order.len() == other.order.len()
+            && self
+                .arguments
+                .iter()
+                .zip(&other.arguments)
+                .all(|(a, b)| walk::same(a, b))
+            && self
+                .order
+                .iter()
+                .zip(&other.order)
+                .all(|((a, d), (b, e))| d == e && walk::same(a, b))
+    }
+}
+
+/// The aggregate called `name`.
+pub(crate) fn aggregate_kind(name: &str) -> Option<AggregateKind> {
+    use AggregateKind as A;
+    Some(match name.to_ascii_uppercase().as_str() {
+        "COUNT" => A::Count,
+        "SUM" => A::Sum,
+        "AVG" => A::Avg,
+        "MIN" => A::Min,
+        "MAX" => A::Max,
+        "GROUP_CONCAT" => A::GroupConcat,
+        "STD" | "STDDEV" | "STDDEV_POP" => A::StdPop,
+        "STDDEV_SAMP" => A::StdSamp,
+        "VARIANCE" | "VAR_POP" => A::VarPop,
+        "VAR_SAMP" => A::VarSamp,
+        "BIT_AND" => A::BitAnd,
+        "BIT_OR" => A::BitOr,
+        "BIT_XOR" => A::BitXor,
+        "JSON_ARRAYAGG" => A::JsonArray,
+        "JSON_OBJECTAGG" => A::JsonObject,
+        "ANY_VALUE" => A::First,
+        _ => return None,
+    })
+}
+
+/// BIGINT.
+pub(crate) fn bigint(unsigned: bool) -> DataType {
+    DataType::Int {
+        width: IntWidth::Big,
+        unsigned,
+        display_width: None,
+    }
+}
+
+fn digits(ty: &DataType) -> Option<(u8, u8)> {
+    match ty {
+        DataType::Int {
+            width, unsigned, ..
+        } => Some((
+            match width {
+                IntWidth::Tiny => 3,
+                IntWidth::Small => 5,
+                IntWidth::Medium => 8,
+                IntWidth::Int => 10,
+                IntWidth::Big if *unsigned => 20,
+                IntWidth::Big => 19,
+            },
+            0,
+        )),
+        DataType::Year => Some((4, 0)),
+        DataType::Decimal {
+            precision, scale, ..
+        } => Some((*precision, *scale)),
+        DataType::Null => Some((1, 0)),
+        DataType::Date => Some((8, 0)),
+        DataType::Time { fsp } => Some((7 + fsp, *fsp)),
+        DataType::DateTime { fsp } | DataType::Timestamp { fsp } => Some((14 + fsp, *fsp)),
+        _ => None,
+    }
+}
+
+/// The type an aggregate over `argument` has.
+pub(crate) fn result_type(
+    kind: AggregateKind,
+    argument: Option<&Expr>,
+    collation: Collation,
+) -> DataType {
+    use AggregateKind as A;
+    let ty = argument.map_or(&DataType::Null, |a| &a.ty);
+    let decimal = |more: u8, scale: u8| match digits(ty) {
+        Some((p, s)) => DataType::Decimal {
+            precision: (p + more).min(65),
+            scale: (s + scale).min(30),
+            unsigned: false,
+        },
+        None => DataType::Double { unsigned: false },
+    };
+    match kind {
+        A::CountRows | A::Count => bigint(false),
+        A::Sum => decimal(22, 0),
+        A::Avg => decimal(4, 4),
+        A::Min | A::Max | A::First => ty.clone(),
+        A::GroupConcat => DataType::Text {
+            size: TextSize::Normal,
+            collation,
+        },
+        A::StdPop | A::StdSamp | A::VarPop | A::VarSamp => DataType::Double { unsigned: false },
+        A::BitAnd | A::BitOr | A::BitXor => bigint(true),
+        A::JsonArray | A::JsonObject => DataType::Json,
+    }
+}
+
+fn wrong_use() -> SqlError {
+    SqlError::new(1111, "HY000", "Invalid use of group function")
+}
+
+impl Binder<'_> {
+    /// Binds an aggregate call of the current level.
+    pub(crate) fn bind_aggregate(
+        &mut self,
+        kind: AggregateKind,
+        function: &ast::Function,
+    ) -> SqlResult<Expr> {
+        let frame = self.frame()?;
+        if kind != AggregateKind::First && (!frame.aggregates_allowed || frame.in_aggregate) {
+            return Err(wrong_use());
+        }
+        let was_inside = frame.in_aggregate;
+        self.frame_mut()?.in_aggregate = true;
+        let outer_floor = self.begin_reach();
+        let call = self.aggregate_call(kind, function);
+        let reach = self.end_reach(outer_floor);
+        self.frame_mut()?.in_aggregate = was_inside;
+        let call = call?;
+        let own = reads_own_row(&call);
+        if reach.is_some() && !own {
+            return Err(SqlError::not_supported(
+                "aggregate functions over an outer query's columns",
+            ));
+        }
+        if kind == AggregateKind::First
+            && (was_inside || !frame_allows(self.frame()?))
+            && let Some(argument) = call.arguments.first()
+        {
+            return Ok(argument.clone());
+        }
+        let nullable = call.nullable();
+        let ty = call.ty.clone();
+        let calls = &mut self.frame_mut()?.calls;
+        let index = calls
+            .iter()
+            .position(|known| known.same(&call))
+            .unwrap_or_else(|| {
+                calls.push(call);
+                calls.len() - 1
+            });
+        Ok(column_expr(CALL_BASE + index, ty, nullable))
+    }
+
+    pub(crate) fn aggregate_call(
+        &mut self,
+        kind: AggregateKind,
+        function: &ast::Function,
+    ) -> SqlResult<AggregateCall> {
+        let ast::FunctionArguments::List(list) = &function.args else {
+            return Err(SqlError::syntax(format!("near '{function}'")));
+        };
+        let mut call = AggregateCall {
+            kind,
+            distinct: list.duplicate_treatment == Some(ast::DuplicateTreatment::Distinct),
+            arguments: Vec::new(),
+            order: Vec::new(),
+            separator: ",".to_string(),
+            ty: DataType::Null,
+        };
+        for argument in &list.args {
+            match argument {
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Wildcard)
+                    if kind == AggregateKind::Count =>
+                {
+                    call.kind = AggregateKind::CountRows;
+                }
+                ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => {
+                    if let (AggregateKind::Count, ast::Expr::Tuple(items)) = (kind, expr) {
+                        for item in items {
+                            call.arguments.push(self.bind_scalar(item)?);
+                        }
+                    } else {
+                        call.arguments.push(self.bind_scalar(expr)?);
+                    }
+                }
+                _ => return Err(SqlError::syntax(format!("near '{function}'"))),
+            }
+        }
+        for clause in &list.clauses {
+            self.aggregate_clause(&mut call, clause)?;
+        }
+        simplify_count(&mut call);
+        check_arity(&call, function)?;
+        call.ty = result_type(call.kind, call.arguments.first(), self.context.collation);
+        Ok(call)
+    }
+
+    fn aggregate_clause(
+        &mut self,
+        call: &mut AggregateCall,
+        clause: &ast::FunctionArgumentClause,
+    ) -> SqlResult<()> {
+        match clause {
+            ast::FunctionArgumentClause::OrderBy(keys) => {
+                for key in keys {
+                    let position = super::order::position(&key.expr);
+                    let expr = match position.and_then(|p| p.checked_sub(1)) {
+                        Some(p) if p < call.arguments.len() => call.arguments[p].clone(),
+                        _ => self.bind_scalar(&key.expr)?,
+                    };
+                    call.order.push((expr, super::order::descending(key)));
+                }
+                Ok(())
+            }
+            ast::FunctionArgumentClause::Separator(value) => {
+                call.separator = value.value.clone().into_string().unwrap_or_default();
+                Ok(())
+            }
+            other => Err(SqlError::not_supported(other.to_string())),
+        }
+    }
+}
+
+fn frame_allows(frame: &super::scope::Frame) -> bool {
+    frame.aggregates_allowed
+}
+
+fn reads_own_row(call: &AggregateCall) -> bool {
+    let mut own = false;
+    call.for_each_expr(&mut |expr| {
+        walk::references(expr, &mut |(depth, _)| own |= depth == 0);
+    });
+    own
+}
+
+/// COUNT(1) and COUNT of a NOT NULL literal count rows.
+fn simplify_count(call: &mut AggregateCall) {
+    if call.kind != AggregateKind::Count || call.distinct || call.arguments.len() != 1 {
+        return;
+    }
+    if matches!(&call.arguments[0].kind, ExprKind::Literal(value) if *value != Value::Null) {
+        call.kind = AggregateKind::CountRows;
+        call.arguments.clear();
+    }
+}
+
+fn check_arity(call: &AggregateCall, function: &ast::Function) -> SqlResult<()> {
+    let count = call.arguments.len();
+    let fits = match call.kind {
+        AggregateKind::CountRows => count == 0,
+        AggregateKind::GroupConcat => count >= 1,
+        AggregateKind::Count => count == 1 || (count > 1 && call.distinct),
+        AggregateKind::JsonObject => count == 2,
+        _ => count == 1,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(SqlError::new(
+        1582,
+        "42000",
+        format!(
+            "Incorrect parameter count in the call to native function '{}'",
+            function.name
+        ),
+    ))
+}

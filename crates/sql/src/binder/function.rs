@@ -1,0 +1,200 @@
+//! Function calls whose arguments are not plain expressions.
+
+use sqlparser::ast;
+
+use super::Binder;
+use super::literal::text_literal;
+use super::scope::ColumnName;
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{Expr, ExprKind};
+use crate::functions;
+use crate::types::{DataType, Value};
+
+impl Binder<'_> {
+    /// Binds a call of a scalar function.
+    pub(crate) fn bind_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<Expr> {
+        let upper = name.to_ascii_uppercase();
+        match upper.as_str() {
+            "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => {
+                return self.bind_date_shift(&upper, function);
+            }
+            "TIMESTAMPDIFF" | "TIMESTAMPADD" => return self.bind_with_unit(&upper, function, 0),
+            "GET_FORMAT" => return self.bind_with_unit(&upper, function, 0),
+            "VALUES" => return self.bind_values(function),
+            "DEFAULT" => return Err(SqlError::not_supported("DEFAULT(column)")),
+            "ROW" => return Err(super::expr::operand_columns(1)),
+            "GROUPING" => return Err(SqlError::not_supported("GROUPING")),
+            _ => {}
+        }
+        let mut arguments = self.function_arguments(function)?;
+        if upper == "IF" && arguments.len() == 3 {
+            let otherwise = arguments.pop();
+            if let (Some(result), Some(condition)) = (arguments.pop(), arguments.pop()) {
+                return Expr::case(vec![(condition, result)], otherwise);
+            }
+        }
+        if upper == "COALESCE" || upper == "IFNULL" || upper == "NULLIF" {
+            self.infer_alike(&mut arguments);
+        }
+        if functions::lookup(&upper).is_none() {
+            return Err(unknown_function(self.context.database, name));
+        }
+        Expr::call(&upper, arguments)
+    }
+
+    /// Placeholders among alternatives take the type of the first typed one.
+    fn infer_alike(&mut self, arguments: &mut [Expr]) {
+        let known = arguments
+            .iter()
+            .map(|a| &a.ty)
+            .find(|ty| **ty != DataType::Null);
+        if let Some(known) = known.cloned() {
+            for argument in arguments {
+                self.infer(argument, &known);
+            }
+        }
+    }
+
+    /// All arguments as expressions.
+    pub(crate) fn function_arguments(&mut self, function: &ast::Function) -> SqlResult<Vec<Expr>> {
+        let syntax = || SqlError::syntax(format!("near '{function}'"));
+        match &function.args {
+            ast::FunctionArguments::None => Ok(Vec::new()),
+            ast::FunctionArguments::Subquery(_) => Err(syntax()),
+            ast::FunctionArguments::List(list) => {
+                let mut bound = Vec::with_capacity(list.args.len());
+                for argument in &list.args {
+                    bound.push(self.bind_scalar(argument_expr(argument).ok_or_else(syntax)?)?);
+                }
+                Ok(bound)
+            }
+        }
+    }
+
+    fn bind_date_shift(&mut self, name: &str, function: &ast::Function) -> SqlResult<Expr> {
+        let arguments = plain_arguments(function)?;
+        let [date, amount] = arguments.as_slice() else {
+            return Err(wrong_count(name));
+        };
+        let subtract = name.ends_with("SUB") || name.starts_with("SUB");
+        let name = if subtract { "DATE_SUB" } else { "DATE_ADD" };
+        let date = self.bind_scalar(date)?;
+        if let ast::Expr::Interval(interval) = amount {
+            return self.shift_date(name, date, interval);
+        }
+        let amount = self.bind_scalar(amount)?;
+        if subtract {
+            Expr::interval_sub(date, amount, "DAY")
+        } else {
+            Expr::interval_add(date, amount, "DAY")
+        }
+    }
+
+    /// A call whose argument at `at` is a bare word.
+    fn bind_with_unit(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        at: usize,
+    ) -> SqlResult<Expr> {
+        let mut bound = Vec::new();
+        for (index, argument) in plain_arguments(function)?.into_iter().enumerate() {
+            if index == at {
+                let word = argument.to_string().to_ascii_uppercase();
+                let word = word.strip_prefix("SQL_TSI_").unwrap_or(&word);
+                bound.push(text_literal(word, self.context.collation));
+            } else {
+                bound.push(self.bind_scalar(argument)?);
+            }
+        }
+        Expr::call(name, bound)
+    }
+
+    /// `VALUES(column)` of ON DUPLICATE KEY UPDATE: the caller's scope has a table
+    /// of that name.
+    fn bind_values(&mut self, function: &ast::Function) -> SqlResult<Expr> {
+        let arguments = plain_arguments(function)?;
+        let column = match arguments.as_slice() {
+            [ast::Expr::Identifier(column)] => column,
+            [ast::Expr::CompoundIdentifier(parts)] => match parts.last() {
+                Some(column) => column,
+                None => return Err(wrong_count("VALUES")),
+            },
+            _ => return Err(wrong_count("VALUES")),
+        };
+        let name = ColumnName {
+            database: None,
+            table: Some(crate::parser::VALUES_ALIAS),
+            column: &column.value,
+        };
+        self.resolve(&name)
+    }
+
+    /// TRIM in its spellings: `TRIM(text, characters, side)`.
+    pub(crate) fn bind_trim(
+        &mut self,
+        text: &ast::Expr,
+        side: Option<ast::TrimWhereField>,
+        what: Option<&ast::Expr>,
+    ) -> SqlResult<Expr> {
+        let text = self.bind_scalar(text)?;
+        let what = what.map(|what| self.bind_scalar(what)).transpose()?;
+        let side = match side {
+            None | Some(ast::TrimWhereField::Both) => "BOTH",
+            Some(ast::TrimWhereField::Leading) => "LEADING",
+            Some(ast::TrimWhereField::Trailing) => "TRAILING",
+        };
+        let mut arguments = vec![text];
+        if what.is_some() || side != "BOTH" {
+            arguments.push(what.unwrap_or_else(|| text_literal(" ", self.context.collation)));
+            arguments.push(text_literal(side, self.context.collation));
+        }
+        Expr::call("TRIM", arguments)
+    }
+}
+
+/// The expression of an unnamed argument.
+fn argument_expr(argument: &ast::FunctionArg) -> Option<&ast::Expr> {
+    match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    }
+}
+
+fn plain_arguments(function: &ast::Function) -> SqlResult<Vec<&ast::Expr>> {
+    let syntax = || SqlError::syntax(format!("near '{function}'"));
+    let ast::FunctionArguments::List(list) = &function.args else {
+        return Err(syntax());
+    };
+    list.args
+        .iter()
+        .map(|argument| argument_expr(argument).ok_or_else(syntax))
+        .collect()
+}
+
+fn wrong_count(name: &str) -> SqlError {
+    SqlError::new(
+        1582,
+        "42000",
+        format!("Incorrect parameter count in the call to native function '{name}'"),
+    )
+}
+
+fn unknown_function(database: Option<&str>, name: &str) -> SqlError {
+    match database {
+        Some(database) => SqlError::new(
+            1305,
+            "42000",
+            format!("FUNCTION {database}.{name} does not exist"),
+        ),
+        None => SqlError::new(1305, "42000", format!("FUNCTION {name} does not exist")),
+    }
+}
+
+/// The number in a literal, for positions.
+pub(crate) fn literal_integer(expr: &Expr) -> Option<i64> {
+    match &expr.kind {
+        ExprKind::Literal(Value::Int(number)) => Some(*number),
+        _ => None,
+    }
+}

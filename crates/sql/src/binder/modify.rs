@@ -1,0 +1,113 @@
+//! The scan under UPDATE and DELETE.
+
+use sqlparser::ast;
+
+use super::Binder;
+use super::from::FromState;
+use super::scope::{Frame, FrameColumn, Scope, ScopeColumn};
+use super::select::SelectParts;
+use crate::error::SqlResult;
+use crate::expr::ExprKind;
+use crate::planner::ModifyTable;
+use crate::planner::logical::Group;
+use crate::types::DataType;
+
+/// A bound modification scan.
+pub(crate) struct ModifyParts {
+    pub select: SelectParts,
+    pub scope: Scope,
+    pub tables: Vec<ModifyTable>,
+}
+
+impl Binder<'_> {
+    pub(crate) fn bind_modify(
+        &mut self,
+        from: &[ast::TableWithJoins],
+        selection: Option<&ast::Expr>,
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::Expr>,
+    ) -> SqlResult<ModifyParts> {
+        self.item_names = None;
+        let mut state = FromState::default();
+        let (group, columns) = self.bind_modify_from(from, &mut state)?;
+        let width = state.next;
+        let scope = row_scope(&columns, width);
+        let mut select = empty_parts(group, width);
+        self.frames.push(Frame::new(columns, "where clause"));
+        let bound = self.bind_modify_clauses(selection, order_by, limit, &mut select);
+        self.frames.pop();
+        bound?;
+        Ok(ModifyParts {
+            select,
+            scope,
+            tables: state.tables,
+        })
+    }
+
+    fn bind_modify_clauses(
+        &mut self,
+        selection: Option<&ast::Expr>,
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::Expr>,
+        select: &mut SelectParts,
+    ) -> SqlResult<()> {
+        if let Some(condition) = selection {
+            self.bind_where(condition, select)?;
+        }
+        self.enter_clause("order clause", false)?;
+        select.order = self.bind_order(order_by, &[])?;
+        if let Some(limit) = limit {
+            select.limit = Some(crate::planner::physical::Limit {
+                count: Some(self.bind_count(limit)?),
+                offset: None,
+            });
+        }
+        Ok(())
+    }
+}
+
+fn empty_parts(group: Group, width: usize) -> SelectParts {
+    SelectParts {
+        group,
+        width,
+        outputs: Vec::new(),
+        keys: Vec::new(),
+        calls: Vec::new(),
+        aggregated: false,
+        rollup: false,
+        having: Vec::new(),
+        windows: Vec::new(),
+        distinct: false,
+        order: Vec::new(),
+        limit: None,
+    }
+}
+
+/// One entry a slot, hidden key slots under a name no client can write.
+fn row_scope(columns: &[FrameColumn], width: usize) -> Scope {
+    let hidden = ScopeColumn {
+        database: None,
+        table: Some("\0".to_string()),
+        name: "\0key".to_string(),
+        ty: DataType::Varbinary { length: 3072 },
+        nullable: true,
+    };
+    let mut scope = Scope {
+        columns: vec![hidden; width],
+        outer: None,
+    };
+    for column in columns {
+        if let ExprKind::Column(slot) = column.expr.kind
+            && let Some(entry) = scope.columns.get_mut(slot)
+        {
+            *entry = ScopeColumn {
+                database: column.database.clone(),
+                table: column.table.clone(),
+                name: column.name.clone(),
+                ty: column.expr.ty.clone(),
+                nullable: column.expr.nullable,
+            };
+        }
+    }
+    scope
+}

@@ -1,0 +1,242 @@
+//! Which names mean what.
+
+use std::sync::Arc;
+
+use crate::catalog::Table;
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{Expr, ExprKind};
+use crate::planner::walk;
+use crate::types::DataType;
+
+use super::aggregate::AggregateCall;
+use super::window::WindowCall;
+
+/// Columns that names may refer to, in row order; `outer` is the enclosing query's scope.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// One entry a column of the row.
+    pub columns: Vec<ScopeColumn>,
+    /// Enclosing query.
+    pub outer: Option<Box<Scope>>,
+}
+
+/// A column in a scope.
+#[derive(Debug, Clone)]
+pub struct ScopeColumn {
+    /// Database, when it is a base table.
+    pub database: Option<String>,
+    /// Table alias.
+    pub table: Option<String>,
+    /// Column name.
+    pub name: String,
+    /// Type.
+    pub ty: DataType,
+    /// May be NULL.
+    pub nullable: bool,
+}
+
+impl Scope {
+    /// The scope of one table under `alias`.
+    #[must_use]
+    pub fn of_table(table: &Table, alias: &str) -> Self {
+        let columns = table
+            .columns
+            .iter()
+            .map(|column| ScopeColumn {
+                database: Some(table.database.clone()),
+                table: Some(alias.to_string()),
+                name: column.name.clone(),
+                ty: column.ty.clone(),
+                nullable: !column.not_null,
+            })
+            .collect();
+        Self {
+            columns,
+            outer: None,
+        }
+    }
+}
+
+/// A column that a name of a query level can mean.
+#[derive(Debug, Clone)]
+pub(crate) struct FrameColumn {
+    pub database: Option<String>,
+    pub table: Option<String>,
+    pub name: String,
+    /// What the name stands for, over the level's wide row.
+    pub expr: Expr,
+    /// Base column, for result metadata.
+    pub origin: Option<(Arc<Table>, usize)>,
+    /// The other side of a USING or NATURAL join: found only when qualified.
+    pub hidden: bool,
+}
+
+/// How select-list aliases take part in name lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AliasUse {
+    Never,
+    First,
+    Last,
+}
+
+/// One query level being bound.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub columns: Vec<FrameColumn>,
+    /// Select-list names and what they stand for.
+    pub aliases: Vec<(String, Expr)>,
+    pub alias_use: AliasUse,
+    /// MySQL's word for the clause being bound.
+    pub place: &'static str,
+    /// Aggregates are legal in this clause.
+    pub aggregates_allowed: bool,
+    /// Inside the arguments of an aggregate.
+    pub in_aggregate: bool,
+    pub calls: Vec<AggregateCall>,
+    pub windows: Vec<WindowCall>,
+    pub named_windows: Vec<(String, sqlparser::ast::WindowSpec)>,
+}
+
+impl Frame {
+    pub fn new(columns: Vec<FrameColumn>, place: &'static str) -> Self {
+        Self {
+            columns,
+            aliases: Vec::new(),
+            alias_use: AliasUse::Never,
+            place,
+            aggregates_allowed: false,
+            in_aggregate: false,
+            calls: Vec::new(),
+            windows: Vec::new(),
+            named_windows: Vec::new(),
+        }
+    }
+
+    pub fn of_scope(scope: &Scope, place: &'static str) -> Self {
+        let columns = scope
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| FrameColumn {
+                database: column.database.clone(),
+                table: column.table.clone(),
+                name: column.name.clone(),
+                expr: column_expr(index, column.ty.clone(), column.nullable),
+                origin: None,
+                hidden: false,
+            })
+            .collect();
+        Self::new(columns, place)
+    }
+
+    /// What `name` means here, or `None`.
+    pub fn find(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
+        if self.alias_use == AliasUse::First
+            && let Some(expr) = self.find_alias(name)
+        {
+            return Ok(Some(expr));
+        }
+        if let Some(index) = self.find_column(name)? {
+            return Ok(Some(&self.columns[index].expr));
+        }
+        if self.alias_use == AliasUse::Last {
+            return Ok(self.find_alias(name));
+        }
+        Ok(None)
+    }
+
+    fn find_alias(&self, name: &ColumnName<'_>) -> Option<&Expr> {
+        if name.table.is_some() {
+            return None;
+        }
+        let alias = self
+            .aliases
+            .iter()
+            .find(|(alias, _)| same_name(alias, name.column));
+        alias.map(|(_, expr)| expr)
+    }
+
+    /// Position in `columns` of the column called `name`.
+    pub fn find_column(&self, name: &ColumnName<'_>) -> SqlResult<Option<usize>> {
+        let mut found: Option<usize> = None;
+        for (index, column) in self.columns.iter().enumerate() {
+            if !name.matches(column) {
+                continue;
+            }
+            if let Some(earlier) = found {
+                let same = walk::same(&self.columns[earlier].expr, &column.expr);
+                if !same {
+                    return Err(SqlError::new(
+                        1052,
+                        "23000",
+                        format!("Column '{}' in {} is ambiguous", name.text(), self.place),
+                    ));
+                }
+            }
+            found.get_or_insert(index);
+        }
+        Ok(found)
+    }
+}
+
+/// A column name with its qualifiers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnName<'a> {
+    pub database: Option<&'a str>,
+    pub table: Option<&'a str>,
+    pub column: &'a str,
+}
+
+impl ColumnName<'_> {
+    fn matches(&self, column: &FrameColumn) -> bool {
+        if !same_name(&column.name, self.column) {
+            return false;
+        }
+        match self.table {
+            None => !column.hidden,
+            Some(table) => {
+                column.table.as_deref().is_some_and(|t| same_name(t, table))
+                    && self.database.is_none_or(|wanted| {
+                        column
+                            .database
+                            .as_deref()
+                            .is_some_and(|d| same_name(d, wanted))
+                    })
+            }
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for part in [self.database, self.table].into_iter().flatten() {
+            text.push_str(part);
+            text.push('.');
+        }
+        text.push_str(self.column);
+        text
+    }
+}
+
+/// Names compare without regard to case.
+pub(crate) fn same_name(a: &str, b: &str) -> bool {
+    a.eq_ignore_ascii_case(b)
+        || (!(a.is_ascii() && b.is_ascii()) && a.to_lowercase() == b.to_lowercase())
+}
+
+/// A reference to column `index` of the current row.
+pub(crate) fn column_expr(index: usize, ty: DataType, nullable: bool) -> Expr {
+    Expr {
+        kind: ExprKind::Column(index),
+        ty,
+        nullable,
+    }
+}
+
+/// `expr` as seen from `depth` queries further in.
+pub(crate) fn seen_from(expr: &Expr, depth: usize) -> Expr {
+    let mut expr = expr.clone();
+    if depth > 0 {
+        walk::remap(&mut expr, &mut |(d, index)| (d + depth, index));
+    }
+    expr
+}

@@ -1,0 +1,393 @@
+//! One SELECT, up to the point where its operators are chosen.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+
+use super::Binder;
+use super::aggregate::{AggregateCall, AggregateKind};
+use super::from::FromState;
+use super::scope::{AliasUse, Frame, FrameColumn, same_name};
+use super::window::WindowCall;
+use crate::catalog::Table;
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{Expr, ExprKind};
+use crate::planner::logical::Group;
+use crate::planner::physical::Limit;
+use crate::types::ColumnMeta;
+
+/// A bound SELECT.
+#[derive(Debug)]
+pub(crate) struct SelectParts {
+    pub group: Group,
+    /// Slots of the wide row.
+    pub width: usize,
+    pub outputs: Vec<Output>,
+    /// GROUP BY, over the wide row.
+    pub keys: Vec<Expr>,
+    pub calls: Vec<AggregateCall>,
+    /// The query has groups: what follows reads `keys ‖ calls`.
+    pub aggregated: bool,
+    pub rollup: bool,
+    pub having: Vec<Expr>,
+    pub windows: Vec<WindowCall>,
+    pub distinct: bool,
+    pub order: Vec<(Expr, bool)>,
+    pub limit: Option<Limit>,
+}
+
+/// A column of the result.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    pub expr: Expr,
+    pub meta: ColumnMeta,
+    pub origin: Option<(Arc<Table>, usize)>,
+}
+
+impl SelectParts {
+    /// Only FROM, WHERE and a select list; an ORDER BY without LIMIT means nothing to the outside.
+    pub fn is_plain(&self) -> bool {
+        !self.aggregated
+            && self.windows.is_empty()
+            && self.having.is_empty()
+            && !self.distinct
+            && self.limit.is_none()
+    }
+}
+
+impl Binder<'_> {
+    /// Binds a SELECT with the ORDER BY and LIMIT that follow it.
+    pub(crate) fn bind_select(
+        &mut self,
+        select: &ast::Select,
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::LimitClause>,
+    ) -> SqlResult<SelectParts> {
+        refuse_foreign(select)?;
+        let names = self.take_item_names(select.projection.len());
+        let mut state = FromState::default();
+        let (mut group, columns) = self.bind_from(&select.from, &mut state)?;
+        if select
+            .select_modifiers
+            .as_ref()
+            .is_some_and(|m| m.straight_join)
+        {
+            group.straight = true;
+        }
+        self.frames.push(Frame::new(columns, "where clause"));
+        let parts = self.bind_select_clauses(select, order_by, limit, group, state.next, names);
+        self.frames.pop();
+        parts
+    }
+
+    fn bind_select_clauses(
+        &mut self,
+        select: &ast::Select,
+        order_by: &[ast::OrderByExpr],
+        limit: Option<&ast::LimitClause>,
+        group: Group,
+        width: usize,
+        names: Option<Vec<String>>,
+    ) -> SqlResult<SelectParts> {
+        let mut parts = SelectParts {
+            group,
+            width,
+            outputs: Vec::new(),
+            keys: Vec::new(),
+            calls: Vec::new(),
+            aggregated: false,
+            rollup: false,
+            having: Vec::new(),
+            windows: Vec::new(),
+            distinct: is_distinct(select.distinct.as_ref())?,
+            order: Vec::new(),
+            limit: None,
+        };
+        if let Some(condition) = &select.selection {
+            self.bind_where(condition, &mut parts)?;
+        }
+        self.define_windows(&select.named_window)?;
+        self.enter_clause("field list", true)?;
+        self.bind_items(&select.projection, names, &mut parts)?;
+        self.bind_group_by(&select.group_by, &mut parts)?;
+        if let Some(having) = &select.having {
+            self.enter_clause("having clause", true)?;
+            self.frame_mut()?.alias_use = AliasUse::First;
+            let bound = self.bind_scalar(having);
+            self.frame_mut()?.alias_use = AliasUse::Never;
+            super::from::split_and(bound?, &mut parts.having);
+        }
+        self.enter_clause("order clause", true)?;
+        let outputs: Vec<Expr> = parts.outputs.iter().map(|o| o.expr.clone()).collect();
+        parts.order = self.bind_order(order_by, &outputs)?;
+        parts.limit = self.bind_limit(limit)?;
+        self.complete_groups(&mut parts)?;
+        Ok(parts)
+    }
+
+    /// Aggregates and windows found, and everything behind them rewritten to read them.
+    fn complete_groups(&mut self, parts: &mut SelectParts) -> SqlResult<()> {
+        let frame = self.frame_mut()?;
+        parts.calls = std::mem::take(&mut frame.calls);
+        parts.windows = std::mem::take(&mut frame.windows);
+        parts.aggregated = !parts.keys.is_empty()
+            || parts
+                .calls
+                .iter()
+                .any(|call| call.kind != AggregateKind::First);
+        let columns = std::mem::take(&mut self.frame_mut()?.columns);
+        let full = self.context.sql_mode.only_full_group_by;
+        let done = super::group::rewrite(parts, &columns, full);
+        self.frame_mut()?.columns = columns;
+        done
+    }
+
+    pub(crate) fn enter_clause(&mut self, place: &'static str, aggregates: bool) -> SqlResult<()> {
+        let frame = self.frame_mut()?;
+        frame.place = place;
+        frame.aggregates_allowed = aggregates;
+        Ok(())
+    }
+
+    fn define_windows(&mut self, windows: &[ast::NamedWindowDefinition]) -> SqlResult<()> {
+        for ast::NamedWindowDefinition(name, definition) in windows {
+            let ast::NamedWindowExpr::WindowSpec(spec) = definition else {
+                return Err(SqlError::not_supported("a window named after another"));
+            };
+            let named = (name.value.clone(), spec.clone());
+            self.frame_mut()?.named_windows.push(named);
+        }
+        Ok(())
+    }
+
+    fn bind_items(
+        &mut self,
+        items: &[ast::SelectItem],
+        names: Option<Vec<String>>,
+        parts: &mut SelectParts,
+    ) -> SqlResult<()> {
+        for (at, item) in items.iter().enumerate() {
+            match item {
+                ast::SelectItem::Wildcard(_) => self.expand(None, None, parts)?,
+                ast::SelectItem::QualifiedWildcard(kind, _) => {
+                    let ast::SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
+                        return Err(SqlError::syntax(format!("near '{item}'")));
+                    };
+                    let (database, table) = super::from::split_name(name)?;
+                    self.expand(database.as_deref(), Some(&table), parts)?;
+                }
+                ast::SelectItem::UnnamedExpr(expr) => {
+                    let written = names.as_ref().and_then(|names| names.get(at));
+                    let name = item_name(expr, written.map(String::as_str));
+                    self.bind_item(expr, name, parts)?;
+                }
+                ast::SelectItem::ExprWithAlias { expr, alias } => {
+                    self.bind_item(expr, alias.value.clone(), parts)?;
+                }
+                other => return Err(SqlError::syntax(format!("near '{other}'"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn bind_item(
+        &mut self,
+        expr: &ast::Expr,
+        name: String,
+        parts: &mut SelectParts,
+    ) -> SqlResult<()> {
+        let bound = self.bind_scalar(expr)?;
+        let frame = self.frame_mut()?;
+        frame.aliases.push((name.clone(), bound.clone()));
+        let output = output(bound, name, &frame.columns);
+        parts.outputs.push(output);
+        Ok(())
+    }
+
+    /// `*` and `table.*`.
+    fn expand(
+        &mut self,
+        database: Option<&str>,
+        table: Option<&str>,
+        parts: &mut SelectParts,
+    ) -> SqlResult<()> {
+        let frame = self.frame_mut()?;
+        let mut chosen: Vec<&FrameColumn> = frame
+            .columns
+            .iter()
+            .filter(|column| match table {
+                None => !column.hidden,
+                Some(table) => {
+                    column.table.as_deref().is_some_and(|t| same_name(t, table))
+                        && database.is_none_or(|wanted| {
+                            let known = column.database.as_deref();
+                            known.is_some_and(|d| same_name(d, wanted))
+                        })
+                }
+            })
+            .collect();
+        if table.is_some() {
+            chosen.sort_by_key(|column| match column.expr.kind {
+                ExprKind::Column(slot) => slot,
+                _ => usize::MAX,
+            });
+        }
+        if chosen.is_empty() {
+            return Err(match table {
+                None => SqlError::new(1096, "HY000", "No tables used"),
+                Some(table) => SqlError::new(1051, "42S02", format!("Unknown table '{table}'")),
+            });
+        }
+        let outputs: Vec<Output> = chosen
+            .into_iter()
+            .map(|column| output(column.expr.clone(), column.name.clone(), &frame.columns))
+            .collect();
+        for output in outputs {
+            frame
+                .aliases
+                .push((output.meta.name.clone(), output.expr.clone()));
+            parts.outputs.push(output);
+        }
+        Ok(())
+    }
+
+    fn bind_group_by(
+        &mut self,
+        group_by: &ast::GroupByExpr,
+        parts: &mut SelectParts,
+    ) -> SqlResult<()> {
+        let ast::GroupByExpr::Expressions(keys, modifiers) = group_by else {
+            return Err(SqlError::not_supported("GROUP BY ALL"));
+        };
+        for modifier in modifiers {
+            match modifier {
+                ast::GroupByWithModifier::Rollup => parts.rollup = true,
+                other => return Err(SqlError::not_supported(other.to_string())),
+            }
+        }
+        self.enter_clause("group statement", false)?;
+        for key in keys {
+            let bound = match super::order::position(key) {
+                Some(position) => position
+                    .checked_sub(1)
+                    .and_then(|index| parts.outputs.get(index))
+                    .map(|output| output.expr.clone())
+                    .ok_or_else(|| {
+                        SqlError::unknown_column(&position.to_string(), "group statement")
+                    })?,
+                None => {
+                    self.frame_mut()?.alias_use = AliasUse::Last;
+                    let bound = self.bind_scalar(key);
+                    self.frame_mut()?.alias_use = AliasUse::Never;
+                    bound?
+                }
+            };
+            if super::group::has_call(&bound) {
+                return Err(SqlError::new(
+                    1056,
+                    "42000",
+                    format!("Can't group on '{key}'"),
+                ));
+            }
+            parts.keys.push(bound);
+        }
+        Ok(())
+    }
+}
+
+fn is_distinct(distinct: Option<&ast::Distinct>) -> SqlResult<bool> {
+    match distinct {
+        None | Some(ast::Distinct::All) => Ok(false),
+        Some(ast::Distinct::Distinct) => Ok(true),
+        Some(ast::Distinct::On(_)) => Err(SqlError::not_supported("DISTINCT ON")),
+    }
+}
+
+/// Clauses the parser knows from other databases.
+fn refuse_foreign(select: &ast::Select) -> SqlResult<()> {
+    let foreign = [
+        (select.top.is_some(), "TOP"),
+        (select.into.is_some(), "SELECT ... INTO"),
+        (!select.lateral_views.is_empty(), "LATERAL VIEW"),
+        (select.prewhere.is_some(), "PREWHERE"),
+        (!select.connect_by.is_empty(), "CONNECT BY"),
+        (!select.cluster_by.is_empty(), "CLUSTER BY"),
+        (!select.distribute_by.is_empty(), "DISTRIBUTE BY"),
+        (!select.sort_by.is_empty(), "SORT BY"),
+        (select.qualify.is_some(), "QUALIFY"),
+        (select.value_table_mode.is_some(), "SELECT AS VALUE"),
+    ];
+    match foreign.iter().find(|(used, _)| *used) {
+        Some((_, name)) => Err(SqlError::not_supported(name)),
+        None => Ok(()),
+    }
+}
+
+/// What MySQL calls a select item without alias.
+fn item_name(expr: &ast::Expr, written: Option<&str>) -> String {
+    match expr {
+        ast::Expr::Identifier(name) => name.value.clone(),
+        ast::Expr::CompoundIdentifier(names) if !names[0].value.starts_with('@') => {
+            names.last().map_or_else(String::new, |n| n.value.clone())
+        }
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::SingleQuotedString(text) | ast::Value::DoubleQuotedString(text) => {
+                text.clone()
+            }
+            ast::Value::Placeholder(_) => "?".to_string(),
+            _ => written.map_or_else(|| expr.to_string(), str::to_string),
+        },
+        _ => written.map_or_else(|| expr.to_string(), str::to_string),
+    }
+}
+
+/// A result column with the metadata clients see.
+pub(crate) fn output(expr: Expr, name: String, columns: &[FrameColumn]) -> Output {
+    let mut meta = ColumnMeta {
+        schema: String::new(),
+        table: String::new(),
+        org_table: String::new(),
+        name,
+        org_name: String::new(),
+        ty: expr.ty.clone(),
+        not_null: !expr.nullable,
+        primary_key: false,
+        unique_key: false,
+        multiple_key: false,
+        auto_increment: false,
+    };
+    let column = match expr.kind {
+        ExprKind::Column(slot) => columns
+            .iter()
+            .find(|column| matches!(column.expr.kind, ExprKind::Column(s) if s == slot)),
+        _ => None,
+    };
+    let mut origin = None;
+    if let Some(column) = column {
+        meta.table = column.table.clone().unwrap_or_default();
+        meta.org_name.clone_from(&column.name);
+        if let Some((table, at)) = &column.origin {
+            describe_base(&mut meta, table, *at);
+            origin = Some((table.clone(), *at));
+        }
+    }
+    Output { expr, meta, origin }
+}
+
+fn describe_base(meta: &mut ColumnMeta, table: &Table, at: usize) {
+    let column = &table.columns[at];
+    meta.schema.clone_from(&table.database);
+    meta.org_table.clone_from(&table.name);
+    meta.org_name.clone_from(&column.name);
+    meta.auto_increment = column.auto_increment;
+    meta.primary_key = table.primary_key.contains(&at);
+    for index in &table.indexes {
+        if index.columns.first().is_some_and(|c| c.column == at) {
+            if index.unique && index.columns.len() == 1 {
+                meta.unique_key = true;
+            } else {
+                meta.multiple_key = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Window functions.
+
+use sqlparser::ast;
+
+use super::Binder;
+use super::aggregate::{AggregateCall, WINDOW_BASE, aggregate_kind, bigint};
+use super::scope::{column_expr, same_name};
+use crate::error::{SqlError, SqlResult};
+use crate::expr::Expr;
+use crate::types::DataType;
+
+/// Which window function.
+#[derive(Debug, Clone)]
+pub enum WindowKind {
+    /// ROW_NUMBER.
+    RowNumber,
+    /// RANK.
+    Rank,
+    /// DENSE_RANK.
+    DenseRank,
+    /// PERCENT_RANK.
+    PercentRank,
+    /// CUME_DIST.
+    CumeDist,
+    /// NTILE(n).
+    Ntile,
+    /// LAG: value, offset, default.
+    Lag,
+    /// LEAD.
+    Lead,
+    /// FIRST_VALUE.
+    FirstValue,
+    /// LAST_VALUE.
+    LastValue,
+    /// NTH_VALUE.
+    NthValue,
+    /// An aggregate over the frame.
+    Aggregate(AggregateCall),
+}
+
+/// A bound of a frame, in rows.
+#[derive(Debug, Clone)]
+pub enum FrameBound {
+    /// UNBOUNDED PRECEDING or FOLLOWING.
+    Unbounded,
+    /// CURRENT ROW.
+    Current,
+    /// `n PRECEDING`.
+    Preceding(Expr),
+    /// `n FOLLOWING`.
+    Following(Expr),
+}
+
+/// The rows an aggregate sees.
+#[derive(Debug, Clone)]
+pub struct WindowFrame {
+    /// ROWS; otherwise RANGE, where peers belong together.
+    pub rows: bool,
+    /// First row.
+    pub start: FrameBound,
+    /// Last row.
+    pub end: FrameBound,
+}
+
+/// A window function call.
+#[derive(Debug, Clone)]
+pub struct WindowCall {
+    /// Function.
+    pub kind: WindowKind,
+    /// Arguments of non-aggregates.
+    pub arguments: Vec<Expr>,
+    /// PARTITION BY.
+    pub partition: Vec<Expr>,
+    /// ORDER BY; true for DESC.
+    pub order: Vec<(Expr, bool)>,
+    /// Frame.
+    pub frame: WindowFrame,
+    /// Result type.
+    pub ty: DataType,
+}
+
+impl WindowCall {
+    /// Shows the expressions inside.
+    pub fn for_each_expr(&self, each: &mut dyn FnMut(&Expr)) {
+        if let WindowKind::Aggregate(call) = &self.kind {
+            call.for_each_expr(each);
+        }
+        self.arguments.iter().for_each(&mut *each);
+        self.partition.iter().for_each(&mut *each);
+        self.order.iter().for_each(|(expr, _)| each(expr));
+        for bound in [&self.frame.start, &self.frame.end] {
+            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
+                each(expr);
+            }
+        }
+    }
+
+    /// As [`Self::for_each_expr`], to change them.
+    pub fn for_each_expr_mut(&mut self, each: &mut dyn FnMut(&mut Expr)) {
+        if let WindowKind::Aggregate(call) = &mut self.kind {
+            call.for_each_expr_mut(each);
+        }
+        self.arguments.iter_mut().for_each(&mut *each);
+        self.partition.iter_mut().for_each(&mut *each);
+        self.order.iter_mut().for_each(|(expr, _)| each(expr));
+        for bound in [&mut self.frame.start, &mut self.frame.end] {
+            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
+                each(expr);
+            }
+        }
+    }
+}
+
+fn window_kind(name: &str) -> Option<WindowKind> {
+    use WindowKind as W;
+    Some(match name.to_ascii_uppercase().as_str() {
+        "ROW_NUMBER" => W::RowNumber,
+        "RANK" => W::Rank,
+        "DENSE_RANK" => W::DenseRank,
+        "PERCENT_RANK" => W::PercentRank,
+        "CUME_DIST" => W::CumeDist,
+        "NTILE" => W::Ntile,
+        "LAG" => W::Lag,
+        "LEAD" => W::Lead,
+        "FIRST_VALUE" => W::FirstValue,
+        "LAST_VALUE" => W::LastValue,
+        "NTH_VALUE" => W::NthValue,
+        _ => return None,
+    })
+}
+
+impl Binder<'_> {
+    /// Binds `f(…) OVER (…)`.
+    pub(crate) fn bind_window(
+        &mut self,
+        name: &str,
+        function: &ast::Function,
+        over: &ast::WindowType,
+    ) -> SqlResult<Expr> {
+        let frame = self.frame()?;
+        if !frame.aggregates_allowed || frame.in_aggregate {
+            return Err(SqlError::new(
+                3593,
+                "HY000",
+                format!("You cannot use the window function '{name}' in this context.'"),
+            ));
+        }
+        let spec = self.window_spec(over)?;
+        let mut call = self.window_call(name, function)?;
+        for expr in &spec.partition_by {
+            call.partition.push(self.bind_scalar(expr)?);
+        }
+        for key in &spec.order_by {
+            let expr = self.bind_scalar(&key.expr)?;
+            call.order.push((expr, super::order::descending(key)));
+        }
+        call.frame = self.window_frame(spec.window_frame.as_ref(), call.order.is_empty())?;
+        let (ty, nullable) = (call.ty.clone(), call.nullable());
+        let windows = &mut self.frame_mut()?.windows;
+        windows.push(call);
+        Ok(column_expr(WINDOW_BASE + windows.len() - 1, ty, nullable))
+    }
+
+    fn window_spec(&self, over: &ast::WindowType) -> SqlResult<ast::WindowSpec> {
+        let find = |name: &ast::Ident| -> SqlResult<ast::WindowSpec> {
+            let named = &self.frame()?.named_windows;
+            let found = named
+                .iter()
+                .find(|(known, _)| same_name(known, &name.value));
+            found.map(|(_, spec)| spec.clone()).ok_or_else(|| {
+                SqlError::new(
+                    3579,
+                    "HY000",
+                    format!("Window name '{}' is not defined.", name.value),
+                )
+            })
+        };
+        match over {
+            ast::WindowType::NamedWindow(name) => find(name),
+            ast::WindowType::WindowSpec(spec) => match &spec.window_name {
+                None => Ok(spec.clone()),
+                Some(name) => {
+                    let mut merged = find(name)?;
+                    if !spec.order_by.is_empty() {
+                        merged.order_by.clone_from(&spec.order_by);
+                    }
+                    if spec.window_frame.is_some() {
+                        merged.window_frame.clone_from(&spec.window_frame);
+                    }
+                    Ok(merged)
+                }
+            },
+        }
+    }
+
+    fn window_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<WindowCall> {
+        let frame = WindowFrame {
+            rows: false,
+            start: FrameBound::Unbounded,
+            end: FrameBound::Current,
+        };
+        let mut call = WindowCall {
+            kind: WindowKind::RowNumber,
+            arguments: Vec::new(),
+            partition: Vec::new(),
+            order: Vec::new(),
+            frame,
+            ty: bigint(true),
+        };
+        if let Some(kind) = window_kind(name) {
+            if matches!(&function.args, ast::FunctionArguments::List(l) if l.duplicate_treatment.is_some())
+                || function.null_treatment == Some(ast::NullTreatment::IgnoreNulls)
+            {
+                return Err(SqlError::not_supported(function.to_string()));
+            }
+            call.arguments = self.function_arguments(function)?;
+            call.kind = kind;
+            call.ty = value_type(&call)?;
+            return Ok(call);
+        }
+        let Some(kind) = aggregate_kind(name) else {
+            return Err(SqlError::not_supported(format!("{name} OVER")));
+        };
+        let aggregate = self.aggregate_call(kind, function)?;
+        if aggregate.distinct || !aggregate.order.is_empty() {
+            return Err(SqlError::not_supported("<window function>(DISTINCT ..)"));
+        }
+        call.ty = aggregate.ty.clone();
+        call.kind = WindowKind::Aggregate(aggregate);
+        Ok(call)
+    }
+
+    fn window_frame(
+        &mut self,
+        frame: Option<&ast::WindowFrame>,
+        unordered: bool,
+    ) -> SqlResult<WindowFrame> {
+        let Some(frame) = frame else {
+            return Ok(WindowFrame {
+                rows: false,
+                start: FrameBound::Unbounded,
+                end: if unordered {
+                    FrameBound::Unbounded
+                } else {
+                    FrameBound::Current
+                },
+            });
+        };
+        let rows = match frame.units {
+            ast::WindowFrameUnits::Rows => true,
+            ast::WindowFrameUnits::Range => false,
+            ast::WindowFrameUnits::Groups => return Err(SqlError::not_supported("GROUPS")),
+        };
+        let start = self.frame_bound(&frame.start_bound, rows)?;
+        let end = match &frame.end_bound {
+            Some(bound) => self.frame_bound(bound, rows)?,
+            None => FrameBound::Current,
+        };
+        Ok(WindowFrame { rows, start, end })
+    }
+
+    fn frame_bound(&mut self, bound: &ast::WindowFrameBound, rows: bool) -> SqlResult<FrameBound> {
+        match bound {
+            ast::WindowFrameBound::CurrentRow => Ok(FrameBound::Current),
+            ast::WindowFrameBound::Preceding(None) | ast::WindowFrameBound::Following(None) => {
+                Ok(FrameBound::Unbounded)
+            }
+            _ if !rows => Err(SqlError::not_supported("RANGE with a distance")),
+            ast::WindowFrameBound::Preceding(Some(expr)) => {
+                Ok(FrameBound::Preceding(self.bind_scalar(expr)?))
+            }
+            ast::WindowFrameBound::Following(Some(expr)) => {
+                Ok(FrameBound::Following(self.bind_scalar(expr)?))
+            }
+        }
+    }
+}
+
+impl WindowCall {
+    fn nullable(&self) -> bool {
+        match &self.kind {
+            WindowKind::Aggregate(call) => call.nullable(),
+            WindowKind::RowNumber
+            | WindowKind::Rank
+            | WindowKind::DenseRank
+            | WindowKind::PercentRank
+            | WindowKind::CumeDist => false,
+            _ => true,
+        }
+    }
+}
+
+fn value_type(call: &WindowCall) -> SqlResult<DataType> {
+    let count = call.arguments.len();
+    let (ty, arity) = match call.kind {
+        WindowKind::RowNumber | WindowKind::Rank | WindowKind::DenseRank => (bigint(true), 0..=0),
+        WindowKind::PercentRank | WindowKind::CumeDist => {
+            (DataType::Double { unsigned: false }, 0..=0)
+        }
+        WindowKind::Ntile => (bigint(true), 1..=1),
+        WindowKind::Lag | WindowKind::Lead => (first_type(call), 1..=3),
+        WindowKind::FirstValue | WindowKind::LastValue => (first_type(call), 1..=1),
+        WindowKind::NthValue => (first_type(call), 2..=2),
+        WindowKind::Aggregate(_) => (call.ty.clone(), 0..=usize::MAX),
+    };
+    if arity.contains(&count) {
+        return Ok(ty);
+    }
+    Err(SqlError::new(
+        1582,
+        "42000",
+        "Incorrect parameter count in the call to native window function",
+    ))
+}
+
+fn first_type(call: &WindowCall) -> DataType {
+    call.arguments
+        .first()
+        .map_or(DataType::Null, |argument| argument.ty.clone())
+}

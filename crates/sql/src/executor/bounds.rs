@@ -1,0 +1,282 @@
+//! Key ranges from the bounds of an access path. A range may admit more rows than its condition,
+//! never fewer: values that a key column cannot hold are rounded outwards or not used at all.
+
+use std::ops::Bound;
+
+use manxdb_storage::KeyRange;
+
+use super::operator::Run;
+use crate::encoding;
+use crate::error::SqlResult;
+use crate::expr::Expr;
+use crate::planner::physical::{KeyPart, Scan};
+use crate::types::{self, DataType, Value};
+
+/// Key ranges past this number are not enumerated: the first column's bounds alone are used.
+const PREFIXES_MAX: usize = 65_536;
+
+/// Where to look.
+pub(super) enum Places {
+    /// Complete keys, in key order.
+    Points(Vec<Vec<u8>>),
+    /// Ranges that do not overlap, in key order.
+    Ranges(Vec<KeyRange>),
+}
+
+/// Which way a value that does not fit is rounded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Low,
+    High,
+}
+
+/// Evaluates the bounds of `scan` over the row `base`.
+pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Places> {
+    let table = &scan.table;
+    let (id, columns) = match scan.access.index {
+        None => (0, None),
+        Some(at) => (table.indexes[at].id.0, Some(&table.indexes[at].columns)),
+    };
+    let mut prefixes = vec![encoding::index_prefix(table, id)];
+    let mut exact = true;
+    for (at, part) in scan.access.parts.iter().enumerate() {
+        let (column, prefix) = match columns {
+            None => (table.primary_key[at], None),
+            Some(columns) => (columns[at].column, columns[at].prefix),
+        };
+        let ty = &table.columns[column].ty;
+        match part {
+            KeyPart::Points {
+                values,
+                null_matches,
+            } => {
+                let keys = point_keys(run, values, *null_matches, ty, prefix, base)?;
+                let Some(keys) = keys else {
+                    exact = false;
+                    break;
+                };
+                if prefixes.len().saturating_mul(keys.len()) > PREFIXES_MAX {
+                    exact = false;
+                    break;
+                }
+                prefixes = cross(prefixes, &keys);
+            }
+            KeyPart::Span { low, high } => {
+                let low = end_key(run, low.as_ref(), End::Low, ty, prefix, base)?;
+                let high = end_key(run, high.as_ref(), End::High, ty, prefix, base)?;
+                let Some((low, high)) = low.zip(high) else {
+                    return Ok(Places::Ranges(Vec::new()));
+                };
+                return Ok(Places::Ranges(spans(
+                    &prefixes,
+                    low.as_deref(),
+                    high.as_deref(),
+                )));
+            }
+        }
+    }
+    if prefixes.len() > 1 {
+        prefixes.sort_unstable();
+        prefixes.dedup();
+    }
+    if scan.access.unique && exact {
+        return Ok(Places::Points(prefixes));
+    }
+    Ok(Places::Ranges(
+        prefixes
+            .iter()
+            .map(|prefix| KeyRange::prefix(prefix))
+            .collect(),
+    ))
+}
+
+fn cross(prefixes: Vec<Vec<u8>>, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    if let [key] = keys {
+        let mut prefixes = prefixes;
+        for prefix in &mut prefixes {
+            prefix.extend_from_slice(key);
+        }
+        return prefixes;
+    }
+    let mut longer = Vec::with_capacity(prefixes.len() * keys.len());
+    for prefix in &prefixes {
+        for key in keys {
+            let mut whole = Vec::with_capacity(prefix.len() + key.len());
+            whole.extend_from_slice(prefix);
+            whole.extend_from_slice(key);
+            longer.push(whole);
+        }
+    }
+    longer
+}
+
+/// Encoded candidates of one column; `None` when one of them cannot be encoded.
+fn point_keys(
+    run: &Run<'_>,
+    values: &[Expr],
+    null_matches: bool,
+    ty: &DataType,
+    prefix: Option<u32>,
+    base: &[Value],
+) -> SqlResult<Option<Vec<Vec<u8>>>> {
+    let mut keys = Vec::with_capacity(values.len());
+    for expr in values {
+        let value = run.eval(expr, base)?;
+        if value.is_null() && !null_matches {
+            continue;
+        }
+        let Some(value) = key_value(run, value, ty, End::Low) else {
+            return Ok(None);
+        };
+        let mut key = Vec::with_capacity(12);
+        let zone = &run.context.eval.time_zone;
+        encoding::encode_key_column(&value, ty, prefix, zone, &mut key)?;
+        keys.push(key);
+    }
+    Ok(Some(keys))
+}
+
+/// One end of a span: outer `None` when nothing can match, inner `None` when the end is open.
+#[allow(clippy::option_option)]
+fn end_key(
+    run: &Run<'_>,
+    expr: Option<&Expr>,
+    end: End,
+    ty: &DataType,
+    prefix: Option<u32>,
+    base: &[Value],
+) -> SqlResult<Option<Option<Vec<u8>>>> {
+    let Some(expr) = expr else {
+        return Ok(Some(None));
+    };
+    let value = run.eval(expr, base)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let Some(value) = key_value(run, value, ty, end) else {
+        return Ok(Some(None));
+    };
+    let mut key = Vec::with_capacity(12);
+    let zone = &run.context.eval.time_zone;
+    encoding::encode_key_column(&value, ty, prefix, zone, &mut key)?;
+    Ok(Some(Some(key)))
+}
+
+fn spans(prefixes: &[Vec<u8>], low: Option<&[u8]>, high: Option<&[u8]>) -> Vec<KeyRange> {
+    let mut ranges = Vec::with_capacity(prefixes.len());
+    for prefix in prefixes {
+        // Without a lower end the span begins behind NULL, whose tag is 0.
+        let mut start = prefix.clone();
+        start.extend_from_slice(low.unwrap_or(&[1]));
+        let mut last = prefix.clone();
+        last.extend_from_slice(high.unwrap_or(&[]));
+        let end = KeyRange::prefix(&last).end;
+        if let Bound::Excluded(end) = &end
+            && *end <= start
+        {
+            continue;
+        }
+        ranges.push(KeyRange {
+            start: Bound::Included(start),
+            end,
+        });
+    }
+    ranges
+}
+
+/// `value` as the key column would hold it, rounded towards `end`; `None` when that is unknown.
+fn key_value(run: &Run<'_>, value: Value, ty: &DataType, end: End) -> Option<Value> {
+    if value.is_null() {
+        return Some(value);
+    }
+    match ty {
+        DataType::Int {
+            width, unsigned, ..
+        } => {
+            let (least, greatest) = width.range(*unsigned);
+            integer(&value, end).map(|number| {
+                types::integer_value(number.clamp(least, greatest), *width, *unsigned)
+            })
+        }
+        DataType::Year => match value {
+            Value::Int(year) if (1901..=2155).contains(&year) || year == 0 => Some(value),
+            _ => None,
+        },
+        DataType::Decimal { .. } => match value {
+            Value::Decimal(_) => Some(value),
+            Value::Int(_) | Value::UInt(_) => {
+                value.to_decimal().map(|d| Value::Decimal(Box::new(d)))
+            }
+            _ => None,
+        },
+        DataType::Double { .. } => match value {
+            Value::Double(number) if !number.is_nan() => Some(value),
+            Value::Int(_) | Value::UInt(_) | Value::Decimal(_) => {
+                value.to_double().map(Value::Double)
+            }
+            _ => None,
+        },
+        DataType::Char { .. } | DataType::Varchar { .. } | DataType::Text { .. } => {
+            matches!(value, Value::Text(_)).then_some(value)
+        }
+        DataType::Binary { .. } | DataType::Varbinary { .. } | DataType::Blob { .. } => match value
+        {
+            Value::Bytes(_) => Some(value),
+            Value::Text(text) => Some(Value::Bytes(text.into_bytes())),
+            _ => None,
+        },
+        DataType::Date
+        | DataType::Time { .. }
+        | DataType::DateTime { .. }
+        | DataType::Timestamp { .. } => temporal(run, &value, ty),
+        _ => None,
+    }
+}
+
+/// A number rounded outwards to a whole one; text counts as the DOUBLE it is compared as.
+fn integer(value: &Value, end: End) -> Option<i128> {
+    let double = match value {
+        Value::Int(number) => return Some(i128::from(*number)),
+        Value::UInt(number) => return Some(i128::from(*number)),
+        Value::Decimal(_) | Value::Double(_) | Value::Text(_) => value.to_double()?,
+        _ => return None,
+    };
+    if !double.is_finite() || double.abs() >= 9.0e15 {
+        return None;
+    }
+    let rounded = if end == End::Low {
+        double.floor()
+    } else {
+        double.ceil()
+    };
+    #[allow(clippy::cast_possible_truncation)]
+    Some(rounded as i128)
+}
+
+fn temporal(run: &Run<'_>, value: &Value, ty: &DataType) -> Option<Value> {
+    let exact = match (value, ty) {
+        (Value::Date(_), DataType::Date)
+        | (Value::Time(_), DataType::Time { .. })
+        | (Value::DateTime(_), DataType::DateTime { .. } | DataType::Timestamp { .. }) => {
+            return Some(value.clone());
+        }
+        (Value::Date(date), DataType::DateTime { .. } | DataType::Timestamp { .. }) => {
+            return Some(Value::DateTime(types::DateTime::midnight(*date)));
+        }
+        (Value::DateTime(both), DataType::Date) => return Some(Value::Date(both.date)),
+        (Value::Text(text), _) => text,
+        _ => return None,
+    };
+    let eval = run.context.eval;
+    match ty {
+        DataType::Time { .. } => types::parse_time(exact).map(|p| Value::Time(p.value)),
+        _ => {
+            let today = types::today(eval.now_micros, &eval.time_zone);
+            let full = Value::Text(exact.clone()).to_datetime(today)?;
+            Some(match ty {
+                DataType::Date => Value::Date(full.date),
+                _ => Value::DateTime(full),
+            })
+        }
+    }
+}

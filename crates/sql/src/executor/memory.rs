@@ -1,0 +1,61 @@
+//! What one statement holds in memory.
+
+use std::cell::Cell;
+
+use crate::error::{SqlError, SqlResult};
+use crate::types::{Row, Value};
+
+/// Bytes held, against a limit.
+#[derive(Debug)]
+pub(super) struct Memory {
+    used: Cell<usize>,
+    limit: usize,
+}
+
+impl Memory {
+    pub fn new(limit: usize) -> Self {
+        Self {
+            used: Cell::new(0),
+            limit,
+        }
+    }
+
+    /// Notes `bytes` more.
+    pub fn charge(&self, bytes: usize) -> SqlResult<()> {
+        let used = self.used.get().saturating_add(bytes);
+        self.used.set(used);
+        if used <= self.limit {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            1038,
+            "HY001",
+            format!(
+                "Out of sort memory: the statement needs more than {} bytes for sorting, grouping \
+                 or joining; select fewer rows or raise the statement's memory limit",
+                self.limit
+            ),
+        ))
+    }
+
+    /// Notes `bytes` less.
+    pub fn release(&self, bytes: usize) {
+        self.used.set(self.used.get().saturating_sub(bytes));
+    }
+}
+
+/// Bytes a row takes, about.
+pub(super) fn row_bytes(row: &Row) -> usize {
+    size_of::<Row>() + row.iter().map(value_bytes).sum::<usize>()
+}
+
+fn value_bytes(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::Text(text) => text.len(),
+            Value::Bytes(bytes) => bytes.len(),
+            Value::Decimal(_) => 48,
+            Value::Json(_) => 128,
+            _ => 0,
+        }
+}

@@ -1,0 +1,180 @@
+//! The operator interface and how operators are made from plan nodes.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use manxdb_txn::{ReadMode, Transaction, Waiter};
+
+use super::ExecContext;
+use super::aggregate::AggregateOp;
+use super::analyze::{Analysis, Measured};
+use super::join::{HashJoin, LoopJoin};
+use super::memory::Memory;
+use super::project::{Cut, Distinct, Filter, From, LimitOp, Project, Single, ValuesOp};
+use super::scan::ScanOp;
+use super::set_operation::SetOperationOp;
+use super::sort::Sort;
+use super::source::{CteOp, DerivedOp, RecursiveOp, VirtualOp};
+use super::window::WindowOp;
+use crate::binder::VirtualTables;
+use crate::error::SqlResult;
+use crate::expr::{EvalContext, Expr};
+use crate::planner::physical::Node;
+use crate::types::{Row, Value};
+
+/// Rows between two looks at KILL and time-outs.
+const CHECK_EVERY: u32 = 256;
+
+/// The part of an [`ExecContext`] that reading needs.
+pub(super) struct Reading<'a> {
+    pub txn: &'a Transaction,
+    pub virtual_tables: &'a dyn VirtualTables,
+    pub waiter: &'a dyn Waiter,
+    pub eval: &'a EvalContext<'a>,
+    pub memory_limit: usize,
+}
+
+impl<'a> Reading<'a> {
+    pub fn of(context: &'a ExecContext<'a>) -> Self {
+        Self {
+            txn: context.txn,
+            virtual_tables: context.virtual_tables,
+            waiter: context.waiter,
+            eval: context.eval,
+            memory_limit: context.memory_limit,
+        }
+    }
+}
+
+/// One run of one plan.
+pub(super) struct Run<'a> {
+    pub context: &'a Reading<'a>,
+    /// Rows of enclosing queries, innermost first.
+    pub outer: &'a [&'a [Value]],
+    pub mode: ReadMode,
+    pub memory: Memory,
+    /// Rows recursive CTEs show to their own step.
+    pub ctes: RefCell<BTreeMap<usize, Rc<Vec<Row>>>>,
+    pub analysis: Option<&'a Analysis>,
+    ticks: Cell<u32>,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(
+        context: &'a Reading<'a>,
+        outer: &'a [&'a [Value]],
+        mode: ReadMode,
+        analysis: Option<&'a Analysis>,
+    ) -> Self {
+        Self {
+            context,
+            outer,
+            mode,
+            memory: Memory::new(context.memory_limit),
+            ctes: RefCell::default(),
+            analysis,
+            ticks: Cell::new(0),
+        }
+    }
+
+    /// To be called for every row touched.
+    pub fn tick(&self) -> SqlResult<()> {
+        let ticks = self.ticks.get() + 1;
+        if ticks < CHECK_EVERY {
+            self.ticks.set(ticks);
+            return Ok(());
+        }
+        self.ticks.set(0);
+        self.context.waiter.check()?;
+        Ok(())
+    }
+
+    pub fn eval(&self, expr: &Expr, row: &[Value]) -> SqlResult<Value> {
+        expr.eval(self.context.eval, row, self.outer)
+    }
+
+    /// Whether all conditions are true for `row`.
+    pub fn holds(&self, predicates: &[Expr], row: &[Value]) -> SqlResult<bool> {
+        for predicate in predicates {
+            if predicate.eval_bool(self.context.eval, row, self.outer)? != Some(true) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A source of rows that can be started over.
+pub(super) trait Operator {
+    /// Starts, or starts over, on `base`.
+    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()>;
+    /// The next row.
+    fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>>;
+}
+
+/// An operator over a plan node.
+pub(super) type BoxedOperator<'p> = Box<dyn Operator + 'p>;
+
+/// Makes the operators of a plan.
+pub(super) fn build<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
+    let operator = build_plain(node, measured);
+    if measured {
+        Box::new(Measured::new(node, operator))
+    } else {
+        operator
+    }
+}
+
+fn build_plain<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
+    let input = |node: &'p Node| build(node, measured);
+    match node {
+        Node::Single => Box::new(Single::default()),
+        Node::Values(rows) => Box::new(ValuesOp::new(rows)),
+        Node::From { width, input: from } => Box::new(From::new(*width, input(from))),
+        Node::Scan(scan) => Box::new(ScanOp::new(scan)),
+        Node::Virtual(source) => Box::new(VirtualOp::new(source)),
+        Node::Derived(source) => Box::new(DerivedOp::new(source, input(&source.node))),
+        Node::CteScan(source) => Box::new(CteOp::new(source)),
+        Node::Filter {
+            input: from,
+            predicates,
+        } => Box::new(Filter::new(input(from), predicates)),
+        Node::Join(join) => {
+            let (left, right) = (input(&join.left), input(&join.right));
+            match &join.hash {
+                None => Box::new(LoopJoin::new(join.kind, left, right)),
+                Some(keys) => Box::new(HashJoin::new(join, keys, left, right)),
+            }
+        }
+        Node::Aggregate(aggregate) => {
+            Box::new(AggregateOp::new(aggregate, input(&aggregate.input)))
+        }
+        Node::Window(window) => Box::new(WindowOp::new(window, input(&window.input))),
+        Node::Project {
+            input: from,
+            expressions,
+        } => Box::new(Project::new(input(from), expressions)),
+        Node::Distinct {
+            input: from,
+            collations,
+        } => Box::new(Distinct::new(input(from), collations)),
+        Node::Sort {
+            input: from,
+            keys,
+            limit,
+        } => Box::new(Sort::new(input(from), keys, limit.as_ref())),
+        Node::Limit { input: from, limit } => Box::new(LimitOp::new(input(from), limit)),
+        Node::Cut { input: from, width } => Box::new(Cut::new(input(from), *width)),
+        Node::SetOperation(operation) => Box::new(SetOperationOp::new(
+            operation,
+            input(&operation.left),
+            input(&operation.right),
+        )),
+        Node::Recursive(recursive) => Box::new(RecursiveOp::new(
+            recursive,
+            input(&recursive.anchor),
+            input(&recursive.step),
+        )),
+    }
+}

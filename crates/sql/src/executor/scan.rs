@@ -1,0 +1,173 @@
+//! Reading stored tables.
+
+use std::vec::IntoIter;
+
+use manxdb_storage::{Direction, KeyRange};
+use manxdb_txn::transaction::rest_behind;
+
+use super::bounds::{Places, places};
+use super::operator::{Operator, Run};
+use crate::encoding;
+use crate::error::SqlResult;
+use crate::planner::physical::Scan;
+use crate::types::{Row, Value};
+
+/// Bytes before the columns of a key: space, table, index.
+const KEY_HEAD: usize = 9;
+/// Entries of the first page of a range; pages double up to the last.
+const PAGE_FIRST: usize = 32;
+const PAGE_LAST: usize = 1024;
+
+/// Reads a stored table through its access path.
+pub(super) struct ScanOp<'p> {
+    scan: &'p Scan,
+    base: Row,
+    points: IntoIter<Vec<u8>>,
+    ranges: Vec<KeyRange>,
+    /// What is left of the range being read.
+    current: Option<KeyRange>,
+    page: IntoIter<(Vec<u8>, Vec<u8>)>,
+    page_size: usize,
+    /// Nothing of the row itself is needed.
+    entries_only: bool,
+}
+
+impl<'p> ScanOp<'p> {
+    pub fn new(scan: &'p Scan) -> Self {
+        Self {
+            scan,
+            base: Vec::new(),
+            points: Vec::new().into_iter(),
+            ranges: Vec::new(),
+            current: None,
+            page: Vec::new().into_iter(),
+            page_size: PAGE_FIRST,
+            entries_only: scan.key_slot.is_none()
+                && scan.predicates.is_empty()
+                && !scan.wanted.contains(&true),
+        }
+    }
+
+    /// The next key and value of the index or the row store.
+    fn entry(&mut self, run: &Run<'_>) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
+        for key in self.points.by_ref() {
+            if let Some(value) = run.context.txn.get(&key, run.mode)? {
+                return Ok(Some((key, value)));
+            }
+        }
+        loop {
+            if let Some(entry) = self.page.next() {
+                return Ok(Some(entry));
+            }
+            if !self.turn_page(run)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Fetches the next page; false at the end of the last range.
+    fn turn_page(&mut self, run: &Run<'_>) -> SqlResult<bool> {
+        let Some(range) = self.current.take().or_else(|| self.ranges.pop()) else {
+            return Ok(false);
+        };
+        let direction = if self.scan.access.reverse {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        };
+        let page = run
+            .context
+            .txn
+            .scan(&range, direction, self.page_size, run.mode)?;
+        if page.len() == self.page_size
+            && let Some((last, _)) = page.last()
+        {
+            self.current = Some(rest_behind(&range, last, direction));
+        }
+        self.page_size = (self.page_size * 2).min(PAGE_LAST);
+        self.page = page.into_iter();
+        Ok(true)
+    }
+
+    /// The row record of an entry, with the row key suffix.
+    fn record(
+        &self,
+        run: &Run<'_>,
+        (key, value): (Vec<u8>, Vec<u8>),
+    ) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
+        if self.scan.access.index.is_none() {
+            let suffix = if self.scan.key_slot.is_some() {
+                key.get(KEY_HEAD..).unwrap_or_default().to_vec()
+            } else {
+                Vec::new()
+            };
+            return Ok(Some((value, suffix)));
+        }
+        let row_key = encoding::row_key(&self.scan.table, &value);
+        let record = run.context.txn.get(&row_key, run.mode)?;
+        Ok(record.map(|record| (record, value)))
+    }
+
+    fn assemble(&self, run: &Run<'_>, record: &[u8], suffix: Vec<u8>) -> SqlResult<Row> {
+        let scan = self.scan;
+        let zone = &run.context.eval.time_zone;
+        let decoded = encoding::decode_columns(&scan.table, record, &scan.wanted, zone)?;
+        if decoded.len() == self.base.len() && scan.key_slot.is_none() {
+            return Ok(decoded);
+        }
+        let mut row = self.base.clone();
+        for (slot, value) in scan.slots.clone().zip(decoded) {
+            row[slot] = value;
+        }
+        if let Some(slot) = scan.key_slot {
+            row[slot] = Value::Bytes(suffix);
+        }
+        Ok(row)
+    }
+}
+
+impl Operator for ScanOp<'_> {
+    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
+        self.base.clear();
+        self.base.extend_from_slice(base);
+        self.points = Vec::new().into_iter();
+        self.ranges.clear();
+        self.current = None;
+        self.page = Vec::new().into_iter();
+        self.page_size = PAGE_FIRST;
+        let reverse = self.scan.access.reverse;
+        match places(run, self.scan, base)? {
+            Places::Points(mut keys) => {
+                if reverse {
+                    keys.reverse();
+                }
+                self.points = keys.into_iter();
+            }
+            Places::Ranges(mut ranges) => {
+                // Ranges are taken from the end.
+                if !reverse {
+                    ranges.reverse();
+                }
+                self.ranges = ranges;
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
+        while let Some(entry) = self.entry(run)? {
+            run.tick()?;
+            if self.entries_only {
+                return Ok(Some(self.base.clone()));
+            }
+            let Some((record, suffix)) = self.record(run, entry)? else {
+                continue;
+            };
+            let row = self.assemble(run, &record, suffix)?;
+            if run.holds(&self.scan.predicates, &row)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}

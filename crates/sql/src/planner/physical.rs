@@ -1,0 +1,307 @@
+//! The operators of a plan. Rows below a [`Node::From`] are *wide*: every table of the FROM
+//! clause owns a fixed range of slots, filled by whichever operator reads that table, NULL
+//! before. So join order never renumbers columns. Above it rows are what the operator says.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::binder::AggregateCall;
+use crate::catalog::Table;
+use crate::expr::Expr;
+use crate::types::{Collation, DataType};
+
+/// An operator with its inputs.
+#[derive(Debug, Clone)]
+pub enum Node {
+    /// One row as the base has it: SELECT without FROM.
+    Single,
+    /// Rows of expressions.
+    Values(Vec<Vec<Expr>>),
+    /// Starts a wide row of `width` NULLs for everything below.
+    From {
+        /// Slots of the FROM clause.
+        width: usize,
+        /// The tables.
+        input: Box<Node>,
+    },
+    /// A stored table.
+    Scan(Box<Scan>),
+    /// A computed table.
+    Virtual(Box<Virtual>),
+    /// A subquery in FROM; its rows are kept when it is read again.
+    Derived(Box<Derived>),
+    /// The rows so far of the recursive CTE being computed, or all of a finished CTE.
+    CteScan(Box<CteScan>),
+    /// Keeps rows for which all hold.
+    Filter {
+        /// Rows.
+        input: Box<Node>,
+        /// Conditions.
+        predicates: Vec<Expr>,
+    },
+    /// A join.
+    Join(Box<Join>),
+    /// Groups: rows become `keys ‖ aggregates`.
+    Aggregate(Box<Aggregate>),
+    /// Appends window function results to each row.
+    Window(Box<Window>),
+    /// Computes a row from a row.
+    Project {
+        /// Rows.
+        input: Box<Node>,
+        /// One expression a column.
+        expressions: Vec<Expr>,
+    },
+    /// First of equal rows, compared on the first columns.
+    Distinct {
+        /// Rows.
+        input: Box<Node>,
+        /// Collation of each compared column.
+        collations: Vec<Collation>,
+    },
+    /// Orders rows; with a limit keeps the first ones only.
+    Sort {
+        /// Rows.
+        input: Box<Node>,
+        /// By what.
+        keys: Vec<SortKey>,
+        /// Rows needed: limit plus offset.
+        limit: Option<Limit>,
+    },
+    /// Skips and stops.
+    Limit {
+        /// Rows.
+        input: Box<Node>,
+        /// How many.
+        limit: Limit,
+    },
+    /// Drops columns behind the first `width`.
+    Cut {
+        /// Rows.
+        input: Box<Node>,
+        /// Columns kept.
+        width: usize,
+    },
+    /// UNION, EXCEPT, INTERSECT.
+    SetOperation(Box<SetOperation>),
+    /// Computes a recursive CTE to its fixpoint.
+    Recursive(Box<Recursive>),
+}
+
+/// LIMIT and OFFSET, evaluated when the plan runs.
+#[derive(Debug, Clone)]
+pub struct Limit {
+    /// Rows to give; `None`: all.
+    pub count: Option<Expr>,
+    /// Rows to skip.
+    pub offset: Option<Expr>,
+}
+
+/// One column to sort by.
+#[derive(Debug, Clone)]
+pub struct SortKey {
+    /// Position in the row.
+    pub column: usize,
+    /// DESC.
+    pub descending: bool,
+    /// Type, which names the collation and makes ENUM sort by place.
+    pub ty: DataType,
+}
+
+/// How a stored table is read.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Its name in this query.
+    pub alias: String,
+    /// Its slots in the wide row.
+    pub slots: Range<usize>,
+    /// Columns to decode.
+    pub wanted: Vec<bool>,
+    /// Slot for the row key suffix, for UPDATE and DELETE.
+    pub key_slot: Option<usize>,
+    /// Way in.
+    pub access: Access,
+    /// Conditions on the wide row, all of them needed.
+    pub predicates: Vec<Expr>,
+    /// Rows expected, for EXPLAIN.
+    pub estimate: f64,
+    /// Indexes that could have been used, for EXPLAIN.
+    pub possible: Vec<String>,
+}
+
+/// A way into a table. Bounds may admit too many rows, never too few: predicates decide.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// Position in `Table::indexes`; `None` is the row store.
+    pub index: Option<usize>,
+    /// Bounds on the leading key columns.
+    pub parts: Vec<KeyPart>,
+    /// All columns of a unique key are bound by equality: at most one row a value.
+    pub unique: bool,
+    /// From the end of the key range.
+    pub reverse: bool,
+}
+
+/// Bound on one key column.
+#[derive(Debug, Clone)]
+pub enum KeyPart {
+    /// Equal to one of these.
+    Points {
+        /// Candidates.
+        values: Vec<Expr>,
+        /// NULL is a value here (`<=>`, IS NULL), otherwise it matches nothing.
+        null_matches: bool,
+    },
+    /// Between, both ends included. Always the last part.
+    Span {
+        /// At least.
+        low: Option<Expr>,
+        /// At most.
+        high: Option<Expr>,
+    },
+}
+
+/// A computed table.
+#[derive(Debug, Clone)]
+pub struct Virtual {
+    /// Shape.
+    pub table: Arc<Table>,
+    /// Its name in this query.
+    pub alias: String,
+    /// Slots.
+    pub slots: Range<usize>,
+    /// Conditions.
+    pub predicates: Vec<Expr>,
+}
+
+/// A subquery in FROM.
+#[derive(Debug, Clone)]
+pub struct Derived {
+    /// Its plan.
+    pub node: Node,
+    /// Its name in this query.
+    pub alias: String,
+    /// Slots.
+    pub slots: Range<usize>,
+    /// Conditions on the wide row.
+    pub predicates: Vec<Expr>,
+    /// The rows may be asked for again and are kept.
+    pub keep: bool,
+}
+
+/// A reference to a common table expression that is computed once.
+#[derive(Debug, Clone)]
+pub struct CteScan {
+    /// Which recursive CTE.
+    pub id: usize,
+    /// Its name in this query.
+    pub alias: String,
+    /// Slots.
+    pub slots: Range<usize>,
+    /// Conditions on the wide row.
+    pub predicates: Vec<Expr>,
+}
+
+/// What a join keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Pairs.
+    Inner,
+    /// Pairs, and left rows without partner.
+    Left,
+    /// Left rows with a partner.
+    Semi,
+    /// Left rows without a partner.
+    Anti,
+}
+
+/// A join of wide rows: the right side runs over each left row, or is hashed once.
+#[derive(Debug, Clone)]
+pub struct Join {
+    /// What is kept.
+    pub kind: JoinKind,
+    /// Driving side.
+    pub left: Node,
+    /// Other side.
+    pub right: Node,
+    /// Slots the right side fills.
+    pub right_slots: Range<usize>,
+    /// `None`: the right side is opened over every left row and checks everything itself.
+    pub hash: Option<HashKeys>,
+}
+
+/// Equalities of a hash join; none of them at all makes one bucket.
+#[derive(Debug, Clone)]
+pub struct HashKeys {
+    /// `(left, right, collation)`.
+    pub pairs: Vec<(Expr, Expr, Collation)>,
+    /// What else a pair must satisfy.
+    pub residual: Vec<Expr>,
+}
+
+/// Grouping.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    /// Rows.
+    pub input: Node,
+    /// GROUP BY.
+    pub keys: Vec<Expr>,
+    /// Calls, each a column behind the keys.
+    pub calls: Vec<AggregateCall>,
+    /// WITH ROLLUP.
+    pub rollup: bool,
+    /// Without GROUP BY there is exactly one group, also of no rows.
+    pub global: bool,
+}
+
+/// Window functions that share nothing but the operator.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// Rows.
+    pub input: Node,
+    /// Calls, each a column behind the input's.
+    pub calls: Vec<crate::binder::WindowCall>,
+}
+
+/// A set operation between two inputs of equal width.
+#[derive(Debug, Clone)]
+pub struct SetOperation {
+    /// Left.
+    pub left: Node,
+    /// Right.
+    pub right: Node,
+    /// Which.
+    pub op: SetOp,
+    /// Keep duplicates.
+    pub all: bool,
+    /// Collation of each column.
+    pub collations: Vec<Collation>,
+}
+
+/// Set operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetOp {
+    /// UNION.
+    Union,
+    /// EXCEPT.
+    Except,
+    /// INTERSECT.
+    Intersect,
+}
+
+/// `WITH RECURSIVE`.
+#[derive(Debug, Clone)]
+pub struct Recursive {
+    /// Identity, which [`CteScan`] names.
+    pub id: usize,
+    /// First rows.
+    pub anchor: Node,
+    /// Rows from the rows of the round before.
+    pub step: Node,
+    /// UNION DISTINCT.
+    pub distinct: bool,
+    /// Collation of each column.
+    pub collations: Vec<Collation>,
+}

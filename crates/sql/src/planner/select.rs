@@ -1,0 +1,202 @@
+//! The operators of one SELECT, stacked on its joined tables.
+
+use super::join::{Planner, Wish};
+use super::physical::{Aggregate, Node, SortKey, Window};
+use super::walk;
+use crate::binder::Scope;
+use crate::binder::query::BoundQuery;
+use crate::binder::select::SelectParts;
+use crate::expr::{Expr, ExprKind};
+use crate::types::{Collation, ColumnMeta};
+
+/// Chooses the operators of a bound SELECT.
+pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
+    let columns: Vec<ColumnMeta> = parts.outputs.iter().map(|o| o.meta.clone()).collect();
+    let used = used_slots(&parts);
+    let wish = wish(&parts);
+    let group = std::mem::take(&mut parts.group);
+    let planned = Planner::new(&used).plan(group, &wish);
+    let sorted = planned.ordered;
+    let mut rows = planned.rows;
+    let mut node = Node::From {
+        width: parts.width,
+        input: Box::new(planned.node),
+    };
+    if parts.aggregated {
+        rows = if parts.keys.is_empty() {
+            1.0
+        } else {
+            rows / 2.0
+        };
+        node = Node::Aggregate(Box::new(Aggregate {
+            input: node,
+            global: parts.keys.is_empty(),
+            keys: std::mem::take(&mut parts.keys),
+            calls: std::mem::take(&mut parts.calls),
+            rollup: parts.rollup,
+        }));
+    }
+    if !parts.having.is_empty() {
+        node = having(node, &mut parts);
+    }
+    if !parts.windows.is_empty() {
+        node = Node::Window(Box::new(Window {
+            input: node,
+            calls: std::mem::take(&mut parts.windows),
+        }));
+    }
+    BoundQuery {
+        node: project_and_sort(node, parts, sorted),
+        columns,
+        rows,
+    }
+}
+
+fn having(node: Node, parts: &mut SelectParts) -> Node {
+    Node::Filter {
+        input: Box::new(node),
+        predicates: std::mem::take(&mut parts.having),
+    }
+}
+
+/// Rows of the FROM clause itself, ordered and limited, for UPDATE and DELETE.
+pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
+    let width = scope.columns.len();
+    let used = vec![true; parts.width];
+    let wish = wish(&parts);
+    let group = std::mem::take(&mut parts.group);
+    let planned = Planner::new(&used).plan(group, &wish);
+    let node = Node::From {
+        width: parts.width,
+        input: Box::new(planned.node),
+    };
+    if parts.order.is_empty() && parts.limit.is_none() && parts.width == width {
+        return node;
+    }
+    for (at, column) in scope.columns.iter().enumerate() {
+        let expr = Expr {
+            kind: ExprKind::Column(at),
+            ty: column.ty.clone(),
+            nullable: true,
+        };
+        parts
+            .outputs
+            .push(crate::binder::select::output(expr, String::new(), &[]));
+    }
+    project_and_sort(node, parts, planned.ordered)
+}
+
+/// Project, DISTINCT, ORDER BY, LIMIT. Sort keys that are no output ride along and are cut off.
+fn project_and_sort(node: Node, parts: SelectParts, sorted: bool) -> Node {
+    let width = parts.outputs.len();
+    let collations: Vec<Collation> = parts
+        .outputs
+        .iter()
+        .map(|o| o.expr.ty.collation().unwrap_or(Collation::Binary))
+        .collect();
+    let mut expressions: Vec<Expr> = parts.outputs.into_iter().map(|o| o.expr).collect();
+    let mut keys = Vec::new();
+    if !sorted {
+        for (expr, descending) in parts.order {
+            if is_constant(&expr) {
+                continue;
+            }
+            let known = expressions.iter().position(|e| walk::same(e, &expr));
+            let ty = expr.ty.clone();
+            let column = known.unwrap_or_else(|| {
+                expressions.push(expr);
+                expressions.len() - 1
+            });
+            keys.push(SortKey {
+                column,
+                descending,
+                ty,
+            });
+        }
+    }
+    let extended = expressions.len() > width;
+    let mut node = Node::Project {
+        input: Box::new(node),
+        expressions,
+    };
+    if parts.distinct {
+        node = Node::Distinct {
+            input: Box::new(node),
+            collations,
+        };
+    }
+    if !keys.is_empty() {
+        node = Node::Sort {
+            input: Box::new(node),
+            keys,
+            limit: parts.limit.clone(),
+        };
+    }
+    if let Some(limit) = parts.limit {
+        node = Node::Limit {
+            input: Box::new(node),
+            limit,
+        };
+    }
+    if extended {
+        node = Node::Cut {
+            input: Box::new(node),
+            width,
+        };
+    }
+    node
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(_) | ExprKind::Param(_))
+}
+
+/// Slots anything reads.
+fn used_slots(parts: &SelectParts) -> Vec<bool> {
+    let mut used = vec![false; parts.width];
+    let mut note = |expr: &Expr| {
+        walk::references(expr, &mut |(depth, index)| {
+            if depth == 0
+                && let Some(slot) = used.get_mut(index)
+            {
+                *slot = true;
+            }
+        });
+    };
+    parts.group.for_each_expr(&mut note);
+    parts.keys.iter().for_each(&mut note);
+    for call in &parts.calls {
+        call.for_each_expr(&mut note);
+    }
+    if !parts.aggregated {
+        parts.outputs.iter().for_each(|o| note(&o.expr));
+        parts.order.iter().for_each(|(key, _)| note(key));
+        parts.having.iter().for_each(&mut note);
+        for window in &parts.windows {
+            window.for_each_expr(&mut note);
+        }
+    }
+    used
+}
+
+/// The order the joined rows should come in, when an index might give it.
+fn wish(parts: &SelectParts) -> Wish {
+    let mut wish = Wish {
+        order: Vec::new(),
+        limited: parts.limit.is_some(),
+    };
+    if parts.aggregated || !parts.windows.is_empty() {
+        return wish;
+    }
+    for (key, descending) in &parts.order {
+        match key.kind {
+            ExprKind::Column(slot) => wish.order.push((slot, *descending)),
+            _ if is_constant(key) => {}
+            _ => {
+                wish.order.clear();
+                return wish;
+            }
+        }
+    }
+    wish
+}
