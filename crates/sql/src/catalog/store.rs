@@ -1,6 +1,5 @@
 //! The catalog's life: loaded at open, changed under one lock, published after commit.
 
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -214,6 +213,10 @@ impl CatalogStore {
     /// # Errors
     /// Storage.
     pub fn collect_garbage(&self, chunks: usize) -> SqlResult<bool> {
+        // A copy in the making is noted as garbage until it is the table.
+        let Some(_guard) = self.ddl.try_lock() else {
+            return Ok(true);
+        };
         for _ in 0..chunks {
             let more = self.retrying(Durability::Async, &mut |txn| {
                 let notes = KeyRange::prefix(record::GARBAGE);
@@ -387,13 +390,5 @@ impl Edit<'_> {
     pub(crate) fn add_garbage(&self, prefix: &[u8]) -> SqlResult<()> {
         self.txn.put(record::garbage_key(prefix), Vec::new())?;
         Ok(())
-    }
-}
-
-/// The part of `range` from `key` on, `key` included.
-pub(crate) fn from_key(range: &KeyRange, key: Vec<u8>) -> KeyRange {
-    KeyRange {
-        start: Bound::Included(key),
-        end: range.end.clone(),
     }
 }

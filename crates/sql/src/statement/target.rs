@@ -8,7 +8,7 @@ use crate::binder::{BindContext, Scope, bind_expr};
 use crate::catalog::{Column, ColumnDefault, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
-use crate::expr::{EvalContext, Expr};
+use crate::expr::{EvalContext, Expr, SqlMode};
 use crate::parser::parse_expression;
 use crate::types::{DataType, DateTime, Row, Value, assign, implicit_default};
 
@@ -113,6 +113,20 @@ impl Target {
         }
     }
 
+    /// As [`Target::default`] for rows that exist already: no default is no problem.
+    pub(super) fn default_quietly(
+        &self,
+        eval: &EvalContext<'_>,
+        at: usize,
+        row: &[Value],
+        row_number: usize,
+    ) -> SqlResult<Value> {
+        match (self.defaults.get(at), self.table.columns.get(at)) {
+            (Some(Default::Missing), Some(column)) => Ok(implicit_default(&column.ty)),
+            _ => self.default(eval, at, row, row_number),
+        }
+    }
+
     /// CHECK constraints over a whole row.
     ///
     /// # Errors
@@ -162,9 +176,14 @@ pub(super) fn position(table: &Table, name: &str) -> Option<usize> {
         .position(|column| column.name.to_lowercase() == lower)
 }
 
-/// Stored expressions are kept in the plainest mode, whatever the session's is.
-pub(super) fn stored_mode() -> crate::expr::SqlMode {
-    crate::expr::SqlMode::default()
+/// Stored expressions are trees printed by `sqlparser`, whatever the session's mode was: quotes
+/// are doubled, backslashes are themselves, `||` concatenates.
+pub(super) fn stored_mode() -> SqlMode {
+    SqlMode {
+        no_backslash_escapes: true,
+        pipes_as_concat: true,
+        ..SqlMode::default()
+    }
 }
 
 fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> SqlResult<Default> {
@@ -175,8 +194,12 @@ fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> Sq
         Some(ColumnDefault::Literal(text)) if text.eq_ignore_ascii_case("NULL") => {
             Ok(Default::Null)
         }
-        Some(ColumnDefault::Literal(text) | ColumnDefault::Expression(text)) => {
-            let parsed = parse_expression(text, stored_mode())?;
+        Some(default @ (ColumnDefault::Literal(text) | ColumnDefault::Expression(text))) => {
+            let mode = match default {
+                ColumnDefault::Literal(_) => SqlMode::default(),
+                _ => stored_mode(),
+            };
+            let parsed = parse_expression(text, mode)?;
             let scope = Scope::of_table(table, &table.name);
             bind_expr(context, &scope, &parsed, "default value").map(Default::Expr)
         }

@@ -1,14 +1,31 @@
 //! DDL: each statement changes the catalog in transactions of its own, then publishes.
 
+mod alter;
+mod backfill;
+mod change;
+mod column_type;
+mod create;
+mod default;
+mod define;
+mod foreign;
+mod remove;
+mod show;
+mod view;
+
+pub use show::{show_create_table, show_create_view};
+
 use manxdb_storage::Durability;
-use manxdb_txn::Waiter;
+use manxdb_txn::{Transaction, Waiter};
+use parking_lot::MutexGuard;
 use sqlparser::ast::{ObjectType, Statement};
 
 use super::Outcome;
 use crate::binder::VirtualTables;
-use crate::catalog::CatalogStore;
+use crate::catalog::store::Edit;
+use crate::catalog::{Catalog, CatalogStore, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::EvalContext;
+use crate::executor::{ExecContext, SubqueryRunner};
+use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::{Parsed, Special};
 use crate::types::Collation;
 
@@ -72,6 +89,168 @@ pub fn is_ddl(parsed: &Parsed) -> bool {
 ///
 /// # Errors
 /// MySQL's numbers for what exists, does not exist or contradicts itself; 1235.
-pub fn execute(_context: &DdlContext<'_>, _parsed: &Parsed) -> SqlResult<Outcome> {
-    Err(SqlError::not_supported("DDL"))
+pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Outcome> {
+    if let Some(special) = &parsed.special {
+        return execute_special(context, special);
+    }
+    match &parsed.statement {
+        Statement::CreateTable(create) => create::create_table(context, parsed, create),
+        Statement::CreateIndex(create) => alter::create_index(context, create),
+        Statement::CreateView(create) => {
+            let columns: Vec<_> = create.columns.iter().map(|c| c.name.clone()).collect();
+            let existing = match (create.or_replace, create.if_not_exists) {
+                (true, _) => view::Existing::Replace,
+                (_, true) => view::Existing::Skip,
+                _ => view::Existing::Refuse,
+            };
+            view::create(
+                context,
+                parsed,
+                &create.name,
+                &columns,
+                &create.query,
+                existing,
+            )
+        }
+        Statement::AlterView {
+            name,
+            columns,
+            query,
+            ..
+        } => {
+            let existing = view::Existing::MustExist;
+            view::create(context, parsed, name, columns, query, existing)
+        }
+        Statement::Truncate(truncate) => remove::truncate(context, truncate),
+        Statement::RenameTable(renames) => remove::rename(context, renames),
+        Statement::Drop {
+            object_type,
+            if_exists,
+            names,
+            temporary,
+            table,
+            ..
+        } => match (object_type, names.as_slice(), table) {
+            (ObjectType::Table, ..) => remove::drop_tables(context, names, *if_exists, *temporary),
+            (ObjectType::View, ..) => view::drop(context, names, *if_exists),
+            (ObjectType::Index, [name], Some(table)) => alter::drop_index(context, name, table),
+            (ObjectType::Database | ObjectType::Schema, [name], _) => {
+                let name = super::names::parts(name).join(".");
+                create::drop_database(context, &name, *if_exists)
+            }
+            _ => Err(SqlError::not_supported("this DROP")),
+        },
+        other => Err(SqlError::not_supported(other.to_string())),
+    }
+}
+
+fn execute_special(context: &DdlContext<'_>, special: &Special) -> SqlResult<Outcome> {
+    match special {
+        Special::CreateDatabase {
+            name,
+            if_not_exists,
+            charset,
+            collation,
+        } => create::create_database(
+            context,
+            name,
+            *if_not_exists,
+            charset.as_deref(),
+            collation.as_deref(),
+        ),
+        Special::AlterDatabase {
+            name,
+            charset,
+            collation,
+        } => create::alter_database(
+            context,
+            name.as_deref(),
+            charset.as_deref(),
+            collation.as_deref(),
+        ),
+        Special::AlterTable { name, actions } => alter::table(context, name, actions),
+        _ => Err(SqlError::internal("not a DDL statement")),
+    }
+}
+
+/// An outcome with this many affected rows.
+fn done(affected_rows: u64) -> Outcome {
+    Outcome {
+        affected_rows,
+        ..Outcome::default()
+    }
+}
+
+/// Adds a note to the statement's warnings.
+fn note(context: &DdlContext<'_>, code: u16, message: String) {
+    context.eval.warnings.borrow_mut().push(Warning {
+        level: WarningLevel::Note,
+        code,
+        message,
+    });
+}
+
+/// Chunks of garbage a DDL statement deletes itself; more is left to the background.
+const CLEAN_CHUNKS: usize = 4;
+
+/// Lets others change the catalog, then deletes some of what the statement left behind.
+fn clean(context: &DdlContext<'_>, guard: MutexGuard<'_, ()>) -> SqlResult<()> {
+    drop(guard);
+    context.store.collect_garbage(CLEAN_CHUNKS).map(drop)
+}
+
+/// Gives the parents of new foreign keys another version: statements planned before they had
+/// this child must not commit.
+fn touch_parents(
+    edit: &mut Edit<'_>,
+    table: &Table,
+    is_new: &dyn Fn(&str) -> bool,
+) -> SqlResult<()> {
+    let parents: Vec<Table> = table
+        .foreign_keys
+        .iter()
+        .filter(|key| key.enforced && is_new(&key.name))
+        .filter_map(|key| edit.catalog.table(&key.ref_database, &key.ref_table).ok())
+        .filter(|parent| {
+            !(parent.database == table.database
+                && parent.name.to_lowercase() == table.name.to_lowercase())
+        })
+        .map(|parent| (**parent).clone())
+        .collect();
+    for mut parent in parents {
+        parent.schema_version += 1;
+        edit.put_table(parent)?;
+    }
+    Ok(())
+}
+
+/// Runs `work` as a statement inside `txn`.
+fn execute_in<T>(
+    context: &DdlContext<'_>,
+    txn: &Transaction,
+    catalog: &Catalog,
+    work: impl FnOnce(&ExecContext<'_>) -> SqlResult<T>,
+) -> SqlResult<T> {
+    let subqueries = SubqueryRunner::new(
+        txn,
+        catalog,
+        context.virtual_tables,
+        context.waiter,
+        context.memory_limit,
+    );
+    let eval = EvalContext {
+        subqueries: &subqueries,
+        ..super::writing(context.eval, false)
+    };
+    work(&ExecContext {
+        txn,
+        catalog,
+        virtual_tables: context.virtual_tables,
+        waiter: context.waiter,
+        eval: &eval,
+        memory_limit: context.memory_limit,
+        sequences: context.store.sequences(),
+        foreign_key_checks: context.foreign_key_checks,
+        unique_checks: true,
+    })
 }

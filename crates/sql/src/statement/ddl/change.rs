@@ -1,0 +1,443 @@
+//! From one definition of a table to the next, while it serves.
+//!
+//! | change | how |
+//! |---|---|
+//! | names, order, defaults, comments, new columns with a constant default | a new record |
+//! | CHECK, FOREIGN KEY, NOT NULL | existing rows are checked in the transaction that writes the record: a concurrent writer makes it run again |
+//! | indexes | recorded as write-only, filled in chunks, then made public |
+//! | types, primary key, columns with computed values | every row is copied to a new table id; the switch validates that the old range did not change |
+
+use std::collections::BTreeSet;
+
+use manxdb_storage::Durability;
+
+use super::backfill;
+use super::define::Builder;
+use super::{DdlContext, clean, touch_parents};
+use crate::catalog::store::Edit;
+use crate::catalog::{Catalog, ColumnDefault, IndexId, IndexState, SequenceKind, Table, record};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::Annotations;
+
+/// Copies that lost against concurrent writers before ALTER TABLE gives up.
+const COPIES_MAX: usize = 8;
+
+/// What a change asks for beside the definition.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// RENAME TO: database and name.
+    pub(super) rename: Option<(String, String)>,
+    /// `AUTO_INCREMENT = n`.
+    pub(super) auto_increment: Option<u64>,
+    /// Columns renamed: old and new name.
+    pub(super) renamed_columns: Vec<(String, String)>,
+}
+
+/// Changes `database.name` by what `build` does to its definition.
+///
+/// # Errors
+/// 1146; those of `build`; those of checking and filling.
+pub(super) fn change(
+    context: &DdlContext<'_>,
+    database: &str,
+    name: &str,
+    annotations: &Annotations,
+    build: &dyn Fn(&mut Builder<'_>, &mut Effects) -> SqlResult<()>,
+) -> SqlResult<()> {
+    let guard = context.store.lock();
+    let catalog = context.store.current();
+    if catalog.view(database, name).is_some() {
+        let text = format!("'{database}.{name}' is not BASE TABLE");
+        return Err(SqlError::new(1347, "HY000", text));
+    }
+    let old = catalog.table(database, name)?.clone();
+    let mut effects = Effects::default();
+    let mut builder = Builder::new(context, &catalog, annotations, (*old).clone());
+    build(&mut builder, &mut effects)?;
+    builder.make_inline()?;
+    builder.finish()?;
+    let mut new = builder.table;
+    replace_changed_indexes(&old, &mut new);
+    keep_foreign_key_indexes(&catalog, &old, &new)?;
+    let change = Change {
+        context,
+        old: &old,
+        effects: &effects,
+    };
+    if needs_copy(&old, &new) {
+        change.copy(new)?;
+    } else {
+        change.in_place(new)?;
+    }
+    change.set_counter()?;
+    clean(context, guard)
+}
+
+/// An index whose columns changed is another index.
+fn replace_changed_indexes(old: &Table, new: &mut Table) {
+    let ids = |table: &Table, id: IndexId| -> Option<Vec<(u32, Option<u32>)>> {
+        let index = table.indexes.iter().find(|index| index.id == id)?;
+        let column = |at: usize| table.columns.get(at).map(|column| column.id.0);
+        index
+            .columns
+            .iter()
+            .map(|part| Some((column(part.column)?, part.prefix)))
+            .collect()
+    };
+    for place in 0..new.indexes.len() {
+        let id = new.indexes[place].id;
+        let known = old.indexes.iter().any(|index| index.id == id);
+        if known && ids(old, id) != ids(new, id) {
+            new.indexes[place].id = IndexId(new.next_index_id);
+            new.next_index_id += 1;
+        }
+    }
+}
+
+/// No foreign key may lose the index it works by.
+fn keep_foreign_key_indexes(catalog: &Catalog, old: &Table, new: &Table) -> SqlResult<()> {
+    let needed = |index: &str| {
+        SqlError::new(
+            1553,
+            "HY000",
+            format!("Cannot drop index '{index}': needed in a foreign key constraint"),
+        )
+    };
+    let gone = || {
+        let lost = old
+            .indexes
+            .iter()
+            .find(|index| !new.indexes.iter().any(|other| other.id == index.id));
+        lost.map_or_else(|| "PRIMARY".to_string(), |index| index.name.clone())
+    };
+    for key in new.foreign_keys.iter().filter(|key| key.enforced) {
+        if !super::foreign::has_key_index(new, &key.columns, None) {
+            return Err(needed(&gone()));
+        }
+    }
+    for (child, key) in super::foreign::referring(catalog, &old.database, &old.name) {
+        if child.id == old.id {
+            continue;
+        }
+        let columns: Option<Vec<usize>> = key
+            .ref_columns
+            .iter()
+            .map(|name| {
+                let before = crate::statement::target::position(old, name)?;
+                let id = old.columns.get(before)?.id;
+                new.columns.iter().position(|column| column.id == id)
+            })
+            .collect();
+        match columns {
+            Some(columns) if super::foreign::has_key_index(new, &columns, None) => {}
+            Some(_) => return Err(needed(&gone())),
+            None => {
+                return Err(SqlError::new(
+                    1829,
+                    "HY000",
+                    format!(
+                        "Cannot drop column '{}': needed in a foreign key constraint '{}' of table '{}'",
+                        key.ref_columns.join(","),
+                        key.name,
+                        child.name
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn key_ids(table: &Table) -> Vec<u32> {
+    let columns = table
+        .primary_key
+        .iter()
+        .filter_map(|at| table.columns.get(*at));
+    columns.map(|column| column.id.0).collect()
+}
+
+/// Whether rows must be written anew.
+fn needs_copy(old: &Table, new: &Table) -> bool {
+    if key_ids(old) != key_ids(new) {
+        return true;
+    }
+    new.columns.iter().any(
+        |column| match old.columns.iter().find(|other| other.id == column.id) {
+            Some(before) => before.ty != column.ty,
+            None => {
+                column.auto_increment
+                    || matches!(column.default, Some(ColumnDefault::Expression(_)))
+            }
+        },
+    )
+}
+
+/// What existing rows must be checked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ToCheck {
+    /// CHECK or NOT NULL.
+    pub(super) rows: bool,
+    /// Names of new foreign keys.
+    pub(super) foreign_keys: BTreeSet<String>,
+}
+
+struct Change<'a> {
+    context: &'a DdlContext<'a>,
+    old: &'a Table,
+    effects: &'a Effects,
+}
+
+impl Change<'_> {
+    fn to_check(&self, new: &Table) -> ToCheck {
+        let old = self.old;
+        let new_check = new
+            .checks
+            .iter()
+            .any(|check| check.enforced && !old.checks.iter().any(|other| other == check));
+        let tightened = new.columns.iter().any(|column| {
+            column.not_null
+                && old
+                    .columns
+                    .iter()
+                    .any(|other| other.id == column.id && !other.not_null)
+        });
+        let foreign_keys = new
+            .foreign_keys
+            .iter()
+            .filter(|key| key.enforced && self.context.foreign_key_checks)
+            .filter(|key| !old.foreign_keys.iter().any(|other| other.name == key.name))
+            .map(|key| key.name.clone())
+            .collect();
+        ToCheck {
+            rows: new_check || tightened,
+            foreign_keys,
+        }
+    }
+
+    /// Writes the final record, with what follows from it elsewhere.
+    fn publish(&self, edit: &mut Edit<'_>, new: &Table) -> SqlResult<()> {
+        let mut table = new.clone();
+        let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
+        table.schema_version = stored.schema_version + 1;
+        let is_new = |name: &str| !self.old.foreign_keys.iter().any(|key| key.name == name);
+        touch_parents(edit, &table, &is_new)?;
+        self.rename_references(edit)?;
+        for key in &mut table.foreign_keys {
+            if refers_to(key, self.old) {
+                rename_all(&mut key.ref_columns, &self.effects.renamed_columns);
+            }
+        }
+        edit.put_table(table)?;
+        if let Some((database, name)) = &self.effects.rename {
+            let from = (self.old.database.as_str(), self.old.name.as_str());
+            super::remove::rename_one(self.context, edit, from, (database, name))?;
+        }
+        Ok(())
+    }
+
+    /// Foreign keys of others name our columns: they follow a renaming.
+    fn rename_references(&self, edit: &mut Edit<'_>) -> SqlResult<()> {
+        if self.effects.renamed_columns.is_empty() {
+            return Ok(());
+        }
+        let children: Vec<Table> =
+            super::foreign::referring(&edit.catalog, &self.old.database, &self.old.name)
+                .filter(|(child, _)| child.id != self.old.id)
+                .map(|(child, _)| child.clone())
+                .collect();
+        for mut child in children {
+            for key in &mut child.foreign_keys {
+                if refers_to(key, self.old) {
+                    rename_all(&mut key.ref_columns, &self.effects.renamed_columns);
+                }
+            }
+            child.schema_version += 1;
+            edit.put_table(child)?;
+        }
+        Ok(())
+    }
+
+    /// New record; new indexes filled while serving.
+    fn in_place(&self, mut new: Table) -> SqlResult<()> {
+        let context = self.context;
+        self.fill_absent(&mut new)?;
+        let added: Vec<IndexId> = new
+            .indexes
+            .iter()
+            .map(|index| index.id)
+            .filter(|id| !self.old.indexes.iter().any(|index| index.id == *id))
+            .collect();
+        let dropped: Vec<IndexId> = self
+            .old
+            .indexes
+            .iter()
+            .map(|index| index.id)
+            .filter(|id| !new.indexes.iter().any(|index| index.id == *id))
+            .collect();
+        let checks = self.to_check(&new);
+        for index in &mut new.indexes {
+            if added.contains(&index.id) {
+                index.state = IndexState::WriteOnly;
+            }
+        }
+        // With an index to fill, what it replaces stays until that has succeeded.
+        context.store.edit(context.durability, &mut |edit| {
+            backfill::check_rows(context, edit, &new, &checks)?;
+            if added.is_empty() {
+                for id in &dropped {
+                    edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+                }
+                return self.publish(edit, &new);
+            }
+            let mut waiting = new.clone();
+            let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
+            waiting.schema_version = stored.schema_version + 1;
+            // A foreign key that waits for its index would be found unenforceable: it comes last.
+            waiting
+                .foreign_keys
+                .retain(|key| !checks.foreign_keys.contains(&key.name));
+            edit.put_table(waiting)
+        })?;
+        if added.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = backfill::fill_indexes(context, &new, &added) {
+            self.take_back(&added)?;
+            return Err(error);
+        }
+        for index in &mut new.indexes {
+            index.state = IndexState::Public;
+        }
+        let published = context.store.edit(context.durability, &mut |edit| {
+            backfill::check_rows(context, edit, &new, &checks)?;
+            for id in &dropped {
+                edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+            }
+            self.publish(edit, &new)
+        });
+        if published.is_err() {
+            self.take_back(&added)?;
+        }
+        published
+    }
+
+    /// The old definition again, without the indexes that could not be filled.
+    fn take_back(&self, added: &[IndexId]) -> SqlResult<()> {
+        self.context.store.edit(Durability::Sync, &mut |edit| {
+            let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
+            let mut table = self.old.clone();
+            table.schema_version = stored.schema_version + 1;
+            table.next_index_id = stored.next_index_id.max(table.next_index_id);
+            table.next_column_id = stored.next_column_id.max(table.next_column_id);
+            for id in added {
+                edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+            }
+            edit.put_table(table)
+        })
+    }
+
+    /// Columns added without a copy: what rows written before have in them.
+    fn fill_absent(&self, new: &mut Table) -> SqlResult<()> {
+        for column in &mut new.columns {
+            if self.old.columns.iter().any(|other| other.id == column.id) {
+                continue;
+            }
+            column.absent_value = match &column.default {
+                Some(ColumnDefault::Now) => {
+                    let now = crate::statement::target::now(self.context.eval, &column.ty)?;
+                    let text = crate::types::to_text(&now, &column.ty);
+                    Some(ColumnDefault::Literal(super::default::quote(&text)))
+                }
+                other => other.clone(),
+            };
+        }
+        Ok(())
+    }
+
+    /// Every row to a new identity, then the switch.
+    fn copy(&self, mut new: Table) -> SqlResult<()> {
+        let context = self.context;
+        for column in &mut new.columns {
+            column.absent_value = None;
+        }
+        let checks = self.to_check(&new);
+        let sequences = context.store.sequences();
+        let mut attempts = 0;
+        context.store.edit(context.durability, &mut |edit| {
+            attempts += 1;
+            if attempts > COPIES_MAX {
+                return Err(SqlError::new(
+                    1205,
+                    "HY000",
+                    "Lock wait timeout exceeded; try restarting transaction (the table changes faster than it can be copied)",
+                ));
+            }
+            let id = context.store.retrying(Durability::Async, &mut |txn| {
+                let note = Edit {
+                    txn,
+                    catalog: Catalog::default(),
+                };
+                let id = note.next_table_id()?;
+                // Until the switch the copy is garbage: a crash leaves nothing behind.
+                note.add_garbage(&record::table_prefix(id))?;
+                Ok(id)
+            })?;
+            let mut table = new.clone();
+            table.id = id;
+            for kind in [SequenceKind::AutoIncrement, SequenceKind::RowId] {
+                let next = sequences.peek(self.old.id, kind)?;
+                if next > 1 {
+                    sequences.set(id, kind, next)?;
+                }
+            }
+            backfill::copy_rows(context, edit, self.old, &table, &checks)?;
+            edit.txn
+                .delete(record::garbage_key(&record::table_prefix(id)))?;
+            edit.add_garbage(&record::table_prefix(self.old.id))?;
+            self.publish(edit, &table)
+        })?;
+        sequences.forget(self.old.id);
+        Ok(())
+    }
+
+    /// `AUTO_INCREMENT = n`, never below what rows have.
+    fn set_counter(&self) -> SqlResult<()> {
+        let Some(next) = self.effects.auto_increment else {
+            return Ok(());
+        };
+        let (database, name) = match &self.effects.rename {
+            Some((database, name)) => (database.as_str(), name.as_str()),
+            None => (self.old.database.as_str(), self.old.name.as_str()),
+        };
+        let table = self.context.store.current().table(database, name)?.clone();
+        let Some(at) = table
+            .columns
+            .iter()
+            .position(|column| column.auto_increment)
+        else {
+            return Ok(());
+        };
+        let highest = backfill::highest(self.context, &table, at)?;
+        let next = next.max(highest.saturating_add(1)).max(1);
+        self.context
+            .store
+            .sequences()
+            .set(table.id, SequenceKind::AutoIncrement, next)
+    }
+}
+
+fn refers_to(key: &crate::catalog::ForeignKey, table: &Table) -> bool {
+    key.ref_database.eq_ignore_ascii_case(&table.database)
+        && key.ref_table.to_lowercase() == table.name.to_lowercase()
+}
+
+fn rename_all(names: &mut [String], renamed: &[(String, String)]) {
+    for name in names {
+        let found = renamed
+            .iter()
+            .find(|(old, _)| old.to_lowercase() == name.to_lowercase());
+        if let Some((_, new)) = found {
+            name.clone_from(new);
+        }
+    }
+}

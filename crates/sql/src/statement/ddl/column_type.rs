@@ -1,0 +1,270 @@
+//! Column types as written to column types as stored.
+
+use sqlparser::ast::{BinaryLength, CharacterLength, DataType as Ast, EnumMember, ExactNumberInfo};
+
+use crate::error::{SqlError, SqlResult};
+use crate::types::{Collation, DataType, IntWidth, TextSize};
+
+/// Characters a VARCHAR of four-byte characters can hold.
+const VARCHAR_MAX: u64 = 16_383;
+/// Bytes a VARBINARY can hold.
+const VARBINARY_MAX: u64 = 65_535;
+/// Characters or bytes of CHAR and BINARY.
+const CHAR_MAX: u64 = 255;
+
+/// The stored type of column `name`; text gets `collation`.
+///
+/// # Errors
+/// 1074, 1425, 1426, 1427 for lengths; 1235 for types that do not exist here.
+pub(super) fn resolve(name: &str, ast: &Ast, collation: Collation) -> SqlResult<DataType> {
+    if let Some(ty) = integer(ast) {
+        return Ok(ty);
+    }
+    if let Some(ty) = number(name, ast)? {
+        return Ok(ty);
+    }
+    if let Some(ty) = temporal(name, ast)? {
+        return Ok(ty);
+    }
+    if let Some(ty) = text(name, ast, collation)? {
+        return Ok(ty);
+    }
+    match ast {
+        Ast::JSON => Ok(DataType::Json),
+        Ast::Custom(custom, arguments) => {
+            custom_type(name, &custom.to_string(), arguments, collation)
+        }
+        other => Err(SqlError::not_supported(format!("column type {other}"))),
+    }
+}
+
+fn integer(ast: &Ast) -> Option<DataType> {
+    let (width, unsigned, shown) = match ast {
+        Ast::Bool | Ast::Boolean => (IntWidth::Tiny, false, Some(1)),
+        Ast::TinyInt(shown) => (IntWidth::Tiny, false, *shown),
+        Ast::TinyIntUnsigned(_) | Ast::UTinyInt => (IntWidth::Tiny, true, None),
+        Ast::SmallInt(_) | Ast::Int2(_) => (IntWidth::Small, false, None),
+        Ast::SmallIntUnsigned(_) | Ast::Int2Unsigned(_) | Ast::USmallInt => {
+            (IntWidth::Small, true, None)
+        }
+        Ast::MediumInt(_) => (IntWidth::Medium, false, None),
+        Ast::MediumIntUnsigned(_) => (IntWidth::Medium, true, None),
+        Ast::Int(_) | Ast::Integer(_) | Ast::Int4(_) => (IntWidth::Int, false, None),
+        Ast::IntUnsigned(_) | Ast::IntegerUnsigned(_) | Ast::Int4Unsigned(_) => {
+            (IntWidth::Int, true, None)
+        }
+        Ast::BigInt(_) | Ast::Int8(_) => (IntWidth::Big, false, None),
+        Ast::BigIntUnsigned(_) | Ast::Int8Unsigned(_) | Ast::UBigInt => (IntWidth::Big, true, None),
+        _ => return None,
+    };
+    Some(DataType::Int {
+        width,
+        unsigned,
+        display_width: (width == IntWidth::Tiny && shown == Some(1)).then_some(1),
+    })
+}
+
+fn number(name: &str, ast: &Ast) -> SqlResult<Option<DataType>> {
+    Ok(Some(match ast {
+        Ast::Decimal(info) | Ast::Numeric(info) | Ast::Dec(info) => decimal(name, info, false)?,
+        Ast::DecimalUnsigned(info) | Ast::DecUnsigned(info) => decimal(name, info, true)?,
+        Ast::Float(info) => float(info, false),
+        Ast::FloatUnsigned(info) => float(info, true),
+        Ast::Float4 => DataType::Float { unsigned: false },
+        Ast::Double(_) | Ast::DoublePrecision | Ast::Real | Ast::Float8 => {
+            DataType::Double { unsigned: false }
+        }
+        Ast::DoubleUnsigned(_) | Ast::DoublePrecisionUnsigned | Ast::RealUnsigned => {
+            DataType::Double { unsigned: true }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+fn float(info: &ExactNumberInfo, unsigned: bool) -> DataType {
+    match info {
+        ExactNumberInfo::Precision(25..) => DataType::Double { unsigned },
+        _ => DataType::Float { unsigned },
+    }
+}
+
+fn decimal(name: &str, info: &ExactNumberInfo, unsigned: bool) -> SqlResult<DataType> {
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => (10, 0),
+        ExactNumberInfo::Precision(0) => (10, 0),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if precision > 65 {
+        let text = format!("Too-big precision {precision} specified for '{name}'. Maximum is 65.");
+        return Err(SqlError::new(1426, "42000", text));
+    }
+    if scale > 30 {
+        let text = format!("Too big scale {scale} specified for column '{name}'. Maximum is 30.");
+        return Err(SqlError::new(1425, "42000", text));
+    }
+    let (Ok(precision), Ok(scale)) = (u8::try_from(precision), u8::try_from(scale)) else {
+        return Err(SqlError::syntax(format!("precision of '{name}'")));
+    };
+    if scale > precision {
+        let text = format!(
+            "For float(M,D), double(M,D) or decimal(M,D), M must be >= D (column '{name}')."
+        );
+        return Err(SqlError::new(1427, "42000", text));
+    }
+    Ok(DataType::Decimal {
+        precision,
+        scale,
+        unsigned,
+    })
+}
+
+fn temporal(name: &str, ast: &Ast) -> SqlResult<Option<DataType>> {
+    let fsp = |digits: &Option<u64>| match digits.unwrap_or(0) {
+        digits @ 0..=6 => Ok(u8::try_from(digits).unwrap_or(6)),
+        digits => Err(SqlError::new(
+            1426,
+            "42000",
+            format!("Too-big precision {digits} specified for '{name}'. Maximum is 6."),
+        )),
+    };
+    Ok(Some(match ast {
+        Ast::Date => DataType::Date,
+        Ast::Time(digits, _) => DataType::Time { fsp: fsp(digits)? },
+        Ast::Datetime(digits) => DataType::DateTime { fsp: fsp(digits)? },
+        Ast::Timestamp(digits, _) => DataType::Timestamp { fsp: fsp(digits)? },
+        _ => return Ok(None),
+    }))
+}
+
+fn text(name: &str, ast: &Ast, collation: Collation) -> SqlResult<Option<DataType>> {
+    let bytes = collation == Collation::Binary;
+    let sized = |size| {
+        if bytes {
+            DataType::Blob { size }
+        } else {
+            DataType::Text { size, collation }
+        }
+    };
+    Ok(Some(match ast {
+        Ast::Char(length) | Ast::Character(length) => {
+            let length = within(name, characters(length.as_ref()).unwrap_or(1), CHAR_MAX)?;
+            if bytes {
+                DataType::Binary { length }
+            } else {
+                DataType::Char { length, collation }
+            }
+        }
+        Ast::Varchar(length)
+        | Ast::Nvarchar(length)
+        | Ast::CharVarying(length)
+        | Ast::CharacterVarying(length) => {
+            let Some(length) = characters(length.as_ref()) else {
+                return Err(super::super::names::missing_length(name));
+            };
+            if bytes {
+                DataType::Varbinary {
+                    length: within(name, length, VARBINARY_MAX)?,
+                }
+            } else {
+                DataType::Varchar {
+                    length: within(name, length, VARCHAR_MAX)?,
+                    collation,
+                }
+            }
+        }
+        Ast::Text => sized(TextSize::Normal),
+        Ast::TinyText => sized(TextSize::Tiny),
+        Ast::MediumText => sized(TextSize::Medium),
+        Ast::LongText => sized(TextSize::Long),
+        Ast::Binary(length) => DataType::Binary {
+            length: within(name, length.unwrap_or(1), CHAR_MAX)?,
+        },
+        Ast::Varbinary(Some(BinaryLength::IntegerLength { length })) => DataType::Varbinary {
+            length: within(name, *length, VARBINARY_MAX)?,
+        },
+        Ast::Blob(_) => DataType::Blob {
+            size: TextSize::Normal,
+        },
+        Ast::TinyBlob => DataType::Blob {
+            size: TextSize::Tiny,
+        },
+        Ast::MediumBlob => DataType::Blob {
+            size: TextSize::Medium,
+        },
+        Ast::LongBlob => DataType::Blob {
+            size: TextSize::Long,
+        },
+        Ast::Enum(members, _) => DataType::Enum {
+            members: members
+                .iter()
+                .map(|member| match member {
+                    EnumMember::Name(name) | EnumMember::NamedValue(name, _) => name.clone(),
+                })
+                .collect(),
+            collation,
+        },
+        _ => return Ok(None),
+    }))
+}
+
+fn characters(length: Option<&CharacterLength>) -> Option<u64> {
+    match length? {
+        CharacterLength::IntegerLength { length, .. } => Some(*length),
+        CharacterLength::Max => None,
+    }
+}
+
+fn within(name: &str, length: u64, max: u64) -> SqlResult<u32> {
+    u32::try_from(length)
+        .ok()
+        .filter(|_| length <= max)
+        .ok_or_else(|| {
+            SqlError::new(
+                1074,
+                "42000",
+                format!(
+                    "Column length too big for column '{name}' (max = {max}); use BLOB or TEXT instead"
+                ),
+            )
+        })
+}
+
+/// Types `sqlparser` has no variant for.
+fn custom_type(
+    name: &str,
+    custom: &str,
+    arguments: &[String],
+    collation: Collation,
+) -> SqlResult<DataType> {
+    let numbers: Vec<u64> = arguments
+        .iter()
+        .filter_map(|text| text.parse().ok())
+        .collect();
+    match custom.to_ascii_uppercase().as_str() {
+        "YEAR" => Ok(DataType::Year),
+        "FIXED" => {
+            let info = match numbers.as_slice() {
+                [] => ExactNumberInfo::None,
+                [precision] => ExactNumberInfo::Precision(*precision),
+                [precision, scale, ..] => ExactNumberInfo::PrecisionAndScale(
+                    *precision,
+                    i64::try_from(*scale).unwrap_or(i64::MAX),
+                ),
+            };
+            decimal(name, &info, false)
+        }
+        "NCHAR" => {
+            let length = numbers.first().copied().unwrap_or(1);
+            Ok(DataType::Char {
+                length: within(name, length, CHAR_MAX)?,
+                collation,
+            })
+        }
+        "LONG" => Ok(DataType::Text {
+            size: TextSize::Medium,
+            collation,
+        }),
+        other => Err(SqlError::not_supported(format!("column type {other}"))),
+    }
+}

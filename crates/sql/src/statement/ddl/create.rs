@@ -1,0 +1,353 @@
+//! CREATE TABLE, and databases.
+
+use sqlparser::ast::{CreateTable, CreateTableLikeKind, Query};
+
+use super::define::{Builder, Place, check_name, collation};
+use super::{DdlContext, done, execute_in, note};
+use crate::catalog::{Catalog, IndexId, SequenceKind, Table, TableId};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::{self, Parsed};
+use crate::planner::plan_query;
+use crate::statement::names::relation;
+use crate::statement::{Outcome, StatementPlan, plan, run_modify};
+use crate::types::{Collation, ColumnMeta, DataType};
+
+/// Databases that are computed.
+const SYSTEM: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
+
+/// CREATE DATABASE.
+pub(super) fn create_database(
+    context: &DdlContext<'_>,
+    name: &str,
+    if_not_exists: bool,
+    charset: Option<&str>,
+    collate: Option<&str>,
+) -> SqlResult<Outcome> {
+    check_name(name)?;
+    let chosen = collation(charset, collate)?.unwrap_or(context.default_collation);
+    let _guard = context.store.lock();
+    let current = context.store.current();
+    if current.databases.contains_key(&name.to_lowercase()) || is_system(name) {
+        let text = format!("Can't create database '{name}'; database exists");
+        if if_not_exists {
+            note(context, 1007, text);
+            return Ok(done(1));
+        }
+        return Err(SqlError::new(1007, "HY000", text));
+    }
+    context.store.edit(context.durability, &mut |edit| {
+        edit.put_database(name, chosen)
+    })?;
+    Ok(done(1))
+}
+
+/// ALTER DATABASE.
+pub(super) fn alter_database(
+    context: &DdlContext<'_>,
+    name: Option<&str>,
+    charset: Option<&str>,
+    collate: Option<&str>,
+) -> SqlResult<Outcome> {
+    let name = name
+        .or(context.database)
+        .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
+    let _guard = context.store.lock();
+    let catalog = context.store.current();
+    let database = catalog.database(name)?;
+    let chosen = collation(charset, collate)?.unwrap_or(database.collation);
+    let name = database.name.clone();
+    context.store.edit(context.durability, &mut |edit| {
+        edit.put_database(&name, chosen)
+    })?;
+    Ok(done(1))
+}
+
+/// DROP DATABASE.
+pub(super) fn drop_database(
+    context: &DdlContext<'_>,
+    name: &str,
+    if_exists: bool,
+) -> SqlResult<Outcome> {
+    let guard = context.store.lock();
+    if is_system(name) {
+        let text = format!("Access to system schema '{name}' is rejected.");
+        return Err(SqlError::new(3552, "HY000", text));
+    }
+    let catalog = context.store.current();
+    let Some(database) = catalog.databases.get(&name.to_lowercase()) else {
+        let text = format!("Can't drop database '{name}'; database doesn't exist");
+        if if_exists {
+            note(context, 1008, text);
+            return Ok(done(0));
+        }
+        return Err(SqlError::new(1008, "HY000", text));
+    };
+    for table in database.tables.values() {
+        super::remove::refuse_referenced(context, &catalog, table, &|other| {
+            other.database.eq_ignore_ascii_case(name)
+        })?;
+    }
+    let count = database.tables.len() + database.views.len();
+    let dropped = context
+        .store
+        .edit(context.durability, &mut |edit| edit.remove_database(name))?;
+    for table in dropped {
+        context.store.sequences().forget(table);
+    }
+    super::clean(context, guard)?;
+    Ok(done(count as u64))
+}
+
+pub(super) fn is_system(name: &str) -> bool {
+    SYSTEM
+        .iter()
+        .any(|system| name.eq_ignore_ascii_case(system))
+}
+
+/// CREATE TABLE in all its forms.
+pub(super) fn create_table(
+    context: &DdlContext<'_>,
+    parsed: &Parsed,
+    create: &CreateTable,
+) -> SqlResult<Outcome> {
+    if create.temporary {
+        return Err(SqlError::not_supported("CREATE TEMPORARY TABLE"));
+    }
+    if create.or_replace {
+        return Err(SqlError::not_supported("CREATE OR REPLACE TABLE"));
+    }
+    let (database, name) = relation(context.database, &create.name)?;
+    check_name(&name)?;
+    let guard = context.store.lock();
+    let catalog = context.store.current();
+    if !free_name(context, &catalog, &database, &name, create.if_not_exists)? {
+        return Ok(done(0));
+    }
+    let next = auto_increment_option(parsed)?;
+    let table = match &create.like {
+        Some(CreateTableLikeKind::Plain(like) | CreateTableLikeKind::Parenthesized(like)) => {
+            like_table(context, &catalog, &like.name, &database, &name)?
+        }
+        None => define(context, &catalog, parsed, create, &database, &name)?,
+    };
+    let id = context.store.edit(context.durability, &mut |edit| {
+        let mut made = table.clone();
+        made.id = edit.next_table_id()?;
+        let id = made.id;
+        super::touch_parents(edit, &made, &|_| true)?;
+        edit.put_table(made)?;
+        Ok(id)
+    })?;
+    if let Some(next) = next.filter(|next| *next > 1) {
+        let sequences = context.store.sequences();
+        sequences.set(id, SequenceKind::AutoIncrement, next)?;
+    }
+    drop(guard);
+    match &create.query {
+        None => Ok(done(0)),
+        Some(query) => fill(context, &database, &name, query, create).inspect_err(|_| {
+            // The statement's error is what the client needs; a table left empty is listed.
+            let _ = super::remove::drop_silently(context, &database, &name);
+        }),
+    }
+}
+
+/// False when the name is taken and IF NOT EXISTS was said.
+pub(super) fn free_name(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    database: &str,
+    name: &str,
+    if_not_exists: bool,
+) -> SqlResult<bool> {
+    if is_system(database) {
+        let text = format!("Access denied: '{database}' is computed and holds no other tables");
+        return Err(SqlError::new(1044, "42000", text));
+    }
+    let home = catalog.database(database)?;
+    let lower = name.to_lowercase();
+    if !home.tables.contains_key(&lower) && !home.views.contains_key(&lower) {
+        return Ok(true);
+    }
+    let text = format!("Table '{name}' already exists");
+    if if_not_exists {
+        note(context, 1050, text);
+        return Ok(false);
+    }
+    Err(SqlError::new(1050, "42S01", text))
+}
+
+fn auto_increment_option(parsed: &Parsed) -> SqlResult<Option<u64>> {
+    option(parsed, "AUTO_INCREMENT")
+        .map(|text| {
+            text.parse()
+                .map_err(|_| SqlError::syntax(format!("AUTO_INCREMENT = {text}")))
+        })
+        .transpose()
+}
+
+fn option<'a>(parsed: &'a Parsed, key: &str) -> Option<&'a str> {
+    let found = parsed
+        .table_options
+        .iter()
+        .rev()
+        .find(|(other, _)| other == key);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// An empty definition.
+fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
+    Table {
+        id: TableId(0),
+        database: database.to_string(),
+        name: name.to_string(),
+        schema_version: 1,
+        columns: Vec::new(),
+        primary_key: Vec::new(),
+        indexes: Vec::new(),
+        foreign_keys: Vec::new(),
+        checks: Vec::new(),
+        collation,
+        comment: String::new(),
+        data_subject: false,
+        ownership_rules: Vec::new(),
+        next_column_id: 1,
+        next_index_id: 1,
+        created_at: now,
+    }
+}
+
+fn define(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    parsed: &Parsed,
+    create: &CreateTable,
+    database: &str,
+    name: &str,
+) -> SqlResult<Table> {
+    let home = catalog.database(database)?;
+    let chosen = collation(option(parsed, "CHARACTER SET"), option(parsed, "COLLATE"))?;
+    let mut table = blank(
+        &home.name,
+        name,
+        chosen.unwrap_or(home.collation),
+        context.eval.now_micros,
+    );
+    table.comment = option(parsed, "COMMENT").unwrap_or_default().to_string();
+    table.data_subject = parsed.annotations.data_subject;
+    table.ownership_rules.clone_from(&parsed.annotations.rules);
+    let mut builder = Builder::new(context, catalog, &parsed.annotations, table);
+    for column in &create.columns {
+        builder.add_column(column, &Place::Last)?;
+    }
+    if let Some(query) = &create.query {
+        let bind = super::default::bind_context(context, catalog);
+        for meta in plan_query(&bind, query)?.columns {
+            add_selected(&mut builder, &meta)?;
+        }
+    }
+    builder.make_inline()?;
+    let is_key = |constraint: &&sqlparser::ast::TableConstraint| {
+        !matches!(constraint, sqlparser::ast::TableConstraint::ForeignKey(_))
+    };
+    for constraint in create.constraints.iter().filter(is_key) {
+        builder.add_constraint(constraint)?;
+    }
+    for constraint in create.constraints.iter().filter(|c| !is_key(c)) {
+        builder.add_constraint(constraint)?;
+    }
+    builder.finish()?;
+    Ok(builder.table)
+}
+
+/// A column of CREATE TABLE … SELECT, unless the definition lists it already.
+fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) -> SqlResult<()> {
+    if crate::statement::target::position(&builder.table, &meta.name).is_some() {
+        return Ok(());
+    }
+    let ty = match &meta.ty {
+        DataType::Null => DataType::Binary { length: 0 },
+        other => other.clone(),
+    };
+    let id = crate::catalog::ColumnId(builder.table.next_column_id);
+    builder.table.next_column_id += 1;
+    builder.table.columns.push(crate::catalog::Column {
+        id,
+        name: meta.name.clone(),
+        ty,
+        not_null: meta.not_null,
+        default: None,
+        on_update_now: false,
+        auto_increment: false,
+        comment: String::new(),
+        absent_value: None,
+    });
+    Ok(())
+}
+
+fn like_table(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    like: &sqlparser::ast::ObjectName,
+    database: &str,
+    name: &str,
+) -> SqlResult<Table> {
+    let (other_database, other) = relation(context.database, like)?;
+    let mut table = (**catalog.table(&other_database, &other)?).clone();
+    table.database.clone_from(&catalog.database(database)?.name);
+    table.name = name.to_string();
+    table.schema_version = 1;
+    table.foreign_keys.clear();
+    table.created_at = context.eval.now_micros;
+    table.next_index_id = table
+        .indexes
+        .iter()
+        .map(|index| index.id.0 + 1)
+        .max()
+        .unwrap_or(1);
+    for (place, check) in table.checks.iter_mut().enumerate() {
+        check.name = format!("{name}_chk_{}", place + 1);
+    }
+    for column in &mut table.columns {
+        column.absent_value = None;
+    }
+    debug_assert!(table.indexes.iter().all(|index| index.id != IndexId(0)));
+    Ok(table)
+}
+
+/// Fills a table from CREATE TABLE … SELECT by the INSERT that it is.
+fn fill(
+    context: &DdlContext<'_>,
+    database: &str,
+    name: &str,
+    query: &Query,
+    create: &CreateTable,
+) -> SqlResult<Outcome> {
+    let catalog = context.store.current();
+    let bind = super::default::bind_context(context, &catalog);
+    let columns: Vec<String> = plan_query(&bind, query)?
+        .columns
+        .iter()
+        .map(|meta| super::show::quote_name(&meta.name))
+        .collect();
+    let target = format!(
+        "{}.{}",
+        super::show::quote_name(database),
+        super::show::quote_name(name)
+    );
+    let text = format!("INSERT INTO {target} ({}) SELECT 1", columns.join(", "));
+    let mut parsed = parser::parse(&text, crate::expr::SqlMode::default())?;
+    let Some(sqlparser::ast::Statement::Insert(mut insert)) = parsed.pop().map(|p| p.statement)
+    else {
+        return Err(SqlError::internal("an INSERT is no INSERT"));
+    };
+    insert.source = Some(Box::new(query.clone()));
+    insert.ignore = create.or_replace;
+    let statement = sqlparser::ast::Statement::Insert(insert);
+    let Some(StatementPlan::Modify(planned)) = plan(&bind, &statement)? else {
+        return Err(SqlError::internal("an INSERT has no plan"));
+    };
+    context.store.retrying(context.durability, &mut |txn| {
+        execute_in(context, txn, &catalog, |exec| run_modify(exec, &planned))
+    })
+}

@@ -1,0 +1,222 @@
+//! DEFAULT, ON UPDATE and CHECK: kept as text, tried out when defined.
+
+use sqlparser::ast::{Expr, UnaryOperator, Value};
+
+use super::DdlContext;
+use crate::binder::{BindContext, Scope, bind_expr};
+use crate::catalog::{Catalog, Column, ColumnDefault, Table};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::parse_expression;
+use crate::statement::target::stored_mode;
+use crate::types::{DataType, assign};
+
+/// A DEFAULT as it is stored; `DEFAULT NULL` is no default.
+///
+/// # Errors
+/// 1101 and 1067.
+pub(super) fn of_expr(column: &Column, expr: &Expr) -> SqlResult<Option<ColumnDefault>> {
+    if is_now(expr) {
+        if !matches!(
+            column.ty,
+            DataType::DateTime { .. } | DataType::Timestamp { .. }
+        ) {
+            return Err(invalid(column));
+        }
+        return Ok(Some(ColumnDefault::Now));
+    }
+    if let Expr::Nested(inner) = expr {
+        return Ok(Some(ColumnDefault::Expression(inner.to_string())));
+    }
+    let Some(text) = literal(expr) else {
+        return Err(invalid(column));
+    };
+    if text == "NULL" {
+        return Ok(None);
+    }
+    let heavy = matches!(
+        column.ty,
+        DataType::Text { .. } | DataType::Blob { .. } | DataType::Json
+    );
+    if heavy {
+        return Err(SqlError::new(
+            1101,
+            "42000",
+            format!(
+                "BLOB, TEXT, GEOMETRY or JSON column '{}' can't have a default value",
+                column.name
+            ),
+        ));
+    }
+    Ok(Some(ColumnDefault::Literal(text)))
+}
+
+/// A literal as default-mode SQL text.
+fn literal(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::Value(value) => Some(match &value.value {
+            Value::SingleQuotedString(text)
+            | Value::DoubleQuotedString(text)
+            | Value::NationalStringLiteral(text) => quote(text),
+            Value::Number(digits, _) => digits.to_string(),
+            Value::Boolean(truth) => u8::from(*truth).to_string(),
+            Value::Null => "NULL".to_string(),
+            Value::HexStringLiteral(digits) => quote(&hex_text(digits)?),
+            Value::SingleQuotedByteStringLiteral(bits) => {
+                u64::from_str_radix(bits, 2).ok()?.to_string()
+            }
+            _ => return None,
+        }),
+        Expr::UnaryOp {
+            op: UnaryOperator::Minus,
+            expr,
+        } => literal(expr).map(|text| format!("-{text}")),
+        Expr::UnaryOp {
+            op: UnaryOperator::Plus,
+            expr,
+        } => literal(expr),
+        Expr::Prefixed { value, .. } => literal(value),
+        Expr::TypedString(typed) => match &typed.value.value {
+            Value::SingleQuotedString(text) => Some(quote(text)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn hex_text(digits: &str) -> Option<String> {
+    let bytes: Option<Vec<u8>> = digits
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
+        .collect();
+    String::from_utf8(bytes?).ok()
+}
+
+/// A string literal of default-mode SQL.
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('\'');
+    for character in text.chars() {
+        match character {
+            '\'' => out.push_str("''"),
+            '\\' => out.push_str("\\\\"),
+            '\0' => out.push_str("\\0"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            other => out.push(other),
+        }
+    }
+    out.push('\'');
+    out
+}
+
+/// Whether an expression is CURRENT_TIMESTAMP by one of its names.
+pub(super) fn is_now(expr: &Expr) -> bool {
+    let Expr::Function(function) = expr else {
+        return false;
+    };
+    let name = function.name.to_string().to_ascii_uppercase();
+    ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].contains(&name.as_str())
+}
+
+pub(super) fn invalid(column: &Column) -> SqlError {
+    SqlError::new(
+        1067,
+        "42000",
+        format!("Invalid default value for '{}'", column.name),
+    )
+}
+
+pub(super) fn invalid_on_update(column: &Column) -> SqlError {
+    SqlError::new(
+        1294,
+        "HY000",
+        format!("Invalid ON UPDATE clause for '{}' column", column.name),
+    )
+}
+
+/// Tries a DEFAULT out.
+///
+/// # Errors
+/// 1067 when it does not fit; what binding meets.
+pub(super) fn check(context: &DdlContext<'_>, column: &Column) -> SqlResult<()> {
+    let temporal = matches!(
+        column.ty,
+        DataType::DateTime { .. } | DataType::Timestamp { .. }
+    );
+    if column.on_update_now && !temporal {
+        return Err(invalid_on_update(column));
+    }
+    let Some(ColumnDefault::Literal(text)) = &column.default else {
+        return Ok(());
+    };
+    let parsed = parse_expression(text, crate::expr::SqlMode::default())?;
+    let catalog = context.store.current();
+    let bound = bind_expr(
+        &bind_context(context, &catalog),
+        &Scope::default(),
+        &parsed,
+        "default value",
+    )?;
+    let value = bound.eval(context.eval, &[], &[])?;
+    let strict = super::super::writing(context.eval, false);
+    let fitted = assign(&strict, value, column, 1).map_err(|_| invalid(column))?;
+    let too_long =
+        matches!((&fitted, &column.ty), (crate::types::Value::Null, _) if column.not_null);
+    if too_long {
+        return Err(invalid(column));
+    }
+    Ok(())
+}
+
+/// Binds every CHECK and DEFAULT expression of `table`.
+///
+/// # Errors
+/// 3820 for unknown columns, and what binding meets.
+pub(super) fn check_constraints(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    table: &Table,
+) -> SqlResult<()> {
+    let bind = bind_context(context, catalog);
+    let scope = Scope::of_table(table, &table.name);
+    for check in &table.checks {
+        let parsed = parse_expression(&check.expression, stored_mode())?;
+        bind_expr(&bind, &scope, &parsed, "check constraint").map_err(|error| {
+            if error.code == 1054 {
+                SqlError::new(
+                    3820,
+                    "HY000",
+                    format!(
+                        "Check constraint '{}' refers to non-existing column: {}",
+                        check.name, error.message
+                    ),
+                )
+            } else {
+                error
+            }
+        })?;
+    }
+    for column in &table.columns {
+        if let Some(ColumnDefault::Expression(text)) = &column.default {
+            let parsed = parse_expression(text, stored_mode())?;
+            bind_expr(&bind, &scope, &parsed, "default value")?;
+        }
+    }
+    Ok(())
+}
+
+/// Binding outside a session's statement.
+pub(super) fn bind_context<'a>(
+    context: &'a DdlContext<'_>,
+    catalog: &'a Catalog,
+) -> BindContext<'a> {
+    BindContext {
+        catalog,
+        database: context.database,
+        sql_mode: context.eval.sql_mode,
+        collation: context.collation,
+        virtual_tables: context.virtual_tables,
+        source: None,
+    }
+}

@@ -1,0 +1,674 @@
+//! A table's definition in the making: what CREATE TABLE and ALTER TABLE share.
+
+use sqlparser::ast::{self, ColumnOption, TableConstraint};
+
+use super::DdlContext;
+use super::column_type;
+use super::default;
+use crate::catalog::{
+    Catalog, CheckConstraint, Column, ColumnDefault, ColumnId, Index, IndexColumn, IndexId,
+    IndexState, Table,
+};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::Annotations;
+use crate::statement::target::position;
+use crate::types::{Collation, DataType};
+
+/// Columns a table may have.
+const COLUMNS_MAX: usize = 4_096;
+/// Columns a key may have.
+const KEY_PARTS_MAX: usize = 16;
+/// Indexes a table may have.
+const INDEXES_MAX: usize = 64;
+/// Bytes a key may have, counting four a character.
+const KEY_BYTES_MAX: u64 = 3_072;
+
+/// A definition in the making.
+pub(super) struct Builder<'a> {
+    pub(super) context: &'a DdlContext<'a>,
+    pub(super) catalog: &'a Catalog,
+    pub(super) annotations: &'a Annotations,
+    pub(super) table: Table,
+    /// Constraints of column definitions, to be made when all columns are there.
+    inline: Vec<(usize, Option<String>, ColumnOption)>,
+}
+
+/// Where a column goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    Last,
+    First,
+    After(String),
+}
+
+impl Place {
+    pub(super) fn of(position: Option<&ast::MySQLColumnPosition>) -> Self {
+        match position {
+            None => Place::Last,
+            Some(ast::MySQLColumnPosition::First) => Place::First,
+            Some(ast::MySQLColumnPosition::After(name)) => Place::After(name.value.clone()),
+        }
+    }
+}
+
+/// The collation an option names, or the default of the character set.
+///
+/// # Errors
+/// 1273, 1115.
+pub(super) fn collation(
+    charset: Option<&str>,
+    collation: Option<&str>,
+) -> SqlResult<Option<Collation>> {
+    if let Some(name) = collation {
+        return Collation::from_name(name)
+            .map(Some)
+            .ok_or_else(|| SqlError::new(1273, "HY000", format!("Unknown collation: '{name}'")));
+    }
+    if let Some(name) = charset {
+        return Collation::default_of_charset(name)
+            .map(Some)
+            .ok_or_else(|| {
+                SqlError::new(1115, "42000", format!("Unknown character set: '{name}'"))
+            });
+    }
+    Ok(None)
+}
+
+pub(super) fn no_column(name: &str, table: &str) -> SqlError {
+    SqlError::new(
+        1054,
+        "42S22",
+        format!("Unknown column '{name}' in '{table}'"),
+    )
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(
+        context: &'a DdlContext<'a>,
+        catalog: &'a Catalog,
+        annotations: &'a Annotations,
+        table: Table,
+    ) -> Self {
+        Self {
+            context,
+            catalog,
+            annotations,
+            table,
+            inline: Vec::new(),
+        }
+    }
+
+    /// A column from its definition; constraints in it are kept for [`Builder::make_inline`].
+    pub(super) fn column(
+        &mut self,
+        name: &str,
+        data_type: &ast::DataType,
+        options: &[(Option<String>, ColumnOption)],
+        id: ColumnId,
+    ) -> SqlResult<(Column, Vec<(Option<String>, ColumnOption)>)> {
+        let (mut charset, mut collate) = (None, None);
+        for (_, option) in options {
+            match option {
+                ColumnOption::CharacterSet(name) => charset = Some(name.to_string()),
+                ColumnOption::Collation(name) => collate = Some(name.to_string()),
+                _ => {}
+            }
+        }
+        let unquoted = |name: &String| name.trim_matches(['`', '\'', '"']).to_string();
+        let chosen = collation(
+            charset.as_ref().map(unquoted).as_deref(),
+            collate.as_ref().map(unquoted).as_deref(),
+        )?
+        .unwrap_or(self.table.collation);
+        let ty = column_type::resolve(name, data_type, chosen)?;
+        let mut column = Column {
+            id,
+            name: name.to_string(),
+            ty,
+            not_null: false,
+            default: None,
+            on_update_now: false,
+            auto_increment: false,
+            comment: String::new(),
+            absent_value: None,
+        };
+        let mut constraints = Vec::new();
+        let mut explicit_null = false;
+        for (label, option) in options {
+            match option {
+                ColumnOption::Null => explicit_null = true,
+                ColumnOption::NotNull => column.not_null = true,
+                ColumnOption::Default(expr) => {
+                    column.default = default::of_expr(&column, expr)?;
+                }
+                ColumnOption::OnUpdate(expr) => {
+                    if !default::is_now(expr) {
+                        return Err(default::invalid_on_update(&column));
+                    }
+                    column.on_update_now = true;
+                }
+                ColumnOption::Comment(text) => column.comment.clone_from(text),
+                ColumnOption::DialectSpecific(tokens)
+                    if tokens
+                        .iter()
+                        .any(|t| t.to_string().eq_ignore_ascii_case("AUTO_INCREMENT")) =>
+                {
+                    column.auto_increment = true;
+                    column.not_null = true;
+                }
+                ColumnOption::PrimaryKey(_) => {
+                    if explicit_null {
+                        return Err(null_in_primary_key());
+                    }
+                    column.not_null = true;
+                    constraints.push((label.clone(), option.clone()));
+                }
+                ColumnOption::Unique(_) | ColumnOption::Check(_) | ColumnOption::ForeignKey(_) => {
+                    constraints.push((label.clone(), option.clone()));
+                }
+                ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
+                ColumnOption::Generated { .. } => {
+                    return Err(SqlError::not_supported("GENERATED columns"));
+                }
+                other => return Err(SqlError::not_supported(format!("column option {other}"))),
+            }
+        }
+        default::check(self.context, &column)?;
+        Ok((column, constraints))
+    }
+
+    /// Adds a column.
+    ///
+    /// # Errors
+    /// 1060 when the name is taken, and those of its parts.
+    pub(super) fn add_column(
+        &mut self,
+        definition: &ast::ColumnDef,
+        place: &Place,
+    ) -> SqlResult<usize> {
+        let name = &definition.name.value;
+        if position(&self.table, name).is_some() {
+            return Err(duplicate_column(name));
+        }
+        if self.table.columns.len() >= COLUMNS_MAX {
+            return Err(SqlError::new(1117, "HY000", "Too many columns"));
+        }
+        check_name(name)?;
+        let id = ColumnId(self.table.next_column_id);
+        self.table.next_column_id += 1;
+        let options: Vec<_> = definition
+            .options
+            .iter()
+            .map(|option| {
+                (
+                    option.name.as_ref().map(|n| n.value.clone()),
+                    option.option.clone(),
+                )
+            })
+            .collect();
+        let (column, constraints) = self.column(name, &definition.data_type, &options, id)?;
+        self.table.columns.push(column);
+        let last = self.table.columns.len() - 1;
+        let at = self.move_column(last, place)?;
+        for (label, option) in constraints {
+            self.inline.push((at, label, option));
+        }
+        Ok(at)
+    }
+
+    /// Keeps an inline constraint of the column at `at` for [`Builder::make_inline`].
+    pub(super) fn defer(&mut self, at: usize, label: Option<String>, option: ColumnOption) {
+        self.inline.push((at, label, option));
+    }
+
+    /// Moves a column; everything that points at columns follows. Its new position.
+    pub(super) fn move_column(&mut self, from: usize, place: &Place) -> SqlResult<usize> {
+        let name = self.table.columns[from].name.clone();
+        let column = match place {
+            Place::Last => return Ok(from),
+            Place::First => 0,
+            Place::After(other) => {
+                let other_at = position(&self.table, other)
+                    .ok_or_else(|| no_column(other, &self.table.name))?;
+                if other_at == from {
+                    return Err(no_column(&name, &self.table.name));
+                }
+                if other_at < from {
+                    other_at + 1
+                } else {
+                    other_at
+                }
+            }
+        };
+        let mut order: Vec<usize> = (0..self.table.columns.len()).collect();
+        let moved = order.remove(from);
+        order.insert(column, moved);
+        self.reorder(&order);
+        Ok(column)
+    }
+
+    /// Puts columns in `order` (old positions); positions left out are dropped.
+    pub(super) fn reorder(&mut self, order: &[usize]) {
+        let new_of = |old: usize| order.iter().position(|at| *at == old);
+        let table = &mut self.table;
+        table.columns = order
+            .iter()
+            .filter_map(|at| table.columns.get(*at).cloned())
+            .collect();
+        let remap =
+            |list: &mut Vec<usize>| *list = list.iter().filter_map(|at| new_of(*at)).collect();
+        remap(&mut table.primary_key);
+        for key in &mut table.foreign_keys {
+            remap(&mut key.columns);
+        }
+        for index in &mut table.indexes {
+            index.columns.retain_mut(|part| match new_of(part.column) {
+                Some(at) => {
+                    part.column = at;
+                    true
+                }
+                None => false,
+            });
+        }
+        table.indexes.retain(|index| !index.columns.is_empty());
+        for (at, ..) in &mut self.inline {
+            *at = new_of(*at).unwrap_or(0);
+        }
+    }
+
+    /// Makes the constraints written in column definitions.
+    pub(super) fn make_inline(&mut self) -> SqlResult<()> {
+        for (at, label, option) in std::mem::take(&mut self.inline) {
+            let plain = |column| IndexColumn {
+                column,
+                prefix: None,
+                descending: false,
+            };
+            match option {
+                ColumnOption::PrimaryKey(_) => self.set_primary_key(vec![plain(at)])?,
+                ColumnOption::Unique(_) => {
+                    self.add_index(label.as_deref(), vec![plain(at)], true, String::new())?;
+                }
+                ColumnOption::Check(check) => self.add_check(label, &check)?,
+                ColumnOption::ForeignKey(key) => self.note_reference(at, &key)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a constraint written on its own.
+    pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> SqlResult<()> {
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                let parts = self.key_parts(&key.columns)?;
+                self.set_primary_key(parts)
+            }
+            TableConstraint::Unique(key) => {
+                let parts = self.key_parts(&key.columns)?;
+                let name = key.index_name.as_ref().or(key.name.as_ref());
+                let comment = index_comment(&key.index_options);
+                self.add_index(name.map(|n| n.value.as_str()), parts, true, comment)
+                    .map(drop)
+            }
+            TableConstraint::Index(key) => {
+                let parts = self.key_parts(&key.columns)?;
+                let name = key.name.as_ref().map(|n| n.value.as_str());
+                let comment = index_comment(&key.index_options);
+                self.add_index(name, parts, false, comment).map(drop)
+            }
+            TableConstraint::ForeignKey(key) => self.add_foreign_key(key),
+            TableConstraint::Check(check) => {
+                self.add_check(check.name.as_ref().map(|n| n.value.clone()), check)
+            }
+            other => Err(SqlError::not_supported(format!("constraint {other}"))),
+        }
+    }
+
+    /// Key columns as written.
+    pub(super) fn key_parts(&self, columns: &[ast::IndexColumn]) -> SqlResult<Vec<IndexColumn>> {
+        let mut parts: Vec<IndexColumn> = Vec::new();
+        for column in columns {
+            let (name, prefix) = key_part(&column.column.expr)?;
+            let at = position(&self.table, &name).ok_or_else(|| {
+                SqlError::new(
+                    1072,
+                    "42000",
+                    format!("Key column '{name}' doesn't exist in table"),
+                )
+            })?;
+            if parts.iter().any(|part| part.column == at) {
+                return Err(duplicate_column(&name));
+            }
+            let descending = matches!(column.column.options.sort, Some(ast::OrderBySort::Desc));
+            parts.push(self.key_column(at, prefix, descending)?);
+        }
+        if parts.len() > KEY_PARTS_MAX {
+            let text = format!("Too many key parts specified; max {KEY_PARTS_MAX} parts allowed");
+            return Err(SqlError::new(1070, "42000", text));
+        }
+        Ok(parts)
+    }
+
+    fn key_column(
+        &self,
+        at: usize,
+        prefix: Option<u32>,
+        descending: bool,
+    ) -> SqlResult<IndexColumn> {
+        let column = &self.table.columns[at];
+        let length = match &column.ty {
+            DataType::Char { length, .. } | DataType::Varchar { length, .. } => Some(*length),
+            DataType::Binary { length } | DataType::Varbinary { length } => Some(*length),
+            DataType::Text { .. } | DataType::Blob { .. } => {
+                if prefix.is_none() {
+                    let text = format!(
+                        "BLOB/TEXT column '{}' used in key specification without a key length",
+                        column.name
+                    );
+                    return Err(SqlError::new(1170, "42000", text));
+                }
+                None
+            }
+            DataType::Json => {
+                let text = format!(
+                    "JSON column '{}' supports indexing only via generated columns on a specified JSON path.",
+                    column.name
+                );
+                return Err(SqlError::new(3152, "42000", text));
+            }
+            _ if prefix.is_some() => return Err(bad_prefix()),
+            _ => None,
+        };
+        if prefix == Some(0) || matches!((prefix, length), (Some(p), Some(l)) if p > l) {
+            return Err(bad_prefix());
+        }
+        Ok(IndexColumn {
+            column: at,
+            prefix: prefix.filter(|prefix| length != Some(*prefix)),
+            descending,
+        })
+    }
+
+    /// PRIMARY KEY.
+    ///
+    /// # Errors
+    /// 1068 when there is one.
+    pub(super) fn set_primary_key(&mut self, parts: Vec<IndexColumn>) -> SqlResult<()> {
+        if !self.table.primary_key.is_empty() {
+            return Err(SqlError::new(1068, "42000", "Multiple primary key defined"));
+        }
+        if parts.iter().any(|part| part.prefix.is_some()) {
+            return Err(SqlError::not_supported("PRIMARY KEY over a prefix"));
+        }
+        self.check_key_bytes(&parts)?;
+        for part in &parts {
+            let column = &mut self.table.columns[part.column];
+            column.not_null = true;
+            if column.default == Some(ColumnDefault::Literal("NULL".into())) {
+                column.default = None;
+            }
+        }
+        self.table.primary_key = parts.iter().map(|part| part.column).collect();
+        Ok(())
+    }
+
+    /// Adds an index; its identity.
+    ///
+    /// # Errors
+    /// 1061 when the name is taken.
+    pub(super) fn add_index(
+        &mut self,
+        name: Option<&str>,
+        columns: Vec<IndexColumn>,
+        unique: bool,
+        comment: String,
+    ) -> SqlResult<IndexId> {
+        self.check_key_bytes(&columns)?;
+        if self.table.indexes.len() >= INDEXES_MAX {
+            let text = format!("Too many keys specified; max {INDEXES_MAX} keys allowed");
+            return Err(SqlError::new(1069, "42000", text));
+        }
+        let name = match name {
+            Some(name) => {
+                check_name(name)?;
+                if name.eq_ignore_ascii_case("PRIMARY") {
+                    let text = format!("Incorrect index name '{name}'");
+                    return Err(SqlError::new(1280, "42000", text));
+                }
+                if self.has_index(name) {
+                    return Err(SqlError::new(
+                        1061,
+                        "42000",
+                        format!("Duplicate key name '{name}'"),
+                    ));
+                }
+                name.to_string()
+            }
+            None => self.free_index_name(&columns),
+        };
+        let id = IndexId(self.table.next_index_id.max(1));
+        self.table.next_index_id = id.0 + 1;
+        self.table.indexes.push(Index {
+            id,
+            name,
+            columns,
+            unique,
+            state: IndexState::Public,
+            comment,
+        });
+        Ok(id)
+    }
+
+    fn has_index(&self, name: &str) -> bool {
+        let lower = name.to_lowercase();
+        self.table
+            .indexes
+            .iter()
+            .any(|index| index.name.to_lowercase() == lower)
+    }
+
+    /// The first column's name, with `_2`, `_3`, … when taken.
+    fn free_index_name(&self, columns: &[IndexColumn]) -> String {
+        let first = columns
+            .first()
+            .and_then(|part| self.table.columns.get(part.column))
+            .map(|column| column.name.clone())
+            .unwrap_or_default();
+        let mut name = first.clone();
+        let mut number = 2;
+        while self.has_index(&name) || name.eq_ignore_ascii_case("PRIMARY") {
+            name = format!("{first}_{number}");
+            number += 1;
+        }
+        name
+    }
+
+    fn check_key_bytes(&self, parts: &[IndexColumn]) -> SqlResult<()> {
+        let bytes: u64 = parts
+            .iter()
+            .filter_map(|part| Some((part, self.table.columns.get(part.column)?)))
+            .map(|(part, column)| match &column.ty {
+                DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
+                    4 * u64::from(part.prefix.unwrap_or(*length))
+                }
+                DataType::Text { .. } => 4 * u64::from(part.prefix.unwrap_or(0)),
+                DataType::Binary { length } | DataType::Varbinary { length } => {
+                    u64::from(part.prefix.unwrap_or(*length))
+                }
+                DataType::Blob { .. } => u64::from(part.prefix.unwrap_or(0)),
+                _ => 8,
+            })
+            .sum();
+        if bytes > KEY_BYTES_MAX {
+            return Err(SqlError::new(
+                1071,
+                "42000",
+                format!("Specified key was too long; max key length is {KEY_BYTES_MAX} bytes"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Adds a CHECK.
+    pub(super) fn add_check(
+        &mut self,
+        name: Option<String>,
+        check: &ast::CheckConstraint,
+    ) -> SqlResult<()> {
+        let taken = |name: &str| {
+            let lower = name.to_lowercase();
+            self.table
+                .checks
+                .iter()
+                .any(|check| check.name.to_lowercase() == lower)
+        };
+        let name = match name {
+            Some(name) if taken(&name) => {
+                return Err(SqlError::new(
+                    3822,
+                    "HY000",
+                    format!("Duplicate check constraint name '{name}'."),
+                ));
+            }
+            Some(name) => name,
+            None => {
+                let mut number = 1;
+                loop {
+                    let name = format!("{}_chk_{number}", self.table.name);
+                    if !taken(&name) {
+                        break name;
+                    }
+                    number += 1;
+                }
+            }
+        };
+        self.table.checks.push(CheckConstraint {
+            name,
+            expression: check.expr.to_string(),
+            enforced: check.enforced != Some(false),
+        });
+        Ok(())
+    }
+
+    /// Rules over the whole definition, and the order MySQL lists keys in.
+    ///
+    /// # Errors
+    /// 1113, 1075, 1063 and what binding CHECKs meets.
+    pub(super) fn finish(&mut self) -> SqlResult<()> {
+        if self.table.columns.is_empty() {
+            return Err(SqlError::new(
+                4028,
+                "HY000",
+                "A table must have at least one visible column.",
+            ));
+        }
+        let automatic: Vec<usize> = (0..self.table.columns.len())
+            .filter(|at| self.table.columns[*at].auto_increment)
+            .collect();
+        if let Some(&at) = automatic.first() {
+            let column = &self.table.columns[at];
+            if !column.ty.is_integer() && !column.ty.is_float() {
+                let text = format!("Incorrect column specifier for column '{}'", column.name);
+                return Err(SqlError::new(1063, "42000", text));
+            }
+            let leads_key = self.table.primary_key.first() == Some(&at)
+                || self
+                    .table
+                    .indexes
+                    .iter()
+                    .any(|index| index.columns.first().is_some_and(|part| part.column == at));
+            if automatic.len() > 1 || !leads_key {
+                return Err(SqlError::new(
+                    1075,
+                    "42000",
+                    "Incorrect table definition; there can be only one auto column and it must be defined as a key",
+                ));
+            }
+            if column.default.is_some() {
+                return Err(default::invalid(column));
+            }
+        }
+        let nullable = |index: &Index| {
+            index.columns.iter().any(|part| {
+                self.table
+                    .columns
+                    .get(part.column)
+                    .is_some_and(|c| !c.not_null)
+            })
+        };
+        let mut indexes = std::mem::take(&mut self.table.indexes);
+        indexes.sort_by_key(|index| (!index.unique, index.unique && nullable(index)));
+        self.table.indexes = indexes;
+        default::check_constraints(self.context, self.catalog, &self.table)
+    }
+}
+
+/// `a`, or `a(10)`.
+fn key_part(expr: &ast::Expr) -> SqlResult<(String, Option<u32>)> {
+    match expr {
+        ast::Expr::Identifier(ident) => Ok((ident.value.clone(), None)),
+        ast::Expr::Function(function) => {
+            let name = crate::statement::names::parts(&function.name).join(".");
+            let text = function.args.to_string();
+            let prefix = text
+                .trim_matches(['(', ')'])
+                .parse()
+                .map_err(|_| SqlError::not_supported("an index over an expression"))?;
+            Ok((name, Some(prefix)))
+        }
+        _ => Err(SqlError::not_supported("an index over an expression")),
+    }
+}
+
+pub(super) fn index_comment(options: &[ast::IndexOption]) -> String {
+    options
+        .iter()
+        .find_map(|option| match option {
+            ast::IndexOption::Comment(text) => Some(text.clone()),
+            ast::IndexOption::Using(_) => None,
+        })
+        .unwrap_or_default()
+}
+
+pub(super) fn duplicate_column(name: &str) -> SqlError {
+    SqlError::new(1060, "42S21", format!("Duplicate column name '{name}'"))
+}
+
+fn bad_prefix() -> SqlError {
+    SqlError::new(
+        1089,
+        "HY000",
+        "Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or the storage engine doesn't support unique prefix keys",
+    )
+}
+
+pub(super) fn null_in_primary_key() -> SqlError {
+    SqlError::new(
+        1171,
+        "42000",
+        "All parts of a PRIMARY KEY must be NOT NULL; if you need NULL in a key, use UNIQUE instead",
+    )
+}
+
+/// Names of tables, columns, indexes and databases.
+///
+/// # Errors
+/// 1059 too long; 1166, here for empty or space-ended ones.
+pub(super) fn check_name(name: &str) -> SqlResult<()> {
+    if name.chars().count() > 64 {
+        return Err(SqlError::new(
+            1059,
+            "42000",
+            format!("Identifier name '{name}' is too long"),
+        ));
+    }
+    if name.is_empty() || name.ends_with(' ') || name.contains('\0') {
+        return Err(SqlError::new(
+            1166,
+            "42000",
+            format!("Incorrect name '{name}'"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! CREATE, ALTER and DROP VIEW.
+
+use sqlparser::ast::{Ident, ObjectName, Query};
+
+use super::{DdlContext, done, note};
+use crate::catalog::View;
+use crate::error::{SqlError, SqlResult};
+use crate::parser::Parsed;
+use crate::planner::plan_query;
+use crate::statement::Outcome;
+use crate::statement::names::relation;
+
+/// What to do when the view exists, or does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existing {
+    Refuse,
+    Skip,
+    Replace,
+    MustExist,
+}
+
+/// CREATE [OR REPLACE] VIEW and ALTER VIEW.
+pub(super) fn create(
+    context: &DdlContext<'_>,
+    parsed: &Parsed,
+    name: &ObjectName,
+    columns: &[Ident],
+    query: &Query,
+    existing: Existing,
+) -> SqlResult<Outcome> {
+    if parsed.param_count > 0 {
+        return Err(SqlError::new(
+            1351,
+            "HY000",
+            "View's SELECT contains a variable or parameter",
+        ));
+    }
+    let (database, name) = relation(context.database, name)?;
+    super::define::check_name(&name)?;
+    let _guard = context.store.lock();
+    let catalog = context.store.current();
+    let home = catalog.database(&database)?;
+    if home.tables.contains_key(&name.to_lowercase()) {
+        let text = match existing {
+            Existing::MustExist | Existing::Replace => {
+                return Err(SqlError::new(
+                    1347,
+                    "HY000",
+                    format!("'{database}.{name}' is not VIEW"),
+                ));
+            }
+            _ => format!("Table '{name}' already exists"),
+        };
+        return Err(SqlError::new(1050, "42S01", text));
+    }
+    let old = catalog.view(&database, &name).cloned();
+    match (&old, existing) {
+        (Some(_), Existing::Refuse) => {
+            return Err(SqlError::new(
+                1050,
+                "42S01",
+                format!("Table '{name}' already exists"),
+            ));
+        }
+        (Some(_), Existing::Skip) => {
+            note(context, 1050, format!("Table '{name}' already exists"));
+            return Ok(done(0));
+        }
+        (None, Existing::MustExist) => return Err(SqlError::no_such_table(&database, &name)),
+        _ => {}
+    }
+    let mut bind = super::default::bind_context(context, &catalog);
+    let current_is_home = context
+        .database
+        .is_some_and(|c| c.eq_ignore_ascii_case(&database));
+    if !current_is_home {
+        // The body is bound where the view lives: unqualified names must mean the same there.
+        bind.database = Some(&database);
+    }
+    let plan = plan_query(&bind, query)?;
+    check_columns(&plan.columns, columns)?;
+    let view = View {
+        database: home.name.clone(),
+        name,
+        columns: columns.iter().map(|column| column.value.clone()).collect(),
+        query: parsed
+            .view_query
+            .clone()
+            .unwrap_or_else(|| query.to_string()),
+        definer: context.definer.to_string(),
+        schema_version: old.map_or(1, |old| old.schema_version + 1),
+    };
+    context
+        .store
+        .edit(context.durability, &mut |edit| edit.put_view(view.clone()))?;
+    Ok(done(0))
+}
+
+fn check_columns(selected: &[crate::types::ColumnMeta], named: &[Ident]) -> SqlResult<()> {
+    if !named.is_empty() && named.len() != selected.len() {
+        return Err(SqlError::new(
+            1353,
+            "HY000",
+            "In definition of view, derived table or common table expression, SELECT list and column names list have different column counts",
+        ));
+    }
+    let names: Vec<String> = if named.is_empty() {
+        selected
+            .iter()
+            .map(|meta| meta.name.to_lowercase())
+            .collect()
+    } else {
+        named.iter().map(|name| name.value.to_lowercase()).collect()
+    };
+    for (place, name) in names.iter().enumerate() {
+        if names[..place].contains(name) {
+            return Err(super::define::duplicate_column(name));
+        }
+    }
+    Ok(())
+}
+
+/// DROP VIEW: all or none.
+pub(super) fn drop(
+    context: &DdlContext<'_>,
+    names: &[ObjectName],
+    if_exists: bool,
+) -> SqlResult<Outcome> {
+    let _guard = context.store.lock();
+    let catalog = context.store.current();
+    let mut views = Vec::new();
+    let mut missing = Vec::new();
+    for name in names {
+        let (database, name) = relation(context.database, name)?;
+        if catalog.view(&database, &name).is_some() {
+            views.push((database, name));
+        } else if catalog.table(&database, &name).is_ok() {
+            return Err(SqlError::new(
+                1347,
+                "HY000",
+                format!("'{database}.{name}' is not VIEW"),
+            ));
+        } else {
+            missing.push(format!("{database}.{name}"));
+        }
+    }
+    if !missing.is_empty() && !if_exists {
+        let text = format!("Unknown table '{}'", missing.join(","));
+        return Err(SqlError::new(1051, "42S02", text));
+    }
+    for name in missing {
+        note(context, 1051, format!("Unknown table '{name}'"));
+    }
+    if !views.is_empty() {
+        context.store.edit(context.durability, &mut |edit| {
+            views
+                .iter()
+                .try_for_each(|(database, name)| edit.remove_view(database, name))
+        })?;
+    }
+    Ok(done(0))
+}
