@@ -6,11 +6,14 @@ mod history;
 mod schedule;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use common::HookedEngine;
 use history::{Anomalies, Anomaly, Model, check};
+use manxdb_storage::{Options, RocksEngine};
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::testing::Mutants;
-use schedule::{Plan, run};
+use schedule::{Plan, run, run_over};
 
 const SEEDS: u64 = 1_500;
 const MODELS: [Model; 2] = [Model::List, Model::Register];
@@ -120,6 +123,20 @@ fn every_transaction_gets_its_own_level_among_others() {
     }
 }
 
+/// The durable engine gives the very histories that memory gives.
+#[test]
+fn what_is_seen_does_not_depend_on_the_engine() {
+    for isolation in [ReadCommitted, RepeatableRead, Serializable] {
+        for seed in 0..12 {
+            let directory = tempfile::tempdir().unwrap();
+            let durable = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+            let plan = Plan::new(seed, isolation, Model::Register);
+            let on_disk = run_over(plan, HookedEngine::over(Arc::new(durable)));
+            assert_eq!(format!("{on_disk:?}"), format!("{:?}", run(plan)));
+        }
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_history() {
     for seed in 0..50 {
@@ -224,4 +241,8 @@ fn locks_let_writers_wait_that_would_conflict_without_them() {
     assert!(with_locks.committed > without_locks.committed);
     // Validation alone keeps the promises; it only refuses more.
     assert!(!without_locks.seeds.contains_key(&Anomaly::LostWrite));
+    for model in MODELS {
+        let serializable = survey(Serializable, model, without);
+        assert!(serializable.seeds.is_empty(), "{serializable:?}");
+    }
 }

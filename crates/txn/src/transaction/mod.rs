@@ -358,15 +358,18 @@ impl Transaction {
             let snapshot = self.inner.borrow_mut().snapshot.take();
             return Ok(snapshot.map_or(Version::ZERO, |snapshot| snapshot.version));
         }
-        let intent = {
+        // The first recorded read stays pinned until the verdict.
+        let (intent, _pin) = {
             let mut inner = self.inner.borrow_mut();
-            Intent {
+            let (reads, pin) = std::mem::take(&mut inner.recorded).into_read_set();
+            let intent = Intent {
                 txn: self.id,
                 isolation: self.isolation,
-                reads: inner.recorded.to_read_set(),
+                reads,
                 writes: std::mem::take(&mut inner.writes).into_writes(),
                 durability,
-            }
+            };
+            (intent, pin)
         };
         // Snapshots and locks go when `self` does, after the verdict.
         resolve(self.path.submit(intent), &self.waiter)

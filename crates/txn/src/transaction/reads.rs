@@ -81,7 +81,16 @@ impl Recorded {
         self.ranges = vec![(cover, oldest)];
     }
 
-    /// As the intent carries it.
+    /// As the intent carries it, and the pin of the first read.
+    pub(super) fn into_read_set(self) -> (ReadSet, Option<Snapshot>) {
+        let reads = ReadSet {
+            points: self.points.into_iter().collect(),
+            ranges: self.ranges,
+        };
+        (reads, self.pin)
+    }
+
+    /// A copy, to ask whether all of it still holds.
     pub(super) fn to_read_set(&self) -> ReadSet {
         let points = self.points.iter();
         ReadSet {

@@ -66,9 +66,9 @@ impl House {
 
 type BeforeWrite = Box<dyn FnMut() -> Result<(), StorageError> + Send>;
 
-/// Memory that calls a hook before it writes, to look at the world at that moment or to fail.
+/// An engine that calls a hook before it writes, to look at the world at that moment or to fail.
 pub struct HookedEngine {
-    pub memory: MemoryEngine,
+    inner: Arc<dyn Engine>,
     before_write: Mutex<Option<BeforeWrite>>,
     pub watermark: Mutex<Version>,
     pub batches: AtomicU64,
@@ -76,8 +76,12 @@ pub struct HookedEngine {
 
 impl HookedEngine {
     pub fn new() -> Arc<Self> {
+        Self::over(Arc::new(MemoryEngine::new()))
+    }
+
+    pub fn over(inner: Arc<dyn Engine>) -> Arc<Self> {
         Arc::new(Self {
-            memory: MemoryEngine::new(),
+            inner,
             before_write: Mutex::new(None),
             watermark: Mutex::new(Version::ZERO),
             batches: AtomicU64::new(0),
@@ -95,7 +99,7 @@ impl HookedEngine {
 
 impl Engine for HookedEngine {
     fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
-        self.memory.get(key, at)
+        self.inner.get(key, at)
     }
 
     fn scan<'a>(
@@ -104,7 +108,7 @@ impl Engine for HookedEngine {
         at: Version,
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>, StorageError> {
-        self.memory.scan(range, at, direction)
+        self.inner.scan(range, at, direction)
     }
 
     fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
@@ -113,19 +117,19 @@ impl Engine for HookedEngine {
             hook()?;
         }
         self.batches.fetch_add(1, Ordering::Relaxed);
-        self.memory.write(batch, durability)
+        self.inner.write(batch, durability)
     }
 
     fn latest(&self) -> Result<Version, StorageError> {
-        self.memory.latest()
+        self.inner.latest()
     }
 
     fn set_watermark(&self, watermark: Version) {
         *self.watermark.lock() = watermark;
-        self.memory.set_watermark(watermark);
+        self.inner.set_watermark(watermark);
     }
 
     fn checkpoint(&self, directory: &std::path::Path) -> Result<(), StorageError> {
-        self.memory.checkpoint(directory)
+        self.inner.checkpoint(directory)
     }
 }

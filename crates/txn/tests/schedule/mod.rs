@@ -110,7 +110,11 @@ const STUCK_AFTER: u64 = 2_000;
 
 /// Runs a plan to its end and reads every row once more.
 pub fn run(plan: Plan) -> Vec<Observed> {
-    let engine = HookedEngine::new();
+    run_over(plan, HookedEngine::new())
+}
+
+/// The same over a given, empty engine.
+pub fn run_over(plan: Plan, engine: Arc<HookedEngine>) -> Vec<Observed> {
     let house = House::over(engine.clone());
     house.path.plant(plan.mutants);
     let mut schedule = Schedule {
