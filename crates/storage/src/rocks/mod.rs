@@ -78,7 +78,10 @@ impl RocksEngine {
         let watermark = Arc::new(AtomicU64::new(0));
         let graves = Arc::new(Graves::default());
         let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&graves));
-        let (db, settings) = open_database(directory, &data, options, &cache, &collector)?;
+        let (db, settings) = open_database(directory, options, &cache, &collector)?;
+        files::sync(directory).map_err(|error| {
+            files::io_error(format!("cannot sync {}", directory.display()), error)
+        })?;
         let latest = read_latest(&db)?;
         tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
         Ok(Self {
@@ -228,22 +231,48 @@ impl RocksEngine {
 /// Opens RocksDB, without compression when the linked library has none.
 fn open_database(
     directory: &Path,
-    data: &Path,
     options: &Options,
     cache: &Cache,
     collector: &impl Fn() -> CollectorFactory,
 ) -> Result<(DB, rocksdb::Options), StorageError> {
-    let settings = options::database(options, cache, DBCompressionType::Lz4, collector());
-    match DB::open(&settings, data) {
-        Ok(db) => return Ok((db, settings)),
+    let data = directory.join(DATA_FOLDER);
+    let is_new = is_new(&data)?;
+    let open = |compression| {
+        let mut settings = options::database(options, cache, compression, collector());
+        settings.create_if_missing(is_new);
+        DB::open(&settings, &data).map(|db| (db, settings))
+    };
+    let opened = match open(DBCompressionType::Lz4) {
         Err(error) if error::is_missing_compression(&error) => {
             tracing::warn!("RocksDB was built without LZ4: new files are not compressed");
+            open(DBCompressionType::None)
         }
-        Err(error) => return Err(error::map_open(directory, &error)),
+        opened => opened,
+    };
+    opened.map_err(|error| error::map_open(directory, &error))
+}
+
+/// Whether RocksDB never finished opening this folder. Making a new store where one was would
+/// remove what is left of the old one.
+fn is_new(data: &Path) -> Result<bool, StorageError> {
+    if !data.exists() {
+        return Ok(true);
     }
-    let settings = options::database(options, cache, DBCompressionType::None, collector());
-    let db = DB::open(&settings, data).map_err(|error| error::map_open(directory, &error))?;
-    Ok((db, settings))
+    let found = files::below(data)?;
+    if found.iter().any(|path| path == Path::new("CURRENT")) {
+        return Ok(false);
+    }
+    let is_left_by_a_store = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "sst")
+            || path.to_string_lossy().starts_with("OPTIONS-")
+    };
+    if found.iter().any(is_left_by_a_store) {
+        return Err(StorageError::Corrupt(format!(
+            "{} holds files of a store but not CURRENT, which names its catalogue: restore a backup",
+            data.display()
+        )));
+    }
+    Ok(true)
 }
 
 fn read_latest(db: &DB) -> Result<Version, StorageError> {

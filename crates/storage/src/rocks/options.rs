@@ -44,7 +44,6 @@ pub(super) fn database(
     collector: CollectorFactory,
 ) -> rocksdb::Options {
     let mut database = rocksdb::Options::default();
-    database.create_if_missing(true);
     database.set_paranoid_checks(true);
     recovery(&mut database);
 

@@ -162,3 +162,40 @@ fn a_store_in_use_and_a_store_from_the_future_say_so() {
     let error = history::open(directory.path()).err().unwrap();
     assert!(matches!(error, StorageError::Format(_)), "{error:?}");
 }
+
+#[test]
+fn a_store_that_lost_its_catalogue_is_not_replaced_by_an_empty_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = history::open(directory.path()).unwrap();
+    history::write(&engine, 1, Durability::Sync).unwrap();
+    engine.flush().unwrap();
+    drop(engine);
+    let current = directory.path().join("rocksdb/CURRENT");
+    let text = fs::read(&current).unwrap();
+    fs::remove_file(&current).unwrap();
+    let error = history::open(directory.path()).err().unwrap();
+    assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+    assert!(error.to_string().contains("CURRENT"), "{error}");
+    fs::write(&current, text).unwrap();
+    let engine = history::open(directory.path()).unwrap();
+    assert_eq!(history::check_whole(&engine, 0), 1);
+}
+
+#[test]
+fn a_damaged_or_missing_file_is_named_when_the_store_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = history::open(directory.path()).unwrap();
+    history::write(&engine, 1, Durability::Sync).unwrap();
+    engine.compact().unwrap();
+    drop(engine);
+    let file = the_file(directory.path(), "sst");
+    let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+    let intact = fs::read(&file).unwrap();
+    fs::write(&file, &intact[..intact.len() - 10]).unwrap();
+    let error = history::open(directory.path()).err().unwrap();
+    assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+    assert!(error.to_string().contains(&name), "{error}");
+    fs::remove_file(&file).unwrap();
+    let error = history::open(directory.path()).err().unwrap();
+    assert!(error.to_string().contains(&name), "{error}");
+}
