@@ -1,19 +1,26 @@
 //! The edge to the rooms that change the catalog: everything the session asks of them.
 
-use sqlparser::ast::Statement;
+use std::cell::RefCell;
 
 use super::instance::Instance;
+use super::schema::SessionTables;
 use super::session::Session;
-use crate::catalog::Table;
+use super::variables::charset;
+use crate::catalog::{SequenceKind, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr};
 use crate::parser::{Parsed, Special};
 use crate::statement::Outcome;
-use crate::types::Value;
+use crate::statement::ddl::{self, DdlContext};
+use crate::types::{Collation, Value};
 
 /// The next AUTO_INCREMENT value a table would give; `None` for tables without.
-pub(super) fn next_auto_increment(_instance: &Instance, _table: &Table) -> Option<u64> {
-    None
+pub(super) fn next_auto_increment(instance: &Instance, table: &Table) -> Option<u64> {
+    if !table.columns.iter().any(|column| column.auto_increment) {
+        return None;
+    }
+    let sequences = instance.store.sequences();
+    sequences.peek(table.id, SequenceKind::AutoIncrement).ok()
 }
 
 /// The value of a bound expression that reads no row.
@@ -21,34 +28,83 @@ pub(super) fn evaluate(expr: &Expr, context: &EvalContext<'_>) -> SqlResult<Valu
     expr.eval(context, &[], &[])
 }
 
-/// Whether a statement in our own tree changes the catalog.
-pub(super) fn is_ddl(special: &Special) -> bool {
-    matches!(
-        special,
-        Special::CreateDatabase { .. }
-            | Special::AlterDatabase { .. }
-            | Special::AlterTable { .. }
-            | Special::Ownership(_)
-    )
-}
-
-/// Whether a statement in `sqlparser`'s tree changes the catalog.
-pub(super) fn is_ddl_statement(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::CreateTable(_)
-            | Statement::CreateView { .. }
-            | Statement::CreateIndex(_)
-            | Statement::Drop { .. }
-            | Statement::Truncate { .. }
-            | Statement::RenameTable(_)
-            | Statement::AlterTable { .. }
-    )
+/// Whether a statement changes the catalog.
+pub(super) fn is_ddl(parsed: &Parsed) -> bool {
+    ddl::is_ddl(parsed) || matches!(parsed.special, Some(Special::Ownership(_)))
 }
 
 impl Session {
-    /// Runs DDL: commits what is open, changes the catalog, makes the change visible.
-    pub(super) fn run_ddl(&mut self, _parsed: &Parsed) -> SqlResult<Outcome> {
-        Err(SqlError::not_supported("DDL"))
+    /// Runs DDL: commits what is open, changes the catalog, which publishes itself.
+    pub(super) fn run_ddl(&mut self, parsed: &Parsed) -> SqlResult<Outcome> {
+        if !ddl::is_ddl(parsed) {
+            return Err(SqlError::not_supported(first_words(&parsed.text)));
+        }
+        self.commit()?;
+        self.open_for_statement(true, false);
+        let warnings = RefCell::default();
+        let result = self.execute_ddl(parsed, &warnings);
+        self.transaction = None;
+        self.take_warnings(warnings.into_inner());
+        let outcome = result?;
+        self.forget_dropped_database();
+        Ok(outcome)
     }
+
+    fn execute_ddl(
+        &self,
+        parsed: &Parsed,
+        warnings: &RefCell<Vec<crate::expr::Warning>>,
+    ) -> SqlResult<Outcome> {
+        let Some(open) = &self.transaction else {
+            return Err(SqlError::internal("DDL without a context"));
+        };
+        let instance = self.instance();
+        let settings = self.facts.settings();
+        let database = self.facts.database.borrow().clone();
+        let definer = self.facts.identity.borrow().clone();
+        let catalog = instance.store.current();
+        let tables = SessionTables::new(&self.facts, &catalog);
+        let server = self
+            .facts
+            .values
+            .borrow()
+            .text("collation_server")
+            .to_string();
+        self.with_context(&open.txn, &[], warnings, true, |context| {
+            let ddl_context = DdlContext {
+                store: &instance.store,
+                database: database.as_deref(),
+                eval: context.eval,
+                virtual_tables: &tables,
+                waiter: context.waiter,
+                collation: settings.collation,
+                default_collation: charset::collation(&server)
+                    .map_or(Collation::default(), |found| found.collation),
+                definer: &definer,
+                durability: instance.options.durability,
+                foreign_key_checks: settings.foreign_key_checks,
+                memory_limit: context.memory_limit,
+            };
+            ddl::execute(&ddl_context, parsed)
+        })
+    }
+
+    /// After DROP DATABASE of the current one there is none.
+    fn forget_dropped_database(&mut self) {
+        let gone = self.database().is_some_and(|name| {
+            super::schema::virtual_database(name).is_none()
+                && self.instance().store.current().database(name).is_err()
+        });
+        if gone {
+            self.set_current_database(None);
+        }
+    }
+}
+
+fn first_words(text: &str) -> String {
+    text.split_whitespace()
+        .take(3)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_uppercase()
 }

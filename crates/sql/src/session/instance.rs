@@ -169,7 +169,7 @@ impl Instance {
     /// # Errors
     /// Storage.
     pub fn shutdown(&self) -> SqlResult<()> {
-        Ok(())
+        self.store.sequences().flush()
     }
 
     /// Whether a client with the privilege asked for SHUTDOWN.

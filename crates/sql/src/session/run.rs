@@ -255,7 +255,7 @@ impl Session {
             return self.run_planned(compiled, params, sink, more, measure);
         }
         if let Some(special) = &compiled.parsed.special {
-            if !edge::is_ddl(special) {
+            if !edge::is_ddl(&compiled.parsed) {
                 return self.run_special(special, &compiled.parsed, sink, more);
             }
         }
@@ -389,7 +389,7 @@ impl Session {
         sink.done(&shown, self.status(), more)
     }
 
-    fn take_warnings(&self, warnings: Vec<Warning>) {
+    pub(super) fn take_warnings(&self, warnings: Vec<Warning>) {
         for warning in warnings {
             if warning.level != WarningLevel::Note || self.facts.settings.borrow().notes {
                 self.facts
@@ -439,7 +439,7 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
             Special::StartTransaction { .. } => StatementKind::Begin,
             Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
             Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,
-            special if edge::is_ddl(special) => StatementKind::Ddl,
+            _ if edge::is_ddl(parsed) => StatementKind::Ddl,
             _ => StatementKind::Other,
         };
     }
@@ -450,7 +450,7 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
         Statement::Update(_) => StatementKind::Update,
         Statement::Delete(_) => StatementKind::Delete,
         Statement::Explain { .. } => StatementKind::Show,
-        statement if edge::is_ddl_statement(statement) => StatementKind::Ddl,
+        _ if edge::is_ddl(parsed) => StatementKind::Ddl,
         _ => StatementKind::Other,
     }
 }

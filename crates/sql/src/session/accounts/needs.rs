@@ -1,16 +1,16 @@
 //! Which privileges a statement needs.
 
-use sqlparser::ast::Statement;
+use sqlparser::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 
 use super::{Need, Privileges};
-use crate::parser::Parsed;
+use crate::parser::{Parsed, Special};
 use crate::statement::StatementPlan;
 
 /// What `parsed` needs, checked at every run.
 pub(crate) fn of(
     parsed: &Parsed,
     plan: Option<&StatementPlan>,
-    _database: Option<&str>,
+    database: Option<&str>,
 ) -> Vec<Need> {
     match plan {
         Some(StatementPlan::Query(plan)) => plan
@@ -18,11 +18,125 @@ pub(crate) fn of(
             .iter()
             .map(|(_, database, table)| Need::table(Privileges::SELECT, "SELECT", database, table))
             .collect(),
-        Some(StatementPlan::Modify(_)) => modify(&parsed.statement),
-        None => Vec::new(),
+        Some(StatementPlan::Modify(_)) => Vec::new(),
+        None => definition(parsed, database.unwrap_or_default()),
     }
 }
 
-fn modify(_statement: &Statement) -> Vec<Need> {
-    Vec::new()
+/// What DDL needs.
+fn definition(parsed: &Parsed, current: &str) -> Vec<Need> {
+    if let Some(special) = &parsed.special {
+        return special_definition(special, current);
+    }
+    let on = |privilege, verb, name: &ObjectName| table_need(privilege, verb, name, current);
+    match &parsed.statement {
+        Statement::CreateTable(create) => vec![on(Privileges::CREATE, "CREATE", &create.name)],
+        Statement::CreateView(create) => {
+            vec![on(Privileges::CREATE_VIEW, "CREATE VIEW", &create.name)]
+        }
+        Statement::AlterView { name, .. } => vec![on(Privileges::CREATE_VIEW, "CREATE VIEW", name)],
+        Statement::CreateIndex(create) => vec![on(Privileges::INDEX, "INDEX", &create.table_name)],
+        Statement::Truncate(truncate) => truncate
+            .table_names
+            .iter()
+            .map(|target| on(Privileges::DROP, "DROP", &target.name))
+            .collect(),
+        Statement::RenameTable(renames) => renames
+            .iter()
+            .flat_map(|rename| {
+                [
+                    on(Privileges::ALTER, "ALTER", &rename.old_name),
+                    on(Privileges::DROP, "DROP", &rename.old_name),
+                    on(Privileges::CREATE, "CREATE", &rename.new_name),
+                    on(Privileges::INSERT, "INSERT", &rename.new_name),
+                ]
+            })
+            .collect(),
+        Statement::Drop {
+            object_type,
+            names,
+            table,
+            ..
+        } => drop_needs(*object_type, names, table.as_ref(), current),
+        _ => Vec::new(),
+    }
+}
+
+fn drop_needs(
+    kind: ObjectType,
+    names: &[ObjectName],
+    table: Option<&ObjectName>,
+    current: &str,
+) -> Vec<Need> {
+    match (kind, table) {
+        (ObjectType::Index, Some(table)) => {
+            vec![table_need(Privileges::INDEX, "INDEX", table, current)]
+        }
+        (ObjectType::Database | ObjectType::Schema, _) => names
+            .iter()
+            .map(|name| Need::database(Privileges::DROP, "DROP", &last_part(name)))
+            .collect(),
+        _ => names
+            .iter()
+            .map(|name| table_need(Privileges::DROP, "DROP", name, current))
+            .collect(),
+    }
+}
+
+fn special_definition(special: &Special, current: &str) -> Vec<Need> {
+    match special {
+        Special::CreateDatabase { name, .. } => {
+            vec![Need::database(Privileges::CREATE, "CREATE", name)]
+        }
+        Special::AlterDatabase { name, .. } => {
+            let name = name.as_deref().unwrap_or(current);
+            vec![Need::database(Privileges::ALTER, "ALTER", name)]
+        }
+        Special::AlterTable { name, .. } => {
+            vec![table_need(Privileges::ALTER, "ALTER", name, current)]
+        }
+        Special::Maintain { tables, .. } => tables
+            .iter()
+            .flat_map(|table| {
+                [
+                    table_need(Privileges::SELECT, "SELECT", table, current),
+                    table_need(Privileges::INSERT, "INSERT", table, current),
+                ]
+            })
+            .collect(),
+        Special::LockTables(locks) => locks
+            .iter()
+            .map(|lock| {
+                let (database, _) = split(&lock.table, current);
+                Need::database(Privileges::LOCK_TABLES, "LOCK TABLES", &database)
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn table_need(privilege: Privileges, verb: &'static str, name: &ObjectName, current: &str) -> Need {
+    let (database, table) = split(name, current);
+    Need::table(privilege, verb, &database, &table)
+}
+
+fn split(name: &ObjectName, current: &str) -> (String, String) {
+    let parts: Vec<&str> = name
+        .0
+        .iter()
+        .filter_map(ObjectNamePart::as_ident)
+        .map(|ident| ident.value.as_str())
+        .collect();
+    match parts.as_slice() {
+        [database, table] => ((*database).to_string(), (*table).to_string()),
+        _ => (current.to_string(), last_part(name)),
+    }
+}
+
+fn last_part(name: &ObjectName) -> String {
+    name.0
+        .last()
+        .and_then(ObjectNamePart::as_ident)
+        .map(|ident| ident.value.clone())
+        .unwrap_or_default()
 }
