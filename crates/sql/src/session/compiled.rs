@@ -39,7 +39,8 @@ impl Compiled {
     pub(crate) fn columns(&self) -> &[ColumnMeta] {
         match &self.plan {
             Some(StatementPlan::Query(plan)) => &plan.columns,
-            _ => &[],
+            Some(StatementPlan::Modify(modify)) => &modify.columns,
+            None => &[],
         }
     }
 

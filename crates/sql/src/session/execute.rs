@@ -28,6 +28,8 @@ pub(super) enum Finished {
     Rows,
     /// It changed something.
     Changed(Outcome),
+    /// It changed something, and its RETURNING rows are in the output.
+    Returned(Outcome),
 }
 
 /// Rows on their way to the door. Nothing is sent before the first batch is full or the end is
@@ -180,7 +182,14 @@ impl Session {
                 Ok(Finished::Rows)
             }
             StatementPlan::Modify(modify) => {
-                statement::run_modify(context, modify).map(Finished::Changed)
+                let now = || self.now();
+                let mut each = |row| output.push(row, &modify.columns, &now).map(drop);
+                let outcome = statement::run_modify_returning(context, modify, &mut each)?;
+                Ok(if modify.columns.is_empty() {
+                    Finished::Changed(outcome)
+                } else {
+                    Finished::Returned(outcome)
+                })
             }
         });
         if result.is_err() {

@@ -304,6 +304,9 @@ impl Session {
     }
 
     fn select_limit(&self, compiled: &Compiled) -> Option<u64> {
+        if !compiled.parsed.into_variables.is_empty() {
+            return Some(2);
+        }
         let settings = self.facts.settings.borrow();
         settings.select_limit.filter(|_| compiled.unlimited)
     }
@@ -358,6 +361,10 @@ impl Session {
                     output.sink.done(&outcome, self.status(), more)?;
                 }
             }
+            Finished::Returned(outcome) => {
+                self.keep_counts(&outcome);
+                output.end(compiled.columns(), self.status(), more)?;
+            }
             Finished::Changed(outcome) => self.report(&outcome, output.sink, more)?,
         }
         measure.split.send += self.now() - begin + output.send_micros;
@@ -371,6 +378,16 @@ impl Session {
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
+        let affected_rows = self.keep_counts(outcome);
+        let shown = Outcome {
+            affected_rows,
+            ..outcome.clone()
+        };
+        sink.done(&shown, self.status(), more)
+    }
+
+    /// LAST_INSERT_ID() and ROW_COUNT() after a change; the rows the client is told.
+    fn keep_counts(&self, outcome: &Outcome) -> u64 {
         if outcome.last_insert_id != 0 {
             self.facts.last_insert_id.set(outcome.last_insert_id);
         }
@@ -382,11 +399,7 @@ impl Session {
         self.facts
             .row_count
             .set(i64::try_from(rows).unwrap_or(i64::MAX));
-        let shown = Outcome {
-            affected_rows: rows,
-            ..outcome.clone()
-        };
-        sink.done(&shown, self.status(), more)
+        rows
     }
 
     pub(super) fn take_warnings(&self, warnings: Vec<Warning>) {

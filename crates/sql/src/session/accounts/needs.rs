@@ -4,7 +4,7 @@ use sqlparser::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 
 use super::{Need, Privileges};
 use crate::parser::{Parsed, Special};
-use crate::statement::StatementPlan;
+use crate::statement::{Access, StatementPlan};
 
 /// What `parsed` needs, checked at every run.
 pub(crate) fn of(
@@ -18,7 +18,19 @@ pub(crate) fn of(
             .iter()
             .map(|(_, database, table)| Need::table(Privileges::SELECT, "SELECT", database, table))
             .collect(),
-        Some(StatementPlan::Modify(_)) => Vec::new(),
+        Some(StatementPlan::Modify(modify)) => modify
+            .access
+            .iter()
+            .map(|(database, table, access)| {
+                let (privilege, verb) = match access {
+                    Access::Insert => (Privileges::INSERT, "INSERT"),
+                    Access::Update => (Privileges::UPDATE, "UPDATE"),
+                    Access::Delete => (Privileges::DELETE, "DELETE"),
+                    Access::Select => (Privileges::SELECT, "SELECT"),
+                };
+                Need::table(privilege, verb, database, table)
+            })
+            .collect(),
         None => definition(parsed, database.unwrap_or_default()),
     }
 }
