@@ -241,6 +241,27 @@ mod tests {
         }
 
         #[test]
+        fn no_bytes_make_reading_panic(
+            key in prop::collection::vec(any::<u8>(), 0..40),
+            value in prop::collection::vec(any::<u8>(), 0..40),
+        ) {
+            let _ = decode_value(&key, &value);
+            let _ = is_delete(&value);
+            let mut out = Vec::new();
+            let unescaped = unescape(&key, &mut out);
+            if unescaped.is_ok() {
+                let mut again = Vec::new();
+                push_prefix(&out, &mut again);
+                prop_assert_eq!(again, key.clone(), "only what was escaped is unescaped");
+            }
+            if let Some((prefix, version)) = split(&key) {
+                let mut again = prefix.to_vec();
+                push_version(version, &mut again);
+                prop_assert_eq!(again, key);
+            }
+        }
+
+        #[test]
         fn any_flipped_bit_of_a_record_is_found(
             user_key in small_key(), payload in prop::collection::vec(any::<u8>(), 0..20),
             bit in any::<prop::sample::Index>(),

@@ -166,4 +166,20 @@ mod tests {
             "{error}"
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_damage_makes_reading_panic(place: proptest::sample::Index, byte: u8) {
+            let text = sample("rocksdb/7.sst").render().unwrap();
+            let mut bytes = text.clone().into_bytes();
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+            let damaged = String::from_utf8_lossy(&bytes);
+            let read = Manifest::parse(&damaged, Path::new("backup.json"));
+            if let Ok(read) = read {
+                // White space between the parts of the text does not matter.
+                proptest::prop_assert_eq!(read, sample("rocksdb/7.sst"));
+            }
+        }
+    }
 }

@@ -11,6 +11,9 @@ use crate::physical::{self, Record};
 const STEPS_BEFORE_SEEK: usize = 8;
 
 /// A [`Cursor`] over a RocksDB iterator.
+///
+/// The iterator is made for one scan, unlike those of point reads: only bounds given when it is
+/// made keep RocksDB from stepping over removed records behind the range.
 pub struct RocksCursor<'a> {
     iterator: DBRawIterator<'a>,
     at: Version,
