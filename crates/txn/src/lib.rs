@@ -30,7 +30,7 @@ pub mod testing;
 pub mod transaction;
 pub mod waiter;
 
-pub use local::{LocalOptions, LocalPath};
+pub use local::{LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;
 pub use path::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, Snapshot, TxnError, TxnId};
 pub use transaction::{ReadMode, Transaction};

@@ -1,4 +1,5 @@
 //! The local path as a session meets it: visibility, validation, failures, bounds.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
 
@@ -209,6 +210,24 @@ fn past_the_memory_limit_the_oldest_snapshot_can_read_but_not_commit() {
     assert_eq!(txn.get(b"k", ReadMode::Plain).unwrap(), text("old"));
     txn.put(b"other".to_vec(), b"1".to_vec()).unwrap();
     assert!(is_conflict(&txn.commit(Durability::Sync)));
+}
+
+#[test]
+fn statistics_tell_commits_conflicts_and_old_snapshots() {
+    let house = House::new();
+    let old = house.begin(Serializable);
+    assert_eq!(old.get(b"k", ReadMode::Plain).unwrap(), None);
+    house.set("k", "1");
+    house.set("l", "1");
+    old.put(b"m".to_vec(), b"1".to_vec()).unwrap();
+    let before = house.path.statistics();
+    assert_eq!((before.commits, before.groups, before.conflicts), (2, 2, 0));
+    assert_eq!((before.oldest, before.visible), (Version(0), Version(2)));
+    assert_eq!((before.recent, before.locks), (2, 1));
+    assert!(is_conflict(&old.commit(Durability::Sync)));
+    let after = house.path.statistics();
+    assert_eq!((after.commits, after.groups, after.conflicts), (2, 2, 1));
+    assert_eq!((after.oldest, after.locks), (after.visible, 0));
 }
 
 #[test]

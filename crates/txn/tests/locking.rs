@@ -1,5 +1,6 @@
 //! Row locks as a session meets them, level by level. Waiters are polled: a call that would wait
 //! answers `WouldWait` and is repeated.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Real threads that really block: sums that must hold whatever the interleaving.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods)] // Real threads are what this is about.
 
 mod common;

@@ -11,6 +11,7 @@ mod pins;
 mod recent;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_storage::{Direction, Durability, Engine, KeyRange, StorageError, Version, WriteBatch};
 use parking_lot::{Mutex, RwLock};
@@ -51,9 +52,36 @@ pub struct LocalPath {
     queue: GroupQueue,
     order: Mutex<Order>,
     locks: LockTable,
+    counters: Counters,
     procedures: Registry,
     #[cfg(feature = "mutants")]
     mutants: Mutex<crate::testing::Mutants>,
+}
+
+#[derive(Default)]
+struct Counters {
+    groups: AtomicU64,
+    commits: AtomicU64,
+    conflicts: AtomicU64,
+}
+
+/// What a path has done since it was opened, and what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalStatistics {
+    /// Batches written: `commits / groups` is how many sessions shared a sync.
+    pub groups: u64,
+    /// Intents with writes that became visible.
+    pub commits: u64,
+    /// Intents refused by validation.
+    pub conflicts: u64,
+    /// Recent writes held for validation.
+    pub recent: usize,
+    /// Newest version that new snapshots see.
+    pub visible: Version,
+    /// Oldest version a snapshot still looks at; far behind `visible`: an old transaction.
+    pub oldest: Version,
+    /// Keys locked or waited for.
+    pub locks: usize,
 }
 
 /// What only the leader of a group touches.
@@ -93,6 +121,7 @@ impl LocalPath {
                 watermark: Version::ZERO,
             }),
             locks: LockTable::default(),
+            counters: Counters::default(),
             procedures: Registry::default(),
             #[cfg(feature = "mutants")]
             mutants: Mutex::default(),
@@ -117,6 +146,35 @@ impl LocalPath {
         self.pins.visible()
     }
 
+    /// For metrics.
+    #[must_use]
+    pub fn statistics(&self) -> LocalStatistics {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        LocalStatistics {
+            groups: read(&self.counters.groups),
+            commits: read(&self.counters.commits),
+            conflicts: read(&self.counters.conflicts),
+            recent: self.recent_len(),
+            visible: self.pins.visible(),
+            oldest: self.pins.oldest(),
+            locks: self.locks.len(),
+        }
+    }
+
+    fn count(&self, verdicts: &[Verdict], written: bool) {
+        let committed = verdicts.iter().filter(|verdict| verdict.is_ok()).count() as u64;
+        let refused = verdicts.len() as u64 - committed;
+        self.counters
+            .conflicts
+            .fetch_add(refused, Ordering::Relaxed);
+        if written {
+            self.counters.groups.fetch_add(1, Ordering::Relaxed);
+            self.counters
+                .commits
+                .fetch_add(committed, Ordering::Relaxed);
+        }
+    }
+
     /// Recent writes held for validation.
     #[must_use]
     pub fn recent_len(&self) -> usize {
@@ -127,6 +185,7 @@ impl LocalPath {
         let mut order = self.order.lock();
         let staged = self.stage(&mut order, intents);
         if staged.batch.writes.is_empty() {
+            self.count(&staged.verdicts, false);
             return staged.verdicts;
         }
         #[cfg(feature = "mutants")]
@@ -135,6 +194,7 @@ impl LocalPath {
         }
         match self.write(&mut order, &staged) {
             Ok(()) => {
+                self.count(&staged.verdicts, true);
                 self.publish(staged.last);
                 self.collect(&mut order);
                 staged.verdicts
