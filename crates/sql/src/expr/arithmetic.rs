@@ -245,6 +245,29 @@ fn double(ctx: &EvalContext<'_>, value: &Value) -> SqlResult<f64> {
     Ok(number)
 }
 
+/// `a / b` as an operand of further arithmetic: cut at the next multiple of nine digits, the
+/// unit MySQL's decimals are kept in.
+///
+/// # Errors
+/// 1292 and 1365 inside a strict write.
+pub fn quotient(ctx: &EvalContext<'_>, a: &Value, b: &Value) -> SqlResult<Value> {
+    if a.is_null() || b.is_null() {
+        return Ok(Value::Null);
+    }
+    let (left, right) = (exact(ctx, a)?, exact(ctx, b)?);
+    if right.is_zero() {
+        return division_by_zero(ctx);
+    }
+    let shown = scale_of(&left) + i64::from(ctx.div_precision_increment);
+    let kept = ((shown + 8) / 9 * 9).min(i64::from(MAX_DECIMAL_SCALE));
+    Ok(Value::decimal(divide(
+        &left,
+        &right,
+        kept,
+        RoundingMode::Down,
+    )))
+}
+
 /// `-a` with the result type `ty`.
 ///
 /// # Errors

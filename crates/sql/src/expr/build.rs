@@ -71,6 +71,12 @@ impl Expr {
         Self::literal(Value::Int(value), DataType::BIGINT)
     }
 
+    /// TRUE or FALSE: 1 or 0 of a type that JSON functions tell from other integers.
+    #[must_use]
+    pub fn boolean(truth: bool) -> Self {
+        Self::literal(Value::Int(i64::from(truth)), DataType::BOOLEAN)
+    }
+
     /// A text constant under `collation` (`collation_connection` for literals).
     #[must_use]
     pub fn text(value: impl Into<String>, collation: Collation) -> Self {

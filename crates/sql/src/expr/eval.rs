@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::arithmetic::{binary, negate};
+use super::arithmetic::{binary, negate, quotient};
 use super::matching::{like, regexp};
-use super::{CompareOp, EvalContext, Expr, ExprKind};
+use super::{BinaryOp, CompareOp, EvalContext, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
 use crate::planner::Plan;
-use crate::types::{Collation, DataType, Row, Value, cast, compare, to_text, today};
+use crate::types::{Collation, DataType, Row, Value, cast, compare, round_decimal, to_text, today};
 
 /// A lent or computed value.
 pub type Held<'a> = Cow<'a, Value>;
@@ -167,6 +167,38 @@ impl Expr {
         }
     }
 
+    /// An operand of arithmetic: a quotient keeps digits beyond those it shows, so that
+    /// `2 / 3 * 3` is 2 and not 2.0001.
+    fn eval_operand<'a>(
+        &'a self,
+        ctx: &EvalContext<'a>,
+        row: &'a [Value],
+        outer: &[&'a [Value]],
+    ) -> SqlResult<Held<'a>> {
+        let ExprKind::Binary(BinaryOp::Div, a, b) = &self.kind else {
+            return self.eval_ref(ctx, row, outer);
+        };
+        let DataType::Decimal { .. } = self.ty else {
+            return self.eval_ref(ctx, row, outer);
+        };
+        let left = a.eval_operand(ctx, row, outer)?;
+        let right = b.eval_operand(ctx, row, outer)?;
+        quotient(ctx, &left, &right).map(Cow::Owned)
+    }
+
+    /// Cuts what a quotient among the operands brought beyond the declared scale.
+    fn at_declared_scale(&self, value: Value, a: &Expr, b: &Expr) -> Value {
+        let is_quotient = |expr: &Expr| matches!(expr.kind, ExprKind::Binary(BinaryOp::Div, ..));
+        match (value, &self.ty) {
+            (Value::Decimal(decimal), DataType::Decimal { scale, .. })
+                if is_quotient(a) || is_quotient(b) =>
+            {
+                Value::decimal(round_decimal(&decimal, i64::from(*scale)))
+            }
+            (value, _) => value,
+        }
+    }
+
     fn compute(
         &self,
         ctx: &EvalContext<'_>,
@@ -182,9 +214,10 @@ impl Expr {
                 Ok(value)
             }
             ExprKind::Binary(op, a, b) => {
-                let left = a.eval_ref(ctx, row, outer)?;
-                let right = b.eval_ref(ctx, row, outer)?;
-                binary(ctx, *op, &left, &right, &self.ty, &|| self.describe())
+                let left = a.eval_operand(ctx, row, outer)?;
+                let right = b.eval_operand(ctx, row, outer)?;
+                let result = binary(ctx, *op, &left, &right, &self.ty, &|| self.describe())?;
+                Ok(self.at_declared_scale(result, a, b))
             }
             ExprKind::Negate(a) => {
                 let value = a.eval_ref(ctx, row, outer)?;

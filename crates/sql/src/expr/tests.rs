@@ -48,6 +48,15 @@ fn arithmetic_gives_what_mysql_gives() {
 }
 
 #[test]
+fn quotients_keep_hidden_digits_for_further_arithmetic() {
+    let thirds = || Expr::binary(Div, i(2), i(3)).unwrap();
+    assert_eq!(shown(Ok(thirds())), "0.6667");
+    assert_eq!(shown(Expr::binary(Mul, thirds(), i(3))), "2.0000");
+    assert_eq!(shown(Expr::binary(Add, thirds(), thirds())), "1.3333");
+    assert_eq!(shown(Expr::binary(Div, thirds(), i(2))), "0.33333333");
+}
+
+#[test]
 fn comparisons_follow_the_kinds_of_their_sides() {
     let date = || typed("2024-01-05", DataType::Date);
     let table = [

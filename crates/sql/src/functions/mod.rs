@@ -203,15 +203,7 @@ fn shown_as_declared(expr: Expr) -> Expr {
 /// TRUE, FALSE and what comparisons give are booleans in JSON, other integers are numbers.
 fn json_truth(expr: Expr) -> Expr {
     let is_truth = match &expr.kind {
-        ExprKind::Literal(Value::Int(_)) => {
-            matches!(
-                expr.ty,
-                DataType::Int {
-                    display_width: Some(1),
-                    ..
-                }
-            )
-        }
+        ExprKind::Literal(Value::Int(_)) => expr.ty == DataType::BOOLEAN,
         kind => kind.is_predicate(),
     };
     if !is_truth {

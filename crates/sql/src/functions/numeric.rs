@@ -130,7 +130,7 @@ fn infer_round(args: &[Expr]) -> (DataType, bool) {
                 Some(arg) => arg.as_literal().and_then(Value::to_i64),
             };
             let kept = wanted.map_or(scale, |wanted| {
-                u8::try_from(wanted.clamp(0, scale.into())).unwrap_or(scale)
+                u8::try_from(wanted.clamp(0, 30)).unwrap_or(scale)
             });
             DataType::Decimal {
                 precision: (precision - scale + kept + u8::from(kept < scale)).clamp(1, 65),

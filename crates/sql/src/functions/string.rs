@@ -21,7 +21,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("CHAR_LENGTH", (1, 1), infer::integer, char_length).with(AsText),
     ScalarFunction::new("LOWER", (1, 1), infer::first_text, lower).with(AsText),
     ScalarFunction::new("UPPER", (1, 1), infer::first_text, upper).with(AsText),
-    ScalarFunction::new("TRIM", (1, 2), infer::first_text, trim).with(AsText),
+    ScalarFunction::new("TRIM", (1, 3), infer::first_text, trim).with(AsText),
     ScalarFunction::new("LTRIM", (1, 2), infer::first_text, ltrim).with(AsText),
     ScalarFunction::new("RTRIM", (1, 2), infer::first_text, rtrim).with(AsText),
     ScalarFunction::new("LPAD", (3, 3), infer::long_text, lpad).with(AsText),
@@ -258,8 +258,14 @@ fn trim_with(args: &[Value], both: (bool, bool), ty: &DataType) -> Value {
     made(rest.to_string(), ty)
 }
 
+/// TRIM(text, characters, side): side is BOTH (the default), LEADING or TRAILING.
 fn trim(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
-    Ok(trim_with(args, (true, true), ty))
+    let sides = match args.get(2) {
+        Some(Value::Text(side)) if side == "LEADING" => (true, false),
+        Some(Value::Text(side)) if side == "TRAILING" => (false, true),
+        _ => (true, true),
+    };
+    Ok(trim_with(args, sides, ty))
 }
 
 fn ltrim(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
