@@ -13,6 +13,9 @@ use super::split::{Layout, Piece};
 use crate::cli::SqlArgs;
 use crate::fault::Fault;
 
+/// Longest statement sent, bytes; the server may allow less and says so.
+const PACKET_BYTES_MAX: usize = 1 << 30;
+
 /// How results look.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
@@ -50,6 +53,8 @@ impl Client {
             .user(Some(args.user.as_str()))
             .pass(password)
             .db_name(args.database.as_deref())
+            // Given, so that the driver need not ask the server for it.
+            .max_allowed_packet(Some(PACKET_BYTES_MAX))
             .prefer_socket(false);
         let connection = Conn::new(options)?;
         Ok(Self { connection, style })
