@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use manxdb_sql::error::{SqlError, SqlResult};
 use manxdb_sql::session::{ResultSink, Status};
 use manxdb_sql::statement::Outcome;
-use manxdb_sql::types::{ColumnMeta, DataType, Value, write_text};
+use manxdb_sql::types::{Collation, ColumnMeta, DataType, Value, write_text};
 use mysql_common::constants::CapabilityFlags as Capability;
 
 use super::binary::put_binary_row;
@@ -133,6 +133,21 @@ impl<'a, S: Read + Write> PacketSink<'a, S> {
         SqlError::new(1160, "08S01", message)
     }
 
+    /// A bare `?` has no type until a value comes: binary rows carry it as text.
+    fn untyped_column(&mut self, column: &ColumnMeta) -> SqlResult<()> {
+        let ty = DataType::Varchar {
+            length: 0,
+            collation: Collation::default(),
+        };
+        self.types.push(ty.clone());
+        let column = ColumnMeta {
+            ty,
+            ..column.clone()
+        };
+        let collation = self.client.collation;
+        self.packet(|out| put_column(out, &column, collation))
+    }
+
     fn keep_row(&mut self, row: &[Value], memory_bytes: usize) -> SqlResult<()> {
         let mut payload = Vec::new();
         put_binary_row(&mut payload, &self.types, row);
@@ -184,10 +199,14 @@ fn put_text_row(out: &mut Vec<u8>, types: &[DataType], row: &[Value]) {
 impl<S: Read + Write> ResultSink for PacketSink<'_, S> {
     fn columns(&mut self, columns: &[ColumnMeta]) -> SqlResult<()> {
         self.types.clear();
-        self.types.extend(columns.iter().map(|c| c.ty.clone()));
         let client = self.client;
         self.packet(|out| put_lenenc_int(out, columns.len() as u64))?;
         for column in columns {
+            if self.format != RowFormat::Text && column.ty == DataType::Null {
+                self.untyped_column(column)?;
+                continue;
+            }
+            self.types.push(column.ty.clone());
             self.packet(|out| put_column(out, column, client.collation))?;
         }
         let is_cursor = matches!(self.format, RowFormat::Cursor { .. });
