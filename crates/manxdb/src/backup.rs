@@ -27,7 +27,7 @@ pub fn run(command: &BackupCommand) -> Result<ExitCode, Fault> {
             admin,
         } => create(
             directory,
-            label.clone().unwrap_or_else(now_label),
+            &label.clone().unwrap_or_else(now_label),
             data,
             *admin,
         ),
@@ -50,7 +50,7 @@ fn now_label() -> String {
 
 fn create(
     directory: &Path,
-    label: String,
+    label: &str,
     data: &Path,
     admin: SocketAddr,
 ) -> Result<ExitCode, Fault> {
@@ -62,8 +62,8 @@ fn create(
         .map_err(|error| Fault::io(directory.display().to_string(), error))?;
     // The store's own lock tells whether a server uses the directory.
     let manifest = match RocksEngine::open(data, &Options::default()) {
-        Ok(engine) => backup::create(&engine, &directory, &label)?,
-        Err(StorageError::InUse(_)) => ask_server(data, admin, &directory, &label)?,
+        Ok(engine) => backup::create(&engine, &directory, label)?,
+        Err(StorageError::InUse(_)) => ask_server(data, admin, &directory, label)?,
         Err(error) => return Err(error.into()),
     };
     println!("backup '{}' is in {}", manifest.label, directory.display());

@@ -229,10 +229,10 @@ impl Running {
             settings.data.display(),
         );
         if let Some(welcome) = welcome {
-            text.push_str(&format!(
+            text += &format!(
                 "\n{welcome}\n\nConnect:\n  manxdb sql --port {port} -p\n  mysql -h 127.0.0.1 -P {port} -u root -p\n",
                 port = mysql.port()
-            ));
+            );
         }
         // A closed standard output is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());

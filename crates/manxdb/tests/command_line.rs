@@ -1,5 +1,5 @@
 //! `config`, `sql` and `--help`.
-#![allow(clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

@@ -19,6 +19,9 @@ const TICK: Duration = Duration::from_secs(1);
 /// Longest body of a request, bytes.
 const BODY_MAX: u64 = 64 * 1024;
 
+/// Writes a backup with a label into a directory and describes it.
+pub type MakeBackup = dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync;
+
 /// What the admin door asks of the rest of the process.
 pub struct AdminSources {
     /// `Err` says why the node does not serve.
@@ -27,8 +30,8 @@ pub struct AdminSources {
     pub gauges: Box<dyn Fn() -> Vec<Gauge> + Send + Sync>,
     /// Slow statements, newest first, as a JSON array of objects.
     pub slow: Box<dyn Fn() -> Value + Send + Sync>,
-    /// Writes a backup with a label into a directory and describes it.
-    pub backup: Box<dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync>,
+    /// Answers `POST /backup`.
+    pub backup: Box<MakeBackup>,
     /// Secret that `POST /backup` must bring.
     pub token: String,
     /// Answer of `/version`.

@@ -290,7 +290,7 @@ impl Commands {
             SqlError::new(1049, "42000", format!("Unknown database '{name}'"))
         })?;
         self.session.use_database(name)?;
-        let schema = self.session.database().map(|name| name.to_string());
+        let schema = self.session.database().map(ToString::to_string);
         let ok = response::Ok {
             status: self.session.status(),
             new_schema: schema.as_deref(),
@@ -384,7 +384,7 @@ fn finish(
     }
     result?;
     let new_schema = if sink.schema_changed() {
-        session.database().map(|name| name.to_string())
+        session.database().map(ToString::to_string)
     } else {
         None
     };

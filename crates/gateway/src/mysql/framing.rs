@@ -344,7 +344,9 @@ mod tests {
 
     #[test]
     fn a_64_megabyte_payload_survives_the_trip() {
-        let payload: Vec<u8> = (0..64_u32 << 20).map(|i| (i >> 9) as u8).collect();
+        let payload: Vec<u8> = (0..64_u32 << 20)
+            .map(|i| (i >> 9).to_le_bytes()[0])
+            .collect();
         let mut read = Vec::new();
         reader(framed(&[&payload]), 1 << 16)
             .read_packet(&mut read, 64 << 20)

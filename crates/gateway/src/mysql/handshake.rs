@@ -125,12 +125,12 @@ pub fn parse_first_packet(payload: &[u8], server: Capability) -> Result<FirstPac
         reader.nul_bytes()?
     };
     let database = if asked.contains(Capability::CLIENT_CONNECT_WITH_DB) {
-        Some(text(reader.nul_bytes().or_else(|_| last(&mut reader))?)?).filter(|d| !d.is_empty())
+        Some(text(until_nul_or_end(&mut reader))?).filter(|d| !d.is_empty())
     } else {
         None
     };
     let plugin = if asked.contains(Capability::CLIENT_PLUGIN_AUTH) && !reader.is_empty() {
-        Some(text(reader.nul_bytes().or_else(|_| last(&mut reader))?)?)
+        Some(text(until_nul_or_end(&mut reader))?)
     } else {
         None
     };
@@ -146,8 +146,8 @@ pub fn parse_first_packet(payload: &[u8], server: Capability) -> Result<FirstPac
 }
 
 /// Some clients leave out the NUL of the packet's last string.
-fn last<'a>(reader: &mut PayloadReader<'a>) -> Result<&'a [u8], Malformed> {
-    Ok(reader.rest())
+fn until_nul_or_end<'a>(reader: &mut PayloadReader<'a>) -> &'a [u8] {
+    reader.nul_bytes().unwrap_or_else(|_| reader.rest())
 }
 
 /// Connection attributes carry nothing we act on, but must be well-formed.
@@ -187,7 +187,7 @@ pub fn parse_change_user(
         reader.u16()?
     };
     let plugin = if capabilities.contains(Capability::CLIENT_PLUGIN_AUTH) && !reader.is_empty() {
-        Some(text(reader.nul_bytes().or_else(|_| last(&mut reader))?)?)
+        Some(text(until_nul_or_end(&mut reader))?)
     } else {
         None
     };
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn the_greeting_has_the_layout_every_client_expects() {
         let mut out = Vec::new();
-        let salt: [u8; SALT_LENGTH] = std::array::from_fn(|i| i as u8 + 1);
+        let salt: [u8; SALT_LENGTH] = std::array::from_fn(|i| u8::try_from(i).unwrap() + 1);
         put_greeting(
             &mut out,
             7,

@@ -1,6 +1,6 @@
 //! Parameters of COM_STMT_EXECUTE.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use manxdb_sql::types::{Date, DateTime, Decimal, Time, Value};
@@ -27,7 +27,7 @@ pub fn read_params(
     reader: &mut PayloadReader<'_>,
     count: usize,
     types: &mut Vec<ParamType>,
-    long_data: &HashMap<u16, Vec<u8>>,
+    long_data: &BTreeMap<u16, Vec<u8>>,
 ) -> Result<Vec<Value>, Malformed> {
     if count == 0 {
         return Ok(Vec::new());
@@ -217,7 +217,12 @@ mod tests {
         count: usize,
         types: &mut Vec<ParamType>,
     ) -> Result<Vec<Value>, Malformed> {
-        read_params(&mut PayloadReader::new(body), count, types, &HashMap::new())
+        read_params(
+            &mut PayloadReader::new(body),
+            count,
+            types,
+            &BTreeMap::new(),
+        )
     }
 
     #[test]
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn long_data_takes_the_place_of_a_value() {
-        let long = HashMap::from([(0, b"piece by piece".to_vec())]);
+        let long = BTreeMap::from([(0, b"piece by piece".to_vec())]);
         let mut types = Vec::new();
         let body = [0, 1, 252, 0, 1, 0, 7];
         let values = read_params(&mut PayloadReader::new(&body), 2, &mut types, &long);

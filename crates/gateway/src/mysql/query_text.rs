@@ -25,13 +25,12 @@ pub fn query_text(bytes: &[u8], no_backslash_escapes: bool) -> SqlResult<Cow<'_,
         .map(Cow::Owned)
         .map_err(|error| {
             let start = error.utf8_error().valid_up_to();
-            let shown: String = error
+            let shown = error
                 .as_bytes()
                 .iter()
                 .skip(start)
                 .take(6)
-                .map(|b| format!("\\x{b:02X}"))
-                .collect();
+                .fold(String::new(), |text, b| text + &format!("\\x{b:02X}"));
             SqlError::new(
                 1300,
                 "HY000",
@@ -46,7 +45,7 @@ struct Rewriter<'a> {
     no_backslash_escapes: bool,
 }
 
-impl<'a> Rewriter<'a> {
+impl Rewriter<'_> {
     fn run(&mut self) {
         while let Some(&byte) = self.rest.first() {
             match byte {
@@ -199,7 +198,7 @@ mod tests {
                 }
             }
             query.extend_from_slice(b"\xFF'");
-            let hex: String = value.iter().map(|b| format!("{b:02X}")).collect();
+            let hex = value.iter().fold(String::new(), |hex, b| hex + &format!("{b:02X}"));
             prop_assert_eq!(rewritten(&query), format!("SELECT X'{hex}FF'"));
         }
 

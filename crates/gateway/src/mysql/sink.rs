@@ -27,7 +27,7 @@ pub struct ClientTraits {
 impl ClientTraits {
     /// Whether result sets end with an OK packet instead of EOF ones.
     #[must_use]
-    pub fn deprecates_eof(&self) -> bool {
+    pub fn deprecates_eof(self) -> bool {
         self.capabilities.contains(Capability::CLIENT_DEPRECATE_EOF)
     }
 }

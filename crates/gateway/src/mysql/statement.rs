@@ -1,6 +1,6 @@
 //! What the door remembers of a prepared statement, beside the session's plan.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use super::params::ParamType;
 use super::sink::CursorRows;
@@ -17,7 +17,7 @@ pub struct DoorStatement {
     /// Types bound by the last execution that bound any.
     pub types: Vec<ParamType>,
     /// Parameters sent in pieces.
-    pub long_data: HashMap<u16, Vec<u8>>,
+    pub long_data: BTreeMap<u16, Vec<u8>>,
     /// A piece was refused; COM_STMT_SEND_LONG_DATA has no answer, so EXECUTE tells.
     pub long_data_refused: bool,
     /// Rows waiting for COM_STMT_FETCH.

@@ -107,6 +107,8 @@ fn quoted(value: &impl std::fmt::Display) -> String {
     format!("\"{value}\"")
 }
 
+// As a function over the type of the setting, not over any path.
+#[allow(clippy::ptr_arg)]
 fn path(value: &PathBuf) -> String {
     quoted(&value.display())
 }

@@ -7,7 +7,7 @@ use mysql::consts::ColumnType;
 use mysql::prelude::Queryable as _;
 use mysql::{Conn, OptsBuilder, Value};
 
-use super::output::{self, Rows};
+use super::output::{self, ResultSet};
 use super::password;
 use super::split::{Layout, Piece};
 use crate::cli::SqlArgs;
@@ -33,7 +33,7 @@ pub struct Client {
 
 /// One result of a statement.
 enum Shown {
-    Rows(Rows),
+    Rows(ResultSet),
     Done { affected: u64, info: String },
 }
 
@@ -108,7 +108,7 @@ impl Client {
                 });
                 continue;
             }
-            let mut rows = Rows {
+            let mut rows = ResultSet {
                 names: columns.iter().map(|c| c.name_str().into_owned()).collect(),
                 numeric: columns.iter().map(|c| is_number(c.column_type())).collect(),
                 rows: Vec::new(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A result set as text, column by column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rows {
+pub struct ResultSet {
     /// Column names.
     pub names: Vec<String>,
     /// Whether a column holds numbers, which stand at the right.
@@ -50,7 +50,7 @@ fn width(text: &str) -> usize {
 }
 
 /// A framed table.
-pub fn table(result: &Rows) -> String {
+pub fn table(result: &ResultSet) -> String {
     let cells: Vec<Vec<String>> = result
         .rows
         .iter()
@@ -70,17 +70,15 @@ pub fn table(result: &Rows) -> String {
         })
         .collect();
     let mut out = String::new();
-    let frame: String = widths
-        .iter()
-        .map(|w| format!("+{}", "-".repeat(w + 2)))
-        .collect();
-    out.push_str(&format!("{frame}+\n"));
+    let bars: Vec<String> = widths.iter().map(|w| "-".repeat(w + 2)).collect();
+    let frame = format!("+{}+\n", bars.join("+"));
+    out += &frame;
     line(&mut out, &result.names, &widths, &[]);
-    out.push_str(&format!("{frame}+\n"));
+    out += &frame;
     for row in &cells {
         line(&mut out, row, &widths, &result.numeric);
     }
-    out.push_str(&format!("{frame}+\n"));
+    out += &frame;
     out
 }
 
@@ -99,7 +97,7 @@ fn line(out: &mut String, cells: &[String], widths: &[usize], numeric: &[bool]) 
 }
 
 /// One column a line.
-pub fn vertical(result: &Rows) -> String {
+pub fn vertical(result: &ResultSet) -> String {
     let mut out = String::new();
     let widest = result.names.iter().map(|n| width(n)).max().unwrap_or(0);
     for (number, row) in result.rows.iter().enumerate() {
@@ -114,7 +112,7 @@ pub fn vertical(result: &Rows) -> String {
 }
 
 /// Tab-separated, with a line of names; tabs, newlines and backslashes escaped.
-pub fn tabs(result: &Rows) -> String {
+pub fn tabs(result: &ResultSet) -> String {
     let mut out = String::new();
     if !result.names.is_empty() {
         out.push_str(&result.names.join("\t"));
@@ -142,8 +140,8 @@ pub fn tabs(result: &Rows) -> String {
 mod tests {
     use super::*;
 
-    fn people() -> Rows {
-        Rows {
+    fn people() -> ResultSet {
+        ResultSet {
             names: vec!["id".into(), "name".into()],
             numeric: vec![true, false],
             rows: vec![
@@ -163,7 +161,7 @@ mod tests {
 
     #[test]
     fn wide_characters_keep_the_frame_straight() {
-        let rows = Rows {
+        let rows = ResultSet {
             names: vec!["a".into()],
             numeric: vec![false],
             rows: vec![vec![Some("猫".into())], vec![Some("é\t".into())]],
@@ -183,7 +181,7 @@ mod tests {
 
     #[test]
     fn tabs_in_values_are_escaped() {
-        let rows = Rows {
+        let rows = ResultSet {
             names: vec!["a".into(), "b".into()],
             numeric: vec![false, false],
             rows: vec![vec![Some("x\ty\nz\\".into()), None]],

@@ -70,8 +70,10 @@ impl Splitter {
         let rest = std::mem::take(self).pending;
         let rest = rest.trim();
         let only_comments = {
-            let mut splitter = Splitter::default();
-            splitter.pending = format!("{rest}\n;");
+            let mut splitter = Splitter {
+                pending: format!("{rest}\n;"),
+                ..Splitter::default()
+            };
             !splitter.has_code()
         };
         (!only_comments).then(|| Piece::Statement(rest.to_owned(), Layout::Rows))
