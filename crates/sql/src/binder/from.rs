@@ -412,17 +412,6 @@ impl Binder<'_> {
         }
     }
 
-    pub(crate) fn add_computed_part(
-        &mut self,
-        query: BoundQuery,
-        alias: &str,
-        names: &[String],
-        state: &mut FromState,
-    ) -> SqlResult<(Tree, Vec<FrameColumn>)> {
-        let part = add_computed(query, alias, names, state)?;
-        Ok((part.tree, part.columns))
-    }
-
     fn bind_cte(
         &mut self,
         name: &str,

@@ -130,26 +130,23 @@ impl Binder<'_> {
         self.resolve(&name)
     }
 
-    /// TRIM in its spellings: `TRIM(text, characters, side)`.
+    /// TRIM in its spellings.
     pub(crate) fn bind_trim(
         &mut self,
         text: &ast::Expr,
         side: Option<ast::TrimWhereField>,
         what: Option<&ast::Expr>,
     ) -> SqlResult<Expr> {
-        let text = self.bind_scalar(text)?;
-        let what = what.map(|what| self.bind_scalar(what)).transpose()?;
-        let side = match side {
-            None | Some(ast::TrimWhereField::Both) => "BOTH",
-            Some(ast::TrimWhereField::Leading) => "LEADING",
-            Some(ast::TrimWhereField::Trailing) => "TRAILING",
-        };
-        let mut arguments = vec![text];
-        if what.is_some() || side != "BOTH" {
-            arguments.push(what.unwrap_or_else(|| text_literal(" ", self.context.collation)));
-            arguments.push(text_literal(side, self.context.collation));
+        let mut arguments = vec![self.bind_scalar(text)?];
+        if let Some(what) = what {
+            arguments.push(self.bind_scalar(what)?);
         }
-        Expr::call("TRIM", arguments)
+        let name = match side {
+            None | Some(ast::TrimWhereField::Both) => "TRIM",
+            Some(ast::TrimWhereField::Leading) => "LTRIM",
+            Some(ast::TrimWhereField::Trailing) => "RTRIM",
+        };
+        Expr::call(name, arguments)
     }
 }
 
@@ -188,13 +185,5 @@ fn unknown_function(database: Option<&str>, name: &str) -> SqlError {
             format!("FUNCTION {database}.{name} does not exist"),
         ),
         None => SqlError::new(1305, "42000", format!("FUNCTION {name} does not exist")),
-    }
-}
-
-/// The number in a literal, for positions.
-pub(crate) fn literal_integer(expr: &Expr) -> Option<i64> {
-    match &expr.kind {
-        ExprKind::Literal(Value::Int(number)) => Some(*number),
-        _ => None,
     }
 }

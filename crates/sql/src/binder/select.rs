@@ -139,7 +139,11 @@ impl Binder<'_> {
         let full = self.context.sql_mode.only_full_group_by;
         let done = super::group::rewrite(parts, &columns, full);
         self.frame_mut()?.columns = columns;
-        done
+        done?;
+        if parts.distinct && full {
+            check_distinct_order(parts)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn enter_clause(&mut self, place: &'static str, aggregates: bool) -> SqlResult<()> {
@@ -301,6 +305,30 @@ fn is_distinct(distinct: Option<&ast::Distinct>) -> SqlResult<bool> {
         Some(ast::Distinct::Distinct) => Ok(true),
         Some(ast::Distinct::On(_)) => Err(SqlError::not_supported("DISTINCT ON")),
     }
+}
+
+/// What DISTINCT drops cannot decide the order.
+fn check_distinct_order(parts: &SelectParts) -> SqlResult<()> {
+    for (at, (key, _)) in parts.order.iter().enumerate() {
+        let mut reads = false;
+        crate::planner::walk::references(key, &mut |(depth, _)| reads |= depth == 0);
+        let shown = parts
+            .outputs
+            .iter()
+            .any(|output| crate::planner::walk::same(&output.expr, key));
+        if reads && !shown {
+            return Err(SqlError::new(
+                3065,
+                "HY000",
+                format!(
+                    "Expression #{} of ORDER BY clause is not in SELECT list, references a column \
+                     which is not in SELECT list; this is incompatible with DISTINCT",
+                    at + 1
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Clauses the parser knows from other databases.

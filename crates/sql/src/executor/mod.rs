@@ -19,6 +19,9 @@ mod source;
 mod subquery;
 mod window;
 
+#[cfg(test)]
+mod tests;
+
 pub use analyze::{Analysis, NodeFigures};
 pub use subquery::SubqueryRunner;
 

@@ -302,7 +302,8 @@ fn order_given(
             sequence.push(*column);
         }
     }
-    let mut unique_end = whole && candidate.unique && candidate.index.is_none();
+    let mut unique_end =
+        whole && candidate.unique && candidate.index.is_none() && !candidate.columns.is_empty();
     if whole && candidate.index.is_some() && !candidate.unique {
         for column in &table.primary_key {
             if !sequence.contains(column) && !constant.contains(column) {
@@ -323,7 +324,7 @@ fn order_given(
         }
         match next.next() {
             Some(expected) if *expected == column => {}
-            None if unique_end => break,
+            None if unique_end => continue,
             _ => return None,
         }
         if matches!(table.columns[column].ty, DataType::Json) {

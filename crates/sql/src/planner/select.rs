@@ -1,19 +1,20 @@
 //! The operators of one SELECT, stacked on its joined tables.
 
 use super::join::{Planner, Wish};
-use super::physical::{Aggregate, Node, SortKey, Window};
+use super::physical::{Aggregate, Limit, Node, SortKey, Window};
 use super::walk;
-use crate::binder::Scope;
 use crate::binder::query::BoundQuery;
 use crate::binder::select::SelectParts;
+use crate::binder::{AggregateKind, Scope, bigint};
 use crate::expr::{Expr, ExprKind};
-use crate::types::{Collation, ColumnMeta};
+use crate::types::{Collation, ColumnMeta, DataType, Value};
 
 /// Chooses the operators of a bound SELECT.
 pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
     let columns: Vec<ColumnMeta> = parts.outputs.iter().map(|o| o.meta.clone()).collect();
     let used = used_slots(&parts);
-    let wish = wish(&parts);
+    let extreme = extreme(&mut parts);
+    let wish = extreme.unwrap_or_else(|| wish(&parts));
     let group = std::mem::take(&mut parts.group);
     let planned = Planner::new(&used).plan(group, &wish);
     let sorted = planned.ordered;
@@ -22,6 +23,9 @@ pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
         width: parts.width,
         input: Box::new(planned.node),
     };
+    if sorted && parts.aggregated {
+        node = first_row(node);
+    }
     if parts.aggregated {
         rows = if parts.keys.is_empty() {
             1.0
@@ -49,6 +53,44 @@ pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
         node: project_and_sort(node, parts, sorted),
         columns,
         rows,
+    }
+}
+
+/// MIN or MAX of one column needs the first row of an index in its order: NULLs, which sort
+/// first and do not count, are excluded.
+fn extreme(parts: &mut SelectParts) -> Option<Wish> {
+    let [call] = parts.calls.as_slice() else {
+        return None;
+    };
+    if !parts.keys.is_empty() || !matches!(call.kind, AggregateKind::Min | AggregateKind::Max) {
+        return None;
+    }
+    let argument = call.arguments.first()?;
+    let ExprKind::Column(slot) = argument.kind else {
+        return None;
+    };
+    if matches!(argument.ty, DataType::Enum { .. }) {
+        return None;
+    }
+    let descending = call.kind == AggregateKind::Max;
+    if argument.nullable {
+        let condition = Expr::not(Expr::is_null(argument.clone()));
+        parts.group.conjuncts.push(condition);
+    }
+    Some(Wish {
+        order: vec![(slot, descending)],
+        limited: true,
+    })
+}
+
+fn first_row(node: Node) -> Node {
+    let one = Expr::literal(Value::Int(1), bigint(false));
+    Node::Limit {
+        input: Box::new(node),
+        limit: Limit {
+            count: Some(one),
+            offset: None,
+        },
     }
 }
 

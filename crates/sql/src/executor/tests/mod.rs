@@ -1,0 +1,5 @@
+//! Queries against tables in memory.
+
+mod oracle;
+mod queries;
+mod world;
