@@ -133,10 +133,93 @@ pub fn sort_key(collation: Collation, text: &str, out: &mut Vec<u8>) {
         Collation::Binary | Collation::Bin0900 => write_escaped(text.as_bytes(), out),
         Collation::Bin => write_padded(text, u32::from, out),
         Collation::GeneralCi => write_padded(text, weight, out),
-        Collation::UnicodeCi => write_uca_key(primary(), text.trim_end_matches(' '), out),
-        Collation::Uca0900AiCi => write_uca_key(primary(), text, out),
+        Collation::UnicodeCi => write_primary_key(text.trim_end_matches(' '), out),
+        Collation::Uca0900AiCi => write_primary_key(text, out),
         Collation::Uca0900AsCs => write_uca_key(tertiary(), text, out),
     }
+}
+
+/// The primary key, put together from pieces where that is exact.
+fn write_primary_key(text: &str, out: &mut Vec<u8>) {
+    let start = out.len();
+    if write_ascii_key(text.as_bytes(), out) {
+        out.extend_from_slice(&[0, 0]);
+    } else {
+        out.truncate(start);
+        write_uca_key(primary(), text, out);
+    }
+}
+
+/// Pieces of the primary keys of ASCII text. Letters and digits have one byte each. Other
+/// characters share lead bytes, which a key leaves out when they follow each other; alone
+/// between letters or digits, or at the end, they always look the same.
+struct AsciiPieces {
+    /// Key of a letter or digit, 0 for others.
+    alphanumeric: [u8; 128],
+    /// Between letters or digits, or in front of one; empty for what has no place here.
+    inside: Vec<Vec<u8>>,
+    /// At the end.
+    last: Vec<Vec<u8>>,
+}
+
+fn ascii_pieces() -> &'static AsciiPieces {
+    static PIECES: OnceLock<AsciiPieces> = OnceLock::new();
+    PIECES.get_or_init(|| {
+        let key = |text: &str| {
+            let mut key = Vec::new();
+            write_uca(primary(), text, &mut key);
+            key
+        };
+        let mut pieces = AsciiPieces {
+            alphanumeric: [0; 128],
+            inside: vec![Vec::new(); 128],
+            last: vec![Vec::new(); 128],
+        };
+        for byte in 0..128u8 {
+            let (at, character) = (usize::from(byte), char::from(byte));
+            if character.is_ascii_alphanumeric() {
+                if let [one] = key(&character.to_string())[..] {
+                    pieces.alphanumeric[at] = one;
+                }
+            } else if character.is_ascii_graphic() || character == ' ' {
+                let inside = key(&format!("a{character}a"));
+                let last = key(&format!("a{character}"));
+                pieces.inside[at] = inside[1..inside.len() - 1].to_vec();
+                pieces.last[at] = last[1..].to_vec();
+            }
+        }
+        pieces
+    })
+}
+
+/// Appends the primary key of `text`, without its end; false (with rubbish appended) when the
+/// pieces do not cover it.
+fn write_ascii_key(text: &[u8], out: &mut Vec<u8>) -> bool {
+    let pieces = ascii_pieces();
+    let mut after_other = false;
+    for (place, &byte) in text.iter().enumerate() {
+        let at = usize::from(byte);
+        let Some(&one) = pieces.alphanumeric.get(at) else {
+            return false;
+        };
+        if one != 0 {
+            out.push(one);
+            after_other = false;
+            continue;
+        }
+        let ends = place + 1 == text.len();
+        let piece = if ends {
+            &pieces.last[at]
+        } else {
+            &pieces.inside[at]
+        };
+        if after_other || piece.is_empty() {
+            return false;
+        }
+        out.extend_from_slice(piece);
+        after_other = true;
+    }
+    true
 }
 
 fn write_uca_key(collator: &CollatorBorrowed<'static>, text: &str, out: &mut Vec<u8>) {
@@ -225,6 +308,42 @@ mod tests {
                 "{collation:?} {a:?} {b:?}"
             );
         }
+    }
+
+    #[test]
+    fn pieced_ascii_keys_are_the_collators() {
+        let exact = |text: &str| {
+            let (mut pieced, mut whole) = (Vec::new(), Vec::new());
+            write_primary_key(text, &mut pieced);
+            write_uca_key(primary(), text, &mut whole);
+            assert_eq!(pieced, whole, "{text:?}");
+        };
+        let ascii: Vec<char> = (0..128u8).map(char::from).collect();
+        let kinds: Vec<char> = ascii
+            .iter()
+            .copied()
+            .filter(|c| !c.is_alphanumeric() || "azAZ09".contains(*c))
+            .filter(|c| !c.is_control() || "\0\t".contains(*c))
+            .collect();
+        for a in &ascii {
+            exact(&a.to_string());
+            for b in &ascii {
+                exact(&format!("{a}{b}"));
+            }
+        }
+        for a in &kinds {
+            for b in &kinds {
+                for c in &kinds {
+                    exact(&format!("{a}{b}{c}"));
+                }
+                exact(&format!("x{a}1{b}y"));
+            }
+        }
+        let mut covered = Vec::new();
+        assert!(write_ascii_key(
+            b"someone-else_42@example.com",
+            &mut covered
+        ));
     }
 
     fn texts() -> impl Strategy<Value = String> {

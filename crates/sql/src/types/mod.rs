@@ -1,6 +1,8 @@
 //! Values, their types, and MySQL's rules between them.
 
 mod assign;
+#[cfg(test)]
+mod assign_tests;
 mod collate;
 mod collation;
 mod compare;
