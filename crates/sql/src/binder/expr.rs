@@ -360,10 +360,17 @@ impl Binder<'_> {
         interval: &ast::Interval,
     ) -> SqlResult<Expr> {
         let amount = self.bind_scalar(&interval.value)?;
-        let unit = interval
-            .leading_field
-            .as_ref()
-            .map_or_else(String::new, |field| field.to_string().to_uppercase());
+        // The parser's pre-pass spells `HOUR_MINUTE` as `HOUR TO MINUTE`, seconds as `SECONDS`.
+        let word = |field: &Option<ast::DateTimeField>| {
+            let word = field.as_ref()?.to_string().to_uppercase();
+            Some(if word == "SECONDS" {
+                "SECOND".to_string()
+            } else {
+                word
+            })
+        };
+        let unit = [word(&interval.leading_field), word(&interval.last_field)];
+        let unit = unit.into_iter().flatten().collect::<Vec<_>>().join("_");
         if name == "DATE_SUB" {
             Expr::interval_sub(date, amount, &unit)
         } else {

@@ -24,7 +24,7 @@ pub(crate) fn bind_literal(value: &ast::Value, collation: Collation) -> SqlResul
         V::SingleQuotedByteStringLiteral(bits) | V::DoubleQuotedByteStringLiteral(bits) => {
             self::bits(bits)
         }
-        V::Boolean(truth) => Ok(Expr::literal(Value::Int(i64::from(*truth)), bigint(false))),
+        V::Boolean(truth) => Ok(Expr::boolean(*truth)),
         V::Null => Ok(Expr::literal(Value::Null, DataType::Null)),
         other => Err(SqlError::syntax(format!("near '{other}'"))),
     }

@@ -465,6 +465,9 @@ fn conv(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Val
         return Ok(Value::Null);
     };
     let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return Ok(Value::Null);
+    }
     let (negative, digits) = trimmed
         .strip_prefix('-')
         .map_or((false, trimmed), |rest| (true, rest));

@@ -228,12 +228,28 @@ fn map_text(value: &Value, change: impl Fn(&str) -> String) -> Value {
     }
 }
 
+/// Letter by letter: what would become two letters (`ß`) stays as it is.
+fn map_letters<I: Iterator<Item = char>>(text: &str, change: fn(char) -> I) -> String {
+    let single = |letter: char| {
+        let mut changed = change(letter);
+        match (changed.next(), changed.next()) {
+            (Some(one), None) => one,
+            _ => letter,
+        }
+    };
+    text.chars().map(single).collect()
+}
+
 fn lower(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    Ok(map_text(&args[0], str::to_lowercase))
+    Ok(map_text(&args[0], |text| {
+        map_letters(text, char::to_lowercase)
+    }))
 }
 
 fn upper(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    Ok(map_text(&args[0], str::to_uppercase))
+    Ok(map_text(&args[0], |text| {
+        map_letters(text, char::to_uppercase)
+    }))
 }
 
 /// What to trim: the second argument, a space by default. `None` when something is NULL.
@@ -472,7 +488,16 @@ fn ord(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Valu
 
 fn char_(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
     let mut out = Vec::new();
-    for number in args.iter().filter_map(Value::to_bits) {
+    // Hexadecimal literals are numbers here.
+    let number = |arg: &Value| match arg {
+        Value::Bytes(bytes) => Some(
+            bytes
+                .iter()
+                .fold(0u64, |number, byte| number << 8 | u64::from(*byte)),
+        ),
+        other => other.to_bits(),
+    };
+    for number in args.iter().filter_map(number) {
         let bytes = (number as u32).to_be_bytes();
         let start = bytes.iter().position(|byte| *byte != 0).unwrap_or(3);
         out.extend_from_slice(&bytes[start..]);

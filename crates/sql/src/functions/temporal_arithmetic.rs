@@ -237,7 +237,9 @@ fn infer_time6(args: &[Expr]) -> (DataType, bool) {
 fn has_date(value: &Value) -> bool {
     match value {
         Value::Date(_) | Value::DateTime(_) => true,
-        Value::Text(text) => text.trim_start_matches('-').find('-').is_some() || text.contains('/'),
+        Value::Text(text) => {
+            text.len() >= 12 && (text.trim_start_matches('-').contains('-') || text.contains('/'))
+        }
         _ => false,
     }
 }

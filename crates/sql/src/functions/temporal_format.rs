@@ -92,6 +92,9 @@ fn ordinal(day: u8) -> &'static str {
 
 /// `None` when a part asked for does not exist in the value.
 fn formatted(value: DateTime, hours: i64, format: &str) -> Option<String> {
+    if format.is_empty() {
+        return None;
+    }
     let mut out = String::new();
     let mut characters = format.chars();
     while let Some(character) = characters.next() {

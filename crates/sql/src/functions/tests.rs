@@ -2,7 +2,7 @@
 
 use crate::expr::Expr;
 use crate::expr::testing::{d, dt, f, i, j, null, shown, t, typed};
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 fn check(table: Vec<(&str, Vec<Expr>, &str)>) {
     let mut wrong = Vec::new();
@@ -40,7 +40,16 @@ fn text_is_cut_joined_and_padded() {
         ("RIGHT", vec![t("foobar"), i(3)], "bar"),
         ("LENGTH", vec![t("é")], "2"),
         ("CHAR_LENGTH", vec![t("é")], "1"),
-        ("UPPER", vec![t("aé")], "AÉ"),
+        ("UPPER", vec![t("aéß")], "AÉß"),
+        ("LEFT", vec![t("foobar"), t("1.9")], "f"),
+        (
+            "CHAR",
+            vec![Expr::literal(
+                Value::Bytes(vec![0x41]),
+                DataType::Varbinary { length: 1 },
+            )],
+            "A",
+        ),
         ("TRIM", vec![t("  a ")], "a"),
         ("TRIM", vec![t("xxaxx"), t("x")], "a"),
         ("LTRIM", vec![t("  a ")], "a "),
@@ -157,6 +166,7 @@ fn numbers_round_and_overflow() {
         ("LEAST", vec![d("34.0"), i(3), i(5)], "3.0"),
         ("LEAST", vec![i(1), null()], "NULL"),
         ("BIN", vec![i(12)], "1100"),
+        ("CONV", vec![t(""), i(10), i(2)], "NULL"),
         ("CONV", vec![t("a"), i(16), i(2)], "1010"),
         ("CONV", vec![t("6E"), i(18), i(8)], "172"),
         ("CONV", vec![i(-17), i(10), i(-18)], "-H"),
@@ -288,6 +298,11 @@ fn dates_add_and_subtract() {
         ),
         ("ADDDATE", vec![t("2008-01-02"), i(31)], "2008-02-02"),
         (
+            "DATE_ADD",
+            vec![t("2024-01-31"), t("1.5"), t("DAY")],
+            "2024-02-01",
+        ),
+        (
             "TIMESTAMPADD",
             vec![t("WEEK"), i(1), t("2003-01-02")],
             "2003-01-09",
@@ -390,6 +405,7 @@ fn dates_are_formatted_and_read() {
         ),
         ("DATE_FORMAT", vec![t("1999-01-01"), t("%X %V")], "1998 52"),
         ("DATE_FORMAT", vec![t("2006-06-00"), t("%d")], "00"),
+        ("DATE_FORMAT", vec![t("2006-06-01"), t("")], "NULL"),
         (
             "TIME_FORMAT",
             vec![t("100:00:00"), t("%H %k %h %I %l")],

@@ -230,7 +230,8 @@ fn cast_integer(
         Value::Bytes(bytes) => parse_integer_cut(&String::from_utf8_lossy(bytes)),
         other => other.to_integer_checked().unwrap_or((0, true)),
     };
-    let wrapped = if unsigned && number < 0 && number >= i128::from(i64::MIN) {
+    let is_decimal = matches!(value, Value::Decimal(_));
+    let wrapped = if unsigned && !is_decimal && number < 0 && number >= i128::from(i64::MIN) {
         number + (1i128 << 64)
     } else if !unsigned
         && number > i128::from(i64::MAX)

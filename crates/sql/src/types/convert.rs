@@ -5,6 +5,7 @@ use bigdecimal::{FromPrimitive, ToPrimitive, Zero};
 use super::json_text::json_to_text;
 use super::number::{
     decimal_of_double, decimal_to_integer, parse_decimal, parse_double, parse_integer,
+    parse_integer_cut,
 };
 use super::temporal::{Date, DateTime, MICROS_PER_SECOND, Time};
 use super::temporal_text::{datetime_from_number, parse_datetime, parse_time, time_from_number};
@@ -92,20 +93,30 @@ impl Value {
         })
     }
 
+    /// As [`Value::to_integer_checked`], but text ends at its first character that is no digit:
+    /// the rule of arguments and bit operators, where storing rounds.
+    fn to_integer_cut(&self) -> Option<i128> {
+        match self {
+            Value::Text(text) => Some(parse_integer_cut(text).0),
+            Value::Bytes(bytes) => Some(parse_integer_cut(&String::from_utf8_lossy(bytes)).0),
+            other => other.to_integer_checked().map(|(value, _)| value),
+        }
+    }
+
     /// As a signed integer, saturating; `None` for NULL. For arguments of functions.
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
         if let Value::Int(value) = self {
             return Some(*value);
         }
-        let (value, _) = self.to_integer_checked()?;
+        let value = self.to_integer_cut()?;
         Some(i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX }))
     }
 
     /// Bits of an integer for `&`, `|`, `HEX` and their kin: negative numbers wrap.
     #[must_use]
     pub fn to_bits(&self) -> Option<u64> {
-        let (value, _) = self.to_integer_checked()?;
+        let value = self.to_integer_cut()?;
         Some(if value < 0 {
             i64::try_from(value).unwrap_or(i64::MIN).cast_unsigned()
         } else {

@@ -131,6 +131,11 @@ impl<'a> Scanner<'a> {
         (micros + u64::from(round_up), count.min(6) as u8)
     }
 
+    /// At a colon with a digit behind it.
+    fn at_clock_separator(&self) -> bool {
+        self.peek() == Some(b':') && self.bytes.get(self.at + 1).is_some_and(u8::is_ascii_digit)
+    }
+
     fn skip_punctuation(&mut self) -> bool {
         let start = self.at;
         while self.peek().is_some_and(|byte| byte.is_ascii_punctuation()) {
@@ -382,13 +387,13 @@ fn parse_time_seconds(scanner: &mut Scanner<'_>, first: u64) -> Option<u64> {
         scanner.at += 1;
         days = first;
         hours = scanner.digits(9).0;
-    } else if scanner.peek() != Some(b':') {
+    } else if !scanner.at_clock_separator() {
         let (hours, minutes, seconds) = (first / 10_000, first / 100 % 100, first % 100);
         return (minutes < 60 && seconds < 60).then(|| hours * 3600 + minutes * 60 + seconds);
     }
     let mut fields = [0u64; 2];
     for field in &mut fields {
-        if scanner.peek() != Some(b':') {
+        if !scanner.at_clock_separator() {
             break;
         }
         scanner.at += 1;
@@ -403,7 +408,11 @@ fn parse_time_seconds(scanner: &mut Scanner<'_>, first: u64) -> Option<u64> {
         .checked_add(fields[0] * 60 + fields[1])
 }
 
+/// MySQL takes text for a whole date and time only from twelve characters on.
 fn looks_like_datetime(text: &str) -> bool {
+    if text.len() < 12 {
+        return false;
+    }
     let run = text.bytes().take_while(u8::is_ascii_digit).count();
     let next = text.as_bytes().get(run).copied();
     (run >= 12 && next.is_none_or(|byte| !byte.is_ascii_digit()))
@@ -543,6 +552,8 @@ mod tests {
             ("-838:59:59", Some("-838:59:59.000000")),
             ("10:11:12.5", Some("10:11:12.500000")),
             ("2024-01-05 10:11:12", Some("10:11:12.000000")),
+            ("10:", Some("00:00:10.000000")),
+            ("2024-01-05", Some("00:20:24.000000")),
             ("10:61:00", None),
             ("x", None),
         ];
