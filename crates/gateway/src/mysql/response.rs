@@ -63,10 +63,8 @@ pub fn put_ok(out: &mut Vec<u8>, header: u8, ok: &Ok<'_>, capabilities: Capabili
     put_lenenc_int(out, ok.last_insert_id);
     out.extend_from_slice(&bits.to_le_bytes());
     out.extend_from_slice(&ok.status.warnings.to_le_bytes());
-    if !track {
-        out.extend_from_slice(ok.info.as_bytes());
-        return;
-    }
+    // Documents say that the text reaches to the end of the packet for clients that do not
+    // track sessions; the server they describe, and every client, have a length before it.
     if !ok.info.is_empty() || new_schema.is_some() {
         put_lenenc_bytes(out, ok.info.as_bytes());
     }
@@ -128,6 +126,19 @@ mod tests {
         };
         put_ok(&mut out, 0, &ok, Capability::CLIENT_SESSION_TRACK);
         assert_eq!(out, [0, 1, 2, 2, 0, 3, 0]);
+    }
+
+    #[test]
+    fn information_has_its_length_before_it_for_every_client() {
+        let ok = Ok {
+            info: "Records: 2",
+            ..Ok::default()
+        };
+        for capabilities in [Capability::empty(), Capability::CLIENT_SESSION_TRACK] {
+            let mut out = Vec::new();
+            put_ok(&mut out, 0, &ok, capabilities);
+            assert_eq!(out, b"\0\0\0\0\0\0\0\x0ARecords: 2");
+        }
     }
 
     #[test]
