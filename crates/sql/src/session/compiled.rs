@@ -2,6 +2,7 @@
 
 use crate::error::SqlResult;
 use crate::parser::Parsed;
+use crate::planner::Plan;
 use crate::statement::StatementPlan;
 use crate::types::{ColumnMeta, DataType};
 
@@ -21,6 +22,8 @@ pub(crate) struct Compiled {
     pub kind: StatementKind,
     /// Catalog it was made under.
     pub catalog_version: u64,
+    /// The query without its LIMIT, when SQL_CALC_FOUND_ROWS asks how many rows it has.
+    pub uncut: Option<Box<Plan>>,
     /// The query has no LIMIT of its own, so `sql_select_limit` counts.
     pub unlimited: bool,
 }
@@ -76,6 +79,7 @@ impl Compiled {
             needs: Vec::new(),
             kind: StatementKind::Other,
             catalog_version,
+            uncut: None,
             unlimited: false,
         }
     }

@@ -39,9 +39,13 @@ pub(super) struct Output<'a> {
     batch: Vec<Row>,
     columns_sent: bool,
     limit: Option<u64>,
+    /// Keep all rows until the end: the statement changes something and may be run again.
+    hold: bool,
     /// Rows that passed.
     pub rows: u64,
-    /// Rows produced, those beyond the limit included.
+    /// Rows the query has without its LIMIT, when it was asked to count them.
+    all_rows: Option<u64>,
+    /// Spent in the sink, microseconds.
     pub send_micros: i64,
 }
 
@@ -52,7 +56,9 @@ impl<'a> Output<'a> {
             batch: Vec::new(),
             columns_sent: false,
             limit,
+            hold: false,
             rows: 0,
+            all_rows: None,
             send_micros: 0,
         }
     }
@@ -64,7 +70,7 @@ impl<'a> Output<'a> {
 
     /// FOUND_ROWS().
     pub(super) fn found(&self) -> u64 {
-        self.rows
+        self.all_rows.unwrap_or(self.rows)
     }
 
     /// Takes a row; false when no more are wanted.
@@ -74,7 +80,7 @@ impl<'a> Output<'a> {
         }
         self.rows += 1;
         self.batch.push(row);
-        if self.batch.len() >= BATCH_ROWS {
+        if self.batch.len() >= BATCH_ROWS && !self.hold {
             let begin = now();
             self.flush(columns)?;
             self.send_micros += now() - begin;
@@ -148,7 +154,7 @@ impl Session {
             StatementPlan::Modify(_) => (false, true),
         };
         self.open_for_statement(reads_only, touches);
-        let finished = self.attempt_in_transaction(plan, params, output, warnings)?;
+        let finished = self.attempt_in_transaction(compiled, plan, params, output, warnings)?;
         if self.transaction.as_ref().is_some_and(|open| open.single) {
             let begin = self.now();
             self.commit()?;
@@ -159,6 +165,7 @@ impl Session {
 
     fn attempt_in_transaction(
         &self,
+        compiled: &Compiled,
         plan: &StatementPlan,
         params: &[Value],
         output: &mut Output<'_>,
@@ -173,12 +180,21 @@ impl Session {
         open.txn.start_statement()?;
         let mark = open.txn.savepoint();
         let writes = matches!(plan, StatementPlan::Modify(_));
+        output.hold = writes;
         let result = self.with_context(&open.txn, params, warnings, writes, |context| match plan {
             StatementPlan::Query(plan) => {
                 let now = || self.now();
                 executor::run(context, plan, &[], None, &mut |row| {
                     output.push(row, &plan.columns, &now)
                 })?;
+                if let Some(uncut) = &compiled.uncut {
+                    let mut all_rows = 0;
+                    executor::run(context, uncut, &[], None, &mut |_| {
+                        all_rows += 1;
+                        Ok(true)
+                    })?;
+                    output.all_rows = Some(all_rows);
+                }
                 Ok(Finished::Rows)
             }
             StatementPlan::Modify(modify) => {

@@ -9,6 +9,7 @@ use parking_lot::RwLock;
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
+use super::locks::TableLocks;
 use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
 use super::named_locks::NamedLocks;
 use super::plan_cache::PlanCache;
@@ -30,6 +31,7 @@ pub struct Instance {
     pub(super) processes: Processes,
     pub(super) plans: PlanCache,
     pub(super) named_locks: NamedLocks,
+    pub(super) table_locks: TableLocks,
     pub(super) metrics: Metrics,
     /// Monotonic microseconds at open, for `Uptime`.
     pub(super) opened_at: i64,
@@ -79,6 +81,7 @@ impl Instance {
             processes: Processes::default(),
             plans: PlanCache::default(),
             named_locks: NamedLocks::default(),
+            table_locks: TableLocks::default(),
             metrics: Metrics::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),

@@ -10,9 +10,11 @@ use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
 use super::plan_cache::PlanKey;
 use super::session::Session;
 use super::{ResultSink, edge};
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
 use crate::parser::{Parsed, Special, parse};
+use crate::planner::Plan;
 use crate::statement::{Outcome, StatementPlan};
 use crate::types::Value;
 
@@ -138,11 +140,33 @@ impl Session {
         let needs = super::accounts::needs::of(&parsed, plan.as_ref(), database.as_deref());
         Ok(Compiled {
             kind: kind_of(&parsed),
+            uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
             unlimited: is_unlimited(&parsed),
             needs,
             plan,
             parsed,
             catalog_version: catalog.version,
+        })
+    }
+
+    /// For SQL_CALC_FOUND_ROWS: the plan of the query without its LIMIT.
+    fn uncut(
+        &self,
+        parsed: &Parsed,
+        catalog: &Catalog,
+        database: Option<&str>,
+    ) -> SqlResult<Option<Box<Plan>>> {
+        if !counts_found_rows(parsed) || is_unlimited(parsed) {
+            return Ok(None);
+        }
+        let mut whole = parsed.clone();
+        if let sqlparser::ast::Statement::Query(query) = &mut whole.statement {
+            query.limit_clause = None;
+            query.order_by = None;
+        }
+        Ok(match self.plan(&whole, catalog, database)? {
+            Some(StatementPlan::Query(plan)) => Some(Box::new(plan)),
+            _ => None,
         })
     }
 
@@ -251,6 +275,7 @@ impl Session {
         self.facts
             .waiter
             .start_statement(timeout, settings.lock_wait_micros);
+        self.pass_table_locks(&compiled.needs)?;
         if compiled.plan.is_some() {
             return self.run_planned(compiled, params, sink, more, measure);
         }
@@ -438,6 +463,19 @@ fn is_about_warnings(parsed: &Parsed) -> bool {
 fn is_unlimited(parsed: &Parsed) -> bool {
     match &parsed.statement {
         sqlparser::ast::Statement::Query(query) => query.limit_clause.is_none(),
+        _ => false,
+    }
+}
+
+fn counts_found_rows(parsed: &Parsed) -> bool {
+    let sqlparser::ast::Statement::Query(query) = &parsed.statement else {
+        return false;
+    };
+    match query.body.as_ref() {
+        sqlparser::ast::SetExpr::Select(select) => select
+            .select_modifiers
+            .as_ref()
+            .is_some_and(|found| found.sql_calc_found_rows),
         _ => false,
     }
 }

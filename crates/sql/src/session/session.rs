@@ -24,6 +24,8 @@ pub struct Session {
     pub(super) next_isolation: Option<IsolationLevel>,
     pub(super) next_read_only: Option<bool>,
     pub(super) statements: Statements,
+    /// LOCK TABLES is in force.
+    pub(super) holds_table_locks: bool,
     /// Copy of the facts' one, to lend to the door.
     current_database: Option<String>,
     /// The current database changed by the running statement.
@@ -46,6 +48,7 @@ impl Session {
             next_isolation: None,
             next_read_only: None,
             statements: Statements::default(),
+            holds_table_locks: false,
             current_database: None,
             schema_changed: false,
             closing: false,
@@ -159,6 +162,8 @@ impl Session {
     /// statements, user variables, named locks and session settings. The current database stays.
     pub fn reset(&mut self) {
         self.transaction = None;
+        // Nothing is open, so giving the locks back cannot fail.
+        let _ = self.unlock_tables();
         self.next_isolation = None;
         self.next_read_only = None;
         self.statements.clear();
@@ -249,6 +254,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.transaction = None;
+        let _ = self.unlock_tables();
         let id = self.facts.process.id;
         if self.instance().named_locks.release_all(id) > 0 {
             self.instance().wake_all();

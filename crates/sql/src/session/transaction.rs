@@ -72,6 +72,7 @@ impl Session {
         read_only: Option<bool>,
         consistent_snapshot: bool,
     ) -> SqlResult<()> {
+        self.unlock_tables()?;
         self.commit()?;
         let settings = self.facts.settings();
         let isolation = self.next_isolation.take().unwrap_or(settings.isolation);

@@ -20,7 +20,7 @@ use super::facts::Facts;
 use crate::binder::VirtualTables;
 use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::types::Row;
+use crate::types::{Collation, DataType, Row};
 
 use define::Definition;
 pub(crate) use source::Source;
@@ -50,6 +50,10 @@ impl VirtualTables for SessionTables<'_> {
     fn rows(&self, database: &str, name: &str) -> SqlResult<Vec<Row>> {
         let entry = find(database, name).ok_or_else(|| SqlError::no_such_table(database, name))?;
         (entry.definition.rows)(&self.source)
+    }
+
+    fn variable_type(&self, name: &str, collation: Collation) -> DataType {
+        crate::session::variables::type_of(name, collation)
     }
 }
 

@@ -227,7 +227,7 @@ impl Session {
     ///
     /// # Errors
     /// 1049, 1044, 1146, 1142.
-    pub(super) fn require_relation(
+    pub(in crate::session) fn require_relation(
         &self,
         database: &str,
         table: &str,

@@ -112,7 +112,7 @@ impl Session {
     }
 
     /// Database and name of an object, the current database filled in.
-    pub(super) fn object_name(
+    pub(in crate::session) fn object_name(
         &self,
         name: &ObjectName,
         database: Option<&str>,

@@ -2,6 +2,7 @@
 
 use super::table::DEFINITIONS;
 use crate::error::{SqlError, SqlResult};
+use crate::types::{Collation, DataType};
 
 /// Who has a copy of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,15 @@ pub(crate) fn find(name: &str) -> SqlResult<(usize, &'static Definition)> {
         .binary_search_by(|definition| definition.name.cmp(name))
         .map_err(|_| SqlError::new(1193, "HY000", format!("Unknown system variable '{lower}'")))?;
     Ok((position, &DEFINITIONS[position]))
+}
+
+/// The type `@@name` has in results.
+pub(crate) fn type_of(name: &str, collation: Collation) -> DataType {
+    match find(name).map(|(_, definition)| definition.kind) {
+        Ok(Kind::Bool | Kind::Int(..)) => DataType::BIGINT,
+        Ok(Kind::Double) => DataType::DOUBLE,
+        _ => DataType::varchar(1024).with_collation(collation),
+    }
 }
 
 /// Old names of variables that MySQL 8 renamed and clients still ask for.

@@ -13,7 +13,7 @@ mod store;
 mod table;
 
 pub(crate) use check::check;
-pub(crate) use definition::{Definition, Kind, Scope, find};
+pub(crate) use definition::{Scope, find, type_of};
 pub(crate) use settings::{Settings, isolation};
 pub(crate) use store::{Values, shown};
 pub(crate) use table::DEFINITIONS;

@@ -1,0 +1,216 @@
+//! An instance in memory under a clock of its own, and clients that collect what they get.
+#![allow(dead_code)] // each test binary uses its part
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use manxdb_sql::error::{SqlError, SqlResult};
+use manxdb_sql::session::{
+    ClientInfo, Host, Instance, InstanceOptions, ResultSink, Session, Status,
+};
+use manxdb_sql::statement::Outcome;
+use manxdb_sql::types::{ColumnMeta, Value, write_text};
+use manxdb_storage::{Durability, MemoryEngine};
+use manxdb_txn::{LocalOptions, LocalPath};
+use parking_lot::Mutex;
+
+/// Saturday 2024-02-03 04:05:06 UTC.
+pub const START_MICROS: i64 = 1_706_933_106_000_000;
+
+/// Time passes only while a session waits, so a time-out takes no time and is exact.
+#[derive(Default)]
+pub struct TestHost {
+    elapsed: AtomicI64,
+    seed: AtomicU64,
+    woken: Mutex<BTreeSet<u64>>,
+}
+
+impl Host for TestHost {
+    fn wall_micros(&self) -> i64 {
+        START_MICROS + self.monotonic_micros()
+    }
+
+    fn monotonic_micros(&self) -> i64 {
+        self.elapsed.load(Ordering::SeqCst)
+    }
+
+    fn random(&self) -> u64 {
+        self.seed.fetch_add(0x9E37_79B9_7F4A_7C15, Ordering::SeqCst)
+    }
+
+    fn park(&self, session: u64, micros: u64) {
+        if !self.woken.lock().remove(&session) {
+            let micros = i64::try_from(micros).unwrap_or(i64::MAX);
+            self.elapsed.fetch_add(micros, Ordering::SeqCst);
+        }
+    }
+
+    fn wake(&self, session: u64) {
+        self.woken.lock().insert(session);
+    }
+
+    fn system_time_zone(&self) -> String {
+        "UTC".to_string()
+    }
+}
+
+/// A fresh instance with root without a password.
+pub fn instance() -> Arc<Instance> {
+    let engine = Arc::new(MemoryEngine::new());
+    let path = LocalPath::open(engine, LocalOptions::default()).expect("an empty path opens");
+    let options = InstanceOptions {
+        durability: Durability::Sync,
+        max_connections: 151,
+        max_allowed_packet: 64 << 20,
+        long_query_micros: 10_000_000,
+        statement_memory_bytes: 256 << 20,
+        port: 3306,
+        hostname: "test".to_string(),
+        data_directory: "/data".to_string(),
+    };
+    let instance = Instance::open(Arc::new(path), Arc::new(TestHost::default()), options)
+        .expect("an empty instance opens");
+    instance.initialise(None).expect("root can be made");
+    instance
+}
+
+/// A session of `user`, who must have an account.
+pub fn connect(instance: &Arc<Instance>, user: &str) -> Client {
+    let account = instance.account(user, "localhost").expect("an account");
+    let client = ClientInfo {
+        peer: "127.0.0.1:50000".to_string(),
+        host: "localhost".to_string(),
+        found_rows: false,
+        multi_statements: true,
+        secure: false,
+    };
+    let id = instance.next_connection_id();
+    let session = instance
+        .connect(id, &account.identity, user, client, None)
+        .expect("a connection");
+    Client { session }
+}
+
+/// A session with its results kept.
+pub struct Client {
+    pub session: Session,
+}
+
+/// One result of a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Column names and rows as text; `None` is NULL.
+    Rows(Vec<String>, Vec<Vec<Option<String>>>),
+    /// An OK packet.
+    Done(Outcome, Status),
+}
+
+#[derive(Default)]
+struct Collector {
+    answers: Vec<Answer>,
+    columns: Vec<ColumnMeta>,
+    rows: Vec<Vec<Option<String>>>,
+}
+
+impl ResultSink for Collector {
+    fn columns(&mut self, columns: &[ColumnMeta]) -> SqlResult<()> {
+        self.columns = columns.to_vec();
+        self.rows.clear();
+        Ok(())
+    }
+
+    fn row(&mut self, row: &[Value]) -> SqlResult<()> {
+        assert_eq!(row.len(), self.columns.len(), "a value a column");
+        let shown = row
+            .iter()
+            .zip(&self.columns)
+            .map(|(value, column)| shown(value, column))
+            .collect();
+        self.rows.push(shown);
+        Ok(())
+    }
+
+    fn end(&mut self, _status: Status, _more: bool) -> SqlResult<()> {
+        let names = self.columns.iter().map(|c| c.name.clone()).collect();
+        self.answers
+            .push(Answer::Rows(names, std::mem::take(&mut self.rows)));
+        Ok(())
+    }
+
+    fn done(&mut self, outcome: &Outcome, status: Status, _more: bool) -> SqlResult<()> {
+        self.answers.push(Answer::Done(outcome.clone(), status));
+        Ok(())
+    }
+}
+
+fn shown(value: &Value, column: &ColumnMeta) -> Option<String> {
+    if value.is_null() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    write_text(value, &column.ty, &mut bytes);
+    Some(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let digits = error.as_bytes().iter().map(|byte| format!("{byte:02X}"));
+            format!("0x{}", digits.collect::<String>())
+        }
+    })
+}
+
+impl Client {
+    /// Runs text; all results, or the error.
+    pub fn try_run(&mut self, text: &str) -> SqlResult<Vec<Answer>> {
+        let mut collector = Collector::default();
+        self.session.query(text, &mut collector)?;
+        Ok(collector.answers)
+    }
+
+    /// Runs text that must succeed; its last result.
+    pub fn run(&mut self, text: &str) -> Answer {
+        match self.try_run(text) {
+            Ok(mut answers) => answers.pop().expect("an answer"),
+            Err(error) => panic!("{text}: {} {error}", error.code),
+        }
+    }
+
+    /// Runs a query that must succeed; its rows, NULL as `NULL`.
+    pub fn rows(&mut self, text: &str) -> Vec<Vec<String>> {
+        match self.run(text) {
+            Answer::Rows(_, rows) => rows
+                .into_iter()
+                .map(|row| {
+                    row.into_iter()
+                        .map(|v| v.unwrap_or("NULL".into()))
+                        .collect()
+                })
+                .collect(),
+            Answer::Done(..) => panic!("{text} has no rows"),
+        }
+    }
+
+    /// The only value of a query.
+    pub fn value(&mut self, text: &str) -> String {
+        let rows = self.rows(text);
+        assert_eq!((rows.len(), rows[0].len()), (1, 1), "{text}");
+        rows[0][0].clone()
+    }
+
+    /// Runs text that must fail.
+    pub fn error(&mut self, text: &str) -> SqlError {
+        match self.try_run(text) {
+            Ok(answers) => panic!("{text} succeeded: {answers:?}"),
+            Err(error) => error,
+        }
+    }
+
+    /// Prepares, runs and closes a statement over the binary protocol.
+    pub fn execute(&mut self, text: &str, params: &[Value]) -> SqlResult<Vec<Answer>> {
+        let prepared = self.session.prepare(text)?;
+        let mut collector = Collector::default();
+        let result = self.session.execute(prepared.id, params, &mut collector);
+        self.session.close_statement(prepared.id);
+        result.map(|()| collector.answers)
+    }
+}

@@ -1,0 +1,52 @@
+//! Every statement clients send on connect is answered as the golden file says.
+
+mod common;
+
+use common::{Answer, Client, connect, instance};
+
+fn answer(client: &mut Client, statement: &str) -> String {
+    match client.try_run(statement) {
+        Err(error) => format!(
+            "ERROR {} ({}): {}\n",
+            error.code, error.sqlstate, error.message
+        ),
+        Ok(answers) => match answers.last() {
+            Some(Answer::Rows(names, rows)) => {
+                let mut text = format!("{}\n", names.join(" | "));
+                for row in rows {
+                    let values: Vec<String> = row
+                        .iter()
+                        .map(|value| value.as_deref().unwrap_or("NULL").replace('\n', "\\n"))
+                        .collect();
+                    text.push_str(&format!("  {}\n", values.join(" | ")));
+                }
+                text
+            }
+            _ => "OK\n".to_string(),
+        },
+    }
+}
+
+#[test]
+fn what_clients_send_first_is_answered_as_written_down() {
+    let instance = instance();
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE app");
+    client.run("USE app");
+    client.run("CREATE TABLE users (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20))");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/connect.txt");
+    let wanted = std::fs::read_to_string(path).expect("the golden file");
+    let mut got = String::new();
+    for line in wanted.lines() {
+        if line.starts_with('#') {
+            got.push_str(&format!("{line}\n"));
+        } else if let Some(statement) = line.strip_prefix("> ") {
+            got.push_str(&format!("{line}\n{}", answer(&mut client, statement)));
+        }
+    }
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(path, &got).expect("the golden file is written");
+        return;
+    }
+    assert_eq!(got, wanted, "UPDATE_GOLDEN=1 rewrites the file");
+}

@@ -1,0 +1,270 @@
+//! What a session promises: transactions, autocommit, savepoints, retries, variables, accounts.
+
+mod common;
+
+use common::{Answer, connect, instance};
+use manxdb_sql::types::Value;
+
+fn shop(client: &mut common::Client) {
+    client.run("CREATE DATABASE shop");
+    client.run("USE shop");
+    client.run("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    client.run("INSERT INTO t VALUES (1, 10), (2, 20)");
+}
+
+#[test]
+fn autocommit_off_keeps_changes_to_oneself_until_commit() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    b.run("USE shop");
+    a.run("SET autocommit = 0");
+    a.run("UPDATE t SET n = 11 WHERE id = 1");
+    assert!(a.session.status().in_transaction);
+    assert_eq!(b.value("SELECT n FROM t WHERE id = 1"), "10");
+    a.run("COMMIT");
+    assert!(!a.session.status().in_transaction);
+    assert_eq!(b.value("SELECT n FROM t WHERE id = 1"), "11");
+    a.run("UPDATE t SET n = 12 WHERE id = 1");
+    a.run("SET autocommit = 1");
+    assert_eq!(b.value("SELECT n FROM t WHERE id = 1"), "12");
+}
+
+#[test]
+fn savepoints_undo_what_came_after_them() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("BEGIN");
+    a.run("UPDATE t SET n = 1 WHERE id = 1");
+    a.run("SAVEPOINT s");
+    a.run("DELETE FROM t");
+    a.run("SAVEPOINT later");
+    a.run("ROLLBACK TO s");
+    assert_eq!(a.error("ROLLBACK TO later").code, 1305);
+    assert_eq!(a.value("SELECT COUNT(*) FROM t"), "2");
+    a.run("RELEASE SAVEPOINT s");
+    assert_eq!(a.error("RELEASE SAVEPOINT s").code, 1305);
+    a.run("COMMIT");
+    assert_eq!(a.value("SELECT n FROM t WHERE id = 1"), "1");
+}
+
+#[test]
+fn a_failed_statement_leaves_the_transaction_as_it_was() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("BEGIN");
+    a.run("INSERT INTO t VALUES (3, 30)");
+    assert_eq!(a.error("INSERT INTO t VALUES (4, 40), (1, 0)").code, 1062);
+    assert!(a.session.status().in_transaction);
+    a.run("COMMIT");
+    assert_eq!(
+        a.value("SELECT GROUP_CONCAT(id ORDER BY id) FROM t"),
+        "1,2,3"
+    );
+}
+
+#[test]
+fn a_lost_conflict_is_1213_and_ends_the_transaction() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    b.run("USE shop");
+    a.run("BEGIN");
+    let n = a.value("SELECT SUM(n) FROM t");
+    b.run("UPDATE t SET n = 99 WHERE id = 2");
+    let error = match a.try_run(&format!("UPDATE t SET n = {n} WHERE id = 1")) {
+        Err(error) => error,
+        Ok(_) => a.error("COMMIT"),
+    };
+    assert_eq!((error.code, error.sqlstate), (1213, "40001"));
+    assert!(!a.session.status().in_transaction);
+    assert_eq!(a.value("SELECT n FROM t WHERE id = 1"), "10");
+}
+
+#[test]
+fn a_lock_wait_that_times_out_keeps_the_transaction() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    b.run("USE shop");
+    b.run("SET innodb_lock_wait_timeout = 1");
+    a.run("BEGIN");
+    a.run("UPDATE t SET n = 0 WHERE id = 1");
+    b.run("BEGIN");
+    b.run("UPDATE t SET n = 21 WHERE id = 2");
+    assert_eq!(b.error("UPDATE t SET n = 1 WHERE id = 1").code, 1205);
+    assert!(b.session.status().in_transaction);
+    b.run("COMMIT");
+    assert_eq!(b.value("SELECT n FROM t WHERE id = 2"), "21");
+}
+
+#[test]
+fn ddl_commits_what_is_open() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("BEGIN");
+    a.run("INSERT INTO t VALUES (3, 30)");
+    a.run("CREATE TABLE other (id INT PRIMARY KEY)");
+    assert!(!a.session.status().in_transaction);
+    a.run("ROLLBACK");
+    assert_eq!(a.value("SELECT COUNT(*) FROM t"), "3");
+}
+
+#[test]
+fn read_only_transactions_refuse_writes() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("START TRANSACTION READ ONLY");
+    assert!(a.session.status().read_only_transaction);
+    assert_eq!(a.error("DELETE FROM t").code, 1792);
+    a.run("COMMIT AND CHAIN");
+    assert!(a.session.status().in_transaction);
+    a.run("ROLLBACK AND NO CHAIN");
+    assert!(!a.session.status().in_transaction);
+}
+
+#[test]
+fn the_isolation_variables_tell_the_truth() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    assert_eq!(a.value("SELECT @@transaction_isolation"), "SERIALIZABLE");
+    a.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+    assert_eq!(a.value("SELECT @@tx_isolation"), "READ-COMMITTED");
+    a.run("BEGIN");
+    assert_eq!(a.error("SET TRANSACTION READ ONLY").code, 1568);
+}
+
+#[test]
+fn statements_run_out_of_time_and_can_be_killed() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    a.run("SET max_execution_time = 1000");
+    assert_eq!(a.error("SELECT SLEEP(3)").code, 3024);
+    let mut b = connect(&instance, "root");
+    assert_eq!(b.error("KILL 4711").code, 1094);
+    let id = a.value("SELECT CONNECTION_ID()");
+    b.run(&format!("KILL {id}"));
+    let control = a.session.control();
+    assert!(
+        control
+            .kill_connection
+            .load(std::sync::atomic::Ordering::SeqCst)
+    );
+    assert_eq!(a.value("SELECT SLEEP(0.5)"), "1");
+}
+
+#[test]
+fn named_locks_belong_to_one_session() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    assert_eq!(a.value("SELECT GET_LOCK('x', 0)"), "1");
+    assert_eq!(b.value("SELECT GET_LOCK('x', 1)"), "0");
+    drop(a);
+    assert_eq!(b.value("SELECT GET_LOCK('x', 0)"), "1");
+    assert_eq!(b.value("SELECT RELEASE_LOCK('x')"), "1");
+    assert_eq!(b.value("SELECT RELEASE_LOCK('x')"), "NULL");
+}
+
+#[test]
+fn prepared_statements_outlive_a_change_of_their_table() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("PREPARE p FROM 'SELECT * FROM t WHERE id = ?'");
+    a.run("SET @id = 2");
+    assert_eq!(a.rows("EXECUTE p USING @id"), vec![vec!["2", "20"]]);
+    a.run("ALTER TABLE t ADD COLUMN x INT DEFAULT 7");
+    assert_eq!(a.rows("EXECUTE p USING @id"), vec![vec!["2", "20", "7"]]);
+    assert_eq!(a.error("EXECUTE p").code, 1210);
+    a.run("DEALLOCATE PREPARE p");
+    assert_eq!(a.error("EXECUTE p USING @id").code, 1243);
+    let answers = a
+        .execute("SELECT n FROM t WHERE id = ?", &[Value::Int(1)])
+        .unwrap();
+    let rows = vec![vec![Some("10".to_string())]];
+    assert_eq!(answers, vec![Answer::Rows(vec!["n".into()], rows)]);
+}
+
+#[test]
+fn warnings_last_until_the_next_statement() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.error("SELECT * FROM nowhere");
+    let rows = a.rows("SHOW WARNINGS");
+    assert_eq!(
+        rows,
+        vec![vec!["Error", "1146", "Table 'shop.nowhere' doesn't exist"]]
+    );
+    assert_eq!(a.value("SHOW COUNT(*) ERRORS"), "1");
+    a.run("DO 1");
+    assert!(a.rows("SHOW WARNINGS").is_empty());
+}
+
+#[test]
+fn a_cached_statement_is_neither_parsed_nor_planned_again() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("SELECT n FROM t WHERE id = 1");
+    let before = instance.metrics();
+    a.run("SELECT n FROM t WHERE id = 1");
+    let after = instance.metrics();
+    assert_eq!(after.plan_cache_hits, before.plan_cache_hits + 1);
+    assert_eq!(after.plan_cache_misses, before.plan_cache_misses);
+}
+
+#[test]
+fn accounts_may_do_what_they_were_granted_and_no_more() {
+    let instance = instance();
+    let mut root = connect(&instance, "root");
+    shop(&mut root);
+    root.run("CREATE USER ann IDENTIFIED BY 'secret'");
+    assert_eq!(root.error("CREATE USER ann").code, 1396);
+    let mut ann = connect(&instance, "ann");
+    assert_eq!(ann.error("USE shop").code, 1044);
+    assert_eq!(ann.error("SELECT * FROM shop.t").code, 1142);
+    root.run("GRANT SELECT ON shop.t TO ann");
+    ann.run("USE shop");
+    assert_eq!(ann.value("SELECT COUNT(*) FROM t"), "2");
+    let error = ann.error("DELETE FROM t");
+    assert_eq!(
+        error.message,
+        "DELETE command denied to user 'ann'@'localhost' for table 't'"
+    );
+    assert_eq!(ann.error("CREATE TABLE x (id INT)").code, 1142);
+    assert_eq!(ann.error("DROP DATABASE shop").code, 1044);
+    assert_eq!(ann.error("CREATE USER bob").code, 1227);
+    assert_eq!(ann.error("SET GLOBAL wait_timeout = 1").code, 1227);
+    root.run("REVOKE SELECT ON shop.t FROM ann");
+    assert_eq!(ann.error("SELECT * FROM t").code, 1142);
+    root.run("GRANT ALL ON shop.* TO ann WITH GRANT OPTION");
+    ann.run("DELETE FROM t");
+    assert_eq!(
+        ann.rows("SHOW GRANTS"),
+        vec![
+            vec!["GRANT USAGE ON *.* TO `ann`@`%`"],
+            vec!["GRANT ALL PRIVILEGES ON `shop`.* TO `ann`@`%` WITH GRANT OPTION"],
+        ]
+    );
+    root.run("DROP USER ann");
+    assert_eq!(ann.error("SELECT * FROM t").code, 1142);
+}
+
+#[test]
+fn reset_forgets_everything_of_the_session_but_its_database() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("SET @x = 1, autocommit = 0, sql_mode = ''");
+    a.run("INSERT INTO t VALUES (3, 3)");
+    a.session.reset();
+    assert_eq!(a.value("SELECT @x"), "NULL");
+    assert_eq!(a.value("SELECT @@autocommit"), "1");
+    assert_eq!(a.value("SELECT DATABASE()"), "shop");
+    assert_eq!(a.value("SELECT COUNT(*) FROM t"), "2");
+}
