@@ -29,27 +29,27 @@ pub enum AggregateKind {
     Min,
     /// MAX.
     Max,
-    /// GROUP_CONCAT.
+    /// `GROUP_CONCAT`.
     GroupConcat,
-    /// STDDEV_POP.
+    /// `STDDEV_POP`.
     StdPop,
-    /// STDDEV_SAMP.
+    /// `STDDEV_SAMP`.
     StdSamp,
-    /// VAR_POP.
+    /// `VAR_POP`.
     VarPop,
-    /// VAR_SAMP.
+    /// `VAR_SAMP`.
     VarSamp,
-    /// BIT_AND.
+    /// `BIT_AND`.
     BitAnd,
-    /// BIT_OR.
+    /// `BIT_OR`.
     BitOr,
-    /// BIT_XOR.
+    /// `BIT_XOR`.
     BitXor,
-    /// JSON_ARRAYAGG.
+    /// `JSON_ARRAYAGG`.
     JsonArray,
-    /// JSON_OBJECTAGG.
+    /// `JSON_OBJECTAGG`.
     JsonObject,
-    /// The value of some row: ANY_VALUE and functionally dependent columns.
+    /// The value of some row: `ANY_VALUE` and functionally dependent columns.
     First,
 }
 
@@ -62,9 +62,9 @@ pub struct AggregateCall {
     pub distinct: bool,
     /// Arguments, over the wide row.
     pub arguments: Vec<Expr>,
-    /// ORDER BY of GROUP_CONCAT; the bool is true for DESC.
+    /// ORDER BY of `GROUP_CONCAT`; the bool is true for DESC.
     pub order: Vec<(Expr, bool)>,
-    /// SEPARATOR of GROUP_CONCAT.
+    /// SEPARATOR of `GROUP_CONCAT`.
     pub separator: String,
     /// Result type.
     pub ty: DataType,
@@ -84,6 +84,7 @@ impl AggregateCall {
     }
 
     /// COUNT is never NULL, nor are the bit functions.
+    #[must_use]
     pub fn nullable(&self) -> bool {
         !matches!(
             self.kind,
@@ -96,6 +97,7 @@ impl AggregateCall {
     }
 
     /// The value of `expr` in some row of the group.
+    #[must_use]
     pub fn first(expr: Expr) -> Self {
         Self {
             kind: AggregateKind::First,

@@ -54,14 +54,12 @@ impl Binder<'_> {
             E::InList { .. } | E::Between { .. } | E::Like { .. } | E::RLike { .. } => {
                 self.bind_predicate(expr)
             }
-            E::IsNull(inner) => self.is_null(inner, false),
-            E::IsNotNull(inner) => self.is_null(inner, true),
+            E::IsNull(inner) | E::IsUnknown(inner) => self.is_null(inner, false),
+            E::IsNotNull(inner) | E::IsNotUnknown(inner) => self.is_null(inner, true),
             E::IsTrue(inner) => self.is_bool(inner, true, false),
             E::IsNotTrue(inner) => self.is_bool(inner, true, true),
             E::IsFalse(inner) => self.is_bool(inner, false, false),
             E::IsNotFalse(inner) => self.is_bool(inner, false, true),
-            E::IsUnknown(inner) => self.is_null(inner, false),
-            E::IsNotUnknown(inner) => self.is_null(inner, true),
             E::Tuple(_) => Err(operand_columns(1)),
             _ => self.bind_special(expr),
         }
@@ -413,12 +411,10 @@ impl Binder<'_> {
         if let ExprKind::Param(index) = expr.kind
             && expr.ty == DataType::Null
             && *ty != DataType::Null
+            && let Some(known) = self.params.get_mut(index)
+            && *known == DataType::Null
         {
-            if let Some(known) = self.params.get_mut(index)
-                && *known == DataType::Null
-            {
-                known.clone_from(ty);
-            }
+            known.clone_from(ty);
         }
     }
 

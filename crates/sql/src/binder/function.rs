@@ -6,9 +6,9 @@ use super::Binder;
 use super::literal::text_literal;
 use super::scope::ColumnName;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, ExprKind};
+use crate::expr::Expr;
 use crate::functions;
-use crate::types::{DataType, Value};
+use crate::types::DataType;
 
 impl Binder<'_> {
     /// Binds a call of a scalar function.
@@ -18,8 +18,9 @@ impl Binder<'_> {
             "DATE_ADD" | "ADDDATE" | "DATE_SUB" | "SUBDATE" => {
                 return self.bind_date_shift(&upper, function);
             }
-            "TIMESTAMPDIFF" | "TIMESTAMPADD" => return self.bind_with_unit(&upper, function, 0),
-            "GET_FORMAT" => return self.bind_with_unit(&upper, function, 0),
+            "TIMESTAMPDIFF" | "TIMESTAMPADD" | "GET_FORMAT" => {
+                return self.bind_with_unit(&upper, function, 0);
+            }
             "VALUES" => return self.bind_values(function),
             "DEFAULT" => return Err(SqlError::not_supported("DEFAULT(column)")),
             "ROW" => return Err(super::expr::operand_columns(1)),

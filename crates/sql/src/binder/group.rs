@@ -11,7 +11,7 @@ use crate::planner::walk;
 pub(crate) fn has_call(expr: &Expr) -> bool {
     let mut found = false;
     walk::references(expr, &mut |(depth, index)| {
-        found |= depth == 0 && index >= CALL_BASE
+        found |= depth == 0 && index >= CALL_BASE;
     });
     found
 }
@@ -135,7 +135,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Without groups ANY_VALUE is its argument.
+    /// Without groups `ANY_VALUE` is its argument.
     fn inline_any_value(&mut self, expr: &mut Expr) {
         if let ExprKind::Column(index) = expr.kind
             && (CALL_BASE..WINDOW_BASE).contains(&index)
@@ -241,10 +241,12 @@ fn determined_slots(parts: &SelectParts) -> Vec<usize> {
         let before = known.len();
         for pair in &equalities {
             match *pair {
-                (Some(a), Some(b)) if a != CONSTANT && b != CONSTANT => {
-                    if known.contains(&a) != known.contains(&b) {
-                        known.push(if known.contains(&a) { b } else { a });
-                    }
+                (Some(a), Some(b))
+                    if a != CONSTANT
+                        && b != CONSTANT
+                        && known.contains(&a) != known.contains(&b) =>
+                {
+                    known.push(if known.contains(&a) { b } else { a });
                 }
                 (Some(a), Some(CONSTANT)) | (Some(CONSTANT), Some(a))
                     if a != CONSTANT && !known.contains(&a) =>

@@ -41,7 +41,7 @@ use manxdb_txn::ReadMode;
 use query::Cte;
 use scope::Frame;
 
-/// Tables whose rows are computed: information_schema, performance_schema, mysql.
+/// Tables whose rows are computed: `information_schema`, `performance_schema`, mysql.
 pub trait VirtualTables {
     /// Shape of `database.name`; every name that is not stored, in any case.
     fn table(&self, database: &str, name: &str) -> Option<Arc<Table>>;

@@ -98,9 +98,8 @@ impl Scan<'_> {
         match c {
             '\'' | '"' | '`' => self.skip_quoted(c),
             '(' => self.depth += 1,
-            ')' if self.depth == 0 => return Event::End(start),
+            ')' | ';' if self.depth == 0 => return Event::End(start),
             ')' => self.depth -= 1,
-            ';' if self.depth == 0 => return Event::End(start),
             ',' if self.depth == 0 => return Event::Comma,
             c if is_word_char(c) => {
                 let rest = &self.text[start..];

@@ -25,12 +25,21 @@ pub(crate) struct BoundQuery {
 
 /// A bound query; a single SELECT is still open to being merged.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Bound {
     Select(Box<SelectParts>),
     Query(BoundQuery),
 }
 
 impl Bound {
+    /// Type of an output column.
+    pub fn column_type(&self, at: usize) -> Option<&DataType> {
+        match self {
+            Bound::Select(parts) => parts.outputs.get(at).map(|o| &o.expr.ty),
+            Bound::Query(query) => query.columns.get(at).map(|c| &c.ty),
+        }
+    }
+
     pub fn columns(&self) -> usize {
         match self {
             Bound::Select(parts) => parts.outputs.len(),
@@ -73,7 +82,7 @@ impl Binder<'_> {
         self.note_locks(&query.locks)?;
         let ctes = self.ctes.len();
         if let Some(with) = &query.with {
-            self.define_ctes(with)?;
+            self.define_ctes(with);
         }
         let keys = order_keys(query.order_by.as_ref())?;
         let bound = self.bind_body(&query.body, keys, query.limit_clause.as_ref());
@@ -196,7 +205,7 @@ impl Binder<'_> {
         Ok(query)
     }
 
-    fn define_ctes(&mut self, with: &ast::With) -> SqlResult<()> {
+    fn define_ctes(&mut self, with: &ast::With) {
         for cte in &with.cte_tables {
             self.ctes.push(Cte {
                 name: cte.alias.name.value.clone(),
@@ -212,7 +221,6 @@ impl Binder<'_> {
                 running: None,
             });
         }
-        Ok(())
     }
 
     /// Binds a common table expression where it is referred to.

@@ -108,7 +108,7 @@ impl Binder<'_> {
         }
         self.define_windows(&select.named_window)?;
         self.enter_clause("field list", true)?;
-        self.bind_items(&select.projection, names, &mut parts)?;
+        self.bind_items(&select.projection, names.as_deref(), &mut parts)?;
         self.bind_group_by(&select.group_by, &mut parts)?;
         if let Some(having) = &select.having {
             self.enter_clause("having clause", true)?;
@@ -167,7 +167,7 @@ impl Binder<'_> {
     fn bind_items(
         &mut self,
         items: &[ast::SelectItem],
-        names: Option<Vec<String>>,
+        names: Option<&[String]>,
         parts: &mut SelectParts,
     ) -> SqlResult<()> {
         for (at, item) in items.iter().enumerate() {
@@ -181,14 +181,16 @@ impl Binder<'_> {
                     self.expand(database.as_deref(), Some(&table), parts)?;
                 }
                 ast::SelectItem::UnnamedExpr(expr) => {
-                    let written = names.as_ref().and_then(|names| names.get(at));
+                    let written = names.and_then(|names| names.get(at));
                     let name = item_name(expr, written.map(String::as_str));
                     self.bind_item(expr, name, parts)?;
                 }
                 ast::SelectItem::ExprWithAlias { expr, alias } => {
                     self.bind_item(expr, alias.value.clone(), parts)?;
                 }
-                other => return Err(SqlError::syntax(format!("near '{other}'"))),
+                ast::SelectItem::ExprWithAliases { .. } => {
+                    return Err(SqlError::syntax(format!("near '{item}'")));
+                }
             }
         }
         Ok(())

@@ -13,8 +13,9 @@ use super::select::SelectParts;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::planner::Plan;
-use crate::planner::logical::{Member, Source, Tree};
-use crate::planner::physical::JoinKind;
+use crate::planner::join::family;
+use crate::planner::logical::{Hints, Leaf, Member, Source, Tree};
+use crate::planner::physical::{JoinKind, Node};
 use crate::planner::walk;
 use crate::types::{Collation, Value};
 
@@ -102,6 +103,13 @@ impl Binder<'_> {
                 Bound::Select(inner) => inner.outputs.iter().all(|o| !o.expr.nullable),
                 Bound::Query(_) => false,
             };
+        if !negated
+            && !nested.correlated
+            && same_equality(&values, &nested.bound)
+            && has_index(&values, parts)
+        {
+            return self.join_distinct(values, nested, parts);
+        }
         if !negated || never_null {
             match semi_candidate(nested, parts) {
                 Ok(inner) => {
@@ -119,6 +127,41 @@ impl Binder<'_> {
         }
         let condition = self.in_subquery(values, nested, negated)?;
         parts.group.conjuncts.push(condition);
+        Ok(())
+    }
+
+    /// `indexed IN (SELECT …)` joins the distinct rows of the subquery, so that either side may
+    /// drive the other.
+    fn join_distinct(
+        &mut self,
+        values: Vec<Expr>,
+        nested: Nested,
+        parts: &mut SelectParts,
+    ) -> SqlResult<()> {
+        let query = self.finish(nested.bound);
+        let slots = parts.width..parts.width + query.columns.len();
+        for ((value, column), slot) in values.into_iter().zip(&query.columns).zip(slots.clone()) {
+            let other = column_expr(slot, column.ty.clone(), !column.not_null);
+            let condition = self.compare(CompareOp::Eq, value, other)?;
+            parts.group.conjuncts.push(condition);
+        }
+        let node = Node::Distinct {
+            input: Box::new(query.node),
+            collations: super::query::collations(&query.columns),
+        };
+        parts.width = slots.end;
+        parts.group.members.push(Member {
+            kind: JoinKind::Inner,
+            slots: slots.clone(),
+            tree: Tree::Leaf(Leaf {
+                source: Source::Derived(Box::new(node), query.rows),
+                alias: format!("<subquery{}>", parts.group.members.len()),
+                slots,
+                key_slot: None,
+                hints: Hints::default(),
+            }),
+            on: Vec::new(),
+        });
         Ok(())
     }
 
@@ -353,6 +396,45 @@ fn semi_candidate(nested: Nested, outer: &SelectParts) -> Result<Box<SelectParts
             correlated: nested.correlated,
         })),
     }
+}
+
+/// Rows that are distinct are unequal to each other under the comparison too.
+fn same_equality(values: &[Expr], bound: &Bound) -> bool {
+    values.iter().enumerate().all(|(at, value)| {
+        bound.column_type(at).is_some_and(|ty| {
+            family(ty).is_some()
+                && family(ty) == family(&value.ty)
+                && ty.collation() == value.ty.collation()
+        })
+    })
+}
+
+/// All values are columns of one inner-joined stored table and the first of a key is among them.
+fn has_index(values: &[Expr], parts: &SelectParts) -> bool {
+    parts.group.members.iter().any(|member| {
+        let (JoinKind::Inner, Tree::Leaf(leaf)) = (member.kind, &member.tree) else {
+            return false;
+        };
+        let Source::Stored(table) = &leaf.source else {
+            return false;
+        };
+        let mut first = table
+            .indexes
+            .iter()
+            .filter_map(|index| index.columns.first().map(|c| c.column))
+            .chain(table.primary_key.first().copied());
+        let own = |value: &Expr| match value.kind {
+            ExprKind::Column(slot) => leaf.slots.contains(&slot),
+            _ => false,
+        };
+        values.iter().all(own)
+            && first.any(|at| {
+                let slot = leaf.slots.start + at;
+                values
+                    .iter()
+                    .any(|value| matches!(value.kind, ExprKind::Column(s) if s == slot))
+            })
+    })
 }
 
 /// Only the top-level conditions may read the enclosing row.

@@ -12,15 +12,15 @@ use crate::types::DataType;
 /// Which window function.
 #[derive(Debug, Clone)]
 pub enum WindowKind {
-    /// ROW_NUMBER.
+    /// `ROW_NUMBER`.
     RowNumber,
     /// RANK.
     Rank,
-    /// DENSE_RANK.
+    /// `DENSE_RANK`.
     DenseRank,
-    /// PERCENT_RANK.
+    /// `PERCENT_RANK`.
     PercentRank,
-    /// CUME_DIST.
+    /// `CUME_DIST`.
     CumeDist,
     /// NTILE(n).
     Ntile,
@@ -28,11 +28,11 @@ pub enum WindowKind {
     Lag,
     /// LEAD.
     Lead,
-    /// FIRST_VALUE.
+    /// `FIRST_VALUE`.
     FirstValue,
-    /// LAST_VALUE.
+    /// `LAST_VALUE`.
     LastValue,
-    /// NTH_VALUE.
+    /// `NTH_VALUE`.
     NthValue,
     /// An aggregate over the frame.
     Aggregate(AggregateCall),

@@ -73,17 +73,16 @@ impl<'p> AggregateOp<'p> {
                 for (value, collation) in keys[..level].iter().zip(&collations) {
                     types::group_key(value, *collation, &mut key);
                 }
-                let at = match index.get(&key) {
-                    Some(at) => *at,
-                    None => {
-                        let mut own = keys.clone();
-                        own[level..].fill(Value::Null);
-                        let size = key.len() + row_bytes(&own) + aggregate.calls.len() * 96;
-                        run.memory.charge(size)?;
-                        groups.push(self.group(own, level));
-                        index.insert(key.clone(), groups.len() - 1);
-                        groups.len() - 1
-                    }
+                let at = if let Some(at) = index.get(&key) {
+                    *at
+                } else {
+                    let mut own = keys.clone();
+                    own[level..].fill(Value::Null);
+                    let size = key.len() + row_bytes(&own) + aggregate.calls.len() * 96;
+                    run.memory.charge(size)?;
+                    groups.push(self.group(own, level));
+                    index.insert(key.clone(), groups.len() - 1);
+                    groups.len() - 1
                 };
                 add(run, aggregate, &mut groups[at], &row)?;
             }

@@ -268,15 +268,13 @@ fn temporal(run: &Run<'_>, value: &Value, ty: &DataType) -> Option<Value> {
         _ => return None,
     };
     let eval = run.context.eval;
-    match ty {
-        DataType::Time { .. } => types::parse_time(exact).map(|p| Value::Time(p.value)),
-        _ => {
-            let today = types::today(eval.now_micros, &eval.time_zone);
-            let full = Value::Text(exact.clone()).to_datetime(today)?;
-            Some(match ty {
-                DataType::Date => Value::Date(full.date),
-                _ => Value::DateTime(full),
-            })
-        }
+    if matches!(ty, DataType::Time { .. }) {
+        return types::parse_time(exact).map(|p| Value::Time(p.value));
     }
+    let today = types::today(eval.now_micros, &eval.time_zone);
+    let full = Value::Text(exact.clone()).to_datetime(today)?;
+    Some(match ty {
+        DataType::Date => Value::Date(full.date),
+        _ => Value::DateTime(full),
+    })
 }

@@ -53,7 +53,7 @@ impl Operator for LoopJoin<'_> {
                     }
                     return Ok(Some(row));
                 }
-                (JoinKind::Inner, None) | (JoinKind::Anti, Some(_)) | (JoinKind::Semi, None) => {
+                (JoinKind::Inner | JoinKind::Semi, None) | (JoinKind::Anti, Some(_)) => {
                     self.current = None;
                 }
                 (JoinKind::Left, None) => {

@@ -50,7 +50,7 @@ pub struct ExecContext<'a> {
     pub eval: &'a EvalContext<'a>,
     /// Bytes one statement may hold in sorts, hash tables and materialised results.
     pub memory_limit: usize,
-    /// AUTO_INCREMENT counters and hidden row ids.
+    /// `AUTO_INCREMENT` counters and hidden row ids.
     pub sequences: &'a crate::catalog::Sequences,
     /// `foreign_key_checks`.
     pub foreign_key_checks: bool,

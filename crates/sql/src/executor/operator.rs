@@ -117,7 +117,7 @@ pub(super) trait Operator {
 pub(super) type BoxedOperator<'p> = Box<dyn Operator + 'p>;
 
 /// Makes the operators of a plan.
-pub(super) fn build<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
+pub(super) fn build(node: &Node, measured: bool) -> BoxedOperator<'_> {
     let operator = build_plain(node, measured);
     if measured {
         Box::new(Measured::new(node, operator))

@@ -377,11 +377,63 @@ fn add_sargs<'e>(condition: &'e Expr, leaf: &Leaf, table: &Table, sargs: &mut Ve
                 });
             }
         }
+        ExprKind::Or(..) => add_alternatives(condition, leaf, table, sargs),
         ExprKind::And(left, right) => {
             add_sargs(left, leaf, table, sargs);
             add_sargs(right, leaf, table, sargs);
         }
         _ => {}
+    }
+}
+
+/// `a = 1 OR a = 2`, and `(a, b) IN ((1, 2), (3, 4))` which is bound to an OR of ANDs: a column
+/// that every branch fixes is one of the values of all branches.
+fn add_alternatives<'e>(
+    condition: &'e Expr,
+    leaf: &Leaf,
+    table: &Table,
+    sargs: &mut Vec<Sarg<'e>>,
+) {
+    let mut branches = Vec::new();
+    split_or(condition, &mut branches);
+    let mut fixed: Option<Vec<(usize, Vec<&'e Expr>, bool)>> = None;
+    for branch in branches {
+        let mut own = Vec::new();
+        add_sargs(branch, leaf, table, &mut own);
+        let own: Vec<(usize, Vec<&Expr>, bool)> = own
+            .into_iter()
+            .filter_map(|sarg| match sarg.bound {
+                Bound::Points(values, null) => Some((sarg.column, values, null)),
+                Bound::Low(_) | Bound::High(_) => None,
+            })
+            .collect();
+        fixed = Some(match fixed {
+            None => own,
+            Some(known) => known
+                .into_iter()
+                .filter_map(|(column, mut values, null)| {
+                    let (_, more, more_null) = own.iter().find(|(c, ..)| *c == column)?;
+                    values.extend(more);
+                    Some((column, values, null || *more_null))
+                })
+                .collect(),
+        });
+    }
+    for (column, values, null) in fixed.unwrap_or_default() {
+        sargs.push(Sarg {
+            column,
+            bound: Bound::Points(values, null),
+        });
+    }
+}
+
+fn split_or<'e>(expr: &'e Expr, branches: &mut Vec<&'e Expr>) {
+    match &expr.kind {
+        ExprKind::Or(left, right) => {
+            split_or(left, branches);
+            split_or(right, branches);
+        }
+        _ => branches.push(expr),
     }
 }
 

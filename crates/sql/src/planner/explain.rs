@@ -1,5 +1,7 @@
 //! EXPLAIN: the tabular form clients know, and the tree with figures.
 
+use std::fmt::Write as _;
+
 use super::Plan;
 use super::physical::{Access, JoinKind, KeyPart, Node, Scan, SetOp};
 use super::walk;
@@ -100,10 +102,9 @@ struct Tree<'a> {
 impl Tree<'_> {
     fn line(&mut self, node: &Node, depth: usize, what: &str) {
         let indent = "    ".repeat(depth);
-        self.text.push_str(&format!("{indent}-> {what}"));
+        let _ = write!(self.text, "{indent}-> {what}");
         if let Node::Scan(scan) = node {
-            self.text
-                .push_str(&format!("  (rows={:.0})", scan.estimate));
+            let _ = write!(self.text, "  (rows={:.0})", scan.estimate);
         }
         if let Some(analysis) = self.analysis {
             let figures = analysis.of(node);
@@ -114,12 +115,13 @@ impl Tree<'_> {
                 let millis = |micros: i64| micros as f64 / 1000.0 / figures.loops as f64;
                 #[allow(clippy::cast_precision_loss)]
                 let rows = figures.rows as f64 / figures.loops as f64;
-                self.text.push_str(&format!(
+                let _ = write!(
+                    self.text,
                     " (actual time={:.3}..{:.3} rows={rows:.3} loops={})",
                     millis(figures.first_micros),
                     millis(figures.micros),
                     figures.loops
-                ));
+                );
             }
         }
         self.text.push('\n');
@@ -139,10 +141,11 @@ impl Tree<'_> {
         let predicates = own_predicates(node);
         if !predicates.is_empty() && !matches!(node, Node::Filter { .. }) {
             let indent = "    ".repeat(depth);
-            self.text.push_str(&format!(
-                "{indent}-> Filter: {}\n",
+            let _ = writeln!(
+                self.text,
+                "{indent}-> Filter: {}",
                 conditions(node, predicates)
-            ));
+            );
             depth += 1;
         }
         self.line(node, depth, &describe(node));
@@ -168,8 +171,7 @@ impl Tree<'_> {
             } else {
                 "run only once"
             };
-            self.text
-                .push_str(&format!("{indent}-> Select (subquery; {kind})\n"));
+            let _ = writeln!(self.text, "{indent}-> Select (subquery; {kind})");
             self.node(&root, depth + 1);
         }
     }
@@ -373,7 +375,7 @@ impl Tabular {
                 let name = format!("<derived:{}>", source.alias);
                 self.rows.push(plain_row(id, kind, &name));
                 nested.push((source.node.clone(), "DERIVED"));
-                return self.note_subqueries(node, nested);
+                return Self::note_subqueries(node, nested);
             }
             Node::SetOperation(_) => {
                 nested.push((node.clone(), "UNION"));
@@ -384,23 +386,25 @@ impl Tabular {
             Node::Distinct { .. } => extra.push("Using temporary"),
             _ => {}
         }
-        self.note_subqueries(node, nested);
+        Self::note_subqueries(node, nested);
         for input in walk::inputs(node) {
             self.walk(input, id, kind, extra, nested);
         }
     }
 
-    fn note_subqueries(&self, node: &Node, nested: &mut Vec<(Node, &'static str)>) {
+    fn note_subqueries(node: &Node, nested: &mut Vec<(Node, &'static str)>) {
         let mut found = Vec::new();
         match node {
             Node::Project { expressions, .. } => {
-                expressions
-                    .iter()
-                    .for_each(|e| collect_plans(e, &mut found));
+                for expr in expressions {
+                    collect_plans(expr, &mut found);
+                }
             }
-            _ => own_predicates(node)
-                .iter()
-                .for_each(|e| collect_plans(e, &mut found)),
+            _ => {
+                for expr in own_predicates(node) {
+                    collect_plans(expr, &mut found);
+                }
+            }
         }
         for (root, correlated) in found {
             let kind = if correlated {

@@ -459,7 +459,7 @@ fn hash_pair(expr: &Expr, right: &Range<usize>) -> Option<(Expr, Expr, crate::ty
 }
 
 /// Types whose equal values have equal group keys.
-fn family(ty: &DataType) -> Option<u8> {
+pub(crate) fn family(ty: &DataType) -> Option<u8> {
     match ty {
         DataType::Int { .. } | DataType::Decimal { .. } | DataType::Year => Some(1),
         DataType::Double { .. } | DataType::Float { .. } => Some(2),

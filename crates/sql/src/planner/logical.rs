@@ -61,7 +61,7 @@ pub struct Group {
     pub members: Vec<Member>,
     /// Conditions over all of them.
     pub conjuncts: Vec<Expr>,
-    /// STRAIGHT_JOIN: keep the order written.
+    /// `STRAIGHT_JOIN`: keep the order written.
     pub straight: bool,
 }
 

@@ -6,10 +6,10 @@
 pub(crate) mod access;
 pub(crate) mod explain;
 pub(crate) mod join;
-pub mod logical;
-pub mod physical;
+pub(crate) mod logical;
+pub(crate) mod physical;
 pub(crate) mod select;
-pub mod walk;
+pub(crate) mod walk;
 
 pub use explain::{ExplainFormat, explain, explain_columns};
 

@@ -378,6 +378,7 @@ pub fn node_exprs_mut(node: &mut Node, each: &mut dyn FnMut(&mut Expr)) {
 }
 
 /// Whether two expressions are the same computation. Subqueries never are.
+#[allow(clippy::many_single_char_names)]
 pub fn same(a: &Expr, b: &Expr) -> bool {
     use ExprKind as K;
     let shallow = match (&a.kind, &b.kind) {

@@ -502,6 +502,18 @@ fn plans_use_keys_and_orders() {
             "Single-row index lookup on users using PRIMARY",
         ),
         ("SELECT MAX(id) FROM orders", "Limit: 1 row(s)"),
+        (
+            "SELECT * FROM users WHERE id = 1 OR id = 3",
+            "Index range scan on users using PRIMARY",
+        ),
+        (
+            "SELECT * FROM pairs WHERE (a, b) IN ((1,2),(2,1))",
+            "Index range scan on pairs using PRIMARY",
+        ),
+        (
+            "SELECT * FROM users WHERE id IN (SELECT user_id FROM orders WHERE id = 12)",
+            "Single-row index lookup on users using PRIMARY",
+        ),
     ] {
         let tree = world.tree(sql);
         assert!(tree.contains(part), "{sql}\n{tree}");
