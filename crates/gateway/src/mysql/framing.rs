@@ -36,9 +36,10 @@ pub enum FrameError {
 pub struct Channel<S> {
     stream: S,
     sequence: u8,
-    /// Read ahead of the current packet.
+    /// Read ahead of the current packet; what is unread lies in `input_start..input_end`.
     input: Vec<u8>,
     input_start: usize,
+    input_end: usize,
     /// Until TLS is settled not a byte too many may be read: it would belong to TLS.
     read_ahead: bool,
     output: Vec<u8>,
@@ -54,6 +55,7 @@ impl<S: Read + Write> Channel<S> {
             sequence: 0,
             input: Vec::new(),
             input_start: 0,
+            input_end: 0,
             read_ahead: false,
             output: Vec::new(),
             packet_start: 0,
@@ -83,7 +85,7 @@ impl<S: Read + Write> Channel<S> {
     /// Whether bytes of a next packet have arrived already.
     #[must_use]
     pub fn has_input(&self) -> bool {
-        self.input_start < self.input.len()
+        self.input_start < self.input_end
     }
 
     /// Reads one logical packet into `payload` (cleared first).
@@ -144,17 +146,18 @@ impl<S: Read + Write> Channel<S> {
 
     /// Grows `payload` as bytes arrive, so that a promised length alone takes no memory.
     fn read_into(&mut self, payload: &mut Vec<u8>, length: usize) -> Result<(), FrameError> {
-        let mut left = length;
-        while left > 0 {
-            let start = payload.len();
-            let step = left.min(READ_AHEAD.max(start));
-            payload.resize(start + step, 0);
-            let count = self.read_some(&mut payload[start..])?; // start ≤ len after resize
-            payload.truncate(start + count);
+        let mut filled = payload.len();
+        let end = filled + length;
+        while filled < end {
+            if filled == payload.len() {
+                let step = (end - filled).min(READ_AHEAD.max(filled));
+                payload.resize(filled + step, 0);
+            }
+            let count = self.read_some(&mut payload[filled..])?; // filled ≤ len
             if count == 0 {
                 return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
             }
-            left -= count;
+            filled += count;
         }
         Ok(())
     }
@@ -180,13 +183,12 @@ impl<S: Read + Write> Channel<S> {
             if !self.read_ahead || into.len() >= READ_AHEAD {
                 return read_retrying(&mut self.stream, into);
             }
-            self.input.resize(READ_AHEAD, 0);
+            self.input.resize(READ_AHEAD, 0); // once: it keeps that size
             self.input_start = 0;
-            let count = read_retrying(&mut self.stream, &mut self.input);
-            self.input.truncate(*count.as_ref().unwrap_or(&0));
-            count?;
+            self.input_end = 0;
+            self.input_end = read_retrying(&mut self.stream, &mut self.input)?;
         }
-        let available = &self.input[self.input_start..]; // start ≤ len by construction
+        let available = &self.input[self.input_start..self.input_end]; // start ≤ end ≤ len
         let count = available.len().min(into.len());
         into[..count].copy_from_slice(&available[..count]);
         self.input_start += count;
