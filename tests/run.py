@@ -81,7 +81,8 @@ def run_program(suite, environment, arguments, report):
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True)
     late = threading.Timer(suite.seconds, lambda: os.killpg(process.pid, 9))
-    late.start()
+    if "--forever" not in arguments:
+        late.start()
     checks = 0
     tail = []
     for line in process.stdout:
@@ -92,7 +93,7 @@ def run_program(suite, environment, arguments, report):
             tail = [*tail[-15:], line]
             print(f"    {line}", flush=True)
     code = process.wait()
-    timed_out = not late.is_alive()
+    timed_out = late.finished.is_set()
     late.cancel()
     if timed_out:
         report.add_failed(suite.name, "time limit", f"killed after {suite.seconds} s")

@@ -141,6 +141,8 @@ def main():
             seeds = range(options.first, options.first + options.seeds)
         for seed in seeds:
             good = run_seed(sides, seed, options.statements) and good
+            if options.forever and not good:
+                break
     finally:
         for side in sides:
             side.server.close()
