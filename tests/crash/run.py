@@ -79,7 +79,7 @@ class Worker(threading.Thread):
                 self.uncertain = [sequence]
                 cursor.execute("COMMIT")
         except pymysql.err.OperationalError as error:
-            if error.args[0] in (1213, 1205):
+            if error.args[0] in (1213, 1205, 1412):
                 self.uncertain = []
                 cursor.execute("ROLLBACK")
                 return

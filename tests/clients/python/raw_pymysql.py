@@ -116,19 +116,19 @@ def every_type_comes_back():
         id INT PRIMARY KEY, ti TINYINT, si SMALLINT, mi MEDIUMINT, bi BIGINT, ub BIGINT UNSIGNED,
         f FLOAT, d DOUBLE, de DECIMAL(20,5), c CHAR(5), v VARCHAR(20), t TEXT, b BLOB,
         vb VARBINARY(10), da DATE, dt DATETIME(6), ts TIMESTAMP NULL, ti2 TIME(3), y YEAR,
-        bo BOOLEAN, j JSON, e ENUM('a','b'), se SET('x','y','z'))""")
+        bo BOOLEAN, j JSON, e ENUM('a','b'))""")
     values = (1, -128, 32767, -8388608, -2**63, 2**64 - 1, 1.5, 0.1, decimal.Decimal("-12345.67891"),
               "abc", "žluťoučký", "long 🐱 text", b"\x00\xff", b"\x01\x00", datetime.date(2024, 2, 29),
               datetime.datetime(2024, 2, 29, 23, 59, 59, 123456),
               datetime.datetime(2001, 2, 3, 4, 5, 6),
-              -datetime.timedelta(hours=100, microseconds=250000), 1999, True, '{"a": [1, 2]}', "b", "x,z")
+              -datetime.timedelta(hours=100, microseconds=250000), 1999, True, '{"a": [1, 2]}', "b")
     run(connection, f"INSERT INTO every_type VALUES ({','.join(['%s'] * len(values))})", values)
     (got,) = run(connection, "SELECT * FROM every_type")
-    for name, wanted, value in zip("id ti si mi bi ub f d de c v t b vb da dt ts ti2 y bo j e se".split(),
+    for name, wanted, value in zip("id ti si mi bi ub f d de c v t b vb da dt ts ti2 y bo j e".split(),
                                    values, got):
         expect(value, wanted, name)
     run(connection, f"INSERT INTO every_type (id) VALUES (2)")
-    expect(run(connection, "SELECT * FROM every_type WHERE id = 2")[0][1:], (None,) * 22)
+    expect(run(connection, "SELECT * FROM every_type WHERE id = 2")[0][1:], (None,) * 21)
 
 
 @check
