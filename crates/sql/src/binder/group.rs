@@ -5,6 +5,8 @@ use super::scope::{FrameColumn, column_expr};
 use super::select::SelectParts;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::planner::logical::{Group, Tree};
+use crate::planner::physical::JoinKind;
 use crate::planner::walk;
 
 /// Whether an aggregate or window result is inside.
@@ -231,29 +233,13 @@ fn determined_slots(parts: &SelectParts) -> Vec<usize> {
             known.push(slot);
         }
     }
-    let mut equalities: Vec<(Option<usize>, Option<usize>)> = Vec::new();
-    parts.group.for_each_expr(&mut |condition| {
-        if let ExprKind::Compare(CompareOp::Eq, left, right, _) = &condition.kind {
-            equalities.push((side(left), side(right)));
-        }
-    });
+    let mut edges = Vec::new();
+    add_edges(&parts.group, &mut edges);
     loop {
         let before = known.len();
-        for pair in &equalities {
-            match *pair {
-                (Some(a), Some(b))
-                    if a != CONSTANT
-                        && b != CONSTANT
-                        && known.contains(&a) != known.contains(&b) =>
-                {
-                    known.push(if known.contains(&a) { b } else { a });
-                }
-                (Some(a), Some(CONSTANT)) | (Some(CONSTANT), Some(a))
-                    if a != CONSTANT && !known.contains(&a) =>
-                {
-                    known.push(a);
-                }
-                _ => {}
+        for (from, to) in &edges {
+            if from.is_none_or(|from| known.contains(&from)) && !known.contains(to) {
+                known.push(*to);
             }
         }
         parts
@@ -265,15 +251,40 @@ fn determined_slots(parts: &SelectParts) -> Vec<usize> {
     }
 }
 
-const CONSTANT: usize = usize::MAX;
-
-fn side(expr: &Expr) -> Option<usize> {
-    if let ExprKind::Column(slot) = expr.kind {
-        return Some(slot);
+/// Slot (or a constant, `None`) that fixes another slot by an equality. The ON of an outer join
+/// fixes columns of its optional side only, and by columns only.
+fn add_edges(group: &Group, edges: &mut Vec<(Option<usize>, usize)>) {
+    for condition in &group.conjuncts {
+        edges.extend(edges_of(condition));
     }
+    for member in &group.members {
+        let optional = member.kind == JoinKind::Left;
+        let made = member.on.iter().flat_map(edges_of);
+        edges.extend(
+            made.filter(|(from, to)| !optional || from.is_some() && member.slots.contains(to)),
+        );
+        if let (false, Tree::Group(inner)) = (optional, &member.tree) {
+            add_edges(inner, edges);
+        }
+    }
+}
+
+fn edges_of(condition: &Expr) -> Vec<(Option<usize>, usize)> {
+    let ExprKind::Compare(CompareOp::Eq, left, right, _) = &condition.kind else {
+        return Vec::new();
+    };
+    match (&left.kind, &right.kind) {
+        (ExprKind::Column(a), ExprKind::Column(b)) => vec![(Some(*a), *b), (Some(*b), *a)],
+        (ExprKind::Column(a), _) if is_fixed(right) => vec![(None, *a)],
+        (_, ExprKind::Column(b)) if is_fixed(left) => vec![(None, *b)],
+        _ => Vec::new(),
+    }
+}
+
+fn is_fixed(expr: &Expr) -> bool {
     let mut constant = true;
     walk::references(expr, &mut |(depth, _)| constant &= depth > 0);
-    (constant && !walk::is_volatile(expr)).then_some(CONSTANT)
+    constant && !walk::is_volatile(expr)
 }
 
 fn add_key_columns(leaf: &crate::planner::logical::Leaf, known: &mut Vec<usize>) {

@@ -16,6 +16,11 @@ impl Binder<'_> {
         expr: &ast::Expr,
         data_type: &ast::DataType,
     ) -> SqlResult<Expr> {
+        if matches!(data_type, ast::DataType::Binary(None))
+            && let Some(binding) = bind_tightly(expr)
+        {
+            return self.bind_scalar(&binding);
+        }
         let mut value = self.bind_scalar(expr)?;
         let ty = cast_type(data_type, &value.ty, self.context.collation)?;
         self.infer(&mut value, &ty);
@@ -97,6 +102,32 @@ impl Binder<'_> {
 /// `expr` with its text compared under the collation called `name`.
 pub(crate) fn with_collation(expr: Expr, name: &str) -> SqlResult<Expr> {
     Expr::collate(expr, collation_named(name)?)
+}
+
+/// `BINARY a = b` reaches us as `CAST(a = b AS BINARY)`, but the operator binds more tightly than
+/// any other: the cast moves to the leftmost operand.
+fn bind_tightly(expr: &ast::Expr) -> Option<ast::Expr> {
+    use ast::Expr as E;
+    let mut moved = expr.clone();
+    let leftmost = match &mut moved {
+        E::BinaryOp { left, .. } => left,
+        E::Like { expr, .. }
+        | E::RLike { expr, .. }
+        | E::InList { expr, .. }
+        | E::InSubquery { expr, .. }
+        | E::Between { expr, .. }
+        | E::IsNull(expr)
+        | E::IsNotNull(expr) => expr,
+        _ => return None,
+    };
+    let operand = std::mem::replace(leftmost.as_mut(), E::value(ast::Value::Null));
+    **leftmost = E::Cast {
+        kind: ast::CastKind::Cast,
+        expr: Box::new(operand),
+        data_type: ast::DataType::Binary(None),
+        format: None,
+    };
+    Some(moved)
 }
 
 /// The collation called `name`.

@@ -76,6 +76,8 @@ pub(super) struct HashJoin<'p> {
     slots: Range<usize>,
     left: BoxedOperator<'p>,
     right: BoxedOperator<'p>,
+    /// The right side changes between openings: it reads a recursive CTE.
+    changing: bool,
     /// Right slots of every row, by the group key of the join columns.
     table: Option<HashMap<Vec<u8>, Vec<Row>>>,
     current: Option<Probe>,
@@ -99,6 +101,7 @@ impl<'p> HashJoin<'p> {
         Self {
             kind: join.kind,
             keys,
+            changing: crate::planner::walk::reads_cte(&join.right),
             slots: join.right_slots.clone(),
             left,
             right,
@@ -109,7 +112,7 @@ impl<'p> HashJoin<'p> {
 
     /// The right side depends on nothing outside itself: one table serves all openings.
     fn hash_right(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
-        if self.table.is_some() {
+        if self.table.is_some() && !self.changing {
             return Ok(());
         }
         let mut table: HashMap<Vec<u8>, Vec<Row>> = HashMap::new();

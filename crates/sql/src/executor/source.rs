@@ -87,6 +87,8 @@ pub(super) struct DerivedOp<'p> {
     source: &'p Derived,
     input: BoxedOperator<'p>,
     base: Row,
+    /// The rows change between openings: they come from a recursive CTE.
+    changing: bool,
     /// All rows, when they are asked for again.
     kept: Option<Rc<Vec<Row>>>,
     at: usize,
@@ -98,6 +100,7 @@ impl<'p> DerivedOp<'p> {
             source,
             input,
             base: Vec::new(),
+            changing: crate::planner::walk::reads_cte(&source.node),
             kept: None,
             at: 0,
         }
@@ -119,7 +122,7 @@ impl Operator for DerivedOp<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
         self.base = base.to_vec();
         self.at = 0;
-        if self.kept.is_some() {
+        if self.kept.is_some() && !self.changing {
             return Ok(());
         }
         self.input.open(run, &[])?;

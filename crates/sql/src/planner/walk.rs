@@ -271,6 +271,11 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
     }
 }
 
+/// Whether rows of a recursive CTE in the making are read.
+pub fn reads_cte(node: &Node) -> bool {
+    matches!(node, Node::CteScan(_)) || inputs(node).into_iter().any(reads_cte)
+}
+
 /// Every expression of a plan, nested subquery plans excluded.
 pub fn node_exprs(node: &Node, each: &mut dyn FnMut(&Expr)) {
     match node {
