@@ -1,4 +1,8 @@
 //! Row records: one format byte, then for each column its id, a tag and a payload.
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "each cast keeps the low bits it means to"
+)]
 
 use std::sync::Arc;
 

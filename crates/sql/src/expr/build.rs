@@ -1,5 +1,10 @@
 //! Builders of typed expressions: they infer types and collations, and fold constants.
 
+#![allow(
+    clippy::match_same_arms,
+    reason = "one arm a kind reads better than merged ones"
+)]
+
 use super::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
 use crate::functions;

@@ -30,19 +30,19 @@ pub struct Warning {
 
 /// Facts and variables of the session that expressions can ask for. Implemented by the session.
 pub trait SessionInfo {
-    /// DATABASE().
+    /// `DATABASE()`.
     fn database(&self) -> Option<String>;
-    /// CURRENT_USER(), as `user@host`.
+    /// `CURRENT_USER()`, as `user@host`.
     fn current_user(&self) -> String;
-    /// CONNECTION_ID().
+    /// `CONNECTION_ID()`.
     fn connection_id(&self) -> u64;
-    /// LAST_INSERT_ID().
+    /// `LAST_INSERT_ID()`.
     fn last_insert_id(&self) -> u64;
-    /// LAST_INSERT_ID(expr).
+    /// `LAST_INSERT_ID(expr)`.
     fn set_last_insert_id(&self, id: u64);
-    /// ROW_COUNT() of the previous statement.
+    /// `ROW_COUNT()` of the previous statement.
     fn row_count(&self) -> i64;
-    /// FOUND_ROWS().
+    /// `FOUND_ROWS()`.
     fn found_rows(&self) -> u64;
     /// `@@name`.
     ///
@@ -58,15 +58,15 @@ pub trait SessionInfo {
     /// # Errors
     /// Statement time-out.
     fn sleep(&self, seconds: f64) -> SqlResult<bool>;
-    /// GET_LOCK and its family are named locks of the instance; `None` timeout waits for ever.
+    /// `GET_LOCK` and its family are named locks of the instance; `None` timeout waits for ever.
     /// Returns 1 when got, 0 on time-out.
     ///
     /// # Errors
     /// Interrupted or timed out.
     fn get_lock(&self, name: &str, timeout_seconds: Option<f64>) -> SqlResult<i64>;
-    /// RELEASE_LOCK: 1 released, 0 held by another, NULL none.
+    /// `RELEASE_LOCK`: 1 released, 0 held by another, NULL none.
     fn release_lock(&self, name: &str) -> Option<i64>;
-    /// Connection holding the lock (IS_USED_LOCK).
+    /// Connection holding the lock (`IS_USED_LOCK`).
     fn lock_holder(&self, name: &str) -> Option<u64>;
 }
 
@@ -91,7 +91,7 @@ pub trait Subqueries {
 pub struct EvalContext<'a> {
     /// Values of `?`.
     pub params: &'a [Value],
-    /// NOW() of this statement: microseconds since 1970 UTC.
+    /// `NOW()` of this statement: microseconds since 1970 UTC.
     pub now_micros: i64,
     /// SYSDATE and UUID need the real clock of the instance.
     pub clock: &'a dyn Fn() -> i64,
@@ -103,7 +103,7 @@ pub struct EvalContext<'a> {
     pub div_precision_increment: u8,
     /// `group_concat_max_len` in bytes.
     pub group_concat_max_len: usize,
-    /// Random state for RAND(), RANDOM_BYTES, UUID; seeded by the instance.
+    /// Random state for `RAND()`, `RANDOM_BYTES`, UUID; seeded by the instance.
     pub random: &'a Cell<u64>,
     /// Session facts.
     pub session: &'a dyn SessionInfo,
@@ -116,29 +116,30 @@ pub struct EvalContext<'a> {
 }
 
 /// Bits of `sql_mode` that change evaluation.
+#[allow(clippy::struct_excessive_bools, reason = "independent flags")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SqlMode {
-    /// STRICT_TRANS_TABLES or STRICT_ALL_TABLES.
+    /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`.
     pub strict: bool,
-    /// NO_ZERO_DATE.
+    /// `NO_ZERO_DATE`.
     pub no_zero_date: bool,
-    /// NO_ZERO_IN_DATE.
+    /// `NO_ZERO_IN_DATE`.
     pub no_zero_in_date: bool,
-    /// ERROR_FOR_DIVISION_BY_ZERO.
+    /// `ERROR_FOR_DIVISION_BY_ZERO`.
     pub error_for_division_by_zero: bool,
-    /// ONLY_FULL_GROUP_BY.
+    /// `ONLY_FULL_GROUP_BY`.
     pub only_full_group_by: bool,
-    /// PIPES_AS_CONCAT.
+    /// `PIPES_AS_CONCAT`.
     pub pipes_as_concat: bool,
-    /// ANSI_QUOTES.
+    /// `ANSI_QUOTES`.
     pub ansi_quotes: bool,
-    /// NO_BACKSLASH_ESCAPES.
+    /// `NO_BACKSLASH_ESCAPES`.
     pub no_backslash_escapes: bool,
-    /// NO_AUTO_VALUE_ON_ZERO.
+    /// `NO_AUTO_VALUE_ON_ZERO`.
     pub no_auto_value_on_zero: bool,
-    /// NO_UNSIGNED_SUBTRACTION.
+    /// `NO_UNSIGNED_SUBTRACTION`.
     pub no_unsigned_subtraction: bool,
-    /// HIGH_NOT_PRECEDENCE and others change nothing here.
+    /// `HIGH_NOT_PRECEDENCE` and others change nothing here.
     pub pad_char_to_full_length: bool,
 }
 
@@ -198,6 +199,7 @@ impl EvalContext<'_> {
     }
 
     /// 64 random bits (splitmix64 over the statement's state).
+    #[must_use]
     pub fn next_random(&self) -> u64 {
         let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
         self.random.set(state);

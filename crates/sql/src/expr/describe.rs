@@ -1,5 +1,7 @@
 //! Expressions as readers see them: in errors and EXPLAIN.
 
+#![allow(clippy::format_push_string, reason = "text for people, not a hot path")]
+
 use super::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::types::{Value, to_text};
 

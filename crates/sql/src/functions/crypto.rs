@@ -54,7 +54,7 @@ fn sha2(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Val
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-/// Characters of a line of TO_BASE64.
+/// Characters of a line of `TO_BASE64`.
 const LINE: usize = 76;
 
 fn to_base64(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {

@@ -1,4 +1,9 @@
 //! The MD5 digest (RFC 1321), for the function of that name; nothing here relies on its strength.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the table is defined by cutting"
+)]
 
 const SHIFTS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],

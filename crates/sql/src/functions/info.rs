@@ -5,7 +5,7 @@ use crate::error::SqlResult;
 use crate::expr::{EvalContext, Expr};
 use crate::types::{Collation, DataType, Value};
 
-/// What VERSION() answers; the first part chooses the dialect clients speak.
+/// What `VERSION()` answers; the first part chooses the dialect clients speak.
 pub const SERVER_VERSION: &str = "8.0.36-ManxDB-0.1.0";
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[

@@ -183,7 +183,7 @@ pub(super) fn amount(value: &Value, unit: &Unit) -> Option<Amount> {
     compound(&value.to_text()?, unit)
 }
 
-/// `'1 2:3:4.5'` for DAY_MICROSECOND: numbers between anything else, the last ones given.
+/// `'1 2:3:4.5'` for `DAY_MICROSECOND`: numbers between anything else, the last ones given.
 fn compound(text: &str, unit: &Unit) -> Option<Amount> {
     let trimmed = text.trim();
     let negative = trimmed.starts_with('-');

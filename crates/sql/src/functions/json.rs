@@ -128,12 +128,11 @@ fn unquote(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<
             if text.len() < 2 || !text.starts_with('"') || !text.ends_with('"') {
                 return Ok(Value::Text(text));
             }
-            match serde_json::from_str::<String>(&text) {
-                Ok(inner) => Value::Text(inner),
-                Err(_) => {
-                    let message = "Invalid JSON text in argument 1 to function json_unquote: \"Missing a closing quotation mark in string.\" at position 1.";
-                    return Err(SqlError::new(3141, "22032", message));
-                }
+            if let Ok(inner) = serde_json::from_str::<String>(&text) {
+                Value::Text(inner)
+            } else {
+                let message = "Invalid JSON text in argument 1 to function json_unquote: \"Missing a closing quotation mark in string.\" at position 1.";
+                return Err(SqlError::new(3141, "22032", message));
             }
         }
     })

@@ -1,4 +1,10 @@
 //! Numbers.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "doubles are approximate; ranges are checked where they matter"
+)]
 
 use bigdecimal::{RoundingMode, Signed, ToPrimitive};
 

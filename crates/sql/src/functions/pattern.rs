@@ -75,9 +75,9 @@ fn replacement(text: &str) -> String {
             ('\\', Some(next)) => {
                 characters.next();
                 if next == '$' {
-                    out.push_str("$$")
+                    out.push_str("$$");
                 } else {
-                    out.push(next)
+                    out.push(next);
                 }
             }
             _ => out.push(character),

@@ -90,7 +90,7 @@ fn field(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Va
         }
         a.to_double()
             .zip(b.to_double())
-            .is_some_and(|(a, b)| a == b)
+            .is_some_and(|(a, b)| a.total_cmp(&b).is_eq())
     };
     let place = args[1..].iter().position(|arg| equal(&args[0], arg));
     Ok(Value::Int(

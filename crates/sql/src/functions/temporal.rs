@@ -224,7 +224,7 @@ fn time(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Valu
     Ok(time_arg(ctx, &args[0])?.map_or(Value::Null, Value::Time))
 }
 
-/// Year and week of a date under a mode of WEEK() (bits: 1 Monday first, 2 ISO years, 4 first
+/// Year and week of a date under a mode of `WEEK()` (bits: 1 Monday first, 2 ISO years, 4 first
 /// week starts with the first weekday).
 pub(super) fn week_of(date: Date, mode: i64) -> (i64, i64) {
     let monday_first = mode & 1 != 0;
@@ -274,7 +274,7 @@ pub(super) fn week_of(date: Date, mode: i64) -> (i64, i64) {
     (year, days / 7 + 1)
 }
 
-/// The mode WEEK() works in; without one `default_week_format`, 0.
+/// The mode `WEEK()` works in; without one `default_week_format`, 0.
 fn week_mode(args: &[Value]) -> i64 {
     args.get(1).and_then(Value::to_i64).unwrap_or(0) & 7
 }

@@ -1,4 +1,4 @@
-//! DATE_FORMAT, STR_TO_DATE and their kin.
+//! `DATE_FORMAT`, `STR_TO_DATE` and their kin.
 
 use super::temporal::{DAY_NAMES, MONTH_NAMES, week_of};
 use super::temporal_parse::{datetime_arg, time_arg};
@@ -170,7 +170,7 @@ fn infer_str_to_date(args: &[Expr]) -> (DataType, bool) {
     (ty, true)
 }
 
-/// What STR_TO_DATE has read so far.
+/// What `STR_TO_DATE` has read so far.
 #[derive(Default)]
 struct Reading {
     year: u64,

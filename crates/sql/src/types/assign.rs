@@ -1,5 +1,10 @@
 //! Storing into a column and CAST, with MySQL's errors and warnings.
 
+#![allow(
+    clippy::match_same_arms,
+    reason = "one arm a type reads better than merged ones"
+)]
+
 use super::convert_json::to_json;
 use super::data_type::{DataType, IntWidth};
 use super::json_text::parse_json;

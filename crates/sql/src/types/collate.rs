@@ -2,18 +2,18 @@
 //!
 //! A sort key is self-delimiting and its byte order is the collation's order, so it can stand in
 //! the middle of a key. Three shapes:
-//! - PAD SPACE with one weight a character (general_ci, bin): weights as UTF-8-like bytes; every
+//! - PAD SPACE with one weight a character (`general_ci`, bin): weights as UTF-8-like bytes; every
 //!   space is followed by a byte telling whether what follows the run of spaces sorts below (0),
 //!   ends (1) or sorts above (2) a space, so `'a'` equals `'a  '` and still sorts above `'a\t'`.
-//! - UCA: the sort key of `icu_collator`, zero bytes escaped, ended by `00 00`. unicode_ci trims
+//! - UCA: the sort key of `icu_collator`, zero bytes escaped, ended by `00 00`. `unicode_ci` trims
 //!   trailing spaces first.
-//! - binary and 0900_bin: the bytes, escaped alike.
+//! - binary and `0900_bin`: the bytes, escaped alike.
 
 use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 use icu_collator::options::{CollatorOptions, Strength};
-use icu_collator::{Collator, CollatorBorrowed};
+use icu_collator::{Collator, CollatorBorrowed, CollatorPreferences};
 
 use super::data_type::Collation;
 use super::general_ci::weight;
@@ -110,7 +110,8 @@ fn collator(strength: Strength) -> CollatorBorrowed<'static> {
     options.strength = Some(strength);
     // The root locale is compiled in; there is no input that could make this fail.
     #[expect(clippy::expect_used)]
-    Collator::try_new(Default::default(), options).expect("the root collation is compiled in")
+    Collator::try_new(CollatorPreferences::default(), options)
+        .expect("the root collation is compiled in")
 }
 
 fn primary() -> &'static CollatorBorrowed<'static> {

@@ -150,6 +150,7 @@ pub enum DataType {
 }
 
 /// What a client is told of one result column.
+#[allow(clippy::struct_excessive_bools, reason = "independent flags")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnMeta {
     /// Database of the base table, or empty.
@@ -172,6 +173,6 @@ pub struct ColumnMeta {
     pub unique_key: bool,
     /// First column of a non-unique key.
     pub multiple_key: bool,
-    /// AUTO_INCREMENT.
+    /// `AUTO_INCREMENT`.
     pub auto_increment: bool,
 }

@@ -1,5 +1,10 @@
 //! Weights of `utf8mb4_general_ci`: the base letter in upper case, one number a character.
 
+#![allow(
+    clippy::match_same_arms,
+    reason = "one arm a letter reads better than merged ones"
+)]
+
 use std::sync::OnceLock;
 
 use unicode_normalization::char::decompose_canonical;

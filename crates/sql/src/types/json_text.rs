@@ -179,12 +179,11 @@ fn compare_numbers(a: &Number, b: &Number) -> Ordering {
         let signed = number.as_i64().map(i128::from);
         signed.or_else(|| number.as_u64().map(i128::from))
     };
-    match (whole(a), whole(b)) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => {
-            let (a, b) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0));
-            a.partial_cmp(&b).unwrap_or(Ordering::Equal)
-        }
+    if let (Some(a), Some(b)) = (whole(a), whole(b)) {
+        a.cmp(&b)
+    } else {
+        let (a, b) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0));
+        a.partial_cmp(&b).unwrap_or(Ordering::Equal)
     }
 }
 

@@ -1,5 +1,11 @@
 //! Values, their types, and MySQL's rules between them.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "conversions between kinds of numbers are what this module is for; ranges are checked where they matter"
+)]
+
 mod assign;
 #[cfg(test)]
 mod assign_tests;

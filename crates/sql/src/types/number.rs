@@ -16,7 +16,6 @@ pub const MAX_DECIMAL_SCALE: u8 = 30;
 fn number_prefix(text: &str) -> &str {
     let bytes = text.as_bytes();
     let mut at = usize::from(matches!(bytes.first(), Some(b'+' | b'-')));
-    let start = at;
     let digits = |at: &mut usize| {
         let from = *at;
         while bytes.get(*at).is_some_and(u8::is_ascii_digit) {
@@ -34,7 +33,7 @@ fn number_prefix(text: &str) -> &str {
         }
     }
     if count == 0 {
-        return &text[..0.min(start)];
+        return "";
     }
     if matches!(bytes.get(at), Some(b'e' | b'E')) {
         let mut exponent = at + 1;

@@ -64,7 +64,7 @@ pub fn fit(value: Value, ty: &DataType, rules: &StoreRules<'_>) -> Fitted {
                 scale,
                 unsigned,
             },
-        ) => fit_decimal(value, *precision, *scale, *unsigned),
+        ) => fit_decimal(&value, *precision, *scale, *unsigned),
         (value, DataType::Float { unsigned }) => fit_double(&value, *unsigned, true),
         (value, DataType::Double { unsigned }) => fit_double(&value, *unsigned, false),
         (value, DataType::Char { length, .. }) => {
@@ -130,10 +130,9 @@ pub fn integer_value(number: i128, width: IntWidth, unsigned: bool) -> Value {
     }
 }
 
-fn fit_decimal(value: Value, precision: u8, scale: u8, unsigned: bool) -> Fitted {
-    let (number, complete) = match value.to_decimal_checked() {
-        Some(found) => found,
-        None => return (Value::Null, None),
+fn fit_decimal(value: &Value, precision: u8, scale: u8, unsigned: bool) -> Fitted {
+    let Some((number, complete)) = value.to_decimal_checked() else {
+        return (Value::Null, None);
     };
     let rounded = round_decimal(&number, i64::from(scale));
     let limit = decimal_limit(precision, scale);
@@ -144,7 +143,7 @@ fn fit_decimal(value: Value, precision: u8, scale: u8, unsigned: bool) -> Fitted
         (limit, Some(Issue::OutOfRange))
     } else if rounded < -&limit {
         (-limit, Some(Issue::OutOfRange))
-    } else if let Some(issue) = text_issue(&value, complete, "decimal") {
+    } else if let Some(issue) = text_issue(value, complete, "decimal") {
         (rounded, Some(issue))
     } else {
         let exact = value.is_temporal() || matches!(value, Value::Double(_)) || rounded == number;

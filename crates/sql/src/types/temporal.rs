@@ -79,7 +79,7 @@ impl Date {
             && (self.day == 0 || self.day <= days_in_month(self.year, self.month))
     }
 
-    /// Days since year 0 as TO_DAYS counts them; 0 for zero dates.
+    /// Days since year 0 as `TO_DAYS` counts them; 0 for zero dates.
     #[must_use]
     pub fn day_number(self) -> i64 {
         if self.is_zero() {

@@ -12,7 +12,7 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
     match (value, ty) {
         (Value::Time(time), DataType::Time { fsp }) => write_time(*time, *fsp, out),
         (Value::DateTime(value), DataType::DateTime { fsp } | DataType::Timestamp { fsp }) => {
-            write_datetime(*value, *fsp, out)
+            write_datetime(*value, *fsp, out);
         }
         (Value::DateTime(value), DataType::Date) => write_date(value.date, out),
         (Value::Double(value), DataType::Float { .. }) => write_float(*value, out),
