@@ -9,7 +9,7 @@ mod inputs;
 
 pub use inputs::{Source, mutated};
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
 use jiff::tz::TimeZone;
@@ -51,7 +51,7 @@ fn payloads(payload: &[u8]) {
         let _ = parse_change_user(payload, capabilities, 45);
     }
     let mut types = Vec::new();
-    let long_data = HashMap::from([(0, b"long".to_vec())]);
+    let long_data = BTreeMap::from([(0, b"long".to_vec())]);
     for count in [0, 1, 3, 9, 70] {
         let _ = read_params(
             &mut PayloadReader::new(payload),

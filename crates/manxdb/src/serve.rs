@@ -223,17 +223,18 @@ impl Running {
     fn announce(&self, settings: &Settings, welcome: Option<&str>) {
         let mysql = self.mysql.address();
         let admin = self.admin.address().unwrap_or(settings.admin_listen);
-        let mut text = format!(
-            "ManxDB {} serves {}\n  MySQL  {mysql}\n  admin  http://{admin}/\n",
+        let port = mysql.port();
+        let first_start = welcome.map_or_else(String::new, |welcome| {
+            format!(
+                "\n{welcome}\n\nConnect:\n  manxdb sql --port {port} -p\n  \
+                 mysql -h 127.0.0.1 -P {port} -u root -p\n"
+            )
+        });
+        let text = format!(
+            "ManxDB {} serves {}\n  MySQL  {mysql}\n  admin  http://{admin}/\n{first_start}",
             env!("CARGO_PKG_VERSION"),
             settings.data.display(),
         );
-        if let Some(welcome) = welcome {
-            text += &format!(
-                "\n{welcome}\n\nConnect:\n  manxdb sql --port {port} -p\n  mysql -h 127.0.0.1 -P {port} -u root -p\n",
-                port = mysql.port()
-            );
-        }
         // A closed standard output is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
         let _ = std::io::stdout().flush();
