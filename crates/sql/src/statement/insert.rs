@@ -276,6 +276,9 @@ struct Tally {
     matched: u64,
     records: u64,
     duplicates: u64,
+    /// Of the row at hand; 0 when its number was given.
+    generated: u64,
+    /// Of the first row that was stored.
     first_generated: u64,
 }
 
@@ -432,6 +435,7 @@ impl Run<'_> {
 
     /// AUTO_INCREMENT: a number for NULL (and 0), the counter raised by anything else.
     fn generate(&mut self, row: &mut Row, number: usize) -> SqlResult<()> {
+        self.tally.generated = 0;
         let table = &self.insert.target.table;
         let Some((at, column)) = table
             .columns
@@ -474,9 +478,7 @@ impl Run<'_> {
                 error
             }
         })?;
-        if self.tally.first_generated == 0 {
-            self.tally.first_generated = next;
-        }
+        self.tally.generated = next;
         Ok(())
     }
 
@@ -525,6 +527,9 @@ impl Run<'_> {
                 None => {
                     self.writer.insert(&row, &suffix)?;
                     self.keys.check_parents(target.table.id, None, &row)?;
+                    if self.tally.first_generated == 0 {
+                        self.tally.first_generated = self.tally.generated;
+                    }
                     self.tally.affected += 1;
                     self.tally.matched += 1;
                     return Ok(row);
