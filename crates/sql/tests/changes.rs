@@ -89,3 +89,124 @@ fn definitions() {
 fn alterations() {
     play(include_str!("scripts/alter.txt"));
 }
+
+mod restart {
+    use super::common::{connect, instance_over};
+    use std::sync::Arc;
+
+    use manxdb_storage::MemoryEngine;
+
+    #[test]
+    fn the_catalog_survives_a_crash_and_no_number_is_given_twice() {
+        let engine = Arc::new(MemoryEngine::new());
+        let first = instance_over(engine.clone());
+        let mut client = connect(&first, "root");
+        client.run("CREATE DATABASE d");
+        client.run("CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a INT, KEY ka (a))");
+        client.run("CREATE TABLE d.h (a INT)");
+        client.run("CREATE VIEW d.v AS SELECT a FROM t");
+        client.run("INSERT INTO d.t (a) VALUES (1), (2), (3)");
+        client.run("INSERT INTO d.h VALUES (1), (2)");
+        let definition = client.rows("SHOW CREATE TABLE d.t")[0][1].clone();
+        drop(client);
+
+        let second = instance_over(engine.clone());
+        let mut client = connect(&second, "root");
+        let now = client.rows("SHOW CREATE TABLE d.t")[0][1].clone();
+        let body = |text: &str| text.split(") ENGINE").next().map(ToString::to_string);
+        assert_eq!(body(&now), body(&definition));
+        client.run("INSERT INTO d.t (a) VALUES (4)");
+        client.run("INSERT INTO d.h VALUES (3)");
+        assert_eq!(client.value("SELECT COUNT(DISTINCT id) FROM d.t"), "4");
+        assert_eq!(client.value("SELECT COUNT(*) FROM d.h"), "3");
+        assert_eq!(client.value("SELECT SUM(a) FROM d.v"), "10");
+        let highest: u64 = client.value("SELECT MAX(id) FROM d.t").parse().unwrap();
+        second.shutdown().unwrap();
+        drop(client);
+
+        let third = instance_over(engine);
+        let mut client = connect(&third, "root");
+        client.run("INSERT INTO d.t (a) VALUES (5)");
+        let next: u64 = client.value("SELECT MAX(id) FROM d.t").parse().unwrap();
+        assert_eq!(next, highest + 1, "an orderly end leaves no gap");
+    }
+}
+
+#[test]
+fn statements_planned_before_a_change_do_not_commit_against_it() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    let mut b = connect(&instance, "root");
+    a.run("CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    b.run("USE d; BEGIN; INSERT INTO t VALUES (1, 1)");
+    a.run("ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 7");
+    let error = b.error("COMMIT");
+    assert_eq!(error.code, 1213);
+    b.run("INSERT INTO t (id, a) VALUES (2, 2)");
+    assert_eq!(a.rows("SELECT * FROM t"), [["2", "2", "7"]]);
+}
+
+#[test]
+fn a_parent_row_and_its_new_child_conflict() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    let mut b = connect(&instance, "root");
+    a.run("CREATE DATABASE d; USE d; CREATE TABLE p (id INT PRIMARY KEY)");
+    a.run("CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id))");
+    a.run("INSERT INTO p VALUES (1)");
+    b.run("USE d; BEGIN; INSERT INTO c VALUES (1, 1)");
+    a.run("SET innodb_lock_wait_timeout = 1");
+    let error = a.error("DELETE FROM p WHERE id = 1");
+    assert!([1205, 1213, 1451].contains(&error.code), "{error}");
+    b.run("COMMIT");
+    assert_eq!(a.error("DELETE FROM p WHERE id = 1").code, 1451);
+}
+
+#[test]
+fn an_index_over_many_rows_is_filled_in_chunks() {
+    let instance = instance();
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, a INT)");
+    for chunk in 0..5 {
+        let rows: Vec<String> = (0..500)
+            .map(|row| chunk * 500 + row)
+            .map(|id| format!("({id}, {})", id % 7))
+            .collect();
+        client.run(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    }
+    client.run("CREATE INDEX ka ON t (a)");
+    assert_eq!(
+        client.value("SELECT COUNT(*) FROM t FORCE INDEX (ka) WHERE a = 3"),
+        "357"
+    );
+    client.run("ALTER TABLE t MODIFY a VARCHAR(5)");
+    assert_eq!(client.value("SELECT COUNT(*) FROM t WHERE a = '3'"), "357");
+    client.run("DROP TABLE t");
+}
+
+#[test]
+fn long_chains_of_conditions_are_no_danger() {
+    let instance = instance();
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY)");
+    let chain: Vec<String> = (0..1_000).map(|id| format!("id = {id}")).collect();
+    client.run("INSERT INTO t VALUES (5), (5000)");
+    let text = format!("SELECT COUNT(*) FROM t WHERE {}", chain.join(" OR "));
+    assert_eq!(client.value(&text), "1");
+    let chain = chain.join(" OR ").replace(" OR ", " AND NOT ");
+    let text = format!("SELECT COUNT(*) FROM t WHERE NOT {chain}");
+    assert_eq!(client.value(&text), "1");
+    let sum = format!("SELECT 1{}", " + 1".repeat(240));
+    assert_eq!(client.value(&sum), "241");
+    let brackets = format!("SELECT {}1{}", "(".repeat(90), ")".repeat(90));
+    assert_eq!(client.value(&brackets), "1");
+    let calls = format!("SELECT {}1{}", "ABS(".repeat(90), ")".repeat(90));
+    assert_eq!(client.value(&calls), "1");
+    let queries = format!("SELECT {}1{}", "(SELECT ".repeat(28), ")".repeat(28));
+    assert_eq!(client.value(&queries), "1");
+    let unions = format!(
+        "SELECT COUNT(*) FROM (SELECT 1{}) d",
+        " UNION ALL SELECT 1".repeat(120)
+    );
+    assert_eq!(client.value(&unions), "121");
+}

@@ -17,6 +17,7 @@
 mod account;
 mod alter;
 mod column;
+mod depth;
 mod dialect;
 mod message;
 mod prepass;

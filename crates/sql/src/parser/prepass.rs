@@ -11,11 +11,6 @@ use crate::catalog::OwnershipAnnotation;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SqlMode;
 
-/// Operators in one bracket level beyond which trees get too deep for a thread's stack.
-const OPERATORS_MAX: usize = 3_000;
-/// UNIONs in one statement.
-const UNIONS_MAX: usize = 500;
-
 type Tokens = Vec<TokenWithSpan>;
 
 /// `?` in the statement.
@@ -27,12 +22,10 @@ pub(super) fn count_params(tokens: &[TokenWithSpan]) -> usize {
 }
 
 /// Numbers `?`, gives `||` its meaning under the mode, makes double-quoted text plain text,
-/// joins `@` with a quoted name, and bounds the depth of operator chains.
+/// joins `@` with a quoted name, and keeps the tree shallow.
 pub(super) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<Tokens> {
     let mut out: Tokens = Vec::with_capacity(tokens.len());
     let mut params = 0;
-    let mut chain = vec![0_usize];
-    let mut unions = 0;
     for mut token in tokens {
         match &token.token {
             Token::Placeholder(_) => {
@@ -55,57 +48,11 @@ pub(super) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<Tokens> {
                 continue;
             }
         }
-        bound_depth(&token.token, &mut chain, &mut unions)?;
         out.push(token);
     }
+    let out = super::depth::balance(out);
+    super::depth::check(&out)?;
     Ok(out)
-}
-
-fn bound_depth(token: &Token, chain: &mut Vec<usize>, unions: &mut usize) -> SqlResult<()> {
-    match token {
-        Token::LParen => chain.push(0),
-        Token::RParen => {
-            chain.pop();
-        }
-        Token::Comma => {
-            if let Some(count) = chain.last_mut() {
-                *count = 0;
-            }
-        }
-        Token::Word(word) if word.quote_style.is_none() => match word.keyword {
-            Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT => *unions += 1,
-            Keyword::AND | Keyword::OR | Keyword::XOR | Keyword::DIV | Keyword::NOT => grow(chain),
-            _ => {}
-        },
-        Token::Plus
-        | Token::Minus
-        | Token::Mul
-        | Token::Div
-        | Token::Mod
-        | Token::Ampersand
-        | Token::Pipe
-        | Token::Caret
-        | Token::StringConcat
-        | Token::Tilde
-        | Token::ExclamationMark
-        | Token::Eq
-        | Token::Neq
-        | Token::Lt
-        | Token::Gt
-        | Token::ShiftLeft
-        | Token::ShiftRight => grow(chain),
-        _ => {}
-    }
-    if *unions > UNIONS_MAX || chain.iter().sum::<usize>() > OPERATORS_MAX {
-        return Err(message::too_deep());
-    }
-    Ok(())
-}
-
-fn grow(chain: &mut [usize]) {
-    if let Some(count) = chain.last_mut() {
-        *count += 1;
-    }
 }
 
 fn keyword(text: &str, keyword: Keyword) -> Token {

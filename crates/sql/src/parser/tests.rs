@@ -152,3 +152,17 @@ fn accounts_keep_user_and_host_apart() {
         .collect();
     assert_eq!(names, ["a@10.0.%", "b@localhost", "c@%"]);
 }
+
+#[test]
+fn long_chains_become_shallow_trees_of_the_same_meaning() {
+    let chain: Vec<String> = (0..20_000).map(|n| format!("a = {n}")).collect();
+    for connective in [" OR ", " AND "] {
+        let text = format!(
+            "SELECT 1 FROM t WHERE b BETWEEN 1 AND 2 AND {}",
+            chain.join(connective)
+        );
+        let printed = one(&text).statement.to_string();
+        let flat: String = printed.chars().filter(|c| !"()".contains(*c)).collect();
+        assert_eq!(flat, text);
+    }
+}
