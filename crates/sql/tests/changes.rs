@@ -91,10 +91,33 @@ fn alterations() {
 }
 
 mod restart {
-    use super::common::{connect, instance_over};
+    use super::common::{TestHost, connect};
     use std::sync::Arc;
 
-    use manxdb_storage::MemoryEngine;
+    use manxdb_sql::session::{Instance, InstanceOptions};
+    use manxdb_storage::{Durability, MemoryEngine};
+    use manxdb_txn::{LocalOptions, LocalPath};
+
+    /// An instance over `engine`, made anew or found there.
+    fn instance_over(engine: Arc<MemoryEngine>) -> Arc<Instance> {
+        let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
+        let host = Arc::new(TestHost::default());
+        let options = InstanceOptions {
+            durability: Durability::Sync,
+            max_connections: 10,
+            max_allowed_packet: 64 << 20,
+            long_query_micros: 10_000_000,
+            statement_memory_bytes: 256 << 20,
+            port: 3306,
+            hostname: "test".to_string(),
+            data_directory: "/data".to_string(),
+        };
+        let instance = Instance::open(Arc::new(path), host, options).expect("it opens");
+        if !instance.is_initialised() {
+            instance.initialise(None).expect("root can be made");
+        }
+        instance
+    }
 
     #[test]
     fn the_catalog_survives_a_crash_and_no_number_is_given_twice() {

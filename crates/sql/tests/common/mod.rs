@@ -57,11 +57,9 @@ impl Host for TestHost {
 
 /// A fresh instance with root without a password.
 pub fn instance() -> Arc<Instance> {
-    instance_over(Arc::new(MemoryEngine::new()))
-}
-
-fn options() -> InstanceOptions {
-    InstanceOptions {
+    let engine = Arc::new(MemoryEngine::new());
+    let path = LocalPath::open(engine, LocalOptions::default()).expect("an empty path opens");
+    let options = InstanceOptions {
         durability: Durability::Sync,
         max_connections: 151,
         max_allowed_packet: 64 << 20,
@@ -70,17 +68,10 @@ fn options() -> InstanceOptions {
         port: 3306,
         hostname: "test".to_string(),
         data_directory: "/data".to_string(),
-    }
-}
-
-/// An instance over `engine`, made anew or found there.
-pub fn instance_over(engine: Arc<MemoryEngine>) -> Arc<Instance> {
-    let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
-    let host = Arc::new(TestHost::default());
-    let instance = Instance::open(Arc::new(path), host, options()).expect("the instance opens");
-    if !instance.is_initialised() {
-        instance.initialise(None).expect("root can be made");
-    }
+    };
+    let instance = Instance::open(Arc::new(path), Arc::new(TestHost::default()), options)
+        .expect("an empty instance opens");
+    instance.initialise(None).expect("root can be made");
     instance
 }
 

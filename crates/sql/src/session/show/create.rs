@@ -177,10 +177,7 @@ fn column_line(table: &Table, column: &Column) -> String {
 
 /// MySQL writes `DEFAULT NULL` for nullable columns without one, and quotes literals.
 fn default_clause(column: &Column) -> Option<String> {
-    let blob = matches!(
-        column.ty,
-        DataType::Text { .. } | DataType::Blob { .. } | DataType::Json
-    );
+    let blob = matches!(column.ty, DataType::Text { .. } | DataType::Blob { .. });
     match &column.default {
         None if column.not_null || blob => None,
         None => Some("NULL".to_string()),
