@@ -31,6 +31,8 @@ pub(super) struct Builder<'a> {
     pub(super) table: Table,
     /// Constraints of column definitions, to be made when all columns are there.
     inline: Vec<(usize, Option<String>, ColumnOption)>,
+    /// Columns whose definition says NULL.
+    said_null: Vec<ColumnId>,
 }
 
 /// Where a column goes.
@@ -95,6 +97,7 @@ impl<'a> Builder<'a> {
             annotations,
             table,
             inline: Vec::new(),
+            said_null: Vec::new(),
         }
     }
 
@@ -136,7 +139,10 @@ impl<'a> Builder<'a> {
         let mut explicit_null = false;
         for (label, option) in options {
             match option {
-                ColumnOption::Null => explicit_null = true,
+                ColumnOption::Null => {
+                    explicit_null = true;
+                    self.said_null.push(id);
+                }
                 ColumnOption::NotNull => column.not_null = true,
                 ColumnOption::Default(expr) => {
                     column.default = default::of_expr(&column, expr)?;
@@ -279,15 +285,14 @@ impl<'a> Builder<'a> {
     /// Makes the constraints written in column definitions.
     pub(super) fn make_inline(&mut self) -> SqlResult<()> {
         for (at, label, option) in std::mem::take(&mut self.inline) {
-            let plain = |column| IndexColumn {
-                column,
-                prefix: None,
-                descending: false,
-            };
             match option {
-                ColumnOption::PrimaryKey(_) => self.set_primary_key(vec![plain(at)])?,
+                ColumnOption::PrimaryKey(_) => {
+                    let part = self.key_column(at, None, false)?;
+                    self.set_primary_key(vec![part])?;
+                }
                 ColumnOption::Unique(_) => {
-                    self.add_index(label.as_deref(), vec![plain(at)], true, String::new())?;
+                    let part = self.key_column(at, None, false)?;
+                    self.add_index(label.as_deref(), vec![part], true, String::new())?;
                 }
                 ColumnOption::Check(check) => self.add_check(label, &check)?,
                 ColumnOption::ForeignKey(key) => self.note_reference(at, &key)?,
@@ -404,6 +409,9 @@ impl<'a> Builder<'a> {
         self.check_key_bytes(&parts)?;
         for part in &parts {
             let column = &mut self.table.columns[part.column];
+            if self.said_null.contains(&column.id) {
+                return Err(null_in_primary_key());
+            }
             column.not_null = true;
             if column.default == Some(ColumnDefault::Literal("NULL".into())) {
                 column.default = None;
