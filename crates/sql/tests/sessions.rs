@@ -268,3 +268,104 @@ fn reset_forgets_everything_of_the_session_but_its_database() {
     assert_eq!(a.value("SELECT DATABASE()"), "shop");
     assert_eq!(a.value("SELECT COUNT(*) FROM t"), "2");
 }
+
+#[test]
+fn a_subquery_in_set_needs_the_privilege_it_always_needs() {
+    let instance = instance();
+    let mut root = connect(&instance, "root");
+    shop(&mut root);
+    root.run("CREATE USER ann");
+    let mut ann = connect(&instance, "ann");
+    assert_eq!(ann.error("SET @n = (SELECT SUM(n) FROM shop.t)").code, 1142);
+    assert_eq!(ann.error("DO (SELECT SUM(n) FROM shop.t)").code, 1142);
+    root.run("SET @n = (SELECT SUM(n) FROM shop.t)");
+    assert_eq!(root.value("SELECT @n"), "30");
+}
+
+#[test]
+fn a_locked_table_keeps_other_sessions_out() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    a.run("CREATE TABLE other (id INT PRIMARY KEY)");
+    b.run("USE shop");
+    b.run("SET innodb_lock_wait_timeout = 1");
+    a.run("LOCK TABLES t READ");
+    assert_eq!(b.value("SELECT COUNT(*) FROM t"), "2");
+    assert_eq!(b.error("DELETE FROM t").code, 1205);
+    assert_eq!(a.error("DELETE FROM t").code, 1099);
+    assert_eq!(a.error("SELECT * FROM other").code, 1100);
+    a.run("LOCK TABLES t WRITE");
+    assert_eq!(b.error("SELECT COUNT(*) FROM t").code, 1205);
+    a.run("DELETE FROM t WHERE id = 1");
+    a.run("UNLOCK TABLES");
+    assert_eq!(b.value("SELECT COUNT(*) FROM t"), "1");
+    b.run("LOCK TABLES t WRITE");
+    drop(b);
+    assert_eq!(a.value("SELECT COUNT(*) FROM t"), "1");
+}
+
+#[test]
+fn a_slow_statement_is_kept_with_the_split_of_its_time() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    b.run("USE shop");
+    b.run("SET long_query_time = 0.5, innodb_lock_wait_timeout = 2");
+    a.run("BEGIN");
+    a.run("UPDATE t SET n = 0 WHERE id = 1");
+    b.error("UPDATE t SET n = 1 WHERE id = 1");
+    let slow = instance.slow_statements();
+    assert_eq!(slow.len(), 1);
+    assert_eq!(slow[0].text, "UPDATE t SET n = 1 WHERE id = 1");
+    assert_eq!((slow[0].error, slow[0].split.lock_wait), (1205, 2_000_000));
+    assert_eq!(instance.metrics().errors[&1205], 1);
+}
+
+#[test]
+fn explain_shows_a_plan_and_analyze_what_happened() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    let rows = a.rows("EXPLAIN SELECT * FROM t WHERE id = 1");
+    assert_eq!((rows.len(), rows[0].len()), (1, 12));
+    assert!(
+        a.value("EXPLAIN FORMAT=TREE SELECT * FROM t")
+            .contains("-> ")
+    );
+    assert!(
+        a.value("EXPLAIN ANALYZE SELECT * FROM t")
+            .contains("rows=2")
+    );
+    assert_eq!(a.error("EXPLAIN FORMAT=JSON SELECT * FROM t").code, 1235);
+}
+
+#[test]
+fn select_into_takes_exactly_one_row() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("SELECT id, n INTO @i, @n FROM t WHERE id = 2");
+    assert_eq!(a.rows("SELECT @i, @n"), vec![vec!["2", "20"]]);
+    assert_eq!(a.error("SELECT id INTO @i FROM t").code, 1172);
+    assert_eq!(a.error("SELECT id, n INTO @i FROM t LIMIT 1").code, 1222);
+    a.run("SELECT id INTO @i FROM t WHERE id = 99");
+    assert_eq!(a.rows("SHOW WARNINGS")[0][1], "1329");
+}
+
+#[test]
+fn the_process_list_shows_ones_own_sessions_only_without_the_privilege() {
+    let instance = instance();
+    let mut root = connect(&instance, "root");
+    root.run("CREATE USER ann");
+    let mut ann = connect(&instance, "ann");
+    assert_eq!(root.rows("SHOW PROCESSLIST").len(), 2);
+    let rows = ann.rows("SHOW FULL PROCESSLIST");
+    assert_eq!(rows.len(), 1);
+    assert_eq!(
+        (rows[0][1].as_str(), rows[0][7].as_str()),
+        ("ann", "SHOW FULL PROCESSLIST")
+    );
+    let id = root.value("SELECT CONNECTION_ID()");
+    assert_eq!(ann.error(&format!("KILL {id}")).code, 1095);
+}

@@ -34,6 +34,10 @@ pub trait SessionInfo {
     fn database(&self) -> Option<String>;
     /// `CURRENT_USER()`, as `user@host`.
     fn current_user(&self) -> String;
+    /// `USER()`: the name the client logged in with, and where from.
+    fn session_user(&self) -> String {
+        self.current_user()
+    }
     /// `CONNECTION_ID()`.
     fn connection_id(&self) -> u64;
     /// `LAST_INSERT_ID()`.

@@ -42,7 +42,7 @@ fn database(ctx: &EvalContext<'_>, _args: &[Value], _ty: &DataType) -> SqlResult
 }
 
 fn user(ctx: &EvalContext<'_>, _args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    Ok(Value::Text(ctx.session.current_user()))
+    Ok(Value::Text(ctx.session.session_user()))
 }
 
 fn current_user(ctx: &EvalContext<'_>, _args: &[Value], _ty: &DataType) -> SqlResult<Value> {

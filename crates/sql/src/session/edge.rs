@@ -8,11 +8,10 @@ use super::session::Session;
 use super::variables::charset;
 use crate::catalog::{SequenceKind, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{EvalContext, Expr};
 use crate::parser::{Parsed, Special};
 use crate::statement::Outcome;
 use crate::statement::ddl::{self, DdlContext};
-use crate::types::{Collation, Value};
+use crate::types::Collation;
 
 /// The next AUTO_INCREMENT value a table would give; `None` for tables without.
 pub(super) fn next_auto_increment(instance: &Instance, table: &Table) -> Option<u64> {
@@ -21,11 +20,6 @@ pub(super) fn next_auto_increment(instance: &Instance, table: &Table) -> Option<
     }
     let sequences = instance.store.sequences();
     sequences.peek(table.id, SequenceKind::AutoIncrement).ok()
-}
-
-/// The value of a bound expression that reads no row.
-pub(super) fn evaluate(expr: &Expr, context: &EvalContext<'_>) -> SqlResult<Value> {
-    expr.eval(context, &[], &[])
 }
 
 /// Whether a statement changes the catalog.

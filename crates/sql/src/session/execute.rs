@@ -254,7 +254,7 @@ impl Session {
             memory_limit: memory,
             sequences: instance.store.sequences(),
             foreign_key_checks: settings.foreign_key_checks,
-            unique_checks: true,
+            unique_checks: settings.unique_checks,
         };
         work(&context)
     }

@@ -193,6 +193,10 @@ impl SessionInfo for Facts {
         self.identity.borrow().clone()
     }
 
+    fn session_user(&self) -> String {
+        format!("{}@{}", self.user.borrow(), self.client.host)
+    }
+
     fn connection_id(&self) -> u64 {
         self.process.id
     }

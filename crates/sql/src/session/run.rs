@@ -9,6 +9,7 @@ use super::execute::{Finished, Output};
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
 use super::plan_cache::PlanKey;
 use super::session::Session;
+use super::transaction::OpenTransaction;
 use super::{ResultSink, edge};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
@@ -38,7 +39,7 @@ impl Session {
         let begin = self.now();
         let mode = self.facts.settings().sql_mode;
         let statements = parse(text, mode).inspect_err(|error| self.note_failure(error))?;
-        let parse_micros = self.now() - begin;
+        self.preparation.parse = self.now() - begin;
         if statements.len() > 1 && !self.facts.client.multi_statements {
             let error = SqlError::syntax(format!(
                 "this client may send one statement at a time (near '{}')",
@@ -54,7 +55,10 @@ impl Session {
             } else {
                 parsed.text.clone()
             };
-            let compiled = match self.compile(parsed) {
+            let begin = self.now();
+            let compiled = self.compile(parsed);
+            self.preparation.plan = self.now() - begin;
+            let compiled = match compiled {
                 Ok(compiled) => Arc::new(compiled),
                 Err(error) => {
                     self.start_diagnostics();
@@ -65,7 +69,6 @@ impl Session {
             if last == 0 {
                 self.keep(text, &compiled);
             }
-            let _ = parse_micros;
             self.run("Query", &statement_text, &compiled, &[], sink, at < last)?;
         }
         Ok(())
@@ -180,13 +183,17 @@ impl Session {
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
-        let begin = self.now();
+        let prepared = self.preparation.parse + self.preparation.plan;
+        let begin = self.now() - prepared;
         self.facts.process.begin(command, text, begin);
         self.schema_changed = false;
         if !is_about_warnings(&compiled.parsed) {
             self.start_diagnostics();
         }
-        let mut measure = Measure::default();
+        let mut measure = Measure {
+            split: std::mem::take(&mut self.preparation),
+            rows: 0,
+        };
         let result = self.run_measured(compiled, params, sink, more, &mut measure);
         if let Err(error) = &result {
             self.note_failure(error);
@@ -342,7 +349,7 @@ impl Session {
             && self
                 .transaction
                 .as_ref()
-                .is_none_or(|open| open.single || open.txn.is_first_statement())
+                .is_none_or(OpenTransaction::is_restartable)
     }
 
     fn restart(&mut self, attempt: u32) -> SqlResult<()> {

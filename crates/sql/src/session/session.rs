@@ -8,6 +8,7 @@ use super::accounts::access;
 use super::facts::Facts;
 use super::host::ClientInfo;
 use super::instance::Instance;
+use super::metrics::TimeSplit;
 use super::prepared::Statements;
 use super::processes::Process;
 use super::transaction::OpenTransaction;
@@ -24,6 +25,8 @@ pub struct Session {
     pub(super) next_isolation: Option<IsolationLevel>,
     pub(super) next_read_only: Option<bool>,
     pub(super) statements: Statements,
+    /// Time spent on the next statement before it runs: parsing and planning.
+    pub(super) preparation: TimeSplit,
     /// LOCK TABLES is in force.
     pub(super) holds_table_locks: bool,
     /// Copy of the facts' one, to lend to the door.
@@ -48,6 +51,7 @@ impl Session {
             next_isolation: None,
             next_read_only: None,
             statements: Statements::default(),
+            preparation: TimeSplit::default(),
             holds_table_locks: false,
             current_database: None,
             schema_changed: false,

@@ -1,6 +1,5 @@
 //! Statements the session answers itself.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use sqlparser::ast::{self, Statement};
@@ -9,10 +8,9 @@ use super::ResultSink;
 use super::accounts::{Privileges, access};
 use super::compiled::Compiled;
 use super::session::Session;
-use crate::binder::{BindContext, Scope, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SessionInfo;
-use crate::parser::{Parsed, SetItem, Special};
+use crate::parser::{Parsed, SetItem, Special, parse};
 use crate::statement::Outcome;
 use crate::types::Value;
 
@@ -113,7 +111,8 @@ impl Session {
         self.report(&outcome, sink, more)
     }
 
-    /// The value of an expression outside any table.
+    /// The value of an expression outside any table; run as a query, so that subqueries in it
+    /// need the privileges they always need.
     ///
     /// # Errors
     /// Binding and evaluation.
@@ -121,37 +120,25 @@ impl Session {
         if let Some(value) = literal(expr) {
             return Ok(value);
         }
-        let settings = self.facts.settings();
-        let catalog = self.instance().store.current();
-        let database = self.facts.database.borrow().clone();
-        let bound = {
-            let tables = super::schema::SessionTables::new(&self.facts, &catalog);
-            let context = BindContext {
-                catalog: &catalog,
-                database: database.as_deref(),
-                sql_mode: settings.sql_mode,
-                collation: settings.collation,
-                virtual_tables: &tables,
-                source: None,
-            };
-            bind_expr(&context, &Scope::default(), expr, "field list")?
-        };
-        self.open_for_statement(true, false);
-        let warnings = RefCell::default();
-        let result = match &self.transaction {
-            Some(open) => self.with_context(&open.txn, &[], &warnings, false, |context| {
-                super::edge::evaluate(&bound, context.eval)
-            }),
-            None => Err(SqlError::internal("an expression without a transaction")),
-        };
-        if self.transaction.as_ref().is_some_and(|open| open.single) {
-            self.transaction = None;
+        let mut parsed = parse("SELECT 1", self.facts.settings().sql_mode)?
+            .pop()
+            .ok_or_else(|| SqlError::internal("an expression without a query"))?;
+        if let Statement::Query(query) = &mut parsed.statement {
+            if let ast::SetExpr::Select(select) = query.body.as_mut() {
+                let alias = ast::Ident::new("value");
+                let expr = expr.clone();
+                select.projection = vec![ast::SelectItem::ExprWithAlias { expr, alias }];
+            }
         }
-        for warning in warnings.into_inner() {
-            self.facts
-                .warn(warning.level, warning.code, warning.message);
-        }
-        result
+        let compiled = Arc::new(self.compile(parsed)?);
+        let found_rows = self.facts.found_rows.get();
+        let rows = self.collect(&compiled, &[])?;
+        self.facts.found_rows.set(found_rows);
+        let value = rows
+            .into_iter()
+            .next()
+            .and_then(|row| row.into_iter().next());
+        Ok(value.unwrap_or(Value::Null))
     }
 
     fn prepare_source(&mut self, source: &ast::Expr) -> SqlResult<String> {

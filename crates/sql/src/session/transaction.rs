@@ -19,7 +19,16 @@ pub(crate) struct OpenTransaction {
     pub read_only: bool,
     /// Opened for one autocommitted statement.
     pub single: bool,
+    /// WITH CONSISTENT SNAPSHOT: its snapshot is what the client asked for.
+    pub pinned: bool,
     savepoints: Vec<(String, usize)>,
+}
+
+impl OpenTransaction {
+    /// Whether it can be begun anew unseen by the client.
+    pub(super) fn is_restartable(&self) -> bool {
+        self.single || !self.pinned && self.txn.is_first_statement()
+    }
 }
 
 impl Session {
@@ -39,6 +48,7 @@ impl Session {
             txn,
             read_only,
             single,
+            pinned: false,
             savepoints: Vec::new(),
         });
     }
@@ -79,8 +89,11 @@ impl Session {
         let declared = self.next_read_only.take();
         let read_only = read_only.or(declared).unwrap_or(settings.read_only);
         self.open(isolation, read_only, false);
-        match &self.transaction {
-            Some(open) if consistent_snapshot => Ok(open.txn.take_snapshot()?),
+        match &mut self.transaction {
+            Some(open) if consistent_snapshot => {
+                open.pinned = true;
+                Ok(open.txn.take_snapshot()?)
+            }
             _ => Ok(()),
         }
     }

@@ -6,12 +6,12 @@ mod direct;
 mod lists;
 mod maintain;
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use sqlparser::ast::{ObjectName, ObjectNamePart, SetExpr, Statement};
 
 use super::ResultSink;
+use super::compiled::Compiled;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Show, parse};
@@ -104,11 +104,14 @@ impl Session {
     }
 
     /// Runs a query of our own and gives its rows.
-    pub(super) fn rows_of(&mut self, text: &str, params: &[Value]) -> SqlResult<Vec<Row>> {
-        let compiled = self.compile_one(text)?;
+    pub(in crate::session) fn collect(
+        &mut self,
+        compiled: &Arc<Compiled>,
+        params: &[Value],
+    ) -> SqlResult<Vec<Row>> {
         let mut collected = Collected::default();
-        self.run_inner(&compiled, params, &mut collected, false)?;
-        Ok(collected.rows.into_inner())
+        self.run_inner(compiled, params, &mut collected, false)?;
+        Ok(collected.rows)
     }
 
     /// Database and name of an object, the current database filled in.
@@ -163,7 +166,7 @@ fn column(name: &str, is_number: bool) -> ColumnMeta {
 /// A sink that keeps the rows.
 #[derive(Default)]
 struct Collected {
-    rows: RefCell<Vec<Row>>,
+    rows: Vec<Row>,
 }
 
 impl ResultSink for Collected {
@@ -172,7 +175,7 @@ impl ResultSink for Collected {
     }
 
     fn row(&mut self, row: &[Value]) -> SqlResult<()> {
-        self.rows.borrow_mut().push(row.to_vec());
+        self.rows.push(row.to_vec());
         Ok(())
     }
 
