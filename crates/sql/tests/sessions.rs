@@ -369,3 +369,14 @@ fn the_process_list_shows_ones_own_sessions_only_without_the_privilege() {
     let id = root.value("SELECT CONNECTION_ID()");
     assert_eq!(ann.error(&format!("KILL {id}")).code, 1095);
 }
+
+#[test]
+fn shutdown_needs_its_privilege() {
+    let instance = instance();
+    let mut root = connect(&instance, "root");
+    root.run("CREATE USER ann");
+    assert_eq!(connect(&instance, "ann").error("SHUTDOWN").code, 1227);
+    assert!(!instance.shutdown_requested());
+    root.run("SHUTDOWN");
+    assert!(instance.shutdown_requested());
+}

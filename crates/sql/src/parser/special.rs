@@ -410,6 +410,9 @@ fn administration(parser: &mut Parser, text: &str) -> Result<Option<Special>, Pa
         let id = parser.parse_expr()?;
         return Ok(Some(Special::Kill { query_only, id }));
     }
+    if take(parser, "SHUTDOWN") {
+        return Ok(Some(Special::Shutdown));
+    }
     if take(parser, "FLUSH") {
         let mut words = Vec::new();
         while let Token::Word(word) = &parser.peek_token_ref().token {

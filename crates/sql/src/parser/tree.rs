@@ -54,6 +54,8 @@ pub enum Special {
     LockTables(Vec<TableLock>),
     /// `UNLOCK TABLES`.
     UnlockTables,
+    /// `SHUTDOWN`.
+    Shutdown,
     /// `KILL [CONNECTION | QUERY] id`.
     Kill {
         /// Only the running statement.

@@ -1,7 +1,7 @@
 //! What all sessions share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use manxdb_txn::{CommitPath, IsolationLevel, Transaction, TxnError, TxnId, Waiter};
@@ -37,6 +37,7 @@ pub struct Instance {
     pub(super) opened_at: i64,
     next_connection: AtomicU64,
     next_transaction: AtomicU64,
+    shutdown_requested: AtomicBool,
 }
 
 /// A waiter for the instance's own short transactions: nothing to wait for.
@@ -84,6 +85,7 @@ impl Instance {
             metrics: Metrics::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
+            shutdown_requested: AtomicBool::new(false),
         };
         instance.reload_accounts()?;
         Ok(Arc::new(instance))
@@ -173,6 +175,12 @@ impl Instance {
         self.store.sequences().flush()
     }
 
+    /// Whether a client with the privilege asked for SHUTDOWN.
+    #[must_use]
+    pub fn shutdown_requested(&self) -> bool {
+        self.shutdown_requested.load(Ordering::Relaxed)
+    }
+
     /// Statements slower than `long_query_time`, oldest first; a bounded ring.
     #[must_use]
     pub fn slow_statements(&self) -> Vec<SlowStatement> {
@@ -195,6 +203,10 @@ impl Instance {
         for process in self.processes.list() {
             self.host.wake(process.id);
         }
+    }
+
+    pub(super) fn request_shutdown(&self) {
+        self.shutdown_requested.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn next_transaction_id(&self) -> TxnId {

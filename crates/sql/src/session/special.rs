@@ -71,6 +71,11 @@ impl Session {
             Special::LockTables(locks) => self.lock_tables(locks)?,
             Special::UnlockTables => self.unlock_tables()?,
             Special::Flush(words) => self.flush(words)?,
+            Special::Shutdown => {
+                let account = self.facts.account();
+                access::require_global(&account, Privileges::SHUTDOWN, "SHUTDOWN")?;
+                self.instance().request_shutdown();
+            }
             other => return self.run_account_statement(other, parsed),
         }
         Ok(Outcome::default())
