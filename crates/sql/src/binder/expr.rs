@@ -285,12 +285,11 @@ impl Binder<'_> {
         let right = self.bind_scalar(right)?;
         match op {
             B::And => Ok(Expr::and(left, right)),
-            B::Or => Ok(Expr::or(left, right)),
             B::Xor => Ok(Expr::xor(left, right)),
             B::StringConcat if self.context.sql_mode.pipes_as_concat => {
                 Expr::call("CONCAT", vec![left, right])
             }
-            B::StringConcat => Ok(Expr::or(left, right)),
+            B::Or | B::StringConcat => Ok(Expr::or(left, right)),
             B::Regexp => Expr::regexp(left, right),
             B::Arrow => Expr::call("JSON_EXTRACT", vec![left, right]),
             B::LongArrow => {

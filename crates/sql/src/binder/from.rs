@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use super::Binder;
-use super::query::{Bound, BoundQuery};
+use super::query::{Bound, BoundQuery, finish};
 use super::scope::{ColumnName, Frame, FrameColumn, column_expr, same_name};
 use super::select::SelectParts;
 use crate::catalog::{Table, View};
@@ -406,7 +406,7 @@ impl Binder<'_> {
                 merge(*parts, alias, names, state)
             }
             bound => {
-                let query = self.finish(bound);
+                let query = finish(bound);
                 add_computed(query, alias, names, state)
             }
         }

@@ -18,7 +18,7 @@ impl Binder<'_> {
     ) -> SqlResult<Expr> {
         match (row_items(left), row_items(right)) {
             (Some(left), Some(right)) => self.compare_rows(op, left, right),
-            (Some(items), None) => self.compare_row_with_subquery(op, items, right),
+            (Some(items), None) => Self::compare_row_with_subquery(items, right),
             (None, Some(_)) => Err(operand_columns(1)),
             (None, None) => {
                 let left = self.bind_scalar(left)?;

@@ -62,19 +62,19 @@ pub(crate) struct Cte {
     pub running: Option<(usize, Vec<ColumnMeta>)>,
 }
 
+/// Chooses the operators of what is still open.
+pub(crate) fn finish(bound: Bound) -> BoundQuery {
+    match bound {
+        Bound::Query(query) => query,
+        Bound::Select(parts) => plan_select(*parts),
+    }
+}
+
 impl Binder<'_> {
     /// Binds a query and chooses its operators.
     pub(crate) fn bind_query(&mut self, query: &ast::Query) -> SqlResult<BoundQuery> {
         let bound = self.bind_query_parts(query)?;
-        Ok(self.finish(bound))
-    }
-
-    /// Chooses the operators of what is still open.
-    pub(crate) fn finish(&mut self, bound: Bound) -> BoundQuery {
-        match bound {
-            Bound::Query(query) => query,
-            Bound::Select(parts) => plan_select(*parts),
-        }
+        Ok(finish(bound))
     }
 
     pub(crate) fn bind_query_parts(&mut self, query: &ast::Query) -> SqlResult<Bound> {
@@ -144,11 +144,11 @@ impl Binder<'_> {
             ast::SetOperator::Intersect => SetOp::Intersect,
         };
         let left = self.bind_body(left, &[], None)?;
-        let left = self.finish(left);
+        let left = finish(left);
         let names = self.item_names.take();
         let right = self.bind_body(right, &[], None);
         self.item_names = names;
-        let right = self.finish(right?);
+        let right = finish(right?);
         combine(left, right, op, all)
     }
 
@@ -279,7 +279,7 @@ impl Binder<'_> {
         let entry = self.ctes.pop();
         let anchor = self.bind_body(left, &[], None);
         self.ctes.extend(entry);
-        let anchor = self.finish(anchor?);
+        let anchor = finish(anchor?);
         let mut columns = anchor.columns.clone();
         for (column, name) in columns.iter_mut().zip(&cte.columns) {
             column.name.clone_from(name);
@@ -293,7 +293,7 @@ impl Binder<'_> {
             entry.running = Some((id, columns.clone()));
         }
         let step = self.bind_body(right, &[], None)?;
-        let step = self.finish(step);
+        let step = finish(step);
         if step.columns.len() != columns.len() {
             return Err(different_widths());
         }

@@ -75,7 +75,8 @@ impl Binder<'_> {
             group.straight = true;
         }
         self.frames.push(Frame::new(columns, "where clause"));
-        let parts = self.bind_select_clauses(select, order_by, limit, group, state.next, names);
+        let parts =
+            self.bind_select_clauses(select, order_by, limit, group, state.next, names.as_deref());
         self.frames.pop();
         parts
     }
@@ -87,7 +88,7 @@ impl Binder<'_> {
         limit: Option<&ast::LimitClause>,
         group: Group,
         width: usize,
-        names: Option<Vec<String>>,
+        names: Option<&[String]>,
     ) -> SqlResult<SelectParts> {
         let mut parts = SelectParts {
             group,
@@ -108,7 +109,7 @@ impl Binder<'_> {
         }
         self.define_windows(&select.named_window)?;
         self.enter_clause("field list", true)?;
-        self.bind_items(&select.projection, names.as_deref(), &mut parts)?;
+        self.bind_items(&select.projection, names, &mut parts)?;
         self.bind_group_by(&select.group_by, &mut parts)?;
         if let Some(having) = &select.having {
             self.enter_clause("having clause", true)?;
@@ -273,20 +274,19 @@ impl Binder<'_> {
         }
         self.enter_clause("group statement", false)?;
         for key in keys {
-            let bound = match super::order::position(key) {
-                Some(position) => position
+            let bound = if let Some(position) = super::order::position(key) {
+                position
                     .checked_sub(1)
                     .and_then(|index| parts.outputs.get(index))
                     .map(|output| output.expr.clone())
                     .ok_or_else(|| {
                         SqlError::unknown_column(&position.to_string(), "group statement")
-                    })?,
-                None => {
-                    self.frame_mut()?.alias_use = AliasUse::Last;
-                    let bound = self.bind_scalar(key);
-                    self.frame_mut()?.alias_use = AliasUse::Never;
-                    bound?
-                }
+                    })?
+            } else {
+                self.frame_mut()?.alias_use = AliasUse::Last;
+                let bound = self.bind_scalar(key);
+                self.frame_mut()?.alias_use = AliasUse::Never;
+                bound?
             };
             if super::group::has_call(&bound) {
                 return Err(SqlError::new(

@@ -7,7 +7,7 @@ use super::aggregate::bigint;
 use super::expr::{compare_op, operand_columns};
 use super::from::split_and;
 use super::predicate::row_items;
-use super::query::Bound;
+use super::query::{Bound, finish};
 use super::scope::column_expr;
 use super::select::SelectParts;
 use crate::error::{SqlError, SqlResult};
@@ -80,7 +80,7 @@ impl Binder<'_> {
                 Ok(())
             }
             Err(nested) => {
-                let exists = self.exists(*nested);
+                let exists = Self::exists(*nested);
                 let condition = if negated { Expr::not(exists) } else { exists };
                 parts.group.conjuncts.push(condition);
                 Ok(())
@@ -138,7 +138,7 @@ impl Binder<'_> {
         nested: Nested,
         parts: &mut SelectParts,
     ) -> SqlResult<()> {
-        let query = self.finish(nested.bound);
+        let query = finish(nested.bound);
         let slots = parts.width..parts.width + query.columns.len();
         for ((value, column), slot) in values.into_iter().zip(&query.columns).zip(slots.clone()) {
             let other = column_expr(slot, column.ty.clone(), !column.not_null);
@@ -171,11 +171,11 @@ impl Binder<'_> {
         match expr {
             E::Subquery(query) => {
                 let nested = self.bind_nested(query)?;
-                self.scalar_subquery(nested)
+                Self::scalar_subquery(nested)
             }
             E::Exists { subquery, negated } => {
                 let nested = self.bind_nested(subquery)?;
-                let exists = self.exists(nested);
+                let exists = Self::exists(nested);
                 Ok(if *negated { Expr::not(exists) } else { exists })
             }
             E::InSubquery {
@@ -205,8 +205,6 @@ impl Binder<'_> {
 
     /// `(a, b) = (SELECT …)`.
     pub(crate) fn compare_row_with_subquery(
-        &mut self,
-        _op: CompareOp,
         items: &[ast::Expr],
         right: &ast::Expr,
     ) -> SqlResult<Expr> {
@@ -238,8 +236,8 @@ impl Binder<'_> {
         })
     }
 
-    pub(crate) fn nested_plan(&mut self, nested: Nested) -> Plan {
-        let query = self.finish(nested.bound);
+    fn nested_plan(nested: Nested) -> Plan {
+        let query = finish(nested.bound);
         Plan {
             columns: query.columns,
             param_types: Vec::new(),
@@ -251,11 +249,11 @@ impl Binder<'_> {
         }
     }
 
-    fn scalar_subquery(&mut self, nested: Nested) -> SqlResult<Expr> {
+    fn scalar_subquery(nested: Nested) -> SqlResult<Expr> {
         if nested.bound.columns() != 1 {
             return Err(operand_columns(1));
         }
-        let plan = self.nested_plan(nested);
+        let plan = Self::nested_plan(nested);
         let ty = plan.columns[0].ty.clone();
         Ok(Expr {
             kind: ExprKind::ScalarSubquery(Box::new(plan)),
@@ -264,8 +262,8 @@ impl Binder<'_> {
         })
     }
 
-    fn exists(&mut self, nested: Nested) -> Expr {
-        let plan = self.nested_plan(nested);
+    fn exists(nested: Nested) -> Expr {
+        let plan = Self::nested_plan(nested);
         Expr {
             kind: ExprKind::Exists(Box::new(plan)),
             ty: bigint(false),
@@ -279,7 +277,7 @@ impl Binder<'_> {
         nested: Nested,
         negated: bool,
     ) -> SqlResult<Expr> {
-        let plan = self.nested_plan(nested);
+        let plan = Self::nested_plan(nested);
         let mut collations = Vec::with_capacity(values.len());
         for (at, value) in values.iter_mut().enumerate() {
             let ty = plan.columns[at].ty.clone();
@@ -322,7 +320,7 @@ impl Binder<'_> {
             (CompareOp::Ne, true) => return self.in_subquery(vec![value], nested, true),
             _ => {}
         }
-        let plan = self.nested_plan(nested);
+        let plan = Self::nested_plan(nested);
         let column = column_expr(0, plan.columns[0].ty.clone(), true);
         let comparison = self.compare(op, value.clone(), column)?;
         Ok(Expr {

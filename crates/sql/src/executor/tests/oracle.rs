@@ -34,7 +34,7 @@ fn world(dice: &mut Dice, keyed: bool) -> World {
     }
     for table in ["a", "b", "c"] {
         let mut rows = String::new();
-        for id in 1..=6 {
+        for id in 1..=6_usize {
             let n = dice.pick(&["NULL", "1", "2", "3", "4"]);
             let t = dice.pick(&["NULL", "'x'", "'X'", "'y'", "'zz'"]);
             let u = dice.pick(&["NULL", "1"]);
@@ -207,7 +207,7 @@ fn inner_joins_are_the_filtered_product() {
         let keyed = world(&mut Dice(seed), true);
         let mut dice = Dice(seed * 7919 + 1);
         for _ in 0..100 {
-            let tables = &["a", "b", "c"][..1 + dice.roll(3)];
+            let tables = &["a", "b", "c"][..=dice.roll(3)];
             let filter = conditions(&mut dice, tables);
             let ids: Vec<String> = tables.iter().map(|t| format!("{t}.id")).collect();
             let sql = format!(

@@ -587,6 +587,7 @@ fn modification_scans_carry_row_keys() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)]
 fn statements_of_frameworks_work() {
     check(&[
         (
