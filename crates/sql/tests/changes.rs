@@ -233,3 +233,58 @@ fn long_chains_of_conditions_are_no_danger() {
     );
     assert_eq!(client.value(&unions), "121");
 }
+
+/// Writers go on while indexes are made and rows are copied; nothing they were told is lost.
+#[test]
+fn changes_under_writers_lose_nothing() {
+    let instance = instance();
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE d; USE d; CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)");
+    let rows: Vec<String> = (0..3_000).map(|id| format!("({id}, {id}, 0)")).collect();
+    client.run(&format!("INSERT INTO t VALUES {}", rows.join(",")));
+    let acknowledged = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let mut client = connect(&instance, "root");
+                scope.spawn(move || {
+                    client.run("USE d");
+                    let mut done = 0;
+                    for number in 0..300 {
+                        let id = 10_000 * (writer + 1) + number;
+                        let insert = format!("INSERT INTO t (id, a, b) VALUES ({id}, {id}, 1)");
+                        let update = format!("UPDATE t SET a = a + 1 WHERE id = {number}");
+                        if client.try_run(&insert).is_ok() {
+                            done += 1;
+                        }
+                        let _ = client.try_run(&update);
+                    }
+                    done
+                })
+            })
+            .collect();
+        for change in [
+            "CREATE INDEX ka ON t (a)",
+            "ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 3",
+            "CREATE UNIQUE INDEX kid ON t (id, a)",
+            "ALTER TABLE t DROP INDEX ka",
+            "ALTER TABLE t MODIFY b BIGINT",
+        ] {
+            // Under this clock a wait for a row lock is over at once.
+            while let Err(error) = client.try_run(change) {
+                assert!([1205, 1213].contains(&error.code), "{change}: {error}");
+            }
+        }
+        writers
+            .into_iter()
+            .map(|writer| writer.join().expect("a writer"))
+            .sum::<u64>()
+    });
+    assert!(acknowledged > 0);
+    let written = client.value("SELECT COUNT(*) FROM t WHERE b = 1");
+    assert_eq!(written, acknowledged.to_string());
+    let by_index = client.value("SELECT COUNT(*) FROM t FORCE INDEX (kid) WHERE id >= 0");
+    assert_eq!(by_index, client.value("SELECT COUNT(*) FROM t"));
+    client.run("CREATE INDEX ka ON t (a)");
+    let rows = client.rows("SELECT x.id FROM t x LEFT JOIN t y FORCE INDEX (ka) ON y.a = x.a AND y.id = x.id WHERE y.id IS NULL");
+    assert!(rows.is_empty());
+}

@@ -85,12 +85,16 @@ impl CatalogStore {
     /// A transaction of the store's own.
     #[must_use]
     pub fn begin(&self) -> Transaction {
+        self.begin_as(&self.waiter)
+    }
+
+    fn begin_as(&self, waiter: &Arc<dyn Waiter>) -> Transaction {
         let id = TxnId(self.ids.fetch_add(1, Ordering::Relaxed));
         Transaction::begin(
             Arc::clone(&self.path),
             id,
             IsolationLevel::Serializable,
-            Arc::clone(&self.waiter),
+            Arc::clone(waiter),
         )
     }
 
@@ -103,11 +107,12 @@ impl CatalogStore {
     /// [`CatalogStore::lock`].
     pub(crate) fn edit<T>(
         &self,
+        waiter: &Arc<dyn Waiter>,
         durability: Durability,
         change: &mut dyn FnMut(&mut Edit<'_>) -> SqlResult<T>,
     ) -> SqlResult<T> {
         for _ in 0..RETRIES_MAX {
-            let txn = self.begin();
+            let txn = self.begin_as(waiter);
             let mut edit = Edit {
                 txn: &txn,
                 catalog: (*self.current()).clone(),
@@ -130,14 +135,16 @@ impl CatalogStore {
     /// Runs `work` in transactions of its own until one commits.
     pub(crate) fn retrying<T>(
         &self,
+        waiter: &Arc<dyn Waiter>,
         durability: Durability,
         work: &mut dyn FnMut(&Transaction) -> SqlResult<T>,
     ) -> SqlResult<T> {
         for _ in 0..RETRIES_MAX {
-            let txn = self.begin();
+            let txn = self.begin_as(waiter);
             let answer = match work(&txn) {
                 Ok(answer) => answer,
-                Err(error) if error.code == 1213 => continue,
+                // A row lock held for long delays a change; KILL ends it.
+                Err(error) if [1205, 1213].contains(&error.code) => continue,
                 Err(error) => return Err(error),
             };
             match txn.commit(durability) {
@@ -190,7 +197,7 @@ impl CatalogStore {
             .cloned()
             .collect();
         for table in tables {
-            self.edit(Durability::Sync, &mut |edit| {
+            self.edit(&self.waiter, Durability::Sync, &mut |edit| {
                 let mut cleaned = (*table).clone();
                 cleaned
                     .indexes
@@ -218,7 +225,7 @@ impl CatalogStore {
             return Ok(true);
         };
         for _ in 0..chunks {
-            let more = self.retrying(Durability::Async, &mut |txn| {
+            let more = self.retrying(&self.waiter, Durability::Async, &mut |txn| {
                 let notes = KeyRange::prefix(record::GARBAGE);
                 let page = txn.scan(&notes, Direction::Forward, 1, ReadMode::Plain)?;
                 let Some((note, _)) = page.first() else {

@@ -64,13 +64,14 @@ impl Session {
             .borrow()
             .text("collation_server")
             .to_string();
+        let waiter: std::sync::Arc<dyn manxdb_txn::Waiter> = self.facts.waiter.clone();
         self.with_context(&open.txn, &[], warnings, true, |context| {
             let ddl_context = DdlContext {
                 store: &instance.store,
                 database: database.as_deref(),
                 eval: context.eval,
                 virtual_tables: &tables,
-                waiter: context.waiter,
+                waiter: &waiter,
                 collation: settings.collation,
                 default_collation: charset::collation(&server)
                     .map_or(Collation::default(), |found| found.collation),

@@ -57,26 +57,28 @@ pub(super) fn fill_indexes(
     let mut range = KeyRange::prefix(&prefix);
     loop {
         context.waiter.check()?;
-        let last = context.store.retrying(Durability::Async, &mut |txn| {
-            let writer = RowWriter { txn, table, tz };
-            let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Validate)?;
-            for (key, value) in &page {
-                let row = encoding::decode_row(table, value, tz)?;
-                let suffix = key.get(prefix.len()..).unwrap_or_default();
-                for index in table.indexes.iter().filter(|i| added.contains(&i.id)) {
-                    let entry = encoding::index_key(table, index, &row, suffix, tz)?;
-                    if index.unique && !holds_null(index, &row) {
-                        let holder = txn.get(&entry, ReadMode::Validate)?;
-                        if holder.is_some_and(|holder| holder != suffix) {
-                            return Err(writer.index_duplicate(index, &row));
+        let last = context
+            .store
+            .retrying(context.waiter, Durability::Async, &mut |txn| {
+                let writer = RowWriter { txn, table, tz };
+                let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Validate)?;
+                for (key, value) in &page {
+                    let row = encoding::decode_row(table, value, tz)?;
+                    let suffix = key.get(prefix.len()..).unwrap_or_default();
+                    for index in table.indexes.iter().filter(|i| added.contains(&i.id)) {
+                        let entry = encoding::index_key(table, index, &row, suffix, tz)?;
+                        if index.unique && !holds_null(index, &row) {
+                            let holder = txn.get(&entry, ReadMode::Validate)?;
+                            if holder.is_some_and(|holder| holder != suffix) {
+                                return Err(writer.index_duplicate(index, &row));
+                            }
                         }
+                        txn.put(entry, suffix.to_vec())?;
                     }
-                    txn.put(entry, suffix.to_vec())?;
                 }
-            }
-            let full = page.len() == CHUNK;
-            Ok(page.last().filter(|_| full).map(|(key, _)| key.clone()))
-        })?;
+                let full = page.len() == CHUNK;
+                Ok(page.last().filter(|_| full).map(|(key, _)| key.clone()))
+            })?;
         match last {
             Some(last) => range = rest_behind(&range, &last, Direction::Forward),
             None => return Ok(()),
@@ -238,20 +240,22 @@ fn hidden_row_id(
 }
 
 fn write_batch(context: &DdlContext<'_>, table: &Table, batch: &[(Row, Vec<u8>)]) -> SqlResult<()> {
-    context.store.retrying(Durability::Async, &mut |txn| {
-        let writer = RowWriter {
-            txn,
-            table,
-            tz: &context.eval.time_zone,
-        };
-        for (row, suffix) in batch {
-            if let Some(duplicate) = writer.find_duplicate(row, suffix)? {
-                return Err(duplicate.error);
+    context
+        .store
+        .retrying(context.waiter, Durability::Async, &mut |txn| {
+            let writer = RowWriter {
+                txn,
+                table,
+                tz: &context.eval.time_zone,
+            };
+            for (row, suffix) in batch {
+                if let Some(duplicate) = writer.find_duplicate(row, suffix)? {
+                    return Err(duplicate.error);
+                }
+                writer.insert(row, suffix)?;
             }
-            writer.insert(row, suffix)?;
-        }
-        Ok(())
-    })
+            Ok(())
+        })
 }
 
 /// The highest value of the AUTO_INCREMENT column at `at`, 0 without rows.

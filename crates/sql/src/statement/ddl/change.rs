@@ -281,23 +281,25 @@ impl Change<'_> {
             }
         }
         // With an index to fill, what it replaces stays until that has succeeded.
-        context.store.edit(context.durability, &mut |edit| {
-            backfill::check_rows(context, edit, &new, &checks)?;
-            if added.is_empty() {
-                for id in &dropped {
-                    edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+        context
+            .store
+            .edit(context.waiter, context.durability, &mut |edit| {
+                backfill::check_rows(context, edit, &new, &checks)?;
+                if added.is_empty() {
+                    for id in &dropped {
+                        edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+                    }
+                    return self.publish(edit, &new);
                 }
-                return self.publish(edit, &new);
-            }
-            let mut waiting = new.clone();
-            let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
-            waiting.schema_version = stored.schema_version + 1;
-            // A foreign key that waits for its index would be found unenforceable: it comes last.
-            waiting
-                .foreign_keys
-                .retain(|key| !checks.foreign_keys.contains(&key.name));
-            edit.put_table(waiting)
-        })?;
+                let mut waiting = new.clone();
+                let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
+                waiting.schema_version = stored.schema_version + 1;
+                // A foreign key that waits for its index would be found unenforceable: it comes last.
+                waiting
+                    .foreign_keys
+                    .retain(|key| !checks.foreign_keys.contains(&key.name));
+                edit.put_table(waiting)
+            })?;
         if added.is_empty() {
             return Ok(());
         }
@@ -308,13 +310,15 @@ impl Change<'_> {
         for index in &mut new.indexes {
             index.state = IndexState::Public;
         }
-        let published = context.store.edit(context.durability, &mut |edit| {
-            backfill::check_rows(context, edit, &new, &checks)?;
-            for id in &dropped {
-                edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
-            }
-            self.publish(edit, &new)
-        });
+        let published = context
+            .store
+            .edit(context.waiter, context.durability, &mut |edit| {
+                backfill::check_rows(context, edit, &new, &checks)?;
+                for id in &dropped {
+                    edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+                }
+                self.publish(edit, &new)
+            });
         if published.is_err() {
             self.take_back(&added)?;
         }
@@ -323,17 +327,19 @@ impl Change<'_> {
 
     /// The old definition again, without the indexes that could not be filled.
     fn take_back(&self, added: &[IndexId]) -> SqlResult<()> {
-        self.context.store.edit(Durability::Sync, &mut |edit| {
-            let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
-            let mut table = self.old.clone();
-            table.schema_version = stored.schema_version + 1;
-            table.next_index_id = stored.next_index_id.max(table.next_index_id);
-            table.next_column_id = stored.next_column_id.max(table.next_column_id);
-            for id in added {
-                edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
-            }
-            edit.put_table(table)
-        })
+        self.context
+            .store
+            .edit(self.context.waiter, Durability::Sync, &mut |edit| {
+                let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
+                let mut table = self.old.clone();
+                table.schema_version = stored.schema_version + 1;
+                table.next_index_id = stored.next_index_id.max(table.next_index_id);
+                table.next_column_id = stored.next_column_id.max(table.next_column_id);
+                for id in added {
+                    edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
+                }
+                edit.put_table(table)
+            })
     }
 
     /// Columns added without a copy: what rows written before have in them.
@@ -363,7 +369,7 @@ impl Change<'_> {
         let checks = self.to_check(&new);
         let sequences = context.store.sequences();
         let mut attempts = 0;
-        context.store.edit(context.durability, &mut |edit| {
+        context.store.edit(context.waiter, context.durability, &mut |edit| {
             attempts += 1;
             if attempts > COPIES_MAX {
                 return Err(SqlError::new(
@@ -372,7 +378,7 @@ impl Change<'_> {
                     "Lock wait timeout exceeded; try restarting transaction (the table changes faster than it can be copied)",
                 ));
             }
-            let id = context.store.retrying(Durability::Async, &mut |txn| {
+            let id = context.store.retrying(context.waiter, Durability::Async, &mut |txn| {
                 let note = Edit {
                     txn,
                     catalog: Catalog::default(),

@@ -35,9 +35,11 @@ pub(super) fn create_database(
         }
         return Err(SqlError::new(1007, "HY000", text));
     }
-    context.store.edit(context.durability, &mut |edit| {
-        edit.put_database(name, chosen)
-    })?;
+    context
+        .store
+        .edit(context.waiter, context.durability, &mut |edit| {
+            edit.put_database(name, chosen)
+        })?;
     Ok(done(1))
 }
 
@@ -56,9 +58,11 @@ pub(super) fn alter_database(
     let database = catalog.database(name)?;
     let chosen = collation(charset, collate)?.unwrap_or(database.collation);
     let name = database.name.clone();
-    context.store.edit(context.durability, &mut |edit| {
-        edit.put_database(&name, chosen)
-    })?;
+    context
+        .store
+        .edit(context.waiter, context.durability, &mut |edit| {
+            edit.put_database(&name, chosen)
+        })?;
     Ok(done(1))
 }
 
@@ -90,7 +94,9 @@ pub(super) fn drop_database(
     let count = database.tables.len() + database.views.len();
     let dropped = context
         .store
-        .edit(context.durability, &mut |edit| edit.remove_database(name))?;
+        .edit(context.waiter, context.durability, &mut |edit| {
+            edit.remove_database(name)
+        })?;
     for table in dropped {
         context.store.sequences().forget(table);
     }
@@ -130,14 +136,16 @@ pub(super) fn create_table(
         }
         None => define(context, &catalog, parsed, create, &database, &name)?,
     };
-    let id = context.store.edit(context.durability, &mut |edit| {
-        let mut made = table.clone();
-        made.id = edit.next_table_id()?;
-        let id = made.id;
-        super::touch_parents(edit, &made, &|_| true)?;
-        edit.put_table(made)?;
-        Ok(id)
-    })?;
+    let id = context
+        .store
+        .edit(context.waiter, context.durability, &mut |edit| {
+            let mut made = table.clone();
+            made.id = edit.next_table_id()?;
+            let id = made.id;
+            super::touch_parents(edit, &made, &|_| true)?;
+            edit.put_table(made)?;
+            Ok(id)
+        })?;
     if let Some(next) = next.filter(|next| *next > 1) {
         let sequences = context.store.sequences();
         sequences.set(id, SequenceKind::AutoIncrement, next)?;
@@ -347,7 +355,9 @@ fn fill(
     let Some(StatementPlan::Modify(planned)) = plan(&bind, &statement)? else {
         return Err(SqlError::internal("an INSERT has no plan"));
     };
-    context.store.retrying(context.durability, &mut |txn| {
-        execute_in(context, txn, &catalog, |exec| run_modify(exec, &planned))
-    })
+    context
+        .store
+        .retrying(context.waiter, context.durability, &mut |txn| {
+            execute_in(context, txn, &catalog, |exec| run_modify(exec, &planned))
+        })
 }

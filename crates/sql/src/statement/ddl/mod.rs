@@ -14,6 +14,8 @@ mod view;
 
 pub use show::{show_create_table, show_create_view};
 
+use std::sync::Arc;
+
 use manxdb_storage::Durability;
 use manxdb_txn::{Transaction, Waiter};
 use parking_lot::MutexGuard;
@@ -39,8 +41,8 @@ pub struct DdlContext<'a> {
     pub eval: &'a EvalContext<'a>,
     /// Computed tables.
     pub virtual_tables: &'a dyn VirtualTables,
-    /// Kill checks of long back-fills.
-    pub waiter: &'a dyn Waiter,
+    /// How the statement waits for row locks and hears of KILL.
+    pub waiter: &'a Arc<dyn Waiter>,
     /// `collation_connection`.
     pub collation: Collation,
     /// `collation_server`, for new databases.
@@ -235,7 +237,7 @@ fn execute_in<T>(
         txn,
         catalog,
         context.virtual_tables,
-        context.waiter,
+        context.waiter.as_ref(),
         context.memory_limit,
     );
     let eval = EvalContext {
@@ -246,7 +248,7 @@ fn execute_in<T>(
         txn,
         catalog,
         virtual_tables: context.virtual_tables,
-        waiter: context.waiter,
+        waiter: context.waiter.as_ref(),
         eval: &eval,
         memory_limit: context.memory_limit,
         sequences: context.store.sequences(),

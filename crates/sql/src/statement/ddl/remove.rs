@@ -73,9 +73,11 @@ pub(super) fn drop_tables(
         refuse_referenced(context, &catalog, table, &goes_too)?;
     }
     if !tables.is_empty() {
-        context.store.edit(context.durability, &mut |edit| {
-            tables.iter().try_for_each(|table| edit.remove_table(table))
-        })?;
+        context
+            .store
+            .edit(context.waiter, context.durability, &mut |edit| {
+                tables.iter().try_for_each(|table| edit.remove_table(table))
+            })?;
     }
     for table in &tables {
         context.store.sequences().forget(table.id);
@@ -90,7 +92,9 @@ pub(super) fn drop_silently(context: &DdlContext<'_>, database: &str, name: &str
     let table = context.store.current().table(database, name)?.clone();
     context
         .store
-        .edit(context.durability, &mut |edit| edit.remove_table(&table))?;
+        .edit(context.waiter, context.durability, &mut |edit| {
+            edit.remove_table(&table)
+        })?;
     clean(context, guard)
 }
 
@@ -112,16 +116,18 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
             );
             return Err(SqlError::new(1701, "42000", text));
         }
-        context.store.edit(context.durability, &mut |edit| {
-            let mut emptied = (*table).clone();
-            emptied.id = edit.next_table_id()?;
-            emptied.schema_version += 1;
-            for column in &mut emptied.columns {
-                column.absent_value = None;
-            }
-            edit.add_garbage(&record::table_prefix(table.id))?;
-            edit.put_table(emptied)
-        })?;
+        context
+            .store
+            .edit(context.waiter, context.durability, &mut |edit| {
+                let mut emptied = (*table).clone();
+                emptied.id = edit.next_table_id()?;
+                emptied.schema_version += 1;
+                for column in &mut emptied.columns {
+                    column.absent_value = None;
+                }
+                edit.add_garbage(&record::table_prefix(table.id))?;
+                edit.put_table(emptied)
+            })?;
         context.store.sequences().forget(table.id);
         clean(context, guard)?;
     }
@@ -140,12 +146,14 @@ pub(super) fn rename(context: &DdlContext<'_>, renames: &[RenameTable]) -> SqlRe
             ))
         })
         .collect::<SqlResult<Vec<_>>>()?;
-    context.store.edit(context.durability, &mut |edit| {
-        for ((database, name), (new_database, new_name)) in &pairs {
-            rename_one(context, edit, (database, name), (new_database, new_name))?;
-        }
-        Ok(())
-    })?;
+    context
+        .store
+        .edit(context.waiter, context.durability, &mut |edit| {
+            for ((database, name), (new_database, new_name)) in &pairs {
+                rename_one(context, edit, (database, name), (new_database, new_name))?;
+            }
+            Ok(())
+        })?;
     Ok(done(0))
 }
 

@@ -92,7 +92,9 @@ pub(super) fn create(
     };
     context
         .store
-        .edit(context.durability, &mut |edit| edit.put_view(view.clone()))?;
+        .edit(context.waiter, context.durability, &mut |edit| {
+            edit.put_view(view.clone())
+        })?;
     Ok(done(0))
 }
 
@@ -152,11 +154,13 @@ pub(super) fn drop(
         note(context, 1051, format!("Unknown table '{name}'"));
     }
     if !views.is_empty() {
-        context.store.edit(context.durability, &mut |edit| {
-            views
-                .iter()
-                .try_for_each(|(database, name)| edit.remove_view(database, name))
-        })?;
+        context
+            .store
+            .edit(context.waiter, context.durability, &mut |edit| {
+                views
+                    .iter()
+                    .try_for_each(|(database, name)| edit.remove_view(database, name))
+            })?;
     }
     Ok(done(0))
 }
