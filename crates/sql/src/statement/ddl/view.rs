@@ -3,10 +3,11 @@
 use sqlparser::ast::{Ident, ObjectName, Query};
 
 use super::{DdlContext, done, note};
-use crate::catalog::View;
+use crate::binder::BindContext;
+use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
-use crate::planner::plan_query;
+use crate::planner::{Plan, plan_query};
 use crate::statement::Outcome;
 use crate::statement::names::relation;
 
@@ -69,15 +70,7 @@ pub(super) fn create(
         (None, Existing::MustExist) => return Err(SqlError::no_such_table(&database, &name)),
         _ => {}
     }
-    let mut bind = super::default::bind_context(context, &catalog);
-    let current_is_home = context
-        .database
-        .is_some_and(|c| c.eq_ignore_ascii_case(&database));
-    if !current_is_home {
-        // The body is bound where the view lives: unqualified names must mean the same there.
-        bind.database = Some(&database);
-    }
-    let plan = plan_query(&bind, query)?;
+    let plan = plan_at_home(context, &catalog, &database, query)?;
     check_columns(&plan.columns, columns)?;
     let view = View {
         database: home.name.clone(),
@@ -96,6 +89,36 @@ pub(super) fn create(
             edit.put_view(view.clone())
         })?;
     Ok(done(0))
+}
+
+/// The view's SELECT as it will be bound where the view lives.
+///
+/// # Errors
+/// 1235 when it means something else there than in the current database.
+fn plan_at_home(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    database: &str,
+    query: &Query,
+) -> SqlResult<Plan> {
+    let here = super::default::bind_context(context, catalog);
+    let plan = plan_query(&here, query)?;
+    if context
+        .database
+        .is_some_and(|current| current.eq_ignore_ascii_case(database))
+    {
+        return Ok(plan);
+    }
+    let at_home = BindContext {
+        database: Some(database),
+        ..here
+    };
+    match plan_query(&at_home, query) {
+        Ok(other) if other.tables == plan.tables => Ok(plan),
+        _ => Err(SqlError::not_supported(
+            "CREATE VIEW in another database over names without a database",
+        )),
+    }
 }
 
 fn check_columns(selected: &[crate::types::ColumnMeta], named: &[Ident]) -> SqlResult<()> {
