@@ -127,7 +127,7 @@ mod restart {
         client.run("CREATE DATABASE d");
         client.run("CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a INT, KEY ka (a))");
         client.run("CREATE TABLE d.h (a INT)");
-        client.run("CREATE VIEW d.v AS SELECT a FROM t");
+        client.run("CREATE VIEW d.v AS SELECT a FROM d.t");
         client.run("INSERT INTO d.t (a) VALUES (1), (2), (3)");
         client.run("INSERT INTO d.h VALUES (1), (2)");
         let definition = client.rows("SHOW CREATE TABLE d.t")[0][1].clone();
