@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
     pub kind: StatementKind,
     /// Catalog it was made under.
     pub catalog_version: u64,
-    /// The query without its LIMIT, when SQL_CALC_FOUND_ROWS asks how many rows it has.
+    /// The query without its LIMIT, when `SQL_CALC_FOUND_ROWS` asks how many rows it has.
     pub uncut: Option<Box<Plan>>,
     /// The query has no LIMIT of its own, so `sql_select_limit` counts.
     pub unlimited: bool,

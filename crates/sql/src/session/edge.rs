@@ -13,7 +13,7 @@ use crate::statement::Outcome;
 use crate::statement::ddl::{self, DdlContext};
 use crate::types::Collation;
 
-/// The next AUTO_INCREMENT value a table would give; `None` for tables without.
+/// The next `AUTO_INCREMENT` value a table would give; `None` for tables without.
 pub(super) fn next_auto_increment(instance: &Instance, table: &Table) -> Option<u64> {
     if !table.columns.iter().any(|column| column.auto_increment) {
         return None;

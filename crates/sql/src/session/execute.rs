@@ -68,7 +68,7 @@ impl<'a> Output<'a> {
         self.columns_sent
     }
 
-    /// FOUND_ROWS().
+    /// `FOUND_ROWS()`.
     pub(super) fn found(&self) -> u64 {
         self.all_rows.unwrap_or(self.rows)
     }

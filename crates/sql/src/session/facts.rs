@@ -94,7 +94,7 @@ impl Facts {
         *self.settings.borrow_mut() = Arc::new(settings);
     }
 
-    /// Back to the server's variables, no user variables, no diagnostics (COM_RESET_CONNECTION).
+    /// Back to the server's variables, no user variables, no diagnostics (`COM_RESET_CONNECTION`).
     pub(crate) fn reset(&self) {
         *self.values.borrow_mut() = self.instance.globals.read().clone();
         self.apply_values();
@@ -129,7 +129,7 @@ impl Facts {
         self.process.set_user(user, identity);
     }
 
-    /// Microseconds since 1970 that NOW() shows for a statement starting now.
+    /// Microseconds since 1970 that `NOW()` shows for a statement starting now.
     pub(crate) fn now_micros(&self) -> i64 {
         match self.settings.borrow().fixed_now_micros {
             0 => self.instance.host.wall_micros(),

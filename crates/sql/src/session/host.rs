@@ -47,9 +47,9 @@ pub struct ClientInfo {
     pub peer: String,
     /// Host part, matched against accounts (`localhost` for loopback addresses).
     pub host: String,
-    /// CLIENT_FOUND_ROWS was asked for.
+    /// `CLIENT_FOUND_ROWS` was asked for.
     pub found_rows: bool,
-    /// CLIENT_MULTI_STATEMENTS was asked for.
+    /// `CLIENT_MULTI_STATEMENTS` was asked for.
     pub multi_statements: bool,
     /// The connection is encrypted.
     pub secure: bool,
@@ -62,7 +62,7 @@ pub struct AccountAuth {
     pub identity: String,
     /// `caching_sha2_password` or `mysql_native_password`.
     pub plugin: String,
-    /// Stored verifier: SHA1(SHA1(password)) as 20 bytes, or for caching_sha2_password
+    /// Stored verifier: SHA1(SHA1(password)) as 20 bytes, or for `caching_sha2_password`
     /// SHA256(SHA256(password)) as 32 bytes, or empty for no password.
     pub verifier: Vec<u8>,
     /// Locked or expired.

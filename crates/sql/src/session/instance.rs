@@ -193,7 +193,7 @@ impl Instance {
         self.metrics.snapshot(self.processes.count())
     }
 
-    /// The next AUTO_INCREMENT value a table would give; `None` for tables without.
+    /// The next `AUTO_INCREMENT` value a table would give; `None` for tables without.
     pub(super) fn next_auto_increment(&self, table: &Table) -> Option<u64> {
         super::edge::next_auto_increment(self, table)
     }

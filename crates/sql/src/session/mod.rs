@@ -75,6 +75,7 @@ pub trait ResultSink {
 }
 
 /// What OK and EOF packets say of the session.
+#[allow(clippy::struct_excessive_bools)] // one a status flag
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Status {
     /// A transaction is open.
@@ -83,7 +84,7 @@ pub struct Status {
     pub read_only_transaction: bool,
     /// autocommit is on.
     pub autocommit: bool,
-    /// NO_BACKSLASH_ESCAPES is in `sql_mode`.
+    /// `NO_BACKSLASH_ESCAPES` is in `sql_mode`.
     pub no_backslash_escapes: bool,
     /// Warnings of the statement.
     pub warnings: u16,

@@ -1,4 +1,4 @@
-//! GET_LOCK and its family: named locks of the instance, owned by sessions, counted.
+//! `GET_LOCK` and its family: named locks of the instance, owned by sessions, counted.
 
 use std::collections::BTreeMap;
 

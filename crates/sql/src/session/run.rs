@@ -152,7 +152,7 @@ impl Session {
         })
     }
 
-    /// For SQL_CALC_FOUND_ROWS: the plan of the query without its LIMIT.
+    /// For `SQL_CALC_FOUND_ROWS`: the plan of the query without its LIMIT.
     fn uncut(
         &self,
         parsed: &Parsed,
@@ -286,10 +286,10 @@ impl Session {
         if compiled.plan.is_some() {
             return self.run_planned(compiled, params, sink, more, measure);
         }
-        if let Some(special) = &compiled.parsed.special {
-            if !edge::is_ddl(&compiled.parsed) {
-                return self.run_special(special, &compiled.parsed, sink, more);
-            }
+        if let Some(special) = &compiled.parsed.special
+            && !edge::is_ddl(&compiled.parsed)
+        {
+            return self.run_special(special, &compiled.parsed, sink, more);
         }
         self.run_other(compiled, sink, more)
     }
@@ -418,7 +418,7 @@ impl Session {
         sink.done(&shown, self.status(), more)
     }
 
-    /// LAST_INSERT_ID() and ROW_COUNT() after a change; the rows the client is told.
+    /// `LAST_INSERT_ID()` and `ROW_COUNT()` after a change; the rows the client is told.
     fn keep_counts(&self, outcome: &Outcome) -> u64 {
         if outcome.last_insert_id != 0 {
             self.facts.last_insert_id.set(outcome.last_insert_id);

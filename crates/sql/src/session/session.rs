@@ -63,7 +63,7 @@ impl Session {
         &self.facts.instance
     }
 
-    /// Runs the text of a COM_QUERY: one statement, or several when the client may.
+    /// Runs the text of a `COM_QUERY`: one statement, or several when the client may.
     /// Results of statements before a failing one have reached the sink already.
     ///
     /// # Errors
@@ -99,12 +99,12 @@ impl Session {
         self.statements.param_count(statement)
     }
 
-    /// COM_STMT_CLOSE.
+    /// `COM_STMT_CLOSE`.
     pub fn close_statement(&mut self, statement: u32) {
         self.statements.close(statement);
     }
 
-    /// COM_INIT_DB and USE.
+    /// `COM_INIT_DB` and USE.
     ///
     /// # Errors
     /// 1049, 1044.
@@ -123,7 +123,7 @@ impl Session {
         self.schema_changed = true;
     }
 
-    /// COM_SET_OPTION: whether `query` takes several statements at once from now on.
+    /// `COM_SET_OPTION`: whether `query` takes several statements at once from now on.
     pub fn set_multi_statements(&mut self, allowed: bool) {
         self.facts.client.multi_statements = allowed;
     }
@@ -162,7 +162,7 @@ impl Session {
         values.set_named("character_set_database", text(collation.charset()));
     }
 
-    /// COM_RESET_CONNECTION, and the first half of COM_CHANGE_USER: rolls back, drops prepared
+    /// `COM_RESET_CONNECTION`, and the first half of `COM_CHANGE_USER`: rolls back, drops prepared
     /// statements, user variables, named locks and session settings. The current database stays.
     pub fn reset(&mut self) {
         self.transaction = None;
@@ -183,7 +183,7 @@ impl Session {
         self.set_database_collation();
     }
 
-    /// Second half of COM_CHANGE_USER, after the door authenticated the new user.
+    /// Second half of `COM_CHANGE_USER`, after the door authenticated the new user.
     ///
     /// # Errors
     /// 1049, 1044.
@@ -241,7 +241,7 @@ impl Session {
         self.facts.settings.borrow().wait_timeout_seconds
     }
 
-    /// COM_STATISTICS.
+    /// `COM_STATISTICS`.
     #[must_use]
     pub fn statistics(&self) -> String {
         super::schema::status::statistics(self.instance())

@@ -128,12 +128,12 @@ impl Session {
         let mut parsed = parse("SELECT 1", self.facts.settings().sql_mode)?
             .pop()
             .ok_or_else(|| SqlError::internal("an expression without a query"))?;
-        if let Statement::Query(query) = &mut parsed.statement {
-            if let ast::SetExpr::Select(select) = query.body.as_mut() {
-                let alias = ast::Ident::new("value");
-                let expr = expr.clone();
-                select.projection = vec![ast::SelectItem::ExprWithAlias { expr, alias }];
-            }
+        if let Statement::Query(query) = &mut parsed.statement
+            && let ast::SetExpr::Select(select) = query.body.as_mut()
+        {
+            let alias = ast::Ident::new("value");
+            let expr = expr.clone();
+            select.projection = vec![ast::SelectItem::ExprWithAlias { expr, alias }];
         }
         let compiled = Arc::new(self.compile(parsed)?);
         let found_rows = self.facts.found_rows.get();
@@ -208,9 +208,9 @@ impl Session {
 }
 
 fn used_name(name: &ast::Use) -> SqlResult<String> {
-    let object = match name {
-        ast::Use::Object(object) | ast::Use::Database(object) | ast::Use::Schema(object) => object,
-        _ => return Err(SqlError::syntax("USE needs a database")),
+    let (ast::Use::Object(object) | ast::Use::Database(object) | ast::Use::Schema(object)) = name
+    else {
+        return Err(SqlError::syntax("USE needs a database"));
     };
     object
         .0

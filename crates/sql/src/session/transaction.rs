@@ -69,10 +69,11 @@ impl Session {
             self.next_read_only = None;
         }
         self.open(isolation, declared || single && reads_only, single);
-        if single && !declared {
-            if let Some(open) = &mut self.transaction {
-                open.read_only = false;
-            }
+        if let Some(open) = &mut self.transaction
+            && single
+            && !declared
+        {
+            open.read_only = false;
         }
     }
 

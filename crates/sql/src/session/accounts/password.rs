@@ -1,5 +1,7 @@
 //! From passwords to what is stored.
 
+use std::fmt::Write as _;
+
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use crate::error::{SqlError, SqlResult};
@@ -51,7 +53,10 @@ pub(crate) fn shown(plugin: &str, verifier: &[u8]) -> String {
     if verifier.is_empty() {
         return String::new();
     }
-    let digits: String = verifier.iter().map(|byte| format!("{byte:02X}")).collect();
+    let mut digits = String::with_capacity(verifier.len() * 2);
+    for byte in verifier {
+        let _ = write!(digits, "{byte:02X}");
+    }
     if plugin == NATIVE_PLUGIN {
         format!("*{digits}")
     } else {
@@ -60,7 +65,7 @@ pub(crate) fn shown(plugin: &str, verifier: &[u8]) -> String {
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     (0..text.len())

@@ -16,7 +16,7 @@ pub(crate) struct AccountKey {
 }
 
 impl AccountKey {
-    /// `user@host`, as CURRENT_USER() writes it.
+    /// `user@host`, as `CURRENT_USER()` writes it.
     pub(crate) fn identity(&self) -> String {
         format!("{}@{}", self.user, self.host)
     }

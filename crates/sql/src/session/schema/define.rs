@@ -29,7 +29,7 @@ pub(super) const NAME: C = C::Text(64);
 
 /// A computed table.
 pub(crate) struct Definition {
-    /// Upper case in information_schema, lower elsewhere.
+    /// Upper case in `information_schema`, lower elsewhere.
     pub(super) name: &'static str,
     /// Columns in MySQL 8's order.
     pub(super) columns: &'static [(&'static str, C)],

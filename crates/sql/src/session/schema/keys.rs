@@ -6,7 +6,7 @@ use crate::catalog::{ForeignKey, ForeignKeyAction, Index, IndexState, Table};
 use crate::error::SqlResult;
 use crate::types::{Row, Value};
 
-/// STATISTICS, KEY_COLUMN_USAGE, TABLE_CONSTRAINTS, REFERENTIAL_CONSTRAINTS, CHECK_CONSTRAINTS.
+/// STATISTICS, `KEY_COLUMN_USAGE`, `TABLE_CONSTRAINTS`, `REFERENTIAL_CONSTRAINTS`, `CHECK_CONSTRAINTS`.
 pub(super) const TABLES: &[Definition] = &[
     Definition {
         name: "STATISTICS",

@@ -1,4 +1,4 @@
-//! Tables that are computed: information_schema, performance_schema, mysql.
+//! Tables that are computed: `information_schema`, `performance_schema`, mysql.
 //!
 //! A computed table is a [`define::Definition`]: a name, columns, and a function from what the
 //! session may see ([`source::Source`]) to rows. The lists are by subject: [`relations`],

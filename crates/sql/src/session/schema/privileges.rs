@@ -7,7 +7,7 @@ use crate::session::accounts::{Account, Privileges, password};
 use crate::types::{Row, Value};
 use std::sync::Arc;
 
-/// USER_PRIVILEGES, SCHEMA_PRIVILEGES, TABLE_PRIVILEGES.
+/// `USER_PRIVILEGES`, `SCHEMA_PRIVILEGES`, `TABLE_PRIVILEGES`.
 pub(super) const INFORMATION: &[Definition] = &[
     Definition {
         name: "USER_PRIVILEGES",

@@ -5,7 +5,7 @@ use super::source::Source;
 use crate::catalog::{Column, ColumnDefault, Table};
 use crate::error::SqlResult;
 use crate::session::accounts::{Account, Privileges};
-use crate::types::{DataType, Date, DateTime, Row, Value};
+use crate::types::{Collation, DataType, Date, DateTime, Row, Value};
 
 /// SCHEMATA, TABLES, COLUMNS, VIEWS.
 pub(super) const TABLES: &[Definition] = &[
@@ -196,7 +196,7 @@ fn created(micros: i64) -> Value {
     })
 }
 
-/// Day number of 1970-01-01 as TO_DAYS() counts.
+/// Day number of 1970-01-01 as `TO_DAYS()` counts.
 const EPOCH_DAY: i64 = 719_528;
 
 #[allow(clippy::unnecessary_wraps)]
@@ -256,7 +256,7 @@ fn table_columns(table: &Table, account: &Account, rows: &mut Vec<Row>) {
     }
 }
 
-/// DATA_TYPE to COLUMN_TYPE.
+/// `DATA_TYPE` to `COLUMN_TYPE`.
 fn type_columns(ty: &DataType, row: &mut Row) {
     let is_string = ty.is_text() || ty.is_bytes();
     let characters = i64::from(ty.char_length());
@@ -297,8 +297,8 @@ fn type_columns(ty: &DataType, row: &mut Row) {
         number_or_null(is_number, precision),
         number_or_null(is_number && !is_float, i64::from(scale)),
         number_or_null(has_time, i64::from(ty.fsp())),
-        text_or_null(collation.map(|found| found.charset())),
-        text_or_null(collation.map(|found| found.name())),
+        text_or_null(collation.map(Collation::charset)),
+        text_or_null(collation.map(Collation::name)),
         text(ty.sql_name()),
     ]);
 }
@@ -363,7 +363,7 @@ pub(crate) fn now_text(ty: &DataType) -> String {
     }
 }
 
-/// The default as information_schema shows it: literals without quotes; NULL for none.
+/// The default as `information_schema` shows it: literals without quotes; NULL for none.
 pub(crate) fn default_text(column: &Column) -> Option<String> {
     match column.default.as_ref()? {
         ColumnDefault::Now => Some(now_text(&column.ty)),

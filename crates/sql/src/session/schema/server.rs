@@ -7,7 +7,7 @@ use crate::session::accounts::Privileges;
 use crate::session::variables::charset::{CHARSETS, COLLATIONS};
 use crate::types::{Row, Value};
 
-/// ENGINES, CHARACTER_SETS, COLLATIONS, PROCESSLIST, PLUGINS, KEYWORDS, ….
+/// ENGINES, `CHARACTER_SETS`, COLLATIONS, PROCESSLIST, PLUGINS, KEYWORDS, ….
 pub(super) const TABLES: &[Definition] = &[
     Definition {
         name: "ENGINES",

@@ -1,4 +1,4 @@
-//! SHOW STATUS and COM_STATISTICS.
+//! SHOW STATUS and `COM_STATISTICS`.
 
 use crate::session::instance::Instance;
 use crate::session::metrics::STATEMENT_KINDS;
@@ -52,7 +52,7 @@ fn uptime_seconds(instance: &Instance) -> u64 {
     u64::try_from(micros / 1_000_000).unwrap_or(0)
 }
 
-/// COM_STATISTICS.
+/// `COM_STATISTICS`.
 pub(crate) fn statistics(instance: &Instance) -> String {
     let metrics = instance.metrics();
     let questions: u64 = metrics.statements.iter().sum();

@@ -1,4 +1,4 @@
-//! performance_schema's variables and status.
+//! `performance_schema`'s variables and status.
 
 use super::define::{C, Definition, NAME, text};
 use super::source::Source;
@@ -10,7 +10,7 @@ use crate::types::Row;
 
 const COLUMNS: &[(&str, C)] = &[("VARIABLE_NAME", NAME), ("VARIABLE_VALUE", C::Text(1024))];
 
-/// session_variables, global_variables, session_status, global_status.
+/// `session_variables`, `global_variables`, `session_status`, `global_status`.
 pub(super) const TABLES: &[Definition] = &[
     Definition {
         name: "session_variables",

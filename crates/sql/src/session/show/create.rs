@@ -1,5 +1,7 @@
 //! SHOW CREATE TABLE and VIEW: text that makes the same thing again.
 
+use std::fmt::Write as _;
+
 use super::quoted;
 use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotation, Table, View};
 use crate::error::{SqlError, SqlResult};
@@ -37,7 +39,7 @@ impl Session {
                 text("utf8mb4".to_string()),
                 text("utf8mb4_0900_ai_ci".to_string()),
             ];
-            return self.send_rows(&names, vec![row], sink, more);
+            return self.send_rows(&names, &[row], sink, more);
         }
         if show.what == "CREATE VIEW" {
             return Err(SqlError::new(
@@ -53,7 +55,7 @@ impl Session {
         };
         let next = self.instance().next_auto_increment(table);
         let row = vec![text(table.name.clone()), text(create_table(table, next))];
-        self.send_rows(&["Table", "Create Table"], vec![row], sink, more)
+        self.send_rows(&["Table", "Create Table"], &[row], sink, more)
     }
 }
 
@@ -77,7 +79,7 @@ fn create_view(view: &View) -> String {
     )
 }
 
-/// The statement that makes `table`; `next` is its AUTO_INCREMENT, shown above 1.
+/// The statement that makes `table`; `next` is its `AUTO_INCREMENT`, shown above 1.
 pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
     let mut lines: Vec<String> = table
         .columns
@@ -117,16 +119,17 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
     );
     text.push_str(" ENGINE=InnoDB");
     if let Some(next) = next.filter(|next| *next > 1) {
-        text.push_str(&format!(" AUTO_INCREMENT={next}"));
+        let _ = write!(text, " AUTO_INCREMENT={next}");
     }
     let collation = table.collation;
-    text.push_str(&format!(
+    let _ = write!(
+        text,
         " DEFAULT CHARSET={} COLLATE={}",
         collation.charset(),
         collation.name()
-    ));
+    );
     if !table.comment.is_empty() {
-        text.push_str(&format!(" COMMENT={}", literal(&table.comment)));
+        let _ = write!(text, " COMMENT={}", literal(&table.comment));
     }
     text
 }
@@ -152,11 +155,12 @@ fn column_line(table: &Table, column: &Column) -> String {
     let mut line = format!("  {} {}", quoted(&column.name), column.ty.sql_name());
     let collation = column.ty.collation().filter(|_| column.ty.is_text());
     if let Some(collation) = collation.filter(|collation| *collation != table.collation) {
-        line.push_str(&format!(
+        let _ = write!(
+            line,
             " CHARACTER SET {} COLLATE {}",
             collation.charset(),
             collation.name()
-        ));
+        );
     }
     if column.not_null {
         line.push_str(" NOT NULL");
@@ -166,10 +170,10 @@ fn column_line(table: &Table, column: &Column) -> String {
     if column.auto_increment {
         line.push_str(" AUTO_INCREMENT");
     } else if let Some(default) = default_clause(column) {
-        line.push_str(&format!(" DEFAULT {default}"));
+        let _ = write!(line, " DEFAULT {default}");
     }
     if column.on_update_now {
-        line.push_str(&format!(" ON UPDATE {}", relations::now_text(&column.ty)));
+        let _ = write!(line, " ON UPDATE {}", relations::now_text(&column.ty));
     }
     line.push_str(&comment_clause(&column.comment));
     line

@@ -28,19 +28,17 @@ impl Session {
             "CREATE TABLE" | "CREATE VIEW" => self.show_create_relation(show, sink, more),
             "CREATE DATABASE" => self.show_create_database(show, sink, more),
             "PRIVILEGES" => {
-                let rows = privilege::PRIVILEGES.iter().map(privilege_row).collect();
-                self.send_rows(&["Privilege", "Context", "Comment"], rows, sink, more)
+                let rows: Vec<Row> = privilege::PRIVILEGES.iter().map(privilege_row).collect();
+                self.send_rows(&["Privilege", "Context", "Comment"], &rows, sink, more)
             }
             "OPEN TABLES" => {
                 let names = ["Database", "Table", "In_use", "Name_locked"];
-                self.send_rows(&names, Vec::new(), sink, more)
+                self.send_rows(&names, &[], sink, more)
             }
-            "PROFILES" => {
-                self.send_rows(&["Query_ID", "Duration", "Query"], Vec::new(), sink, more)
-            }
+            "PROFILES" => self.send_rows(&["Query_ID", "Duration", "Query"], &[], sink, more),
             "ENGINE" => {
                 let row = vec![text("InnoDB"), text(""), text(self.statistics())];
-                self.send_rows(&["Type", "Name", "Status"], vec![row], sink, more)
+                self.send_rows(&["Type", "Name", "Status"], &[row], sink, more)
             }
             "CREATE PROCEDURE" | "CREATE FUNCTION" | "CREATE TRIGGER" | "CREATE EVENT" => {
                 Err(missing_routine(show))
@@ -78,7 +76,7 @@ impl Session {
                 ]
             })
             .collect();
-        self.send_rows(&["Level", "Code", "Message"], rows, sink, more)
+        self.send_rows(&["Level", "Code", "Message"], &rows, sink, more)
     }
 
     fn show_warning_count(
@@ -94,22 +92,17 @@ impl Session {
             "warning_count"
         };
         let value = crate::expr::SessionInfo::system_variable(&self.facts, name, false)?;
-        self.send_rows(
-            &[&format!("@@session.{name}")],
-            vec![vec![value]],
-            sink,
-            more,
-        )
+        self.send_rows(&[&format!("@@session.{name}")], &[vec![value]], sink, more)
     }
 
     fn show_grants(&mut self, show: &Show, sink: &mut dyn ResultSink, more: bool) -> SqlResult<()> {
         let account = self.account_named(show.account.as_ref())?;
         let title = format!("Grants for {}", account.key.identity());
-        let rows = account_text::grants(&account)
+        let rows: Vec<Row> = account_text::grants(&account)
             .into_iter()
             .map(|line| vec![text(line)])
             .collect();
-        self.send_rows(&[&title], rows, sink, more)
+        self.send_rows(&[&title], &rows, sink, more)
     }
 
     fn show_create_user(
@@ -121,7 +114,7 @@ impl Session {
         let account = self.account_named(show.account.as_ref())?;
         let title = format!("CREATE USER for {}", account.key.identity());
         let row = vec![text(account_text::create_user(&account))];
-        self.send_rows(&[&title], vec![row], sink, more)
+        self.send_rows(&[&title], &[row], sink, more)
     }
 
     fn show_create_database(
@@ -154,7 +147,7 @@ impl Session {
             collation.name()
         );
         let row = vec![text(name), text(line)];
-        self.send_rows(&["Database", "Create Database"], vec![row], sink, more)
+        self.send_rows(&["Database", "Create Database"], &[row], sink, more)
     }
 }
 

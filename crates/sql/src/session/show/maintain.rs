@@ -30,7 +30,7 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        self.send_rows(&["Table", "Op", "Msg_type", "Msg_text"], rows, sink, more)
+        self.send_rows(&["Table", "Op", "Msg_type", "Msg_text"], &rows, sink, more)
     }
 }
 

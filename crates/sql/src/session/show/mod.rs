@@ -58,17 +58,17 @@ impl Session {
         let mut text = format!("SELECT {} FROM ({}) AS shown", list.shown(show), list.query);
         let mut params = list.params.clone();
         if let Some(pattern) = &show.like {
-            text.push_str(&format!(" WHERE `{}` LIKE ?", list.filtered));
+            text.extend([" WHERE `", &list.filtered, "` LIKE ?"]);
             params.push(Value::Text(pattern.clone()));
         }
         let mut parsed = parse(&text, crate::expr::SqlMode::default())?
             .pop()
             .ok_or_else(|| SqlError::internal("an empty SHOW query"))?;
-        if let (Some(condition), Statement::Query(query)) = (&show.selection, &mut parsed.statement)
+        if let Some(condition) = &show.selection
+            && let Statement::Query(query) = &mut parsed.statement
+            && let SetExpr::Select(select) = query.body.as_mut()
         {
-            if let SetExpr::Select(select) = query.body.as_mut() {
-                select.selection = Some(condition.clone());
-            }
+            select.selection = Some(condition.clone());
         }
         let mut compiled = self.compile(parsed)?;
         compiled.unlimited = false;
@@ -79,7 +79,7 @@ impl Session {
     pub(super) fn send_rows(
         &mut self,
         names: &[&str],
-        rows: Vec<Row>,
+        rows: &[Row],
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
@@ -94,7 +94,7 @@ impl Session {
             })
             .collect();
         sink.columns(&columns)?;
-        for row in &rows {
+        for row in rows {
             sink.row(row)?;
         }
         self.facts.found_rows.set(rows.len() as u64);

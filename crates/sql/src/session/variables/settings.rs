@@ -11,6 +11,7 @@ use crate::types::{Collation, Value};
 
 /// Typed copy of a session's variables, made anew after every SET.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools)] // one a variable
 pub(crate) struct Settings {
     /// `autocommit`.
     pub autocommit: bool,
