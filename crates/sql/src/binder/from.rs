@@ -319,6 +319,14 @@ impl Binder<'_> {
             }
             Err(error) => match self.context.virtual_tables.table(&database, &table) {
                 Some(found) => Ok(add_virtual(&found, &database, alias_name, state)),
+                None if database.eq_ignore_ascii_case("information_schema") => Err(SqlError::new(
+                    1109,
+                    "42S02",
+                    format!(
+                        "Unknown table '{}' in information_schema",
+                        table.to_uppercase()
+                    ),
+                )),
                 None => Err(error),
             },
         }
