@@ -4,6 +4,7 @@
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -170,4 +171,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # An orderly end of this program ends the servers it started too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())

@@ -15,6 +15,7 @@ the server starts again on the same directory and the books are checked:
 import argparse
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -232,4 +233,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # An orderly end of this program ends the servers it started too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())

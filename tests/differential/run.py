@@ -8,6 +8,7 @@ A difference is cut down to the fewest statements that still show it and printed
 import argparse
 import os
 import random
+import signal
 import sys
 import time
 from pathlib import Path
@@ -150,4 +151,6 @@ def main():
 
 
 if __name__ == "__main__":
+    # An orderly end of this program ends the servers it started too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(main())

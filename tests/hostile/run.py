@@ -201,12 +201,14 @@ def idle_connections():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(links) == IDLE_CONNECTIONS, f"{len(links)} connections: {problems[:1]}"
-    others_are_served()
-    for link in links[::100]:
-        link.ping(reconnect=False)
-    for link in links:
-        link._force_close()
+    try:
+        assert len(links) == IDLE_CONNECTIONS, f"{len(links)} connections: {problems[:1]}"
+        others_are_served()
+        for link in links[::100]:
+            link.ping(reconnect=False)
+    finally:
+        for link in links:
+            link._force_close()
     others_are_served()
 
 
