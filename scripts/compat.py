@@ -164,6 +164,8 @@ def write_page(scores):
              "|---|---|---|---|---|---|"]
     for key, (title, _) in SUITES.items():
         for server in ("manxdb", "mariadb"):
+            if not scores.get(key, {}).get(server):
+                lines.append(f"| {title} | {'ManxDB' if server == 'manxdb' else 'MariaDB'} | not run to its end yet | | | |")
             if results := scores.get(key, {}).get(server):
                 passed, failed, skipped = counts(results)
                 share = ""
