@@ -84,10 +84,11 @@ fn malformed_commands_are_answered_and_the_connection_goes_on() {
 
 #[test]
 fn a_packet_longer_than_allowed_is_refused_and_the_connection_goes_on() {
-    let server = TestServer::with(MysqlOptions {
-        max_allowed_packet: 1 << 20,
-        ..MysqlOptions::default()
-    });
+    let server = TestServer::start();
+    let mut before = server.connect();
+    before
+        .query("SET GLOBAL max_allowed_packet = 1048576")
+        .unwrap();
     let mut client = server.connect();
     client.command(3, &vec![b' '; 20 << 20]).unwrap();
     assert_eq!(client.packet().code(), 1153);
@@ -96,11 +97,10 @@ fn a_packet_longer_than_allowed_is_refused_and_the_connection_goes_on() {
 
 #[test]
 fn one_connection_too_many_is_told_so_in_the_first_packet() {
-    let server = TestServer::with(MysqlOptions {
-        max_connections: 2,
-        ..MysqlOptions::default()
-    });
-    let (_one, _two) = (server.connect(), server.connect());
+    let server = TestServer::start();
+    let mut one = server.connect();
+    one.query("SET GLOBAL max_connections = 2").unwrap();
+    let _two = server.connect();
     let mut third = server.dial();
     assert_eq!(
         third.packet(),

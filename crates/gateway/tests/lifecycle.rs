@@ -20,7 +20,6 @@ fn five_thousand_idle_connections_leave_room_for_work() {
         return;
     }
     let mut server = TestServer::with(MysqlOptions {
-        max_connections: IDLE + 10,
         connect_timeout: Duration::from_secs(60),
         ..MysqlOptions::default()
     });

@@ -183,8 +183,6 @@ impl Server {
             None => tls::self_signed(&settings.data, &["localhost".to_owned(), hostname()])?,
         };
         let options = MysqlOptions {
-            max_connections: settings.max_connections,
-            max_allowed_packet: settings.max_allowed_packet,
             cursor_memory_bytes: settings.statement_memory_bytes,
             tls: Some(tls),
             ..MysqlOptions::default()

@@ -56,12 +56,15 @@ pub struct Commands {
     peer: Peer,
     statements: HashMap<u32, DoorStatement>,
     buffer: Vec<u8>,
+    /// A session cannot change its own, so it is asked once.
+    max_allowed_packet: usize,
 }
 
 impl Commands {
     /// Starts with no statements prepared.
     pub fn new(shared: Arc<Shared>, session: Session, client: ClientTraits, peer: Peer) -> Self {
         Self {
+            max_allowed_packet: session.max_allowed_packet(),
             shared,
             session,
             client,
@@ -69,6 +72,11 @@ impl Commands {
             statements: HashMap::new(),
             buffer: Vec::new(),
         }
+    }
+
+    /// Longest packet the client may send, bytes.
+    pub fn max_allowed_packet(&self) -> usize {
+        self.max_allowed_packet
     }
 
     /// How long the client may stay silent.
@@ -265,7 +273,7 @@ impl Commands {
         let mut reader = PayloadReader::new(body);
         let id = reader.u32().map_err(fatal)?;
         let index = reader.u16().map_err(fatal)?;
-        let max = self.shared.options.max_allowed_packet;
+        let max = self.max_allowed_packet;
         if let Some(statement) = self.statements.get_mut(&id) {
             statement.append_long_data(index, reader.rest(), max);
         }

@@ -155,7 +155,7 @@ fn one_command(
     channel.stream_mut().set_read_timeout(idle)?;
     channel.reset_sequence();
     let mut payload = commands.take_buffer();
-    match channel.read_packet(&mut payload, shared.options.max_allowed_packet) {
+    match channel.read_packet(&mut payload, commands.max_allowed_packet()) {
         Ok(()) => {}
         Err(FrameError::TooLarge) => {
             put_error(channel.start_packet(), &packet_too_large(), true);
@@ -243,7 +243,7 @@ fn open_session(
         multi_statements: response
             .capabilities
             .contains(Capability::CLIENT_MULTI_STATEMENTS),
-        secure,
+        tls: channel.stream().tls_facts(),
     };
     shared
         .instance

@@ -28,10 +28,6 @@ const KILL_GRACE: Duration = Duration::from_secs(5);
 /// Settings of the MySQL door.
 #[derive(Clone)]
 pub struct MysqlOptions {
-    /// Connections at a time; one more is admitted and told so (1040).
-    pub max_connections: usize,
-    /// Longest packet a client may send, bytes.
-    pub max_allowed_packet: usize,
     /// A client must have logged in by then.
     pub connect_timeout: Duration,
     /// A client that does not read for so long is dropped (`net_write_timeout`).
@@ -45,8 +41,6 @@ pub struct MysqlOptions {
 impl Default for MysqlOptions {
     fn default() -> Self {
         Self {
-            max_connections: 151,
-            max_allowed_packet: 64 << 20,
             connect_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(60),
             cursor_memory_bytes: 64 << 20,
@@ -204,7 +198,7 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener) {
 
 fn admit(shared: &Arc<Shared>, socket: Arc<TcpStream>) {
     shared.metrics.accepted.increment(1);
-    if shared.connections.load(Ordering::SeqCst) >= shared.options.max_connections {
+    if shared.connections.load(Ordering::SeqCst) >= shared.instance.max_connections() {
         let error = SqlError::new(1040, "08004", "Too many connections");
         return refuse(shared, socket, &error);
     }

@@ -5,7 +5,8 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::{ServerConfig, ServerConnection};
+use manxdb_sql::session::TlsFacts;
+use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 
 /// A blocking stream with time-outs. The socket is shared so that others can shut it down.
 pub struct Transport {
@@ -40,6 +41,25 @@ impl Transport {
     /// Whether bytes travel encrypted.
     pub fn is_secure(&self) -> bool {
         self.tls.is_some()
+    }
+
+    /// What was agreed with the client about encryption.
+    pub fn tls_facts(&self) -> Option<TlsFacts> {
+        let tls = self.tls.as_ref()?;
+        let version = match tls.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "",
+        };
+        let cipher = tls
+            .negotiated_cipher_suite()
+            .and_then(|suite| suite.suite().as_str())
+            .unwrap_or_default();
+        Some(TlsFacts {
+            version: version.to_string(),
+            // rustls writes TLS13_AES_…, everybody else TLS_AES_….
+            cipher: cipher.replacen("TLS13_", "TLS_", 1),
+        })
     }
 
     /// Bounds all reads from now on together, or no longer.

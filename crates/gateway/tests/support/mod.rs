@@ -35,8 +35,8 @@ impl TestServer {
         let host = ProcessHost::new("UTC".into()).unwrap();
         let instance_options = InstanceOptions {
             durability: Durability::Sync,
-            max_connections: options.max_connections,
-            max_allowed_packet: options.max_allowed_packet,
+            max_connections: 10_000,
+            max_allowed_packet: 64 << 20,
             long_query_micros: 1_000_000,
             statement_memory_bytes: 512 << 20,
             port: 0,

@@ -51,8 +51,17 @@ pub struct ClientInfo {
     pub found_rows: bool,
     /// `CLIENT_MULTI_STATEMENTS` was asked for.
     pub multi_statements: bool,
-    /// The connection is encrypted.
-    pub secure: bool,
+    /// How the connection is encrypted, if it is.
+    pub tls: Option<TlsFacts>,
+}
+
+/// What was agreed for an encrypted connection, for SHOW STATUS.
+#[derive(Debug, Clone)]
+pub struct TlsFacts {
+    /// `Ssl_version`, for example `TLSv1.3`.
+    pub version: String,
+    /// `Ssl_cipher`, for example `TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
 }
 
 /// An account as authentication needs it.

@@ -126,6 +126,13 @@ impl Instance {
         })
     }
 
+    /// `max_connections` as it is now: how many clients the doors admit.
+    #[must_use]
+    pub fn max_connections(&self) -> usize {
+        let most = self.globals.read().integer("max_connections");
+        usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
     /// Opens a session for an authenticated user.
     ///
     /// # Errors
@@ -138,8 +145,7 @@ impl Instance {
         client: ClientInfo,
         database: Option<&str>,
     ) -> SqlResult<Session> {
-        let most = self.globals.read().integer("max_connections");
-        if self.processes.count() as u64 >= u64::try_from(most).unwrap_or(u64::MAX) {
+        if self.processes.count() >= self.max_connections() {
             return Err(SqlError::new(1040, "08004", "Too many connections"));
         }
         let process = self.processes.add(

@@ -235,6 +235,13 @@ impl Session {
         self.closing
     }
 
+    /// `max_allowed_packet` of this session, bytes: the global value when it began.
+    #[must_use]
+    pub fn max_allowed_packet(&self) -> usize {
+        let bytes = self.facts.values.borrow().integer("max_allowed_packet");
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+
     /// `wait_timeout` in seconds: how long the door lets the session idle.
     #[must_use]
     pub fn idle_timeout_seconds(&self) -> u64 {

@@ -83,7 +83,7 @@ pub fn connect(instance: &Arc<Instance>, user: &str) -> Client {
         host: "localhost".to_string(),
         found_rows: false,
         multi_statements: true,
-        secure: false,
+        tls: None,
     };
     let id = instance.next_connection_id();
     let session = instance

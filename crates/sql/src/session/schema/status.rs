@@ -1,10 +1,11 @@
 //! SHOW STATUS and `COM_STATISTICS`.
 
+use crate::session::host::TlsFacts;
 use crate::session::instance::Instance;
 use crate::session::metrics::STATEMENT_KINDS;
 
-/// All status counters, sorted by name. They are the server's; a session has none of its own.
-pub(crate) fn all(instance: &Instance) -> Vec<(String, String)> {
+/// All status values, sorted by name. Counters are the server's; `tls` is the session's own.
+pub(crate) fn all(instance: &Instance, tls: Option<&TlsFacts>) -> Vec<(String, String)> {
     let metrics = instance.metrics();
     let uptime = uptime_seconds(instance);
     let questions: u64 = metrics.statements.iter().sum();
@@ -40,9 +41,9 @@ pub(crate) fn all(instance: &Instance) -> Vec<(String, String)> {
     for ((_, _, name), value) in STATEMENT_KINDS.iter().zip(metrics.statements) {
         list.push(((*name).to_string(), value.to_string()));
     }
-    for name in ["Ssl_cipher", "Ssl_version"] {
-        list.push((name.to_string(), String::new()));
-    }
+    let (version, cipher) = tls.map_or(("", ""), |tls| (&tls.version, &tls.cipher));
+    list.push(("Ssl_version".to_string(), version.to_string()));
+    list.push(("Ssl_cipher".to_string(), cipher.to_string()));
     list.sort();
     list
 }
