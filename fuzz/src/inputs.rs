@@ -12,7 +12,7 @@ impl Source {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,13 +23,13 @@ impl Source {
     /// A number below `limit` (0 when `limit` is 0).
     pub fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.next() % limit).unwrap_or(0)
+        usize::try_from(self.word() % limit).unwrap_or(0)
     }
 
     /// Up to `most` random bytes.
     pub fn bytes(&mut self, most: usize) -> Vec<u8> {
         let length = self.below(most + 1);
-        (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
+        (0..length).map(|_| self.word().to_le_bytes()[0]).collect()
     }
 }
 
@@ -41,7 +41,7 @@ pub fn mutated(source: &mut Source, good: &[u8], other: &[u8]) -> Vec<u8> {
         let place = source.below(out.len() + 1);
         match source.below(6) {
             0 => out.truncate(place),
-            1 => out.insert(place, source.next().to_le_bytes()[0]),
+            1 => out.insert(place, source.word().to_le_bytes()[0]),
             2 => {
                 if let Some(byte) = out.get_mut(place) {
                     *byte ^= 1 << source.below(8);

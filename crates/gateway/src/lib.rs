@@ -9,12 +9,9 @@
 //! kilobytes, and a client that stops reading holds up nobody else.
 //!
 //! Start reading at [`mysql`], then `mysql/connection.rs`.
-#![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
 // A door is where the ban on clocks, threads and sockets ends: this crate provides them.
 #![allow(clippy::disallowed_methods)]
-// Names of the protocol, like COM_QUERY, stand for themselves.
-#![allow(clippy::doc_markdown)]
 
 pub mod admin;
 mod host;

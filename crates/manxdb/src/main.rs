@@ -2,7 +2,6 @@
 //!
 //! `cli` says what can be asked, `config` which settings hold, `serve` wires the rooms
 //! together; `sql` and `backup` are clients of a running server.
-#![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
 // The binary is where the ban on clocks, files and sockets ends, and it talks to people.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]

@@ -15,7 +15,6 @@
 //!
 //! Not inside: sockets, threads, clocks (time is an input), packet formats. A door gives a
 //! [`session`] text or parameters and a sink for rows.
-#![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
 
 pub mod binder;

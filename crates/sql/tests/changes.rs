@@ -2,6 +2,7 @@
 //!
 //! `ok N` is N affected rows (with `id N` and `info` when there are any); rows are values joined
 //! by `|`; errors are `error NUMBER text`.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

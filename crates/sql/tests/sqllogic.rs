@@ -1,4 +1,5 @@
 //! Runs the repository's sqllogictest files in process: a fresh instance a file.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -7,7 +7,6 @@
 //!
 //! Start reading at [`engine`], then [`physical`] (the bytes of a record), [`rocks`] and
 //! [`collection`] (which old versions may go).
-#![warn(clippy::pedantic)]
 
 pub mod backup;
 pub mod collection;

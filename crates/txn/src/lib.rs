@@ -18,7 +18,6 @@
 //! make sessions wait where they would otherwise conflict.
 //!
 //! Start reading at [`path`], then [`transaction`], then [`local`].
-#![warn(clippy::pedantic)]
 #![forbid(unsafe_code)]
 
 pub mod local;

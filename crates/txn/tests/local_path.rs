@@ -12,6 +12,7 @@ use manxdb_txn::IsolationLevel::{ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::testing::Mutants;
 use manxdb_txn::{LocalOptions, LocalPath, ReadMode, TxnError};
 
+#[allow(clippy::unnecessary_wraps)] // the shape of what a read answers
 fn text(value: &str) -> Option<Vec<u8>> {
     Some(value.as_bytes().to_vec())
 }

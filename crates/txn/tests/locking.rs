@@ -13,6 +13,7 @@ use manxdb_txn::{ReadMode, Transaction, TxnError, Waiter};
 
 const LEVELS: [IsolationLevel; 3] = [ReadCommitted, RepeatableRead, Serializable];
 
+#[allow(clippy::unnecessary_wraps)] // the shape of what a read answers
 fn text(value: &str) -> Option<Vec<u8>> {
     Some(value.as_bytes().to_vec())
 }

@@ -114,6 +114,7 @@ impl Client {
                 rows: Vec::new(),
             };
             for row in set {
+                // `Row::unwrap` fails only for a row a value was taken from; this one is fresh.
                 rows.rows
                     .push(row?.unwrap().into_iter().map(text_of).collect());
             }

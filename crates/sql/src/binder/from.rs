@@ -257,7 +257,7 @@ impl Binder<'_> {
                 let bound = self.bind_derived_query(subquery)?;
                 let names = alias_columns(alias);
                 state.claim(None, &alias.name.value)?;
-                self.add_derived(bound, &alias.name.value, &names, state, nullable)
+                Self::add_derived(bound, &alias.name.value, &names, state, nullable)
             }
             ast::TableFactor::NestedJoin {
                 table_with_joins,
@@ -396,13 +396,12 @@ impl Binder<'_> {
             1054 | 1146 | 1049 => invalid(error),
             _ => error,
         })?;
-        self.add_derived(bound, alias, &view.columns, state, nullable)
+        Self::add_derived(bound, alias, &view.columns, state, nullable)
     }
 
     /// Makes a bound subquery part of this FROM clause: merged when it is only a selection and
     /// projection, otherwise computed on its own.
     fn add_derived(
-        &mut self,
         bound: Bound,
         alias: &str,
         names: &[String],
@@ -456,8 +455,7 @@ impl Binder<'_> {
             return Ok(Some(Part { tree, columns }));
         }
         let bound = self.bind_cte_query(index, &cte)?;
-        self.add_derived(bound, alias, &cte.columns, state, nullable)
-            .map(Some)
+        Self::add_derived(bound, alias, &cte.columns, state, nullable).map(Some)
     }
 
     /// The current database.

@@ -87,7 +87,7 @@ fn text_is_cut_joined_and_padded() {
         ("ORD", vec![t("é")], "50089"),
         ("CHAR", vec![i(77), i(121)], "My"),
         ("FORMAT", vec![d("12332.123456"), i(4)], "12,332.1235"),
-        ("FORMAT", vec![i(-1234567), i(0)], "-1,234,567"),
+        ("FORMAT", vec![i(-1_234_567), i(0)], "-1,234,567"),
         ("QUOTE", vec![t("Don't!")], "'Don\\'t!'"),
         ("QUOTE", vec![null()], "NULL"),
         ("SOUNDEX", vec![t("Quadratically")], "Q36324"),
@@ -252,6 +252,7 @@ fn parts_of_dates_and_times() {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table of cases
 fn dates_add_and_subtract() {
     let date = || typed("2018-05-01", DataType::Date);
     check(vec![

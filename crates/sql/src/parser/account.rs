@@ -30,14 +30,13 @@ pub(super) fn account(parser: &mut Parser) -> Result<AccountName, ParserError> {
     if host.as_deref() == Some("") {
         host = Some(name(parser)?);
     }
-    if host.is_none() {
-        if let Token::Word(word) = &parser.peek_token_ref().token {
-            if let Some(rest) = word.value.strip_prefix('@') {
-                let rest = rest.to_string();
-                parser.advance_token();
-                host = Some(if rest.is_empty() { name(parser)? } else { rest });
-            }
-        }
+    if host.is_none()
+        && let Token::Word(word) = &parser.peek_token_ref().token
+        && let Some(rest) = word.value.strip_prefix('@')
+    {
+        let rest = rest.to_string();
+        parser.advance_token();
+        host = Some(if rest.is_empty() { name(parser)? } else { rest });
     }
     let mut host = host.unwrap_or_else(|| "%".into());
     while parser.consume_token(&Token::Period) {

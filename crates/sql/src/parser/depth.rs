@@ -53,10 +53,10 @@ pub(super) fn balance(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         match &token.token {
             Token::LParen => levels.push(Stretch::default()),
             Token::RParen => {
-                if levels.len() > 1 {
-                    if let Some(level) = levels.pop() {
-                        close(&level, &mut brackets);
-                    }
+                if levels.len() > 1
+                    && let Some(level) = levels.pop()
+                {
+                    close(&level, &mut brackets);
                 }
             }
             other => {

@@ -40,13 +40,13 @@ pub(super) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<Tokens> {
             }
             _ => {}
         }
-        if joins_variable(out.last(), &token) {
-            if let (Some(last), Some(text)) = (out.last_mut(), text_of(&token.token)) {
-                let name = format!("@{text}");
-                last.token = Token::make_word(&name, None);
-                last.span.end = token.span.end;
-                continue;
-            }
+        if joins_variable(out.last(), &token)
+            && let (Some(last), Some(text)) = (out.last_mut(), text_of(&token.token))
+        {
+            let name = format!("@{text}");
+            last.token = Token::make_word(&name, None);
+            last.span.end = token.span.end;
+            continue;
         }
         out.push(token);
     }
@@ -484,12 +484,12 @@ fn returning_first(mut tokens: Tokens) -> Tokens {
             _ => {}
         }
     }
-    if let (Some(tail), Some(returning)) = (tail, returning) {
-        if tail < returning {
-            let end = tokens.len();
-            if let Some(part) = tokens.get_mut(tail..end) {
-                part.rotate_left(returning - tail);
-            }
+    if let (Some(tail), Some(returning)) = (tail, returning)
+        && tail < returning
+    {
+        let end = tokens.len();
+        if let Some(part) = tokens.get_mut(tail..end) {
+            part.rotate_left(returning - tail);
         }
     }
     tokens

@@ -105,24 +105,23 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
             index += 1;
             continue;
         }
-        if intervals && !is(1, "FROM") {
-            if let Some((_, from, to)) = UNITS.iter().find(|(unit, ..)| is(0, unit)) {
-                for word in [from, "TO", to] {
-                    out.push(word_token(word, token.span));
-                }
-                index += 1;
-                continue;
+        if intervals
+            && !is(1, "FROM")
+            && let Some((_, from, to)) = UNITS.iter().find(|(unit, ..)| is(0, unit))
+        {
+            for word in [from, "TO", to] {
+                out.push(word_token(word, token.span));
             }
+            index += 1;
+            continue;
         }
         if let Some(skipped) = cast_charset(&tokens, index, &out)? {
             index += skipped;
             continue;
         }
-        if defines {
-            if let Some(skipped) = definition_word(&tokens, index, &out)? {
-                index += skipped;
-                continue;
-            }
+        if defines && let Some(skipped) = definition_word(&tokens, index, &out)? {
+            index += skipped;
+            continue;
         }
         let deletes = starts("DELETE") && token.token == Token::Period;
         if deletes && ahead(1) == Some(&Token::Mul) {

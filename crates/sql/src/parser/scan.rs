@@ -135,7 +135,7 @@ fn blank_block(bytes: &[u8], out: &mut [u8], at: usize) -> SqlResult<usize> {
         .map(|length| body + length + 2);
     let Some(end) = end else {
         let rest = String::from_utf8_lossy(&bytes[at..]).into_owned();
-        let line = 1 + bytes[..at].iter().filter(|byte| **byte == b'\n').count();
+        let line = bytes[..at].split(|byte| *byte == b'\n').count();
         return Err(super::message::near(&rest, line));
     };
     for byte in &mut out[at..end] {

@@ -33,14 +33,14 @@ fn item(parser: &mut Parser) -> Result<SetItem, ParserError> {
     if take(parser, "TRANSACTION") {
         return transaction(parser, scope.unwrap_or(SetScope::Next));
     }
-    if scope.is_none() {
-        if let Token::Word(word) = &parser.peek_token_ref().token {
-            if word.quote_style.is_none() && word.value.starts_with('@') {
-                let word = word.value.clone();
-                parser.advance_token();
-                return variable(parser, &word);
-            }
-        }
+    if scope.is_none()
+        && let Token::Word(word) = &parser.peek_token_ref().token
+        && word.quote_style.is_none()
+        && word.value.starts_with('@')
+    {
+        let word = word.value.clone();
+        parser.advance_token();
+        return variable(parser, &word);
     }
     let name = dotted(parser)?;
     assign(parser, scope.unwrap_or(SetScope::Session), name)

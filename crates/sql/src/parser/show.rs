@@ -93,7 +93,7 @@ pub(super) fn parse(parser: &mut Parser) -> Result<Special, ParserError> {
         "COLUMNS" | "INDEX" => table_and_database(parser, &mut show)?,
         "PROFILE" => {
             while !super::words::at_end(parser) {
-                parser.advance_token()
+                parser.advance_token();
             }
         }
         _ if take(parser, "FROM") || take(parser, "IN") => {
@@ -162,11 +162,11 @@ fn filters(parser: &mut Parser, show: &mut Show) -> Result<(), ParserError> {
 
 fn number(parser: &mut Parser) -> Result<u64, ParserError> {
     let token = parser.peek_token();
-    if let Token::Number(digits, _) = &token.token {
-        if let Ok(value) = digits.parse() {
-            parser.advance_token();
-            return Ok(value);
-        }
+    if let Token::Number(digits, _) = &token.token
+        && let Ok(value) = digits.parse()
+    {
+        parser.advance_token();
+        return Ok(value);
     }
     parser.expected("number", token)
 }

@@ -354,7 +354,7 @@ fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserEr
         return Ok(None);
     }
     if is_word(&second, "COMPLIANCE") {
-        return ownership(parser, text);
+        return Ok(Some(ownership(parser, text)));
     }
     let statement = [
         "SELECT",
@@ -389,16 +389,16 @@ fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserEr
 }
 
 /// Takes the rest as text.
-fn ownership(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserError> {
+fn ownership(parser: &mut Parser, text: &str) -> Special {
     while !at_end(parser) {
         parser.advance_token();
     }
-    Ok(Some(Special::Ownership(text.to_string())))
+    Special::Ownership(text.to_string())
 }
 
 fn administration(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserError> {
     if peek_is(parser, "GDPR") || peek_is(parser, "CTX") {
-        return ownership(parser, text);
+        return Ok(Some(ownership(parser, text)));
     }
     if take(parser, "DO") {
         let exprs = parser.parse_comma_separated(Parser::parse_expr)?;

@@ -24,15 +24,13 @@ pub(super) fn take(parser: &mut Parser, word: &str) -> bool {
 
 /// Takes all of `words` if they come next, or none.
 pub(super) fn take_all(parser: &mut Parser, words: &[&str]) -> bool {
-    let mut taken = 0;
-    for word in words {
+    for (taken, word) in words.iter().enumerate() {
         if !take(parser, word) {
             for _ in 0..taken {
                 parser.prev_token();
             }
             return false;
         }
-        taken += 1;
     }
     true
 }

@@ -119,10 +119,12 @@ fn plan_source(
     let Some(query) = &insert.source else {
         return Ok((named, Source::Rows(vec![Vec::new()])));
     };
-    if let SetExpr::Values(values) = query.body.as_ref() {
-        if query.order_by.is_none() && query.limit_clause.is_none() && query.with.is_none() {
-            return plan_rows(context, target, named, values, params);
-        }
+    if let SetExpr::Values(values) = query.body.as_ref()
+        && query.order_by.is_none()
+        && query.limit_clause.is_none()
+        && query.with.is_none()
+    {
+        return plan_rows(context, target, named, values, params);
     }
     let columns = if named.is_empty() { all() } else { named };
     let plan = plan_query(context, query)?;

@@ -43,6 +43,7 @@ pub struct Outcome {
 
 /// A DML statement or query, ready to run any number of times.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant)] // one a statement, and queries are the common case
 pub enum StatementPlan {
     /// SELECT and its kin.
     Query(Plan),
@@ -187,10 +188,10 @@ fn note_type(params: &mut Vec<DataType>, at: usize, ty: &DataType) {
     if params.len() <= at {
         params.resize(at + 1, DataType::Null);
     }
-    if let Some(slot) = params.get_mut(at) {
-        if *slot == DataType::Null {
-            *slot = ty.clone();
-        }
+    if let Some(slot) = params.get_mut(at)
+        && *slot == DataType::Null
+    {
+        *slot = ty.clone();
     }
 }
 

@@ -152,10 +152,11 @@ impl Target {
         assigned: &[usize],
     ) -> SqlResult<()> {
         for (at, column) in self.table.columns.iter().enumerate() {
-            if column.on_update_now && !assigned.contains(&at) {
-                if let Some(slot) = row.get_mut(at) {
-                    *slot = now(eval, &column.ty)?;
-                }
+            if column.on_update_now
+                && !assigned.contains(&at)
+                && let Some(slot) = row.get_mut(at)
+            {
+                *slot = now(eval, &column.ty)?;
             }
         }
         Ok(())

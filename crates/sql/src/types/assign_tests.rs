@@ -24,13 +24,9 @@ fn stored(value: &Value, ty: &DataType, strict: bool) -> String {
     let (result, warnings) = with_context(strict, |ctx| assign(ctx, value.clone(), &column, 1));
     match result {
         Err(error) => format!("error {}", error.code),
-        Ok(value) => {
-            let codes: String = warnings
-                .iter()
-                .map(|warning| format!(" !{}", warning.code))
-                .collect();
-            to_text(&value, ty) + &codes
-        }
+        Ok(value) => warnings.iter().fold(to_text(&value, ty), |text, warning| {
+            format!("{text} !{}", warning.code)
+        }),
     }
 }
 
@@ -43,6 +39,7 @@ fn decimal(digits: &str) -> Value {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table of cases
 fn values_are_fitted_or_refused() {
     let int = |width, unsigned| DataType::Int {
         width,

@@ -1,4 +1,9 @@
 //! An instance in memory under a clock of its own, and clients that collect what they get.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 #![allow(dead_code)] // each test binary uses its part
 
 use std::collections::BTreeSet;

@@ -251,7 +251,7 @@ fn define(
     if let Some(query) = &create.query {
         let bind = super::default::bind_context(context, catalog);
         for meta in plan_query(&bind, query)?.columns {
-            add_selected(&mut builder, &meta)?;
+            add_selected(&mut builder, &meta);
         }
     }
     builder.make_inline()?;
@@ -269,9 +269,9 @@ fn define(
 }
 
 /// A column of CREATE TABLE … SELECT, unless the definition lists it already.
-fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) -> SqlResult<()> {
+fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) {
     if crate::statement::target::position(&builder.table, &meta.name).is_some() {
-        return Ok(());
+        return;
     }
     let ty = match &meta.ty {
         DataType::Null => DataType::Binary { length: 0 },
@@ -290,7 +290,6 @@ fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) -> SqlResult<()> {
         comment: String::new(),
         absent_value: None,
     });
-    Ok(())
 }
 
 fn like_table(

@@ -57,7 +57,7 @@ fn literal(expr: &Expr) -> Option<String> {
             Value::SingleQuotedString(text)
             | Value::DoubleQuotedString(text)
             | Value::NationalStringLiteral(text) => quote(text),
-            Value::Number(digits, _) => digits.to_string(),
+            Value::Number(digits, _) => digits.clone(),
             Value::Boolean(truth) => u8::from(*truth).to_string(),
             Value::Null => "NULL".to_string(),
             Value::HexStringLiteral(digits) => quote(&hex_text(digits)?),

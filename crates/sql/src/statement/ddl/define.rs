@@ -23,6 +23,9 @@ const INDEXES_MAX: usize = 64;
 /// Bytes a key may have, counting four a character.
 const KEY_BYTES_MAX: u64 = 3_072;
 
+/// A column's option with the constraint name it was given.
+type NamedOption = (Option<String>, ColumnOption);
+
 /// A definition in the making.
 pub(super) struct Builder<'a> {
     pub(super) context: &'a DdlContext<'a>,
@@ -106,9 +109,9 @@ impl<'a> Builder<'a> {
         &mut self,
         name: &str,
         data_type: &ast::DataType,
-        options: &[(Option<String>, ColumnOption)],
+        options: &[NamedOption],
         id: ColumnId,
-    ) -> SqlResult<(Column, Vec<(Option<String>, ColumnOption)>)> {
+    ) -> SqlResult<(Column, Vec<NamedOption>)> {
         let (mut charset, mut collate) = (None, None);
         for (_, option) in options {
             match option {

@@ -133,11 +133,11 @@ impl Builder<'_> {
 
     fn check_set_null(&self, key: &ForeignKey) -> SqlResult<()> {
         let sets = [key.on_delete, key.on_update].contains(&ForeignKeyAction::SetNull);
-        let columns = key
+        let mut columns = key
             .columns
             .iter()
             .filter_map(|&at| self.table.columns.get(at));
-        for column in columns.filter(|column| sets && column.not_null) {
+        if let Some(column) = columns.find(|column| sets && column.not_null) {
             return Err(SqlError::new(
                 1830,
                 "HY000",
