@@ -9,7 +9,7 @@ the server starts again on the same directory and the books are checked:
 3. each balance is what the ledger says (no half transaction);
 4. an index agrees with the table, also while indexes come and go.
 
-    run.py [--cycles 40] [--seed 1] [--durability sync|async]
+    run.py [--cycles 200] [--seed 1] [--durability sync|async]
 """
 
 import argparse
@@ -202,7 +202,7 @@ def run_cycle(server, number, source, books):
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cycles", type=int, default=40)
+    parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     source = random.Random(options.seed)
