@@ -29,6 +29,8 @@ use crate::notify::notify;
 
 /// How often the main thread looks at the stop flags.
 const TICK: Duration = Duration::from_millis(100);
+/// Ticks between looks for data of dropped tables, when the last look left none.
+const GARBAGE_TICKS: u32 = 20;
 /// File descriptors beside those of connections: files of the store, listeners, logs.
 const DESCRIPTORS_BESIDE: u64 = 2048;
 
@@ -58,8 +60,18 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     let running = server.start(&settings, mysql, admin)?;
     running.announce(&settings, welcome.as_deref());
 
-    while !stop.load(Ordering::SeqCst) && !running.server.instance.shutdown_requested() {
+    let instance = &running.server.instance;
+    let mut ticks = 0_u32;
+    let mut more_garbage = true;
+    while !stop.load(Ordering::SeqCst) && !instance.shutdown_requested() {
         std::thread::sleep(TICK);
+        ticks = ticks.wrapping_add(1);
+        if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
+            more_garbage = instance.collect_garbage().unwrap_or_else(|error| {
+                tracing::warn!("dropped tables are not cleaned up: {error}");
+                false
+            });
+        }
     }
     running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
 }

@@ -93,6 +93,70 @@ else
     fail "mariadb-dump" "$(cat "$WORK/dump.err")"
 fi
 
+# A whole database with what dumps carry, out and in again, as each way of dumping writes it.
+RICH="${DB}_rich"
+cat >"$WORK/rich.sql" <<SQL
+DROP DATABASE IF EXISTS \`$RICH\`;
+CREATE DATABASE \`$RICH\` CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci;
+USE \`$RICH\`;
+CREATE TABLE kinds (
+  id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  uuid CHAR(36) BINARY DEFAULT NULL,
+  price DECIMAL(12,4) NOT NULL DEFAULT 0,
+  ratio DOUBLE, small FLOAT, flag TINYINT(1) NOT NULL DEFAULT 1,
+  state ENUM('new','it''s done') DEFAULT 'new',
+  day DATE, moment DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+  stamp TIMESTAMP NULL, span TIME(3), born YEAR,
+  word VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT 'a''b' COMMENT 'with \\\\ and ''',
+  body LONGTEXT, raw VARBINARY(20), data JSON,
+  CONSTRAINT positive CHECK (price >= 0),
+  UNIQUE KEY words (word, flag), KEY bodies (body(10) DESC)
+) COMMENT='all kinds';
+INSERT INTO kinds (uuid, price, ratio, small, flag, state, day, moment, stamp, span, born, word, body, raw, data) VALUES
+  ('Aa', 1.5, 1e100, 0.1, 0, 'it''s done', '2024-02-29', '2024-02-29 01:02:03.000004', '2024-03-31 02:30:00', '-838:59:59', 1999, 'q''"\\\\', 'two\\nlines\\0zero', X'00FF275C', '{"a": [1, "x''y", null]}'),
+  (NULL, 0, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, '', '', '', NULL);
+CREATE TABLE empty_one (a INT, b INT, KEY (b));
+CREATE TABLE child (id INT PRIMARY KEY, kind BIGINT UNSIGNED, CONSTRAINT child_kind FOREIGN KEY (kind) REFERENCES kinds (id) ON DELETE SET NULL);
+INSERT INTO child VALUES (1, 1), (2, NULL);
+CREATE TABLE aaa_first (id INT PRIMARY KEY, child INT, FOREIGN KEY (child) REFERENCES child (id));
+INSERT INTO aaa_first VALUES (1, 2);
+CREATE VIEW priced AS SELECT id, price FROM kinds WHERE price > 0;
+CREATE VIEW a_view_of_views AS SELECT COUNT(*) AS n FROM priced;
+SQL
+same "the rich schema loads" "" "$(client <"$WORK/rich.sql" 2>&1)"
+
+# Definitions and data of a database, as text to compare.
+picture() {
+    local table
+    for table in kinds empty_one child aaa_first; do
+        query "SHOW CREATE TABLE $table" "$1"
+        query "SELECT * FROM $table" "$1"
+    done
+    query "SELECT * FROM priced; SELECT * FROM a_view_of_views; SHOW FULL TABLES" "$1"
+}
+
+for options in "" "--single-transaction" "--hex-blob --complete-insert --skip-extended-insert" "--skip-opt --create-options --routines --triggers --events"; do
+    name="dump ${options:-with default options}"
+    # shellcheck disable=SC2086 # options are words
+    if ! mariadb-dump "${CONNECT[@]}" $options "$RICH" >"$WORK/rich_dump.sql" 2>"$WORK/dump.err"; then
+        fail "$name" "$(cat "$WORK/dump.err")"
+        continue
+    fi
+    client -e "DROP DATABASE IF EXISTS copy; CREATE DATABASE copy CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci" 2>&1
+    same "$name loads" "" "$(client copy <"$WORK/rich_dump.sql" 2>&1)"
+    if difference="$(diff <(picture "$RICH") <(picture copy))"; then
+        pass "$name keeps everything"
+    else
+        fail "$name keeps everything" "$difference"
+    fi
+done
+before="$(picture "$RICH")"
+mariadb-dump "${CONNECT[@]}" --databases "$RICH" >"$WORK/rich_dump.sql" 2>"$WORK/dump.err"
+client -e "DROP DATABASE \`$RICH\`" 2>&1
+same "dump --databases loads" "" "$(client <"$WORK/rich_dump.sql" 2>&1; cat "$WORK/dump.err")"
+same "dump --databases keeps everything" "$before" "$(picture "$RICH")"
+client -e "DROP DATABASE copy; DROP DATABASE \`$RICH\`" 2>&1
+
 same "admin ping" "mysqld is alive" "$(mariadb-admin "${CONNECT[@]}" ping 2>&1)"
 has "admin status" "Uptime:" "$(mariadb-admin "${CONNECT[@]}" status 2>&1)"
 exit $((failures > 0))

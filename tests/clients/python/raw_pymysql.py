@@ -72,6 +72,35 @@ def insert_gives_affected_rows_and_last_insert_id():
 
 
 @check
+def the_ok_packet_tells_ids_the_client_gave():
+    connection = connect()
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE given (id INT AUTO_INCREMENT PRIMARY KEY, n INT UNIQUE)")
+        for sql, wanted in (("INSERT INTO given VALUES (7, 1), (5, 2)", 5),
+                            ("INSERT INTO given (n) VALUES (3), (4)", 8),
+                            ("INSERT INTO given (n) VALUES (2) ON DUPLICATE KEY UPDATE n = 20", 5),
+                            ("UPDATE given SET n = 30 WHERE id = 8", 0),
+                            ("UPDATE given SET n = LAST_INSERT_ID(n + 1) WHERE id = 8", 31)):
+            cursor.execute(sql)
+            expect((sql, cursor.lastrowid), (sql, wanted))
+        cursor.execute("DROP TABLE given")
+
+
+@check
+def a_comment_alone_succeeds():
+    connection = connect(client_flag=CLIENT.MULTI_STATEMENTS)
+    for text in ("/* x */", "-- x", "/*!99999 SET a = 1 */"):
+        expect(run(connection, text), 0)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1; /* x */; SELECT 2")
+        results = [cursor.fetchall()]
+        while cursor.nextset():
+            results.append(cursor.fetchall())
+        expect([rows for rows in results if rows], [((1,),), ((2,),)])
+    expect_error(1065, run, connection, ";")
+
+
+@check
 def update_counts_changed_rows():
     connection = connect()
     expect(run(connection, "UPDATE author SET name = 'Ada' WHERE id = 1"), 0 if not found_rows() else 1)

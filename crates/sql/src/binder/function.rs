@@ -1,14 +1,17 @@
 //! Function calls whose arguments are not plain expressions.
 
+use std::sync::Arc;
+
 use sqlparser::ast;
 
 use super::Binder;
 use super::literal::text_literal;
 use super::scope::ColumnName;
+use crate::catalog::{ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::expr::{Expr, SqlMode};
 use crate::functions;
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 impl Binder<'_> {
     /// Binds a call of a scalar function.
@@ -22,7 +25,7 @@ impl Binder<'_> {
                 return self.bind_with_unit(&upper, function, 0);
             }
             "VALUES" => return self.bind_values(function),
-            "DEFAULT" => return Err(SqlError::not_supported("DEFAULT(column)")),
+            "DEFAULT" => return self.bind_default(function),
             "ROW" => return Err(super::expr::operand_columns(1)),
             "GROUPING" => return Err(SqlError::not_supported("GROUPING")),
             _ => {}
@@ -109,6 +112,77 @@ impl Binder<'_> {
             }
         }
         Expr::call(name, bound)
+    }
+
+    /// `DEFAULT(column)`: the literal the column's definition names.
+    fn bind_default(&mut self, function: &ast::Function) -> SqlResult<Expr> {
+        let arguments = plain_arguments(function)?;
+        let (table, column) = match arguments.as_slice() {
+            [ast::Expr::Identifier(column)] => (None, column),
+            [ast::Expr::CompoundIdentifier(parts)] => match parts.as_slice() {
+                [.., table, column] => (Some(table.value.as_str()), column),
+                _ => return Err(wrong_count("DEFAULT")),
+            },
+            _ => return Err(wrong_count("DEFAULT")),
+        };
+        let name = ColumnName {
+            database: None,
+            table,
+            column: &column.value,
+        };
+        let (table, at) = self.base_column(&name)?;
+        let column = &table.columns[at];
+        let null = || Expr::literal(Value::Null, DataType::Null);
+        let text = match &column.default {
+            None if column.not_null => {
+                let message = format!("Field '{}' doesn't have a default value", column.name);
+                return Err(SqlError::new(1364, "HY000", message));
+            }
+            None => return Expr::cast(null(), column.ty.clone()),
+            Some(ColumnDefault::Literal(text)) => text,
+            Some(ColumnDefault::Now) => {
+                return Err(SqlError::not_supported("DEFAULT() of CURRENT_TIMESTAMP"));
+            }
+            Some(ColumnDefault::Expression(_)) => {
+                return Err(SqlError::new(
+                    3773,
+                    "HY000",
+                    "DEFAULT function cannot be used with default value expressions",
+                ));
+            }
+        };
+        // What SHOW CREATE TABLE shows is written in the default mode.
+        let parsed = crate::parser::parse_expression(text, SqlMode::default())?;
+        let bound = self.bind_scalar(&parsed)?;
+        Expr::cast(bound, column.ty.clone())
+    }
+
+    /// The base table's column a name means.
+    fn base_column(&mut self, name: &ColumnName<'_>) -> SqlResult<(Arc<Table>, usize)> {
+        self.resolve(name)?;
+        for frame in self.frames.iter().rev() {
+            let Some(index) = frame.find_column(name)? else {
+                continue;
+            };
+            let found = &frame.columns[index];
+            if let Some(origin) = &found.origin {
+                return Ok(origin.clone());
+            }
+            if let (Some(database), Some(table)) = (&found.database, &found.table) {
+                let table = self.context.catalog.table(database, table)?;
+                let lower = found.name.to_lowercase();
+                let at = table
+                    .columns
+                    .iter()
+                    .position(|c| c.name.to_lowercase() == lower);
+                if let Some(at) = at {
+                    return Ok((Arc::clone(table), at));
+                }
+            }
+        }
+        Err(SqlError::not_supported(
+            "DEFAULT() of what is no table's column",
+        ))
     }
 
     /// `VALUES(column)` of ON DUPLICATE KEY UPDATE: the caller's scope has a table

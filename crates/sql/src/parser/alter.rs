@@ -62,12 +62,11 @@ fn without_effect(parser: &mut Parser) -> Result<Option<AlterAction>, ParserErro
         name(parser)?;
         true
     } else if take_all(parser, &["ORDER", "BY"]) {
-        loop {
+        parser.parse_order_by_expr()?;
+        while parser.consume_token(&Token::Comma) {
             parser.parse_order_by_expr()?;
-            if !parser.consume_token(&Token::Comma) {
-                break true;
-            }
         }
+        return Ok(Some(AlterAction::OrderBy));
     } else if take_all(parser, &["ALTER", "INDEX"]) {
         parser.parse_identifier()?;
         if take_any(parser, &["VISIBLE", "INVISIBLE"]).is_none() {

@@ -1,12 +1,22 @@
 //! Column options that `sqlparser`'s MySQL dialect misses.
 
 use sqlparser::ast::{ColumnOption, Ident, ObjectName};
+use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::words::{peek_is, take};
 
-/// `CHARSET x` and `VISIBLE`; everything else is left to `sqlparser`.
+/// The word that stands in the options for the attribute BINARY of a character column.
+const BINARY: &str = "BINARY";
+
+/// Whether the option is the attribute BINARY: the `_bin` collation of the character set.
+pub(crate) fn is_binary_attribute(option: &ColumnOption) -> bool {
+    matches!(option, ColumnOption::DialectSpecific(tokens)
+        if matches!(tokens.as_slice(), [Token::Word(word)] if word.keyword == Keyword::BINARY))
+}
+
+/// `CHARSET x`, `BINARY` and `VISIBLE`; everything else is left to `sqlparser`.
 pub(super) fn option(
     parser: &mut Parser,
 ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
@@ -26,6 +36,10 @@ pub(super) fn option(
         };
         let name = ObjectName::from(vec![Ident::new(name)]);
         return Ok(Some(Ok(Some(ColumnOption::Collation(name)))));
+    }
+    if take(parser, BINARY) {
+        let word = Token::make_keyword(BINARY);
+        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
     }
     if take(parser, "VISIBLE") {
         return Ok(Some(parser.parse_optional_column_option()));

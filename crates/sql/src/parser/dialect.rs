@@ -2,8 +2,8 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{ColumnOption, Expr, Statement};
-use sqlparser::dialect::{Dialect, MySqlDialect};
+use sqlparser::ast::{CastKind, ColumnOption, DataType, Expr, Statement};
+use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 
@@ -92,6 +92,20 @@ impl Dialect for ModeDialect {
         supports_group_by_with_modifier,
         supports_left_associative_joins_without_parens,
     );
+
+    /// BINARY binds its operand as tightly as COLLATE does.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if !super::words::take(parser, "BINARY") {
+            return None;
+        }
+        let precedence = self.prec_value(Precedence::DoubleColon);
+        Some(parser.parse_subexpr(precedence).map(|expr| Expr::Cast {
+            kind: CastKind::Cast,
+            expr: Box::new(expr),
+            data_type: DataType::Binary(None),
+            format: None,
+        }))
+    }
 
     fn parse_infix(
         &self,

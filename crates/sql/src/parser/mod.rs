@@ -29,6 +29,7 @@ mod special;
 mod tree;
 mod words;
 
+pub(crate) use column::is_binary_attribute;
 pub use tree::{
     AccountName, AlterAction, GrantStatement, SetItem, SetScope, Show, Special, TableLock, UserSpec,
 };
@@ -104,7 +105,7 @@ impl Annotations {
 /// Splits `text` at top-level semicolons and parses each statement.
 ///
 /// # Errors
-/// 1064 with the place, 1065 for an empty query, 1235 for what is not supported, 1436 for
+/// 1064 with the place, 1065 for an empty query (a comment is none: [`Special::Nothing`]), 1235 for what is not supported, 1436 for
 /// nesting beyond measure.
 pub fn parse(text: &str, mode: SqlMode) -> SqlResult<Vec<Parsed>> {
     if text.len() > TEXT_BYTES_MAX {
@@ -152,6 +153,7 @@ fn tokenize(dialect: &ModeDialect, text: &str) -> SqlResult<Vec<TokenWithSpan>> 
 
 fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
     let dialect = ModeDialect { mode };
+    let is_nothing = text.is_empty();
     let tokens = tokenize(&dialect, &text)?;
     let tokens = rewrite::spellings(prepass::operators(tokens, mode)?)?;
     let mut parsed = Parsed {
@@ -167,6 +169,10 @@ fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
         ignore: false,
         text,
     };
+    if is_nothing {
+        parsed.special = Some(Special::Nothing);
+        return Ok(parsed);
+    }
     if let Some(special) = special::parse(&dialect, &tokens, &parsed.text)? {
         parsed.special = Some(special);
         return Ok(parsed);

@@ -23,7 +23,8 @@ const ANNOTATION_WORDS: [&str; 7] = [
 ];
 
 /// Splits `text` at top-level semicolons; each part has its comments blanked. Parts that hold
-/// nothing are left out.
+/// nothing are left out; a part of nothing but comments is an empty statement, unless only
+/// such follow.
 ///
 /// # Errors
 /// 1064 for an unterminated comment.
@@ -45,13 +46,18 @@ pub(super) fn split(text: &str, mode: SqlMode) -> SqlResult<Vec<String>> {
         }
     }
     parts.push((start, bytes.len()));
-    Ok(parts
-        .into_iter()
-        .filter_map(|(from, to)| clean.get(from..to))
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(ToString::to_string)
-        .collect())
+    let mut statements: Vec<String> = Vec::new();
+    for (from, to) in parts {
+        let part = clean.get(from..to).unwrap_or_default().trim();
+        let had_comment = || text.get(from..to).is_some_and(|raw| !raw.trim().is_empty());
+        if !part.is_empty() || had_comment() {
+            statements.push(part.to_string());
+        }
+    }
+    while statements.len() > 1 && statements.last().is_some_and(String::is_empty) {
+        statements.pop();
+    }
+    Ok(statements)
 }
 
 /// Position behind the quoted text that begins at `at`.
@@ -210,13 +216,24 @@ mod tests {
     fn conditional_comments_run_up_to_our_version() {
         assert_eq!(parts("/*!40101 SET x=1 */"), ["SET x=1"]);
         assert_eq!(parts("/*! SET x=1 */"), ["SET x=1"]);
-        assert!(parts("/*!99999 SET x=1 */").is_empty());
-        assert!(parts("/*!999999\\- enable the sandbox mode */").is_empty());
-        assert!(parts("/*M!100100 SET x=1 */").is_empty());
+        assert_eq!(parts("/*!99999 SET x=1 */"), [""]);
+        assert_eq!(parts("/*!999999\\- enable the sandbox mode */"), [""]);
+        assert_eq!(parts("/*M!100100 SET x=1 */"), [""]);
         assert_eq!(
             parts("a INT /*!99999 OWNED_BY users(id) */"),
             ["a INT          OWNED_BY users(id)"]
         );
+    }
+
+    #[test]
+    fn a_comment_alone_is_an_empty_statement_and_nothing_is_none() {
+        assert_eq!(
+            parts("SELECT 1; -- x\n; /* y */ ;SELECT 2"),
+            ["SELECT 1", "", "", "SELECT 2"]
+        );
+        assert_eq!(parts("SELECT 1; -- x"), ["SELECT 1"]);
+        assert_eq!(parts("# x"), [""]);
+        assert!(parts(" ;\n; ").is_empty());
     }
 
     #[test]

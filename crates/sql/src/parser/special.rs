@@ -303,13 +303,21 @@ fn charset_options(parser: &mut Parser) -> Result<Names, ParserError> {
         match super::alter::option(parser)? {
             Some((key, value)) if key == "CHARACTER SET" => charset = Some(value),
             Some((key, value)) if key == "COLLATE" => collation = Some(value),
-            _ if take(parser, "ENCRYPTION") => {
-                return Err(ParserError::ParserError("unsupported: ENCRYPTION".into()));
+            _ if takes_encryption(parser) => {
+                let _ = parser.consume_token(&Token::Eq);
+                // 'N' is what SHOW CREATE DATABASE writes.
+                if !name(parser)?.eq_ignore_ascii_case("N") {
+                    return Err(ParserError::ParserError("unsupported: ENCRYPTION".into()));
+                }
             }
             _ => return parser.expected("database option", parser.peek_token()),
         }
     }
     Ok((charset, collation))
+}
+
+fn takes_encryption(parser: &mut Parser) -> bool {
+    take_all(parser, &["DEFAULT", "ENCRYPTION"]) || take(parser, "ENCRYPTION")
 }
 
 fn lock_tables(parser: &mut Parser) -> Result<Special, ParserError> {

@@ -27,8 +27,19 @@ fn everything_in_the_accepted_list_parses() {
 }
 
 #[test]
-fn an_empty_query_is_error_1065() {
-    assert_eq!(error(" ; -- nothing\n").code, 1065);
+fn an_empty_query_is_error_1065_but_a_comment_succeeds() {
+    assert_eq!(error("").code, 1065);
+    assert_eq!(error(" ;\n").code, 1065);
+    for text in [
+        "-- x\n",
+        "/* x */",
+        "# x",
+        "/*M!100100 SET a = 1 */;",
+        " ; /*!99999 a */",
+    ] {
+        let parsed = one(text);
+        assert!(matches!(parsed.special, Some(Special::Nothing)), "{text}");
+    }
 }
 
 #[test]

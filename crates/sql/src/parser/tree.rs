@@ -5,6 +5,8 @@ use sqlparser::ast::{AlterTableOperation, ColumnDef, Expr, Ident, ObjectName};
 /// A statement in a tree of our own; see the table in [`super`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Special {
+    /// A text that is only a comment: done at once.
+    Nothing,
     /// Every form of SET but SET PASSWORD and SET ROLE.
     Set(Vec<SetItem>),
     /// Every SHOW.
@@ -283,6 +285,8 @@ pub enum AlterAction {
     /// A table option: upper-case name (`ENGINE`, `COMMENT`, `AUTO_INCREMENT`, `CHARACTER SET`,
     /// `COLLATE`, …) and its value.
     Option(String, String),
+    /// `ORDER BY …`.
+    OrderBy,
     /// `CONVERT TO CHARACTER SET`.
     ConvertTo {
         /// Character set.

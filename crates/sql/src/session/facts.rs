@@ -28,6 +28,8 @@ pub(crate) struct Facts {
     pub settings: RefCell<Arc<Settings>>,
     pub user_variables: RefCell<BTreeMap<String, Value>>,
     pub last_insert_id: Cell<u64>,
+    /// The statement at hand has called `LAST_INSERT_ID(n)`: its OK packet says n.
+    pub insert_id_given: Cell<bool>,
     pub row_count: Cell<i64>,
     pub found_rows: Cell<u64>,
     /// SHOW WARNINGS of the last statement that was not itself about warnings.
@@ -71,6 +73,7 @@ impl Facts {
             settings: RefCell::new(Arc::new(settings)),
             user_variables: RefCell::default(),
             last_insert_id: Cell::new(0),
+            insert_id_given: Cell::new(false),
             row_count: Cell::new(0),
             found_rows: Cell::new(0),
             diagnostics: RefCell::default(),
@@ -207,6 +210,7 @@ impl SessionInfo for Facts {
 
     fn set_last_insert_id(&self, id: u64) {
         self.last_insert_id.set(id);
+        self.insert_id_given.set(true);
     }
 
     fn row_count(&self) -> i64 {

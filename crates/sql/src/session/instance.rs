@@ -59,6 +59,9 @@ impl Waiter for NoWait {
     }
 }
 
+/// Chunks of 1000 keys that one round of deleting garbage takes.
+const GARBAGE_CHUNKS: usize = 4;
+
 impl Instance {
     /// Opens or creates the system state in `path`.
     ///
@@ -179,6 +182,16 @@ impl Instance {
     /// Storage.
     pub fn shutdown(&self) -> SqlResult<()> {
         self.store.sequences().flush()
+    }
+
+    /// Deletes some of what dropped tables and indexes left behind; whether more is left. The
+    /// process calls it after opening and now and then while it serves: a start does not wait
+    /// for it, nor fail with it on a disk that cannot be written.
+    ///
+    /// # Errors
+    /// Storage.
+    pub fn collect_garbage(&self) -> SqlResult<bool> {
+        self.store.collect_garbage(GARBAGE_CHUNKS)
     }
 
     /// Whether a client with the privilege asked for SHUTDOWN.

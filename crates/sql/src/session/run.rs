@@ -187,6 +187,7 @@ impl Session {
         let begin = self.now() - prepared;
         self.facts.process.begin(command, text, begin);
         self.schema_changed = false;
+        self.facts.insert_id_given.set(false);
         if !is_about_warnings(&compiled.parsed) {
             self.start_diagnostics();
         }
@@ -411,8 +412,14 @@ impl Session {
         more: bool,
     ) -> SqlResult<()> {
         let affected_rows = self.keep_counts(outcome);
+        let last_insert_id = match outcome.last_insert_id {
+            0 if self.facts.insert_id_given.get() => self.facts.last_insert_id.get(),
+            0 => outcome.stored_id,
+            generated => generated,
+        };
         let shown = Outcome {
             affected_rows,
+            last_insert_id,
             ..outcome.clone()
         };
         sink.done(&shown, self.status(), more)

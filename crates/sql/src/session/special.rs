@@ -43,6 +43,7 @@ impl Session {
     /// Those without a result set.
     fn run_silent(&mut self, special: &Special, parsed: &Parsed) -> SqlResult<Outcome> {
         match special {
+            Special::Nothing => {}
             Special::Set(items) => self.set(items)?,
             Special::StartTransaction {
                 read_only,

@@ -172,6 +172,7 @@ pub(super) fn run(
         affected_rows: deleted,
         matched_rows: deleted,
         last_insert_id: 0,
+        stored_id: 0,
         info: String::new(),
     })
 }

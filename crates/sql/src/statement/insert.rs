@@ -282,6 +282,8 @@ struct Tally {
     generated: u64,
     /// Of the first row that was stored.
     first_generated: u64,
+    /// Of the last row stored or changed, given or generated.
+    stored: u64,
 }
 
 /// One execution.
@@ -355,6 +357,7 @@ impl Run<'_> {
             affected_rows: tally.affected,
             matched_rows: tally.matched,
             last_insert_id: tally.first_generated,
+            stored_id: tally.stored,
             info,
         }
     }
@@ -532,6 +535,7 @@ impl Run<'_> {
                     if self.tally.first_generated == 0 {
                         self.tally.first_generated = self.tally.generated;
                     }
+                    self.note_stored(&row);
                     self.tally.affected += 1;
                     self.tally.matched += 1;
                     return Ok(row);
@@ -544,6 +548,14 @@ impl Run<'_> {
             }
         }
         Err(SqlError::internal("REPLACE met more duplicates than keys"))
+    }
+
+    /// Keeps the row's AUTO_INCREMENT value for the OK packet.
+    fn note_stored(&mut self, row: &[Value]) {
+        let columns = &self.insert.target.table.columns;
+        let stored = columns.iter().zip(row).find(|(c, _)| c.auto_increment);
+        let number = stored.and_then(|(_, value)| value.to_integer_checked());
+        self.tally.stored = number.map_or(0, |(n, _)| u64::try_from(n).unwrap_or(0));
     }
 
     /// REPLACE: the row in the way goes.
@@ -606,6 +618,7 @@ impl Run<'_> {
         let id = target.table.id;
         self.keys.check_parents(id, Some(&old), &row)?;
         self.keys.after_update(id, &old, &row, 0)?;
+        self.note_stored(&row);
         self.tally.affected += 2;
         Ok(row)
     }

@@ -19,6 +19,8 @@ mod rows;
 mod target;
 mod update;
 
+pub(crate) use names::quote_name;
+
 use sqlparser::ast;
 
 use crate::binder::BindContext;
@@ -37,6 +39,9 @@ pub struct Outcome {
     pub matched_rows: u64,
     /// First generated AUTO_INCREMENT value, 0 when none.
     pub last_insert_id: u64,
+    /// AUTO_INCREMENT value of the last row stored, also when the client gave it. The OK packet
+    /// carries it when nothing was generated; `LAST_INSERT_ID()` does not know it.
+    pub stored_id: u64,
     /// `Rows matched: 1  Changed: 1  Warnings: 0` and the like.
     pub info: String,
 }

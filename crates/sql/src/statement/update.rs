@@ -198,6 +198,7 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outco
         affected_rows: changed,
         matched_rows: matched,
         last_insert_id: 0,
+        stored_id: 0,
         info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {warnings}"),
     })
 }

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::quoted;
 use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotation, Table, View};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Show;
 use crate::session::ResultSink;
 use crate::session::schema::{keys, relations};
 use crate::session::session::Session;
-use crate::types::{DataType, Value};
+use crate::statement::quote_name as quoted;
+use crate::types::{Collation, DataType, Value};
 
 impl Session {
     pub(super) fn show_create_relation(
@@ -107,7 +107,7 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
             " /*!80016 NOT ENFORCED */"
         };
         lines.push(format!(
-            "  CONSTRAINT {} CHECK ({}){state}",
+            "  CONSTRAINT {} CHECK (({})){state}",
             quoted(&check.name),
             check.expression
         ));
@@ -154,13 +154,13 @@ fn comment_clause(comment: &str) -> String {
 fn column_line(table: &Table, column: &Column) -> String {
     let mut line = format!("  {} {}", quoted(&column.name), column.ty.sql_name());
     let collation = column.ty.collation().filter(|_| column.ty.is_text());
-    if let Some(collation) = collation.filter(|collation| *collation != table.collation) {
-        let _ = write!(
-            line,
-            " CHARACTER SET {} COLLATE {}",
-            collation.charset(),
-            collation.name()
-        );
+    if let Some(collation) = collation {
+        if collation != table.collation {
+            let _ = write!(line, " CHARACTER SET {}", collation.charset());
+        }
+        if collation != Collation::default() || collation != table.collation {
+            let _ = write!(line, " COLLATE {}", collation.name());
+        }
     }
     if column.not_null {
         line.push_str(" NOT NULL");

@@ -1,12 +1,12 @@
 //! SHOW that is no query: warnings, grants, fixed lists.
 
-use super::quoted;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::WarningLevel;
 use crate::parser::Show;
 use crate::session::ResultSink;
 use crate::session::accounts::{privilege, show as account_text};
 use crate::session::session::Session;
+use crate::statement::quote_name as quoted;
 use crate::types::{Row, Value};
 
 fn text(value: impl Into<String>) -> Value {

@@ -1,9 +1,9 @@
 //! SHOW lists as queries over the computed tables.
 
-use super::quoted;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Show;
 use crate::session::session::Session;
+use crate::statement::quote_name as quoted;
 use crate::types::Value;
 
 /// A list: a query whose columns are the shown ones, and the column LIKE is about.

@@ -192,8 +192,3 @@ impl ResultSink for Collected {
         Ok(())
     }
 }
-
-/// `name` quoted as an identifier.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}

@@ -123,8 +123,25 @@ fn apply(builder: &mut Builder<'_>, effects: &mut Effects, action: &AlterAction)
             check.ok_or_else(|| no_check(&name.value))?.enforced = *enforced;
             Ok(())
         }
+        AlterAction::OrderBy => order_by(builder),
         AlterAction::Nothing => Ok(()),
     }
+}
+
+/// Rows lie in the order of the primary key, as in InnoDB; without one, in the order they came,
+/// which we do not change.
+fn order_by(builder: &Builder<'_>) -> SqlResult<()> {
+    if builder.table.primary_key.is_empty() {
+        return Err(SqlError::not_supported(
+            "ALTER TABLE … ORDER BY of a table without a primary key",
+        ));
+    }
+    let message = format!(
+        "ORDER BY ignored as there is a user-defined clustered index in the table '{}'",
+        builder.table.name
+    );
+    crate::statement::warn(builder.context.eval, 1105, message);
+    Ok(())
 }
 
 fn no_check(name: &str) -> SqlError {
@@ -367,8 +384,7 @@ fn alter_default(
             if column.default.is_none() && column.not_null {
                 return Err(default::invalid(column));
             }
-            let column = column.clone();
-            default::check(builder.context, &column)
+            default::settle(builder.context, column)
         }
         AlterColumnOperation::DropDefault => {
             column.default = None;

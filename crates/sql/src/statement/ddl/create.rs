@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, IndexId, SequenceKind, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{self, Parsed};
 use crate::planner::plan_query;
-use crate::statement::names::relation;
+use crate::statement::names::{quote_name, relation};
 use crate::statement::{Outcome, StatementPlan, plan, run_modify};
 use crate::types::{Collation, ColumnMeta, DataType};
 
@@ -335,13 +335,9 @@ fn fill(
     let columns: Vec<String> = plan_query(&bind, query)?
         .columns
         .iter()
-        .map(|meta| super::show::quote_name(&meta.name))
+        .map(|meta| quote_name(&meta.name))
         .collect();
-    let target = format!(
-        "{}.{}",
-        super::show::quote_name(database),
-        super::show::quote_name(name)
-    );
+    let target = format!("{}.{}", quote_name(database), quote_name(name));
     let text = format!("INSERT INTO {target} ({}) SELECT 1", columns.join(", "));
     let mut parsed = parser::parse(&text, crate::expr::SqlMode::default())?;
     let Some(sqlparser::ast::Statement::Insert(mut insert)) = parsed.pop().map(|p| p.statement)

@@ -8,18 +8,16 @@ use crate::catalog::{Catalog, Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::parse_expression;
 use crate::statement::target::stored_mode;
-use crate::types::{DataType, assign};
+use crate::types::{DataType, assign, to_text};
 
-/// A DEFAULT as it is stored; `DEFAULT NULL` is no default.
+/// A DEFAULT as it is stored; `DEFAULT NULL` is no default. CURRENT_TIMESTAMP must have the
+/// column's precision.
 ///
 /// # Errors
 /// 1101 and 1067.
 pub(super) fn of_expr(column: &Column, expr: &Expr) -> SqlResult<Option<ColumnDefault>> {
-    if is_now(expr) {
-        if !matches!(
-            column.ty,
-            DataType::DateTime { .. } | DataType::Timestamp { .. }
-        ) {
+    if let Some(fsp) = now_precision(expr) {
+        if !is_moment(&column.ty, fsp) {
             return Err(invalid(column));
         }
         return Ok(Some(ColumnDefault::Now));
@@ -110,13 +108,26 @@ pub(crate) fn quote(text: &str) -> String {
     out
 }
 
-/// Whether an expression is CURRENT_TIMESTAMP by one of its names.
-pub(super) fn is_now(expr: &Expr) -> bool {
+/// Whether the type is DATETIME or TIMESTAMP of that many fraction digits.
+pub(super) fn is_moment(ty: &DataType, digits: u8) -> bool {
+    matches!(ty, DataType::DateTime { fsp } | DataType::Timestamp { fsp } if *fsp == digits)
+}
+
+/// Fraction digits of an expression that is CURRENT_TIMESTAMP by one of its names.
+pub(super) fn now_precision(expr: &Expr) -> Option<u8> {
     let Expr::Function(function) = expr else {
-        return false;
+        return None;
     };
     let name = function.name.to_string().to_ascii_uppercase();
-    ["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].contains(&name.as_str())
+    if !["CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"].contains(&name.as_str()) {
+        return None;
+    }
+    let text = function.args.to_string();
+    let digits = text.trim_matches(['(', ')', ' ']);
+    if digits.is_empty() {
+        return Some(0);
+    }
+    digits.parse().ok()
 }
 
 pub(super) fn invalid(column: &Column) -> SqlError {
@@ -135,11 +146,12 @@ pub(super) fn invalid_on_update(column: &Column) -> SqlError {
     )
 }
 
-/// Tries a DEFAULT out.
+/// Tries a DEFAULT out and gives a number or time the form of its type, `0` of a DECIMAL(5,2)
+/// that of `0.00`: clients read it back.
 ///
 /// # Errors
 /// 1067 when it does not fit; what binding meets.
-pub(super) fn check(context: &DdlContext<'_>, column: &Column) -> SqlResult<()> {
+pub(super) fn settle(context: &DdlContext<'_>, column: &mut Column) -> SqlResult<()> {
     let temporal = matches!(
         column.ty,
         DataType::DateTime { .. } | DataType::Timestamp { .. }
@@ -166,7 +178,24 @@ pub(super) fn check(context: &DdlContext<'_>, column: &Column) -> SqlResult<()> 
     if too_long {
         return Err(invalid(column));
     }
+    if let Some(text) = canonical(&fitted, &column.ty) {
+        column.default = Some(ColumnDefault::Literal(text));
+    }
     Ok(())
+}
+
+/// A number's or time's literal; other types keep what was written.
+fn canonical(value: &crate::types::Value, ty: &DataType) -> Option<String> {
+    match ty {
+        DataType::Int { .. } | DataType::Decimal { .. } | DataType::Year => {
+            Some(to_text(value, ty))
+        }
+        DataType::Date
+        | DataType::Time { .. }
+        | DataType::DateTime { .. }
+        | DataType::Timestamp { .. } => Some(quote(&to_text(value, ty))),
+        _ => None,
+    }
 }
 
 /// Binds every CHECK and DEFAULT expression of `table`.

@@ -10,7 +10,7 @@ use crate::catalog::{
     IndexState, Table,
 };
 use crate::error::{SqlError, SqlResult};
-use crate::parser::Annotations;
+use crate::parser::{Annotations, is_binary_attribute};
 use crate::statement::target::position;
 use crate::types::{Collation, DataType};
 
@@ -79,6 +79,25 @@ pub(super) fn collation(
     Ok(None)
 }
 
+/// The expression inside any brackets: SHOW CREATE TABLE adds its own.
+fn unbracketed(mut expr: &ast::Expr) -> &ast::Expr {
+    while let ast::Expr::Nested(inner) = expr {
+        expr = inner;
+    }
+    expr
+}
+
+/// 1064 for BINARY behind a type without characters.
+fn refuse_binary(column: &Column) -> SqlResult<()> {
+    if column.ty.is_text() {
+        return Ok(());
+    }
+    Err(SqlError::syntax(format!(
+        "BINARY behind the type of column '{}'",
+        column.name
+    )))
+}
+
 pub(super) fn no_column(name: &str, table: &str) -> SqlError {
     SqlError::new(
         1054,
@@ -113,6 +132,9 @@ impl<'a> Builder<'a> {
         id: ColumnId,
     ) -> SqlResult<(Column, Vec<NamedOption>)> {
         let (mut charset, mut collate) = (None, None);
+        let binary = options
+            .iter()
+            .any(|(_, option)| is_binary_attribute(option));
         for (_, option) in options {
             match option {
                 ColumnOption::CharacterSet(name) => charset = Some(name.to_string()),
@@ -126,6 +148,11 @@ impl<'a> Builder<'a> {
             collate.as_ref().map(unquoted).as_deref(),
         )?
         .unwrap_or(self.table.collation);
+        let chosen = if binary && collate.is_none() && chosen != Collation::Binary {
+            Collation::Bin
+        } else {
+            chosen
+        };
         let ty = column_type::resolve(name, data_type, chosen)?;
         let mut column = Column {
             id,
@@ -151,7 +178,8 @@ impl<'a> Builder<'a> {
                     column.default = default::of_expr(&column, expr)?;
                 }
                 ColumnOption::OnUpdate(expr) => {
-                    if !default::is_now(expr) {
+                    let digits = default::now_precision(expr);
+                    if !digits.is_some_and(|digits| default::is_moment(&column.ty, digits)) {
                         return Err(default::invalid_on_update(&column));
                     }
                     column.on_update_now = true;
@@ -176,13 +204,14 @@ impl<'a> Builder<'a> {
                     constraints.push((label.clone(), option.clone()));
                 }
                 ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
+                option if is_binary_attribute(option) => refuse_binary(&column)?,
                 ColumnOption::Generated { .. } => {
                     return Err(SqlError::not_supported("GENERATED columns"));
                 }
                 other => return Err(SqlError::not_supported(format!("column option {other}"))),
             }
         }
-        default::check(self.context, &column)?;
+        default::settle(self.context, &mut column)?;
         Ok((column, constraints))
     }
 
@@ -556,7 +585,7 @@ impl<'a> Builder<'a> {
         };
         self.table.checks.push(CheckConstraint {
             name,
-            expression: check.expr.to_string(),
+            expression: unbracketed(&check.expr).to_string(),
             enforced: check.enforced != Some(false),
         });
         Ok(())

@@ -9,10 +9,7 @@ mod default;
 mod define;
 mod foreign;
 mod remove;
-mod show;
 mod view;
-
-pub use show::{show_create_table, show_create_view};
 
 use std::sync::Arc;
 
