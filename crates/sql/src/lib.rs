@@ -27,5 +27,6 @@ pub mod functions;
 pub mod parser;
 pub mod planner;
 pub mod session;
+mod stack;
 pub mod statement;
 pub mod types;

@@ -16,6 +16,7 @@ const DEPTH_MAX: usize = 400;
 impl Binder<'_> {
     /// Binds one scalar expression at the current level.
     pub(crate) fn bind_scalar(&mut self, expr: &ast::Expr) -> SqlResult<Expr> {
+        crate::stack::check(crate::stack::BINDING_BYTES)?;
         self.depth += 1;
         if self.depth > DEPTH_MAX {
             self.depth -= 1;
@@ -120,7 +121,7 @@ impl Binder<'_> {
             E::MemberOf(member) => {
                 let value = self.bind_scalar(&member.value)?;
                 let array = self.bind_scalar(&member.array)?;
-                Expr::call("MEMBER OF", vec![value, array])
+                Expr::call("MEMBER_OF", vec![value, array])
             }
             E::MatchAgainst { .. } => Err(SqlError::not_supported("MATCH ... AGAINST")),
             E::Interval(_) => Err(SqlError::syntax(format!("near '{expr}'"))),

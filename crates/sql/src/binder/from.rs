@@ -18,12 +18,19 @@ use crate::planner::walk;
 
 /// Views and derived tables inside each other.
 const NESTING_MAX: usize = 32;
+/// Tables of one join, MySQL's limit.
+const TABLES_MAX: usize = 61;
+/// Nodes of a derived table's expression that may be put in the place of its name. Views on views
+/// that each use a column twice would otherwise double it at every step.
+const MERGED_NODES_MAX: usize = 64;
 
 /// Slots and names handed out while a FROM clause is bound.
 #[derive(Debug, Default)]
 pub(crate) struct FromState {
     /// Next free slot.
     pub next: usize,
+    /// Tables to be joined, those of merged views and derived tables counted singly.
+    leaves: usize,
     /// Aliases so far, with their database.
     names: Vec<(Option<String>, String)>,
     /// UPDATE and DELETE: every stored table gets a slot for its row key.
@@ -45,6 +52,11 @@ impl Binder<'_> {
         from: &[ast::TableWithJoins],
         state: &mut FromState,
     ) -> SqlResult<(Group, Vec<FrameColumn>)> {
+        let tables = from.iter().map(count_tables).sum::<usize>();
+        if tables > TABLES_MAX {
+            return Err(too_many_tables());
+        }
+        state.leaves += tables;
         let mut group = Group::default();
         let mut columns = Vec::new();
         for table in from {
@@ -197,7 +209,11 @@ impl Binder<'_> {
         for name in names {
             let l = take_column(&mut left, name)?;
             let r = take_column(&mut right, name)?;
-            conditions.push(self.compare(CompareOp::Eq, l.expr.clone(), r.expr.clone())?);
+            conditions.push(Expr::compare(
+                CompareOp::Eq,
+                l.expr.clone(),
+                r.expr.clone(),
+            )?);
             let (shown, mut other) = if reversed { (r, l) } else { (l, r) };
             other.hidden = true;
             merged.push(shown);
@@ -409,11 +425,16 @@ impl Binder<'_> {
         nullable: bool,
     ) -> SqlResult<Part> {
         match bound {
-            Bound::Select(parts) if !state.with_keys && mergeable(&parts, nullable) => {
+            Bound::Select(parts)
+                if !state.with_keys
+                    && state.leaves + parts.group.leaves() <= TABLES_MAX
+                    && mergeable(&parts, nullable) =>
+            {
+                state.leaves += parts.group.leaves();
                 merge(*parts, alias, names, state)
             }
             bound => {
-                let query = finish(bound);
+                let query = finish(bound)?;
                 add_computed(query, alias, names, state)
             }
         }
@@ -493,6 +514,28 @@ impl FromState {
             .push((database.map(str::to_string), alias.to_string()));
         Ok(())
     }
+}
+
+/// Tables written in one item of a FROM clause; brackets are bounded by the parser.
+fn count_tables(item: &ast::TableWithJoins) -> usize {
+    let factors = item.joins.iter().map(|join| &join.relation);
+    std::iter::once(&item.relation)
+        .chain(factors)
+        .map(|factor| match factor {
+            ast::TableFactor::NestedJoin {
+                table_with_joins, ..
+            } => count_tables(table_with_joins),
+            _ => 1,
+        })
+        .sum()
+}
+
+fn too_many_tables() -> SqlError {
+    SqlError::new(
+        1116,
+        "HY000",
+        format!("Too many tables; MySQL can only use {TABLES_MAX} tables in a join"),
+    )
 }
 
 /// Splits a condition at its ANDs.
@@ -657,6 +700,7 @@ fn mergeable(parts: &SelectParts, nullable: bool) -> bool {
         && parts.outputs.iter().all(|output| {
             matches!(output.expr.kind, ExprKind::Column(_))
                 || (!nullable
+                    && walk::is_small(&output.expr, MERGED_NODES_MAX)
                     && !walk::has_subquery(&output.expr)
                     && !walk::is_volatile(&output.expr))
         })

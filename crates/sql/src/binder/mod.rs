@@ -111,6 +111,10 @@ pub(crate) struct Binder<'a> {
     reach: usize,
     depth: usize,
     nesting: usize,
+    /// BETWEENs around the place being bound.
+    doublings: usize,
+    /// Queries bound so far.
+    queries: usize,
     view_database: Option<String>,
     /// Select items of the outermost SELECT, as written.
     item_names: Option<Vec<String>>,
@@ -130,6 +134,8 @@ impl<'a> Binder<'a> {
             reach: usize::MAX,
             depth: 0,
             nesting: 0,
+            doublings: 0,
+            queries: 0,
             view_database: None,
             item_names: context.source.and_then(names::item_texts),
         }

@@ -6,7 +6,14 @@ use super::Binder;
 use super::expr::operand_columns;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::types::Value;
+use crate::types::{Collation, Value};
+
+/// BETWEENs inside each other.
+const DOUBLINGS_MAX: usize = 12;
+/// Columns of a row constructor, as many as MySQL takes.
+const ROW_MAX: usize = 4096;
+/// Columns of row constructors that are ordered: each nests the rest in it.
+const ORDERED_ROW_MAX: usize = 64;
 
 impl Binder<'_> {
     /// `left op right`, rows included.
@@ -38,7 +45,48 @@ impl Binder<'_> {
         let (left_type, right_type) = (left.ty.clone(), right.ty.clone());
         self.infer(&mut left, &right_type);
         self.infer(&mut right, &left_type);
+        self.refuse_mix(op.symbol(), &left, &right)?;
         Expr::compare(op, left, right)
+    }
+
+    /// Two stored columns of different collations have no collation to be compared under, unless
+    /// one of them compares bytes.
+    fn refuse_mix(&self, operation: &str, left: &Expr, right: &Expr) -> SqlResult<()> {
+        let (Some(a), Some(b)) = (self.column_collation(left), self.column_collation(right)) else {
+            return Ok(());
+        };
+        if a == b || a.is_binary() || b.is_binary() {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            1267,
+            "HY000",
+            format!(
+                "Illegal mix of collations ({},IMPLICIT) and ({},IMPLICIT) for operation '{operation}'",
+                a.name(),
+                b.name()
+            ),
+        ))
+    }
+
+    /// The collation of a stored table's text column, whose own it is. What information_schema
+    /// shows is of a character set that gives way to any other.
+    fn column_collation(&self, expr: &Expr) -> Option<Collation> {
+        let (depth, slot) = match expr.kind {
+            ExprKind::Column(slot) => (0, slot),
+            ExprKind::Outer { depth, index } => (depth, index),
+            _ => return None,
+        };
+        let frame = self.frames.iter().rev().nth(depth)?;
+        let column = frame
+            .columns
+            .iter()
+            .find(|column| matches!(column.expr.kind, ExprKind::Column(at) if at == slot))?;
+        let (table, _) = column.origin.as_ref()?;
+        if table.database.eq_ignore_ascii_case("information_schema") {
+            return None;
+        }
+        expr.ty.collation()
     }
 
     fn compare_rows(
@@ -50,17 +98,24 @@ impl Binder<'_> {
         if left.len() != right.len() {
             return Err(operand_columns(left.len()));
         }
+        let is_equality = matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne);
+        let most = if is_equality {
+            ROW_MAX
+        } else {
+            ORDERED_ROW_MAX
+        };
+        if left.len() > most {
+            return Err(SqlError::not_supported(format!(
+                "a comparison of rows of more than {most} columns"
+            )));
+        }
         match op {
             CompareOp::Eq | CompareOp::NullSafeEq => {
-                let mut all = None;
+                let mut columns = Vec::with_capacity(left.len());
                 for (a, b) in left.iter().zip(right) {
-                    let one = self.bind_compare(op, a, b)?;
-                    all = Some(match all {
-                        None => one,
-                        Some(all) => Expr::and(all, one),
-                    });
+                    columns.push(self.bind_compare(op, a, b)?);
                 }
-                all.ok_or_else(|| operand_columns(1))
+                balanced(columns, Expr::and).ok_or_else(|| operand_columns(1))
             }
             CompareOp::Ne => {
                 let equal = self.compare_rows(CompareOp::Eq, left, right)?;
@@ -108,11 +163,7 @@ impl Binder<'_> {
                 negated,
                 low,
                 high,
-            } => {
-                let above = self.bind_compare(CompareOp::Ge, expr, low)?;
-                let below = self.bind_compare(CompareOp::Le, expr, high)?;
-                (Expr::and(above, below), *negated)
-            }
+            } => (self.bind_between(expr, low, high)?, *negated),
             E::Like {
                 negated,
                 expr,
@@ -137,6 +188,31 @@ impl Binder<'_> {
             other => return Err(SqlError::not_supported(other.to_string())),
         };
         Ok(if negated { Expr::not(bound) } else { bound })
+    }
+
+    /// The value is bound twice, once for each end: nested, that doubles at every step.
+    fn bind_between(
+        &mut self,
+        value: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+    ) -> SqlResult<Expr> {
+        self.doublings += 1;
+        let bound = if self.doublings > DOUBLINGS_MAX {
+            Err(SqlError::new(
+                1436,
+                "HY000",
+                "Thread stack overrun: BETWEENs nest too deeply",
+            ))
+        } else {
+            self.bind_compare(CompareOp::Ge, value, low)
+                .and_then(|above| {
+                    let below = self.bind_compare(CompareOp::Le, value, high)?;
+                    Ok(Expr::and(above, below))
+                })
+        };
+        self.doublings -= 1;
+        bound
     }
 
     fn bind_like(
@@ -166,23 +242,20 @@ impl Binder<'_> {
                 _ => return Err(wrong()),
             },
         };
+        self.refuse_mix("like", &value, &pattern)?;
         Expr::like(value, pattern, escape)
     }
 
     fn bind_in_list(&mut self, value: &ast::Expr, list: &[ast::Expr]) -> SqlResult<Expr> {
         if let Some(items) = row_items(value) {
-            let mut any = None;
+            let mut rows = Vec::with_capacity(list.len());
             for candidate in list {
                 let Some(candidate) = row_items(candidate) else {
                     return Err(operand_columns(items.len()));
                 };
-                let one = self.compare_rows(CompareOp::Eq, items, candidate)?;
-                any = Some(match any {
-                    None => one,
-                    Some(any) => Expr::or(any, one),
-                });
+                rows.push(self.compare_rows(CompareOp::Eq, items, candidate)?);
             }
-            return any.ok_or_else(|| SqlError::syntax("near 'IN ()'"));
+            return balanced(rows, Expr::or).ok_or_else(|| SqlError::syntax("near 'IN ()'"));
         }
         let mut value = self.bind_scalar(value)?;
         let mut candidates = Vec::with_capacity(list.len());
@@ -199,6 +272,22 @@ impl Binder<'_> {
         }
         Expr::in_list(value, candidates)
     }
+}
+
+/// Joins conditions to a tree as shallow as can be, in their order.
+fn balanced(mut terms: Vec<Expr>, join: fn(Expr, Expr) -> Expr) -> Option<Expr> {
+    while terms.len() > 1 {
+        let mut pairs = Vec::with_capacity(terms.len().div_ceil(2));
+        let mut rest = terms.into_iter();
+        while let Some(left) = rest.next() {
+            pairs.push(match rest.next() {
+                Some(right) => join(left, right),
+                None => left,
+            });
+        }
+        terms = pairs;
+    }
+    terms.pop()
 }
 
 /// The items of a row constructor of two or more columns; `ROW(a, b)` and nested parentheses too.

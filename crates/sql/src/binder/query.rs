@@ -12,7 +12,14 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
 use crate::planner::physical::{Node, Recursive, SetOp, SetOperation, SortKey};
 use crate::planner::select::plan_select;
+use crate::planner::walk;
 use crate::types::{self, Collation, ColumnMeta, DataType};
+
+/// Operators above each other in a plan.
+const PLAN_DEPTH_MAX: usize = 300;
+/// Queries bound for one statement. Views and common table expressions are bound wherever they
+/// are named, so that few of them can stand for very many.
+const QUERIES_MAX: usize = 4096;
 
 /// A bound query whose operators are chosen.
 #[derive(Debug)]
@@ -63,22 +70,45 @@ pub(crate) struct Cte {
 }
 
 /// Chooses the operators of what is still open.
-pub(crate) fn finish(bound: Bound) -> BoundQuery {
-    match bound {
+///
+/// # Errors
+/// 1436: everything below walks plans by recursion on a thread's stack.
+pub(crate) fn finish(bound: Bound) -> SqlResult<BoundQuery> {
+    let query = match bound {
         Bound::Query(query) => query,
         Bound::Select(parts) => plan_select(*parts),
+    };
+    if walk::plan_depth(&query.node) > PLAN_DEPTH_MAX {
+        return Err(SqlError::new(
+            1436,
+            "HY000",
+            format!(
+                "Thread stack overrun: the plan is deeper than {PLAN_DEPTH_MAX} operators; \
+                 split the statement into smaller ones"
+            ),
+        ));
     }
+    Ok(query)
 }
 
 impl Binder<'_> {
     /// Binds a query and chooses its operators.
     pub(crate) fn bind_query(&mut self, query: &ast::Query) -> SqlResult<BoundQuery> {
         let bound = self.bind_query_parts(query)?;
-        Ok(finish(bound))
+        finish(bound)
     }
 
     pub(crate) fn bind_query_parts(&mut self, query: &ast::Query) -> SqlResult<Bound> {
+        crate::stack::check(crate::stack::BINDING_BYTES)?;
         refuse_foreign(query)?;
+        self.queries += 1;
+        if self.queries > QUERIES_MAX {
+            return Err(SqlError::new(
+                1473,
+                "HY000",
+                "Too many queries in one statement, those of its views included",
+            ));
+        }
         self.note_locks(&query.locks)?;
         let ctes = self.ctes.len();
         if let Some(with) = &query.with {
@@ -144,11 +174,11 @@ impl Binder<'_> {
             ast::SetOperator::Intersect => SetOp::Intersect,
         };
         let left = self.bind_body(left, &[], None)?;
-        let left = finish(left);
+        let left = finish(left)?;
         let names = self.item_names.take();
         let right = self.bind_body(right, &[], None);
         self.item_names = names;
-        let right = finish(right?);
+        let right = finish(right?)?;
         combine(left, right, op, all)
     }
 
@@ -279,7 +309,7 @@ impl Binder<'_> {
         let entry = self.ctes.pop();
         let anchor = self.bind_body(left, &[], None);
         self.ctes.extend(entry);
-        let anchor = finish(anchor?);
+        let anchor = finish(anchor?)?;
         let mut columns = anchor.columns.clone();
         for (column, name) in columns.iter_mut().zip(&cte.columns) {
             column.name.clone_from(name);
@@ -293,7 +323,7 @@ impl Binder<'_> {
             entry.running = Some((id, columns.clone()));
         }
         let step = self.bind_body(right, &[], None)?;
-        let step = finish(step);
+        let step = finish(step)?;
         if step.columns.len() != columns.len() {
             return Err(different_widths());
         }

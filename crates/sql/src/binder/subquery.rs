@@ -80,7 +80,7 @@ impl Binder<'_> {
                 Ok(())
             }
             Err(nested) => {
-                let exists = Self::exists(*nested);
+                let exists = Self::exists(*nested)?;
                 let condition = if negated { Expr::not(exists) } else { exists };
                 parts.group.conjuncts.push(condition);
                 Ok(())
@@ -138,7 +138,7 @@ impl Binder<'_> {
         nested: Nested,
         parts: &mut SelectParts,
     ) -> SqlResult<()> {
-        let query = finish(nested.bound);
+        let query = finish(nested.bound)?;
         let slots = parts.width..parts.width + query.columns.len();
         for ((value, column), slot) in values.into_iter().zip(&query.columns).zip(slots.clone()) {
             let other = column_expr(slot, column.ty.clone(), !column.not_null);
@@ -175,7 +175,7 @@ impl Binder<'_> {
             }
             E::Exists { subquery, negated } => {
                 let nested = self.bind_nested(subquery)?;
-                let exists = Self::exists(nested);
+                let exists = Self::exists(nested)?;
                 Ok(if *negated { Expr::not(exists) } else { exists })
             }
             E::InSubquery {
@@ -236,9 +236,9 @@ impl Binder<'_> {
         })
     }
 
-    fn nested_plan(nested: Nested) -> Plan {
-        let query = finish(nested.bound);
-        Plan {
+    fn nested_plan(nested: Nested) -> SqlResult<Plan> {
+        let query = finish(nested.bound)?;
+        Ok(Plan {
             columns: query.columns,
             param_types: Vec::new(),
             correlated: nested.correlated,
@@ -246,14 +246,14 @@ impl Binder<'_> {
             locking: crate::planner::Locking::None,
             read_mode: manxdb_txn::ReadMode::Plain,
             root: query.node,
-        }
+        })
     }
 
     fn scalar_subquery(nested: Nested) -> SqlResult<Expr> {
         if nested.bound.columns() != 1 {
             return Err(operand_columns(1));
         }
-        let plan = Self::nested_plan(nested);
+        let plan = Self::nested_plan(nested)?;
         let ty = plan.columns[0].ty.clone();
         Ok(Expr {
             kind: ExprKind::ScalarSubquery(Box::new(plan)),
@@ -262,13 +262,13 @@ impl Binder<'_> {
         })
     }
 
-    fn exists(nested: Nested) -> Expr {
-        let plan = Self::nested_plan(nested);
-        Expr {
+    fn exists(nested: Nested) -> SqlResult<Expr> {
+        let plan = Self::nested_plan(nested)?;
+        Ok(Expr {
             kind: ExprKind::Exists(Box::new(plan)),
             ty: bigint(false),
             nullable: false,
-        }
+        })
     }
 
     fn in_subquery(
@@ -277,7 +277,7 @@ impl Binder<'_> {
         nested: Nested,
         negated: bool,
     ) -> SqlResult<Expr> {
-        let plan = Self::nested_plan(nested);
+        let plan = Self::nested_plan(nested)?;
         let mut collations = Vec::with_capacity(values.len());
         for (at, value) in values.iter_mut().enumerate() {
             let ty = plan.columns[at].ty.clone();
@@ -320,7 +320,7 @@ impl Binder<'_> {
             (CompareOp::Ne, true) => return self.in_subquery(vec![value], nested, true),
             _ => {}
         }
-        let plan = Self::nested_plan(nested);
+        let plan = Self::nested_plan(nested)?;
         let column = column_expr(0, plan.columns[0].ty.clone(), true);
         let comparison = self.compare(op, value.clone(), column)?;
         Ok(Expr {

@@ -63,6 +63,7 @@ impl<'a> SubqueryRunner<'a> {
         outer: &[&[Value]],
         each: &mut dyn FnMut(Row) -> SqlResult<bool>,
     ) -> SqlResult<()> {
+        crate::stack::check(crate::stack::RUNNING_BYTES)?;
         let reading = Reading {
             txn: self.txn,
             virtual_tables: self.virtual_tables,

@@ -116,6 +116,8 @@ impl Expr {
     /// # Errors
     /// 1525 for a constant text that is no date, compared with a date.
     pub fn compare(op: CompareOp, a: Expr, b: Expr) -> SqlResult<Expr> {
+        let (a_type, b_type) = (a.ty.clone(), b.ty.clone());
+        let (a, b) = (beside(a, &b_type), beside(b, &a_type));
         let collation = result_collation([&a, &b]);
         let a = adapt_constant(a, &b.ty)?;
         let b = adapt_constant(b, &a.ty)?;
@@ -273,6 +275,12 @@ impl Expr {
     /// # Errors
     /// As [`Expr::compare`].
     pub fn in_list(value: Expr, list: Vec<Expr>) -> SqlResult<Expr> {
+        let numbers = !list.is_empty() && list.iter().all(|item| item.ty.is_number());
+        let value = if numbers {
+            beside(value, &DataType::BIGINT)
+        } else {
+            value
+        };
         let collation = result_collation(std::iter::once(&value).chain(&list));
         let mut adapted = Vec::with_capacity(list.len());
         for item in list {
@@ -347,6 +355,7 @@ impl Expr {
     /// # Errors
     /// None yet.
     pub fn cast(expr: Expr, ty: DataType) -> SqlResult<Expr> {
+        let expr = beside(expr, &ty);
         // Text and numbers may turn out not to be readable as a date, giving NULL.
         let nullable = expr.nullable || (ty.is_temporal() && !expr.ty.is_temporal());
         Ok(Self::new(ExprKind::Cast(Box::new(expr)), ty, nullable))
@@ -483,6 +492,9 @@ fn same_representation(from: &DataType, to: &DataType) -> bool {
 
 /// Hexadecimal literals are numbers among numbers.
 fn number_of_bytes(expr: Expr) -> Expr {
+    if let DataType::Enum { members, .. } = &expr.ty {
+        return member_number(members.clone(), expr);
+    }
     if let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind
         && bytes.len() <= 8
     {
@@ -492,6 +504,27 @@ fn number_of_bytes(expr: Expr) -> Expr {
         return Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED);
     }
     expr
+}
+
+/// The place of an ENUM's value in its list, from 1, which is what it is among numbers.
+fn member_number(members: Vec<String>, expr: Expr) -> Expr {
+    let Some(function) = functions::lookup("_MEMBER_NUMBER") else {
+        return expr;
+    };
+    let nullable = expr.nullable;
+    let member = |member| Expr::text(member, Collation::Bin0900);
+    let args = std::iter::once(expr)
+        .chain(members.into_iter().map(member))
+        .collect();
+    Expr::new(ExprKind::Call(function, args), DataType::BIGINT, nullable)
+}
+
+/// An ENUM beside a number is a number.
+fn beside(expr: Expr, other: &DataType) -> Expr {
+    match &expr.ty {
+        DataType::Enum { members, .. } if other.is_number() => member_number(members.clone(), expr),
+        _ => expr,
+    }
 }
 
 /// Brings a constant to the kind of what it is compared with, as far as that is exact: text

@@ -16,7 +16,18 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("LEAST", (2, MANY), infer_common, least).with(Arguments::Common),
     ScalarFunction::new("INTERVAL", (2, MANY), infer::integer_always, interval),
     ScalarFunction::new("ANY_VALUE", (1, 1), infer_same, any_value),
+    ScalarFunction::new("_MEMBER_NUMBER", (2, MANY), infer::integer, member_number),
 ];
+
+/// The place of an ENUM's value among its members, which follow; 0 for the empty value.
+fn member_number(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
+    let Some((value, members)) = args.split_first().filter(|(value, _)| !value.is_null()) else {
+        return Ok(Value::Null);
+    };
+    let place = members.iter().position(|member| member == value);
+    let number = place.map_or(0, |place| i64::try_from(place + 1).unwrap_or(i64::MAX));
+    Ok(Value::Int(number))
+}
 
 /// Arguments that are results take the common type.
 pub(super) fn to_common_type(name: &str, args: Vec<Expr>) -> Vec<Expr> {

@@ -4,6 +4,9 @@ use serde_json::Value as Json;
 
 use crate::error::{SqlError, SqlResult};
 
+/// Steps of a path: as many as documents may be deep, since following them recurses.
+const LEGS_MAX: usize = crate::types::MAX_JSON_DEPTH;
+
 /// A step of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Leg {
@@ -136,6 +139,9 @@ impl<'a> Parser<'a> {
             self.spaces();
             if self.rest().is_empty() {
                 break;
+            }
+            if legs.len() >= LEGS_MAX {
+                return None;
             }
             let leg = if self.eat("**") {
                 Leg::Descend

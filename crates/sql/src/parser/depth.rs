@@ -19,6 +19,10 @@ const BRACKETS_MAX: usize = 100;
 const QUERIES_MAX: usize = 30;
 /// UNIONs in one statement.
 const UNIONS_MAX: usize = 128;
+/// Tables of one join, MySQL's limit; joins without ON become a tree as deep as they are many.
+const TABLES_MAX: usize = 61;
+/// Joins open at one place.
+const JOINS_MAX: usize = 183;
 
 fn keyword(token: &Token) -> Option<Keyword> {
     match token {
@@ -188,16 +192,17 @@ fn group(connectives: &[usize], low: usize, high: usize, brackets: &mut [(usize,
 #[derive(Default, Clone, Copy)]
 struct Level {
     operators: usize,
+    joins: usize,
     is_query: bool,
 }
 
 /// Refuses what is deep in spite of [`balance`].
 ///
 /// # Errors
-/// 1436.
+/// 1436, and 1116 for a join of too many tables.
 pub(super) fn check(tokens: &[TokenWithSpan]) -> SqlResult<()> {
     let mut levels = vec![Level::default()];
-    let (mut operators, mut queries, mut unions) = (0, 0, 0);
+    let (mut operators, mut queries, mut unions, mut joins) = (0, 0, 0, 0);
     for token in tokens {
         let kind = keyword(&token.token);
         match (&token.token, kind) {
@@ -205,6 +210,7 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> SqlResult<()> {
             (Token::RParen, _) | (_, Some(Keyword::END)) if levels.len() > 1 => {
                 if let Some(level) = levels.pop() {
                     operators -= level.operators;
+                    joins -= level.joins;
                     queries -= usize::from(level.is_query);
                 }
             }
@@ -215,29 +221,55 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> SqlResult<()> {
                 }
             }
             (_, Some(Keyword::SELECT)) => {
-                if let Some(level) = levels.last_mut().filter(|level| !level.is_query) {
+                if let Some(level) = levels.last_mut() {
+                    joins -= std::mem::take(&mut level.joins);
+                    queries += usize::from(!level.is_query);
                     level.is_query = true;
-                    queries += 1;
+                }
+            }
+            (_, Some(Keyword::JOIN | Keyword::STRAIGHT_JOIN)) => {
+                if let Some(level) = levels.last_mut() {
+                    level.joins += 1;
+                    joins += 1;
+                    if level.joins >= TABLES_MAX {
+                        return Err(message::too_many_tables());
+                    }
                 }
             }
             (_, Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT)) => unions += 1,
-            (other, kind) if is_operator(other, kind) => {
+            (other, kind) => {
                 if let Some(level) = levels.last_mut() {
-                    level.operators += 1;
-                    operators += 1;
+                    let weight = weight(other, kind);
+                    level.operators += weight;
+                    operators += weight;
                 }
             }
-            _ => {}
         }
         if operators > OPERATORS_MAX
             || levels.len() > BRACKETS_MAX
             || queries > QUERIES_MAX
             || unions > UNIONS_MAX
+            || joins > JOINS_MAX
         {
             return Err(message::too_deep());
         }
     }
     Ok(())
+}
+
+/// How much of [`OPERATORS_MAX`] a token takes: the parser copies all that is left of DIV, SOUNDS
+/// LIKE and REGEXP, by recursion with large frames.
+fn weight(token: &Token, kind: Option<Keyword>) -> usize {
+    let is_sounds = matches!(
+        token,
+        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("SOUNDS")
+    );
+    let copies = matches!(kind, Some(Keyword::DIV | Keyword::REGEXP | Keyword::RLIKE));
+    if is_sounds || copies {
+        4
+    } else {
+        usize::from(is_operator(token, kind))
+    }
 }
 
 fn is_operator(token: &Token, keyword: Option<Keyword>) -> bool {
@@ -256,31 +288,32 @@ fn is_operator(token: &Token, keyword: Option<Keyword>) -> bool {
                 | Keyword::IN
                 | Keyword::IS
                 | Keyword::BETWEEN
+                | Keyword::MOD
+                | Keyword::MEMBER
+                | Keyword::ILIKE
+                | Keyword::SIMILAR
+                | Keyword::NOTNULL
+                | Keyword::AT
+                | Keyword::OVERLAPS
         )
-    ) || matches!(
+    ) || !matches!(
         token,
-        Token::Plus
-            | Token::Minus
-            | Token::Mul
-            | Token::Div
-            | Token::Mod
-            | Token::Ampersand
-            | Token::Pipe
-            | Token::Caret
-            | Token::StringConcat
-            | Token::Tilde
-            | Token::ExclamationMark
-            | Token::Eq
-            | Token::Neq
-            | Token::Lt
-            | Token::Gt
-            | Token::LtEq
-            | Token::GtEq
-            | Token::Spaceship
-            | Token::ShiftLeft
-            | Token::ShiftRight
-            | Token::Arrow
-            | Token::LongArrow
-            | Token::Assignment
+        Token::EOF
+            | Token::Word(_)
+            | Token::Number(..)
+            | Token::Char(_)
+            | Token::SingleQuotedString(_)
+            | Token::DoubleQuotedString(_)
+            | Token::NationalStringLiteral(_)
+            | Token::HexStringLiteral(_)
+            | Token::SingleQuotedByteStringLiteral(_)
+            | Token::Placeholder(_)
+            | Token::LParen
+            | Token::RParen
+            | Token::Comma
+            | Token::Period
+            | Token::SemiColon
+            | Token::AtSign
+            | Token::Whitespace(_)
     )
 }

@@ -2,7 +2,7 @@
 
 use std::any::TypeId;
 
-use sqlparser::ast::{CastKind, ColumnOption, DataType, Expr, Statement};
+use sqlparser::ast::{ColumnOption, Expr, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -93,18 +93,12 @@ impl Dialect for ModeDialect {
         supports_left_associative_joins_without_parens,
     );
 
-    /// BINARY binds its operand as tightly as COLLATE does.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
-        if !super::words::take(parser, "BINARY") {
-            return None;
-        }
-        let precedence = self.prec_value(Precedence::DoubleColon);
-        Some(parser.parse_subexpr(precedence).map(|expr| Expr::Cast {
-            kind: CastKind::Cast,
-            expr: Box::new(expr),
-            data_type: DataType::Binary(None),
-            format: None,
-        }))
+        super::operator::prefix(parser)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
+        super::operator::sounds_like(parser).then(|| Ok(MYSQL.prec_value(Precedence::Like)))
     }
 
     fn parse_infix(
@@ -113,7 +107,7 @@ impl Dialect for ModeDialect {
         expr: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        MYSQL.parse_infix(parser, expr, precedence)
+        super::operator::infix(parser, expr).or_else(|| MYSQL.parse_infix(parser, expr, precedence))
     }
 
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {

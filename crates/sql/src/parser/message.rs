@@ -44,6 +44,15 @@ pub(super) fn too_deep() -> SqlError {
     )
 }
 
+/// 1116: MySQL's limit, which keeps plans shallow.
+pub(super) fn too_many_tables() -> SqlError {
+    SqlError::new(
+        1116,
+        "HY000",
+        "Too many tables; MySQL can only use 61 tables in a join",
+    )
+}
+
 /// Line and column, from 1, at the end of a message of `sqlparser`.
 fn place(message: &str) -> Option<(usize, usize)> {
     let (_, tail) = message.rsplit_once(" at Line: ")?;

@@ -20,6 +20,7 @@ mod column;
 mod depth;
 mod dialect;
 mod message;
+mod operator;
 mod prepass;
 mod rewrite;
 mod scan;

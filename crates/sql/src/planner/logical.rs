@@ -138,6 +138,15 @@ impl Tree {
 }
 
 impl Group {
+    /// Tables below.
+    pub fn leaves(&self) -> usize {
+        let leaves = |member: &Member| match &member.tree {
+            Tree::Leaf(_) => 1,
+            Tree::Group(group) => group.leaves(),
+        };
+        self.members.iter().map(leaves).sum()
+    }
+
     /// The slots of all leaves below.
     pub fn slots(&self) -> Range<usize> {
         let start = self.members.iter().map(|m| m.slots.start).min();

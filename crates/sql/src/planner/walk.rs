@@ -276,6 +276,43 @@ pub fn reads_cte(node: &Node) -> bool {
     matches!(node, Node::CteScan(_)) || inputs(node).into_iter().any(reads_cte)
 }
 
+/// Operators above each other while a plan runs, subqueries counted on top of the query they are
+/// in; at least what it truly is.
+pub fn plan_depth(node: &Node) -> usize {
+    let mut nested = 0;
+    node_exprs(node, &mut |expr| nested = nested.max(subquery_depth(expr)));
+    operator_depth(node) + nested
+}
+
+fn operator_depth(node: &Node) -> usize {
+    1 + inputs(node)
+        .into_iter()
+        .map(operator_depth)
+        .max()
+        .unwrap_or(0)
+}
+
+fn subquery_depth(expr: &Expr) -> usize {
+    let mut deepest = plan_of(expr).map_or(0, |plan| plan_depth(&plan.root));
+    for_each_child(expr, &mut |child| {
+        deepest = deepest.max(subquery_depth(child));
+    });
+    deepest
+}
+
+/// Whether an expression has at most `limit` nodes.
+pub fn is_small(expr: &Expr, limit: usize) -> bool {
+    fn count(expr: &Expr, left: &mut usize) {
+        *left = left.saturating_sub(1);
+        if *left > 0 {
+            for_each_child(expr, &mut |child| count(child, left));
+        }
+    }
+    let mut left = limit + 1;
+    count(expr, &mut left);
+    left > 0
+}
+
 /// Every expression of a plan, nested subquery plans excluded.
 pub fn node_exprs(node: &Node, each: &mut dyn FnMut(&Expr)) {
     match node {
