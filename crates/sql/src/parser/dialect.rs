@@ -6,7 +6,9 @@ use sqlparser::ast::{ColumnOption, Expr, Statement};
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
+use super::words::is_word;
 use crate::expr::SqlMode;
 
 /// [`MySqlDialect`] under one `sql_mode`.
@@ -94,6 +96,9 @@ impl Dialect for ModeDialect {
     );
 
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if brackets_set_operation(parser) {
+            return Some(bracketed_query(parser));
+        }
         super::operator::prefix(parser)
     }
 
@@ -124,4 +129,45 @@ impl Dialect for ModeDialect {
     ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
         super::column::option(parser)
     }
+}
+
+fn bracketed_query(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let query = parser.parse_query()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Subquery(query))
+}
+
+/// Whether a scalar subquery whose first operand has brackets of its own comes next:
+/// `((SELECT …) UNION …)`. Decided by looking for the second bracket's end, never by trying.
+fn brackets_set_operation(parser: &Parser) -> bool {
+    let token = |place: usize| parser.peek_nth_token_no_skip(place).token;
+    if token(0) != Token::LParen || token(1) != Token::LParen {
+        return false;
+    }
+    let mut place = 2;
+    while token(place) == Token::LParen {
+        place += 1;
+    }
+    let first = token(place);
+    if !["SELECT", "WITH", "VALUES", "TABLE"]
+        .iter()
+        .any(|word| is_word(&first, word))
+    {
+        return false;
+    }
+    let mut depth = place - 1;
+    while depth > 0 {
+        place += 1;
+        match token(place) {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => return false,
+            _ => {}
+        }
+    }
+    let behind = token(place + 1);
+    ["UNION", "EXCEPT", "INTERSECT"]
+        .iter()
+        .any(|word| is_word(&behind, word))
 }

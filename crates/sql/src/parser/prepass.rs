@@ -125,6 +125,9 @@ pub(super) fn lift(
     if at(0, "SELECT") || at(0, "WITH") {
         return into_variables(tokens, parsed);
     }
+    if at(0, "EXPLAIN") || at(0, "DESCRIBE") || at(0, "DESC") {
+        return Ok(without_default_format(tokens));
+    }
     Ok(tokens)
 }
 
@@ -344,6 +347,17 @@ fn text_from<'a>(text: &'a str, token: &TokenWithSpan) -> &'a str {
     let rest = text.get(before..).unwrap_or_default();
     let inside: usize = rest.chars().take(column).map(char::len_utf8).sum();
     rest.get(inside..).unwrap_or_default()
+}
+
+/// Drops `FORMAT = TRADITIONAL` behind EXPLAIN: it is the default, and `sqlparser` reads every
+/// format but this one.
+fn without_default_format(mut tokens: Tokens) -> Tokens {
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|t| is_word(&t.token, word));
+    let named = tokens.get(2).is_some_and(|t| t.token == Token::Eq);
+    if is(1, "FORMAT") && named && is(3, "TRADITIONAL") {
+        tokens.drain(1..4);
+    }
+    tokens
 }
 
 fn create_index(tokens: Tokens) -> SqlResult<Tokens> {

@@ -165,6 +165,32 @@ fn accounts_keep_user_and_host_apart() {
 }
 
 #[test]
+fn operands_of_a_scalar_union_may_have_brackets() {
+    for text in [
+        "SELECT ((SELECT 1) UNION (SELECT 2) LIMIT 1)",
+        "SELECT 1 + ((((SELECT 1) UNION (SELECT 2)) UNION (SELECT 3)))",
+        "SELECT f((WITH c AS (SELECT 1) SELECT 1)), ((SELECT 1)) + ((SELECT 2) - 1)",
+        "SELECT ((((SELECT a FROM t) EXCEPT SELECT 2)) = 1) FROM t",
+    ] {
+        assert_eq!(one(text).statement.to_string(), text);
+    }
+    assert_eq!(error("SELECT ((SELECT 1) UNION (SELECT 2)").code, 1064);
+    assert_eq!(error("SELECT ((SELECT 1) UNION").code, 1064);
+}
+
+#[test]
+fn explain_reads_every_format_mysql_has() {
+    for text in ["EXPLAIN SELECT 1", "EXPLAIN FORMAT=TREE SELECT 1"] {
+        assert_eq!(one(text).statement.to_string(), text);
+    }
+    let spelled = "explain format = traditional (SELECT 1) UNION (SELECT 2)";
+    assert_eq!(
+        one(spelled).statement.to_string(),
+        "EXPLAIN (SELECT 1) UNION (SELECT 2)"
+    );
+}
+
+#[test]
 fn long_chains_become_shallow_trees_of_the_same_meaning() {
     let chain: Vec<String> = (0..20_000).map(|n| format!("a = {n}")).collect();
     for connective in [" OR ", " AND "] {

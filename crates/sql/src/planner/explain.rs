@@ -17,6 +17,8 @@ pub enum ExplainFormat {
     Traditional,
     /// Text, one line an operator.
     Tree,
+    /// The rows of `Traditional` as one JSON document.
+    Json,
 }
 
 fn text_meta(name: &str) -> ColumnMeta {
@@ -42,7 +44,7 @@ fn text_meta(name: &str) -> ColumnMeta {
 #[must_use]
 pub fn explain_columns(format: ExplainFormat) -> Vec<ColumnMeta> {
     match format {
-        ExplainFormat::Tree => vec![text_meta("EXPLAIN")],
+        ExplainFormat::Tree | ExplainFormat::Json => vec![text_meta("EXPLAIN")],
         ExplainFormat::Traditional => [
             "id",
             "select_type",
@@ -83,15 +85,21 @@ pub fn explain(plan: &Plan, format: ExplainFormat, analysis: Option<&Analysis>) 
             tree.node(&plan.root, 0);
             vec![vec![Value::Text(tree.text.trim_end().to_string())]]
         }
-        ExplainFormat::Traditional => {
-            let mut table = Tabular {
-                rows: Vec::new(),
-                next_id: 1,
-            };
-            table.select(&plan.root, "SIMPLE");
-            table.rows
+        ExplainFormat::Traditional => tabular(plan),
+        ExplainFormat::Json => {
+            let document = super::explain_json::document(&tabular(plan));
+            vec![vec![Value::Text(format!("{document:#}"))]]
         }
     }
+}
+
+fn tabular(plan: &Plan) -> Vec<Row> {
+    let mut table = Tabular {
+        rows: Vec::new(),
+        next_id: 1,
+    };
+    table.select(&plan.root, "SIMPLE");
+    table.rows
 }
 
 struct Tree<'a> {

@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 pub(crate) mod explain;
+mod explain_json;
 pub(crate) mod join;
 pub(crate) mod logical;
 pub(crate) mod physical;

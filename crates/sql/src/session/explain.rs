@@ -82,7 +82,7 @@ fn chosen(format: Option<&AnalyzeFormatKind>, analyze: bool) -> SqlResult<Explai
     };
     match format {
         AnalyzeFormat::TREE | AnalyzeFormat::TEXT => Ok(ExplainFormat::Tree),
-        AnalyzeFormat::TRADITIONAL if !analyze => Ok(ExplainFormat::Traditional),
+        AnalyzeFormat::JSON if !analyze => Ok(ExplainFormat::Json),
         other => Err(SqlError::not_supported(format!("EXPLAIN FORMAT={other}"))),
     }
 }

@@ -9,7 +9,7 @@ struct Entry {
     id: u16,
 }
 
-const ENTRIES: [Entry; 7] = [
+const ENTRIES: [Entry; 8] = [
     Entry {
         collation: Collation::GeneralCi,
         name: "utf8mb4_general_ci",
@@ -45,6 +45,11 @@ const ENTRIES: [Entry; 7] = [
         name: "binary",
         id: 63,
     },
+    Entry {
+        collation: Collation::EsperantoCi,
+        name: "utf8mb4_esperanto_ci",
+        id: 241,
+    },
 ];
 
 /// Character sets whose collations are taken for their utf8mb4 counterparts.
@@ -54,7 +59,7 @@ const CHARSETS: [&str; 7] = [
 
 impl Collation {
     /// Every collation, in the order of [`Collation::id`]s nowhere promised.
-    pub const ALL: [Collation; 7] = [
+    pub const ALL: [Collation; 8] = [
         Collation::GeneralCi,
         Collation::UnicodeCi,
         Collation::Uca0900AiCi,
@@ -62,6 +67,7 @@ impl Collation {
         Collation::Bin,
         Collation::Bin0900,
         Collation::Binary,
+        Collation::EsperantoCi,
     ];
 
     fn entry(self) -> &'static Entry {
@@ -90,8 +96,9 @@ impl Collation {
         }
     }
 
-    /// The collation called `name`, in any case; names of other character sets and of languages
-    /// are taken for the nearest one we have. `None` for an unknown name (error 1273).
+    /// The collation called `name`, in any case; names of other character sets are taken for
+    /// their utf8mb4 counterparts. `None` for an unknown name (error 1273), among them languages
+    /// of UCA 4.0 we have no weights for: `utf8mb4_polish_ci` must not compare as another one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let lower = name.trim().to_ascii_lowercase();
@@ -105,14 +112,12 @@ impl Collation {
         match rest {
             "bin" => Some(Collation::Bin),
             "0900_bin" => Some(Collation::Bin0900),
-            "general_ci"
-            | "swedish_ci"
-            | "general_mysql500_ci"
-            | "german1_ci"
-            | "danish_ci"
-            | "spanish_ci"
-            | "german2_ci"
-            | "general_nopad_ci" => Some(Collation::GeneralCi),
+            "general_ci" | "general_mysql500_ci" | "general_nopad_ci" => Some(Collation::GeneralCi),
+            "swedish_ci" | "german1_ci" | "danish_ci" | "spanish_ci" | "german2_ci"
+                if charset == "latin1" =>
+            {
+                Some(Collation::GeneralCi)
+            }
             "general_cs" | "0900_as_cs" => Some(Collation::Uca0900AsCs),
             _ if rest.ends_with("0900_as_cs") => Some(Collation::Uca0900AsCs),
             _ if rest.ends_with("0900_ai_ci") || rest.ends_with("0900_as_ci") => {
@@ -124,7 +129,7 @@ impl Collation {
             _ if rest.ends_with("unicode_ci") || rest.starts_with("unicode_520") => {
                 Some(Collation::UnicodeCi)
             }
-            _ if rest.ends_with("_ci") => Some(Collation::UnicodeCi),
+            "esperanto_ci" => Some(Collation::EsperantoCi),
             _ => None,
         }
     }
@@ -149,6 +154,7 @@ impl Collation {
         known.map(|entry| entry.collation).or(match id {
             8 | 11 | 33 | 48 => Some(Collation::GeneralCi),
             47 | 65 | 83 => Some(Collation::Bin),
+            209 => Some(Collation::EsperantoCi),
             192 | 246 => Some(Collation::UnicodeCi),
             _ => None,
         })
@@ -159,7 +165,7 @@ impl Collation {
     pub fn pads_space(self) -> bool {
         matches!(
             self,
-            Collation::GeneralCi | Collation::UnicodeCi | Collation::Bin
+            Collation::GeneralCi | Collation::UnicodeCi | Collation::EsperantoCi | Collation::Bin
         )
     }
 
@@ -168,7 +174,10 @@ impl Collation {
     pub fn ignores_case(self) -> bool {
         matches!(
             self,
-            Collation::GeneralCi | Collation::UnicodeCi | Collation::Uca0900AiCi
+            Collation::GeneralCi
+                | Collation::UnicodeCi
+                | Collation::EsperantoCi
+                | Collation::Uca0900AiCi
         )
     }
 
@@ -202,6 +211,9 @@ mod tests {
             ("latin1_swedish_ci", Some(Collation::GeneralCi)),
             ("utf8mb4_unicode_520_ci", Some(Collation::UnicodeCi)),
             ("utf8mb4_de_pb_0900_ai_ci", Some(Collation::Uca0900AiCi)),
+            ("utf8mb3_esperanto_ci", Some(Collation::EsperantoCi)),
+            ("utf8mb4_polish_ci", None),
+            ("utf8mb4_swedish_ci", None),
             ("klingon_ci", None),
             ("utf8mb4_nothing", None),
         ];

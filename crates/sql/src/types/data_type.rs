@@ -48,6 +48,8 @@ pub enum Collation {
     Bin0900,
     /// `binary`: bytes.
     Binary,
+    /// `utf8mb4_esperanto_ci`: as `unicode_ci`, with ĉ ĝ ĥ ĵ ŝ ŭ as letters of their own.
+    EsperantoCi,
 }
 
 /// A declared or inferred type.

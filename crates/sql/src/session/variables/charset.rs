@@ -154,6 +154,14 @@ pub(crate) const COLLATIONS: &[NamedCollation] = &[
     ),
     row("utf8mb4_bin", "utf8mb4", 46, false, SPACE, Collation::Bin),
     row(
+        "utf8mb4_esperanto_ci",
+        "utf8mb4",
+        241,
+        false,
+        SPACE,
+        Collation::EsperantoCi,
+    ),
+    row(
         "utf8mb4_general_ci",
         "utf8mb4",
         45,
