@@ -180,7 +180,7 @@ impl Binder<'_> {
                 .map(|l| l.name.clone())
                 .collect(),
         };
-        self.coalesce(left, right, &names, reversed)
+        coalesce(left, right, &names, reversed)
     }
 
     fn bind_on(
@@ -194,40 +194,6 @@ impl Binder<'_> {
         let mut conjuncts = Vec::new();
         split_and(bound?, &mut conjuncts);
         Ok((frame.map(|f| f.columns).unwrap_or_default(), conjuncts))
-    }
-
-    fn coalesce(
-        &mut self,
-        mut left: Vec<FrameColumn>,
-        mut right: Vec<FrameColumn>,
-        names: &[String],
-        reversed: bool,
-    ) -> SqlResult<(Vec<FrameColumn>, Vec<Expr>)> {
-        let mut merged = Vec::new();
-        let mut hidden = Vec::new();
-        let mut conditions = Vec::new();
-        for name in names {
-            let l = take_column(&mut left, name)?;
-            let r = take_column(&mut right, name)?;
-            conditions.push(Expr::compare(
-                CompareOp::Eq,
-                l.expr.clone(),
-                r.expr.clone(),
-            )?);
-            let (shown, mut other) = if reversed { (r, l) } else { (l, r) };
-            other.hidden = true;
-            merged.push(shown);
-            hidden.push(other);
-        }
-        if reversed {
-            merged.extend(right);
-            merged.extend(left);
-        } else {
-            merged.extend(left);
-            merged.extend(right);
-        }
-        merged.extend(hidden);
-        Ok((merged, conditions))
     }
 
     fn bind_factor(
@@ -536,6 +502,40 @@ fn too_many_tables() -> SqlError {
         "HY000",
         format!("Too many tables; MySQL can only use {TABLES_MAX} tables in a join"),
     )
+}
+
+/// Joins two sides USING `names`: each pair is shown once, first, and compared.
+fn coalesce(
+    mut left: Vec<FrameColumn>,
+    mut right: Vec<FrameColumn>,
+    names: &[String],
+    reversed: bool,
+) -> SqlResult<(Vec<FrameColumn>, Vec<Expr>)> {
+    let mut merged = Vec::new();
+    let mut hidden = Vec::new();
+    let mut conditions = Vec::new();
+    for name in names {
+        let l = take_column(&mut left, name)?;
+        let r = take_column(&mut right, name)?;
+        conditions.push(Expr::compare(
+            CompareOp::Eq,
+            l.expr.clone(),
+            r.expr.clone(),
+        )?);
+        let (shown, mut other) = if reversed { (r, l) } else { (l, r) };
+        other.hidden = true;
+        merged.push(shown);
+        hidden.push(other);
+    }
+    if reversed {
+        merged.extend(right);
+        merged.extend(left);
+    } else {
+        merged.extend(left);
+        merged.extend(right);
+    }
+    merged.extend(hidden);
+    Ok((merged, conditions))
 }
 
 /// Splits a condition at its ANDs.
