@@ -166,6 +166,9 @@ pub(super) fn row_key(row: &[Value], collations: &[Collation], key: &mut Vec<u8>
     }
 }
 
+/// Different rows that there is room for from the start.
+const SEEN_AT_FIRST: usize = 112;
+
 /// First of equal rows.
 pub(super) struct Distinct<'p> {
     input: BoxedOperator<'p>,
@@ -186,6 +189,8 @@ impl<'p> Distinct<'p> {
 impl Operator for Distinct<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
         self.seen.clear();
+        // Growing hashes every key anew.
+        self.seen.reserve(SEEN_AT_FIRST);
         self.input.open(run, base)
     }
 

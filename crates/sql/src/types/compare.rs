@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::collate::{compare_text, sort_key, write_escaped};
+use super::collate::{compare_text, sort_head, sort_key, write_escaped};
 use super::convert_json::to_json;
 use super::data_type::{Collation, DataType};
 use super::json_text::{compare_json, json_to_text};
@@ -84,6 +84,21 @@ pub fn sort_cmp_typed(a: &Value, b: &Value, ty: &DataType) -> Ordering {
         return (!a.is_null(), place(a)).cmp(&(!b.is_null(), place(b)));
     }
     sort_cmp(a, b, ty.collation().unwrap_or_default())
+}
+
+/// A number that often decides [`sort_cmp_typed`] at once: values of one kind whose heads differ
+/// are in the order of their heads. `None` where there is no such number.
+#[must_use]
+pub fn sort_head_typed(value: &Value, ty: &DataType) -> Option<(u8, u64)> {
+    match (value, ty) {
+        (_, DataType::Enum { .. }) => None,
+        (Value::Text(text), _) => {
+            sort_head(ty.collation().unwrap_or_default(), text).map(|head| (1, head))
+        }
+        // Flipping the sign bit makes the order of integers that of their bits.
+        (Value::Int(number), _) => Some((2, number.cast_unsigned() ^ 1 << 63)),
+        _ => None,
+    }
 }
 
 /// Appends bytes that are equal exactly when the values are equal under `=` (NULL equals NULL
@@ -206,6 +221,33 @@ mod tests {
                 "{b:?} {a:?}"
             );
         }
+    }
+
+    #[test]
+    fn heads_that_differ_order_as_the_values_do() {
+        let values = [
+            Value::Null,
+            Value::Int(i64::MIN),
+            Value::Int(-1),
+            Value::Int(0),
+            Value::Int(7),
+            Value::UInt(7),
+            Value::Int(i64::MAX),
+            Value::Double(0.5),
+        ];
+        let ty = DataType::Double { unsigned: false };
+        for a in &values {
+            for b in &values {
+                let heads = (sort_head_typed(a, &ty), sort_head_typed(b, &ty));
+                if let (Some(left), Some(right)) = heads
+                    && left.0 == right.0
+                    && left != right
+                {
+                    assert_eq!(left.1.cmp(&right.1), sort_cmp_typed(a, b, &ty));
+                }
+            }
+        }
+        assert!(sort_head_typed(&Value::Int(-1), &ty) < sort_head_typed(&Value::Int(0), &ty));
     }
 
     #[test]

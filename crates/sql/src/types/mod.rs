@@ -28,7 +28,7 @@ mod value;
 
 pub use assign::{assign, cast, implicit_default};
 pub use collate::{compare_text, sort_key, text_equal, write_escaped};
-pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed};
+pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed, sort_head_typed};
 pub use convert_json::to_json;
 pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, TextSize};
 pub use json_text::{
