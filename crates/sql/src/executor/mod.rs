@@ -33,7 +33,7 @@ use crate::error::SqlResult;
 use crate::expr::EvalContext;
 use crate::planner::Plan;
 use crate::types::{Row, Value};
-use operator::{Reading, Run, build};
+use operator::{Demand, Making, Reading, Run, build};
 
 /// What running depends on; one per statement execution.
 pub struct ExecContext<'a> {
@@ -72,7 +72,7 @@ pub fn run(
 ) -> SqlResult<()> {
     let reading = Reading::of(context);
     let run = Run::new(&reading, outer, mode.unwrap_or(plan.read_mode), None);
-    pull(&run, plan, each)
+    pull(&run, plan, Demand::All, each)
 }
 
 /// As [`run`], measuring every operator; for EXPLAIN ANALYZE. Rows are dropped.
@@ -83,12 +83,18 @@ pub fn run_analyzed(context: &ExecContext<'_>, plan: &Plan) -> SqlResult<Analysi
     let analysis = Analysis::default();
     let reading = Reading::of(context);
     let run = Run::new(&reading, &[], plan.read_mode, Some(&analysis));
-    pull(&run, plan, &mut |_| Ok(true))?;
+    pull(&run, plan, Demand::All, &mut |_| Ok(true))?;
     Ok(analysis)
 }
 
-fn pull(run: &Run<'_>, plan: &Plan, each: &mut dyn FnMut(Row) -> SqlResult<bool>) -> SqlResult<()> {
-    let mut root = build(&plan.root, run.analysis.is_some());
+fn pull(
+    run: &Run<'_>,
+    plan: &Plan,
+    demand: Demand,
+    each: &mut dyn FnMut(Row) -> SqlResult<bool>,
+) -> SqlResult<()> {
+    let measured = run.analysis.is_some();
+    let mut root = build(&plan.root, Making { measured, demand });
     root.open(run, &[])?;
     while let Some(row) = root.next(run)? {
         if !each(row)? {

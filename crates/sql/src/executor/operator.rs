@@ -20,7 +20,7 @@ use super::window::WindowOp;
 use crate::binder::VirtualTables;
 use crate::error::SqlResult;
 use crate::expr::{EvalContext, Expr};
-use crate::planner::physical::Node;
+use crate::planner::physical::{JoinKind, Node};
 use crate::types::{Row, Value};
 
 /// Rows between two looks at KILL and time-outs.
@@ -116,23 +116,55 @@ pub(super) trait Operator {
 /// An operator over a plan node.
 pub(super) type BoxedOperator<'p> = Box<dyn Operator + 'p>;
 
+/// How many of its rows an operator will be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Demand {
+    /// Perhaps not all.
+    Some,
+    /// All, unless something fails.
+    All,
+}
+
+/// How operators are made.
+#[derive(Clone, Copy)]
+pub(super) struct Making {
+    /// Each is to measure itself.
+    pub measured: bool,
+    pub demand: Demand,
+}
+
+impl Making {
+    fn with(self, demand: Demand) -> Self {
+        Self { demand, ..self }
+    }
+
+    /// For the right side of a join, which is asked anew for every left row.
+    fn right(self, kind: JoinKind) -> Self {
+        match kind {
+            JoinKind::Inner | JoinKind::Left => self,
+            JoinKind::Semi | JoinKind::Anti => self.with(Demand::Some),
+        }
+    }
+}
+
 /// Makes the operators of a plan.
-pub(super) fn build(node: &Node, measured: bool) -> BoxedOperator<'_> {
-    let operator = build_plain(node, measured);
-    if measured {
+pub(super) fn build(node: &Node, making: Making) -> BoxedOperator<'_> {
+    let operator = build_plain(node, making);
+    if making.measured {
         Box::new(Measured::new(node, operator))
     } else {
         operator
     }
 }
 
-fn build_plain<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
-    let input = |node: &'p Node| build(node, measured);
+fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
+    let input = |node: &'p Node| build(node, making);
+    let whole = |node: &'p Node| build(node, making.with(Demand::All));
     match node {
         Node::Single => Box::new(Single::default()),
         Node::Values(rows) => Box::new(ValuesOp::new(rows)),
         Node::From { width, input: from } => Box::new(From::new(*width, input(from))),
-        Node::Scan(scan) => Box::new(ScanOp::new(scan)),
+        Node::Scan(scan) => Box::new(ScanOp::new(scan, making.demand)),
         Node::Virtual(source) => Box::new(VirtualOp::new(source)),
         Node::Derived(source) => Box::new(DerivedOp::new(source, input(&source.node))),
         Node::CteScan(source) => Box::new(CteOp::new(source)),
@@ -141,16 +173,19 @@ fn build_plain<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
             predicates,
         } => Box::new(Filter::new(input(from), predicates)),
         Node::Join(join) => {
-            let (left, right) = (input(&join.left), input(&join.right));
+            let left = input(&join.left);
             match &join.hash {
-                None => Box::new(LoopJoin::new(join.kind, left, right)),
-                Some(keys) => Box::new(HashJoin::new(join, keys, left, right)),
+                None => {
+                    let right = build(&join.right, making.right(join.kind));
+                    Box::new(LoopJoin::new(join.kind, left, right))
+                }
+                Some(keys) => Box::new(HashJoin::new(join, keys, left, whole(&join.right))),
             }
         }
         Node::Aggregate(aggregate) => {
-            Box::new(AggregateOp::new(aggregate, input(&aggregate.input)))
+            Box::new(AggregateOp::new(aggregate, whole(&aggregate.input)))
         }
-        Node::Window(window) => Box::new(WindowOp::new(window, input(&window.input))),
+        Node::Window(window) => Box::new(WindowOp::new(window, whole(&window.input))),
         Node::Project {
             input: from,
             expressions,
@@ -163,8 +198,11 @@ fn build_plain<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
             input: from,
             keys,
             limit,
-        } => Box::new(Sort::new(input(from), keys, limit.as_ref())),
-        Node::Limit { input: from, limit } => Box::new(LimitOp::new(input(from), limit)),
+        } => Box::new(Sort::new(whole(from), keys, limit.as_ref())),
+        Node::Limit { input: from, limit } => {
+            let some = build(from, making.with(Demand::Some));
+            Box::new(LimitOp::new(some, limit))
+        }
         Node::Cut { input: from, width } => Box::new(Cut::new(input(from), *width)),
         Node::SetOperation(operation) => Box::new(SetOperationOp::new(
             operation,
@@ -173,8 +211,8 @@ fn build_plain<'p>(node: &'p Node, measured: bool) -> BoxedOperator<'p> {
         )),
         Node::Recursive(recursive) => Box::new(RecursiveOp::new(
             recursive,
-            input(&recursive.anchor),
-            input(&recursive.step),
+            whole(&recursive.anchor),
+            whole(&recursive.step),
         )),
     }
 }

@@ -6,7 +6,7 @@ use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::transaction::rest_behind;
 
 use super::bounds::{Places, places};
-use super::operator::{Operator, Run};
+use super::operator::{Demand, Operator, Run};
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::planner::physical::Scan;
@@ -14,8 +14,10 @@ use crate::types::{Row, Value};
 
 /// Bytes before the columns of a key: space, table, index.
 const KEY_HEAD: usize = 9;
-/// Entries of the first page of a range; pages double up to the last.
+/// Entries of the first page of a range when its reader may stop early, and when it reads all of
+/// it: every page costs a seek. Pages double up to the last.
 const PAGE_FIRST: usize = 32;
+const PAGE_FIRST_OF_ALL: usize = 256;
 const PAGE_LAST: usize = 1024;
 
 /// Reads a stored table through its access path.
@@ -28,12 +30,17 @@ pub(super) struct ScanOp<'p> {
     current: Option<KeyRange>,
     page: IntoIter<(Vec<u8>, Vec<u8>)>,
     page_size: usize,
+    first_page_size: usize,
     /// Nothing of the row itself is needed.
     entries_only: bool,
 }
 
 impl<'p> ScanOp<'p> {
-    pub fn new(scan: &'p Scan) -> Self {
+    pub fn new(scan: &'p Scan, demand: Demand) -> Self {
+        let first_page_size = match demand {
+            Demand::Some => PAGE_FIRST,
+            Demand::All => PAGE_FIRST_OF_ALL,
+        };
         Self {
             scan,
             base: Vec::new(),
@@ -41,7 +48,8 @@ impl<'p> ScanOp<'p> {
             ranges: Vec::new(),
             current: None,
             page: Vec::new().into_iter(),
-            page_size: PAGE_FIRST,
+            page_size: first_page_size,
+            first_page_size,
             entries_only: scan.key_slot.is_none()
                 && scan.predicates.is_empty()
                 && !scan.wanted.contains(&true),
@@ -134,7 +142,7 @@ impl Operator for ScanOp<'_> {
         self.ranges.clear();
         self.current = None;
         self.page = Vec::new().into_iter();
-        self.page_size = PAGE_FIRST;
+        self.page_size = self.first_page_size;
         let reverse = self.scan.access.reverse;
         match places(run, self.scan, base)? {
             Places::Points(mut keys) => {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use manxdb_txn::{Transaction, Waiter};
 
 use super::memory::{Memory, row_bytes};
-use super::operator::{Reading, Run};
+use super::operator::{Demand, Reading, Run};
 use super::pull;
 use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
@@ -72,7 +72,8 @@ impl<'a> SubqueryRunner<'a> {
             memory_limit: self.memory_limit,
         };
         let run = Run::new(&reading, outer, plan.read_mode, None);
-        pull(&run, plan, each)
+        // EXISTS, IN and scalar subqueries stop once they know.
+        pull(&run, plan, Demand::Some, each)
     }
 
     /// Runs and remembers.

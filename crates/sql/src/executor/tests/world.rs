@@ -17,7 +17,7 @@ use crate::catalog::{
 };
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
-use crate::executor::operator::{Reading, Run, build};
+use crate::executor::operator::{Demand, Making, Reading, Run, build};
 use crate::executor::{Analysis, SubqueryRunner};
 use crate::expr::{EvalContext, SessionInfo, SqlMode, Warning};
 use crate::planner::{ExplainFormat, Plan, explain, plan_query};
@@ -324,7 +324,13 @@ impl World {
             memory_limit: self.memory_limit,
         };
         let run = Run::new(&reading, &[], plan.read_mode, analysis);
-        let mut root = build(&plan.root, analysis.is_some());
+        let mut root = build(
+            &plan.root,
+            Making {
+                measured: analysis.is_some(),
+                demand: Demand::All,
+            },
+        );
         root.open(&run, &[])?;
         let mut rows = Vec::new();
         while let Some(row) = root.next(&run)? {
