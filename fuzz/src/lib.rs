@@ -172,6 +172,7 @@ fn every_type() -> Table {
         collation: Collation::default(),
         comment: String::new(),
         data_subject: false,
+        temporary: false,
         ownership_rules: Vec::new(),
         next_index_id: 1,
         created_at: 0,

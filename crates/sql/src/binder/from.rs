@@ -289,7 +289,11 @@ impl Binder<'_> {
             Some(database) => database.clone(),
             None => self.database()?.to_string(),
         };
-        let catalog = self.context.catalog;
+        let catalog = match self.view_database {
+            None => self.context.catalog,
+            // The session's temporary tables mean nothing to a view.
+            Some(_) => self.context.catalog.stored(),
+        };
         state.claim(Some(&database), alias_name)?;
         if let Some(view) = catalog.view(&database, &table).cloned() {
             return self.bind_view(&view, alias_name, state, nullable);

@@ -5,9 +5,11 @@ pub(crate) mod record;
 mod schema;
 mod sequences;
 pub mod store;
+mod temporary;
 
 pub use sequences::{SequenceKind, Sequences};
 pub use store::{CatalogStore, touch};
+pub use temporary::TemporaryTables;
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,
@@ -27,9 +29,17 @@ pub struct Catalog {
     pub databases: BTreeMap<String, Arc<Database>>,
     /// Grows with every change: plans cached under another version are made anew.
     pub version: u64,
+    /// Of a session with temporary tables: the catalog without them.
+    pub stored: Option<Arc<Catalog>>,
 }
 
 impl Catalog {
+    /// The catalog without temporary tables: what views and foreign keys speak of.
+    #[must_use]
+    pub fn stored(&self) -> &Catalog {
+        self.stored.as_deref().unwrap_or(self)
+    }
+
     /// The database called `name`.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! table/view 0x00 0x02 ‖ lower database ‖ 0x00 ‖ lower name  → record
 //! garbage    0x00 0x03 ‖ data prefix                         → empty: that range is to be deleted
 //! table id   0x00 0x04                                       → next id, u32 BE
+//! temporary  0x00 0x06 ‖ table u32 BE            → empty: a session's own; garbage after a crash
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
 //!
@@ -51,6 +52,7 @@ pub(crate) const DATABASES: &[u8] = &[0x00, 0x01];
 pub(crate) const RELATIONS: &[u8] = &[0x00, 0x02];
 pub(crate) const GARBAGE: &[u8] = &[0x00, 0x03];
 pub(crate) const NEXT_TABLE_ID: &[u8] = &[0x00, 0x04];
+pub(crate) const TEMPORARY: &[u8] = &[0x00, 0x06];
 const SEQUENCES: &[u8] = &[0x00, 0x05];
 
 /// Key of a database's record.
@@ -77,6 +79,19 @@ pub(crate) fn garbage_key(prefix: &[u8]) -> Vec<u8> {
 /// Key of a sequence.
 pub(crate) fn sequence_key(table: TableId, kind: u8) -> Vec<u8> {
     [SEQUENCES, &table.0.to_be_bytes(), &[kind]].concat()
+}
+
+/// Key of the note that a table id is a temporary table's.
+pub(crate) fn temporary_key(table: TableId) -> Vec<u8> {
+    [TEMPORARY, &table.0.to_be_bytes()].concat()
+}
+
+/// The table a [`temporary_key`] is about.
+pub(crate) fn temporary_id(key: &[u8]) -> SqlResult<TableId> {
+    key.get(TEMPORARY.len()..)
+        .and_then(|id| id.try_into().ok())
+        .map(|id| TableId(u32::from_be_bytes(id)))
+        .ok_or_else(|| SqlError::new(1712, "HY000", "a note of a temporary table is damaged"))
 }
 
 /// Everything stored of a table: rows and indexes.

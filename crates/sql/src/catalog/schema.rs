@@ -67,6 +67,9 @@ pub struct Table {
     pub next_index_id: u32,
     /// Microseconds since 1970, for information_schema.
     pub created_at: i64,
+    /// CREATE TEMPORARY TABLE: one session's own, so it has no record.
+    #[serde(skip)]
+    pub temporary: bool,
 }
 
 /// A column.

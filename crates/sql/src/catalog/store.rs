@@ -35,6 +35,10 @@ pub struct CatalogStore {
 /// # Errors
 /// 1412 when it is another by now: plan again.
 pub fn touch(txn: &Transaction, table: &Table) -> SqlResult<()> {
+    if table.temporary {
+        // Nobody else can change it.
+        return Ok(());
+    }
     let key = record::relation_key(&table.database, &table.name);
     let stored = txn.get(&key, ReadMode::Validate)?;
     let same =
@@ -67,6 +71,7 @@ impl CatalogStore {
         let catalog = store.load()?;
         store.current.store(Arc::new(catalog));
         store.drop_half_made_indexes()?;
+        store.end_left_temporary()?;
         Ok(store)
     }
 
@@ -74,6 +79,11 @@ impl CatalogStore {
     #[must_use]
     pub fn current(&self) -> Arc<Catalog> {
         self.current.load_full()
+    }
+
+    /// Who waits for the store's own transactions.
+    pub(super) fn waiter(&self) -> &Arc<dyn Waiter> {
+        &self.waiter
     }
 
     /// Counters.

@@ -44,6 +44,7 @@ fn table(types: Vec<DataType>) -> Table {
         collation: Collation::default(),
         comment: String::new(),
         data_subject: false,
+        temporary: false,
         ownership_rules: vec![],
         next_index_id: 2,
         created_at: 0,

@@ -28,23 +28,30 @@ pub(super) fn is_ddl(parsed: &Parsed) -> bool {
 }
 
 impl Session {
-    /// Runs DDL: commits what is open, changes the catalog, which publishes itself.
+    /// Runs DDL: commits what is open unless it says TEMPORARY, changes the catalog, which publishes itself.
     pub(super) fn run_ddl(&mut self, parsed: &Parsed) -> SqlResult<Outcome> {
         if !ddl::is_ddl(parsed) {
             return Err(SqlError::not_supported(first_words(&parsed.text)));
         }
-        self.commit()?;
+        if super::temporary::fills(parsed) {
+            return self.fill_temporary(parsed);
+        }
+        if !ddl::keeps_transaction(parsed) {
+            self.commit()?;
+        }
         self.open_for_statement(true, false);
         let warnings = RefCell::default();
         let result = self.execute_ddl(parsed, &warnings);
-        self.transaction = None;
+        if self.transaction.as_ref().is_some_and(|open| open.single) {
+            self.transaction = None;
+        }
         self.take_warnings(warnings.into_inner());
         let outcome = result?;
         self.forget_dropped_database();
         Ok(outcome)
     }
 
-    fn execute_ddl(
+    pub(super) fn execute_ddl(
         &self,
         parsed: &Parsed,
         warnings: &RefCell<Vec<crate::expr::Warning>>,
@@ -68,6 +75,8 @@ impl Session {
         self.with_context(&open.txn, &[], warnings, true, |context| {
             let ddl_context = DdlContext {
                 store: &instance.store,
+                temporary: &self.facts.temporary,
+                txn: &open.txn,
                 database: database.as_deref(),
                 eval: context.eval,
                 virtual_tables: &tables,

@@ -225,8 +225,13 @@ impl Session {
     ) -> SqlResult<T> {
         let instance = self.instance();
         let settings = self.facts.settings();
-        let catalog = instance.store.current();
-        let tables = SessionTables::new(&self.facts, &catalog);
+        let catalog = self.catalog();
+        let shown = if self.facts.shows_temporary.get() {
+            &catalog
+        } else {
+            catalog.stored()
+        };
+        let tables = SessionTables::new(&self.facts, shown);
         let waiter = self.facts.waiter.as_ref();
         let memory = instance.options.statement_memory_bytes;
         let subqueries = SubqueryRunner::new(txn, &catalog, &tables, waiter, memory);

@@ -11,6 +11,7 @@ use super::instance::Instance;
 use super::processes::Process;
 use super::variables::{Settings, Values, find};
 use super::waiter::SessionWaiter;
+use crate::catalog::{Catalog, TemporaryTables};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{SessionInfo, Warning};
 use crate::types::Value;
@@ -37,6 +38,9 @@ pub(crate) struct Facts {
     /// Warnings and errors the last statement raised, those beyond `max_error_count` included.
     pub warning_total: Cell<u64>,
     pub random: Cell<u64>,
+    pub temporary: TemporaryTables,
+    /// The computed tables list temporary tables too: SHOW COLUMNS and SHOW INDEX of one table.
+    pub shows_temporary: Cell<bool>,
     account: RefCell<(u64, Arc<Account>)>,
 }
 
@@ -79,10 +83,17 @@ impl Facts {
             diagnostics: RefCell::default(),
             warning_total: Cell::new(0),
             random,
+            temporary: TemporaryTables::default(),
+            shows_temporary: Cell::new(false),
             account: RefCell::new((u64::MAX, Arc::new(nobody))),
         };
         facts.apply_values();
         facts
+    }
+
+    /// The catalog with the session's temporary tables over it.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.temporary.over(self.instance.store.current())
     }
 
     /// The typed variables.

@@ -6,6 +6,7 @@
 //! | [`run`], [`execute`] | one statement: cache, parse, plan, run, retry, report |
 //! | [`special`], [`set`], [`show`] | statements the session answers itself |
 //! | [`transaction`], [`prepared`], [`waiter`] | BEGIN to COMMIT; PREPARE; waiting, KILL, time-outs |
+//! | [`temporary`] | temporary tables |
 //! | [`facts`], [`variables`] | what a session knows about itself; system variables |
 //! | [`accounts`] | users, privileges |
 //! | [`schema`] | information_schema and its kin, computed |
@@ -33,6 +34,7 @@ mod session;
 mod set;
 mod show;
 mod special;
+mod temporary;
 mod transaction;
 mod variables;
 mod waiter;

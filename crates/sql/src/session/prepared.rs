@@ -119,7 +119,7 @@ impl Session {
 
     /// The statement's plan under the catalog as it is now.
     fn current(&mut self, statement: &Statement) -> SqlResult<Arc<Compiled>> {
-        let version = self.instance().store.current().version;
+        let version = self.catalog().version;
         if statement.compiled.catalog_version == version {
             return Ok(Arc::clone(&statement.compiled));
         }

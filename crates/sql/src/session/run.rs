@@ -20,7 +20,7 @@ use crate::statement::{Outcome, StatementPlan};
 use crate::types::Value;
 
 /// Times an autocommitted statement is run again after a conflict.
-const RETRIES_MAX: u32 = 20;
+pub(super) const RETRIES_MAX: u32 = 20;
 /// First pause between retries, microseconds; doubles up to 64 times this.
 const BACK_OFF_MICROS: i64 = 50;
 
@@ -80,6 +80,9 @@ impl Session {
 
     /// The cached plan of `text`.
     fn cached(&self, text: &str) -> Option<Arc<Compiled>> {
+        if !self.facts.temporary.is_empty() {
+            return None;
+        }
         let instance = self.instance();
         let version = instance.store.current().version;
         let database = self.facts.database.borrow();
@@ -99,7 +102,11 @@ impl Session {
         found
     }
 
+    /// Shares a plan, unless it may speak of tables that only this session has.
     fn keep(&self, text: &str, compiled: &Arc<Compiled>) {
+        if !self.facts.temporary.is_empty() {
+            return;
+        }
         let database = self.facts.database.borrow();
         let settings = self.facts.settings.borrow();
         let key = PlanKey {
@@ -133,14 +140,19 @@ impl Session {
 
     /// Plans a parsed statement and finds out what it needs.
     pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
-        let catalog = self.instance().store.current();
+        let catalog = self.catalog();
         let database = self.facts.database.borrow().clone();
         let plan = if parsed.special.is_some() {
             None
         } else {
             self.plan(&parsed, &catalog, database.as_deref())?
         };
-        let needs = super::accounts::needs::of(&parsed, plan.as_ref(), database.as_deref());
+        let needs = super::accounts::needs::of(
+            &parsed,
+            plan.as_ref(),
+            database.as_deref(),
+            &self.facts.temporary,
+        );
         Ok(Compiled {
             kind: kind_of(&parsed),
             uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
@@ -199,6 +211,7 @@ impl Session {
         if let Err(error) = &result {
             self.note_failure(error);
         }
+        self.release_temporary();
         self.account_for(compiled.kind, text, begin, &measure, result.as_ref().err());
         result
     }
@@ -330,7 +343,7 @@ impl Session {
 
     /// The plan under the catalog as it is now: a conflict may have been a change of a table.
     fn renewed(&self, compiled: &Arc<Compiled>) -> SqlResult<Arc<Compiled>> {
-        if self.instance().store.current().version == compiled.catalog_version {
+        if self.catalog().version == compiled.catalog_version {
             return Ok(Arc::clone(compiled));
         }
         self.compile(compiled.parsed.clone()).map(Arc::new)
@@ -345,7 +358,7 @@ impl Session {
     }
 
     /// A lost conflict that the client need not hear of: nothing but this statement is lost.
-    fn can_restart(&self, error: &SqlError) -> bool {
+    pub(super) fn can_restart(&self, error: &SqlError) -> bool {
         matches!(error.code, 1213 | 1412)
             && self
                 .transaction
@@ -353,7 +366,7 @@ impl Session {
                 .is_none_or(OpenTransaction::is_restartable)
     }
 
-    fn restart(&mut self, attempt: u32) -> SqlResult<()> {
+    pub(super) fn restart(&mut self, attempt: u32) -> SqlResult<()> {
         match &self.transaction {
             Some(open) if !open.single => open.txn.restart(),
             _ => self.transaction = None,
@@ -365,7 +378,7 @@ impl Session {
 
     /// The statement failed for good: a conflict ends the transaction, anything else only the
     /// statement.
-    fn give_up(&mut self, error: &SqlError) {
+    pub(super) fn give_up(&mut self, error: &SqlError) {
         let single = self.transaction.as_ref().is_some_and(|open| open.single);
         if single || error.code == 1213 {
             self.rollback();

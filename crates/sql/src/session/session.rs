@@ -162,10 +162,11 @@ impl Session {
         values.set_named("character_set_database", text(collation.charset()));
     }
 
-    /// `COM_RESET_CONNECTION`, and the first half of `COM_CHANGE_USER`: rolls back, drops prepared
-    /// statements, user variables, named locks and session settings. The current database stays.
+    /// `COM_RESET_CONNECTION`, and the first half of `COM_CHANGE_USER`: rolls back, drops temporary
+    /// tables, prepared statements, user variables, named locks and session settings. The current database stays.
     pub fn reset(&mut self) {
         self.transaction = None;
+        self.end_temporary();
         // Nothing is open, so giving the locks back cannot fail.
         let _ = self.unlock_tables();
         self.next_isolation = None;
@@ -265,6 +266,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.transaction = None;
+        self.end_temporary();
         let _ = self.unlock_tables();
         let id = self.facts.process.id;
         if self.instance().named_locks.release_all(id) > 0 {

@@ -96,6 +96,8 @@ pub(super) fn leads(index: &Index, columns: &[usize]) -> bool {
 /// Links of `table` and of every table its deletions and updates may reach.
 pub(super) fn links(catalog: &Catalog, table: &Arc<Table>) -> BTreeMap<TableId, Links> {
     let mut all = BTreeMap::new();
+    // No foreign key leads to or from a temporary table, whatever name it hides.
+    let catalog = catalog.stored();
     let mut open = vec![Arc::clone(table)];
     while let Some(next) = open.pop() {
         if all.contains_key(&next.id) {
@@ -153,6 +155,9 @@ fn children_of(catalog: &Catalog, table: &Arc<Table>) -> Vec<(Child, Arc<Table>)
             && key.ref_table.to_lowercase() == table.name.to_lowercase()
     };
     let mut all = Vec::new();
+    if table.temporary {
+        return all;
+    }
     for database in catalog.databases.values() {
         for child in database.tables.values() {
             for key in child.foreign_keys.iter().filter(|key| refers(key)) {

@@ -195,6 +195,7 @@ impl World {
             collation: Collation::default(),
             comment: String::new(),
             data_subject: false,
+            temporary: false,
             ownership_rules: Vec::new(),
             next_column_id: 100,
             next_index_id: 100,

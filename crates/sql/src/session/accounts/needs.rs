@@ -3,24 +3,29 @@
 use sqlparser::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
 
 use super::{Need, Privileges};
+use crate::catalog::TemporaryTables;
 use crate::parser::{Parsed, Special};
 use crate::statement::{Access, StatementPlan};
 
-/// What `parsed` needs, checked at every run.
+/// What `parsed` needs, checked at every run. Temporary tables are their session's own: using
+/// them needs nothing.
 pub(crate) fn of(
     parsed: &Parsed,
     plan: Option<&StatementPlan>,
     database: Option<&str>,
+    temporary: &TemporaryTables,
 ) -> Vec<Need> {
     match plan {
         Some(StatementPlan::Query(plan)) => plan
             .tables
             .iter()
+            .filter(|(id, ..)| !temporary.has(*id))
             .map(|(_, database, table)| Need::table(Privileges::SELECT, "SELECT", database, table))
             .collect(),
         Some(StatementPlan::Modify(modify)) => modify
             .access
             .iter()
+            .filter(|(database, table, _)| temporary.get(database, table).is_none())
             .map(|(database, table, access)| {
                 let (privilege, verb) = match access {
                     Access::Insert => (Privileges::INSERT, "INSERT"),
@@ -31,8 +36,28 @@ pub(crate) fn of(
                 Need::table(privilege, verb, database, table)
             })
             .collect(),
-        None => definition(parsed, database.unwrap_or_default()),
+        None => {
+            let mut needs = definition(parsed, database.unwrap_or_default());
+            if !makes(parsed) {
+                needs.retain(|need| {
+                    let table = need.table.as_deref().unwrap_or_default();
+                    temporary.get(&need.database, table).is_none()
+                });
+            }
+            needs
+        }
     }
+}
+
+/// Whether the names a statement gives are of stored relations whatever temporary tables exist.
+fn makes(parsed: &Parsed) -> bool {
+    matches!(
+        &parsed.statement,
+        Statement::CreateTable(_)
+            | Statement::CreateView(_)
+            | Statement::AlterView { .. }
+            | Statement::RenameTable(_)
+    )
 }
 
 /// What DDL needs.
@@ -42,6 +67,17 @@ fn definition(parsed: &Parsed, current: &str) -> Vec<Need> {
     }
     let on = |privilege, verb, name: &ObjectName| table_need(privilege, verb, name, current);
     match &parsed.statement {
+        Statement::CreateTable(create) if create.temporary => {
+            let (database, _) = split(&create.name, current);
+            vec![Need::database(
+                Privileges::CREATE_TEMPORARY,
+                "CREATE TEMPORARY TABLES",
+                &database,
+            )]
+        }
+        Statement::Drop {
+            temporary: true, ..
+        } => Vec::new(),
         Statement::CreateTable(create) => vec![on(Privileges::CREATE, "CREATE", &create.name)],
         Statement::CreateView(create) => {
             vec![on(Privileges::CREATE_VIEW, "CREATE VIEW", &create.name)]

@@ -57,6 +57,7 @@ impl Definition {
             collation: Collation::GeneralCi,
             comment: String::new(),
             data_subject: false,
+            temporary: false,
             ownership_rules: Vec::new(),
             next_column_id: 0,
             next_index_id: 0,

@@ -43,7 +43,7 @@ impl<'a> Source<'a> {
         self.databases()
             .into_iter()
             .flat_map(|database| database.tables.values())
-            .filter(|table| sees(&account, &table.database, &table.name))
+            .filter(|table| table.temporary || sees(&account, &table.database, &table.name))
             .collect()
     }
 

@@ -24,7 +24,7 @@ impl Session {
             .ok_or_else(|| SqlError::syntax("a name was expected"))?;
         let (database, name) = self.object_name(object, show.database.as_deref())?;
         let (database, name) = self.require_relation(&database, &name)?;
-        let catalog = self.instance().store.current();
+        let catalog = self.catalog();
         let text = |value: String| Value::Text(value);
         if let Some(view) = catalog.view(&database, &name) {
             let names = [
@@ -113,7 +113,8 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
         ));
     }
     let mut text = format!(
-        "CREATE TABLE {} (\n{}\n)",
+        "CREATE {}TABLE {} (\n{}\n)",
+        if table.temporary { "TEMPORARY " } else { "" },
         quoted(&table.name),
         lines.join(",\n")
     );

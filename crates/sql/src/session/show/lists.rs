@@ -241,7 +241,7 @@ impl Session {
         {
             return Ok((stored, entry.table.name.clone()));
         }
-        let catalog = self.instance().store.current();
+        let catalog = self.catalog();
         let name = match catalog.view(&stored, table) {
             Some(view) => view.name.clone(),
             None => catalog
@@ -251,6 +251,9 @@ impl Session {
                 .clone(),
         };
         let account = self.facts.account();
+        if self.facts.temporary.get(&stored, &name).is_some() {
+            return Ok((stored, name));
+        }
         if account.on_table(&stored, &name).0 == 0 {
             let user = &account.key.user;
             let host = &self.facts.client.host;

@@ -25,7 +25,12 @@ impl Session {
         more: bool,
     ) -> SqlResult<()> {
         if let Some(list) = self.list_of(show)? {
-            return self.send_list(&list, show, sink, more);
+            // Lists of what exists leave temporary tables out; what is said of one table does not.
+            let of_one_table = matches!(show.what.as_str(), "COLUMNS" | "INDEX");
+            self.facts.shows_temporary.set(of_one_table);
+            let result = self.send_list(&list, show, sink, more);
+            self.facts.shows_temporary.set(false);
+            return result;
         }
         self.show_direct(show, sink, more)
     }

@@ -45,7 +45,7 @@ pub(super) fn change(
     build: &dyn Fn(&mut Builder<'_>, &mut Effects) -> SqlResult<()>,
 ) -> SqlResult<()> {
     let guard = context.store.lock();
-    let catalog = context.store.current();
+    let catalog = super::temporary::seen(context);
     if catalog.view(database, name).is_some() {
         let text = format!("'{database}.{name}' is not BASE TABLE");
         return Err(SqlError::new(1347, "HY000", text));
@@ -59,6 +59,11 @@ pub(super) fn change(
     let mut new = builder.table;
     replace_changed_indexes(&old, &mut new);
     keep_foreign_key_indexes(&catalog, &old, &new)?;
+    if old.temporary {
+        drop(guard);
+        super::temporary::change(context, &old, new, &effects)?;
+        return set_counter(context, &old, &effects);
+    }
     let change = Change {
         context,
         old: &old,
@@ -69,7 +74,7 @@ pub(super) fn change(
     } else {
         change.in_place(new)?;
     }
-    change.set_counter()?;
+    set_counter(context, &old, &effects)?;
     clean(context, guard)
 }
 
@@ -405,31 +410,33 @@ impl Change<'_> {
         sequences.forget(self.old.id);
         Ok(())
     }
+}
 
-    /// `AUTO_INCREMENT = n`, never below what rows have.
-    fn set_counter(&self) -> SqlResult<()> {
-        let Some(next) = self.effects.auto_increment else {
-            return Ok(());
-        };
-        let (database, name) = match &self.effects.rename {
-            Some((database, name)) => (database.as_str(), name.as_str()),
-            None => (self.old.database.as_str(), self.old.name.as_str()),
-        };
-        let table = self.context.store.current().table(database, name)?.clone();
-        let Some(at) = table
-            .columns
-            .iter()
-            .position(|column| column.auto_increment)
-        else {
-            return Ok(());
-        };
-        let highest = backfill::highest(self.context, &table, at)?;
-        let next = next.max(highest.saturating_add(1)).max(1);
-        self.context
-            .store
-            .sequences()
-            .set(table.id, SequenceKind::AutoIncrement, next)
-    }
+/// `AUTO_INCREMENT = n`, never below what rows have.
+fn set_counter(context: &DdlContext<'_>, old: &Table, effects: &Effects) -> SqlResult<()> {
+    let Some(next) = effects.auto_increment else {
+        return Ok(());
+    };
+    let (database, name) = match &effects.rename {
+        Some((database, name)) => (database.as_str(), name.as_str()),
+        None => (old.database.as_str(), old.name.as_str()),
+    };
+    let table = super::temporary::seen(context)
+        .table(database, name)?
+        .clone();
+    let Some(at) = table
+        .columns
+        .iter()
+        .position(|column| column.auto_increment)
+    else {
+        return Ok(());
+    };
+    let highest = backfill::highest(context, &table, at)?;
+    let next = next.max(highest.saturating_add(1)).max(1);
+    context
+        .store
+        .sequences()
+        .set(table.id, SequenceKind::AutoIncrement, next)
 }
 
 fn refers_to(key: &crate::catalog::ForeignKey, table: &Table) -> bool {

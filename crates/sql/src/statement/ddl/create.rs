@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::parser::{self, Parsed};
 use crate::planner::plan_query;
 use crate::statement::names::{quote_name, relation};
-use crate::statement::{Outcome, StatementPlan, plan, run_modify};
+use crate::statement::{ModifyStatement, Outcome, StatementPlan, plan, run_modify};
 use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Databases that are computed.
@@ -117,7 +117,7 @@ pub(super) fn create_table(
     create: &CreateTable,
 ) -> SqlResult<Outcome> {
     if create.temporary {
-        return Err(SqlError::not_supported("CREATE TEMPORARY TABLE"));
+        return super::temporary::create(context, parsed, create);
     }
     if create.or_replace {
         return Err(SqlError::not_supported("CREATE OR REPLACE TABLE"));
@@ -130,12 +130,10 @@ pub(super) fn create_table(
         return Ok(done(0));
     }
     let next = auto_increment_option(parsed)?;
-    let table = match &create.like {
-        Some(CreateTableLikeKind::Plain(like) | CreateTableLikeKind::Parenthesized(like)) => {
-            like_table(context, &catalog, &like.name, &database, &name)?
-        }
-        None => define(context, &catalog, parsed, create, &database, &name)?,
-    };
+    if create.query.is_some() {
+        super::temporary::refuse(context, &database, &name, "CREATE TABLE … SELECT under")?;
+    }
+    let table = table_of(context, &catalog, parsed, create, (&database, &name))?;
     let id = context
         .store
         .edit(context.waiter, context.durability, &mut |edit| {
@@ -157,6 +155,22 @@ pub(super) fn create_table(
             // The statement's error is what the client needs; a table left empty is listed.
             let _ = super::remove::drop_silently(context, &database, &name);
         }),
+    }
+}
+
+/// What CREATE TABLE defines.
+pub(super) fn table_of(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    parsed: &Parsed,
+    create: &CreateTable,
+    (database, name): (&str, &str),
+) -> SqlResult<Table> {
+    match &create.like {
+        Some(CreateTableLikeKind::Plain(like) | CreateTableLikeKind::Parenthesized(like)) => {
+            like_table(context, &like.name, database, name)
+        }
+        None => define(context, catalog, parsed, create, database, name),
     }
 }
 
@@ -185,7 +199,7 @@ pub(super) fn free_name(
     Err(SqlError::new(1050, "42S01", text))
 }
 
-fn auto_increment_option(parsed: &Parsed) -> SqlResult<Option<u64>> {
+pub(super) fn auto_increment_option(parsed: &Parsed) -> SqlResult<Option<u64>> {
     option(parsed, "AUTO_INCREMENT")
         .map(|text| {
             text.parse()
@@ -218,6 +232,7 @@ fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
         collation,
         comment: String::new(),
         data_subject: false,
+        temporary: false,
         ownership_rules: Vec::new(),
         next_column_id: 1,
         next_index_id: 1,
@@ -249,7 +264,8 @@ fn define(
         builder.add_column(column, &Place::Last)?;
     }
     if let Some(query) = &create.query {
-        let bind = super::default::bind_context(context, catalog);
+        let seen = super::temporary::seen(context);
+        let bind = super::default::bind_context(context, &seen);
         for meta in plan_query(&bind, query)?.columns {
             add_selected(&mut builder, &meta);
         }
@@ -294,16 +310,17 @@ fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) {
 
 fn like_table(
     context: &DdlContext<'_>,
-    catalog: &Catalog,
     like: &sqlparser::ast::ObjectName,
     database: &str,
     name: &str,
 ) -> SqlResult<Table> {
     let (other_database, other) = relation(context.database, like)?;
+    let catalog = super::temporary::seen(context);
     let mut table = (**catalog.table(&other_database, &other)?).clone();
     table.database.clone_from(&catalog.database(database)?.name);
     table.name = name.to_string();
     table.schema_version = 1;
+    table.temporary = false;
     table.foreign_keys.clear();
     table.created_at = context.eval.now_micros;
     table.next_index_id = table
@@ -330,8 +347,24 @@ fn fill(
     query: &Query,
     create: &CreateTable,
 ) -> SqlResult<Outcome> {
-    let catalog = context.store.current();
-    let bind = super::default::bind_context(context, &catalog);
+    let catalog = super::temporary::seen(context);
+    let planned = insert_plan(context, &catalog, (database, name), query, create)?;
+    context
+        .store
+        .retrying(context.waiter, context.durability, &mut |txn| {
+            execute_in(context, txn, &catalog, |exec| run_modify(exec, &planned))
+        })
+}
+
+/// The INSERT that CREATE TABLE … SELECT is, planned.
+pub(super) fn insert_plan(
+    context: &DdlContext<'_>,
+    catalog: &Catalog,
+    (database, name): (&str, &str),
+    query: &Query,
+    create: &CreateTable,
+) -> SqlResult<Box<ModifyStatement>> {
+    let bind = super::default::bind_context(context, catalog);
     let columns: Vec<String> = plan_query(&bind, query)?
         .columns
         .iter()
@@ -350,9 +383,5 @@ fn fill(
     let Some(StatementPlan::Modify(planned)) = plan(&bind, &statement)? else {
         return Err(SqlError::internal("an INSERT has no plan"));
     };
-    context
-        .store
-        .retrying(context.waiter, context.durability, &mut |txn| {
-            execute_in(context, txn, &catalog, |exec| run_modify(exec, &planned))
-        })
+    Ok(planned)
 }

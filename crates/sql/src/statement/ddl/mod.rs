@@ -9,6 +9,7 @@ mod default;
 mod define;
 mod foreign;
 mod remove;
+mod temporary;
 mod view;
 
 use std::sync::Arc;
@@ -21,17 +22,22 @@ use sqlparser::ast::{ObjectType, Statement};
 use super::Outcome;
 use crate::binder::VirtualTables;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, CatalogStore, Table};
+use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::{Parsed, Special};
 use crate::types::Collation;
 
-/// What DDL depends on. The session has committed its own transaction before.
+/// What DDL depends on. The session has committed its own transaction before, unless
+/// [`keeps_transaction`].
 pub struct DdlContext<'a> {
     /// The catalog.
     pub store: &'a CatalogStore,
+    /// The session's temporary tables.
+    pub temporary: &'a TemporaryTables,
+    /// The session's transaction: it takes the rows of CREATE TEMPORARY TABLE … SELECT.
+    pub txn: &'a Transaction,
     /// Current database.
     pub database: Option<&'a str>,
     /// For defaults, back-fill and CREATE TABLE … SELECT.
@@ -84,6 +90,17 @@ pub fn is_ddl(parsed: &Parsed) -> bool {
     }
 }
 
+/// Whether a DDL statement leaves an open transaction as it is: it says TEMPORARY.
+#[must_use]
+pub fn keeps_transaction(parsed: &Parsed) -> bool {
+    match &parsed.statement {
+        _ if parsed.special.is_some() => false,
+        Statement::CreateTable(create) => create.temporary,
+        Statement::Drop { temporary, .. } => *temporary,
+        _ => false,
+    }
+}
+
 /// Runs a DDL statement.
 ///
 /// # Errors
@@ -130,7 +147,10 @@ pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Outcome> 
             table,
             ..
         } => match (object_type, names.as_slice(), table) {
-            (ObjectType::Table, ..) => remove::drop_tables(context, names, *if_exists, *temporary),
+            (ObjectType::Table, ..) if *temporary => {
+                temporary::drop_tables(context, names, *if_exists)
+            }
+            (ObjectType::Table, ..) => remove::drop_tables(context, names, *if_exists),
             (ObjectType::View, ..) => view::drop(context, names, *if_exists),
             (ObjectType::Index, [name], Some(table)) => alter::drop_index(context, name, table),
             (ObjectType::Database | ObjectType::Schema, [name], _) => {

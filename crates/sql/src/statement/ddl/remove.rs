@@ -43,19 +43,22 @@ pub(super) fn drop_tables(
     context: &DdlContext<'_>,
     names: &[ObjectName],
     if_exists: bool,
-    temporary: bool,
 ) -> SqlResult<Outcome> {
     let guard = context.store.lock();
     let catalog = context.store.current();
     let mut missing = Vec::new();
+    let mut hidden = Vec::new();
     let mut tables = Vec::new();
     for name in names {
         let (database, table) = relation(context.database, name)?;
+        if let Some(temporary) = context.temporary.get(&database, &table) {
+            hidden.push(temporary);
+            continue;
+        }
         let found = catalog
             .databases
             .get(&database.to_lowercase())
-            .and_then(|database| database.tables.get(&table.to_lowercase()))
-            .filter(|_| !temporary);
+            .and_then(|database| database.tables.get(&table.to_lowercase()));
         match found {
             Some(table) => tables.push(table.clone()),
             None => missing.push(format!("{database}.{table}")),
@@ -72,6 +75,7 @@ pub(super) fn drop_tables(
         let goes_too = |other: &Table| tables.iter().any(|table| table.id == other.id);
         refuse_referenced(context, &catalog, table, &goes_too)?;
     }
+    super::temporary::remove(context.temporary, &hidden);
     if !tables.is_empty() {
         context
             .store
@@ -102,6 +106,10 @@ pub(super) fn drop_silently(context: &DdlContext<'_>, database: &str, name: &str
 pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResult<Outcome> {
     for target in &truncate.table_names {
         let (database, name) = relation(context.database, &target.name)?;
+        if let Some(table) = context.temporary.get(&database, &name) {
+            super::temporary::truncate(context, &table)?;
+            continue;
+        }
         let guard = context.store.lock();
         let catalog = context.store.current();
         let table = catalog.table(&database, &name)?.clone();
@@ -146,6 +154,9 @@ pub(super) fn rename(context: &DdlContext<'_>, renames: &[RenameTable]) -> SqlRe
             ))
         })
         .collect::<SqlResult<Vec<_>>>()?;
+    for ((database, name), _) in &pairs {
+        super::temporary::refuse(context, database, name, "RENAME of")?;
+    }
     context
         .store
         .edit(context.waiter, context.durability, &mut |edit| {

@@ -70,7 +70,15 @@ pub(super) fn create(
         (None, Existing::MustExist) => return Err(SqlError::no_such_table(&database, &name)),
         _ => {}
     }
-    let plan = plan_at_home(context, &catalog, &database, query)?;
+    let plan = plan_at_home(context, &super::temporary::seen(context), &database, query)?;
+    let hidden = plan
+        .tables
+        .iter()
+        .find(|(id, ..)| context.temporary.has(*id));
+    if let Some((_, _, table)) = hidden {
+        let text = format!("View's SELECT refers to a temporary table '{table}'");
+        return Err(SqlError::new(1352, "HY000", text));
+    }
     check_columns(&plan.columns, columns)?;
     let view = View {
         database: home.name.clone(),
