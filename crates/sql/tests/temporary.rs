@@ -157,7 +157,19 @@ fn temporary_tables_need_one_privilege_and_their_use_none() {
     assert_eq!(guest.value("SELECT id FROM shop.mine"), "1");
     assert_eq!(guest.error("SELECT * FROM shop.t").code, 1142);
     assert_eq!(guest.error("CREATE TABLE shop.theirs (id INT)").code, 1142);
+    for kind in ["TEMPORARY TABLE", "TABLE"] {
+        root.run("GRANT CREATE ON shop.copy TO guest@localhost");
+        let error = guest.error(&format!("CREATE {kind} shop.copy SELECT * FROM shop.t"));
+        assert_eq!((error.code, kind), (1142, kind));
+    }
+    guest.run("UPDATE shop.mine SET id = id + (SELECT COUNT(*) FROM shop.mine)");
     guest.run("DROP TABLE shop.mine");
+    // A temporary table gives no right to what it hides.
+    root.run("CREATE VIEW shop.v AS SELECT id FROM shop.t");
+    guest.run("CREATE TEMPORARY TABLE shop.t (id INT)");
+    assert_eq!(guest.error("SELECT * FROM shop.v").code, 1142);
+    let error = guest.error("INSERT INTO shop.t SELECT id FROM shop.v");
+    assert_eq!(error.code, 1142);
 }
 
 fn open(path: &Arc<dyn CommitPath>) -> Arc<Instance> {

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::accounts::Need;
 use super::compiled::Compiled;
 use super::execute::{Finished, Output};
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
@@ -147,12 +148,13 @@ impl Session {
         } else {
             self.plan(&parsed, &catalog, database.as_deref())?
         };
-        let needs = super::accounts::needs::of(
+        let mut needs = super::accounts::needs::of(
             &parsed,
             plan.as_ref(),
             database.as_deref(),
             &self.facts.temporary,
         );
+        needs.extend(self.needs_of_source(&parsed, &catalog, database.as_deref()));
         Ok(Compiled {
             kind: kind_of(&parsed),
             uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
@@ -162,6 +164,29 @@ impl Session {
             parsed,
             catalog_version: catalog.version,
         })
+    }
+
+    /// What the query of CREATE TABLE … SELECT needs. One that cannot be planned reads nothing.
+    fn needs_of_source(
+        &self,
+        parsed: &Parsed,
+        catalog: &Catalog,
+        database: Option<&str>,
+    ) -> Vec<Need> {
+        let sqlparser::ast::Statement::CreateTable(create) = &parsed.statement else {
+            return Vec::new();
+        };
+        let Some(query) = &create.query else {
+            return Vec::new();
+        };
+        let mut source = parsed.clone();
+        source.statement = sqlparser::ast::Statement::Query(query.clone());
+        match self.plan(&source, catalog, database) {
+            Ok(Some(plan)) => {
+                super::accounts::needs::of(&source, Some(&plan), database, &self.facts.temporary)
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// For `SQL_CALC_FOUND_ROWS`: the plan of the query without its LIMIT.

@@ -60,7 +60,7 @@ pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult
         access.push((base.database.clone(), base.name.clone(), Access::Delete));
         targets.push((Target::plan(context, base)?, table.offset));
     }
-    add_reads(&mut access, &scan.plan);
+    add_reads(context.catalog, &mut access, &scan.plan);
     let returning = match (targets.as_slice(), delete.returning.as_deref()) {
         (_, None) => Returning::default(),
         ([(target, _)], items) => {

@@ -59,7 +59,7 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
     let mut access = vec![(table.database.clone(), table.name.clone(), Access::Insert)];
     let (columns, source) = plan_source(context, insert, &target, &mut params)?;
     if let Source::Query(plan) = &source {
-        add_reads(&mut access, plan);
+        add_reads(context.catalog, &mut access, plan);
     }
     let on_duplicate = plan_on_duplicate(context, insert, &target, &mut params)?;
     let entry = |what| (table.database.clone(), table.name.clone(), what);

@@ -24,6 +24,7 @@ pub(crate) use names::quote_name;
 use sqlparser::ast;
 
 use crate::binder::BindContext;
+use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
@@ -207,8 +208,13 @@ fn note_plan(params: &mut Vec<DataType>, plan: &Plan) {
     }
 }
 
-fn add_reads(access: &mut Vec<(String, String, Access)>, plan: &Plan) {
-    for (_, database, table) in &plan.tables {
+fn add_reads(catalog: &Catalog, access: &mut Vec<(String, String, Access)>, plan: &Plan) {
+    for (id, database, table) in &plan.tables {
+        // By identity: under a view there may be the stored table that a temporary one hides.
+        let own = catalog.table(database, table);
+        if own.is_ok_and(|own| own.temporary && own.id == *id) {
+            continue;
+        }
         let entry = (database.clone(), table.clone(), Access::Select);
         if !access.contains(&entry) {
             access.push(entry);

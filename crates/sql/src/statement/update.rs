@@ -98,7 +98,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
             (table.database.clone(), table.name.clone(), Access::Update)
         })
         .collect();
-    add_reads(&mut access, &scan.plan);
+    add_reads(context.catalog, &mut access, &scan.plan);
     Ok(ModifyStatement {
         param_types: params,
         columns: Vec::new(),

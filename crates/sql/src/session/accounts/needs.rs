@@ -25,7 +25,9 @@ pub(crate) fn of(
         Some(StatementPlan::Modify(modify)) => modify
             .access
             .iter()
-            .filter(|(database, table, _)| temporary.get(database, table).is_none())
+            .filter(|(database, table, access)| {
+                *access == Access::Select || temporary.get(database, table).is_none()
+            })
             .map(|(database, table, access)| {
                 let (privilege, verb) = match access {
                     Access::Insert => (Privileges::INSERT, "INSERT"),
