@@ -337,7 +337,10 @@ fn explain_shows_a_plan_and_analyze_what_happened() {
         a.value("EXPLAIN ANALYZE SELECT * FROM t")
             .contains("rows=2")
     );
-    assert_eq!(a.error("EXPLAIN FORMAT=JSON SELECT * FROM t").code, 1235);
+    assert!(
+        a.value("EXPLAIN FORMAT=JSON SELECT * FROM t")
+            .contains("query_block")
+    );
 }
 
 #[test]
