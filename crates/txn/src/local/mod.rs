@@ -215,6 +215,7 @@ impl LocalPath {
         self.pins.publish(version);
     }
 
+    #[cfg_attr(not(feature = "mutants"), allow(clippy::unused_self))]
     fn first_change(&self, recent: &Recent, reads: &ReadSet) -> Option<String> {
         #[cfg(feature = "mutants")]
         {
