@@ -8,7 +8,7 @@ use super::scope::{ColumnName, seen_from};
 use super::{Binder, types as type_names};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{BinaryOp, CompareOp, Expr, ExprKind};
-use crate::types::{DataType, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// How deep expressions may nest; the parser has its own bound.
 const DEPTH_MAX: usize = 400;
@@ -385,13 +385,24 @@ impl Binder<'_> {
         let mut whens = Vec::with_capacity(conditions.len());
         for when in conditions {
             let condition = match operand {
-                Some(operand) => self.bind_compare(CompareOp::Eq, operand, &when.condition)?,
+                Some(operand) => self.bind_case_match(operand, &when.condition)?,
                 None => self.bind_scalar(&when.condition)?,
             };
             whens.push((condition, self.bind_scalar(&when.result)?));
         }
         let otherwise = otherwise.map(|e| self.bind_scalar(e)).transpose()?;
         Expr::case(whens, otherwise)
+    }
+
+    /// `CASE operand WHEN candidate`: unlike `=`, a JSON operand meets a character string by its
+    /// text, so that `CASE JSON_EXTRACT(…) WHEN 'null'` finds JSON null, as drivers rely on.
+    fn bind_case_match(&mut self, operand: &ast::Expr, candidate: &ast::Expr) -> SqlResult<Expr> {
+        let mut left = self.bind_scalar(operand)?;
+        let right = self.bind_scalar(candidate)?;
+        if left.ty == DataType::Json && right.ty.is_text() {
+            left = Expr::cast(left, DataType::text_of(u32::MAX, Collation::Bin))?;
+        }
+        self.compare(CompareOp::Eq, left, right)
     }
 
     fn is_null(&mut self, operand: &ast::Expr, negated: bool) -> SqlResult<Expr> {

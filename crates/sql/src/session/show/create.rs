@@ -214,8 +214,12 @@ fn key_part(table: &Table, (at, prefix, descending): (usize, Option<u32>, bool))
     format!("{}{prefix}{order}", quoted(name))
 }
 
+/// By name, whatever the order they were added in: MySQL's order.
 fn foreign_key_lines(table: &Table) -> Vec<String> {
-    keys::enforced(table)
+    let mut by_name: Vec<_> = keys::enforced(table).collect();
+    by_name.sort_by_key(|key| key.name.to_lowercase());
+    by_name
+        .into_iter()
         .map(|key| {
             let columns: Vec<String> = key
                 .columns
