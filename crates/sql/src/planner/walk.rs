@@ -13,57 +13,7 @@ pub type Reference = (usize, usize);
 
 /// Calls `each` on every direct child.
 pub fn for_each_child(expr: &Expr, each: &mut dyn FnMut(&Expr)) {
-    match &expr.kind {
-        ExprKind::Literal(_)
-        | ExprKind::Param(_)
-        | ExprKind::Column(_)
-        | ExprKind::Outer { .. }
-        | ExprKind::UserVariable(_)
-        | ExprKind::SystemVariable(..)
-        | ExprKind::ScalarSubquery(_)
-        | ExprKind::Exists(_) => {}
-        ExprKind::AssignUserVariable(_, a)
-        | ExprKind::Negate(a)
-        | ExprKind::BitNot(a)
-        | ExprKind::Not(a)
-        | ExprKind::IsNull(a)
-        | ExprKind::IsBool(a, _)
-        | ExprKind::Cast(a) => each(a),
-        ExprKind::Compare(_, a, b, _)
-        | ExprKind::Binary(_, a, b)
-        | ExprKind::And(a, b)
-        | ExprKind::Or(a, b)
-        | ExprKind::Xor(a, b)
-        | ExprKind::Like {
-            value: a,
-            pattern: b,
-            ..
-        }
-        | ExprKind::Regexp {
-            value: a,
-            pattern: b,
-            ..
-        } => {
-            each(a);
-            each(b);
-        }
-        ExprKind::InList { value, list, .. } => {
-            each(value);
-            list.iter().for_each(each);
-        }
-        ExprKind::Case { whens, otherwise } => {
-            for (condition, result) in whens {
-                each(condition);
-                each(result);
-            }
-            if let Some(otherwise) = otherwise {
-                each(otherwise);
-            }
-        }
-        ExprKind::Call(_, arguments) => arguments.iter().for_each(each),
-        ExprKind::InSubquery { values, .. } => values.iter().for_each(each),
-        ExprKind::Quantified { value, .. } => each(value),
-    }
+    expr.children().into_iter().for_each(each);
 }
 
 /// As [`for_each_child`], to change them.
@@ -144,12 +94,7 @@ pub(crate) fn plan_of_mut(expr: &mut Expr) -> Option<&mut Plan> {
 
 /// Whether any node of the expression satisfies `test`; plans are not entered.
 pub fn any(expr: &Expr, test: &dyn Fn(&Expr) -> bool) -> bool {
-    if test(expr) {
-        return true;
-    }
-    let mut found = false;
-    for_each_child(expr, &mut |child| found = found || any(child, test));
-    found
+    expr.any(&mut |inner| test(inner))
 }
 
 /// Whether a subquery is inside.
