@@ -21,10 +21,12 @@ pub(crate) mod select;
 mod subquery;
 mod types;
 mod window;
+mod window_frame;
 
 pub use aggregate::{AggregateCall, AggregateKind};
 pub use scope::{Scope, ScopeColumn};
-pub use window::{FrameBound, WindowCall, WindowFrame, WindowKind};
+pub use window::{FrameBound, RangeBound, WindowCall, WindowFrame, WindowKind};
+pub(crate) use window_frame::illegal_distance;
 
 pub(crate) use aggregate::bigint;
 

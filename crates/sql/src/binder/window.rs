@@ -38,17 +38,28 @@ pub enum WindowKind {
     Aggregate(AggregateCall),
 }
 
-/// A bound of a frame, in rows.
+/// A bound of a frame.
 #[derive(Debug, Clone)]
 pub enum FrameBound {
     /// UNBOUNDED PRECEDING or FOLLOWING.
     Unbounded,
     /// CURRENT ROW.
     Current,
-    /// `n PRECEDING`.
+    /// `n PRECEDING`, in rows.
     Preceding(Expr),
-    /// `n FOLLOWING`.
+    /// `n FOLLOWING`, in rows.
     Following(Expr),
+    /// A distance in values of the one ORDER BY expression.
+    Range(Box<RangeBound>),
+}
+
+/// Where a frame of RANGE with a distance ends.
+#[derive(Debug, Clone)]
+pub struct RangeBound {
+    /// The distance as written, which must be neither NULL nor negative.
+    pub distance: Expr,
+    /// The current row's ORDER BY value, moved by the distance.
+    pub limit: Expr,
 }
 
 /// The rows an aggregate sees.
@@ -89,8 +100,13 @@ impl WindowCall {
         self.partition.iter().for_each(&mut *each);
         self.order.iter().for_each(|(expr, _)| each(expr));
         for bound in [&self.frame.start, &self.frame.end] {
-            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
-                each(expr);
+            match bound {
+                FrameBound::Preceding(expr) | FrameBound::Following(expr) => each(expr),
+                FrameBound::Range(range) => {
+                    each(&range.distance);
+                    each(&range.limit);
+                }
+                FrameBound::Unbounded | FrameBound::Current => {}
             }
         }
     }
@@ -104,8 +120,13 @@ impl WindowCall {
         self.partition.iter_mut().for_each(&mut *each);
         self.order.iter_mut().for_each(|(expr, _)| each(expr));
         for bound in [&mut self.frame.start, &mut self.frame.end] {
-            if let FrameBound::Preceding(expr) | FrameBound::Following(expr) = bound {
-                each(expr);
+            match bound {
+                FrameBound::Preceding(expr) | FrameBound::Following(expr) => each(expr),
+                FrameBound::Range(range) => {
+                    each(&mut range.distance);
+                    each(&mut range.limit);
+                }
+                FrameBound::Unbounded | FrameBound::Current => {}
             }
         }
     }
@@ -154,7 +175,7 @@ impl Binder<'_> {
             let expr = self.bind_scalar(&key.expr)?;
             call.order.push((expr, super::order::descending(key)));
         }
-        call.frame = self.window_frame(spec.window_frame.as_ref(), call.order.is_empty())?;
+        call.frame = self.window_frame(spec.window_frame.as_ref(), &call.order)?;
         let (ty, nullable) = (call.ty.clone(), call.nullable());
         let windows = &mut self.frame_mut()?.windows;
         windows.push(call);
@@ -228,51 +249,6 @@ impl Binder<'_> {
         call.ty = aggregate.ty.clone();
         call.kind = WindowKind::Aggregate(aggregate);
         Ok(call)
-    }
-
-    fn window_frame(
-        &mut self,
-        frame: Option<&ast::WindowFrame>,
-        unordered: bool,
-    ) -> SqlResult<WindowFrame> {
-        let Some(frame) = frame else {
-            return Ok(WindowFrame {
-                rows: false,
-                start: FrameBound::Unbounded,
-                end: if unordered {
-                    FrameBound::Unbounded
-                } else {
-                    FrameBound::Current
-                },
-            });
-        };
-        let rows = match frame.units {
-            ast::WindowFrameUnits::Rows => true,
-            ast::WindowFrameUnits::Range => false,
-            ast::WindowFrameUnits::Groups => return Err(SqlError::not_supported("GROUPS")),
-        };
-        let start = self.frame_bound(&frame.start_bound, rows)?;
-        let end = match &frame.end_bound {
-            Some(bound) => self.frame_bound(bound, rows)?,
-            None => FrameBound::Current,
-        };
-        Ok(WindowFrame { rows, start, end })
-    }
-
-    fn frame_bound(&mut self, bound: &ast::WindowFrameBound, rows: bool) -> SqlResult<FrameBound> {
-        match bound {
-            ast::WindowFrameBound::CurrentRow => Ok(FrameBound::Current),
-            ast::WindowFrameBound::Preceding(None) | ast::WindowFrameBound::Following(None) => {
-                Ok(FrameBound::Unbounded)
-            }
-            _ if !rows => Err(SqlError::not_supported("RANGE with a distance")),
-            ast::WindowFrameBound::Preceding(Some(expr)) => {
-                Ok(FrameBound::Preceding(self.bind_scalar(expr)?))
-            }
-            ast::WindowFrameBound::Following(Some(expr)) => {
-                Ok(FrameBound::Following(self.bind_scalar(expr)?))
-            }
-        }
     }
 }
 

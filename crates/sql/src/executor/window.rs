@@ -7,7 +7,9 @@ use super::accumulate::Accumulator;
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::collect;
-use crate::binder::{AggregateCall, FrameBound, WindowCall, WindowKind};
+use crate::binder::{
+    AggregateCall, FrameBound, RangeBound, WindowCall, WindowKind, illegal_distance,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
 use crate::planner::physical::Window;
@@ -243,7 +245,7 @@ impl Partition<'_> {
         let distance = |expr: &Expr| -> SqlResult<usize> {
             let value = run.eval(expr, self.row(at))?.to_i64();
             let value = value.and_then(|n| usize::try_from(n).ok());
-            value.ok_or_else(|| wrong_argument("frame"))
+            value.ok_or_else(illegal_distance)
         };
         let start = match &frame.start {
             FrameBound::Unbounded => 0,
@@ -251,6 +253,11 @@ impl Partition<'_> {
             FrameBound::Current => peers[at].0,
             FrameBound::Preceding(expr) => at.saturating_sub(distance(expr)?),
             FrameBound::Following(expr) => at.saturating_add(distance(expr)?),
+            FrameBound::Range(range) => match self.range_limit(run, at, range)? {
+                Limit::Peers => peers[at].0,
+                Limit::None => 0,
+                Limit::At(limit) => self.count_before(&limit, Ordering::is_lt),
+            },
         };
         let end = match &frame.end {
             FrameBound::Unbounded => self.placed.len(),
@@ -258,9 +265,52 @@ impl Partition<'_> {
             FrameBound::Current => peers[at].1,
             FrameBound::Preceding(expr) => (at + 1).saturating_sub(distance(expr)?),
             FrameBound::Following(expr) => (at + 1).saturating_add(distance(expr)?),
+            FrameBound::Range(range) => match self.range_limit(run, at, range)? {
+                Limit::Peers => peers[at].1,
+                Limit::None => self.placed.len(),
+                Limit::At(limit) => self.count_before(&limit, Ordering::is_le),
+            },
         };
         let end = end.min(self.placed.len());
         Ok((start.min(end), end))
+    }
+
+    /// Where the distance from row `at` ends.
+    fn range_limit(&self, run: &Run<'_>, at: usize, range: &RangeBound) -> SqlResult<Limit> {
+        let distance = run.eval(&range.distance, self.row(at))?;
+        let negative = match &distance {
+            Value::Null => true,
+            Value::Text(text) => text.trim_start().starts_with('-'),
+            number => number.to_double().is_some_and(|number| number < 0.0),
+        };
+        if negative {
+            return Err(illegal_distance());
+        }
+        if self.placed[at].order.first().is_none_or(Value::is_null) {
+            return Ok(Limit::Peers);
+        }
+        Ok(match run.eval(&range.limit, self.row(at))? {
+            Value::Null => Limit::None,
+            limit => Limit::At(limit),
+        })
+    }
+
+    /// How many rows come before `limit`, by where each stands to it in the window's order.
+    fn count_before(&self, limit: &Value, wanted: fn(Ordering) -> bool) -> usize {
+        let before = |placed: &Placed| {
+            let (Some(value), Some((expr, descending))) =
+                (placed.order.first(), self.call.order.first())
+            else {
+                return false;
+            };
+            let ordering = types::sort_cmp_typed(value, limit, &expr.ty);
+            wanted(if *descending {
+                ordering.reverse()
+            } else {
+                ordering
+            })
+        };
+        self.placed.partition_point(before)
     }
 
     fn aggregate(
@@ -295,6 +345,16 @@ impl Partition<'_> {
         }
         Ok(())
     }
+}
+
+/// Where a frame with a distance ends.
+enum Limit {
+    /// NULL has no distance to anything: only other NULLs are near.
+    Peers,
+    /// Beyond what the type can hold.
+    None,
+    /// At this value of the ORDER BY expression.
+    At(Value),
 }
 
 fn wrong_argument(function: &str) -> SqlError {
