@@ -133,7 +133,7 @@ fn the_isolation_variables_tell_the_truth() {
     let mut a = connect(&instance, "root");
     assert_eq!(a.value("SELECT @@transaction_isolation"), "SERIALIZABLE");
     a.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
-    assert_eq!(a.value("SELECT @@tx_isolation"), "READ-COMMITTED");
+    assert_eq!(a.value("SELECT @@tx_isolation"), "READ-UNCOMMITTED");
     a.run("BEGIN");
     assert_eq!(a.error("SET TRANSACTION READ ONLY").code, 1568);
 }

@@ -247,14 +247,9 @@ pub(super) fn in_progress() -> SqlError {
     )
 }
 
-/// `READ COMMITTED` to the variable's `READ-COMMITTED`; dirty reads do not exist.
+/// `READ COMMITTED` to the variable's `READ-COMMITTED`.
 fn level_name(words: &str) -> String {
-    let dashed = words.to_ascii_uppercase().replace(' ', "-");
-    if dashed == "READ-UNCOMMITTED" {
-        "READ-COMMITTED".to_string()
-    } else {
-        dashed
-    }
+    words.to_ascii_uppercase().replace(' ', "-")
 }
 
 fn write_characteristics(values: &mut Values, level: Option<String>, read_only: Option<bool>) {

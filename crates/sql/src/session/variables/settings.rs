@@ -99,7 +99,8 @@ fn micros(seconds: &Value) -> i64 {
     }
 }
 
-/// The level a value of `transaction_isolation` names.
+/// The level a value of `transaction_isolation` names. Dirty reads do not exist: who asks for
+/// them reads what is committed, while the variable keeps the name that was asked for.
 pub(crate) fn isolation(name: &str) -> IsolationLevel {
     match name {
         "READ-COMMITTED" | "READ-UNCOMMITTED" => IsolationLevel::ReadCommitted,
