@@ -118,6 +118,7 @@ impl Expr {
     pub fn compare(op: CompareOp, a: Expr, b: Expr) -> SqlResult<Expr> {
         let (a_type, b_type) = (a.ty.clone(), b.ty.clone());
         let (a, b) = (beside(a, &b_type), beside(b, &a_type));
+        let (a, b) = (truth_beside(a, &b_type), truth_beside(b, &a_type));
         let collation = result_collation([&a, &b]);
         let a = adapt_constant(a, &b.ty)?;
         let b = adapt_constant(b, &a.ty)?;
@@ -523,6 +524,14 @@ fn member_number(members: Vec<String>, expr: Expr) -> Expr {
 fn beside(expr: Expr, other: &DataType) -> Expr {
     match &expr.ty {
         DataType::Enum { members, .. } if other.is_number() => member_number(members.clone(), expr),
+        _ => expr,
+    }
+}
+
+/// A truth value beside JSON is JSON's true or false, where another integer is a number.
+fn truth_beside(expr: Expr, other: &DataType) -> Expr {
+    match other {
+        DataType::Json => functions::json_truth(expr),
         _ => expr,
     }
 }

@@ -208,7 +208,7 @@ fn shown_as_declared(expr: Expr) -> Expr {
 }
 
 /// TRUE, FALSE and what comparisons give are booleans in JSON, other integers are numbers.
-fn json_truth(expr: Expr) -> Expr {
+pub(crate) fn json_truth(expr: Expr) -> Expr {
     let is_truth = match &expr.kind {
         ExprKind::Literal(Value::Int(_)) => expr.ty == DataType::BOOLEAN,
         kind => kind.is_predicate(),
