@@ -382,7 +382,11 @@ impl Binder<'_> {
             1054 | 1146 | 1049 => invalid(error),
             _ => error,
         })?;
-        Self::add_derived(bound, alias, &view.columns, state, nullable)
+        let mut part = Self::add_derived(bound, alias, &view.columns, state, nullable)?;
+        for column in &mut part.columns {
+            column.database = Some(view.database.clone());
+        }
+        Ok(part)
     }
 
     /// Makes a bound subquery part of this FROM clause: merged when it is only a selection and
