@@ -119,6 +119,11 @@ impl Dialect for ModeDialect {
         MYSQL.parse_statement(parser)
     }
 
+    fn is_column_alias(&self, kw: &Keyword, parser: &mut Parser) -> bool {
+        // Reserved in MySQL: behind a SELECT without FROM they begin a locking clause.
+        !matches!(kw, Keyword::FOR | Keyword::LOCK) && MYSQL.is_column_alias(kw, parser)
+    }
+
     fn is_table_factor_alias(&self, explicit: bool, kw: &Keyword, parser: &mut Parser) -> bool {
         MYSQL.is_table_factor_alias(explicit, kw, parser)
     }
