@@ -117,7 +117,7 @@ pub(super) fn lift(
         return Ok(without_algorithm(tokens));
     }
     if at(0, "UPDATE") || at(0, "DELETE") {
-        return Ok(returning_first(modifiers(tokens, parsed)));
+        return Ok(modifiers(tokens, parsed));
     }
     if at(0, "INSERT") {
         return Ok(new_row_values(tokens));
@@ -473,37 +473,6 @@ fn new_row_values(mut tokens: Tokens) -> Tokens {
             index += 3;
         } else {
             index += 1;
-        }
-    }
-    tokens
-}
-
-/// `ORDER BY … LIMIT … RETURNING …` becomes `RETURNING … ORDER BY … LIMIT …`, the order
-/// `sqlparser` knows.
-fn returning_first(mut tokens: Tokens) -> Tokens {
-    let mut depth = 0_usize;
-    let (mut tail, mut returning) = (None, None);
-    for (index, token) in tokens.iter().enumerate() {
-        match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            word if depth == 0 => {
-                if tail.is_none() && (is_word(word, "ORDER") || is_word(word, "LIMIT")) {
-                    tail = Some(index);
-                }
-                if is_word(word, "RETURNING") {
-                    returning = Some(index);
-                }
-            }
-            _ => {}
-        }
-    }
-    if let (Some(tail), Some(returning)) = (tail, returning)
-        && tail < returning
-    {
-        let end = tokens.len();
-        if let Some(part) = tokens.get_mut(tail..end) {
-            part.rotate_left(returning - tail);
         }
     }
     tokens

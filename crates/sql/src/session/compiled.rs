@@ -42,8 +42,7 @@ impl Compiled {
     pub(crate) fn columns(&self) -> &[ColumnMeta] {
         match &self.plan {
             Some(StatementPlan::Query(plan)) => &plan.columns,
-            Some(StatementPlan::Modify(modify)) => &modify.columns,
-            None => &[],
+            Some(StatementPlan::Modify(_)) | None => &[],
         }
     }
 

@@ -28,8 +28,6 @@ pub(super) enum Finished {
     Rows,
     /// It changed something.
     Changed(Outcome),
-    /// It changed something, and its RETURNING rows are in the output.
-    Returned(Outcome),
 }
 
 /// Rows on their way to the door. Nothing is sent before the first batch is full or the end is
@@ -39,8 +37,6 @@ pub(super) struct Output<'a> {
     batch: Vec<Row>,
     columns_sent: bool,
     limit: Option<u64>,
-    /// Keep all rows until the end: the statement changes something and may be run again.
-    hold: bool,
     /// Rows that passed.
     pub rows: u64,
     /// Rows the query has without its LIMIT, when it was asked to count them.
@@ -56,7 +52,6 @@ impl<'a> Output<'a> {
             batch: Vec::new(),
             columns_sent: false,
             limit,
-            hold: false,
             rows: 0,
             all_rows: None,
             send_micros: 0,
@@ -80,7 +75,7 @@ impl<'a> Output<'a> {
         }
         self.rows += 1;
         self.batch.push(row);
-        if self.batch.len() >= BATCH_ROWS && !self.hold {
+        if self.batch.len() >= BATCH_ROWS {
             let begin = now();
             self.flush(columns)?;
             self.send_micros += now() - begin;
@@ -180,7 +175,6 @@ impl Session {
         open.txn.start_statement()?;
         let mark = open.txn.savepoint();
         let writes = matches!(plan, StatementPlan::Modify(_));
-        output.hold = writes;
         let result = self.with_context(&open.txn, params, warnings, writes, |context| match plan {
             StatementPlan::Query(plan) => {
                 let now = || self.now();
@@ -198,14 +192,7 @@ impl Session {
                 Ok(Finished::Rows)
             }
             StatementPlan::Modify(modify) => {
-                let now = || self.now();
-                let mut each = |row| output.push(row, &modify.columns, &now).map(drop);
-                let outcome = statement::run_modify_returning(context, modify, &mut each)?;
-                Ok(if modify.columns.is_empty() {
-                    Finished::Changed(outcome)
-                } else {
-                    Finished::Returned(outcome)
-                })
+                statement::run_modify(context, modify).map(Finished::Changed)
             }
         });
         if result.is_err() {

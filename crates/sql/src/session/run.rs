@@ -432,10 +432,6 @@ impl Session {
                     output.sink.done(&outcome, self.status(), more)?;
                 }
             }
-            Finished::Returned(outcome) => {
-                self.keep_counts(&outcome);
-                output.end(compiled.columns(), self.status(), more)?;
-            }
             Finished::Changed(outcome) => self.report(&outcome, output.sink, more)?,
         }
         measure.split.send += self.now() - begin + output.send_micros;

@@ -7,10 +7,12 @@ use sqlparser::ast::{self, FromTable, ObjectName, TableFactor, TableWithJoins};
 
 use super::foreign_key::ForeignKeys;
 use super::names::parts;
-use super::returning::Returning;
 use super::rows::RowWriter;
 use super::target::Target;
-use super::{Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_plan, warn};
+use super::{
+    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_plan, refuse_returning,
+    warn,
+};
 use crate::binder::BindContext;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
@@ -23,12 +25,12 @@ use crate::types::{Row, Value};
 pub(super) struct Delete {
     scan: ModifyPlan,
     targets: Vec<(Target, usize)>,
-    returning: Returning,
     pub(super) ignore: bool,
 }
 
 /// Plans a DELETE.
 pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult<ModifyStatement> {
+    refuse_returning(delete.returning.as_deref())?;
     let listed = match &delete.from {
         FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables) => tables,
     };
@@ -61,24 +63,14 @@ pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult
         targets.push((Target::plan(context, base)?, table.offset));
     }
     add_reads(context.catalog, &mut access, &scan.plan);
-    let returning = match (targets.as_slice(), delete.returning.as_deref()) {
-        (_, None) => Returning::default(),
-        ([(target, _)], items) => {
-            let alias = &scan.tables[0].alias;
-            Returning::plan(context, &target.table, alias, items)?
-        }
-        _ => return Err(SqlError::not_supported("RETURNING of a multi-table DELETE")),
-    };
     let mut params = Vec::new();
     note_plan(&mut params, &scan.plan);
     Ok(ModifyStatement {
         param_types: params,
-        columns: returning.columns.clone(),
         access,
         kind: Kind::Delete(Delete {
             scan,
             targets,
-            returning,
             ignore: delete
                 .optimizer_hints
                 .iter()
@@ -118,11 +110,7 @@ fn place_of(tables: &[ModifyTable], names: &[String]) -> SqlResult<usize> {
 }
 
 /// Runs a planned DELETE.
-pub(super) fn run(
-    context: &ExecContext<'_>,
-    delete: &Delete,
-    each: &mut dyn FnMut(Row) -> SqlResult<()>,
-) -> SqlResult<Outcome> {
+pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outcome> {
     for (target, _) in &delete.targets {
         target.touch(context)?;
     }
@@ -153,12 +141,7 @@ pub(super) fn run(
             }
             let mark = context.txn.savepoint();
             match remove(context, target, old, suffix) {
-                Ok(true) => {
-                    deleted += 1;
-                    if !delete.returning.is_empty() {
-                        each(delete.returning.row(context.eval, old)?)?;
-                    }
-                }
+                Ok(true) => deleted += 1,
                 Ok(false) => {}
                 Err(error) if delete.ignore && is_ignorable(&error) => {
                     context.txn.rollback_to(mark);

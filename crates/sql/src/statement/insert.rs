@@ -4,11 +4,11 @@ use sqlparser::ast::{self, Assignment, AssignmentTarget, OnInsert, SetExpr, Tabl
 
 use super::foreign_key::ForeignKeys;
 use super::names::{is_default, parts, writable};
-use super::returning::Returning;
 use super::rows::{Duplicate, RowWriter};
 use super::target::Target;
 use super::{
-    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan, warn,
+    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan,
+    refuse_returning, warn,
 };
 use crate::binder::{BindContext, Scope, bind_expr};
 use crate::catalog::SequenceKind;
@@ -33,7 +33,6 @@ pub(super) struct Insert {
     replace: bool,
     /// ON DUPLICATE KEY UPDATE: position and value; `None` is DEFAULT.
     on_duplicate: Vec<(usize, Option<Expr>)>,
-    returning: Returning,
     /// Whether MySQL would send an info string: several rows, or a SELECT.
     counts: bool,
 }
@@ -53,6 +52,7 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
             "INSERT into something else than a table",
         ));
     };
+    refuse_returning(insert.returning.as_deref())?;
     let table = writable(context, name, "INSERT")?;
     let target = Target::plan(context, &table)?;
     let mut params = Vec::new();
@@ -69,14 +69,12 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
     if insert.replace_into {
         access.push(entry(Access::Delete));
     }
-    let returning = Returning::plan(context, &table, &table.name, insert.returning.as_deref())?;
     let counts = match &source {
         Source::Rows(rows) => rows.len() > 1,
         Source::Query(_) => true,
     };
     Ok(ModifyStatement {
         param_types: params,
-        columns: returning.columns.clone(),
         access,
         kind: Kind::Insert(Insert {
             target,
@@ -85,7 +83,6 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
             ignore: insert.ignore,
             replace: insert.replace_into,
             on_duplicate,
-            returning,
             counts,
         }),
     })
@@ -296,11 +293,7 @@ struct Run<'a> {
 }
 
 /// Runs a planned INSERT or REPLACE.
-pub(super) fn run(
-    context: &ExecContext<'_>,
-    insert: &Insert,
-    each: &mut dyn FnMut(Row) -> SqlResult<()>,
-) -> SqlResult<Outcome> {
+pub(super) fn run(context: &ExecContext<'_>, insert: &Insert) -> SqlResult<Outcome> {
     insert.target.touch(context)?;
     let mut run = Run {
         context,
@@ -321,7 +314,7 @@ pub(super) fn run(
             for (number, exprs) in rows.iter().enumerate() {
                 context.waiter.check()?;
                 let row = run.ignoring(|run| run.row_of_exprs(exprs, number + 1))?;
-                run.store(row, number + 1, each)?;
+                run.store(row, number + 1)?;
             }
         }
         Source::Query(plan) => {
@@ -333,7 +326,7 @@ pub(super) fn run(
             for (number, values) in rows.into_iter().enumerate() {
                 context.waiter.check()?;
                 let row = run.ignoring(|run| run.row_of_values(values, number + 1))?;
-                run.store(row, number + 1, each)?;
+                run.store(row, number + 1)?;
             }
         }
     }
@@ -488,12 +481,7 @@ impl Run<'_> {
     }
 
     /// Writes one row, or does what the statement says of duplicates.
-    fn store(
-        &mut self,
-        row: Option<Row>,
-        number: usize,
-        each: &mut dyn FnMut(Row) -> SqlResult<()>,
-    ) -> SqlResult<()> {
+    fn store(&mut self, row: Option<Row>, number: usize) -> SqlResult<()> {
         self.tally.records += 1;
         let Some(row) = row else {
             self.tally.duplicates += 1;
@@ -502,11 +490,7 @@ impl Run<'_> {
         let mark = self.context.txn.savepoint();
         let stored = self.ignoring(|run| run.store_row(row, number))?;
         match stored {
-            Some(row) => {
-                if !self.insert.returning.is_empty() {
-                    each(self.insert.returning.row(self.context.eval, &row)?)?;
-                }
-            }
+            Some(_) => {}
             None => {
                 self.context.txn.rollback_to(mark);
                 self.tally.duplicates += 1;

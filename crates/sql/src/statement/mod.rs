@@ -14,7 +14,6 @@ mod delete;
 mod foreign_key;
 mod insert;
 mod names;
-mod returning;
 mod rows;
 mod target;
 mod update;
@@ -29,7 +28,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
 use crate::planner::{self, Plan};
-use crate::types::{ColumnMeta, DataType, Row};
+use crate::types::DataType;
 
 /// What a statement did, for the OK packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,8 +74,6 @@ pub enum Access {
 pub struct ModifyStatement {
     /// Types inferred for `?`.
     pub param_types: Vec<DataType>,
-    /// Result columns of RETURNING; empty without one.
-    pub columns: Vec<ColumnMeta>,
     /// Privileges needed: (database, table, what).
     pub access: Vec<(String, String, Access)>,
     kind: Kind,
@@ -110,34 +107,20 @@ pub fn plan(
     Ok(Some(StatementPlan::Modify(Box::new(modify))))
 }
 
-/// Runs a planned modification inside the context's transaction; rows of RETURNING are dropped.
-/// After an error the caller rolls back to the statement's start.
+/// Runs a planned modification inside the context's transaction. After an error the caller rolls back to the statement's start.
 ///
 /// # Errors
 /// Constraint violations with MySQL's numbers; evaluation, storage, interruption.
 pub fn run_modify(context: &ExecContext<'_>, plan: &ModifyStatement) -> SqlResult<Outcome> {
-    run_modify_returning(context, plan, &mut |_| Ok(()))
-}
-
-/// As [`run_modify`]; `each` receives the rows of RETURNING, one value a column of
-/// [`ModifyStatement::columns`].
-///
-/// # Errors
-/// As [`run_modify`], and those of `each`.
-pub fn run_modify_returning(
-    context: &ExecContext<'_>,
-    plan: &ModifyStatement,
-    each: &mut dyn FnMut(Row) -> SqlResult<()>,
-) -> SqlResult<Outcome> {
     let eval = writing(context.eval, plan.ignores());
     let context = ExecContext {
         eval: &eval,
         ..*context
     };
     match &plan.kind {
-        Kind::Insert(insert) => insert::run(&context, insert, each),
+        Kind::Insert(insert) => insert::run(&context, insert),
         Kind::Update(update) => update::run(&context, update),
-        Kind::Delete(delete) => delete::run(&context, delete, each),
+        Kind::Delete(delete) => delete::run(&context, delete),
     }
 }
 
@@ -176,6 +159,14 @@ fn warn(eval: &EvalContext<'_>, code: u16, message: String) {
         code,
         message,
     });
+}
+
+/// MySQL has no RETURNING; its clients go by the version string and do not send it.
+fn refuse_returning(items: Option<&[ast::SelectItem]>) -> SqlResult<()> {
+    match items.and_then(<[_]>::first) {
+        None => Ok(()),
+        Some(first) => Err(SqlError::syntax(format!("near 'RETURNING {first}'"))),
+    }
 }
 
 /// Errors that IGNORE turns into warnings about one row.

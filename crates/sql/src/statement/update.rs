@@ -13,7 +13,8 @@ use super::names::{is_default, parts};
 use super::rows::RowWriter;
 use super::target::{Target, position};
 use super::{
-    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan, warn,
+    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan,
+    refuse_returning, warn,
 };
 use crate::binder::{BindContext, bind_expr};
 use crate::catalog::SequenceKind;
@@ -44,8 +45,9 @@ struct Written {
 
 /// Plans an UPDATE.
 pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult<ModifyStatement> {
-    if update.returning.is_some() || update.from.is_some() {
-        return Err(SqlError::not_supported("UPDATE … FROM or RETURNING"));
+    refuse_returning(update.returning.as_deref())?;
+    if update.from.is_some() {
+        return Err(SqlError::syntax("near 'FROM'"));
     }
     let from = std::slice::from_ref(&update.table);
     let scan = plan_modify(
@@ -101,7 +103,6 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
     add_reads(context.catalog, &mut access, &scan.plan);
     Ok(ModifyStatement {
         param_types: params,
-        columns: Vec::new(),
         access,
         kind: Kind::Update(Update {
             scan,
