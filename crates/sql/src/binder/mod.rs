@@ -82,6 +82,8 @@ pub struct BindContext<'a> {
 /// Binds a scalar expression (no aggregates). `place` is MySQL's word for error 1054:
 /// "field list", "where clause", "on clause", "order clause"…
 /// `VALUES(column)` means the column of a table [`crate::parser::VALUES_ALIAS`] in `scope`.
+/// Stored tables that subqueries in it read are added to `tables`: whoever runs the expression
+/// must be allowed to read them.
 ///
 /// # Errors
 /// 1054, 1052, 1235 and what typing meets.
@@ -90,11 +92,35 @@ pub fn bind_expr(
     scope: &Scope,
     expr: &ast::Expr,
     place: &'static str,
+    tables: &mut Vec<TableRead>,
 ) -> SqlResult<Expr> {
     let mut binder = Binder::new(context);
     binder.push_scope(scope, place);
-    binder.bind_scalar(expr)
+    let bound = binder.bind_scalar(expr)?;
+    tables.append(&mut binder.tables);
+    Ok(bound)
 }
+
+/// As [`bind_expr`] for an expression of a table's definition, which reads no other table.
+///
+/// # Errors
+/// As [`bind_expr`]; 1235 for a subquery over stored tables.
+pub fn bind_definition(
+    context: &BindContext<'_>,
+    scope: &Scope,
+    expr: &ast::Expr,
+    place: &'static str,
+) -> SqlResult<Expr> {
+    let mut tables = Vec::new();
+    let bound = bind_expr(context, scope, expr, place, &mut tables)?;
+    if tables.is_empty() {
+        return Ok(bound);
+    }
+    Err(SqlError::not_supported(format!("a subquery in a {place}")))
+}
+
+/// A stored table that is read: identity, database, name.
+pub type TableRead = (TableId, String, String);
 
 /// The state of binding one statement.
 pub(crate) struct Binder<'a> {
@@ -105,7 +131,7 @@ pub(crate) struct Binder<'a> {
     /// Types placeholders were inferred to have.
     pub params: Vec<DataType>,
     /// Stored tables read.
-    pub tables: Vec<(TableId, String, String)>,
+    pub tables: Vec<TableRead>,
     /// Lock clause of the outermost query.
     pub locking: Locking,
     pub read_mode: ReadMode,

@@ -17,8 +17,7 @@ pub use explain::{ExplainFormat, explain, explain_columns};
 use manxdb_txn::ReadMode;
 use sqlparser::ast;
 
-use crate::binder::{BindContext, Binder, Scope};
-use crate::catalog::TableId;
+use crate::binder::{BindContext, Binder, Scope, TableRead};
 use crate::error::SqlResult;
 use crate::types::{ColumnMeta, DataType};
 use physical::Node;
@@ -33,7 +32,7 @@ pub struct Plan {
     /// Reads a row of an enclosing query.
     pub correlated: bool,
     /// Base tables read, for privileges and cache invalidation: (id, database, name).
-    pub tables: Vec<(TableId, String, String)>,
+    pub tables: Vec<TableRead>,
     /// FOR UPDATE / FOR SHARE.
     pub locking: Locking,
     /// How base tables are read, which follows from the lock clause.

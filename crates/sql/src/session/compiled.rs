@@ -49,6 +49,14 @@ impl Compiled {
     /// 1295 unless the statement may be prepared.
     pub(crate) fn check_preparable(&self) -> SqlResult<()> {
         use crate::parser::Special;
+        let refused = Err(crate::error::SqlError::new(
+            1295,
+            "HY000",
+            "This command is not supported in the prepared statement protocol yet",
+        ));
+        if matches!(self.parsed.statement, sqlparser::ast::Statement::Use(_)) {
+            return refused;
+        }
         match &self.parsed.special {
             Some(
                 Special::Prepare { .. }
@@ -56,11 +64,7 @@ impl Compiled {
                 | Special::Deallocate(_)
                 | Special::LockTables(_)
                 | Special::UnlockTables,
-            ) => Err(crate::error::SqlError::new(
-                1295,
-                "HY000",
-                "This command is not supported in the prepared statement protocol yet",
-            )),
+            ) => refused,
             _ => Ok(()),
         }
     }

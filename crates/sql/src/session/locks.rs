@@ -116,7 +116,7 @@ impl Session {
                 continue;
             };
             let place = (need.database.to_lowercase(), table.to_lowercase());
-            let write = need.any_of != Privileges::SELECT;
+            let write = !need.any_of.has(Privileges::SELECT);
             if self.holds_table_locks {
                 self.check_own_lock(&place, table, write)?;
                 continue;

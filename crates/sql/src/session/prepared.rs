@@ -10,10 +10,12 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::SessionInfo;
 use crate::types::{ColumnMeta, DataType, Value};
 
-/// A prepared statement: its text is planned again when the catalog has changed.
+/// A prepared statement: its text is planned again when the catalog has changed, and runs where
+/// it was prepared, whatever USE came after.
 #[derive(Debug, Clone)]
 struct Statement {
     text: Arc<str>,
+    database: Option<Arc<str>>,
     compiled: Arc<Compiled>,
 }
 
@@ -68,6 +70,7 @@ impl Session {
         self.check_needs(&compiled)?;
         Ok(Statement {
             text: text.into(),
+            database: self.database().map(Into::into),
             compiled,
         })
     }
@@ -104,17 +107,36 @@ impl Session {
                 format!("Unknown prepared statement handler ({id}) given to mysqld_stmt_execute"),
             )
         })?;
-        let compiled = self.current(&statement)?;
-        if !Arc::ptr_eq(&compiled, &statement.compiled) {
-            let text = Arc::clone(&statement.text);
-            let renewed = Statement {
-                text,
-                compiled: Arc::clone(&compiled),
-            };
-            self.statements.by_id.insert(id, renewed);
+        self.in_its_database(&statement, |session| {
+            let compiled = session.current(&statement)?;
+            if !Arc::ptr_eq(&compiled, &statement.compiled) {
+                let renewed = Statement {
+                    compiled: Arc::clone(&compiled),
+                    ..statement.clone()
+                };
+                session.statements.by_id.insert(id, renewed);
+            }
+            check_count(&compiled, params.len())?;
+            session.run("Execute", &statement.text, &compiled, params, sink, false)
+        })
+    }
+
+    /// Runs `work` with the statement's database as the current one.
+    fn in_its_database<T>(
+        &mut self,
+        statement: &Statement,
+        work: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        if self.database() == statement.database.as_deref() {
+            return work(self);
         }
-        check_count(&compiled, params.len())?;
-        self.run("Execute", &statement.text, &compiled, params, sink, false)
+        let own = statement.database.as_deref().map(ToString::to_string);
+        *self.facts.database.borrow_mut() = own;
+        let result = work(self);
+        // Not what it was before: the statement may have dropped it.
+        let current = self.database().map(ToString::to_string);
+        *self.facts.database.borrow_mut() = current;
+        result
     }
 
     /// The statement's plan under the catalog as it is now.
@@ -149,13 +171,15 @@ impl Session {
             .get(&name.to_lowercase())
             .cloned()
             .ok_or_else(|| unknown_handler(name, "EXECUTE"))?;
-        let compiled = self.current(&statement)?;
-        check_count(&compiled, variables.len())?;
         let params: Vec<Value> = variables
             .iter()
             .map(|variable| self.facts.user_variable(variable))
             .collect();
-        self.run_inner(&compiled, &params, sink, more)
+        self.in_its_database(&statement, |session| {
+            let compiled = session.current(&statement)?;
+            check_count(&compiled, params.len())?;
+            session.run_inner(&compiled, &params, sink, more)
+        })
     }
 
     /// DEALLOCATE PREPARE name.

@@ -166,26 +166,35 @@ impl Session {
         })
     }
 
-    /// What the query of CREATE TABLE … SELECT needs. One that cannot be planned reads nothing.
+    /// What the query of CREATE TABLE … SELECT or CREATE VIEW needs. One that cannot be planned
+    /// reads nothing.
     fn needs_of_source(
         &self,
         parsed: &Parsed,
         catalog: &Catalog,
         database: Option<&str>,
     ) -> Vec<Need> {
-        let sqlparser::ast::Statement::CreateTable(create) = &parsed.statement else {
-            return Vec::new();
+        use sqlparser::ast::Statement;
+        let (query, view) = match &parsed.statement {
+            Statement::CreateTable(create) => (create.query.as_ref(), false),
+            Statement::CreateView(create) => (Some(&create.query), true),
+            Statement::AlterView { query, .. } => (Some(query), true),
+            _ => (None, false),
         };
-        let Some(query) = &create.query else {
+        let Some(query) = query.filter(|_| parsed.special.is_none()) else {
             return Vec::new();
         };
         let mut source = parsed.clone();
         source.statement = sqlparser::ast::Statement::Query(query.clone());
-        match self.plan(&source, catalog, database) {
-            Ok(Some(plan)) => {
-                super::accounts::needs::of(&source, Some(&plan), database, &self.facts.temporary)
-            }
-            _ => Vec::new(),
+        let Ok(Some(plan)) = self.plan(&source, catalog, database) else {
+            return Vec::new();
+        };
+        let temporary = &self.facts.temporary;
+        let needs = super::accounts::needs::of(&source, Some(&plan), database, temporary);
+        if view {
+            super::accounts::needs::of_view(needs)
+        } else {
+            needs
         }
     }
 
@@ -321,7 +330,9 @@ impl Session {
         self.facts
             .waiter
             .start_statement(timeout, settings.lock_wait_micros);
-        self.pass_table_locks(&compiled.needs)?;
+        if !matches!(compiled.parsed.special, Some(Special::LockTables(_))) {
+            self.pass_table_locks(&compiled.needs)?;
+        }
         if compiled.plan.is_some() {
             return self.run_planned(compiled, params, sink, more, measure);
         }
@@ -366,12 +377,15 @@ impl Session {
         Ok(())
     }
 
-    /// The plan under the catalog as it is now: a conflict may have been a change of a table.
+    /// The plan under the catalog as it is now: a conflict may have been a change of a table, and
+    /// a view may read other tables than before.
     fn renewed(&self, compiled: &Arc<Compiled>) -> SqlResult<Arc<Compiled>> {
         if self.catalog().version == compiled.catalog_version {
             return Ok(Arc::clone(compiled));
         }
-        self.compile(compiled.parsed.clone()).map(Arc::new)
+        let renewed = self.compile(compiled.parsed.clone())?;
+        self.check_needs(&renewed)?;
+        Ok(Arc::new(renewed))
     }
 
     fn select_limit(&self, compiled: &Compiled) -> Option<u64> {

@@ -62,7 +62,7 @@ pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult
         access.push((base.database.clone(), base.name.clone(), Access::Delete));
         targets.push((Target::plan(context, base)?, table.offset));
     }
-    add_reads(context.catalog, &mut access, &scan.plan);
+    add_reads(context.catalog, &mut access, &scan.plan.tables);
     let mut params = Vec::new();
     note_plan(&mut params, &scan.plan);
     Ok(ModifyStatement {

@@ -10,13 +10,13 @@ use super::{
     Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan,
     refuse_returning, warn,
 };
-use crate::binder::{BindContext, Scope, bind_expr};
+use crate::binder::{BindContext, Scope, TableRead, bind_expr};
 use crate::catalog::SequenceKind;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::expr::Expr;
 use crate::parser::VALUES_ALIAS;
-use crate::planner::{Plan, plan_query};
+use crate::planner::{Plan, plan_query, walk};
 use crate::types::{DataType, Row, Value, assign};
 
 /// Chances one row of REPLACE gets to remove the rows in its way: one a unique key, and some.
@@ -45,6 +45,17 @@ enum Source {
     Query(Box<Plan>),
 }
 
+/// What planning finds out on its way.
+#[derive(Default)]
+struct Noted {
+    /// Types inferred for `?`.
+    params: Vec<DataType>,
+    /// Stored tables read.
+    reads: Vec<TableRead>,
+    /// ON DUPLICATE KEY UPDATE looks at the row that is there.
+    reads_target: bool,
+}
+
 /// Plans an INSERT or REPLACE.
 pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult<ModifyStatement> {
     let TableObject::TableName(name) = &insert.table else {
@@ -55,26 +66,28 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
     refuse_returning(insert.returning.as_deref())?;
     let table = writable(context, name, "INSERT")?;
     let target = Target::plan(context, &table)?;
-    let mut params = Vec::new();
-    let mut access = vec![(table.database.clone(), table.name.clone(), Access::Insert)];
-    let (columns, source) = plan_source(context, insert, &target, &mut params)?;
-    if let Source::Query(plan) = &source {
-        add_reads(context.catalog, &mut access, plan);
-    }
-    let on_duplicate = plan_on_duplicate(context, insert, &target, &mut params)?;
+    let mut noted = Noted::default();
+    let (columns, source) = plan_source(context, insert, &target, &mut noted)?;
+    let on_duplicate = plan_on_duplicate(context, insert, &target, &mut noted)?;
     let entry = |what| (table.database.clone(), table.name.clone(), what);
+    let mut access = vec![entry(Access::Insert)];
     if !on_duplicate.is_empty() {
         access.push(entry(Access::Update));
     }
     if insert.replace_into {
         access.push(entry(Access::Delete));
     }
+    if noted.reads_target {
+        let own = (table.id, table.database.clone(), table.name.clone());
+        noted.reads.push(own);
+    }
+    add_reads(context.catalog, &mut access, &noted.reads);
     let counts = match &source {
         Source::Rows(rows) => rows.len() > 1,
         Source::Query(_) => true,
     };
     Ok(ModifyStatement {
-        param_types: params,
+        param_types: noted.params,
         access,
         kind: Kind::Insert(Insert {
             target,
@@ -93,7 +106,7 @@ fn plan_source(
     context: &BindContext<'_>,
     insert: &ast::Insert,
     target: &Target,
-    params: &mut Vec<DataType>,
+    noted: &mut Noted,
 ) -> SqlResult<(Vec<usize>, Source)> {
     if !insert.assignments.is_empty() {
         let mut columns = Vec::new();
@@ -101,7 +114,7 @@ fn plan_source(
         for assignment in &insert.assignments {
             let at = assigned_column(assignment, target)?;
             columns.push(at);
-            row.push(plan_value(context, target, at, &assignment.value, params)?);
+            row.push(plan_value(context, target, at, &assignment.value, noted)?);
         }
         refuse_twice(&columns, target)?;
         return Ok((columns, Source::Rows(vec![row])));
@@ -121,14 +134,15 @@ fn plan_source(
         && query.limit_clause.is_none()
         && query.with.is_none()
     {
-        return plan_rows(context, target, named, values, params);
+        return plan_rows(context, target, named, values, noted);
     }
     let columns = if named.is_empty() { all() } else { named };
     let plan = plan_query(context, query)?;
     if plan.columns.len() != columns.len() {
         return Err(wrong_count(1));
     }
-    note_plan(params, &plan);
+    note_plan(&mut noted.params, &plan);
+    noted.reads.extend(plan.tables.iter().cloned());
     Ok((columns, Source::Query(Box::new(plan))))
 }
 
@@ -137,7 +151,7 @@ fn plan_rows(
     target: &Target,
     named: Vec<usize>,
     values: &ast::Values,
-    params: &mut Vec<DataType>,
+    noted: &mut Noted,
 ) -> SqlResult<(Vec<usize>, Source)> {
     let all_empty = values.rows.iter().all(|row| row.content.is_empty());
     let columns: Vec<usize> = match (named.is_empty(), all_empty) {
@@ -153,7 +167,7 @@ fn plan_rows(
         let planned = columns
             .iter()
             .zip(&row.content)
-            .map(|(&at, value)| plan_value(context, target, at, value, params))
+            .map(|(&at, value)| plan_value(context, target, at, value, noted))
             .collect::<SqlResult<Vec<_>>>()?;
         rows.push(planned);
     }
@@ -165,15 +179,15 @@ fn plan_value(
     target: &Target,
     at: usize,
     value: &ast::Expr,
-    params: &mut Vec<DataType>,
+    noted: &mut Noted,
 ) -> SqlResult<Option<Expr>> {
     if is_default(value) {
         return Ok(None);
     }
     let scope = Scope::of_table(&target.table, &target.table.name);
-    let bound = bind_expr(context, &scope, value, "field list")?;
+    let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
     if let Some(column) = target.table.columns.get(at) {
-        note_param(params, &bound, &column.ty);
+        note_param(&mut noted.params, &bound, &column.ty);
     }
     Ok(Some(bound))
 }
@@ -182,7 +196,7 @@ fn plan_on_duplicate(
     context: &BindContext<'_>,
     insert: &ast::Insert,
     target: &Target,
-    params: &mut Vec<DataType>,
+    noted: &mut Noted,
 ) -> SqlResult<Vec<(usize, Option<Expr>)>> {
     let assignments = match &insert.on {
         None => return Ok(Vec::new()),
@@ -212,10 +226,12 @@ fn plan_on_duplicate(
             if is_default(&assignment.value) {
                 return Ok((at, None));
             }
-            let bound = bind_expr(context, &scope, &assignment.value, "field list")?;
+            let value = &assignment.value;
+            let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
             if let Some(column) = table.columns.get(at) {
-                note_param(params, &bound, &column.ty);
+                note_param(&mut noted.params, &bound, &column.ty);
             }
+            walk::references(&bound, &mut |(depth, _)| noted.reads_target |= depth == 0);
             Ok((at, Some(bound)))
         })
         .collect()

@@ -22,7 +22,7 @@ pub(crate) use names::quote_name;
 
 use sqlparser::ast;
 
-use crate::binder::BindContext;
+use crate::binder::{BindContext, TableRead};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
@@ -199,8 +199,9 @@ fn note_plan(params: &mut Vec<DataType>, plan: &Plan) {
     }
 }
 
-fn add_reads(catalog: &Catalog, access: &mut Vec<(String, String, Access)>, plan: &Plan) {
-    for (id, database, table) in &plan.tables {
+/// Adds that the statement reads `tables`.
+fn add_reads(catalog: &Catalog, access: &mut Vec<(String, String, Access)>, tables: &[TableRead]) {
+    for (id, database, table) in tables {
         // By identity: under a view there may be the stored table that a temporary one hides.
         let own = catalog.table(database, table);
         if own.is_ok_and(|own| own.temporary && own.id == *id) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::foreign_key::Links;
-use crate::binder::{BindContext, Scope, bind_expr};
+use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Column, ColumnDefault, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
@@ -52,7 +52,7 @@ impl Target {
             .filter(|check| check.enforced)
             .map(|check| {
                 let parsed = parse_expression(&check.expression, stored_mode())?;
-                let bound = bind_expr(context, &scope, &parsed, "check constraint")?;
+                let bound = bind_definition(context, &scope, &parsed, "check constraint")?;
                 Ok((check.name.clone(), bound))
             })
             .collect::<SqlResult<_>>()?;
@@ -202,7 +202,7 @@ fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> Sq
             };
             let parsed = parse_expression(text, mode)?;
             let scope = Scope::of_table(table, &table.name);
-            bind_expr(context, &scope, &parsed, "default value").map(Default::Expr)
+            bind_definition(context, &scope, &parsed, "default value").map(Default::Expr)
         }
     }
 }

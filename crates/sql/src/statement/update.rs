@@ -61,6 +61,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
     let mut targets: Vec<Written> = Vec::new();
     let mut assignments = Vec::new();
     let mut places: Vec<usize> = Vec::new();
+    let mut reads = scan.plan.tables.clone();
     for assignment in &update.assignments {
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return Err(SqlError::not_supported("assignment to a tuple"));
@@ -83,7 +84,8 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
         let value = if is_default(&assignment.value) {
             None
         } else {
-            let bound = bind_expr(context, &scan.scope, &assignment.value, "field list")?;
+            let value = &assignment.value;
+            let bound = bind_expr(context, &scan.scope, value, "field list", &mut reads)?;
             if let Some(meta) = targets[written].target.table.columns.get(column) {
                 note_param(&mut params, &bound, &meta.ty);
             }
@@ -100,7 +102,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
             (table.database.clone(), table.name.clone(), Access::Update)
         })
         .collect();
-    add_reads(context.catalog, &mut access, &scan.plan);
+    add_reads(context.catalog, &mut access, &reads);
     Ok(ModifyStatement {
         param_types: params,
         access,

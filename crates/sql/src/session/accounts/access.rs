@@ -58,6 +58,10 @@ pub(crate) fn check(account: &Account, need: &Need, client_host: &str) -> SqlRes
     if account.global.has_any(need.any_of) {
         return Ok(());
     }
+    if need.database.is_empty() {
+        // None is selected: the statement itself fails with 1046.
+        return Ok(());
+    }
     if is_virtual(&need.database) {
         return virtual_access(account, need, client_host);
     }

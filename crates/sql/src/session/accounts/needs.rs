@@ -1,10 +1,13 @@
 //! Which privileges a statement needs.
 
-use sqlparser::ast::{ObjectName, ObjectNamePart, ObjectType, Statement};
+use sqlparser::ast::{
+    AlterTableOperation, CreateTable, CreateTableLikeKind, ObjectName, ObjectNamePart, ObjectType,
+    RenameTableNameKind, Statement, TableConstraint,
+};
 
 use super::{Need, Privileges};
 use crate::catalog::TemporaryTables;
-use crate::parser::{Parsed, Special};
+use crate::parser::{AlterAction, Parsed, Special};
 use crate::statement::{Access, StatementPlan};
 
 /// What `parsed` needs, checked at every run. Temporary tables are their session's own: using
@@ -40,12 +43,12 @@ pub(crate) fn of(
             .collect(),
         None => {
             let mut needs = definition(parsed, database.unwrap_or_default());
-            if !makes(parsed) {
-                needs.retain(|need| {
-                    let table = need.table.as_deref().unwrap_or_default();
-                    temporary.get(&need.database, table).is_none()
-                });
-            }
+            let makes = makes(parsed);
+            needs.retain(|need| {
+                let table = need.table.as_deref().unwrap_or_default();
+                let read = need.any_of == Privileges::SELECT;
+                makes && !read || temporary.get(&need.database, table).is_none()
+            });
             needs
         }
     }
@@ -69,22 +72,21 @@ fn definition(parsed: &Parsed, current: &str) -> Vec<Need> {
     }
     let on = |privilege, verb, name: &ObjectName| table_need(privilege, verb, name, current);
     match &parsed.statement {
-        Statement::CreateTable(create) if create.temporary => {
-            let (database, _) = split(&create.name, current);
-            vec![Need::database(
-                Privileges::CREATE_TEMPORARY,
-                "CREATE TEMPORARY TABLES",
-                &database,
-            )]
-        }
         Statement::Drop {
             temporary: true, ..
         } => Vec::new(),
-        Statement::CreateTable(create) => vec![on(Privileges::CREATE, "CREATE", &create.name)],
+        Statement::CreateTable(create) => create_needs(create, current),
         Statement::CreateView(create) => {
-            vec![on(Privileges::CREATE_VIEW, "CREATE VIEW", &create.name)]
+            let mut needs = vec![on(Privileges::CREATE_VIEW, "CREATE VIEW", &create.name)];
+            if create.or_replace {
+                needs.push(on(Privileges::DROP, "DROP", &create.name));
+            }
+            needs
         }
-        Statement::AlterView { name, .. } => vec![on(Privileges::CREATE_VIEW, "CREATE VIEW", name)],
+        Statement::AlterView { name, .. } => vec![
+            on(Privileges::CREATE_VIEW, "CREATE VIEW", name),
+            on(Privileges::DROP, "DROP", name),
+        ],
         Statement::CreateIndex(create) => vec![on(Privileges::INDEX, "INDEX", &create.table_name)],
         Statement::Truncate(truncate) => truncate
             .table_names
@@ -110,6 +112,103 @@ fn definition(parsed: &Parsed, current: &str) -> Vec<Need> {
         } => drop_needs(*object_type, names, table.as_ref(), current),
         _ => Vec::new(),
     }
+}
+
+/// CREATE TABLE in all its forms; what a SELECT in it reads comes on top.
+fn create_needs(create: &CreateTable, current: &str) -> Vec<Need> {
+    let mut needs = Vec::new();
+    if create.temporary {
+        let (database, _) = split(&create.name, current);
+        let verb = "CREATE TEMPORARY TABLES";
+        needs.push(Need::database(
+            Privileges::CREATE_TEMPORARY,
+            verb,
+            &database,
+        ));
+    } else {
+        needs.push(table_need(
+            Privileges::CREATE,
+            "CREATE",
+            &create.name,
+            current,
+        ));
+        if create.query.is_some() {
+            let name = &create.name;
+            needs.push(table_need(Privileges::INSERT, "INSERT", name, current));
+        }
+    }
+    if let Some(CreateTableLikeKind::Plain(like) | CreateTableLikeKind::Parenthesized(like)) =
+        &create.like
+    {
+        let name = &like.name;
+        needs.push(table_need(Privileges::SELECT, "SELECT", name, current));
+    }
+    let (home, _) = split(&create.name, current);
+    needs.extend(create.constraints.iter().filter_map(|c| parent(c, &home)));
+    needs
+}
+
+/// A foreign key needs REFERENCES on its parent; `home` is the database of the child.
+fn parent(constraint: &TableConstraint, home: &str) -> Option<Need> {
+    let TableConstraint::ForeignKey(key) = constraint else {
+        return None;
+    };
+    let table = &key.foreign_table;
+    Some(table_need(
+        Privileges::REFERENCES,
+        "REFERENCES",
+        table,
+        home,
+    ))
+}
+
+/// ALTER TABLE: as in MySQL, CREATE and INSERT on what it makes too, and DROP when that has
+/// another name.
+fn alter_needs(name: &ObjectName, actions: &[AlterAction], current: &str) -> Vec<Need> {
+    let (home, _) = split(name, current);
+    let mut needs = vec![table_need(Privileges::ALTER, "ALTER", name, current)];
+    let mut made = table_need(Privileges::CREATE, "CREATE", name, current);
+    for action in actions {
+        let renamed = match action {
+            AlterAction::RenameTable(to) => Some(to),
+            AlterAction::Standard(operation) => match operation.as_ref() {
+                AlterTableOperation::RenameTable {
+                    table_name: RenameTableNameKind::As(to) | RenameTableNameKind::To(to),
+                } => Some(to),
+                AlterTableOperation::AddConstraint { constraint, .. } => {
+                    needs.extend(parent(constraint, &home));
+                    None
+                }
+                _ => None,
+            },
+            _ => None,
+        };
+        if let Some(to) = renamed {
+            needs.push(table_need(Privileges::DROP, "DROP", name, current));
+            made = table_need(Privileges::CREATE, "CREATE", to, &home);
+        }
+    }
+    needs.push(Need {
+        any_of: Privileges::INSERT,
+        verb: "INSERT",
+        ..made.clone()
+    });
+    needs.push(made);
+    needs
+}
+
+/// A view over a table needs some right to what is in it.
+pub(crate) fn of_view(needs: Vec<Need>) -> Vec<Need> {
+    let any_of = Privileges::SELECT
+        .with(Privileges::INSERT)
+        .with(Privileges::UPDATE)
+        .with(Privileges::DELETE);
+    let any = |need| Need {
+        any_of,
+        verb: "ANY",
+        ..need
+    };
+    needs.into_iter().map(any).collect()
 }
 
 fn drop_needs(
@@ -142,9 +241,7 @@ fn special_definition(special: &Special, current: &str) -> Vec<Need> {
             let name = name.as_deref().unwrap_or(current);
             vec![Need::database(Privileges::ALTER, "ALTER", name)]
         }
-        Special::AlterTable { name, .. } => {
-            vec![table_need(Privileges::ALTER, "ALTER", name, current)]
-        }
+        Special::AlterTable { name, actions } => alter_needs(name, actions, current),
         Special::Maintain { tables, .. } => tables
             .iter()
             .flat_map(|table| {
@@ -156,9 +253,12 @@ fn special_definition(special: &Special, current: &str) -> Vec<Need> {
             .collect(),
         Special::LockTables(locks) => locks
             .iter()
-            .map(|lock| {
+            .flat_map(|lock| {
                 let (database, _) = split(&lock.table, current);
-                Need::database(Privileges::LOCK_TABLES, "LOCK TABLES", &database)
+                [
+                    Need::database(Privileges::LOCK_TABLES, "LOCK TABLES", &database),
+                    table_need(Privileges::SELECT, "SELECT", &lock.table, current),
+                ]
             })
             .collect(),
         _ => Vec::new(),

@@ -400,12 +400,15 @@ fn privileges(account: &Account, database: &str, table: &str) -> String {
 
 #[allow(clippy::unnecessary_wraps)]
 fn views(source: &Source<'_>) -> SqlResult<Vec<Row>> {
+    let account = source.account();
     let row = |view: &std::sync::Arc<crate::catalog::View>| {
+        let held = account.on_table(&view.database, &view.name);
+        let shown = held.has(Privileges::SHOW_VIEW);
         vec![
             def(),
             text(&*view.database),
             text(&*view.name),
-            text(&*view.query),
+            text(if shown { view.query.as_str() } else { "" }),
             text("NONE"),
             text("NO"),
             text(&*view.definer),

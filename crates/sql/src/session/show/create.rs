@@ -6,6 +6,7 @@ use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotatio
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Show;
 use crate::session::ResultSink;
+use crate::session::accounts::{Need, Privileges, access};
 use crate::session::schema::{keys, relations};
 use crate::session::session::Session;
 use crate::statement::quote_name as quoted;
@@ -27,6 +28,8 @@ impl Session {
         let catalog = self.catalog();
         let text = |value: String| Value::Text(value);
         if let Some(view) = catalog.view(&database, &name) {
+            let need = Need::table(Privileges::SHOW_VIEW, "SHOW VIEW", &database, &name);
+            access::check(&self.facts.account(), &need, &self.facts.client.host)?;
             let names = [
                 "View",
                 "Create View",

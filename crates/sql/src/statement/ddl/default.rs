@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use super::DdlContext;
-use crate::binder::{BindContext, Scope, bind_expr};
+use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Catalog, Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::parse_expression;
@@ -164,7 +164,7 @@ pub(super) fn settle(context: &DdlContext<'_>, column: &mut Column) -> SqlResult
     };
     let parsed = parse_expression(text, crate::expr::SqlMode::default())?;
     let catalog = context.store.current();
-    let bound = bind_expr(
+    let bound = bind_definition(
         &bind_context(context, &catalog),
         &Scope::default(),
         &parsed,
@@ -211,7 +211,7 @@ pub(super) fn check_constraints(
     let scope = Scope::of_table(table, &table.name);
     for check in &table.checks {
         let parsed = parse_expression(&check.expression, stored_mode())?;
-        bind_expr(&bind, &scope, &parsed, "check constraint").map_err(|error| {
+        bind_definition(&bind, &scope, &parsed, "check constraint").map_err(|error| {
             if error.code == 1054 {
                 SqlError::new(
                     3820,
@@ -229,7 +229,7 @@ pub(super) fn check_constraints(
     for column in &table.columns {
         if let Some(ColumnDefault::Expression(text)) = &column.default {
             let parsed = parse_expression(text, stored_mode())?;
-            bind_expr(&bind, &scope, &parsed, "default value")?;
+            bind_definition(&bind, &scope, &parsed, "default value")?;
         }
     }
     Ok(())
