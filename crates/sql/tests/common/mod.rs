@@ -17,7 +17,7 @@ use manxdb_sql::session::{
 use manxdb_sql::statement::Outcome;
 use manxdb_sql::types::{ColumnMeta, Value, write_text};
 use manxdb_storage::{Durability, MemoryEngine};
-use manxdb_txn::{LocalOptions, LocalPath};
+use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
 use parking_lot::Mutex;
 
 /// Saturday 2024-02-03 04:05:06 UTC.
@@ -64,6 +64,11 @@ impl Host for TestHost {
 pub fn instance() -> Arc<Instance> {
     let engine = Arc::new(MemoryEngine::new());
     let path = LocalPath::open(engine, LocalOptions::default()).expect("an empty path opens");
+    instance_over(Arc::new(path))
+}
+
+/// As [`instance`], over a path of the caller's.
+pub fn instance_over(path: Arc<dyn CommitPath>) -> Arc<Instance> {
     let options = InstanceOptions {
         durability: Durability::Sync,
         max_connections: 151,
@@ -74,7 +79,7 @@ pub fn instance() -> Arc<Instance> {
         hostname: "test".to_string(),
         data_directory: "/data".to_string(),
     };
-    let instance = Instance::open(Arc::new(path), Arc::new(TestHost::default()), options)
+    let instance = Instance::open(path, Arc::new(TestHost::default()), options)
         .expect("an empty instance opens");
     instance.initialise(None).expect("root can be made");
     instance

@@ -5,7 +5,7 @@
 //! | names, order, defaults, comments, new columns with a constant default | a new record |
 //! | CHECK, FOREIGN KEY, NOT NULL | existing rows are checked in the transaction that writes the record: a concurrent writer makes it run again |
 //! | indexes | recorded as write-only, filled in chunks, then made public |
-//! | types, primary key, columns with computed values | every row is copied to a new table id; the switch validates that the old range did not change |
+//! | types, primary key, columns with computed values, a column dropped beside a new index | every row is copied to a new table id; the switch validates that the old range did not change |
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,9 @@ use super::backfill;
 use super::define::Builder;
 use super::{DdlContext, clean, touch_parents};
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, ColumnDefault, IndexId, IndexState, SequenceKind, Table, record};
+use crate::catalog::{
+    Catalog, ColumnDefault, Index, IndexId, IndexState, SequenceKind, Table, record,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Annotations;
 
@@ -166,6 +168,18 @@ fn needs_copy(old: &Table, new: &Table) -> bool {
     if key_ids(old) != key_ids(new) {
         return true;
     }
+    // Filling an index may fail after others have written rows without the dropped column.
+    let drops_column = old
+        .columns
+        .iter()
+        .any(|column| !new.columns.iter().any(|other| other.id == column.id));
+    let adds_index = new
+        .indexes
+        .iter()
+        .any(|index| !old.indexes.iter().any(|other| other.id == index.id));
+    if drops_column && adds_index {
+        return true;
+    }
     new.columns.iter().any(
         |column| match old.columns.iter().find(|other| other.id == column.id) {
             Some(before) => before.ty != column.ty,
@@ -280,12 +294,14 @@ impl Change<'_> {
             .filter(|id| !new.indexes.iter().any(|index| index.id == *id))
             .collect();
         let checks = self.to_check(&new);
-        for index in &mut new.indexes {
+        // With an index to fill, what it replaces stays in use until that has succeeded.
+        let mut filling = new.clone();
+        for index in &mut filling.indexes {
             if added.contains(&index.id) {
                 index.state = IndexState::WriteOnly;
             }
         }
-        // With an index to fill, what it replaces stays until that has succeeded.
+        filling.indexes.extend(self.kept_indexes(&new));
         context
             .store
             .edit(context.waiter, context.durability, &mut |edit| {
@@ -296,7 +312,7 @@ impl Change<'_> {
                     }
                     return self.publish(edit, &new);
                 }
-                let mut waiting = new.clone();
+                let mut waiting = filling.clone();
                 let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
                 waiting.schema_version = stored.schema_version + 1;
                 // A foreign key that waits for its index would be found unenforceable: it comes last.
@@ -308,12 +324,9 @@ impl Change<'_> {
         if added.is_empty() {
             return Ok(());
         }
-        if let Err(error) = backfill::fill_indexes(context, &new, &added) {
+        if let Err(error) = backfill::fill_indexes(context, &filling, &added) {
             self.take_back(&added)?;
             return Err(error);
-        }
-        for index in &mut new.indexes {
-            index.state = IndexState::Public;
         }
         let published = context
             .store
@@ -328,6 +341,28 @@ impl Change<'_> {
             self.take_back(&added)?;
         }
         published
+    }
+
+    /// The indexes that `new` drops, with their columns where `new` has them. Writers maintain
+    /// them until others are filled: filling may fail, and then they are in use again.
+    fn kept_indexes(&self, new: &Table) -> Vec<Index> {
+        let place = |at: usize| {
+            let id = self.old.columns.get(at)?.id;
+            new.columns.iter().position(|column| column.id == id)
+        };
+        let moved = |index: &Index| {
+            let mut index = index.clone();
+            for part in &mut index.columns {
+                part.column = place(part.column)?;
+            }
+            Some(index)
+        };
+        self.old
+            .indexes
+            .iter()
+            .filter(|index| !new.indexes.iter().any(|other| other.id == index.id))
+            .filter_map(moved)
+            .collect()
     }
 
     /// The old definition again, without the indexes that could not be filled.
