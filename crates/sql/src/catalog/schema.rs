@@ -141,6 +141,17 @@ pub enum IndexState {
     WriteOnly,
     /// In use.
     Public,
+    /// In use, and made for a foreign key that had none: it goes when an index is created that
+    /// does its work.
+    Implicit,
+}
+
+impl IndexState {
+    /// Whether it may be read by.
+    #[must_use]
+    pub fn is_readable(self) -> bool {
+        self != IndexState::WriteOnly
+    }
 }
 
 /// A foreign key.

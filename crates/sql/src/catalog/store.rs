@@ -209,9 +209,7 @@ impl CatalogStore {
         for table in tables {
             self.edit(&self.waiter, Durability::Sync, &mut |edit| {
                 let mut cleaned = (*table).clone();
-                cleaned
-                    .indexes
-                    .retain(|index| index.state == IndexState::Public);
+                cleaned.indexes.retain(|index| index.state.is_readable());
                 cleaned.schema_version += 1;
                 for index in &table.indexes {
                     if index.state == IndexState::WriteOnly {

@@ -10,7 +10,7 @@ use super::join::Wish;
 use super::logical::Leaf;
 use super::physical::{Access, KeyPart};
 use super::walk;
-use crate::catalog::{Index, IndexState, Table};
+use crate::catalog::{Index, Table};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::types::{Collation, DataType};
 
@@ -118,7 +118,7 @@ fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
         unique: true,
     }];
     for (at, index) in table.indexes.iter().enumerate() {
-        if index.state == IndexState::Public && allowed(&index.name) {
+        if index.state.is_readable() && allowed(&index.name) {
             candidates.push(Candidate {
                 index: Some(at),
                 name: &index.name,
@@ -139,7 +139,7 @@ fn narrowest(table: &Table) -> Option<usize> {
         .indexes
         .iter()
         .enumerate()
-        .filter(|(_, index)| index.state == IndexState::Public)
+        .filter(|(_, index)| index.state.is_readable())
         .min_by_key(|(_, index): &(usize, &Index)| index.columns.len())
         .map(|(at, _)| at)
 }

@@ -79,7 +79,7 @@ fn access(table: &Table, columns: &[usize]) -> Access {
     table
         .indexes
         .iter()
-        .find(|index| index.state == crate::catalog::IndexState::Public && leads(index, columns))
+        .find(|index| index.state.is_readable() && leads(index, columns))
         .map_or(Access::None, |index| Access::Index(Box::new(index.clone())))
 }
 

@@ -2,7 +2,7 @@
 
 use super::define::{C, Definition, NAME, def, number, text, text_or_null};
 use super::source::Source;
-use crate::catalog::{ForeignKey, ForeignKeyAction, Index, IndexState, Table};
+use crate::catalog::{ForeignKey, ForeignKeyAction, Index, Table};
 use crate::error::SqlResult;
 use crate::types::{Row, Value};
 
@@ -109,7 +109,7 @@ pub(crate) fn keys(table: &Table) -> Vec<(&str, bool, &str, Vec<KeyPart>)> {
     let mut indexes: Vec<&Index> = table
         .indexes
         .iter()
-        .filter(|index| index.state == IndexState::Public)
+        .filter(|index| index.state.is_readable())
         .collect();
     indexes.sort_by_key(|index| !index.unique);
     for index in indexes {

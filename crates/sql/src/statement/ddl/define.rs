@@ -449,8 +449,25 @@ impl<'a> Builder<'a> {
                 column.default = None;
             }
         }
+        self.replace_implicit(&parts);
         self.table.primary_key = parts.iter().map(|part| part.column).collect();
         Ok(())
+    }
+
+    /// Removes the indexes that foreign keys made for themselves and that one of `columns` makes
+    /// superfluous.
+    fn replace_implicit(&mut self, columns: &[IndexColumn]) {
+        let serves = |index: &Index| {
+            index.columns.len() <= columns.len()
+                && index
+                    .columns
+                    .iter()
+                    .zip(columns)
+                    .all(|(own, other)| own.column == other.column && other.prefix.is_none())
+        };
+        self.table
+            .indexes
+            .retain(|index| index.state != IndexState::Implicit || !serves(index));
     }
 
     /// Adds an index; its identity.
@@ -465,6 +482,7 @@ impl<'a> Builder<'a> {
         comment: String,
     ) -> SqlResult<IndexId> {
         self.check_key_bytes(&columns)?;
+        self.replace_implicit(&columns);
         if self.table.indexes.len() >= INDEXES_MAX {
             let text = format!("Too many keys specified; max {INDEXES_MAX} keys allowed");
             return Err(SqlError::new(1069, "42000", text));

@@ -4,7 +4,8 @@ use sqlparser::ast::{ForeignKeyConstraint, Ident, ReferentialAction};
 
 use super::define::Builder;
 use crate::catalog::{
-    Catalog, ForeignKey, ForeignKeyAction, Index, IndexColumn, OwnershipAnnotation, Table,
+    Catalog, ForeignKey, ForeignKeyAction, Index, IndexColumn, IndexState, OwnershipAnnotation,
+    Table,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::statement::foreign_key::leads;
@@ -231,8 +232,11 @@ impl Builder<'_> {
             .iter()
             .any(|i| Some(i.name.to_lowercase()) == lower);
         let name = name.filter(|_| !taken);
-        self.add_index(name.as_deref(), columns, false, String::new())
-            .map(drop)
+        let id = self.add_index(name.as_deref(), columns, false, String::new())?;
+        for index in self.table.indexes.iter_mut().filter(|i| i.id == id) {
+            index.state = IndexState::Implicit;
+        }
+        Ok(())
     }
 }
 
