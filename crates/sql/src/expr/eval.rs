@@ -286,11 +286,9 @@ impl Expr {
             }
             _ => {}
         }
-        let mut values = Vec::with_capacity(args.len());
-        for arg in args {
-            values.push(arg.eval(ctx, row, outer)?);
-        }
-        (function.eval)(ctx, &values, &self.ty)
+        function.call(ctx, args.len(), &self.ty, |place| {
+            args[place].eval(ctx, row, outer)
+        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::str::Chars;
 
 use regex::{Regex, RegexBuilder};
 
@@ -31,70 +32,91 @@ pub fn like(
         return Some(like_text(value, pattern, escape, collation));
     }
     let bytes = matches!(value, Value::Bytes(_)) || matches!(pattern, Value::Bytes(_));
-    let collation = if bytes { Collation::Binary } else { collation };
-    Some(like_text(
-        &value.to_text()?,
-        &pattern.to_text()?,
-        escape,
-        collation,
-    ))
+    let (read, collation): (fn(&Value) -> Option<String>, _) = if bytes {
+        (Value::to_byte_characters, Collation::Binary)
+    } else {
+        (Value::to_text, collation)
+    };
+    Some(like_text(&read(value)?, &read(pattern)?, escape, collation))
 }
 
 /// LIKE over texts: character by character, case and accents as the collation says.
 #[must_use]
 pub fn like_text(value: &str, pattern: &str, escape: Option<char>, collation: Collation) -> bool {
-    let pieces = pieces(pattern, escape);
-    let characters: Vec<char> = value.chars().collect();
-    let (mut at, mut piece) = (0, 0);
-    // Where to go on from after the last `%`: piece after it, characters it has taken.
-    let mut retry: Option<(usize, usize)> = None;
-    while at < characters.len() {
-        match pieces.get(piece) {
+    let (mut text, mut pieces) = (value.chars(), Pieces::new(pattern, escape));
+    // Where to go on from after the last `%`: the pieces behind it, the text it leaves to them.
+    let mut retry: Option<(Pieces<'_>, Chars<'_>)> = None;
+    loop {
+        let (mut text_behind, mut pieces_behind) = (text.clone(), pieces.clone());
+        let matches = match pieces_behind.next() {
+            Some(Piece::Any) if pieces_behind.is_empty() => return true,
             Some(Piece::Any) => {
-                retry = Some((piece + 1, at));
-                piece += 1;
+                pieces = pieces_behind;
+                retry = Some((pieces.clone(), text.clone()));
                 continue;
             }
-            Some(Piece::One) => {
-                at += 1;
-                piece += 1;
-                continue;
-            }
-            Some(Piece::Exactly(expected)) if same(*expected, characters[at], collation) => {
-                at += 1;
-                piece += 1;
-                continue;
-            }
-            _ => {}
+            Some(piece) => match text_behind.next() {
+                None => return false,
+                Some(character) => match piece {
+                    Piece::Exactly(expected) => same(expected, character, collation),
+                    _ => true,
+                },
+            },
+            None if text.as_str().is_empty() => return true,
+            None => false,
+        };
+        if matches {
+            (text, pieces) = (text_behind, pieces_behind);
+            continue;
         }
-        let Some((after, taken)) = retry else {
+        let Some((behind, left)) = &mut retry else {
             return false;
         };
-        retry = Some((after, taken + 1));
-        piece = after;
-        at = taken + 1;
+        if left.next().is_none() {
+            return false;
+        }
+        (text, pieces) = (left.clone(), behind.clone());
     }
-    pieces[piece.min(pieces.len())..]
-        .iter()
-        .all(|piece| *piece == Piece::Any)
 }
 
-fn pieces(pattern: &str, escape: Option<char>) -> Vec<Piece> {
-    let mut pieces = Vec::with_capacity(pattern.len());
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        let piece = match character {
-            _ if Some(character) == escape => {
-                Piece::Exactly(characters.next().unwrap_or(character))
+/// The pieces of a pattern, read as they are needed.
+#[derive(Clone)]
+struct Pieces<'a> {
+    rest: Chars<'a>,
+    escape: Option<char>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(pattern: &'a str, escape: Option<char>) -> Self {
+        Self {
+            rest: pattern.chars(),
+            escape,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rest.as_str().is_empty()
+    }
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = Piece;
+
+    /// `%%` is one `%`.
+    fn next(&mut self) -> Option<Piece> {
+        let character = self.rest.next()?;
+        Some(match character {
+            _ if Some(character) == self.escape => {
+                Piece::Exactly(self.rest.next().unwrap_or(character))
             }
-            '%' if pieces.last() == Some(&Piece::Any) => continue,
-            '%' => Piece::Any,
+            '%' => {
+                self.rest = self.rest.as_str().trim_start_matches('%').chars();
+                Piece::Any
+            }
             '_' => Piece::One,
             other => Piece::Exactly(other),
-        };
-        pieces.push(piece);
+        })
     }
-    pieces
 }
 
 fn same(a: char, b: char, collation: Collation) -> bool {
@@ -119,7 +141,7 @@ fn same(a: char, b: char, collation: Collation) -> bool {
 /// than that text with one `%` behind.
 #[must_use]
 pub fn like_prefix(pattern: &str, escape: Option<char>) -> (String, bool) {
-    let pieces = pieces(pattern, escape);
+    let pieces: Vec<Piece> = Pieces::new(pattern, escape).collect();
     let prefix: String = pieces
         .iter()
         .map_while(|piece| match piece {
@@ -131,6 +153,8 @@ pub fn like_prefix(pattern: &str, escape: Option<char>) -> (String, bool) {
     (prefix, rest == [Piece::Any])
 }
 
+/// Longest pattern of REGEXP: reading one takes some hundred times its size.
+const PATTERN_BYTES_MAX: usize = 64 << 10;
 /// Most compiled patterns kept by a thread.
 const CACHE_MAX: usize = 32;
 
@@ -170,6 +194,17 @@ pub fn compiled(pattern: &str, collation: Collation, flags: &str) -> SqlResult<R
     });
     if let Some(regex) = found {
         return Ok(regex);
+    }
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(SqlError::new(
+            3700,
+            "HY000",
+            format!(
+                "Regular expression pattern exceeds limits on size or complexity: it has {} \
+                 bytes, {PATTERN_BYTES_MAX} are allowed.",
+                pattern.len()
+            ),
+        ));
     }
     let regex = RegexBuilder::new(pattern)
         .case_insensitive(insensitive)
@@ -249,6 +284,12 @@ mod tests {
             ("é", "E", true),
             ("abc", "abc ", false),
             ("a\\b", "a\\\\b", true),
+            ("abc", "%%c", true),
+            ("abcabd", "%ab_", true),
+            ("abcabd", "%ab", false),
+            ("", "", true),
+            ("a", "", false),
+            ("\\", "\\", true),
         ];
         for (value, pattern, expected) in table {
             assert_eq!(

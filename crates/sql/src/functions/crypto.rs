@@ -12,7 +12,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("MD5", (1, 1), infer::short_text, md5),
     ScalarFunction::new("SHA1", (1, 1), infer::short_text, sha1),
     ScalarFunction::new("SHA2", (2, 2), infer_sha2, sha2),
-    ScalarFunction::new("TO_BASE64", (1, 1), infer::long_text, to_base64),
+    ScalarFunction::new("TO_BASE64", (1, 1), infer::long_ascii, to_base64),
     ScalarFunction::new("FROM_BASE64", (1, 1), infer::bytes, from_base64),
     ScalarFunction::new("RANDOM_BYTES", (1, 1), infer::bytes, random_bytes).volatile(),
 ];

@@ -1,7 +1,7 @@
 //! Type rules shared by functions.
 
 use crate::expr::{Expr, result_collation};
-use crate::types::{DataType, TextSize};
+use crate::types::{Collation, DataType, TextSize};
 
 type Typed = (DataType, bool);
 
@@ -65,6 +65,11 @@ pub fn first_text(args: &[Expr]) -> Typed {
 /// Text without a bound known before running.
 pub fn long_text(args: &[Expr]) -> Typed {
     (DataType::text_of(u32::MAX, result_collation(args)), true)
+}
+
+/// Text of our own making without a bound known before running: digits, whatever the arguments.
+pub fn long_ascii(_args: &[Expr]) -> Typed {
+    (DataType::text_of(u32::MAX, Collation::default()), true)
 }
 
 /// A short text of our own making.

@@ -37,7 +37,7 @@ pub use interval::is_interval_unit;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr, ExprKind, result_collation};
 use crate::types::{Collation, DataType, Value};
 
@@ -89,6 +89,39 @@ impl ScalarFunction {
         }
     }
 
+    /// Evaluates the arguments one by one with `argument`, then the function. What a call holds
+    /// is bounded, however calls are nested.
+    ///
+    /// # Errors
+    /// 1041 when the arguments are too long together; what evaluation raises.
+    pub fn call(
+        &self,
+        ctx: &EvalContext<'_>,
+        count: usize,
+        ty: &DataType,
+        mut argument: impl FnMut(usize) -> SqlResult<Value>,
+    ) -> SqlResult<Value> {
+        let mut values = Vec::with_capacity(count);
+        let mut held = 0usize;
+        for place in 0..count {
+            let value = argument(place)?;
+            held = held.saturating_add(long_bytes(&value));
+            if held > ARGUMENTS_BYTES_MAX {
+                let message = format!(
+                    "Out of memory; the arguments of {} have more than {ARGUMENTS_BYTES_MAX} bytes together",
+                    self.name
+                );
+                return Err(SqlError::new(1041, "HY000", message));
+            }
+            values.push(value);
+        }
+        let result = (self.eval)(ctx, &values, ty)?;
+        if long_bytes(&result) > RESULT_BYTES_MAX {
+            return too_long(ctx, self.name);
+        }
+        Ok(result)
+    }
+
     const fn with(mut self, arguments: Arguments) -> Self {
         self.arguments = arguments;
         self
@@ -102,6 +135,29 @@ impl ScalarFunction {
 
 /// Any number of arguments.
 const MANY: usize = 65_535;
+/// Longest text or byte string a function makes; beyond it the result is NULL with warning 1301.
+const RESULT_BYTES_MAX: usize = 64 << 20;
+/// Bytes of text and byte strings that the arguments of one call may have together.
+const ARGUMENTS_BYTES_MAX: usize = 4 * RESULT_BYTES_MAX;
+
+/// Bytes of a text or byte string; 0 for what is never long.
+fn long_bytes(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// NULL and warning 1301 instead of a result past [`RESULT_BYTES_MAX`].
+fn too_long(ctx: &EvalContext<'_>, function: &str) -> SqlResult<Value> {
+    let message = format!(
+        "Result of {}() was larger than max_allowed_packet ({RESULT_BYTES_MAX}) - truncated",
+        function.to_lowercase()
+    );
+    ctx.problem(1301, "HY000", message)?;
+    Ok(Value::Null)
+}
 
 impl std::fmt::Debug for ScalarFunction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

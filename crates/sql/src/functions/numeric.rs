@@ -62,7 +62,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
         radix(args, 8)
     }),
     ScalarFunction::new("CONV", (3, 3), infer::short_text, conv),
-    ScalarFunction::new("HEX", (1, 1), infer::long_text, hex),
+    ScalarFunction::new("HEX", (1, 1), infer::long_ascii, hex),
     ScalarFunction::new("UNHEX", (1, 1), infer::bytes, unhex),
     ScalarFunction::new("CRC32", (1, 1), infer::integer, crc32),
 ];

@@ -1,6 +1,6 @@
 //! The REGEXP family.
 
-use super::{Arguments, ScalarFunction, infer, split_collation};
+use super::{Arguments, RESULT_BYTES_MAX, ScalarFunction, infer, split_collation, too_long};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr, compiled_regex};
 use crate::types::{Collation, DataType, Value};
@@ -86,7 +86,7 @@ fn replacement(text: &str) -> String {
     out
 }
 
-fn regexp_replace(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
+fn regexp_replace(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
     let (args, collation) = split_collation(args);
     let (Some((text, pattern, flags)), Some(new), Some(position), Some(occurrence)) = (
         texts(args, 5),
@@ -100,12 +100,22 @@ fn regexp_replace(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> Sql
     let start = offset(&text, position)?;
     let new = replacement(&new);
     let mut out = text[..start].to_string();
+    let rest = &text[start..];
     if occurrence <= 0 {
-        out.push_str(&regex.replace_all(&text[start..], new.as_str()));
+        let mut done = 0;
+        for captures in regex.captures_iter(rest) {
+            let whole = captures.get_match();
+            out.push_str(&rest[done..whole.start()]);
+            captures.expand(&new, &mut out);
+            done = whole.end();
+            if out.len() > RESULT_BYTES_MAX {
+                return too_long(ctx, "regexp_replace");
+            }
+        }
+        out.push_str(&rest[done..]);
         return Ok(Value::Text(out));
     }
     let nth = usize::try_from(occurrence - 1).unwrap_or(usize::MAX);
-    let rest = &text[start..];
     let Some(captures) = regex.captures_iter(rest).nth(nth) else {
         return Ok(Value::Text(text));
     };

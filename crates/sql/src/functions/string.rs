@@ -1,12 +1,9 @@
 //! Making text out of text.
 
-use super::{Arguments, MANY, ScalarFunction, infer};
+use super::{Arguments, MANY, RESULT_BYTES_MAX, ScalarFunction, infer, too_long};
 use crate::error::SqlResult;
 use crate::expr::{EvalContext, Expr};
 use crate::types::{DataType, Value, round_decimal, write_decimal};
-
-/// Longest text a function makes; beyond it the result is NULL with warning 1301.
-pub(super) const RESULT_BYTES_MAX: usize = 64 << 20;
 
 use Arguments::AsText;
 
@@ -74,21 +71,24 @@ fn infer_quote(args: &[Expr]) -> (DataType, bool) {
     )
 }
 
-/// Text, or bytes when the result type is bytes.
-fn made(text: String, ty: &DataType) -> Value {
+/// What a function of type `ty` works on: the text, or a byte string with one character a byte.
+fn taken(value: &Value, ty: &DataType) -> Option<String> {
     if ty.is_bytes() {
-        Value::Bytes(text.into_bytes())
+        value.to_byte_characters()
     } else {
-        Value::Text(text)
+        value.to_text()
     }
 }
 
-fn too_long(ctx: &EvalContext<'_>, function: &str) -> SqlResult<Value> {
-    let message = format!(
-        "Result of {function}() was larger than max_allowed_packet ({RESULT_BYTES_MAX}) - truncated"
-    );
-    ctx.problem(1301, "HY000", message)?;
-    Ok(Value::Null)
+/// The way back from [`taken`].
+fn made(text: String, ty: &DataType) -> Value {
+    if ty.is_bytes() {
+        // Characters past U+00FF never come out of `taken`.
+        let byte = |character| u8::try_from(u32::from(character)).unwrap_or(b'?');
+        Value::Bytes(text.chars().map(byte).collect())
+    } else {
+        Value::Text(text)
+    }
 }
 
 fn join(values: &[&Value], separator: &Value, ty: &DataType) -> Value {
@@ -254,8 +254,10 @@ fn upper(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Va
 
 /// What to trim: the second argument, a space by default. `None` when something is NULL.
 fn trim_with(args: &[Value], both: (bool, bool), ty: &DataType) -> Value {
-    let remove = args.get(1).map_or(Some(" ".to_string()), Value::to_text);
-    let (Some(text), Some(remove)) = (args[0].to_text(), remove) else {
+    let remove = args
+        .get(1)
+        .map_or(Some(" ".to_string()), |value| taken(value, ty));
+    let (Some(text), Some(remove)) = (taken(&args[0], ty), remove) else {
         return Value::Null;
     };
     let mut rest = text.as_str();
@@ -294,7 +296,7 @@ fn rtrim(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Val
 
 fn pad(ctx: &EvalContext<'_>, args: &[Value], in_front: bool, ty: &DataType) -> SqlResult<Value> {
     let (Some(text), Some(length), Some(padding)) =
-        (args[0].to_text(), args[1].to_i64(), args[2].to_text())
+        (taken(&args[0], ty), args[1].to_i64(), taken(&args[2], ty))
     else {
         return Ok(Value::Null);
     };
@@ -331,9 +333,11 @@ fn rpad(ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value
 }
 
 fn replace(ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
-    let (Some(text), Some(from), Some(to)) =
-        (args[0].to_text(), args[1].to_text(), args[2].to_text())
-    else {
+    let (Some(text), Some(from), Some(to)) = (
+        taken(&args[0], ty),
+        taken(&args[1], ty),
+        taken(&args[2], ty),
+    ) else {
         return Ok(Value::Null);
     };
     if from.is_empty() {
@@ -354,7 +358,7 @@ fn reverse(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<
 }
 
 fn repeat(ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
-    let (Some(text), Some(times)) = (args[0].to_text(), clamp_length(&args[1])) else {
+    let (Some(text), Some(times)) = (taken(&args[0], ty), clamp_length(&args[1])) else {
         return Ok(Value::Null);
     };
     if text.len().saturating_mul(times) > RESULT_BYTES_MAX {
@@ -372,10 +376,10 @@ fn space(ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Valu
 
 fn insert(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
     let (Some(text), Some(at), Some(length), Some(new)) = (
-        args[0].to_text(),
+        taken(&args[0], ty),
         args[1].to_i64(),
         args[2].to_i64(),
-        args[3].to_text(),
+        taken(&args[3], ty),
     ) else {
         return Ok(Value::Null);
     };
@@ -400,7 +404,7 @@ fn elt(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value
         .filter(|place| *place > 0);
     let chosen = place
         .and_then(|place| args.get(place))
-        .and_then(Value::to_text);
+        .and_then(|value| taken(value, ty));
     Ok(chosen.map_or(Value::Null, |text| made(text, ty)))
 }
 
@@ -413,17 +417,19 @@ fn make_set(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<
         .take(64)
         .enumerate()
         .filter(|(place, _)| bits >> place & 1 == 1);
-    let names: Vec<String> = chosen.filter_map(|(_, arg)| arg.to_text()).collect();
+    let names: Vec<String> = chosen.filter_map(|(_, arg)| taken(arg, ty)).collect();
     Ok(made(names.join(","), ty))
 }
 
 fn export_set(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
-    let separator = args.get(3).map_or(Some(",".to_string()), Value::to_text);
+    let separator = args
+        .get(3)
+        .map_or(Some(",".to_string()), |value| taken(value, ty));
     let count = args.get(4).map_or(Some(64), Value::to_i64);
     let (Some(bits), Some(on), Some(off), Some(separator), Some(count)) = (
         args[0].to_bits(),
-        args[1].to_text(),
-        args[2].to_text(),
+        taken(&args[1], ty),
+        taken(&args[2], ty),
         separator,
         count,
     ) else {
@@ -444,21 +450,22 @@ fn export_set(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResul
 
 fn substring_index(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
     let (Some(text), Some(delimiter), Some(times)) =
-        (args[0].to_text(), args[1].to_text(), args[2].to_i64())
+        (taken(&args[0], ty), taken(&args[1], ty), args[2].to_i64())
     else {
         return Ok(Value::Null);
     };
     if delimiter.is_empty() || times == 0 {
         return Ok(made(String::new(), ty));
     }
-    let nth = usize::try_from(times.unsigned_abs()).unwrap_or(usize::MAX) - 1;
+    let count = usize::try_from(times.unsigned_abs()).unwrap_or(usize::MAX);
+    let hits = || text.match_indices(delimiter.as_str());
     let part = if times > 0 {
-        text.match_indices(delimiter.as_str())
-            .nth(nth)
-            .map(|(at, _)| &text[..at])
+        hits().nth(count - 1).map(|(at, _)| &text[..at])
     } else {
-        text.rmatch_indices(delimiter.as_str())
-            .nth(nth)
+        // Delimiters are told apart from the left, then counted from the right.
+        let before = hits().count().checked_sub(count);
+        before
+            .and_then(|before| hits().nth(before))
             .map(|(at, hit)| &text[at + hit.len()..])
     };
     Ok(made(part.unwrap_or(&text).to_string(), ty))
@@ -534,7 +541,7 @@ fn format(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<V
 }
 
 fn quote(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
-    let Some(text) = args[0].to_text() else {
+    let Some(text) = taken(&args[0], ty) else {
         return Ok(made("NULL".to_string(), ty));
     };
     let mut out = String::from("'");
@@ -552,7 +559,7 @@ fn quote(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Val
 }
 
 fn soundex(_ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
-    let Some(text) = args[0].to_text() else {
+    let Some(text) = taken(&args[0], ty) else {
         return Ok(Value::Null);
     };
     let code = |letter: char| match letter.to_ascii_uppercase() {

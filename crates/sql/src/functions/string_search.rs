@@ -51,12 +51,13 @@ fn text_equal_exactly(collation: Collation, a: &str, b: &str) -> bool {
 }
 
 fn locate_in(text: &Value, needle: &Value, from: i64, collation: Collation) -> Value {
-    let collation = if matches!(text, Value::Bytes(_)) || matches!(needle, Value::Bytes(_)) {
-        Collation::Binary
+    let bytes = matches!(text, Value::Bytes(_)) || matches!(needle, Value::Bytes(_));
+    let (read, collation): (fn(&Value) -> Option<String>, _) = if bytes {
+        (Value::to_byte_characters, Collation::Binary)
     } else {
-        collation
+        (Value::to_text, collation)
     };
-    let (Some(text), Some(needle)) = (text.to_text(), needle.to_text()) else {
+    let (Some(text), Some(needle)) = (read(text), read(needle)) else {
         return Value::Null;
     };
     match usize::try_from(from) {

@@ -97,6 +97,17 @@ fn text_is_cut_joined_and_padded() {
 }
 
 #[test]
+fn digits_of_bytes_are_text() {
+    for name in ["HEX", "TO_BASE64"] {
+        let bytes = Expr::literal(Value::Bytes(vec![255]), DataType::Varbinary { length: 1 });
+        assert!(
+            Expr::call(name, vec![bytes]).unwrap().ty.is_text(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn text_is_found_under_its_collation() {
     check(vec![
         ("LOCATE", vec![t("BAR"), t("foobarbar")], "4"),

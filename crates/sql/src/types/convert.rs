@@ -155,6 +155,14 @@ impl Value {
         }
     }
 
+    /// The bytes as text of one character each, U+0000 to U+00FF, so that a byte string passes
+    /// through code for text without loss; `None` for NULL.
+    #[must_use]
+    pub fn to_byte_characters(&self) -> Option<String> {
+        self.to_bytes()
+            .map(|bytes| bytes.into_iter().map(char::from).collect())
+    }
+
     /// As bytes; `None` for NULL.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
