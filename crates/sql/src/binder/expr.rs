@@ -156,6 +156,13 @@ impl Binder<'_> {
         if self.params.len() <= index {
             self.params.resize(index + 1, DataType::Null);
         }
+        if let Some(ty) = self.context.constants.get(index) {
+            return Ok(Expr {
+                kind: ExprKind::Param(index),
+                ty: ty.clone(),
+                nullable: false,
+            });
+        }
         Ok(Expr {
             kind: ExprKind::Param(index),
             ty: DataType::Null,

@@ -77,6 +77,8 @@ pub struct BindContext<'a> {
     pub virtual_tables: &'a dyn VirtualTables,
     /// Text of the statement, so that unnamed result columns are called as written.
     pub source: Option<&'a str>,
+    /// Types of the placeholders when they stand for constants of the text.
+    pub constants: &'a [DataType],
 }
 
 /// Binds a scalar expression (no aggregates). `place` is MySQL's word for error 1054:

@@ -539,6 +539,13 @@ fn truth_beside(expr: Expr, other: &DataType) -> Expr {
 /// Brings a constant to the kind of what it is compared with, as far as that is exact: text
 /// beside an integer column becomes an integer, text beside a date a date.
 fn adapt_constant(constant: Expr, other: &DataType) -> SqlResult<Expr> {
+    // A text constant of a template: what it is beside a number or a date depends on its value.
+    if matches!(constant.kind, ExprKind::Param(_))
+        && constant.ty.is_text()
+        && (matches!(other, DataType::Int { .. }) || other.is_temporal())
+    {
+        return Err(SqlError::internal("this plan needs the constant itself"));
+    }
     let Some(Value::Text(text)) = constant.as_literal() else {
         return Ok(constant);
     };

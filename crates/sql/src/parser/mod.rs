@@ -27,10 +27,12 @@ mod scan;
 mod set;
 mod show;
 mod special;
+mod template;
 mod tree;
 mod words;
 
 pub(crate) use column::is_binary_attribute;
+pub use template::{Template, template};
 pub use tree::{
     AccountName, AlterAction, GrantStatement, SetItem, SetScope, Show, Special, TableLock, UserSpec,
 };
@@ -65,6 +67,9 @@ pub struct Parsed {
     /// `?` in the text. Each reaches the tree as `Value::Placeholder("?N")`, N from 0 in the
     /// order of the text: clauses are bound in another order than they are written.
     pub param_count: usize,
+    /// Types of the `?` that stand for constants of a [`Template`]; empty when they stand for
+    /// parameters.
+    pub constants: Vec<crate::types::DataType>,
     /// Ownership annotations of a CREATE TABLE.
     pub annotations: Annotations,
     /// Options behind a CREATE TABLE's bracket: known name (`ENGINE`, `CHARACTER SET`, `COLLATE`,
@@ -126,6 +131,21 @@ pub fn parse(text: &str, mode: SqlMode) -> SqlResult<Vec<Parsed>> {
         .collect()
 }
 
+/// Parses the text of a template.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_template(template: &Template, mode: SqlMode) -> SqlResult<Parsed> {
+    let mut parsed = parse(&template.text, mode)?;
+    match parsed.pop() {
+        Some(mut only) if parsed.is_empty() && only.param_count == template.types.len() => {
+            only.constants.clone_from(&template.types);
+            Ok(only)
+        }
+        _ => Err(SqlError::internal("a template is not one statement")),
+    }
+}
+
 /// Parses the text of one scalar expression, such as a stored DEFAULT or CHECK.
 ///
 /// # Errors
@@ -163,6 +183,7 @@ fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
         },
         special: None,
         param_count: prepass::count_params(&tokens),
+        constants: Vec::new(),
         annotations: Annotations::default(),
         table_options: Vec::new(),
         into_variables: Vec::new(),

@@ -128,6 +128,7 @@ impl Session {
             collation: settings.collation,
             virtual_tables: &tables,
             source: Some(&parsed.text),
+            constants: &parsed.constants,
         };
         statement::plan(&context, &parsed.statement)
     }

@@ -1,5 +1,8 @@
 //! Plans by statement text, shared by all sessions.
 //!
+//! Texts that differ only in constants share an entry: the text of their template, with the types
+//! of the constants beside it ([`crate::parser::Template`]).
+//!
 //! A hit costs one hash of the text and one comparison. Entries made under another catalog
 //! version are not hits. Each shard is bounded; a full one forgets by second chance.
 
@@ -12,7 +15,7 @@ use parking_lot::Mutex;
 
 use super::compiled::Compiled;
 use crate::expr::SqlMode;
-use crate::types::Collation;
+use crate::types::{Collation, DataType};
 
 const SHARDS: usize = 16;
 /// Entries a shard holds at most.
@@ -23,8 +26,10 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 /// What besides the text decides a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PlanKey<'a> {
-    /// Statement text, as sent.
+    /// Statement text, as sent or with `?` for its constants.
     pub text: &'a str,
+    /// Types of the constants taken out of the text.
+    pub constants: &'a [DataType],
     /// Current database.
     pub database: Option<&'a str>,
     /// `sql_mode`.
@@ -33,18 +38,39 @@ pub(crate) struct PlanKey<'a> {
     pub collation: Collation,
 }
 
+/// What the cache knows of a text.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    /// Its plan.
+    Plan(Arc<Compiled>),
+    /// A template that cannot be planned under this version of the catalog: the constants
+    /// themselves are needed.
+    NoTemplate(u64),
+}
+
+impl Found {
+    fn catalog_version(&self) -> u64 {
+        match self {
+            Self::Plan(compiled) => compiled.catalog_version,
+            Self::NoTemplate(version) => *version,
+        }
+    }
+}
+
 struct Entry {
     text: Box<str>,
+    constants: Box<[DataType]>,
     database: Option<Box<str>>,
     mode: SqlMode,
     collation: Collation,
-    compiled: Arc<Compiled>,
+    found: Found,
     used: AtomicBool,
 }
 
 impl Entry {
     fn matches(&self, key: &PlanKey<'_>) -> bool {
         *self.text == *key.text
+            && *self.constants == *key.constants
             && self.database.as_deref() == key.database
             && self.mode == key.mode
             && self.collation == key.collation
@@ -84,23 +110,23 @@ impl PlanCache {
         &self.shards[at]
     }
 
-    /// The plan of `key` made under `catalog_version`.
-    pub(crate) fn get(&self, key: &PlanKey<'_>, catalog_version: u64) -> Option<Arc<Compiled>> {
+    /// What is known of `key` under `catalog_version`.
+    pub(crate) fn get(&self, key: &PlanKey<'_>, catalog_version: u64) -> Option<Found> {
         if key.text.len() > TEXT_BYTES_MAX {
             return None;
         }
         let hash = self.hash(key);
         let shard = self.shard(hash).lock();
         let entry = shard.entries.get(&hash)?;
-        if !entry.matches(key) || entry.compiled.catalog_version != catalog_version {
+        if !entry.matches(key) || entry.found.catalog_version() != catalog_version {
             return None;
         }
         entry.used.store(true, Ordering::Relaxed);
-        Some(Arc::clone(&entry.compiled))
+        Some(entry.found.clone())
     }
 
-    /// Keeps a plan.
-    pub(crate) fn put(&self, key: &PlanKey<'_>, compiled: Arc<Compiled>) {
+    /// Keeps what was found out about `key`.
+    pub(crate) fn put(&self, key: &PlanKey<'_>, found: Found) {
         if key.text.len() > TEXT_BYTES_MAX {
             return;
         }
@@ -108,10 +134,11 @@ impl PlanCache {
         let mut shard = self.shard(hash).lock();
         let entry = Entry {
             text: key.text.into(),
+            constants: key.constants.into(),
             database: key.database.map(Into::into),
             mode: key.mode,
             collation: key.collation,
-            compiled,
+            found,
             used: AtomicBool::new(false),
         };
         if shard.entries.insert(hash, entry).is_none() {
@@ -156,16 +183,21 @@ mod tests {
     fn key(text: &str) -> PlanKey<'_> {
         PlanKey {
             text,
+            constants: &[],
             database: Some("d"),
             mode: SqlMode::default(),
             collation: Collation::default(),
         }
     }
 
+    fn plan(catalog_version: u64) -> Found {
+        Found::Plan(Arc::new(Compiled::for_test(catalog_version)))
+    }
+
     #[test]
     fn a_plan_is_found_only_under_what_it_was_made_under() {
         let cache = PlanCache::default();
-        cache.put(&key("SELECT 1"), Arc::new(Compiled::for_test(7)));
+        cache.put(&key("SELECT 1"), plan(7));
         assert!(cache.get(&key("SELECT 1"), 7).is_some());
         assert!(cache.get(&key("SELECT 1"), 8).is_none());
         assert!(cache.get(&key("SELECT 2"), 7).is_none());
@@ -179,14 +211,19 @@ mod tests {
             ..key("SELECT 1")
         };
         assert!(cache.get(&other, 7).is_none());
+        let other = PlanKey {
+            constants: &[DataType::BIGINT],
+            ..key("SELECT 1")
+        };
+        assert!(cache.get(&other, 7).is_none());
     }
 
     #[test]
     fn the_cache_stays_bounded_and_keeps_what_is_used() {
         let cache = PlanCache::default();
-        cache.put(&key("hot"), Arc::new(Compiled::for_test(1)));
+        cache.put(&key("hot"), plan(1));
         for i in 0..20_000 {
-            cache.put(&key(&format!("cold {i}")), Arc::new(Compiled::for_test(1)));
+            cache.put(&key(&format!("cold {i}")), plan(1));
             assert!(cache.get(&key("hot"), 1).is_some(), "after {i}");
         }
         assert!(cache.len() <= SHARDS * SHARD_ENTRIES_MAX);

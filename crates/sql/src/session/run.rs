@@ -8,17 +8,17 @@ use super::accounts::Need;
 use super::compiled::Compiled;
 use super::execute::{Finished, Output};
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
-use super::plan_cache::PlanKey;
+use super::plan_cache::{Found, PlanKey};
 use super::session::Session;
 use super::transaction::OpenTransaction;
 use super::{ResultSink, edge};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
-use crate::parser::{Parsed, Special, parse};
+use crate::parser::{Parsed, Special, parse, parse_template, template};
 use crate::planner::Plan;
 use crate::statement::{Outcome, StatementPlan};
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 /// Times an autocommitted statement is run again after a conflict.
 pub(super) const RETRIES_MAX: u32 = 20;
@@ -34,12 +34,18 @@ pub(super) struct Measure {
 
 impl Session {
     pub(super) fn run_text(&mut self, text: &str, sink: &mut dyn ResultSink) -> SqlResult<()> {
-        if let Some(compiled) = self.cached(text) {
+        if let Some((compiled, values)) = self.compile_template(text) {
+            return self.run("Query", text, &compiled, &values, sink, false);
+        }
+        let cached = self.cached(text);
+        if let Some(compiled) = cached.filter(|compiled| compiled.parsed.param_count == 0) {
             return self.run("Query", text, &compiled, &[], sink, false);
         }
         let begin = self.now();
         let mode = self.facts.settings().sql_mode;
-        let statements = parse(text, mode).inspect_err(|error| self.note_failure(error))?;
+        let statements = parse(text, mode)
+            .and_then(without_parameters)
+            .inspect_err(|error| self.note_failure(error))?;
         self.preparation.parse = self.now() - begin;
         if statements.len() > 1 && !self.facts.client.multi_statements {
             let error = SqlError::syntax(format!(
@@ -68,11 +74,41 @@ impl Session {
                 }
             };
             if last == 0 {
-                self.keep(text, &compiled);
+                self.keep(text, &[], Found::Plan(Arc::clone(&compiled)));
             }
             self.run("Query", &statement_text, &compiled, &[], sink, at < last)?;
         }
         Ok(())
+    }
+
+    /// The plan of the text's template, with the constants to run it with. `None` when there is
+    /// no template or it cannot be planned: the text itself then says what is wrong, if anything.
+    fn compile_template(&mut self, text: &str) -> Option<(Arc<Compiled>, Vec<Value>)> {
+        if !self.facts.temporary.is_empty() {
+            return None;
+        }
+        let settings = self.facts.settings();
+        let template = template(text, settings.sql_mode, settings.collation)?;
+        match self.lookup(&template.text, &template.types) {
+            Some(Found::Plan(compiled)) => return Some((compiled, template.values)),
+            Some(Found::NoTemplate(_)) => return None,
+            None => {}
+        }
+        let begin = self.now();
+        let parsed = parse_template(&template, settings.sql_mode).ok()?;
+        let planned_at = self.now();
+        let compiled = self.compile(parsed);
+        self.preparation.parse = planned_at - begin;
+        self.preparation.plan = self.now() - planned_at;
+        let Ok(compiled) = compiled else {
+            let version = self.catalog().version;
+            self.keep(&template.text, &template.types, Found::NoTemplate(version));
+            return None;
+        };
+        let compiled = Arc::new(compiled);
+        let found = Found::Plan(Arc::clone(&compiled));
+        self.keep(&template.text, &template.types, found);
+        Some((compiled, template.values))
     }
 
     pub(super) fn now(&self) -> i64 {
@@ -81,21 +117,21 @@ impl Session {
 
     /// The cached plan of `text`.
     fn cached(&self, text: &str) -> Option<Arc<Compiled>> {
+        match self.lookup(text, &[]) {
+            Some(Found::Plan(compiled)) => Some(compiled),
+            _ => None,
+        }
+    }
+
+    /// What the cache knows of `text`, and of nothing that only this session's tables could mean.
+    fn lookup(&self, text: &str, constants: &[DataType]) -> Option<Found> {
         if !self.facts.temporary.is_empty() {
             return None;
         }
         let instance = self.instance();
         let version = instance.store.current().version;
-        let database = self.facts.database.borrow();
-        let settings = self.facts.settings.borrow();
-        let key = PlanKey {
-            text,
-            database: database.as_deref(),
-            mode: settings.sql_mode,
-            collation: settings.collation,
-        };
-        let found = instance.plans.get(&key, version);
-        count(if found.is_some() {
+        let found = self.with_key(text, constants, |key| instance.plans.get(key, version));
+        count(if matches!(found, Some(Found::Plan(_))) {
             &instance.metrics.plan_hits
         } else {
             &instance.metrics.plan_misses
@@ -104,19 +140,27 @@ impl Session {
     }
 
     /// Shares a plan, unless it may speak of tables that only this session has.
-    fn keep(&self, text: &str, compiled: &Arc<Compiled>) {
-        if !self.facts.temporary.is_empty() {
-            return;
+    fn keep(&self, text: &str, constants: &[DataType], found: Found) {
+        if self.facts.temporary.is_empty() {
+            self.with_key(text, constants, |key| self.instance().plans.put(key, found));
         }
+    }
+
+    fn with_key<T>(
+        &self,
+        text: &str,
+        constants: &[DataType],
+        use_key: impl FnOnce(&PlanKey<'_>) -> T,
+    ) -> T {
         let database = self.facts.database.borrow();
         let settings = self.facts.settings.borrow();
-        let key = PlanKey {
+        use_key(&PlanKey {
             text,
+            constants,
             database: database.as_deref(),
             mode: settings.sql_mode,
             collation: settings.collation,
-        };
-        self.instance().plans.put(&key, Arc::clone(compiled));
+        })
     }
 
     /// One statement's text to its plan, through the cache.
@@ -135,7 +179,7 @@ impl Session {
             return Err(SqlError::new(1065, "42000", "Query was empty"));
         };
         let compiled = Arc::new(self.compile(parsed)?);
-        self.keep(text, &compiled);
+        self.keep(text, &[], Found::Plan(Arc::clone(&compiled)));
         Ok(compiled)
     }
 
@@ -540,6 +584,19 @@ fn counts_found_rows(parsed: &Parsed) -> bool {
             .is_some_and(|found| found.sql_calc_found_rows),
         _ => false,
     }
+}
+
+/// 1064 for a `?` outside a prepared statement.
+fn without_parameters(statements: Vec<Parsed>) -> SqlResult<Vec<Parsed>> {
+    let Some(parsed) = statements.iter().find(|parsed| parsed.param_count > 0) else {
+        return Ok(statements);
+    };
+    let from = parsed.text.find('?').unwrap_or(0);
+    let near = parsed.text.get(from..).unwrap_or_default();
+    Err(SqlError::syntax(format!(
+        "near '{}'",
+        near.chars().take(80).collect::<String>()
+    )))
 }
 
 /// How a statement is counted.

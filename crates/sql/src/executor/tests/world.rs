@@ -262,6 +262,7 @@ impl World {
             collation: Collation::default(),
             virtual_tables: &NoVirtualTables,
             source,
+            constants: &[],
         }
     }
 

@@ -68,6 +68,7 @@ impl<'a> Source<'a> {
             collation: settings.collation,
             virtual_tables: &tables,
             source: Some(&view.query),
+            constants: &[],
         };
         let planned = crate::parser::parse(&view.query, settings.sql_mode)
             .ok()

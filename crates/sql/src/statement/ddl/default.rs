@@ -247,5 +247,6 @@ pub(super) fn bind_context<'a>(
         collation: context.collation,
         virtual_tables: context.virtual_tables,
         source: None,
+        constants: &[],
     }
 }
