@@ -185,11 +185,11 @@ fn quoted_end(bytes: &[u8], from: usize, mode: SqlMode) -> Option<usize> {
 fn number(bytes: &[u8], from: usize) -> (Kind, usize) {
     let to = word_end(bytes, from);
     let digits = bytes.get(from..to).unwrap_or_default();
-    let points = digits.iter().filter(|byte| **byte == b'.').count();
+    let parts = digits.split(|byte| *byte == b'.').count();
     let is_plain = digits
         .iter()
         .all(|byte| byte.is_ascii_digit() || *byte == b'.')
-        && points <= 1
+        && parts <= 2
         && digits.last() != Some(&b'.')
         && digits.len() <= DIGITS_MAX;
     (if is_plain { Kind::Number } else { Kind::Other }, to)
