@@ -612,9 +612,7 @@ fn table_columns(
     start: usize,
 ) -> Vec<FrameColumn> {
     table
-        .columns
-        .iter()
-        .enumerate()
+        .visible_columns()
         .map(|(at, column)| FrameColumn {
             database: Some(database.to_string()),
             table: Some(alias.to_string()),

@@ -9,6 +9,7 @@ mod aggregate;
 mod expr;
 mod from;
 mod function;
+mod generated;
 mod group;
 mod literal;
 mod modify;

@@ -85,13 +85,7 @@ fn empty_parts(group: Group, width: usize) -> SelectParts {
 
 /// One entry a slot, hidden key slots under a name no client can write.
 fn row_scope(columns: &[FrameColumn], width: usize) -> Scope {
-    let hidden = ScopeColumn {
-        database: None,
-        table: Some("\0".to_string()),
-        name: "\0key".to_string(),
-        ty: DataType::Varbinary { length: 3072 },
-        nullable: true,
-    };
+    let hidden = ScopeColumn::unnamed(DataType::Varbinary { length: 3072 });
     let mut scope = Scope {
         columns: vec![hidden; width],
         outer: None,

@@ -35,6 +35,20 @@ pub struct ScopeColumn {
     pub nullable: bool,
 }
 
+impl ScopeColumn {
+    /// A place in the row that no client can name: a row key, a functional key part.
+    #[must_use]
+    pub fn unnamed(ty: DataType) -> Self {
+        Self {
+            database: None,
+            table: Some("\0".to_string()),
+            name: "\0".to_string(),
+            ty,
+            nullable: true,
+        }
+    }
+}
+
 impl Scope {
     /// The scope of one table under `alias`.
     #[must_use]
@@ -42,12 +56,17 @@ impl Scope {
         let columns = table
             .columns
             .iter()
-            .map(|column| ScopeColumn {
-                database: Some(table.database.clone()),
-                table: Some(alias.to_string()),
-                name: column.name.clone(),
-                ty: column.ty.clone(),
-                nullable: !column.not_null,
+            .map(|column| {
+                if column.is_hidden() {
+                    return ScopeColumn::unnamed(column.ty.clone());
+                }
+                ScopeColumn {
+                    database: Some(table.database.clone()),
+                    table: Some(alias.to_string()),
+                    name: column.name.clone(),
+                    ty: column.ty.clone(),
+                    nullable: !column.not_null,
+                }
             })
             .collect();
         Self {

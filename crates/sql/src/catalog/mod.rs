@@ -13,7 +13,8 @@ pub use temporary::TemporaryTables;
 
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, ColumnId, Database, ForeignKey, ForeignKeyAction,
-    Index, IndexColumn, IndexId, IndexState, OwnershipAnnotation, Table, TableId, View,
+    Generated, GeneratedKind, Index, IndexColumn, IndexId, IndexState, OwnershipAnnotation, Table,
+    TableId, View,
 };
 
 use std::collections::BTreeMap;

@@ -9,19 +9,26 @@
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
 //!
-//! record     format u8 = 1 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
+//! record     format u8 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
 //! ```
+//! Format 1 holds the record alone. Format 2 is a table with generated columns: a list of
+//! (position, [`Generated`]) follows it. A record is written in the lowest format that can hold
+//! it, so that an older release goes on reading what it understands and refuses only the rest.
+//!
 //! Version and id stand outside the body, so that a statement can check in one read and no
 //! decoding that a table is still the one it was planned for.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Table, TableId, View};
+use super::{Generated, Table, TableId, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
-const FORMAT: u8 = 1;
+/// A record and nothing else.
+const PLAIN: u8 = 1;
+/// A table followed by its generated columns.
+const WITH_GENERATED: u8 = 2;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -108,9 +115,9 @@ impl Record {
     /// The stored bytes.
     pub(crate) fn encode(&self) -> SqlResult<Vec<u8>> {
         match self {
-            Record::Database(record) => seal(Kind::Database, 0, 0, record),
-            Record::Table(table) => seal(Kind::Table, table.schema_version, table.id.0, table),
-            Record::View(view) => seal(Kind::View, view.schema_version, 0, view),
+            Record::Database(record) => seal(PLAIN, Kind::Database, 0, 0, record),
+            Record::Table(table) => encode_table(table),
+            Record::View(view) => seal(PLAIN, Kind::View, view.schema_version, 0, view),
         }
     }
 
@@ -122,9 +129,15 @@ impl Record {
         let damaged = || SqlError::new(1712, "HY000", "a catalog record is damaged");
         let header = bytes.get(..HEADER).ok_or_else(damaged)?;
         let body = bytes.get(HEADER..).ok_or_else(damaged)?;
-        if header[0] != FORMAT {
-            let message = format!("catalog record of format {}, this is 1", header[0]);
-            return Err(SqlError::new(1712, "HY000", message));
+        let kind = header[1];
+        match header[0] {
+            PLAIN => {}
+            WITH_GENERATED if kind == Kind::Table as u8 => {}
+            format => {
+                let message =
+                    format!("catalog record of format {format}, this is {WITH_GENERATED}");
+                return Err(SqlError::new(1712, "HY000", message));
+            }
         }
         let stored = u32::from_be_bytes([header[14], header[15], header[16], header[17]]);
         if crc32fast::hash(body) != stored {
@@ -134,8 +147,9 @@ impl Record {
             postcard::from_bytes(body)
                 .map_err(|_| SqlError::new(1712, "HY000", "a catalog record cannot be read"))
         }
-        match header[1] {
+        match kind {
             1 => Ok(Record::Database(open(body)?)),
+            2 if header[0] == WITH_GENERATED => decode_with_generated(body),
             2 => Ok(Record::Table(Box::new(open(body)?))),
             3 => Ok(Record::View(open(body)?)),
             _ => Err(damaged()),
@@ -143,11 +157,48 @@ impl Record {
     }
 }
 
-fn seal<T: Serialize>(kind: Kind, version: u64, id: u32, body: &T) -> SqlResult<Vec<u8>> {
+fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
+    let generated: Vec<(usize, &Generated)> = table
+        .columns
+        .iter()
+        .enumerate()
+        .filter_map(|(at, column)| Some((at, column.generated.as_ref()?)))
+        .collect();
+    let (version, id) = (table.schema_version, table.id.0);
+    if generated.is_empty() {
+        return seal(PLAIN, Kind::Table, version, id, table);
+    }
+    seal(
+        WITH_GENERATED,
+        Kind::Table,
+        version,
+        id,
+        &(table, generated),
+    )
+}
+
+fn decode_with_generated(body: &[u8]) -> SqlResult<Record> {
+    let unreadable = || SqlError::new(1712, "HY000", "a catalog record cannot be read");
+    let (mut table, generated): (Box<Table>, Vec<(usize, Generated)>) =
+        postcard::from_bytes(body).map_err(|_| unreadable())?;
+    for (at, generated) in generated {
+        let column = table.columns.get_mut(at).ok_or_else(unreadable)?;
+        column.generated = Some(generated);
+    }
+    Ok(Record::Table(table))
+}
+
+fn seal<T: Serialize>(
+    format: u8,
+    kind: Kind,
+    version: u64,
+    id: u32,
+    body: &T,
+) -> SqlResult<Vec<u8>> {
     let body = postcard::to_stdvec(body)
         .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
     let mut out = Vec::with_capacity(HEADER + body.len());
-    out.push(FORMAT);
+    out.push(format);
     out.push(kind as u8);
     out.extend_from_slice(&version.to_be_bytes());
     out.extend_from_slice(&id.to_be_bytes());
@@ -160,4 +211,95 @@ fn seal<T: Serialize>(kind: Kind, version: u64, id: u32, body: &T) -> SqlResult<
 pub(crate) fn is_version(bytes: &[u8], version: u64, id: u32) -> bool {
     bytes.get(2..10) == Some(version.to_be_bytes().as_slice())
         && bytes.get(10..14) == Some(id.to_be_bytes().as_slice())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::{Column, ColumnId, GeneratedKind};
+    use crate::types::{DataType, IntWidth};
+
+    fn table(generated: Option<Generated>) -> Table {
+        let column = |id: u32, generated: Option<Generated>| Column {
+            id: ColumnId(id),
+            name: format!("c{id}"),
+            ty: DataType::Int {
+                width: IntWidth::Int,
+                unsigned: false,
+                display_width: None,
+            },
+            not_null: false,
+            default: None,
+            on_update_now: false,
+            auto_increment: false,
+            comment: String::new(),
+            absent_value: None,
+            generated,
+        };
+        Table {
+            id: TableId(7),
+            database: "d".into(),
+            name: "t".into(),
+            schema_version: 3,
+            columns: vec![column(1, None), column(2, generated)],
+            primary_key: vec![0],
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            checks: Vec::new(),
+            collation: Collation::default(),
+            comment: String::new(),
+            data_subject: false,
+            ownership_rules: Vec::new(),
+            next_column_id: 3,
+            next_index_id: 1,
+            created_at: 0,
+            temporary: false,
+        }
+    }
+
+    #[test]
+    fn a_table_without_generated_columns_keeps_the_format_older_releases_read() {
+        let record = Record::Table(Box::new(table(None)));
+        let bytes = record.encode().expect("encodes");
+        assert_eq!(bytes[0], PLAIN);
+        assert_eq!(Record::decode(&bytes).expect("decodes"), record);
+    }
+
+    #[test]
+    fn a_table_with_generated_columns_comes_back_whole() {
+        let record = Record::Table(Box::new(table(Some(Generated {
+            expression: "(`c1` + 1)".into(),
+            kind: GeneratedKind::Virtual,
+        }))));
+        let bytes = record.encode().expect("encodes");
+        assert_eq!(bytes[0], WITH_GENERATED);
+        assert_eq!(Record::decode(&bytes).expect("decodes"), record);
+    }
+
+    #[test]
+    fn a_record_of_a_format_to_come_is_refused_by_its_number() {
+        let mut bytes = Record::Table(Box::new(table(None)))
+            .encode()
+            .expect("encodes");
+        bytes[0] = 3;
+        let error = Record::decode(&bytes).expect_err("refused");
+        assert!(error.message.contains("format 3"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_generated_column_that_is_not_there_is_damage_and_no_panic() {
+        let generated = Generated {
+            expression: "1".into(),
+            kind: GeneratedKind::Stored,
+        };
+        let bytes = seal(
+            WITH_GENERATED,
+            Kind::Table,
+            1,
+            7,
+            &(table(None), vec![(9_usize, generated)]),
+        )
+        .expect("encodes");
+        assert_eq!(Record::decode(&bytes).expect_err("refused").code, 1712);
+    }
 }

@@ -93,6 +93,62 @@ pub struct Column {
     pub comment: String,
     /// Value rows written before this column existed have.
     pub absent_value: Option<ColumnDefault>,
+    /// Set for a column whose values are computed from other columns of its row. The record keeps
+    /// these behind the table (see [`super::record`]).
+    #[serde(skip)]
+    pub generated: Option<Generated>,
+}
+
+impl Column {
+    /// Whether no client sees the column: a functional key part stands on it.
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        let kind = self.generated.as_ref().map(|generated| generated.kind);
+        kind == Some(GeneratedKind::KeyPart)
+    }
+
+    /// The name, or for a hidden column the expression it holds.
+    #[must_use]
+    pub fn shown_name(&self) -> &str {
+        match &self.generated {
+            Some(generated) if self.is_hidden() => &generated.expression,
+            _ => &self.name,
+        }
+    }
+}
+
+impl Table {
+    /// The columns a client sees, with their positions in a row.
+    pub fn visible_columns(&self) -> impl Iterator<Item = (usize, &Column)> {
+        let columns = self.columns.iter().enumerate();
+        columns.filter(|(_, column)| !column.is_hidden())
+    }
+}
+
+/// What makes a column a generated one.
+///
+/// All three kinds are computed when a row is written and lie in its record: reads cost nothing,
+/// indexes over them are indexes like any other, and what a row says cannot change because a
+/// session reads it under other settings. What MySQL computes at each read differs in one case
+/// only: a VIRTUAL column over a TIMESTAMP shows the time zone of the writer, not of the reader.
+/// The price is that adding such a column copies the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Generated {
+    /// SQL text in the form `parser::canonical` gives it.
+    pub expression: String,
+    /// What MySQL makes of it.
+    pub kind: GeneratedKind,
+}
+
+/// The kinds of generated columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GeneratedKind {
+    /// `VIRTUAL`.
+    Virtual,
+    /// `STORED`.
+    Stored,
+    /// The hidden column under a functional key part; it lives and dies with its index.
+    KeyPart,
 }
 
 /// A DEFAULT.

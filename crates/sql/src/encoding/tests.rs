@@ -25,6 +25,7 @@ fn column(id: u32, ty: DataType) -> Column {
         auto_increment: false,
         comment: String::new(),
         absent_value: None,
+        generated: None,
     }
 }
 

@@ -16,6 +16,7 @@
 
 mod account;
 mod alter;
+mod canonical;
 mod column;
 mod depth;
 mod dialect;
@@ -31,6 +32,7 @@ mod template;
 mod tree;
 mod words;
 
+pub(crate) use canonical::{calls_in, canonical, columns_in, displayed, has_query, stored_mode};
 pub(crate) use column::is_binary_attribute;
 pub use template::{Template, template};
 pub use tree::{

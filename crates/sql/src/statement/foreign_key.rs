@@ -12,8 +12,10 @@ use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::ReadMode;
 use manxdb_txn::transaction::rest_behind;
 
+use super::generated::Computed;
 use super::rows::RowWriter;
 use super::target::position;
+use crate::binder::BindContext;
 use crate::catalog::{Catalog, ForeignKey, ForeignKeyAction, Index, Table, TableId};
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
@@ -29,6 +31,8 @@ const PAGE: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct Links {
     pub(super) table: Arc<Table>,
+    /// Its generated columns: a cascade may change what they read.
+    computed: Computed,
     /// Its own foreign keys.
     pub(super) parents: Vec<Parent>,
     /// Foreign keys of others, or of itself, that refer to it.
@@ -94,10 +98,16 @@ pub(super) fn leads(index: &Index, columns: &[usize]) -> bool {
 }
 
 /// Links of `table` and of every table its deletions and updates may reach.
-pub(super) fn links(catalog: &Catalog, table: &Arc<Table>) -> BTreeMap<TableId, Links> {
+///
+/// # Errors
+/// What binding generated columns meets.
+pub(super) fn links(
+    context: &BindContext<'_>,
+    table: &Arc<Table>,
+) -> SqlResult<BTreeMap<TableId, Links>> {
     let mut all = BTreeMap::new();
     // No foreign key leads to or from a temporary table, whatever name it hides.
-    let catalog = catalog.stored();
+    let catalog = context.catalog.stored();
     let mut open = vec![Arc::clone(table)];
     while let Some(next) = open.pop() {
         if all.contains_key(&next.id) {
@@ -110,11 +120,12 @@ pub(super) fn links(catalog: &Catalog, table: &Arc<Table>) -> BTreeMap<TableId, 
         let links = Links {
             parents: parents_of(catalog, &next),
             children: children.into_iter().map(|(child, _)| child).collect(),
+            computed: Computed::plan(context, &next)?,
             table: Arc::clone(&next),
         };
         all.insert(next.id, links);
     }
-    all
+    Ok(all)
 }
 
 fn parents_of(catalog: &Catalog, table: &Arc<Table>) -> Vec<Parent> {
@@ -445,7 +456,7 @@ impl ForeignKeys<'_> {
                 ));
             }
             for suffix in found {
-                self.act(child, child_table, &suffix, new, now.as_deref(), depth + 1)?;
+                self.act(child, child_links, &suffix, new, now.as_deref(), depth + 1)?;
             }
         }
         Ok(())
@@ -455,12 +466,13 @@ impl ForeignKeys<'_> {
     fn act(
         &self,
         child: &Child,
-        table: &Table,
+        links: &Links,
         suffix: &[u8],
         new_parent: Option<&[Value]>,
         new_values: Option<&[Value]>,
         depth: usize,
     ) -> SqlResult<()> {
+        let table: &Table = &links.table;
         let writer = self.writer(table);
         let Some(row) = writer.read(suffix, ReadMode::Update)? else {
             return Ok(());
@@ -489,6 +501,8 @@ impl ForeignKeys<'_> {
                         *slot = value.unwrap_or(Value::Null);
                     }
                 }
+                let eval = self.context.eval;
+                links.computed.fill(eval, table, &mut changed, 1)?;
                 writer.update(&row, suffix, &changed)?;
                 self.after_update(table.id, &row, &changed, depth)
             }

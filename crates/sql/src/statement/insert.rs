@@ -3,6 +3,7 @@
 use sqlparser::ast::{self, Assignment, AssignmentTarget, OnInsert, SetExpr, TableObject};
 
 use super::foreign_key::ForeignKeys;
+use super::generated::refuse_value;
 use super::names::{is_default, parts, writable};
 use super::rows::{Duplicate, RowWriter};
 use super::target::Target;
@@ -125,7 +126,6 @@ fn plan_source(
         .map(|name| column_of(name, target))
         .collect::<SqlResult<_>>()?;
     refuse_twice(&named, target)?;
-    let all = || (0..target.table.columns.len()).collect::<Vec<_>>();
     let Some(query) = &insert.source else {
         return Ok((named, Source::Rows(vec![Vec::new()])));
     };
@@ -136,14 +136,26 @@ fn plan_source(
     {
         return plan_rows(context, target, named, values, noted);
     }
-    let columns = if named.is_empty() { all() } else { named };
+    let columns = if named.is_empty() {
+        every_column(target)
+    } else {
+        named
+    };
     let plan = plan_query(context, query)?;
     if plan.columns.len() != columns.len() {
         return Err(wrong_count(1));
     }
+    for &at in &columns {
+        refuse_value(&target.table, at)?;
+    }
     note_plan(&mut noted.params, &plan);
     noted.reads.extend(plan.tables.iter().cloned());
     Ok((columns, Source::Query(Box::new(plan))))
+}
+
+/// What an INSERT without a list of columns names.
+fn every_column(target: &Target) -> Vec<usize> {
+    target.table.visible_columns().map(|(at, _)| at).collect()
 }
 
 fn plan_rows(
@@ -156,7 +168,7 @@ fn plan_rows(
     let all_empty = values.rows.iter().all(|row| row.content.is_empty());
     let columns: Vec<usize> = match (named.is_empty(), all_empty) {
         (true, true) => Vec::new(),
-        (true, false) => (0..target.table.columns.len()).collect(),
+        (true, false) => every_column(target),
         _ => named,
     };
     let mut rows = Vec::with_capacity(values.rows.len());
@@ -184,6 +196,7 @@ fn plan_value(
     if is_default(value) {
         return Ok(None);
     }
+    refuse_value(&target.table, at)?;
     let scope = Scope::of_table(&target.table, &target.table.name);
     let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
     if let Some(column) = target.table.columns.get(at) {
@@ -226,6 +239,7 @@ fn plan_on_duplicate(
             if is_default(&assignment.value) {
                 return Ok((at, None));
             }
+            refuse_value(table, at)?;
             let value = &assignment.value;
             let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
             if let Some(column) = table.columns.get(at) {
@@ -399,8 +413,7 @@ impl Run<'_> {
                 *slot = value;
             }
         }
-        self.generate(&mut row, number)?;
-        Ok(row)
+        self.finish(row, number)
     }
 
     fn row_of_values(&mut self, values: Row, number: usize) -> SqlResult<Row> {
@@ -412,7 +425,14 @@ impl Run<'_> {
                 *slot = value;
             }
         }
+        self.finish(row, number)
+    }
+
+    /// What follows from the given values: AUTO_INCREMENT, then generated columns.
+    fn finish(&mut self, mut row: Row, number: usize) -> SqlResult<Row> {
         self.generate(&mut row, number)?;
+        let target = &self.insert.target;
+        target.compute(self.context.eval, &mut row, number)?;
         Ok(row)
     }
 
@@ -594,6 +614,7 @@ impl Run<'_> {
         let mut assigned = Vec::new();
         for (at, expr) in &self.insert.on_duplicate {
             let value = match expr {
+                None if target.is_generated(*at) => continue,
                 None => target.default(eval, *at, &row, number)?,
                 Some(expr) => {
                     let value = expr.eval(eval, &row, &[new, new])?;
@@ -613,6 +634,7 @@ impl Run<'_> {
             return Ok(row);
         }
         target.set_update_times(eval, &mut row, &assigned)?;
+        target.compute(eval, &mut row, number)?;
         target.check(eval, &row)?;
         self.writer.update(&old, &duplicate.suffix, &row)?;
         let id = target.table.id;

@@ -5,6 +5,7 @@
 //! | [`insert`] | INSERT, REPLACE, ON DUPLICATE KEY UPDATE |
 //! | [`update`], [`delete`] | UPDATE and DELETE of one or several tables |
 //! | [`target`] | what is known of a table before a row is written: defaults, checks |
+//! | [`generated`] | generated columns of a row about to be written |
 //! | [`rows`] | one row with its index entries |
 //! | [`foreign_key`] | parents that must exist, children that go along |
 //! | [`ddl`] | everything that changes the catalog |
@@ -12,6 +13,7 @@
 pub mod ddl;
 mod delete;
 mod foreign_key;
+mod generated;
 mod insert;
 mod names;
 mod rows;

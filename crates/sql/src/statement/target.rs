@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::foreign_key::Links;
+use super::generated::Computed;
 use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Column, ColumnDefault, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::{EvalContext, Expr, SqlMode};
-use crate::parser::parse_expression;
+use crate::parser::{parse_expression, stored_mode};
 use crate::types::{DataType, DateTime, Row, Value, assign, implicit_default};
 
 /// A table to be written.
@@ -18,6 +19,7 @@ pub(super) struct Target {
     pub(super) table: Arc<Table>,
     /// One a column.
     defaults: Vec<Default>,
+    computed: Computed,
     /// Enforced CHECKs by name.
     checks: Vec<(String, Expr)>,
     /// Foreign keys from and to this table, and to whatever cascades reach.
@@ -57,9 +59,10 @@ impl Target {
             })
             .collect::<SqlResult<_>>()?;
         Ok(Self {
-            links: super::foreign_key::links(context.catalog, table),
+            links: super::foreign_key::links(context, table)?,
             table: Arc::clone(table),
             defaults,
+            computed: Computed::plan(context, table)?,
             checks,
         })
     }
@@ -127,6 +130,19 @@ impl Target {
         }
     }
 
+    /// Computes the generated columns of a row whose other values are final.
+    ///
+    /// # Errors
+    /// As [`Computed::fill`].
+    pub(super) fn compute(
+        &self,
+        eval: &EvalContext<'_>,
+        row: &mut [Value],
+        row_number: usize,
+    ) -> SqlResult<()> {
+        self.computed.fill(eval, &self.table, row, row_number)
+    }
+
     /// CHECK constraints over a whole row.
     ///
     /// # Errors
@@ -162,33 +178,30 @@ impl Target {
         Ok(())
     }
 
+    /// Whether the column at `at` gets its value by [`Target::compute`].
+    pub(super) fn is_generated(&self, at: usize) -> bool {
+        let column = self.table.columns.get(at);
+        column.is_some_and(|column| column.generated.is_some())
+    }
+
     /// Position of a column by name.
     pub(super) fn column(&self, name: &str) -> Option<usize> {
         position(&self.table, name)
     }
 }
 
-/// Position of a column by name, in any case.
+/// Position of a visible column by name, in any case.
 pub(super) fn position(table: &Table, name: &str) -> Option<usize> {
     let lower = name.to_lowercase();
     table
         .columns
         .iter()
-        .position(|column| column.name.to_lowercase() == lower)
-}
-
-/// Stored expressions are trees printed by `sqlparser`, whatever the session's mode was: quotes
-/// are doubled, backslashes are themselves, `||` concatenates.
-pub(super) fn stored_mode() -> SqlMode {
-    SqlMode {
-        no_backslash_escapes: true,
-        pipes_as_concat: true,
-        ..SqlMode::default()
-    }
+        .position(|column| !column.is_hidden() && column.name.to_lowercase() == lower)
 }
 
 fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> SqlResult<Default> {
     match &column.default {
+        None if column.generated.is_some() => Ok(Default::Null),
         None if column.not_null => Ok(Default::Missing),
         None => Ok(Default::Null),
         Some(ColumnDefault::Now) => Ok(Default::Now),

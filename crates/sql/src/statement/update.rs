@@ -9,6 +9,7 @@ use manxdb_txn::ReadMode;
 use sqlparser::ast::{self, AssignmentTarget, SqliteOnConflict};
 
 use super::foreign_key::ForeignKeys;
+use super::generated::refuse_value;
 use super::names::{is_default, parts};
 use super::rows::RowWriter;
 use super::target::{Target, position};
@@ -84,6 +85,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
         let value = if is_default(&assignment.value) {
             None
         } else {
+            refuse_value(&targets[written].target.table, column)?;
             let value = &assignment.value;
             let bound = bind_expr(context, &scan.scope, value, "field list", &mut reads)?;
             if let Some(meta) = targets[written].target.table.columns.get(column) {
@@ -185,7 +187,7 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outco
                 continue;
             };
             let mark = context.txn.savepoint();
-            match write(context, written, old, suffix, new) {
+            match write(context, written, (old, suffix), new, number + 1) {
                 Ok(true) => changed += 1,
                 Ok(false) => {}
                 Err(error) if update.ignore && is_ignorable(&error) => {
@@ -227,6 +229,7 @@ fn assigned_values(
         };
         let value = match expr {
             Some(expr) => assign(eval, expr.eval(eval, &values, &[])?, meta, number)?,
+            None if written.target.is_generated(*column) => continue,
             None => written.target.default(eval, *column, &[], number)?,
         };
         if let Some(slot) = values.get_mut(written.offset + column) {
@@ -250,9 +253,9 @@ fn part<'a>(row: &'a Row, written: &Written) -> Option<(&'a [Value], &'a Vec<u8>
 fn write(
     context: &ExecContext<'_>,
     written: &Written,
-    old: &[Value],
-    suffix: &[u8],
+    (old, suffix): (&[Value], &[u8]),
     new: &[Value],
+    number: usize,
 ) -> SqlResult<bool> {
     if old == new {
         return Ok(false);
@@ -260,6 +263,7 @@ fn write(
     let target = &written.target;
     let mut new = new.to_vec();
     target.set_update_times(context.eval, &mut new, &written.assigned)?;
+    target.compute(context.eval, &mut new, number)?;
     target.check(context.eval, &new)?;
     raise_counter(context, written, &new)?;
     let writer = RowWriter {

@@ -15,6 +15,7 @@ fn column(ty: DataType, not_null: bool) -> Column {
         auto_increment: false,
         comment: String::new(),
         absent_value: None,
+        generated: None,
     }
 }
 

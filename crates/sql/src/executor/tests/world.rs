@@ -410,5 +410,6 @@ fn column(at: usize, text: &str) -> Column {
         auto_increment: false,
         comment: String::new(),
         absent_value: None,
+        generated: None,
     }
 }

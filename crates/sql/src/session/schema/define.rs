@@ -94,6 +94,7 @@ fn column(id: u32, name: &str, ty: C) -> Column {
         auto_increment: false,
         comment: String::new(),
         absent_value: None,
+        generated: None,
     }
 }
 

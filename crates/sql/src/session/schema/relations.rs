@@ -2,8 +2,9 @@
 
 use super::define::{C, Definition, NAME, def, number, text, text_or_null, yes_no};
 use super::source::Source;
-use crate::catalog::{Column, ColumnDefault, Table};
+use crate::catalog::{Column, ColumnDefault, GeneratedKind, Table};
 use crate::error::SqlResult;
+use crate::parser::displayed;
 use crate::session::accounts::{Account, Privileges};
 use crate::types::{Collation, DataType, Date, DateTime, Row, Value};
 
@@ -235,11 +236,11 @@ fn columns(source: &Source<'_>) -> SqlResult<Vec<Row>> {
 
 fn table_columns(table: &Table, account: &Account, rows: &mut Vec<Row>) {
     let granted = privileges(account, &table.database, &table.name);
-    for (at, column) in table.columns.iter().enumerate() {
+    for (place, (at, column)) in table.visible_columns().enumerate() {
         let mut row = vec![def(), text(&*table.database), text(&*table.name)];
         row.extend([
             text(&*column.name),
-            number(at + 1),
+            number(place + 1),
             text_or_null(default_text(column)),
             yes_no(!column.not_null),
         ]);
@@ -249,7 +250,7 @@ fn table_columns(table: &Table, account: &Account, rows: &mut Vec<Row>) {
             text(extra(column)),
             text(&*granted),
             text(&*column.comment),
-            text(""),
+            text(generation_expression(column)),
             Value::Null,
         ]);
         rows.push(row);
@@ -340,6 +341,9 @@ pub(crate) fn column_key(table: &Table, at: usize) -> &'static str {
 /// The Extra column.
 pub(crate) fn extra(column: &Column) -> String {
     let mut words = Vec::new();
+    if let Some(generated) = &column.generated {
+        words.push(format!("{} GENERATED", generated_kind(generated.kind)));
+    }
     if column.auto_increment {
         words.push("auto_increment".to_string());
     }
@@ -353,6 +357,22 @@ pub(crate) fn extra(column: &Column) -> String {
         words.push(format!("on update {}", now_text(&column.ty)));
     }
     words.join(" ")
+}
+
+/// `VIRTUAL` or `STORED`.
+pub(crate) fn generated_kind(kind: GeneratedKind) -> &'static str {
+    match kind {
+        GeneratedKind::Stored => "STORED",
+        GeneratedKind::Virtual | GeneratedKind::KeyPart => "VIRTUAL",
+    }
+}
+
+/// The expression of a generated column, its quotes escaped as in MySQL; empty for others.
+pub(crate) fn generation_expression(column: &Column) -> String {
+    let generated = column.generated.as_ref();
+    generated.map_or_else(String::new, |generated| {
+        displayed(&generated.expression).replace('\'', "\\'")
+    })
 }
 
 /// `CURRENT_TIMESTAMP` with the column's fraction.

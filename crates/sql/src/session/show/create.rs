@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotation, Table, View};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::Show;
+use crate::parser::{Show, displayed};
 use crate::session::ResultSink;
 use crate::session::accounts::{Need, Privileges, access};
 use crate::session::schema::{keys, relations};
@@ -85,9 +85,8 @@ fn create_view(view: &View) -> String {
 /// The statement that makes `table`; `next` is its `AUTO_INCREMENT`, shown above 1.
 pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
     let mut lines: Vec<String> = table
-        .columns
-        .iter()
-        .map(|column| column_line(table, column))
+        .visible_columns()
+        .map(|(_, column)| column_line(table, column))
         .collect();
     for (name, unique, comment, parts) in keys::keys(table) {
         let columns: Vec<String> = parts.iter().map(|part| key_part(table, *part)).collect();
@@ -166,6 +165,14 @@ fn column_line(table: &Table, column: &Column) -> String {
             let _ = write!(line, " COLLATE {}", collation.name());
         }
     }
+    if let Some(generated) = &column.generated {
+        let _ = write!(
+            line,
+            " GENERATED ALWAYS AS ({}) {}",
+            displayed(&generated.expression),
+            relations::generated_kind(generated.kind)
+        );
+    }
     if column.not_null {
         line.push_str(" NOT NULL");
     } else if matches!(column.ty, DataType::Timestamp { .. }) {
@@ -173,6 +180,8 @@ fn column_line(table: &Table, column: &Column) -> String {
     }
     if column.auto_increment {
         line.push_str(" AUTO_INCREMENT");
+    } else if column.generated.is_some() {
+        // No default: its value is computed.
     } else if let Some(default) = default_clause(column) {
         let _ = write!(line, " DEFAULT {default}");
     }

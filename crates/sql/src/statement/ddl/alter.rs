@@ -7,7 +7,7 @@ use sqlparser::ast::{
 
 use super::change::{Effects, change};
 use super::define::{Builder, Place, collation, duplicate_column, index_comment, no_column};
-use super::{DdlContext, default, done};
+use super::{DdlContext, default, done, generated};
 use crate::catalog::Column;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{AlterAction, Annotations};
@@ -271,7 +271,7 @@ fn checked_by(builder: &Builder<'_>, name: &str) -> Option<String> {
 
 fn drop_column(builder: &mut Builder<'_>, name: &str) -> SqlResult<()> {
     let at = position(&builder.table, name).ok_or_else(|| cannot_drop(name))?;
-    if builder.table.columns.len() == 1 {
+    if builder.table.visible_columns().count() == 1 {
         return Err(SqlError::new(
             1090,
             "42000",
@@ -302,6 +302,7 @@ fn drop_column(builder: &mut Builder<'_>, name: &str) -> SqlResult<()> {
         .table
         .foreign_keys
         .retain(|key| !key.columns.contains(&at));
+    builder.gone.push(name.to_string());
     let order: Vec<usize> = (0..builder.table.columns.len())
         .filter(|other| *other != at)
         .collect();
@@ -330,6 +331,9 @@ fn rename_column(
                 ),
             ));
         }
+        if from.to_lowercase() != to.to_lowercase() {
+            builder.gone.push(from.to_string());
+        }
         effects
             .renamed_columns
             .push((from.to_string(), to.to_string()));
@@ -353,6 +357,7 @@ fn modify(
         .map(|option| (None, option.clone()))
         .collect();
     let (mut column, constraints) = builder.column(name, data_type, &options, old.id)?;
+    generated::check_change(&old, &column)?;
     column.absent_value = old.absent_value;
     let explicit_null = options
         .iter()
@@ -379,6 +384,9 @@ fn alter_default(
     let at = find(builder, name)?;
     let column: &mut Column = &mut builder.table.columns[at];
     match op {
+        AlterColumnOperation::SetDefault { .. } if column.generated.is_some() => {
+            Err(generated::wrong_usage("DEFAULT"))
+        }
         AlterColumnOperation::SetDefault { value } => {
             column.default = default::of_expr(column, value)?;
             if column.default.is_none() && column.not_null {

@@ -120,7 +120,7 @@ fn with_checker<T>(
         .retain(|key| checks.foreign_keys.contains(&key.name));
     let only_new = std::sync::Arc::new(only_new);
     let target = Target::plan(&bind, &only_new)?;
-    let own_links = links(catalog, &only_new);
+    let own_links = links(&bind, &only_new)?;
     execute_in(context, txn, catalog, |exec: &ExecContext<'_>| {
         let keys = ForeignKeys {
             context: exec,
@@ -199,6 +199,9 @@ fn convert(
     let strict = super::super::writing(context.eval, false);
     let mut out = vec![Value::Null; new.columns.len()];
     for (at, column) in new.columns.iter().enumerate() {
+        if column.generated.is_some() {
+            continue;
+        }
         let before = old.columns.iter().position(|other| other.id == column.id);
         let value = match before.and_then(|before| row.get(before)) {
             Some(Value::Null) if column.not_null => {
@@ -220,6 +223,7 @@ fn convert(
             *slot = value;
         }
     }
+    target.compute(&strict, &mut out, number)?;
     Ok(out)
 }
 

@@ -5,7 +5,7 @@
 //! | names, order, defaults, comments, new columns with a constant default | a new record |
 //! | CHECK, FOREIGN KEY, NOT NULL | existing rows are checked in the transaction that writes the record: a concurrent writer makes it run again |
 //! | indexes | recorded as write-only, filled in chunks, then made public |
-//! | types, primary key, columns with computed values, a column dropped beside a new index | every row is copied to a new table id; the switch validates that the old range did not change |
+//! | types, primary key, generated columns, columns with a computed default, a column dropped beside a new index | every row is copied to a new table id; the switch validates that the old range did not change |
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::define::Builder;
 use super::{DdlContext, clean, touch_parents};
 use crate::catalog::store::Edit;
 use crate::catalog::{
-    Catalog, ColumnDefault, Index, IndexId, IndexState, SequenceKind, Table, record,
+    Catalog, Column, ColumnDefault, Index, IndexId, IndexState, SequenceKind, Table, record,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Annotations;
@@ -163,6 +163,15 @@ fn key_ids(table: &Table) -> Vec<u32> {
     columns.map(|column| column.id.0).collect()
 }
 
+/// Whether the column's values follow from another expression than before.
+fn computes_anew(before: &Column, column: &Column) -> bool {
+    let expression = |column: &Column| {
+        let generated = column.generated.as_ref();
+        generated.map(|generated| generated.expression.clone())
+    };
+    column.generated.is_some() && expression(before) != expression(column)
+}
+
 /// Whether rows must be written anew.
 fn needs_copy(old: &Table, new: &Table) -> bool {
     if key_ids(old) != key_ids(new) {
@@ -182,9 +191,10 @@ fn needs_copy(old: &Table, new: &Table) -> bool {
     }
     new.columns.iter().any(
         |column| match old.columns.iter().find(|other| other.id == column.id) {
-            Some(before) => before.ty != column.ty,
+            Some(before) => before.ty != column.ty || computes_anew(before, column),
             None => {
                 column.auto_increment
+                    || column.generated.is_some()
                     || matches!(column.default, Some(ColumnDefault::Expression(_)))
             }
         },

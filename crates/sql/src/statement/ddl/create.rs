@@ -305,6 +305,7 @@ fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) {
         auto_increment: false,
         comment: String::new(),
         absent_value: None,
+        generated: None,
     });
 }
 

@@ -6,8 +6,7 @@ use super::DdlContext;
 use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Catalog, Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::parse_expression;
-use crate::statement::target::stored_mode;
+use crate::parser::{parse_expression, stored_mode};
 use crate::types::{DataType, assign, to_text};
 
 /// A DEFAULT as it is stored; `DEFAULT NULL` is no default. CURRENT_TIMESTAMP must have the

@@ -5,6 +5,7 @@ use sqlparser::ast::{self, ColumnOption, TableConstraint};
 use super::DdlContext;
 use super::column_type;
 use super::default;
+use super::generated;
 use crate::catalog::{
     Catalog, CheckConstraint, Column, ColumnDefault, ColumnId, Index, IndexColumn, IndexId,
     IndexState, Table,
@@ -36,6 +37,10 @@ pub(super) struct Builder<'a> {
     inline: Vec<(usize, Option<String>, ColumnOption)>,
     /// Columns whose definition says NULL.
     said_null: Vec<ColumnId>,
+    /// Names that columns had before the statement and have no more.
+    pub(super) gone: Vec<String>,
+    /// Columns the statement defines.
+    pub(super) defined: Vec<ColumnId>,
 }
 
 /// Where a column goes.
@@ -80,7 +85,7 @@ pub(super) fn collation(
 }
 
 /// The expression inside any brackets: SHOW CREATE TABLE adds its own.
-fn unbracketed(mut expr: &ast::Expr) -> &ast::Expr {
+pub(super) fn unbracketed(mut expr: &ast::Expr) -> &ast::Expr {
     while let ast::Expr::Nested(inner) = expr {
         expr = inner;
     }
@@ -120,6 +125,8 @@ impl<'a> Builder<'a> {
             table,
             inline: Vec::new(),
             said_null: Vec::new(),
+            gone: Vec::new(),
+            defined: Vec::new(),
         }
     }
 
@@ -164,7 +171,9 @@ impl<'a> Builder<'a> {
             auto_increment: false,
             comment: String::new(),
             absent_value: None,
+            generated: generated::of_options(name, options.iter().map(|(_, option)| option))?,
         };
+        self.defined.push(id);
         let mut constraints = Vec::new();
         let mut explicit_null = false;
         for (label, option) in options {
@@ -205,9 +214,7 @@ impl<'a> Builder<'a> {
                 }
                 ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
                 option if is_binary_attribute(option) => refuse_binary(&column)?,
-                ColumnOption::Generated { .. } => {
-                    return Err(SqlError::not_supported("GENERATED columns"));
-                }
+                ColumnOption::Generated { .. } => {}
                 other => return Err(SqlError::not_supported(format!("column option {other}"))),
             }
         }
@@ -440,6 +447,11 @@ impl<'a> Builder<'a> {
         }
         self.check_key_bytes(&parts)?;
         for part in &parts {
+            if generated::is_virtual(&self.table, part.column) {
+                return Err(generated::unsupported(
+                    "Defining a virtual generated column as primary key",
+                ));
+            }
             let column = &mut self.table.columns[part.column];
             if self.said_null.contains(&column.id) {
                 return Err(null_in_primary_key());
@@ -658,6 +670,7 @@ impl<'a> Builder<'a> {
         let mut indexes = std::mem::take(&mut self.table.indexes);
         indexes.sort_by_key(|index| (!index.unique, index.unique && nullable(index)));
         self.table.indexes = indexes;
+        self.check_generated()?;
         default::check_constraints(self.context, self.catalog, &self.table)
     }
 }

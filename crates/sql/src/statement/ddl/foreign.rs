@@ -48,7 +48,7 @@ impl Builder<'_> {
     /// FOREIGN KEY.
     ///
     /// # Errors
-    /// 1826, 1072, 1824, 3734, 1822, 3780, 1830, 1239.
+    /// 1826, 1072, 1824, 3734, 1822, 3780, 1830, 1239; 3104 and 3733 for generated columns.
     pub(super) fn add_foreign_key(&mut self, key: &ForeignKeyConstraint) -> SqlResult<()> {
         let columns = key
             .columns
@@ -97,6 +97,7 @@ impl Builder<'_> {
                 ),
             ));
         }
+        self.check_key_over_generated(&made)?;
         self.check_set_null(&made)?;
         self.check_parent(&made)?;
         let index_name = given.or_else(|| key.index_name.as_ref().map(|n| n.value.clone()));
@@ -182,6 +183,9 @@ impl Builder<'_> {
                     ),
                 ));
             };
+            if super::generated::is_virtual(parent, parent_at) {
+                return Err(super::generated::virtual_in_key(key, name));
+            }
             let own = &self.table.columns[at];
             let other = &parent.columns[parent_at];
             if !compatible(&own.ty, &other.ty) {

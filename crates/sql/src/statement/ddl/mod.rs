@@ -8,6 +8,7 @@ mod create;
 mod default;
 mod define;
 mod foreign;
+mod generated;
 mod remove;
 mod temporary;
 mod view;
