@@ -383,3 +383,17 @@ fn shutdown_needs_its_privilege() {
     root.run("SHUTDOWN");
     assert!(instance.shutdown_requested());
 }
+
+#[test]
+fn found_rows_of_an_upsert_count_each_row_on_its_own() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    let text =
+        "INSERT INTO t VALUES (1, 10), (2, 21), (3, 30) ON DUPLICATE KEY UPDATE n = VALUES(n)";
+    let Answer::Done(outcome, _) = a.run(text) else {
+        panic!("no rows");
+    };
+    // The first stays as it is: 0 changed, but 1 found.
+    assert_eq!((outcome.affected_rows, outcome.matched_rows), (3, 4));
+}

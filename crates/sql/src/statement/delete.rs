@@ -14,6 +14,7 @@ use super::{
     warn,
 };
 use crate::binder::BindContext;
+use crate::catalog::TableId;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::parser::IGNORE_HINT;
@@ -125,18 +126,19 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outco
             Ok(true)
         },
     )?;
-    let mut seen: Vec<BTreeSet<&[u8]>> = vec![BTreeSet::new(); delete.targets.len()];
+    // By table: two names of one table may mean the same row.
+    let mut seen: BTreeSet<(TableId, &[u8])> = BTreeSet::new();
     let several = delete.scan.tables.len() > 1;
     let mut deleted = 0_u64;
     for row in &rows {
         context.waiter.check()?;
-        for (place, (target, offset)) in delete.targets.iter().enumerate() {
+        for (target, offset) in &delete.targets {
             let end = offset + target.table.columns.len();
             let (Some(old), Some(Value::Bytes(suffix))) = (row.get(*offset..end), row.get(end))
             else {
                 continue;
             };
-            if several && !seen[place].insert(suffix) {
+            if several && !seen.insert((target.table.id, suffix)) {
                 continue;
             }
             let mark = context.txn.savepoint();

@@ -281,6 +281,13 @@ impl ForeignKeys<'_> {
         })
     }
 
+    /// Whether a foreign key refers to `table`, checked now or not.
+    pub(super) fn is_parent(&self, table: TableId) -> bool {
+        self.links
+            .get(&table)
+            .is_some_and(|links| !links.children.is_empty())
+    }
+
     fn writer<'b>(&'b self, table: &'b Table) -> RowWriter<'b> {
         RowWriter {
             txn: self.context.txn,

@@ -403,51 +403,80 @@ impl Run<'_> {
     fn row_of_exprs(&mut self, exprs: &[Option<Expr>], number: usize) -> SqlResult<Row> {
         let eval = self.context.eval;
         let mut row = vec![Value::Null; self.insert.target.table.columns.len()];
-        self.fill_defaults(&mut row, number)?;
+        let mut dependent = self.fill_defaults(&mut row, number)?;
         for (&at, expr) in self.insert.columns.iter().zip(exprs) {
             let value = match expr {
                 Some(expr) => self.fit(at, expr.eval(eval, &row, &[])?, number)?,
+                None if self.insert.target.default_reads_row(at) => {
+                    dependent.push(at);
+                    continue;
+                }
                 None => self.insert.target.default(eval, at, &row, number)?,
             };
             if let Some(slot) = row.get_mut(at) {
                 *slot = value;
             }
         }
-        self.finish(row, number)
+        self.finish(row, dependent, number)
     }
 
     fn row_of_values(&mut self, values: Row, number: usize) -> SqlResult<Row> {
         let mut row = vec![Value::Null; self.insert.target.table.columns.len()];
-        self.fill_defaults(&mut row, number)?;
+        let dependent = self.fill_defaults(&mut row, number)?;
         for (&at, value) in self.insert.columns.iter().zip(values) {
             let value = self.fit(at, value, number)?;
             if let Some(slot) = row.get_mut(at) {
                 *slot = value;
             }
         }
-        self.finish(row, number)
+        self.finish(row, dependent, number)
     }
 
-    /// What follows from the given values: AUTO_INCREMENT, then generated columns.
-    fn finish(&mut self, mut row: Row, number: usize) -> SqlResult<Row> {
+    /// What follows from the given values: defaults that read them, AUTO_INCREMENT, generated
+    /// columns.
+    fn finish(&mut self, mut row: Row, dependent: Vec<usize>, number: usize) -> SqlResult<Row> {
+        self.fill_dependent(&mut row, dependent, number)?;
         self.generate(&mut row, number)?;
         let target = &self.insert.target;
         target.compute(self.context.eval, &mut row, number)?;
         Ok(row)
     }
 
-    /// Defaults of the columns the statement does not name.
-    fn fill_defaults(&self, row: &mut Row, number: usize) -> SqlResult<()> {
+    /// Defaults of the columns the statement does not name; those that read other columns are
+    /// left to [`Run::fill_dependent`] and returned.
+    fn fill_defaults(&self, row: &mut Row, number: usize) -> SqlResult<Vec<usize>> {
+        let mut dependent = Vec::new();
         for at in 0..row.len() {
-            if !self.insert.columns.contains(&at) {
-                let value = self
-                    .insert
-                    .target
-                    .default(self.context.eval, at, row, number)?;
-                if let Some(slot) = row.get_mut(at) {
-                    *slot = value;
-                }
+            if self.insert.columns.contains(&at) {
+                continue;
             }
+            if self.insert.target.default_reads_row(at) {
+                dependent.push(at);
+            } else {
+                self.fill_default(row, at, number)?;
+            }
+        }
+        Ok(dependent)
+    }
+
+    /// Defaults that read other columns, once those have their values: in the order of columns.
+    fn fill_dependent(
+        &self,
+        row: &mut Row,
+        mut columns: Vec<usize>,
+        number: usize,
+    ) -> SqlResult<()> {
+        columns.sort_unstable();
+        columns
+            .into_iter()
+            .try_for_each(|at| self.fill_default(row, at, number))
+    }
+
+    fn fill_default(&self, row: &mut Row, at: usize, number: usize) -> SqlResult<()> {
+        let target = &self.insert.target;
+        let value = target.default(self.context.eval, at, row, number)?;
+        if let Some(slot) = row.get_mut(at) {
+            *slot = value;
         }
         Ok(())
     }
@@ -524,19 +553,14 @@ impl Run<'_> {
             return Ok(());
         };
         let mark = self.context.txn.savepoint();
-        let stored = self.ignoring(|run| run.store_row(row, number))?;
-        match stored {
-            Some(_) => {}
-            None => {
-                self.context.txn.rollback_to(mark);
-                self.tally.duplicates += 1;
-            }
+        if self.ignoring(|run| run.store_row(row, number))?.is_none() {
+            self.context.txn.rollback_to(mark);
+            self.tally.duplicates += 1;
         }
         Ok(())
     }
 
-    /// The row as it is stored in the end.
-    fn store_row(&mut self, row: Row, number: usize) -> SqlResult<Row> {
+    fn store_row(&mut self, row: Row, number: usize) -> SqlResult<()> {
         let target = &self.insert.target;
         target.check(self.context.eval, &row)?;
         let hidden = if target.table.primary_key.is_empty() {
@@ -558,9 +582,9 @@ impl Run<'_> {
                     self.note_stored(&row);
                     self.tally.affected += 1;
                     self.tally.matched += 1;
-                    return Ok(row);
+                    return Ok(());
                 }
-                Some(duplicate) if self.insert.replace => self.remove(&duplicate)?,
+                Some(duplicate) if self.insert.replace => self.remove(&duplicate, &row)?,
                 Some(duplicate) if !self.insert.on_duplicate.is_empty() => {
                     return self.update_existing(&duplicate, &row, number);
                 }
@@ -578,8 +602,9 @@ impl Run<'_> {
         self.tally.stored = number.map_or(0, |(n, _)| u64::try_from(n).unwrap_or(0));
     }
 
-    /// REPLACE: the row in the way goes.
-    fn remove(&mut self, duplicate: &Duplicate) -> SqlResult<()> {
+    /// REPLACE: the row in the way goes. An equal one does not count when MySQL would have updated
+    /// it: there is no other unique key, and nothing refers to the table.
+    fn remove(&mut self, duplicate: &Duplicate, new: &[Value]) -> SqlResult<()> {
         let Some(old) = self
             .writer
             .read(&duplicate.suffix, manxdb_txn::ReadMode::Update)?
@@ -589,8 +614,13 @@ impl Run<'_> {
         self.writer.delete(&old, &duplicate.suffix)?;
         self.keys
             .after_delete(self.insert.target.table.id, &old, 0)?;
-        self.tally.affected += 1;
-        self.tally.matched += 1;
+        let table = &self.insert.target.table;
+        let unique = table.indexes.iter().filter(|index| index.unique).count();
+        let keys = unique + usize::from(!table.primary_key.is_empty());
+        if old != new || keys > 1 || self.keys.is_parent(table.id) {
+            self.tally.affected += 1;
+            self.tally.matched += 1;
+        }
         self.tally.duplicates += 1;
         Ok(())
     }
@@ -601,7 +631,7 @@ impl Run<'_> {
         duplicate: &Duplicate,
         new: &[Value],
         number: usize,
-    ) -> SqlResult<Row> {
+    ) -> SqlResult<()> {
         let eval = self.context.eval;
         let target = &self.insert.target;
         let Some(old) = self
@@ -629,19 +659,21 @@ impl Run<'_> {
             assigned.push(*at);
         }
         self.tally.duplicates += 1;
-        self.tally.matched += 1;
         if row == old {
-            return Ok(row);
+            self.tally.matched += 1;
+            return Ok(());
         }
         target.set_update_times(eval, &mut row, &assigned)?;
         target.compute(eval, &mut row, number)?;
         target.check(eval, &row)?;
+        target.raise_counter(self.context, &assigned, &row)?;
         self.writer.update(&old, &duplicate.suffix, &row)?;
         let id = target.table.id;
         self.keys.check_parents(id, Some(&old), &row)?;
         self.keys.after_update(id, &old, &row, 0)?;
         self.note_stored(&row);
         self.tally.affected += 2;
-        Ok(row)
+        self.tally.matched += 2;
+        Ok(())
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::foreign_key::Links;
 use super::generated::Computed;
 use crate::binder::{BindContext, Scope, bind_definition};
-use crate::catalog::{Column, ColumnDefault, Table, TableId, touch};
+use crate::catalog::{Column, ColumnDefault, SequenceKind, Table, TableId, touch};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::{EvalContext, Expr, SqlMode};
 use crate::parser::{parse_expression, stored_mode};
+use crate::planner::walk;
 use crate::types::{DataType, DateTime, Row, Value, assign, implicit_default};
 
 /// A table to be written.
@@ -34,6 +35,8 @@ enum Default {
     Null,
     Now,
     Expr(Expr),
+    /// Reads other columns of the row, which must have their values first.
+    OfRow(Expr),
 }
 
 impl Target {
@@ -103,7 +106,9 @@ impl Target {
         match default {
             Default::Null => Ok(Value::Null),
             Default::Now => now(eval, &column.ty),
-            Default::Expr(expr) => assign(eval, expr.eval(eval, row, &[])?, column, row_number),
+            Default::Expr(expr) | Default::OfRow(expr) => {
+                assign(eval, expr.eval(eval, row, &[])?, column, row_number)
+            }
             Default::Missing if column.auto_increment => Ok(Value::Null),
             Default::Missing => {
                 let message = format!("Field '{}' doesn't have a default value", column.name);
@@ -114,6 +119,11 @@ impl Target {
                 Ok(implicit_default(&column.ty))
             }
         }
+    }
+
+    /// Whether the default of column `at` reads other columns of the row.
+    pub(super) fn default_reads_row(&self, at: usize) -> bool {
+        matches!(self.defaults.get(at), Some(Default::OfRow(_)))
     }
 
     /// As [`Target::default`] for rows that exist already: no default is no problem.
@@ -184,6 +194,27 @@ impl Target {
         column.is_some_and(|column| column.generated.is_some())
     }
 
+    /// After an update that set the columns `assigned`: an AUTO_INCREMENT value among them moves
+    /// the counter.
+    pub(super) fn raise_counter(
+        &self,
+        context: &ExecContext<'_>,
+        assigned: &[usize],
+        row: &[Value],
+    ) -> SqlResult<()> {
+        let columns = &self.table.columns;
+        let automatic = |at: usize| columns.get(at).is_some_and(|column| column.auto_increment);
+        for &at in assigned.iter().filter(|at| automatic(**at)) {
+            let given = row.get(at).and_then(Value::to_integer_checked);
+            if let Some(given) = given.and_then(|(number, _)| u64::try_from(number).ok()) {
+                context
+                    .sequences
+                    .raise(self.table.id, SequenceKind::AutoIncrement, given)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Position of a column by name.
     pub(super) fn column(&self, name: &str) -> Option<usize> {
         position(&self.table, name)
@@ -215,7 +246,14 @@ fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> Sq
             };
             let parsed = parse_expression(text, mode)?;
             let scope = Scope::of_table(table, &table.name);
-            bind_definition(context, &scope, &parsed, "default value").map(Default::Expr)
+            let bound = bind_definition(context, &scope, &parsed, "default value")?;
+            let mut reads_row = false;
+            walk::references(&bound, &mut |_| reads_row = true);
+            Ok(if reads_row {
+                Default::OfRow(bound)
+            } else {
+                Default::Expr(bound)
+            })
         }
     }
 }

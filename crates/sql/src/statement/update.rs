@@ -18,7 +18,6 @@ use super::{
     refuse_returning, warn,
 };
 use crate::binder::{BindContext, bind_expr};
-use crate::catalog::SequenceKind;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::expr::Expr;
@@ -42,6 +41,8 @@ struct Written {
     /// Where its columns start in a scanned row.
     offset: usize,
     assigned: Vec<usize>,
+    /// The statement writes the table under another name too.
+    shared: bool,
 }
 
 /// Plans an UPDATE.
@@ -77,6 +78,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
                     target: Target::plan(context, base)?,
                     offset: table.offset,
                     assigned: Vec::new(),
+                    shared: false,
                 });
                 places.push(place);
                 targets.len() - 1
@@ -96,6 +98,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
         targets[written].assigned.push(column);
         assignments.push((written, column, value));
     }
+    note_shared(&mut targets, &places, &scan.tables)?;
     note_plan(&mut params, &scan.plan);
     let mut access: Vec<_> = targets
         .iter()
@@ -115,6 +118,38 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
             ignore: matches!(update.or, Some(SqliteOnConflict::Ignore)),
         }),
     })
+}
+
+/// Marks tables that are written under two names.
+///
+/// # Errors
+/// 1706 when that changes a primary key: the other name would look for the row in vain.
+fn note_shared(targets: &mut [Written], places: &[usize], tables: &[ModifyTable]) -> SqlResult<()> {
+    for at in 0..targets.len() {
+        let id = targets[at].target.table.id;
+        let twin =
+            (0..targets.len()).find(|&other| other != at && targets[other].target.table.id == id);
+        let Some(twin) = twin else {
+            continue;
+        };
+        targets[at].shared = true;
+        let key = &targets[at].target.table.primary_key;
+        if targets[at]
+            .assigned
+            .iter()
+            .any(|column| key.contains(column))
+        {
+            let alias = |target: usize| &tables[places[target]].alias;
+            let text = format!(
+                "Primary key/partition key update is not allowed since the table is updated both \
+                 as '{}' and '{}'.",
+                alias(at.min(twin)),
+                alias(at.max(twin))
+            );
+            return Err(SqlError::new(1706, "HY000", text));
+        }
+    }
+    Ok(())
 }
 
 /// Which scanned table and column a name on the left of `=` means.
@@ -230,7 +265,10 @@ fn assigned_values(
         let value = match expr {
             Some(expr) => assign(eval, expr.eval(eval, &values, &[])?, meta, number)?,
             None if written.target.is_generated(*column) => continue,
-            None => written.target.default(eval, *column, &[], number)?,
+            None => {
+                let row = part(&values, written).map_or(&[][..], |(row, _)| row);
+                written.target.default(eval, *column, row, number)?
+            }
         };
         if let Some(slot) = values.get_mut(written.offset + column) {
             *slot = value;
@@ -261,11 +299,6 @@ fn write(
         return Ok(false);
     }
     let target = &written.target;
-    let mut new = new.to_vec();
-    target.set_update_times(context.eval, &mut new, &written.assigned)?;
-    target.compute(context.eval, &mut new, number)?;
-    target.check(context.eval, &new)?;
-    raise_counter(context, written, &new)?;
     let writer = RowWriter {
         txn: context.txn,
         table: &target.table,
@@ -275,44 +308,27 @@ fn write(
         context,
         links: &target.links,
     };
-    // An earlier row's cascade may have changed or removed this one.
-    let Some(current) = current(&writer, &keys, suffix, old)? else {
-        return Ok(false);
+    let (current, mut new) = if written.shared || keys.links.len() > 1 || keys.refers_to_itself() {
+        // A cascade, or the table's other name, may have changed or removed the row since.
+        let Some(current) = writer.read(suffix, ReadMode::Update)? else {
+            return Ok(false);
+        };
+        let mut changed = current.clone();
+        for &at in &written.assigned {
+            if let (Some(slot), Some(value)) = (changed.get_mut(at), new.get(at)) {
+                slot.clone_from(value);
+            }
+        }
+        (current, changed)
+    } else {
+        (old.to_vec(), new.to_vec())
     };
+    target.set_update_times(context.eval, &mut new, &written.assigned)?;
+    target.compute(context.eval, &mut new, number)?;
+    target.check(context.eval, &new)?;
+    target.raise_counter(context, &written.assigned, &new)?;
     writer.update(&current, suffix, &new)?;
     keys.check_parents(target.table.id, Some(&current), &new)?;
     keys.after_update(target.table.id, &current, &new, 0)?;
     Ok(true)
-}
-
-/// The row as it is now: only a table that refers to itself can change under a statement.
-fn current(
-    writer: &RowWriter<'_>,
-    keys: &ForeignKeys<'_>,
-    suffix: &[u8],
-    old: &[Value],
-) -> SqlResult<Option<Row>> {
-    if keys.links.len() <= 1 && !keys.refers_to_itself() {
-        return Ok(Some(old.to_vec()));
-    }
-    writer.read(suffix, ReadMode::Update)
-}
-
-fn raise_counter(context: &ExecContext<'_>, written: &Written, new: &[Value]) -> SqlResult<()> {
-    let table = &written.target.table;
-    for &at in &written.assigned {
-        if table
-            .columns
-            .get(at)
-            .is_some_and(|column| column.auto_increment)
-        {
-            let given = new.get(at).and_then(Value::to_integer_checked);
-            if let Some(given) = given.and_then(|(number, _)| u64::try_from(number).ok()) {
-                context
-                    .sequences
-                    .raise(table.id, SequenceKind::AutoIncrement, given)?;
-            }
-        }
-    }
-    Ok(())
 }

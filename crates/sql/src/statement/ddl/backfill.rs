@@ -198,12 +198,20 @@ fn convert(
 ) -> SqlResult<Row> {
     let strict = super::super::writing(context.eval, false);
     let mut out = vec![Value::Null; new.columns.len()];
-    for (at, column) in new.columns.iter().enumerate() {
+    let before = |at: usize| {
+        let id = new.columns.get(at)?.id;
+        let place = old.columns.iter().position(|other| other.id == id)?;
+        row.get(place)
+    };
+    // Defaults of new columns may read any other: they come last.
+    let (kept, added): (Vec<usize>, Vec<usize>) =
+        (0..new.columns.len()).partition(|at| before(*at).is_some());
+    for at in kept.into_iter().chain(added) {
+        let column = &new.columns[at];
         if column.generated.is_some() {
             continue;
         }
-        let before = old.columns.iter().position(|other| other.id == column.id);
-        let value = match before.and_then(|before| row.get(before)) {
+        let value = match before(at) {
             Some(Value::Null) if column.not_null => {
                 return Err(SqlError::new(1138, "22004", "Invalid use of NULL value"));
             }
