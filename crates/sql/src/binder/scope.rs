@@ -98,6 +98,15 @@ pub(crate) enum AliasUse {
     Last,
 }
 
+/// What HAVING may read.
+#[derive(Debug)]
+pub(crate) struct Having {
+    /// GROUP BY: its columns win over aliases.
+    pub keys: Vec<Expr>,
+    /// The select list.
+    pub outputs: Vec<Expr>,
+}
+
 /// One query level being bound.
 #[derive(Debug)]
 pub(crate) struct Frame {
@@ -105,6 +114,8 @@ pub(crate) struct Frame {
     /// Select-list names and what they stand for.
     pub aliases: Vec<(String, Expr)>,
     pub alias_use: AliasUse,
+    /// In HAVING: what columns may be read outside aggregates, group columns first.
+    pub having: Option<Having>,
     /// MySQL's word for the clause being bound.
     pub place: &'static str,
     /// Aggregates are legal in this clause.
@@ -122,6 +133,7 @@ impl Frame {
             columns,
             aliases: Vec::new(),
             alias_use: AliasUse::Never,
+            having: None,
             place,
             aggregates_allowed: false,
             in_aggregate: false,
@@ -150,8 +162,11 @@ impl Frame {
 
     /// What `name` means here, or `None`.
     pub fn find(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
+        if let Some(having) = self.having.as_ref().filter(|_| !self.in_aggregate) {
+            return self.find_in_having(name, having);
+        }
         if self.alias_use == AliasUse::First
-            && let Some(expr) = self.find_alias(name)
+            && let Some(expr) = self.find_alias(name)?
         {
             return Ok(Some(expr));
         }
@@ -159,20 +174,56 @@ impl Frame {
             return Ok(Some(&self.columns[index].expr));
         }
         if self.alias_use == AliasUse::Last {
-            return Ok(self.find_alias(name));
+            return self.find_alias(name);
         }
         Ok(None)
     }
 
-    fn find_alias(&self, name: &ColumnName<'_>) -> Option<&Expr> {
-        if name.table.is_some() {
-            return None;
+    /// Group columns, then aliases, then columns of the select list; other columns do not exist
+    /// here any more.
+    fn find_in_having(&self, name: &ColumnName<'_>, having: &Having) -> SqlResult<Option<&Expr>> {
+        let is_in = |list: &[Expr], expr: &Expr| list.iter().any(|known| walk::same(known, expr));
+        // Ambiguous among the tables only matters when nothing nearer is meant.
+        let column = self
+            .find_column(name)
+            .map(|at| at.map(|at| &self.columns[at].expr));
+        if let Ok(Some(expr)) = column
+            && is_in(&having.keys, expr)
+        {
+            return Ok(Some(expr));
         }
-        let alias = self
+        if let Some(expr) = self.find_alias(name)? {
+            return Ok(Some(expr));
+        }
+        Ok(column?.filter(|expr| is_in(&having.outputs, expr)))
+    }
+
+    /// # Errors
+    /// 1052 when select items that differ have the name.
+    fn find_alias(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
+        if name.table.is_some() {
+            return Ok(None);
+        }
+        let mut named = self
             .aliases
             .iter()
-            .find(|(alias, _)| same_name(alias, name.column));
-        alias.map(|(_, expr)| expr)
+            .filter(|(alias, _)| same_name(alias, name.column))
+            .map(|(_, expr)| expr);
+        let first = named.next();
+        match first {
+            Some(first) if named.any(|other| !walk::same(first, other)) => {
+                Err(self.ambiguous(name))
+            }
+            _ => Ok(first),
+        }
+    }
+
+    fn ambiguous(&self, name: &ColumnName<'_>) -> SqlError {
+        SqlError::new(
+            1052,
+            "23000",
+            format!("Column '{}' in {} is ambiguous", name.text(), self.place),
+        )
     }
 
     /// Position in `columns` of the column called `name`.
@@ -185,11 +236,7 @@ impl Frame {
             if let Some(earlier) = found {
                 let same = walk::same(&self.columns[earlier].expr, &column.expr);
                 if !same {
-                    return Err(SqlError::new(
-                        1052,
-                        "23000",
-                        format!("Column '{}' in {} is ambiguous", name.text(), self.place),
-                    ));
+                    return Err(self.ambiguous(name));
                 }
             }
             found.get_or_insert(index);

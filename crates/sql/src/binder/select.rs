@@ -7,7 +7,7 @@ use sqlparser::ast;
 use super::Binder;
 use super::aggregate::{AggregateCall, AggregateKind};
 use super::from::FromState;
-use super::scope::{AliasUse, Frame, FrameColumn, same_name};
+use super::scope::{AliasUse, Frame, FrameColumn, Having, same_name};
 use super::window::WindowCall;
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
@@ -113,9 +113,12 @@ impl Binder<'_> {
         self.bind_group_by(&select.group_by, &mut parts)?;
         if let Some(having) = &select.having {
             self.enter_clause("having clause", true)?;
-            self.frame_mut()?.alias_use = AliasUse::First;
+            self.frame_mut()?.having = Some(Having {
+                keys: parts.keys.clone(),
+                outputs: parts.outputs.iter().map(|o| o.expr.clone()).collect(),
+            });
             let bound = self.bind_scalar(having);
-            self.frame_mut()?.alias_use = AliasUse::Never;
+            self.frame_mut()?.having = None;
             super::from::split_and(bound?, &mut parts.having);
         }
         self.enter_clause("order clause", true)?;
@@ -136,6 +139,10 @@ impl Binder<'_> {
                 .calls
                 .iter()
                 .any(|call| call.kind != AggregateKind::First);
+        if parts.aggregated && parts.keys.is_empty() {
+            // One row at most: its order means nothing, and nothing it reads need be grouped.
+            parts.order.clear();
+        }
         let columns = std::mem::take(&mut self.frame_mut()?.columns);
         let full = self.context.sql_mode.only_full_group_by;
         let done = super::group::rewrite(parts, &columns, full);
@@ -365,6 +372,8 @@ fn item_name(expr: &ast::Expr, written: Option<&str>) -> String {
                 text.clone()
             }
             ast::Value::Placeholder(_) => "?".to_string(),
+            ast::Value::Null => "NULL".to_string(),
+            ast::Value::Boolean(truth) => truth.to_string().to_uppercase(),
             _ => written.map_or_else(|| expr.to_string(), str::to_string),
         },
         _ => written.map_or_else(|| expr.to_string(), str::to_string),
