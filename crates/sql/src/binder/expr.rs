@@ -231,8 +231,8 @@ impl Binder<'_> {
     pub(crate) fn resolve(&mut self, name: &ColumnName<'_>) -> SqlResult<Expr> {
         let top = self.frames.len();
         for (index, frame) in self.frames.iter().enumerate().rev() {
-            if let Some(expr) = frame.find(name)? {
-                let depth = top - 1 - index;
+            let depth = top - 1 - index;
+            if let Some(expr) = frame.find(name, depth == 0)? {
                 let expr = seen_from(expr, depth);
                 if depth > 0 {
                     self.reach = self.reach.min(index);

@@ -160,10 +160,14 @@ impl Frame {
         Self::new(columns, place)
     }
 
-    /// What `name` means here, or `None`.
-    pub fn find(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
+    /// What `name` means here, or `None`; `own`: it is written at this level, not further in.
+    pub fn find(&self, name: &ColumnName<'_>, own: bool) -> SqlResult<Option<&Expr>> {
         if let Some(having) = self.having.as_ref().filter(|_| !self.in_aggregate) {
-            return self.find_in_having(name, having);
+            return if own {
+                self.find_in_having(name, having)
+            } else {
+                self.find_around_having(name)
+            };
         }
         if self.alias_use == AliasUse::First
             && let Some(expr) = self.find_alias(name)?
@@ -196,6 +200,14 @@ impl Frame {
             return Ok(Some(expr));
         }
         Ok(column?.filter(|expr| is_in(&having.outputs, expr)))
+    }
+
+    /// A subquery in HAVING sees all columns, then aliases.
+    fn find_around_having(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
+        match self.find_column(name)? {
+            Some(at) => Ok(Some(&self.columns[at].expr)),
+            None => self.find_alias(name),
+        }
     }
 
     /// # Errors
