@@ -167,9 +167,15 @@ impl<'a> RocksCursor<'a> {
             self.iterator.prev();
             version = self.version_here();
         }
-        if version.is_some_and(|version| version <= self.at) {
-            self.seek_to_version_read();
-            found = self.keep()?;
+        // The seeks below forget an error: an unreadable block may hide a newer version.
+        self.check()?;
+        match version {
+            None => return Ok(found),
+            Some(version) if version <= self.at => {
+                self.seek_to_version_read();
+                found = self.keep()?;
+            }
+            Some(_) => {}
         }
         self.iterator.seek_for_prev(&self.prefix);
         Ok(found)

@@ -30,6 +30,17 @@ fn store_with_a_log() -> (tempfile::TempDir, PathBuf) {
     (directory, log)
 }
 
+/// Bytes that do not compress, the same each time.
+fn noise() -> impl FnMut() -> u8 {
+    let mut random = 1u64;
+    move || {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        random.to_be_bytes()[0]
+    }
+}
+
 fn copy_of(directory: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
     fs::create_dir(copy.path().join("rocksdb")).unwrap();
@@ -80,13 +91,7 @@ fn a_damaged_block_fails_its_keys_and_the_others_are_served() {
     let engine = RocksEngine::open(directory.path(), &options).unwrap();
     let keys = 1u16..2000;
     // Bytes that do not compress, so that a flip hits a block of rows.
-    let mut random = 1u64;
-    let mut noise = || {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        random.to_be_bytes()[0]
-    };
+    let mut noise = noise();
     let writes = keys
         .clone()
         .map(|key| {
@@ -146,6 +151,50 @@ fn assert_scans_stop_at_the_damage(engine: &RocksEngine, damaged: usize) {
     }
     // The row next to the damage may be withheld: a newer version of it could be in there.
     assert!((1990..=1999).contains(&(rows + damaged)), "{rows} rows");
+}
+
+/// Walking back meets the versions of a key oldest first: one it cannot read must not leave an
+/// older one as the answer, wherever in the chain the damage lies.
+#[test]
+fn a_reverse_scan_never_answers_an_old_version_for_a_damaged_newer_one() {
+    use manxdb_storage::{Direction, KeyRange};
+    let (mut errors, mut noise) = (0, noise());
+    for versions in 10..=18 {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+        for version in 1..=versions {
+            // As long as a block, so that every version is in a block of its own.
+            let value = (0..9_000).map(|_| noise()).collect();
+            let writes = vec![(Version(version), b"key".to_vec(), Some(value))];
+            let batch = WriteBatch { writes };
+            engine.write(&batch, Durability::Async).unwrap();
+        }
+        engine.compact().unwrap();
+        drop(engine);
+        let file = the_file(directory.path(), "sst");
+        let intact = fs::read(&file).unwrap();
+        for place in (4_000..intact.len() - 4_000).step_by(4_000) {
+            let mut bytes = intact.clone();
+            bytes[place] ^= 0x10;
+            fs::write(&file, bytes).unwrap();
+            // The block of the store's own record is needed to open it at all.
+            let Ok(engine) = RocksEngine::open(directory.path(), &Options::default()) else {
+                continue;
+            };
+            let range = KeyRange::prefix(b"key");
+            let mut cursor = engine
+                .scan(&range, Version::MAX, Direction::Reverse)
+                .unwrap();
+            match cursor.next() {
+                Ok(found) => assert_eq!(found.map(|entry| entry.version.0), Some(versions)),
+                Err(error) => {
+                    assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+                    errors += 1;
+                }
+            }
+        }
+    }
+    assert!(errors > 9, "the damage was met: {errors}");
 }
 
 #[test]
