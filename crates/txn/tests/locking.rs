@@ -328,3 +328,22 @@ fn dropping_a_waiting_transaction_frees_its_place() {
     commit(holder);
     assert_eq!(house.locks_held(), 0);
 }
+
+#[test]
+fn a_wait_that_is_given_up_keeps_the_weaker_lock_of_the_same_row() {
+    let house = House::new();
+    let first = house.begin(RepeatableRead);
+    let second = house.begin(RepeatableRead);
+    first.get(b"x", ReadMode::Share).unwrap();
+    second.get(b"x", ReadMode::Share).unwrap();
+    assert!(would_wait(&first.get(b"x", ReadMode::Update)));
+    second.rollback();
+    // Not the call that waited: its request ends, what the transaction held before does not.
+    first.get(b"y", ReadMode::Update).unwrap();
+    let third = house.begin(RepeatableRead);
+    assert!(would_wait(&third.get(b"x", ReadMode::Update)));
+    first.rollback();
+    assert!(third.get(b"x", ReadMode::Update).is_ok());
+    third.rollback();
+    assert_eq!(house.locks_held(), 0);
+}

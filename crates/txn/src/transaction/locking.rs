@@ -93,30 +93,33 @@ impl Transaction {
         if ticket.key() == key && ticket.strength() == strength {
             return Some(ticket);
         }
-        self.drop_pending(&ticket);
-        None
-    }
-
-    fn drop_pending(&self, ticket: &Arc<crate::locks::Ticket>) {
-        if let Some(table) = self.path.locks()
-            && table.cancel(ticket)
-        {
-            table.release(self.id, [Arc::clone(ticket.key())]);
+        // Another call than the one that waited. What was granted meanwhile is held to the end,
+        // as after a wait that was interrupted; giving it back would give back a weaker lock on
+        // the same key too.
+        if self.path.locks().is_some_and(|table| table.cancel(&ticket)) {
+            let mut inner = self.inner.borrow_mut();
+            inner
+                .held
+                .insert(Arc::clone(ticket.key()), ticket.strength());
         }
+        None
     }
 
     /// Gives everything back.
     pub(super) fn release_locks(&self) {
-        let (pending, held) = {
+        let (pending, mut held) = {
             let mut inner = self.inner.borrow_mut();
             (inner.pending.take(), std::mem::take(&mut inner.held))
         };
-        if let Some(table) = self.path.locks() {
-            table.release(self.id, held.into_keys());
+        let Some(table) = self.path.locks() else {
+            return;
+        };
+        if let Some(ticket) = pending
+            && table.cancel(&ticket)
+        {
+            held.insert(Arc::clone(ticket.key()), ticket.strength());
         }
-        if let Some(ticket) = pending {
-            self.drop_pending(&ticket);
-        }
+        table.release(self.id, held.into_keys());
     }
 
     /// Reads `key` under a lock, at the newest state the level allows.
