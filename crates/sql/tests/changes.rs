@@ -92,38 +92,15 @@ fn alterations() {
 }
 
 mod restart {
-    use super::common::{TestHost, connect};
+    use super::common::{connect, instance_on};
     use std::sync::Arc;
 
-    use manxdb_sql::session::{Instance, InstanceOptions};
-    use manxdb_storage::{Durability, MemoryEngine};
-    use manxdb_txn::{LocalOptions, LocalPath};
-
-    /// An instance over `engine`, made anew or found there.
-    fn instance_over(engine: Arc<MemoryEngine>) -> Arc<Instance> {
-        let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
-        let host = Arc::new(TestHost::default());
-        let options = InstanceOptions {
-            durability: Durability::Sync,
-            max_connections: 10,
-            max_allowed_packet: 64 << 20,
-            long_query_micros: 10_000_000,
-            statement_memory_bytes: 256 << 20,
-            port: 3306,
-            hostname: "test".to_string(),
-            data_directory: "/data".to_string(),
-        };
-        let instance = Instance::open(Arc::new(path), host, options).expect("it opens");
-        if !instance.is_initialised() {
-            instance.initialise(None).expect("root can be made");
-        }
-        instance
-    }
+    use manxdb_storage::MemoryEngine;
 
     #[test]
     fn the_catalog_survives_a_crash_and_no_number_is_given_twice() {
         let engine = Arc::new(MemoryEngine::new());
-        let first = instance_over(engine.clone());
+        let first = instance_on(engine.clone());
         let mut client = connect(&first, "root");
         client.run("CREATE DATABASE d");
         client.run("CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, a INT, KEY ka (a))");
@@ -134,7 +111,7 @@ mod restart {
         let definition = client.rows("SHOW CREATE TABLE d.t")[0][1].clone();
         drop(client);
 
-        let second = instance_over(engine.clone());
+        let second = instance_on(engine.clone());
         let mut client = connect(&second, "root");
         let now = client.rows("SHOW CREATE TABLE d.t")[0][1].clone();
         let body = |text: &str| text.split(") ENGINE").next().map(ToString::to_string);
@@ -148,7 +125,7 @@ mod restart {
         second.shutdown().unwrap();
         drop(client);
 
-        let third = instance_over(engine);
+        let third = instance_on(engine);
         let mut client = connect(&third, "root");
         client.run("INSERT INTO d.t (a) VALUES (5)");
         let next: u64 = client.value("SELECT MAX(id) FROM d.t").parse().unwrap();

@@ -259,6 +259,16 @@ impl CatalogStore {
     }
 }
 
+impl CatalogStore {
+    /// As [`CatalogStore::collect_garbage`], at the end of a statement that left some. What the
+    /// statement did is committed, so that a locked row or a full disk only delays the cleaning.
+    pub(crate) fn begin_to_collect(&self, chunks: usize) {
+        if let Err(error) = self.collect_garbage(chunks) {
+            tracing::debug!(%error, "dropped data is deleted later");
+        }
+    }
+}
+
 fn insert(catalog: &mut Catalog, record: Record) -> SqlResult<()> {
     let orphan = || SqlError::new(1712, "HY000", "a catalog record names no database");
     match record {

@@ -209,7 +209,8 @@ impl CatalogStore {
             }
             Ok(())
         })?;
-        self.collect_garbage(CLEAN_CHUNKS).map(drop)
+        self.begin_to_collect(CLEAN_CHUNKS);
+        Ok(())
     }
 
     /// Ends the temporary tables of sessions that a crash ended.

@@ -16,7 +16,7 @@ use manxdb_sql::session::{
 };
 use manxdb_sql::statement::Outcome;
 use manxdb_sql::types::{ColumnMeta, Value, write_text};
-use manxdb_storage::{Durability, MemoryEngine};
+use manxdb_storage::{Durability, Engine, MemoryEngine};
 use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
 use parking_lot::Mutex;
 
@@ -62,13 +62,22 @@ impl Host for TestHost {
 
 /// A fresh instance with root without a password.
 pub fn instance() -> Arc<Instance> {
-    let engine = Arc::new(MemoryEngine::new());
-    let path = LocalPath::open(engine, LocalOptions::default()).expect("an empty path opens");
+    instance_on(Arc::new(MemoryEngine::new()))
+}
+
+/// An instance over `engine`, made anew or found there.
+pub fn instance_on(engine: Arc<dyn Engine>) -> Arc<Instance> {
+    let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
     instance_over(Arc::new(path))
 }
 
-/// As [`instance`], over a path of the caller's.
+/// As [`instance_on`], over a path of the caller's.
 pub fn instance_over(path: Arc<dyn CommitPath>) -> Arc<Instance> {
+    instance_of(path, Arc::new(TestHost::default()))
+}
+
+/// As [`instance_over`], with a host of the caller's too.
+pub fn instance_of(path: Arc<dyn CommitPath>, host: Arc<dyn Host>) -> Arc<Instance> {
     let options = InstanceOptions {
         durability: Durability::Sync,
         max_connections: 151,
@@ -79,9 +88,10 @@ pub fn instance_over(path: Arc<dyn CommitPath>) -> Arc<Instance> {
         hostname: "test".to_string(),
         data_directory: "/data".to_string(),
     };
-    let instance = Instance::open(path, Arc::new(TestHost::default()), options)
-        .expect("an empty instance opens");
-    instance.initialise(None).expect("root can be made");
+    let instance = Instance::open(path, host, options).expect("the instance opens");
+    if !instance.is_initialised() {
+        instance.initialise(None).expect("root can be made");
+    }
     instance
 }
 

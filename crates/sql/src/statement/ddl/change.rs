@@ -77,7 +77,8 @@ pub(super) fn change(
         change.in_place(new)?;
     }
     set_counter(context, &old, &effects)?;
-    clean(context, guard)
+    clean(context, guard);
+    Ok(())
 }
 
 /// An index whose columns changed is another index.

@@ -100,7 +100,7 @@ pub(super) fn drop_database(
     for table in dropped {
         context.store.sequences().forget(table);
     }
-    super::clean(context, guard)?;
+    super::clean(context, guard);
     Ok(done(count as u64))
 }
 

@@ -214,9 +214,9 @@ fn note(context: &DdlContext<'_>, code: u16, message: String) {
 const CLEAN_CHUNKS: usize = 4;
 
 /// Lets others change the catalog, then deletes some of what the statement left behind.
-fn clean(context: &DdlContext<'_>, guard: MutexGuard<'_, ()>) -> SqlResult<()> {
+fn clean(context: &DdlContext<'_>, guard: MutexGuard<'_, ()>) {
     drop(guard);
-    context.store.collect_garbage(CLEAN_CHUNKS).map(drop)
+    context.store.begin_to_collect(CLEAN_CHUNKS);
 }
 
 /// Gives the parents of new foreign keys another version: statements planned before they had

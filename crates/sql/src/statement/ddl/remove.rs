@@ -86,7 +86,7 @@ pub(super) fn drop_tables(
     for table in &tables {
         context.store.sequences().forget(table.id);
     }
-    clean(context, guard)?;
+    clean(context, guard);
     Ok(done(0))
 }
 
@@ -99,7 +99,8 @@ pub(super) fn drop_silently(context: &DdlContext<'_>, database: &str, name: &str
         .edit(context.waiter, context.durability, &mut |edit| {
             edit.remove_table(&table)
         })?;
-    clean(context, guard)
+    clean(context, guard);
+    Ok(())
 }
 
 /// TRUNCATE: the table gets a new identity, its old data becomes garbage.
@@ -137,7 +138,7 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
                 edit.put_table(emptied)
             })?;
         context.store.sequences().forget(table.id);
-        clean(context, guard)?;
+        clean(context, guard);
     }
     Ok(done(0))
 }
