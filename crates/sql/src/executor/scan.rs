@@ -3,6 +3,7 @@
 use std::vec::IntoIter;
 
 use manxdb_storage::{Direction, KeyRange};
+use manxdb_txn::IsolationLevel;
 use manxdb_txn::transaction::rest_behind;
 
 use super::bounds::{Places, places};
@@ -112,8 +113,27 @@ impl<'p> ScanOp<'p> {
             return Ok(Some((value, suffix)));
         }
         let row_key = encoding::row_key(&self.scan.table, &value);
-        let record = run.context.txn.get(&row_key, run.mode)?;
-        Ok(record.map(|record| (record, value)))
+        let Some(record) = run.context.txn.get(&row_key, run.mode)? else {
+            return Ok(None);
+        };
+        if is_mixed(run)
+            && run.context.txn.has_written(&row_key)
+            && !self.leads_to(run, &key, &record, &value)?
+        {
+            return Ok(None);
+        }
+        Ok(Some((record, value)))
+    }
+
+    /// Whether an index entry is the row's own, or one that the row had before this transaction
+    /// wrote it.
+    fn leads_to(&self, run: &Run<'_>, key: &[u8], record: &[u8], suffix: &[u8]) -> SqlResult<bool> {
+        let (table, zone) = (&self.scan.table, &run.context.eval.time_zone);
+        let Some(index) = self.scan.access.index.and_then(|at| table.indexes.get(at)) else {
+            return Ok(true);
+        };
+        let row = encoding::decode_row(table, record, zone)?;
+        Ok(encoding::index_key(table, index, &row, suffix, zone)? == key)
     }
 
     fn assemble(&self, run: &Run<'_>, record: &[u8], suffix: Vec<u8>) -> SqlResult<Row> {
@@ -132,6 +152,13 @@ impl<'p> ScanOp<'p> {
         }
         Ok(row)
     }
+}
+
+/// Whether own writes may stand among rows of an older state: REPEATABLE READ writes the newest
+/// state and reads its snapshot.
+fn is_mixed(run: &Run<'_>) -> bool {
+    let txn = run.context.txn;
+    txn.isolation() == IsolationLevel::RepeatableRead && txn.has_writes()
 }
 
 impl Operator for ScanOp<'_> {
@@ -165,7 +192,7 @@ impl Operator for ScanOp<'_> {
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
         while let Some(entry) = self.entry(run)? {
             run.tick()?;
-            if self.entries_only {
+            if self.entries_only && !is_mixed(run) {
                 return Ok(Some(self.base.clone()));
             }
             let Some((record, suffix)) = self.record(run, entry)? else {

@@ -110,11 +110,14 @@ impl RowWriter<'_> {
                 return Err(self.primary_duplicate(new));
             }
         }
+        // Plain reads that look through an index at an older state find the row by an entry
+        // written here, as they find it by its key.
+        let lags = self.txn.plain_reads_lag(&self.row_key(suffix))?;
         let mut changes = Vec::new();
         for index in &self.table.indexes {
             let old_key = self.index_key(index, old, suffix)?;
             let new_key = self.index_key(index, new, &new_suffix)?;
-            if old_key == new_key && !moved {
+            if old_key == new_key && !moved && !lags {
                 continue;
             }
             if index.unique && old_key != new_key && !holds_null(index, new) {

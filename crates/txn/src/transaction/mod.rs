@@ -340,6 +340,31 @@ impl Transaction {
         self.inner.borrow_mut().writes.rollback_to(savepoint);
     }
 
+    /// Whether plain reads see an older state of `key` than locking reads and writes do: at
+    /// REPEATABLE READ, when others have committed to it since the snapshot was taken. A write of
+    /// the key then stands among reads of that older state.
+    ///
+    /// # Errors
+    /// Those of asking the path.
+    pub fn plain_reads_lag(&self, key: &[u8]) -> Result<bool, TxnError> {
+        if self.isolation != IsolationLevel::RepeatableRead {
+            return Ok(false);
+        }
+        let Some(snapshot) = self.inner.borrow().snapshot.clone() else {
+            return Ok(false);
+        };
+        resolve(
+            self.path.key_changed_since(key, snapshot.version),
+            &self.waiter,
+        )
+    }
+
+    /// Whether `key` was written, or deleted, by this transaction.
+    #[must_use]
+    pub fn has_written(&self, key: &[u8]) -> bool {
+        self.inner.borrow().writes.get(key).is_some()
+    }
+
     /// Whether anything was written.
     #[must_use]
     pub fn has_writes(&self) -> bool {

@@ -10,10 +10,12 @@
 
 pub mod graph;
 mod observe;
+mod random;
 
 use std::collections::BTreeMap;
 
 pub use observe::check;
+pub use random::Random;
 
 /// A row.
 pub type Key = u8;

@@ -1,0 +1,30 @@
+//! Isolation as a client meets it: SQL text over real sessions that take turns in an order a
+//! seed decides.
+//!
+//! | file | shows |
+//! |---|---|
+//! | `stage` | how sessions take turns: one runs at a time, and only a seed decides which |
+//! | `random`, `histories` | random transactions at every level, judged by two checkers |
+//! | `named` | each anomaly by its name, step by step |
+//! | `races` | uniqueness, foreign keys, AUTO_INCREMENT, retries, schema changes |
+//! | `defects` | a commit path with planted defects, each of which one of the above must catch |
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking and says what it counted"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod defects;
+mod histories;
+#[path = "../../../txn/tests/history/mod.rs"]
+mod history;
+mod named;
+#[path = "../../../txn/tests/history/others.rs"]
+mod others;
+mod races;
+mod random;
+mod stage;
