@@ -48,10 +48,10 @@ impl ProcessHost {
     ///
     /// # Errors
     /// The operating system has no randomness to give.
-    pub fn new(time_zone: String) -> Result<Arc<Self>, ring::error::Unspecified> {
-        use ring::rand::SecureRandom;
+    pub fn new(time_zone: String) -> Result<Arc<Self>, aws_lc_rs::error::Unspecified> {
+        use aws_lc_rs::rand::SecureRandom;
         let mut seed = [0; 8];
-        ring::rand::SystemRandom::new().fill(&mut seed)?;
+        aws_lc_rs::rand::SystemRandom::new().fill(&mut seed)?;
         Ok(Arc::new(Self {
             started: Instant::now(),
             time_zone,

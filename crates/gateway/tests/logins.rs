@@ -167,7 +167,7 @@ fn tls_is_negotiated_and_carries_the_login() {
         CertificateDer::from_pem_file(directory.path().join("server-cert.pem")).unwrap();
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

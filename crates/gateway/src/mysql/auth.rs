@@ -5,7 +5,7 @@
 //! checked against it, so the fast path never misses and the clear-text exchange over TLS
 //! is only ever the second chance of a client whose scramble was wrong.
 
-use ring::digest;
+use aws_lc_rs::digest;
 
 use super::handshake::SALT_LENGTH;
 
@@ -119,10 +119,10 @@ pub fn unknown_user_verifier() -> Vec<u8> {
 ///
 /// # Errors
 /// The operating system has no randomness to give.
-pub fn random_salt() -> Result<[u8; SALT_LENGTH], ring::error::Unspecified> {
-    use ring::rand::SecureRandom;
+pub fn random_salt() -> Result<[u8; SALT_LENGTH], aws_lc_rs::error::Unspecified> {
+    use aws_lc_rs::rand::SecureRandom;
     let mut salt = [0; SALT_LENGTH];
-    ring::rand::SystemRandom::new().fill(&mut salt)?;
+    aws_lc_rs::rand::SystemRandom::new().fill(&mut salt)?;
     for byte in &mut salt {
         *byte = 1 + *byte % 127; // 1..=127: neither NUL nor a lead byte of UTF-8
     }

@@ -59,9 +59,9 @@ pub fn choose_root_password(given: Option<&str>, insecure: bool) -> Result<RootP
 /// # Errors
 /// The system has no randomness to give.
 pub fn random_text() -> Result<String, Fault> {
-    use ring::rand::SecureRandom as _;
+    use aws_lc_rs::rand::SecureRandom as _;
     let mut bytes = [0; LENGTH];
-    ring::rand::SystemRandom::new()
+    aws_lc_rs::rand::SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| Fault::Other("the system has no randomness to give".to_owned()))?;
     let pick = |byte: &u8| char::from(ALPHABET[usize::from(byte % 32)]); // 32 letters

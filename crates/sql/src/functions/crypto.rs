@@ -1,6 +1,6 @@
 //! Digests, base64, random bytes.
 
-use ring::digest::{self, Algorithm};
+use aws_lc_rs::digest::{self, Algorithm};
 
 use super::numeric::hex_of;
 use super::{ScalarFunction, hash, infer};

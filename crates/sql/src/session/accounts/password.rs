@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 
 use crate::error::{SqlError, SqlResult};
 
