@@ -9,16 +9,16 @@ use manxdb_sql::statement::Outcome;
 use manxdb_sql::types::{ColumnMeta, Value};
 use mysql_common::constants::Command as Code;
 
-use super::codec::PayloadReader;
+use super::authenticate::{Peer, authenticate};
+use super::codec::{Malformed, PayloadReader};
 use super::column::put_column;
-use super::connection::{End, announced_collation, malformed_packet};
+use super::end::{End, malformed_packet};
 use super::framing::Channel;
-use super::handshake::{HandshakeResponse, parse_change_user};
-use super::login::{Peer, authenticate};
+use super::handshake::{HandshakeResponse, announced_collation, parse_change_user};
 use super::params::read_params;
 use super::query_text::query_text;
 use super::response::{self, put_eof, put_error, put_ok};
-use super::server::Shared;
+use super::shared::Shared;
 use super::sink::{ClientTraits, PacketSink, RowFormat, affected_rows, put_end_of_rows};
 use super::statement::DoorStatement;
 use super::transport::Transport;
@@ -333,7 +333,7 @@ impl Commands {
         // A name no plugin has: the account's plugin sends a fresh challenge.
         asked.plugin = Some(String::new());
         let secure = link.stream().is_secure();
-        let salt = super::auth::random_salt()
+        let salt = super::plugin::random_salt()
             .map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
         let instance = &self.shared.instance;
         Ok(authenticate(link, instance, &self.peer, secure, salt, &asked)?.identity)
@@ -457,12 +457,12 @@ impl From<std::io::Error> for Fault {
 }
 
 /// Packet boundaries are intact: the client is told and may go on.
-fn malformed(_: super::codec::Malformed) -> Fault {
+fn malformed(_: Malformed) -> Fault {
     Fault::Statement(malformed_packet())
 }
 
 /// The command has no answer to tell it in: the connection ends.
-fn fatal(_: super::codec::Malformed) -> Fault {
+fn fatal(_: Malformed) -> Fault {
     Fault::End(End::Refused(malformed_packet()))
 }
 

@@ -1,4 +1,4 @@
-//! The life of one connection: greeting, TLS, login, then commands until one side leaves.
+//! The life of one connection: a login, then commands until one side leaves.
 
 use std::any::Any;
 use std::io;
@@ -9,72 +9,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use manxdb_sql::error::SqlError;
-use manxdb_sql::session::{ClientInfo, Session, SessionControl};
-use mysql_common::constants::CapabilityFlags as Capability;
+use manxdb_sql::session::SessionControl;
 
-use super::auth::{Plugin, random_salt};
-use super::codec::Malformed;
 use super::command::Commands;
+use super::end::{End, packet_too_large};
 use super::framing::{Channel, FrameError};
-use super::handshake::{
-    FirstPacket, HandshakeResponse, SALT_LENGTH, parse_first_packet, put_greeting,
-    server_capabilities,
-};
-use super::login::{LOGIN_PACKET_MAX, Peer, authenticate};
-use super::response::{self, put_error, put_ok};
-use super::server::Shared;
-use super::sink::ClientTraits;
+use super::login::log_in;
+use super::response::put_error;
+use super::shared::Shared;
 use super::transport::Transport;
-
-/// Why a connection ends.
-#[derive(Debug)]
-pub enum End {
-    /// The client said goodbye, or is gone.
-    Closed,
-    /// The transport failed.
-    Io(io::Error),
-    /// The client is told why, then the connection closes.
-    Refused(SqlError),
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-impl From<Malformed> for End {
-    fn from(_: Malformed) -> Self {
-        Self::Refused(malformed_packet())
-    }
-}
-
-impl From<FrameError> for End {
-    fn from(error: FrameError) -> Self {
-        match error {
-            FrameError::Closed => Self::Closed,
-            FrameError::Io(error) => Self::Io(error),
-            FrameError::OutOfOrder => {
-                Self::Refused(SqlError::new(1156, "08S01", "Got packets out of order"))
-            }
-            FrameError::TooLarge => Self::Refused(packet_too_large()),
-        }
-    }
-}
-
-/// 1835.
-pub fn malformed_packet() -> SqlError {
-    SqlError::new(1835, "HY000", "Malformed communication packet.")
-}
-
-/// 1153.
-pub fn packet_too_large() -> SqlError {
-    SqlError::new(
-        1153,
-        "08S01",
-        "Got a packet bigger than 'max_allowed_packet' bytes",
-    )
-}
 
 /// Serves one connection to its end. Never panics, never outlives its socket.
 pub fn serve(shared: &Arc<Shared>, id: u64, socket: Arc<TcpStream>) {
@@ -191,114 +134,4 @@ fn idle_error() -> SqlError {
         "HY000",
         "The client was disconnected by the server because of inactivity. See wait_timeout and interactive_timeout for configuring this behavior.",
     )
-}
-
-/// Greeting to session.
-fn log_in(
-    shared: &Arc<Shared>,
-    id: u64,
-    channel: &mut Channel<Transport>,
-) -> Result<(Session, ClientTraits, Peer), End> {
-    let peer = peer_of(channel.stream().socket())?;
-    let salt = random_salt().map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
-    let capabilities = server_capabilities(shared.options.tls.is_some());
-    let plugin = Plugin::CachingSha2.name();
-    put_greeting(channel.start_packet(), id, &salt, plugin, capabilities);
-    channel.end_packet()?;
-    channel.flush()?;
-
-    let response = read_response(shared, channel, capabilities)?;
-    channel.allow_read_ahead();
-    let client = ClientTraits {
-        capabilities: response.capabilities,
-        collation: announced_collation(response.collation),
-    };
-    let session = open_session(shared, id, channel, &peer, salt, &response)?;
-    let ok = response::Ok {
-        status: session.status(),
-        ..response::Ok::default()
-    };
-    put_ok(channel.start_packet(), 0, &ok, client.capabilities);
-    channel.end_packet()?;
-    channel.flush()?;
-    Ok((session, client, peer))
-}
-
-fn open_session(
-    shared: &Arc<Shared>,
-    id: u64,
-    channel: &mut Channel<Transport>,
-    peer: &Peer,
-    salt: [u8; SALT_LENGTH],
-    response: &HandshakeResponse,
-) -> Result<Session, End> {
-    let secure = channel.stream().is_secure();
-    let account = authenticate(channel, &shared.instance, peer, secure, salt, response)?;
-    let info = ClientInfo {
-        peer: peer.address.clone(),
-        host: peer.host.clone(),
-        found_rows: response
-            .capabilities
-            .contains(Capability::CLIENT_FOUND_ROWS),
-        multi_statements: response
-            .capabilities
-            .contains(Capability::CLIENT_MULTI_STATEMENTS),
-        tls: channel.stream().tls_facts(),
-    };
-    shared
-        .instance
-        .connect(
-            id,
-            &account.identity,
-            &response.user,
-            info,
-            response.database.as_deref(),
-        )
-        .map_err(End::Refused)
-}
-
-/// The client's response, read inside TLS when it asks for that first.
-fn read_response(
-    shared: &Shared,
-    channel: &mut Channel<Transport>,
-    capabilities: Capability,
-) -> Result<HandshakeResponse, End> {
-    let mut payload = Vec::new();
-    channel.read_packet(&mut payload, LOGIN_PACKET_MAX)?;
-    let mut first = parse_first_packet(&payload, capabilities).map_err(|_| bad_handshake())?;
-    if let (FirstPacket::SslRequest, Some(tls)) = (&first, &shared.options.tls) {
-        channel.stream_mut().start_tls(Arc::clone(tls))?;
-        channel.read_packet(&mut payload, LOGIN_PACKET_MAX)?;
-        first = parse_first_packet(&payload, capabilities).map_err(|_| bad_handshake())?;
-    }
-    match first {
-        FirstPacket::Response(response) => Ok(response),
-        FirstPacket::SslRequest => Err(bad_handshake()),
-    }
-}
-
-fn bad_handshake() -> End {
-    End::Refused(SqlError::new(1043, "08S01", "Bad handshake"))
-}
-
-fn peer_of(socket: &TcpStream) -> io::Result<Peer> {
-    let address = socket.peer_addr()?;
-    let ip = address.ip().to_canonical();
-    let host = if ip.is_loopback() {
-        "localhost".to_owned()
-    } else {
-        ip.to_string()
-    };
-    Ok(Peer {
-        address: format!("{ip}:{}", address.port()),
-        host,
-    })
-}
-
-/// Text is always utf8mb4; a client that named one of its collations gets that one back.
-pub fn announced_collation(asked: u16) -> u16 {
-    match asked {
-        45 | 46 | 224..=247 | 255..=323 => asked,
-        _ => u16::from(super::handshake::DEFAULT_COLLATION),
-    }
 }

@@ -167,6 +167,14 @@ fn text(bytes: &[u8]) -> Result<String, Malformed> {
     String::from_utf8(bytes.to_vec()).map_err(|_| Malformed)
 }
 
+/// Text is always utf8mb4; a client that named one of its collations gets that one back.
+pub fn announced_collation(asked: u16) -> u16 {
+    match asked {
+        45 | 46 | 224..=247 | 255..=323 => asked,
+        _ => u16::from(DEFAULT_COLLATION),
+    }
+}
+
 /// Body of COM_CHANGE_USER.
 ///
 /// # Errors

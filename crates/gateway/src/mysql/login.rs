@@ -1,152 +1,122 @@
-//! The connection phase: greeting, TLS, authentication.
+//! From the first byte to a session: greeting, TLS, authentication.
 
-use std::io::{Read, Write};
+use std::io;
+use std::net::TcpStream;
 use std::sync::Arc;
 
 use manxdb_sql::error::SqlError;
-use manxdb_sql::session::{AccountAuth, Instance};
+use manxdb_sql::session::{ClientInfo, Session};
 use mysql_common::constants::CapabilityFlags as Capability;
 
-use super::auth::{Plugin, random_salt, unknown_user_verifier};
-use super::connection::End;
+use super::authenticate::{LOGIN_PACKET_MAX, Peer, authenticate};
+use super::end::{End, bad_handshake};
 use super::framing::Channel;
-use super::handshake::{HandshakeResponse, SALT_LENGTH};
+use super::handshake::{
+    FirstPacket, HandshakeResponse, SALT_LENGTH, announced_collation, parse_first_packet,
+    put_greeting, server_capabilities,
+};
+use super::plugin::{Plugin, random_salt};
+use super::response::{self, put_ok};
+use super::shared::Shared;
+use super::sink::ClientTraits;
+use super::transport::Transport;
 
-/// Packets before login are small; anything bigger is no client.
-pub const LOGIN_PACKET_MAX: usize = 64 * 1024;
-
-/// First byte of a request to answer by another plugin.
-const AUTH_SWITCH: u8 = 0xFE;
-/// First byte of plugin data.
-const AUTH_MORE_DATA: u8 = 0x01;
-/// caching_sha2_password: the scramble was right.
-const FAST_AUTH_OK: u8 = 0x03;
-/// caching_sha2_password: send the password itself.
-const FULL_AUTH: u8 = 0x04;
-
-/// Who a client is, seen from outside.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// Address with port.
-    pub address: String,
-    /// Host part, `localhost` for loopback addresses.
-    pub host: String,
-}
-
-/// Authenticates the user of `response`, who answered the challenge `salt`.
-///
-/// Unknown users go through the same exchange as known ones, so that the answer does not tell
-/// whether a name exists.
-///
-/// # Errors
-/// [`End::Refused`] with 1045 or 3118, or the transport's.
-pub fn authenticate<S: Read + Write>(
-    channel: &mut Channel<S>,
-    instance: &Arc<Instance>,
-    peer: &Peer,
-    secure: bool,
-    salt: [u8; SALT_LENGTH],
-    response: &HandshakeResponse,
-) -> Result<AccountAuth, End> {
-    let account = instance.account(&response.user, &peer.host);
-    let (plugin, verifier) = match &account {
-        Some(account) => (
-            Plugin::by_name(&account.plugin).ok_or_else(|| unknown_plugin(&account.plugin))?,
-            account.verifier.clone(),
-        ),
-        None => (Plugin::CachingSha2, unknown_user_verifier()),
-    };
-    let offered = response.plugin.as_deref();
-    let (salt, answer) = if offered.unwrap_or(Plugin::Native.name()) == plugin.name() {
-        (salt, response.auth.clone())
-    } else if response
-        .capabilities
-        .contains(Capability::CLIENT_PLUGIN_AUTH)
-    {
-        switch_plugin(channel, plugin)?
-    } else {
-        return Err(End::Refused(SqlError::new(
-            1251,
-            "08004",
-            "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
-        )));
-    };
-    let using_password = !answer.is_empty() && answer != [0];
-    let mut passed = plugin.check(&verifier, &salt, &answer);
-    if plugin == Plugin::CachingSha2 && using_password {
-        if passed {
-            send(channel, &[AUTH_MORE_DATA, FAST_AUTH_OK])?;
-        } else if secure && !verifier.is_empty() {
-            passed = ask_for_password(channel, plugin, &verifier)?;
-        }
-    }
-    match account {
-        Some(account) if passed && account.locked => Err(End::Refused(locked(response, peer))),
-        Some(account) if passed => Ok(account),
-        _ => Err(End::Refused(denied(&response.user, peer, using_password))),
-    }
-}
-
-/// Sends a fresh challenge for `plugin` and reads the answer to it.
-fn switch_plugin<S: Read + Write>(
-    channel: &mut Channel<S>,
-    plugin: Plugin,
-) -> Result<([u8; SALT_LENGTH], Vec<u8>), End> {
+/// Greeting to session.
+pub fn log_in(
+    shared: &Arc<Shared>,
+    id: u64,
+    channel: &mut Channel<Transport>,
+) -> Result<(Session, ClientTraits, Peer), End> {
+    let peer = peer_of(channel.stream().socket())?;
     let salt = random_salt().map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
-    let mut request = vec![AUTH_SWITCH];
-    request.extend_from_slice(plugin.name().as_bytes());
-    request.push(0);
-    request.extend_from_slice(&salt);
-    request.push(0);
-    send(channel, &request)?;
-    let mut answer = Vec::new();
-    channel.read_packet(&mut answer, LOGIN_PACKET_MAX)?;
-    Ok((salt, answer))
-}
-
-/// caching_sha2_password's full authentication, over TLS only: the password in clear.
-fn ask_for_password<S: Read + Write>(
-    channel: &mut Channel<S>,
-    plugin: Plugin,
-    verifier: &[u8],
-) -> Result<bool, End> {
-    send(channel, &[AUTH_MORE_DATA, FULL_AUTH])?;
-    let mut password = Vec::new();
-    channel.read_packet(&mut password, LOGIN_PACKET_MAX)?;
-    let password = password.strip_suffix(&[0]).unwrap_or(&password);
-    Ok(plugin.check_clear(verifier, password))
-}
-
-fn send<S: Read + Write>(channel: &mut Channel<S>, payload: &[u8]) -> Result<(), End> {
-    channel.start_packet().extend_from_slice(payload);
+    let capabilities = server_capabilities(shared.options.tls.is_some());
+    let plugin = Plugin::CachingSha2.name();
+    put_greeting(channel.start_packet(), id, &salt, plugin, capabilities);
     channel.end_packet()?;
     channel.flush()?;
-    Ok(())
+
+    let response = read_response(shared, channel, capabilities)?;
+    channel.allow_read_ahead();
+    let client = ClientTraits {
+        capabilities: response.capabilities,
+        collation: announced_collation(response.collation),
+    };
+    let session = open_session(shared, id, channel, &peer, salt, &response)?;
+    let ok = response::Ok {
+        status: session.status(),
+        ..response::Ok::default()
+    };
+    put_ok(channel.start_packet(), 0, &ok, client.capabilities);
+    channel.end_packet()?;
+    channel.flush()?;
+    Ok((session, client, peer))
 }
 
-fn denied(user: &str, peer: &Peer, using_password: bool) -> SqlError {
-    let using = if using_password { "YES" } else { "NO" };
-    let host = &peer.host;
-    SqlError::new(
-        1045,
-        "28000",
-        format!("Access denied for user '{user}'@'{host}' (using password: {using})"),
-    )
+fn open_session(
+    shared: &Arc<Shared>,
+    id: u64,
+    channel: &mut Channel<Transport>,
+    peer: &Peer,
+    salt: [u8; SALT_LENGTH],
+    response: &HandshakeResponse,
+) -> Result<Session, End> {
+    let secure = channel.stream().is_secure();
+    let account = authenticate(channel, &shared.instance, peer, secure, salt, response)?;
+    let info = ClientInfo {
+        peer: peer.address.clone(),
+        host: peer.host.clone(),
+        found_rows: response
+            .capabilities
+            .contains(Capability::CLIENT_FOUND_ROWS),
+        multi_statements: response
+            .capabilities
+            .contains(Capability::CLIENT_MULTI_STATEMENTS),
+        tls: channel.stream().tls_facts(),
+    };
+    shared
+        .instance
+        .connect(
+            id,
+            &account.identity,
+            &response.user,
+            info,
+            response.database.as_deref(),
+        )
+        .map_err(End::Refused)
 }
 
-fn locked(response: &HandshakeResponse, peer: &Peer) -> SqlError {
-    let (user, host) = (&response.user, &peer.host);
-    SqlError::new(
-        3118,
-        "HY000",
-        format!("Access denied for user '{user}'@'{host}'. Account is locked."),
-    )
+/// The client's response, read inside TLS when it asks for that first.
+fn read_response(
+    shared: &Shared,
+    channel: &mut Channel<Transport>,
+    capabilities: Capability,
+) -> Result<HandshakeResponse, End> {
+    let mut payload = Vec::new();
+    channel.read_packet(&mut payload, LOGIN_PACKET_MAX)?;
+    let mut first =
+        parse_first_packet(&payload, capabilities).map_err(|_| End::Refused(bad_handshake()))?;
+    if let (FirstPacket::SslRequest, Some(tls)) = (&first, &shared.options.tls) {
+        channel.stream_mut().start_tls(Arc::clone(tls))?;
+        channel.read_packet(&mut payload, LOGIN_PACKET_MAX)?;
+        first = parse_first_packet(&payload, capabilities)
+            .map_err(|_| End::Refused(bad_handshake()))?;
+    }
+    match first {
+        FirstPacket::Response(response) => Ok(response),
+        FirstPacket::SslRequest => Err(End::Refused(bad_handshake())),
+    }
 }
 
-fn unknown_plugin(name: &str) -> End {
-    End::Refused(SqlError::new(
-        1524,
-        "HY000",
-        format!("Plugin '{name}' is not loaded"),
-    ))
+fn peer_of(socket: &TcpStream) -> io::Result<Peer> {
+    let address = socket.peer_addr()?;
+    let ip = address.ip().to_canonical();
+    let host = if ip.is_loopback() {
+        "localhost".to_owned()
+    } else {
+        ip.to_string()
+    };
+    Ok(Peer {
+        address: format!("{ip}:{}", address.port()),
+        host,
+    })
 }

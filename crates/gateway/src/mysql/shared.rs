@@ -1,0 +1,101 @@
+//! What all connections share: the server behind the door, settings, counters.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
+
+use manxdb_sql::session::Instance;
+use rustls::ServerConfig;
+
+use crate::host::ProcessHost;
+
+/// Settings of the MySQL door.
+#[derive(Clone)]
+pub struct MysqlOptions {
+    /// A client must have logged in by then.
+    pub connect_timeout: Duration,
+    /// A client that does not read for so long is dropped (`net_write_timeout`).
+    pub write_timeout: Duration,
+    /// Most bytes of rows that one open cursor keeps.
+    pub cursor_memory_bytes: usize,
+    /// TLS is offered when there is a certificate.
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+impl Default for MysqlOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(60),
+            cursor_memory_bytes: 64 << 20,
+            tls: None,
+        }
+    }
+}
+
+/// What all connections share.
+pub struct Shared {
+    /// The server behind the door.
+    pub instance: Arc<Instance>,
+    /// Reaches sessions.
+    pub host: Arc<ProcessHost>,
+    /// Settings.
+    pub options: MysqlOptions,
+    /// No further command is taken.
+    pub draining: AtomicBool,
+    /// Counters.
+    pub metrics: DoorMetrics,
+    /// Admitted now.
+    pub connections: AtomicUsize,
+}
+
+impl Shared {
+    /// Nobody is connected yet.
+    pub fn new(instance: Arc<Instance>, host: Arc<ProcessHost>, options: MysqlOptions) -> Self {
+        Self {
+            instance,
+            host,
+            options,
+            draining: AtomicBool::new(false),
+            metrics: DoorMetrics::new(),
+            connections: AtomicUsize::new(0),
+        }
+    }
+}
+
+/// Counters of the door, resolved once.
+pub struct DoorMetrics {
+    /// Time of commands from packet read to reply written.
+    pub command_seconds: metrics::Histogram,
+    /// Statements answered by an error.
+    pub errors: metrics::Counter,
+    /// Connections that did not log in.
+    pub failed_logins: metrics::Counter,
+    /// Sessions that ended by a defect.
+    pub panics: metrics::Counter,
+    /// Open connections.
+    pub connections: metrics::Gauge,
+    /// Connections taken from the listener.
+    pub accepted: metrics::Counter,
+    /// Connections turned away before the greeting.
+    pub refused: metrics::Counter,
+}
+
+impl DoorMetrics {
+    fn new() -> Self {
+        metrics::describe_histogram!(
+            "manxdb_mysql_command_seconds",
+            "Time from a command's arrival to its reply, by the MySQL door"
+        );
+        metrics::describe_gauge!("manxdb_mysql_connections", "Open MySQL connections");
+        Self {
+            command_seconds: metrics::histogram!("manxdb_mysql_command_seconds"),
+            errors: metrics::counter!("manxdb_mysql_errors_total"),
+            failed_logins: metrics::counter!("manxdb_mysql_failed_logins_total"),
+            panics: metrics::counter!("manxdb_mysql_panics_total"),
+            connections: metrics::gauge!("manxdb_mysql_connections"),
+            accepted: metrics::counter!("manxdb_mysql_accepted_connections_total"),
+            refused: metrics::counter!("manxdb_mysql_refused_connections_total"),
+        }
+    }
+}
