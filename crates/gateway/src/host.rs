@@ -37,6 +37,25 @@ struct Seat {
     control: Mutex<Option<Control>>,
 }
 
+impl Seat {
+    fn close_if_killed(&self) {
+        let control = self.control.lock();
+        let (Some(socket), Some(control)) = (&self.socket, &*control) else {
+            return;
+        };
+        if control.session.kill_connection.load(Ordering::SeqCst) {
+            // A session that kills itself still reads the answer to that.
+            let how = if control.thread == thread::current().id() {
+                Shutdown::Read
+            } else {
+                Shutdown::Both
+            };
+            // An error means the connection is gone already.
+            let _ = socket.shutdown(how);
+        }
+    }
+}
+
 struct Control {
     session: Arc<SessionControl>,
     /// The connection's own thread.
@@ -190,22 +209,10 @@ impl Host for ProcessHost {
         let Some(seat) = self.seats.lock().by_session.get(&session).map(Arc::clone) else {
             return;
         };
+        // The connection first: a killed statement that wakes up must not answer any more.
+        seat.close_if_killed();
         *seat.woken.lock() = true;
         seat.bell.notify_all();
-        let control = seat.control.lock();
-        let (Some(socket), Some(control)) = (&seat.socket, &*control) else {
-            return;
-        };
-        if control.session.kill_connection.load(Ordering::SeqCst) {
-            // A session that kills itself still reads the answer to that.
-            let how = if control.thread == thread::current().id() {
-                Shutdown::Read
-            } else {
-                Shutdown::Both
-            };
-            // An error means the connection is gone already.
-            let _ = socket.shutdown(how);
-        }
     }
 
     fn system_time_zone(&self) -> String {
