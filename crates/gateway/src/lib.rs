@@ -15,7 +15,9 @@
 
 pub mod admin;
 mod host;
+pub mod key_files;
 pub mod mysql;
+pub mod password_key;
 pub mod tls;
 
 pub use host::ProcessHost;

@@ -1,58 +1,36 @@
 //! Certificates of the MySQL door.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why TLS could not be set up.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// A file could not be read or written.
-    #[error("TLS file {path}: {source}")]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// A file is no PEM of the right kind.
-    #[error("TLS file {path} holds no usable {what}: {reason}")]
-    Content {
-        /// Which file.
-        path: PathBuf,
-        /// Certificate or private key.
-        what: &'static str,
-        /// Why.
-        reason: String,
-    },
-    /// Certificate and key do not fit, or none could be made.
-    #[error("TLS: {0}")]
-    Setup(String),
-}
+use crate::key_files::{self, KeyFileError, Readers};
 
 /// Server configuration from a PEM certificate chain and its PEM private key.
 ///
 /// # Errors
-/// [`TlsError`] names the file at fault.
-pub fn from_files(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let chain = CertificateDer::pem_slice_iter(&read(certificate)?)
+/// [`KeyFileError`] names the file at fault.
+pub fn from_files(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, KeyFileError> {
+    let chain = CertificateDer::pem_slice_iter(&key_files::read(certificate)?)
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|e| content(certificate, "certificate", &e))?;
+        .map_err(|e| KeyFileError::content(certificate, "certificate", e))?;
     if chain.is_empty() {
-        return Err(content(certificate, "certificate", &"no PEM section"));
+        return Err(KeyFileError::content(
+            certificate,
+            "certificate",
+            "no PEM section",
+        ));
     }
-    let key =
-        PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|e| content(key, "private key", &e))?;
+    let key = PrivateKeyDer::from_pem_slice(&key_files::read(key)?)
+        .map_err(|e| KeyFileError::content(key, "private key", e))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))
-        .map_err(|e| TlsError::Setup(e.to_string()))?;
+        .map_err(|e| KeyFileError::Setup(e.to_string()))?;
     Ok(Arc::new(config))
 }
 
@@ -61,51 +39,24 @@ pub fn from_files(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, T
 /// are given `server-cert.pem`.
 ///
 /// # Errors
-/// [`TlsError`] names the file at fault.
-pub fn self_signed(directory: &Path, names: &[String]) -> Result<Arc<ServerConfig>, TlsError> {
+/// [`KeyFileError`] names the file at fault.
+pub fn self_signed(directory: &Path, names: &[String]) -> Result<Arc<ServerConfig>, KeyFileError> {
     let certificate = directory.join("server-cert.pem");
     let key = directory.join("server-key.pem");
     if !certificate.exists() || !key.exists() {
         let made = rcgen::generate_simple_self_signed(names.to_vec())
-            .map_err(|e| TlsError::Setup(e.to_string()))?;
-        write_private(&key, made.signing_key.serialize_pem().as_bytes())?;
-        write_private(&certificate, made.cert.pem().as_bytes())?;
+            .map_err(|e| KeyFileError::Setup(e.to_string()))?;
+        let private = made.signing_key.serialize_pem();
+        key_files::write(&key, private.as_bytes(), Readers::Owner)?;
+        key_files::write(&certificate, made.cert.pem().as_bytes(), Readers::All)?;
     }
     from_files(&certificate, &key)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
-    fs::read(path).map_err(|source| TlsError::File {
-        path: path.to_owned(),
-        source,
-    })
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> Result<(), TlsError> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-        .open(path)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .map_err(|source| TlsError::File {
-            path: path.to_owned(),
-            source,
-        })
-}
-
-fn content(path: &Path, what: &'static str, reason: &dyn std::fmt::Display) -> TlsError {
-    TlsError::Content {
-        path: path.to_owned(),
-        what,
-        reason: reason.to_string(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_certificate_is_made_once_and_kept() {

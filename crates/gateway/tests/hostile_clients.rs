@@ -5,9 +5,12 @@ mod support;
 
 use std::io::Write;
 use std::net::Shutdown;
+use std::sync::Arc;
 use std::time::Duration;
 
 use manxdb_gateway::mysql::MysqlOptions;
+use manxdb_gateway::tls;
+use mysql_common::constants::CapabilityFlags as Capability;
 use support::{Greeting, Login, Packet, TestServer, response};
 
 #[test]
@@ -109,29 +112,72 @@ fn one_connection_too_many_is_told_so_in_the_first_packet() {
     assert!(third.is_closed());
 }
 
-#[test]
-fn a_client_that_never_logs_in_is_dropped() {
+/// A server that waits `seconds` for logins.
+fn impatient(seconds: u32) -> TestServer {
     let server = TestServer::with(MysqlOptions {
-        connect_timeout: Duration::from_millis(50),
+        tls: Some(certificate()),
         ..MysqlOptions::default()
     });
+    server
+        .connect()
+        .query(&format!("SET GLOBAL connect_timeout = {seconds}"))
+        .unwrap();
+    server
+}
+
+fn certificate() -> Arc<rustls::ServerConfig> {
+    let directory = tempfile::tempdir().unwrap();
+    tls::self_signed(directory.path(), &["localhost".into()]).unwrap()
+}
+
+#[test]
+fn a_client_that_never_logs_in_is_dropped() {
+    let server = impatient(2);
     let mut silent = server.dial();
     Greeting::read(&mut silent);
-    assert!(silent.is_closed());
     let mut trickling = server.dial();
     Greeting::read(&mut trickling);
+    assert!(silent.is_closed());
     // Every byte is in time by itself; together they are not.
     while trickling.stream.write_all(&[0]).is_ok() {}
 }
 
 #[test]
+fn a_tls_handshake_byte_by_byte_meets_the_same_deadline() {
+    let server = impatient(2);
+    let mut client = server.dial();
+    let greeting = Greeting::read(&mut client);
+    let mut login = Login::default();
+    login.capabilities |= Capability::CLIENT_SSL;
+    client.send(&response(&login, greeting.salt)[..32]).unwrap();
+    // A record of 16 KiB that does not end: TLS goes on reading within one call.
+    client.stream.write_all(&[22, 3, 1, 0x40, 0]).unwrap();
+    let pause = Duration::from_millis(20);
+    client.stream.set_read_timeout(Some(pause)).unwrap();
+    for _ in 0..1_000 {
+        if client.stream.write_all(&[1]).is_err() || client.is_closed() {
+            return;
+        }
+    }
+    panic!("it was listened to for ten times the deadline");
+}
+
+#[test]
+fn a_command_that_stops_halfway_is_not_waited_for_as_long_as_the_next_one() {
+    let server = TestServer::start();
+    let mut client = server.connect();
+    client.query("SET net_read_timeout = 1").unwrap();
+    client.stream.write_all(&[9, 0, 0, 0, 3, b'S']).unwrap();
+    assert_eq!(client.packet().code(), 1159);
+    assert!(client.is_closed());
+}
+
+#[test]
 fn a_client_that_never_reads_blocks_only_itself() {
-    let server = TestServer::with(MysqlOptions {
-        write_timeout: Duration::from_millis(300),
-        ..MysqlOptions::default()
-    });
+    let server = TestServer::start();
     let mut good = server.connect();
     let mut deaf = server.connect();
+    deaf.query("SET net_write_timeout = 1").unwrap();
     let one = "SELECT REPEAT('x', 4000000)";
     let text = vec![one; 20].join(" UNION ALL ");
     deaf.command(3, text.as_bytes()).unwrap();

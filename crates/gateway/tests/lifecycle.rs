@@ -5,7 +5,6 @@ mod support;
 
 use std::time::Duration;
 
-use manxdb_gateway::mysql::MysqlOptions;
 use support::{Packet, TestServer};
 
 /// Connections held open at a time.
@@ -19,10 +18,11 @@ fn five_thousand_idle_connections_leave_room_for_work() {
         eprintln!("skipped: {limit:?} file descriptors are too few for {IDLE} connections");
         return;
     }
-    let mut server = TestServer::with(MysqlOptions {
-        connect_timeout: Duration::from_secs(60),
-        ..MysqlOptions::default()
-    });
+    let mut server = TestServer::start();
+    let mut first = server.connect();
+    first.query("SET GLOBAL connect_timeout = 60").unwrap();
+    drop(first);
+    assert!(server.host.wait_until_empty(Duration::from_secs(60)));
     let mut idle: Vec<_> = (0..IDLE).map(|_| server.connect()).collect();
     assert_eq!(server.host.connections(), IDLE);
     let mut working = server.connect();

@@ -4,13 +4,16 @@
 mod support;
 
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 
+use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 use manxdb_gateway::mysql::{MysqlOptions, SERVER_VERSION};
+use manxdb_gateway::password_key::PasswordKey;
 use manxdb_gateway::tls;
 use mysql_common::constants::CapabilityFlags as Capability;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer};
 use support::{Greeting, Login, Packet, RawClient, TestServer, response, scramble};
 
 fn attempt(server: &TestServer, login: &Login) -> Packet {
@@ -190,4 +193,120 @@ fn tls_is_negotiated_and_carries_the_login() {
     let clear = [support::PASSWORD.as_bytes(), &[0]].concat();
     secure.send(&clear).unwrap();
     assert_eq!(secure.packet(), Packet::Ok);
+}
+
+/// Begins a login whose scramble is wrong, over a connection without TLS.
+fn asked_for_the_password(
+    server: &TestServer,
+    user: &'static str,
+) -> (RawClient<TcpStream>, [u8; 20]) {
+    let mut client = server.dial();
+    let greeting = Greeting::read(&mut client);
+    let login = Login {
+        user,
+        password: "another scramble",
+        ..Login::default()
+    };
+    client.log_in(&greeting, &login);
+    assert_eq!(client.packet(), Packet::Other(vec![1, 4]));
+    (client, greeting.salt)
+}
+
+/// `clear`, covered with the challenge and encrypted for the key that the server sends.
+fn encrypted(client: &mut RawClient<TcpStream>, salt: [u8; 20], clear: &[u8]) -> Vec<u8> {
+    client.send(&[2]).unwrap();
+    let Packet::Other(answer) = client.packet() else {
+        panic!("no key");
+    };
+    assert_eq!(answer[0], 1);
+    let der = SubjectPublicKeyInfoDer::from_pem_slice(&answer[1..]).unwrap();
+    let key = PublicEncryptingKey::from_der(der.as_ref()).unwrap();
+    let key = OaepPublicEncryptingKey::new(key).unwrap();
+    let covers = salt.iter().cycle();
+    let covered: Vec<u8> = clear.iter().zip(covers).map(|(a, b)| a ^ b).collect();
+    let mut out = vec![0; key.ciphertext_size()];
+    key.encrypt(&OAEP_SHA1_MGF1SHA1, &covered, &mut out, None)
+        .unwrap();
+    out
+}
+
+fn server_with_a_password_key() -> TestServer {
+    let directory = tempfile::tempdir().unwrap();
+    TestServer::with(MysqlOptions {
+        password_key: Some(PasswordKey::open(directory.path()).unwrap()),
+        ..MysqlOptions::default()
+    })
+}
+
+#[test]
+fn without_tls_the_password_travels_encrypted() {
+    let server = server_with_a_password_key();
+    let (mut client, salt) = asked_for_the_password(&server, "root");
+    let clear = [support::PASSWORD.as_bytes(), &[0]].concat();
+    let answer = encrypted(&mut client, salt, &clear);
+    client.send(&answer).unwrap();
+    assert_eq!(client.packet(), Packet::Ok);
+    assert_eq!(client.ping(), Packet::Ok);
+}
+
+#[test]
+fn an_encrypted_answer_gets_in_only_with_the_password_and_once() {
+    let server = server_with_a_password_key();
+    let right = [support::PASSWORD.as_bytes(), &[0]].concat();
+    for (user, clear) in [
+        ("root", &b"guess\0"[..]),
+        ("root", support::PASSWORD.as_bytes()), // without its NUL
+        ("root", b"\0"),
+        ("root", b""),
+        ("nobody", &right),
+    ] {
+        let (mut client, salt) = asked_for_the_password(&server, user);
+        let answer = encrypted(&mut client, salt, clear);
+        client.send(&answer).unwrap();
+        assert_eq!(client.packet().code(), 1045, "{user} {clear:?}");
+        assert!(client.is_closed());
+    }
+    // Another connection's right answer covers the password with another challenge.
+    let (mut first, salt) = asked_for_the_password(&server, "root");
+    let recorded = encrypted(&mut first, salt, &right);
+    let (mut second, _) = asked_for_the_password(&server, "root");
+    second.send(&recorded).unwrap();
+    assert_eq!(second.packet().code(), 1045);
+}
+
+#[test]
+fn nonsense_in_place_of_an_encrypted_password_is_a_wrong_password() {
+    let server = server_with_a_password_key();
+    for answer in [
+        vec![],
+        vec![0],
+        vec![2, 2],
+        vec![0xFF; 255],
+        vec![0xFF; 256],
+        vec![0; 256],
+        vec![7; 257],
+        vec![9; 60_000],
+        [support::PASSWORD.as_bytes(), &[0]].concat(), // in clear
+    ] {
+        let (mut client, _) = asked_for_the_password(&server, "root");
+        client.send(&answer).unwrap();
+        assert_eq!(client.packet().code(), 1045, "{} bytes", answer.len());
+    }
+    // The key is asked for once.
+    let (mut client, _) = asked_for_the_password(&server, "root");
+    client.send(&[2]).unwrap();
+    assert!(matches!(client.packet(), Packet::Other(_)));
+    client.send(&[2]).unwrap();
+    assert_eq!(client.packet().code(), 1045);
+    assert_eq!(attempt(&server, &Login::default()), Packet::Ok);
+}
+
+#[test]
+fn a_server_without_a_key_asks_for_no_password_outside_of_tls() {
+    let server = TestServer::start();
+    let wrong = Login {
+        password: "another scramble",
+        ..Login::default()
+    };
+    assert_eq!(attempt(&server, &wrong).code(), 1045);
 }

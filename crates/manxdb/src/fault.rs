@@ -29,9 +29,9 @@ pub enum Fault {
     /// A statement or the server refused.
     #[error("{0}")]
     Sql(#[from] manxdb_sql::error::SqlError),
-    /// TLS files.
+    /// Keys and certificates.
     #[error("{0}")]
-    Tls(#[from] manxdb_gateway::tls::TlsError),
+    Keys(#[from] manxdb_gateway::key_files::KeyFileError),
     /// As a client of a server.
     #[error("{}", crate::sql::error_text(.0))]
     Client(#[from] mysql::Error),

@@ -16,6 +16,7 @@ use std::time::Duration;
 use manxdb_gateway::ProcessHost;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
+use manxdb_gateway::password_key::PasswordKey;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
 use manxdb_storage::{Durability, Options, RocksEngine};
@@ -197,7 +198,7 @@ impl Server {
         let options = MysqlOptions {
             cursor_memory_bytes: settings.statement_memory_bytes,
             tls: Some(tls),
-            ..MysqlOptions::default()
+            password_key: Some(PasswordKey::open(&settings.data)?),
         };
         let instance = Arc::clone(&self.instance);
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)

@@ -4,6 +4,7 @@
 mod support;
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use mysql::prelude::Queryable as _;
@@ -24,6 +25,28 @@ fn the_first_start_prints_a_password_once() {
     assert_eq!(second.printed_password(), None);
     second.connect(&password).unwrap();
     assert_eq!(second.stop(Signal::INT), Some(0));
+}
+
+#[test]
+fn keys_are_made_at_the_first_start_and_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    let read = |name: &str| std::fs::read(server.data.join(name)).unwrap();
+    let names = [
+        "private_key.pem",
+        "public_key.pem",
+        "server-key.pem",
+        "server-cert.pem",
+    ];
+    let first = names.map(read);
+    for (name, mode) in names.into_iter().zip([0o600, 0o644, 0o600, 0o644]) {
+        let metadata = std::fs::metadata(server.data.join(name)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{name}");
+    }
+    assert_eq!(server.stop(Signal::TERM), Some(0));
+    let server = Server::start(directory.path());
+    let read = |name: &str| std::fs::read(server.data.join(name)).unwrap();
+    assert!(names.map(read) == first, "the keys changed");
 }
 
 #[test]

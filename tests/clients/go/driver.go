@@ -107,6 +107,18 @@ func driverSuite() {
 		return all(want("valid", text.Valid, false), want("no rows", errors.Is(err, sql.ErrNoRows), true))
 	})
 
+	check("driver: a wrong password is 1045, also without TLS", func() error {
+		wrong := config(database)
+		wrong.Passwd = "not it"
+		connector, err := mysql.NewConnector(wrong)
+		if err != nil {
+			return err
+		}
+		link := sql.OpenDB(connector)
+		defer link.Close()
+		return wantError(link.Ping(), 1045)
+	})
+
 	check("driver: transactions", func() error {
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelSerializable})
 		if err != nil {

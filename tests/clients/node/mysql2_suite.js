@@ -166,6 +166,11 @@ check('streams, nested results, changeUser and ping', async () => {
   await connection.end();
 });
 
+check('a wrong password is 1045, also without TLS', async () => {
+  // mysql2 asks for the server's key and encrypts the password for it before it is told.
+  await expectError(1045, mysql.createConnection({ ...server, password: 'not it' }));
+});
+
 check('drop', async () => {
   await pool.end();
   await admin.query(`DROP DATABASE ${database}`);

@@ -370,7 +370,8 @@ def caching_sha2_account_over_plain_and_tls():
     rows(admin, "DROP USER IF EXISTS sha@'%'")
     rows(admin, "CREATE USER sha@'%' IDENTIFIED WITH caching_sha2_password BY 'new wäy'")
     for _ in range(2):  # the first is full authentication, the second may be fast
-        link = pymysql.connect(host=HOST, port=PORT, user="sha", password="new wäy".encode())
+        link = pymysql.connect(host=HOST, port=PORT, user="sha", password="new wäy".encode(),
+                               ssl_disabled=True)
         expect(rows(link, "SELECT USER()")[0][0].split("@")[0], "sha")
         link.close()
     link = pymysql.connect(host=HOST, port=PORT, user="sha", password="new wäy".encode(),
@@ -378,6 +379,29 @@ def caching_sha2_account_over_plain_and_tls():
     expect(rows(link, "SHOW STATUS LIKE 'Ssl_version'")[0][0], "Ssl_version")
     assert rows(link, "SHOW STATUS LIKE 'Ssl_version'")[0][1].startswith("TLS"), "encrypted"
     expect_error(1045, pymysql.connect, host=HOST, port=PORT, user="sha", password="")
+    rows(admin, "DROP USER sha@'%'")
+
+
+@check
+def a_password_without_tls_travels_encrypted_for_the_servers_key():
+    """A scramble the server cannot check makes it ask for the password itself."""
+    mysql_only()
+    admin = connect()
+    rows(admin, "DROP USER IF EXISTS sha@'%'")
+    rows(admin, "CREATE USER sha@'%' IDENTIFIED WITH caching_sha2_password BY 'a longer password than the challenge'")
+    scramble = pymysql._auth.scramble_caching_sha2
+    pymysql._auth.scramble_caching_sha2 = lambda password, nonce: b"?" * 32
+    plain = {"host": HOST, "port": PORT, "ssl_disabled": True}
+    try:
+        link = pymysql.connect(user="sha", password="a longer password than the challenge", **plain)
+        expect(rows(link, "SELECT USER()")[0][0].split("@")[0], "sha")
+        assert rows(link, "SHOW STATUS LIKE 'Ssl_version'")[0][1] == "", "not encrypted"
+        link.close()
+        expect_error(1045, pymysql.connect, user="sha", password="another password", **plain)
+        expect_error(1045, pymysql.connect, user="nobody", password="another password", **plain)
+    finally:
+        pymysql._auth.scramble_caching_sha2 = scramble
+    expect(rows(admin, "SHOW VARIABLES LIKE 'caching_sha2_password_public_key_path'")[0][1], "public_key.pem")
     rows(admin, "DROP USER sha@'%'")
 
 

@@ -1,16 +1,16 @@
 //! The exchange that proves who a client is, at login and in COM_CHANGE_USER.
 
-use std::io::{Read, Write};
-use std::sync::Arc;
-
 use manxdb_sql::error::SqlError;
-use manxdb_sql::session::{AccountAuth, Instance};
+use manxdb_sql::session::AccountAuth;
 use mysql_common::constants::CapabilityFlags as Capability;
 
 use super::end::End;
 use super::framing::Channel;
 use super::handshake::{HandshakeResponse, SALT_LENGTH};
 use super::plugin::{Plugin, random_salt, unknown_user_verifier};
+use super::shared::Shared;
+use super::transport::Transport;
+use crate::password_key::PasswordKey;
 
 /// Packets before login are small; anything bigger is no client.
 pub const LOGIN_PACKET_MAX: usize = 64 * 1024;
@@ -23,6 +23,10 @@ const AUTH_MORE_DATA: u8 = 0x01;
 const FAST_AUTH_OK: u8 = 0x03;
 /// caching_sha2_password: send the password itself.
 const FULL_AUTH: u8 = 0x04;
+/// caching_sha2_password: a client asks for the key to encrypt the password for.
+const PUBLIC_KEY_REQUEST: u8 = 0x02;
+
+type Link = Channel<Transport>;
 
 /// Who a client is, seen from outside.
 #[derive(Debug, Clone)]
@@ -40,15 +44,14 @@ pub struct Peer {
 ///
 /// # Errors
 /// [`End::Refused`] with 1045 or 3118, or the transport's.
-pub fn authenticate<S: Read + Write>(
-    channel: &mut Channel<S>,
-    instance: &Arc<Instance>,
+pub fn authenticate(
+    link: &mut Link,
+    shared: &Shared,
     peer: &Peer,
-    secure: bool,
     salt: [u8; SALT_LENGTH],
     response: &HandshakeResponse,
 ) -> Result<AccountAuth, End> {
-    let account = instance.account(&response.user, &peer.host);
+    let account = shared.instance.account(&response.user, &peer.host);
     let (plugin, verifier) = match &account {
         Some(account) => (
             Plugin::by_name(&account.plugin).ok_or_else(|| unknown_plugin(&account.plugin))?,
@@ -63,21 +66,18 @@ pub fn authenticate<S: Read + Write>(
         .capabilities
         .contains(Capability::CLIENT_PLUGIN_AUTH)
     {
-        switch_plugin(channel, plugin)?
+        switch_plugin(link, plugin)?
     } else {
-        return Err(End::Refused(SqlError::new(
-            1251,
-            "08004",
-            "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
-        )));
+        return Err(End::Refused(client_too_old()));
     };
     let using_password = !answer.is_empty() && answer != [0];
     let mut passed = plugin.check(&verifier, &salt, &answer);
     if plugin == Plugin::CachingSha2 && using_password {
         if passed {
-            send(channel, &[AUTH_MORE_DATA, FAST_AUTH_OK])?;
-        } else if secure && !verifier.is_empty() {
-            passed = ask_for_password(channel, plugin, &verifier)?;
+            send(link, &[AUTH_MORE_DATA, FAST_AUTH_OK])?;
+        } else if !verifier.is_empty() {
+            let password = ask_for_password(link, shared.options.password_key.as_deref(), &salt)?;
+            passed = password.is_some_and(|password| plugin.check_clear(&verifier, &password));
         }
     }
     match account {
@@ -88,40 +88,63 @@ pub fn authenticate<S: Read + Write>(
 }
 
 /// Sends a fresh challenge for `plugin` and reads the answer to it.
-fn switch_plugin<S: Read + Write>(
-    channel: &mut Channel<S>,
-    plugin: Plugin,
-) -> Result<([u8; SALT_LENGTH], Vec<u8>), End> {
+fn switch_plugin(link: &mut Link, plugin: Plugin) -> Result<([u8; SALT_LENGTH], Vec<u8>), End> {
     let salt = random_salt().map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
     let mut request = vec![AUTH_SWITCH];
     request.extend_from_slice(plugin.name().as_bytes());
     request.push(0);
     request.extend_from_slice(&salt);
     request.push(0);
-    send(channel, &request)?;
+    send(link, &request)?;
     let mut answer = Vec::new();
-    channel.read_packet(&mut answer, LOGIN_PACKET_MAX)?;
+    link.read_packet(&mut answer, LOGIN_PACKET_MAX)?;
     Ok((salt, answer))
 }
 
-/// caching_sha2_password's full authentication, over TLS only: the password in clear.
-fn ask_for_password<S: Read + Write>(
-    channel: &mut Channel<S>,
-    plugin: Plugin,
-    verifier: &[u8],
-) -> Result<bool, End> {
-    send(channel, &[AUTH_MORE_DATA, FULL_AUTH])?;
-    let mut password = Vec::new();
-    channel.read_packet(&mut password, LOGIN_PACKET_MAX)?;
-    let password = password.strip_suffix(&[0]).unwrap_or(&password);
-    Ok(plugin.check_clear(verifier, password))
+/// caching_sha2_password's full authentication: the password itself, in clear inside TLS,
+/// else encrypted for `key`. `None` when what came is no password.
+fn ask_for_password(
+    link: &mut Link,
+    key: Option<&PasswordKey>,
+    salt: &[u8; SALT_LENGTH],
+) -> Result<Option<Vec<u8>>, End> {
+    let secure = link.stream().is_secure();
+    if !secure && key.is_none() {
+        return Ok(None);
+    }
+    send(link, &[AUTH_MORE_DATA, FULL_AUTH])?;
+    let mut answer = Vec::new();
+    link.read_packet(&mut answer, LOGIN_PACKET_MAX)?;
+    if secure {
+        // With the NUL that ends it, which some clients leave out.
+        if answer.last() == Some(&0) {
+            answer.pop();
+        }
+        return Ok(Some(answer));
+    }
+    let Some(key) = key else { return Ok(None) };
+    // A client that does not know the key asks for it.
+    if answer == [PUBLIC_KEY_REQUEST] {
+        let pem = key.public_pem().as_bytes();
+        send(link, &[&[AUTH_MORE_DATA], pem].concat())?;
+        link.read_packet(&mut answer, LOGIN_PACKET_MAX)?;
+    }
+    Ok(key.decrypt(&answer, salt))
 }
 
-fn send<S: Read + Write>(channel: &mut Channel<S>, payload: &[u8]) -> Result<(), End> {
-    channel.start_packet().extend_from_slice(payload);
-    channel.end_packet()?;
-    channel.flush()?;
+fn send(link: &mut Link, payload: &[u8]) -> Result<(), End> {
+    link.start_packet().extend_from_slice(payload);
+    link.end_packet()?;
+    link.flush()?;
     Ok(())
+}
+
+fn client_too_old() -> SqlError {
+    SqlError::new(
+        1251,
+        "08004",
+        "Client does not support authentication protocol requested by server; consider upgrading MySQL client",
+    )
 }
 
 fn denied(user: &str, peer: &Peer, using_password: bool) -> SqlError {

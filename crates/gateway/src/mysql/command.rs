@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use manxdb_sql::error::{SqlError, SqlResult};
-use manxdb_sql::session::{ResultSink, Session, Status};
+use manxdb_sql::session::{DoorTimeouts, ResultSink, Session, Status};
 use manxdb_sql::statement::Outcome;
 use manxdb_sql::types::{ColumnMeta, Value};
 use mysql_common::constants::Command as Code;
@@ -16,6 +17,7 @@ use super::end::{End, malformed_packet};
 use super::framing::Channel;
 use super::handshake::{HandshakeResponse, announced_collation, parse_change_user};
 use super::params::read_params;
+use super::plugin::random_salt;
 use super::query_text::query_text;
 use super::response::{self, put_eof, put_error, put_ok};
 use super::shared::Shared;
@@ -23,8 +25,6 @@ use super::sink::{ClientTraits, PacketSink, RowFormat, affected_rows, put_end_of
 use super::statement::DoorStatement;
 use super::transport::Transport;
 
-/// Statements one connection may keep prepared (MySQL 1461).
-const STATEMENTS_MAX: usize = 16_382;
 /// COM_STMT_EXECUTE asks for a read-only cursor.
 const CURSOR_READ_ONLY: u8 = 1;
 
@@ -79,9 +79,9 @@ impl Commands {
         self.max_allowed_packet
     }
 
-    /// How long the client may stay silent.
-    pub fn idle_timeout_seconds(&self) -> u64 {
-        self.session.idle_timeout_seconds()
+    /// How long the client is waited for.
+    pub fn timeouts(&self) -> DoorTimeouts {
+        self.session.door_timeouts()
     }
 
     /// The buffer for the next packet, to be given back.
@@ -147,12 +147,6 @@ impl Commands {
     }
 
     fn prepare(&mut self, link: &mut Link, body: &[u8]) -> Result<(), Fault> {
-        if self.statements.len() >= STATEMENTS_MAX {
-            let message = format!(
-                "Can't create more than max_prepared_stmt_count statements (current value: {STATEMENTS_MAX})"
-            );
-            return Err(SqlError::new(1461, "42000", message).into());
-        }
         let status = self.session.status();
         let text = query_text(body, status.no_backslash_escapes)?;
         let prepared = self.session.prepare(&text)?;
@@ -332,11 +326,13 @@ impl Commands {
     ) -> Result<String, End> {
         // A name no plugin has: the account's plugin sends a fresh challenge.
         asked.plugin = Some(String::new());
-        let secure = link.stream().is_secure();
-        let salt = super::plugin::random_salt()
-            .map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
-        let instance = &self.shared.instance;
-        Ok(authenticate(link, instance, &self.peer, secure, salt, &asked)?.identity)
+        let salt = random_salt().map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
+        let patience = Duration::from_secs(self.shared.instance.connect_timeout_seconds());
+        link.stream_mut()
+            .set_deadline(Some(Instant::now() + patience));
+        let account = authenticate(link, &self.shared, &self.peer, salt, &asked)?;
+        link.stream_mut().set_deadline(None);
+        Ok(account.identity)
     }
 
     /// Old clients complete names with it: the columns of a table, without rows.

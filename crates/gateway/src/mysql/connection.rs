@@ -1,7 +1,7 @@
 //! The life of one connection: a login, then commands until one side leaves.
 
 use std::any::Any;
-use std::io;
+use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,10 +21,14 @@ use super::transport::Transport;
 
 /// Serves one connection to its end. Never panics, never outlives its socket.
 pub fn serve(shared: &Arc<Shared>, id: u64, socket: Arc<TcpStream>) {
-    let Ok(transport) = Transport::new(socket, shared.options.write_timeout) else {
+    let patience = Duration::from_secs(shared.instance.connect_timeout_seconds());
+    let Ok(transport) = Transport::new(socket, patience) else {
         return;
     };
     let mut channel = Channel::new(transport);
+    channel
+        .stream_mut()
+        .set_deadline(Some(Instant::now() + patience));
     let outcome = catch_unwind(AssertUnwindSafe(|| converse(shared, id, &mut channel)));
     match outcome {
         Ok(End::Closed) => {}
@@ -64,8 +68,6 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 }
 
 fn converse(shared: &Arc<Shared>, id: u64, channel: &mut Channel<Transport>) -> End {
-    let deadline = Instant::now() + shared.options.connect_timeout;
-    channel.stream_mut().set_deadline(Some(deadline));
     let (session, client, peer) = match log_in(shared, id, channel) {
         Ok(ready) => ready,
         Err(end) => {
@@ -94,9 +96,21 @@ fn one_command(
     if control.kill_connection.load(Ordering::SeqCst) || shared.draining.load(Ordering::SeqCst) {
         return Err(End::Closed);
     }
-    let idle = Duration::from_secs(commands.idle_timeout_seconds().max(1));
-    channel.stream_mut().set_read_timeout(idle)?;
+    let timeouts = commands.timeouts();
     channel.reset_sequence();
+    channel
+        .stream_mut()
+        .set_read_timeout(Duration::from_secs(timeouts.idle_seconds))?;
+    let whole = channel
+        .wait_for_packet()
+        .map_err(|error| end_by(error, idle_too_long))?;
+    if !whole {
+        let patience = Duration::from_secs(timeouts.read_seconds);
+        channel.stream_mut().set_read_timeout(patience)?;
+    }
+    channel
+        .stream_mut()
+        .set_write_timeout(Duration::from_secs(timeouts.write_seconds))?;
     let mut payload = commands.take_buffer();
     match channel.read_packet(&mut payload, commands.max_allowed_packet()) {
         Ok(()) => {}
@@ -106,8 +120,7 @@ fn one_command(
             channel.flush()?;
             return Ok(());
         }
-        Err(FrameError::Io(error)) if is_timeout(&error) => return Err(End::Refused(idle_error())),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(end_by(error, read_timed_out)),
     }
     let started = Instant::now();
     let result = commands.run(channel, &payload);
@@ -121,14 +134,23 @@ fn one_command(
     Ok(())
 }
 
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
-    )
+/// How a connection ends on which reading failed; a time-out is told as `late`.
+fn end_by(error: FrameError, late: fn() -> SqlError) -> End {
+    match error {
+        FrameError::Io(error)
+            if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+        {
+            End::Refused(late())
+        }
+        error => error.into(),
+    }
 }
 
-fn idle_error() -> SqlError {
+fn read_timed_out() -> SqlError {
+    SqlError::new(1159, "08S01", "Got timeout reading communication packets")
+}
+
+fn idle_too_long() -> SqlError {
     SqlError::new(
         4031,
         "HY000",

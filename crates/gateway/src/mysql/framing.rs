@@ -43,8 +43,8 @@ pub struct Channel<S> {
     /// Until TLS is settled not a byte too many may be read: it would belong to TLS.
     read_ahead: bool,
     output: Vec<u8>,
-    /// Where the header of the packet being written starts.
-    packet_start: usize,
+    /// Where the header of the packet being written starts; `None` between packets.
+    packet_start: Option<usize>,
 }
 
 impl<S: Read + Write> Channel<S> {
@@ -58,7 +58,7 @@ impl<S: Read + Write> Channel<S> {
             input_end: 0,
             read_ahead: false,
             output: Vec::new(),
-            packet_start: 0,
+            packet_start: None,
         }
     }
 
@@ -83,9 +83,26 @@ impl<S: Read + Write> Channel<S> {
     }
 
     /// Whether bytes of a next packet have arrived already.
-    #[must_use]
-    pub fn has_input(&self) -> bool {
+    fn has_input(&self) -> bool {
         self.input_start < self.input_end
+    }
+
+    /// Blocks until a packet begins to arrive; says whether it is there whole, so that reading
+    /// it will not block.
+    ///
+    /// # Errors
+    /// [`FrameError::Closed`] or the stream's.
+    pub fn wait_for_packet(&mut self) -> Result<bool, FrameError> {
+        if !self.has_input() {
+            self.fill()?;
+        }
+        match self.input[self.input_start..self.input_end] {
+            [] => Err(FrameError::Closed),
+            [a, b, c, _, ref rest @ ..] => {
+                Ok(rest.len() >= u32::from_le_bytes([a, b, c, 0]) as usize)
+            }
+            _ => Ok(false),
+        }
     }
 
     /// Reads one logical packet into `payload` (cleared first).
@@ -183,10 +200,7 @@ impl<S: Read + Write> Channel<S> {
             if !self.read_ahead || into.len() >= READ_AHEAD {
                 return read_retrying(&mut self.stream, into);
             }
-            self.input.resize(READ_AHEAD, 0); // once: it keeps that size
-            self.input_start = 0;
-            self.input_end = 0;
-            self.input_end = read_retrying(&mut self.stream, &mut self.input)?;
+            self.fill()?;
         }
         let available = &self.input[self.input_start..self.input_end]; // start ≤ end ≤ len
         let count = available.len().min(into.len());
@@ -195,9 +209,22 @@ impl<S: Read + Write> Channel<S> {
         Ok(count)
     }
 
+    /// Reads ahead; nothing is unread before.
+    fn fill(&mut self) -> io::Result<()> {
+        self.input.resize(READ_AHEAD, 0); // once: it keeps that size
+        self.input_start = 0;
+        self.input_end = 0;
+        self.input_end = read_retrying(&mut self.stream, &mut self.input)?;
+        Ok(())
+    }
+
     /// Starts a packet; append its payload to the returned buffer, then [`Channel::end_packet`].
+    /// A packet begun before and not ended is dropped: its writer failed.
     pub fn start_packet(&mut self) -> &mut Vec<u8> {
-        self.packet_start = self.output.len();
+        if let Some(unfinished) = self.packet_start {
+            self.output.truncate(unfinished);
+        }
+        self.packet_start = Some(self.output.len());
         self.output.extend_from_slice(&[0; 4]);
         &mut self.output
     }
@@ -207,10 +234,12 @@ impl<S: Read + Write> Channel<S> {
     /// # Errors
     /// The stream's.
     pub fn end_packet(&mut self) -> io::Result<()> {
-        let start = self.packet_start;
-        let length = self.output.len() - start - 4;
+        let Some(start) = self.packet_start.take() else {
+            return Ok(()); // none was begun
+        };
+        let length = self.output.len() - start - 4; // its header was appended by start_packet
         if length >= CHUNK_MAX {
-            self.split_last_packet();
+            self.split_packet(start);
         } else {
             let [a, b, c, _] = u32::try_from(length).unwrap_or(0).to_le_bytes(); // < 2^24
             self.output[start..start + 4].copy_from_slice(&[a, b, c, self.sequence]);
@@ -223,9 +252,9 @@ impl<S: Read + Write> Channel<S> {
     }
 
     /// Cuts a payload of 16 MiB − 1 or more into physical packets; the last one may be empty.
-    fn split_last_packet(&mut self) {
-        let payload = self.output.split_off(self.packet_start + 4);
-        self.output.truncate(self.packet_start);
+    fn split_packet(&mut self, start: usize) {
+        let payload = self.output.split_off(start + 4);
+        self.output.truncate(start);
         self.output.reserve(payload.len() + 16);
         let mut rest = payload.as_slice();
         loop {
@@ -241,22 +270,19 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
-    /// Throws away the packet begun last.
-    pub fn abandon_packet(&mut self) {
-        self.output.truncate(self.packet_start);
-    }
-
     /// Writes out everything buffered.
     ///
     /// # Errors
     /// The stream's, `TimedOut` or `WouldBlock` when the client does not read.
     pub fn flush(&mut self) -> io::Result<()> {
+        if let Some(unfinished) = self.packet_start.take() {
+            self.output.truncate(unfinished);
+        }
         if self.output.is_empty() {
             return Ok(());
         }
         let written = self.stream.write_all(&self.output);
         self.output.clear();
-        self.packet_start = 0;
         if self.output.capacity() > KEEP_CAPACITY {
             self.output.shrink_to(FLUSH_AT);
         }

@@ -60,8 +60,7 @@ fn open_session(
     salt: [u8; SALT_LENGTH],
     response: &HandshakeResponse,
 ) -> Result<Session, End> {
-    let secure = channel.stream().is_secure();
-    let account = authenticate(channel, &shared.instance, peer, secure, salt, response)?;
+    let account = authenticate(channel, shared, peer, salt, response)?;
     let info = ClientInfo {
         peer: peer.address.clone(),
         host: peer.host.clone(),

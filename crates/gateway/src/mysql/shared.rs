@@ -2,33 +2,30 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::time::Duration;
 
 use manxdb_sql::session::Instance;
 use rustls::ServerConfig;
 
 use crate::host::ProcessHost;
+use crate::password_key::PasswordKey;
 
 /// Settings of the MySQL door.
 #[derive(Clone)]
 pub struct MysqlOptions {
-    /// A client must have logged in by then.
-    pub connect_timeout: Duration,
-    /// A client that does not read for so long is dropped (`net_write_timeout`).
-    pub write_timeout: Duration,
     /// Most bytes of rows that one open cursor keeps.
     pub cursor_memory_bytes: usize,
     /// TLS is offered when there is a certificate.
     pub tls: Option<Arc<ServerConfig>>,
+    /// Passwords are taken over connections without TLS when there is a key to encrypt them for.
+    pub password_key: Option<Arc<PasswordKey>>,
 }
 
 impl Default for MysqlOptions {
     fn default() -> Self {
         Self {
-            connect_timeout: Duration::from_secs(10),
-            write_timeout: Duration::from_secs(60),
             cursor_memory_bytes: 64 << 20,
             tls: None,
+            password_key: None,
         }
     }
 }

@@ -8,13 +8,10 @@ use std::time::{Duration, Instant};
 use manxdb_sql::session::TlsFacts;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 
-/// A blocking stream with time-outs. The socket is shared so that others can shut it down.
+/// A blocking stream with time-outs.
 pub struct Transport {
-    socket: Arc<TcpStream>,
+    socket: Socket,
     tls: Option<Box<ServerConnection>>,
-    /// Every read must be done by then, while the client has not logged in.
-    deadline: Option<Instant>,
-    read_timeout: Option<Duration>,
 }
 
 impl Transport {
@@ -25,17 +22,22 @@ impl Transport {
     pub fn new(socket: Arc<TcpStream>, write_timeout: Duration) -> io::Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(write_timeout))?;
+        // A peer that lost its power or its route is noticed, in hours at most.
+        rustix::net::sockopt::set_socket_keepalive(&socket, true)?;
         Ok(Self {
-            socket,
+            socket: Socket {
+                stream: socket,
+                deadline: None,
+                read_timeout: None,
+                write_timeout,
+            },
             tls: None,
-            deadline: None,
-            read_timeout: None,
         })
     }
 
     /// The socket below.
-    pub fn socket(&self) -> &Arc<TcpStream> {
-        &self.socket
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket.stream
     }
 
     /// Whether bytes travel encrypted.
@@ -64,7 +66,7 @@ impl Transport {
 
     /// Bounds all reads from now on together, or no longer.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
-        self.deadline = deadline;
+        self.socket.deadline = deadline;
     }
 
     /// Bounds each read from now on.
@@ -72,13 +74,15 @@ impl Transport {
     /// # Errors
     /// The socket is gone.
     pub fn set_read_timeout(&mut self, timeout: Duration) -> io::Result<()> {
-        // The operating system takes zero for "no time-out".
-        let timeout = Some(timeout.max(Duration::from_millis(1)));
-        if self.read_timeout != timeout {
-            self.socket.set_read_timeout(timeout)?;
-            self.read_timeout = timeout;
-        }
-        Ok(())
+        self.socket.set_read_timeout(timeout)
+    }
+
+    /// Bounds how long a write may make no progress from now on.
+    ///
+    /// # Errors
+    /// The socket is gone.
+    pub fn set_write_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        self.socket.set_write_timeout(timeout)
     }
 
     /// Speaks TLS from now on. The handshake itself happens within the next read.
@@ -96,9 +100,66 @@ impl Transport {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
             // The peer may be gone already; there is nobody left to tell.
-            let _ = tls.write_tls(&mut &*self.socket);
+            let _ = tls.write_tls(&mut self.socket);
         }
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.socket.stream.shutdown(Shutdown::Both);
+    }
+}
+
+impl Read for Transport {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.read(into),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.socket).read(into),
+        }
+    }
+}
+
+impl Write for Transport {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            None => self.socket.write(bytes),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.socket).write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            None => Ok(()),
+            Some(tls) => rustls::Stream::new(&mut **tls, &mut self.socket).flush(),
+        }
+    }
+}
+
+/// The socket with its time-outs, below TLS: one read of TLS may be many of the socket, and a
+/// peer that sends byte by byte must not stretch the deadline with each. Shared, so that others
+/// can shut it down.
+struct Socket {
+    stream: Arc<TcpStream>,
+    /// Every read must be done by then, while the client has not logged in.
+    deadline: Option<Instant>,
+    read_timeout: Option<Duration>,
+    write_timeout: Duration,
+}
+
+impl Socket {
+    fn set_read_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        // The operating system takes zero for "no time-out".
+        let timeout = Some(timeout.max(Duration::from_millis(1)));
+        if self.read_timeout != timeout {
+            self.stream.set_read_timeout(timeout)?;
+            self.read_timeout = timeout;
+        }
+        Ok(())
+    }
+
+    fn set_write_timeout(&mut self, timeout: Duration) -> io::Result<()> {
+        let timeout = timeout.max(Duration::from_millis(1));
+        if self.write_timeout != timeout {
+            self.stream.set_write_timeout(Some(timeout))?;
+            self.write_timeout = timeout;
+        }
+        Ok(())
     }
 
     fn apply_deadline(&mut self) -> io::Result<()> {
@@ -113,28 +174,19 @@ impl Transport {
     }
 }
 
-impl Read for Transport {
+impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.apply_deadline()?;
-        match &mut self.tls {
-            None => (&*self.socket).read(into),
-            Some(tls) => rustls::Stream::new(&mut **tls, &mut &*self.socket).read(into),
-        }
+        (&*self.stream).read(into)
     }
 }
 
-impl Write for Transport {
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.tls {
-            None => (&*self.socket).write(bytes),
-            Some(tls) => rustls::Stream::new(&mut **tls, &mut &*self.socket).write(bytes),
-        }
+        (&*self.stream).write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.tls {
-            None => Ok(()),
-            Some(tls) => rustls::Stream::new(&mut **tls, &mut &*self.socket).flush(),
-        }
+        Ok(())
     }
 }

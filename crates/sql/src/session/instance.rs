@@ -38,6 +38,8 @@ pub struct Instance {
     next_connection: AtomicU64,
     next_transaction: AtomicU64,
     shutdown_requested: AtomicBool,
+    /// Prepared statements of all sessions, for `max_prepared_stmt_count`.
+    pub(super) prepared: Arc<AtomicU64>,
 }
 
 /// A waiter for the instance's own short transactions: nothing to wait for.
@@ -89,6 +91,7 @@ impl Instance {
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
             shutdown_requested: AtomicBool::new(false),
+            prepared: Arc::default(),
         };
         instance.reload_accounts()?;
         Ok(Arc::new(instance))
@@ -134,6 +137,13 @@ impl Instance {
     pub fn max_connections(&self) -> usize {
         let most = self.globals.read().integer("max_connections");
         usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
+    /// `connect_timeout`, seconds: a client must have logged in by then.
+    #[must_use]
+    pub fn connect_timeout_seconds(&self) -> u64 {
+        let seconds = self.globals.read().integer("connect_timeout");
+        u64::try_from(seconds).unwrap_or(1).max(1)
     }
 
     /// Opens a session for an authenticated user.

@@ -46,6 +46,7 @@ pub use metrics::{
     TimeSplit,
 };
 pub use session::Session;
+pub use variables::DoorTimeouts;
 pub use waiter::SessionControl;
 
 use crate::error::SqlResult;

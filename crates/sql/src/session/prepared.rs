@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::compiled::Compiled;
 use super::session::Session;
@@ -17,6 +18,33 @@ struct Statement {
     text: Arc<str>,
     database: Option<Arc<str>>,
     compiled: Arc<Compiled>,
+    /// Held for its drop.
+    _place: Arc<Place>,
+}
+
+/// A place among the prepared statements of the server, given up on drop.
+#[derive(Debug)]
+struct Place {
+    taken: Arc<AtomicU64>,
+}
+
+impl Place {
+    /// `None` when `most` are taken.
+    fn take(taken: &Arc<AtomicU64>, most: u64) -> Option<Arc<Self>> {
+        let one_more = |now: u64| (now < most).then_some(now + 1);
+        taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more)
+            .ok()?;
+        Some(Arc::new(Self {
+            taken: Arc::clone(taken),
+        }))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The prepared statements of a session.
@@ -43,28 +71,19 @@ impl Statements {
         self.by_id.clear();
         self.by_name.clear();
     }
-
-    fn len(&self) -> usize {
-        self.by_id.len() + self.by_name.len()
-    }
 }
 
 impl Session {
     fn prepare_text(&mut self, text: &str) -> SqlResult<Statement> {
-        let most = self
-            .instance()
-            .globals
-            .read()
-            .integer("max_prepared_stmt_count");
-        if self.statements.len() as u64 >= u64::try_from(most).unwrap_or(0) {
-            return Err(SqlError::new(
-                1461,
-                "42000",
-                format!(
-                    "Can't create more than max_prepared_stmt_count statements (current value: {most})"
-                ),
-            ));
-        }
+        let instance = self.instance();
+        let most = instance.globals.read().integer("max_prepared_stmt_count");
+        let most = u64::try_from(most).unwrap_or(0);
+        let place = Place::take(&instance.prepared, most).ok_or_else(|| {
+            let message = format!(
+                "Can't create more than max_prepared_stmt_count statements (current value: {most})"
+            );
+            SqlError::new(1461, "42000", message)
+        })?;
         let compiled = self.compile_one(text)?;
         compiled.check_preparable()?;
         self.check_needs(&compiled)?;
@@ -72,6 +91,7 @@ impl Session {
             text: text.into(),
             database: self.database().map(Into::into),
             compiled,
+            _place: place,
         })
     }
 

@@ -12,6 +12,7 @@ use super::metrics::TimeSplit;
 use super::prepared::Statements;
 use super::processes::Process;
 use super::transaction::OpenTransaction;
+use super::variables::DoorTimeouts;
 use super::waiter::SessionControl;
 use super::{Prepared, ResultSink, Status};
 use crate::error::{SqlError, SqlResult};
@@ -243,10 +244,10 @@ impl Session {
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// `wait_timeout` in seconds: how long the door lets the session idle.
+    /// How long the door waits for this session's client.
     #[must_use]
-    pub fn idle_timeout_seconds(&self) -> u64 {
-        self.facts.settings.borrow().wait_timeout_seconds
+    pub fn door_timeouts(&self) -> DoorTimeouts {
+        self.facts.settings.borrow().timeouts
     }
 
     /// `COM_STATISTICS`.

@@ -1,7 +1,9 @@
 //! sqlx: migrations, prepared statements, transactions.
 
-use sqlx::mysql::{MySqlDatabaseError, MySqlPool, MySqlPoolOptions};
-use sqlx::{Connection, Row};
+use sqlx::mysql::{
+    MySqlConnectOptions, MySqlDatabaseError, MySqlPool, MySqlPoolOptions, MySqlSslMode,
+};
+use sqlx::{ConnectOptions, Connection, Row};
 
 use crate::{Outcome, check, database, is_mariadb, url, want, want_number};
 
@@ -28,6 +30,7 @@ pub async fn run() {
         Ok(pool) => pool,
         Err(error) => return check("sqlx: connect", async { Err(error.into()) }).await,
     };
+    check("sqlx: log in without TLS", without_tls()).await;
     check("sqlx: migrate twice", migrate(&pool)).await;
     check("sqlx: write and read", write_and_read(&pool)).await;
     check("sqlx: transactions", transactions(&pool)).await;
@@ -49,6 +52,20 @@ async fn create() -> Outcome {
     connection.ping().await?;
     connection.close().await?;
     Ok(())
+}
+
+/// sqlx's scramble is not the one the server can check: its password goes through RSA.
+async fn without_tls() -> Outcome {
+    let plain: MySqlConnectOptions = url("").parse()?;
+    let plain = plain.ssl_mode(MySqlSslMode::Disabled);
+    let mut connection = plain.connect().await?;
+    let row: (String, String) = sqlx::query_as("SHOW STATUS LIKE 'Ssl_version'")
+        .fetch_one(&mut connection)
+        .await?;
+    want("Ssl_version", row.1.as_str(), "")?;
+    connection.close().await?;
+    let wrong = plain.password("not it").connect().await;
+    want_number("a wrong password", number(&wrong), &[1045])
 }
 
 async fn migrate(pool: &MySqlPool) -> Outcome {

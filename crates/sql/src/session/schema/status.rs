@@ -1,5 +1,7 @@
 //! SHOW STATUS and `COM_STATISTICS`.
 
+use std::sync::atomic::Ordering;
+
 use crate::session::host::TlsFacts;
 use crate::session::instance::Instance;
 use crate::session::metrics::STATEMENT_KINDS;
@@ -15,7 +17,7 @@ pub(crate) fn all(instance: &Instance, tls: Option<&TlsFacts>) -> Vec<(String, S
         .iter()
         .filter(|process| process.activity().text.is_some())
         .count();
-    let numbers: [(&str, u64); 17] = [
+    let numbers: [(&str, u64); 18] = [
         ("Connections", metrics.connections_total),
         ("Handler_commit", metrics.commits),
         ("Handler_rollback", metrics.rollbacks),
@@ -25,6 +27,10 @@ pub(crate) fn all(instance: &Instance, tls: Option<&TlsFacts>) -> Vec<(String, S
         ("Manxdb_plan_cache_misses", metrics.plan_cache_misses),
         ("Manxdb_retries", metrics.retries),
         ("Manxdb_rows_sent", metrics.rows_sent),
+        (
+            "Prepared_stmt_count",
+            instance.prepared.load(Ordering::Relaxed),
+        ),
         ("Queries", questions),
         ("Questions", questions),
         ("Slow_queries", metrics.slow_statements),

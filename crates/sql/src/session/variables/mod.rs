@@ -14,6 +14,7 @@ mod table;
 
 pub(crate) use check::check;
 pub(crate) use definition::{Scope, find, type_of};
+pub use settings::DoorTimeouts;
 pub(crate) use settings::{Settings, isolation};
 pub(crate) use store::{Values, shown};
 pub(crate) use table::DEFINITIONS;

@@ -33,8 +33,8 @@ pub(crate) struct Settings {
     pub statement_timeout_micros: i64,
     /// `innodb_lock_wait_timeout`, microseconds.
     pub lock_wait_micros: i64,
-    /// `wait_timeout`, seconds.
-    pub wait_timeout_seconds: u64,
+    /// What the door waits for.
+    pub timeouts: DoorTimeouts,
     /// `timestamp`, microseconds since 1970; 0 is the real clock.
     pub fixed_now_micros: i64,
     /// `foreign_key_checks`.
@@ -74,7 +74,7 @@ impl Settings {
             group_concat_max_len: to_usize(values.integer("group_concat_max_len")),
             statement_timeout_micros: values.integer("max_execution_time").saturating_mul(1_000),
             lock_wait_micros: seconds("innodb_lock_wait_timeout"),
-            wait_timeout_seconds: u64::try_from(values.integer("wait_timeout")).unwrap_or(28_800),
+            timeouts: DoorTimeouts::read(values),
             fixed_now_micros: micros(values.named("timestamp")),
             foreign_key_checks: flag("foreign_key_checks"),
             unique_checks: flag("unique_checks"),
@@ -82,6 +82,28 @@ impl Settings {
             notes: flag("sql_notes"),
             max_warnings: to_usize(values.integer("max_error_count")),
             long_query_micros: micros(values.named("long_query_time")),
+        }
+    }
+}
+
+/// How long a door waits for the client of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoorTimeouts {
+    /// `wait_timeout`, seconds: for the next command to begin.
+    pub idle_seconds: u64,
+    /// `net_read_timeout`, seconds: for more of a command that has begun.
+    pub read_seconds: u64,
+    /// `net_write_timeout`, seconds: for the client to take some of an answer.
+    pub write_seconds: u64,
+}
+
+impl DoorTimeouts {
+    fn read(values: &Values) -> Self {
+        let seconds = |name: &str| u64::try_from(values.integer(name)).unwrap_or(1).max(1);
+        Self {
+            idle_seconds: seconds("wait_timeout"),
+            read_seconds: seconds("net_read_timeout"),
+            write_seconds: seconds("net_write_timeout"),
         }
     }
 }

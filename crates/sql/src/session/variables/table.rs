@@ -73,6 +73,17 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         "FULL",
     ),
     set("block_encryption_mode", Both, Text, "aes-128-ecb"),
+    fixed("caching_sha2_password_auto_generate_rsa_keys", Bool, "ON"),
+    fixed(
+        "caching_sha2_password_private_key_path",
+        Text,
+        "private_key.pem",
+    ),
+    fixed(
+        "caching_sha2_password_public_key_path",
+        Text,
+        "public_key.pem",
+    ),
     set("character_set_client", Both, Charset(false), "utf8mb4"),
     set("character_set_connection", Both, Charset(false), "utf8mb4"),
     set("character_set_database", Both, Charset(false), "utf8mb4"),
