@@ -306,6 +306,26 @@ fn a_locked_table_keeps_other_sessions_out() {
 }
 
 #[test]
+fn prepared_statements_are_counted_over_all_sessions() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    a.run("SET GLOBAL max_prepared_stmt_count = 2");
+    a.run("PREPARE one FROM 'SELECT 1'");
+    b.run("PREPARE one FROM 'SELECT 1'");
+    assert_eq!(a.error("PREPARE two FROM 'SELECT 2'").code, 1461);
+    assert_eq!(b.error("PREPARE two FROM 'SELECT 2'").code, 1461);
+    a.run("EXECUTE one");
+    a.run("DEALLOCATE PREPARE one");
+    // One that cannot be prepared takes no place.
+    b.error("PREPARE two FROM 'SELEC 2'");
+    b.run("PREPARE two FROM 'SELECT 2'");
+    drop(b);
+    a.run("PREPARE two FROM 'SELECT 2'");
+    let count = a.rows("SHOW STATUS LIKE 'Prepared_stmt_count'");
+    assert_eq!(count, [["Prepared_stmt_count", "1"]]);
+}
+
+#[test]
 fn a_slow_statement_is_kept_with_the_split_of_its_time() {
     let instance = instance();
     let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
