@@ -67,6 +67,7 @@ pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Pl
                 let Some((low, high)) = low.zip(high) else {
                     return Ok(Places::Ranges(Vec::new()));
                 };
+                in_order(&mut prefixes);
                 return Ok(Places::Ranges(spans(
                     &prefixes,
                     low.as_deref(),
@@ -75,10 +76,7 @@ pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Pl
             }
         }
     }
-    if prefixes.len() > 1 {
-        prefixes.sort_unstable();
-        prefixes.dedup();
-    }
+    in_order(&mut prefixes);
     if scan.access.unique && exact {
         return Ok(Places::Points(prefixes));
     }
@@ -88,6 +86,14 @@ pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Pl
             .map(|prefix| KeyRange::prefix(prefix))
             .collect(),
     ))
+}
+
+/// Sorts keys and drops repeated ones: `IN (5, 5)` finds a row once.
+fn in_order(prefixes: &mut Vec<Vec<u8>>) {
+    if prefixes.len() > 1 {
+        prefixes.sort_unstable();
+        prefixes.dedup();
+    }
 }
 
 fn cross(prefixes: Vec<Vec<u8>>, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
