@@ -88,9 +88,6 @@ impl<'p> AggregateOp<'p> {
             }
         }
         if aggregate.rollup {
-            if groups.is_empty() {
-                groups.push(self.group(vec![Value::Null; count], 0));
-            }
             groups.sort_by(|a, b| rollup_order(a, b, aggregate));
         }
         Ok(groups)
