@@ -177,8 +177,9 @@ fn tokenize(dialect: &ModeDialect, text: &str) -> SqlResult<Vec<TokenWithSpan>> 
 fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
     let dialect = ModeDialect { mode };
     let is_nothing = text.is_empty();
-    let tokens = tokenize(&dialect, &text)?;
-    let tokens = rewrite::spellings(prepass::operators(tokens, mode)?)?;
+    let mut tokens = prepass::operators(tokenize(&dialect, &text)?, mode)?;
+    let explained = tokens.split_off(prepass::explain_length(&tokens));
+    tokens.extend(rewrite::spellings(explained)?);
     let mut parsed = Parsed {
         statement: Statement::Discard {
             object_type: DiscardObject::ALL,
@@ -224,6 +225,7 @@ fn put_ignore(statement: &mut Statement) {
             text: IGNORE_HINT.into(),
             style: OptimizerHintStyle::MultiLine,
         }),
+        Statement::Explain { statement, .. } => put_ignore(statement),
         _ => {}
     }
 }

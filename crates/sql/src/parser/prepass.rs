@@ -88,12 +88,42 @@ fn text_of(token: &Token) -> Option<String> {
     }
 }
 
+/// How many tokens before the statement that is explained: `EXPLAIN FORMAT = TREE` and its kin;
+/// 0 where nothing is explained.
+pub(super) fn explain_length(tokens: &[TokenWithSpan]) -> usize {
+    let is = |at: usize, words: &[&str]| {
+        let token = tokens.get(at).map(|t| &t.token);
+        token.is_some_and(|token| words.iter().any(|word| is_word(token, word)))
+    };
+    if !is(0, &["EXPLAIN", "DESCRIBE", "DESC"]) {
+        return 0;
+    }
+    let mut at = 1;
+    if is(at, &["ANALYZE"]) {
+        at += 1;
+    }
+    if is(at, &["FORMAT"]) && tokens.get(at + 1).is_some_and(|t| t.token == Token::Eq) {
+        at += 3;
+    }
+    let explains = is(
+        at,
+        &["SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE"],
+    );
+    if explains { at } else { 0 }
+}
+
 /// Lifts out what belongs beside the tree, by kind of statement.
 pub(super) fn lift(
     dialect: &ModeDialect,
     tokens: Tokens,
     parsed: &mut Parsed,
 ) -> SqlResult<Tokens> {
+    if explain_length(&tokens) > 0 {
+        let mut tokens = without_default_format(tokens);
+        let inner = tokens.split_off(explain_length(&tokens));
+        tokens.extend(lift(dialect, inner, parsed)?);
+        return Ok(tokens);
+    }
     let at = |index: usize, word: &str| tokens.get(index).is_some_and(|t| is_word(&t.token, word));
     if at(0, "CREATE") {
         let table = (1..4).find(|index| at(*index, "TABLE"));

@@ -93,7 +93,17 @@ pub fn explain(plan: &Plan, format: ExplainFormat, analysis: Option<&Analysis>) 
     }
 }
 
-fn tabular(plan: &Plan) -> Vec<Row> {
+/// The operators below a line that is there already.
+pub(super) fn tree_under(root: &Node) -> String {
+    let mut tree = Tree {
+        text: String::new(),
+        analysis: None,
+    };
+    tree.node(root, 1);
+    tree.text.trim_end().to_string()
+}
+
+pub(super) fn tabular(plan: &Plan) -> Vec<Row> {
     let mut table = Tabular {
         rows: Vec::new(),
         next_id: 1,
@@ -425,11 +435,11 @@ impl Tabular {
     }
 }
 
-fn text(text: impl Into<String>) -> Value {
+pub(super) fn text(text: impl Into<String>) -> Value {
     Value::Text(text.into())
 }
 
-fn no_table(id: u64, kind: &str) -> Row {
+pub(super) fn no_table(id: u64, kind: &str) -> Row {
     let mut row = vec![Value::Null; 12];
     row[0] = Value::UInt(id);
     row[1] = text(kind);

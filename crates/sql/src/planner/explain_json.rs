@@ -27,7 +27,9 @@ pub(super) fn document(rows: &[Row]) -> Json {
     let mut subqueries = Vec::new();
     for select in rows.chunk_by(|a, b| a.get(ID) == b.get(ID)) {
         let kind = text(select.first(), SELECT_TYPE).unwrap_or_default();
-        if matches!(kind, "SIMPLE" | "PRIMARY" | "UNION") {
+        if matches!(kind, "INSERT" | "REPLACE") {
+            operands.push(json!({ "query_block": insert_block(select) }));
+        } else if matches!(kind, "SIMPLE" | "PRIMARY" | "UNION" | "UPDATE" | "DELETE") {
             operands.push(json!({ "query_block": block(select) }));
         } else {
             subqueries.push(json!({ "select_type": kind, "query_block": block(select) }));
@@ -44,6 +46,20 @@ pub(super) fn document(rows: &[Row]) -> Json {
         block.insert("subqueries".into(), Json::Array(subqueries));
     }
     root
+}
+
+/// The table of an INSERT, and the SELECT its rows come from.
+fn insert_block(rows: &[Row]) -> Json {
+    let (target, source) = rows.split_at(1);
+    let mut own = block(target);
+    if let Json::Object(own) = &mut own
+        && !source.is_empty()
+        && let Json::Object(mut from) = block(source)
+    {
+        from.remove("select_id");
+        own.insert("insert_from".into(), Json::Object(from));
+    }
+    own
 }
 
 /// One SELECT: its table, or its tables in the order of the joins.
@@ -73,6 +89,9 @@ fn block(select: &[Row]) -> Json {
 fn table(row: &Row) -> Option<Json> {
     let mut table = Map::new();
     let row = Some(row);
+    if let Some(verb @ ("INSERT" | "REPLACE" | "UPDATE" | "DELETE")) = text(row, SELECT_TYPE) {
+        table.insert(verb.to_lowercase(), json!(true));
+    }
     table.insert("table_name".into(), json!(text(row, TABLE)?));
     for (name, column) in [
         ("access_type", ACCESS),

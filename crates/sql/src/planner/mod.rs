@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 pub(crate) mod explain;
+mod explain_change;
 mod explain_json;
 pub(crate) mod join;
 pub(crate) mod logical;
@@ -13,13 +14,14 @@ pub(crate) mod select;
 pub(crate) mod walk;
 
 pub use explain::{ExplainFormat, explain, explain_columns};
+pub use explain_change::{Change, explain_change};
 
 use manxdb_txn::ReadMode;
 use sqlparser::ast;
 
 use crate::binder::{BindContext, Binder, Scope, TableRead};
 use crate::error::SqlResult;
-use crate::types::{ColumnMeta, DataType};
+use crate::types::{ColumnMeta, DataType, Row};
 use physical::Node;
 
 /// A query, ready to run. Immutable and shared between sessions through the plan cache.
@@ -83,6 +85,27 @@ pub struct ModifyPlan {
     pub scope: Scope,
     /// One entry a base table in FROM order: database, table, alias, first column in the row.
     pub tables: Vec<ModifyTable>,
+}
+
+impl ModifyPlan {
+    /// EXPLAIN of a statement that changes the tables whose columns start at `offsets`.
+    pub(crate) fn explain(
+        &self,
+        verb: &'static str,
+        offsets: impl Iterator<Item = usize>,
+        format: ExplainFormat,
+    ) -> Vec<Row> {
+        let targets: Vec<&str> = offsets
+            .filter_map(|offset| self.tables.iter().find(|table| table.offset == offset))
+            .map(|table| table.alias.as_str())
+            .collect();
+        let change = Change {
+            verb,
+            targets: &targets,
+            rows: Some(&self.plan),
+        };
+        explain_change(change, format)
+    }
 }
 
 /// A base table of a [`ModifyPlan`].

@@ -34,15 +34,16 @@ impl Session {
         inner.statement = (**statement).clone();
         let compiled = self.compile(inner)?;
         self.check_needs(&compiled)?;
-        let Some(StatementPlan::Query(plan)) = &compiled.plan else {
-            return Err(SqlError::not_supported(
-                "EXPLAIN of INSERT, UPDATE and DELETE",
-            ));
-        };
-        let rows = if *analyze {
-            self.explain_analyzed(plan)?
-        } else {
-            explain(plan, format, None)
+        let rows = match &compiled.plan {
+            Some(StatementPlan::Query(plan)) if *analyze => self.explain_analyzed(plan)?,
+            Some(StatementPlan::Query(plan)) => explain(plan, format, None),
+            Some(StatementPlan::Modify(_)) if *analyze => {
+                return Err(SqlError::not_supported(
+                    "EXPLAIN ANALYZE of a statement that changes rows",
+                ));
+            }
+            Some(StatementPlan::Modify(modify)) => modify.explain(format),
+            None => return Err(SqlError::not_supported("EXPLAIN of this statement")),
         };
         sink.columns(&explain_columns(format))?;
         for row in &rows {

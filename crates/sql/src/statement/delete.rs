@@ -18,7 +18,7 @@ use crate::catalog::TableId;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::parser::IGNORE_HINT;
-use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
+use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value};
 
 /// A planned DELETE.
@@ -27,6 +27,14 @@ pub(super) struct Delete {
     scan: ModifyPlan,
     targets: Vec<(Target, usize)>,
     pub(super) ignore: bool,
+}
+
+impl Delete {
+    /// EXPLAIN.
+    pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
+        let offsets = self.targets.iter().map(|(_, offset)| *offset);
+        self.scan.explain("DELETE", offsets, format)
+    }
 }
 
 /// Plans a DELETE.

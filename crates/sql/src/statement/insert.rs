@@ -17,7 +17,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::expr::Expr;
 use crate::parser::VALUES_ALIAS;
-use crate::planner::{Plan, plan_query, walk};
+use crate::planner::{Change, ExplainFormat, Plan, explain_change, plan_query, walk};
 use crate::types::{DataType, Row, Value, assign};
 
 /// Chances one row of REPLACE gets to remove the rows in its way: one a unique key, and some.
@@ -55,6 +55,21 @@ struct Noted {
     reads: Vec<TableRead>,
     /// ON DUPLICATE KEY UPDATE looks at the row that is there.
     reads_target: bool,
+}
+
+impl Insert {
+    /// EXPLAIN.
+    pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
+        let change = Change {
+            verb: if self.replace { "REPLACE" } else { "INSERT" },
+            targets: &[&self.target.table.name],
+            rows: match &self.source {
+                Source::Rows(_) => None,
+                Source::Query(plan) => Some(plan),
+            },
+        };
+        explain_change(change, format)
+    }
 }
 
 /// Plans an INSERT or REPLACE.

@@ -29,8 +29,8 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
-use crate::planner::{self, Plan};
-use crate::types::DataType;
+use crate::planner::{self, ExplainFormat, Plan};
+use crate::types::{DataType, Row};
 
 /// What a statement did, for the OK packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,6 +127,16 @@ pub fn run_modify(context: &ExecContext<'_>, plan: &ModifyStatement) -> SqlResul
 }
 
 impl ModifyStatement {
+    /// EXPLAIN.
+    #[must_use]
+    pub fn explain(&self, format: ExplainFormat) -> Vec<Row> {
+        match &self.kind {
+            Kind::Insert(insert) => insert.explain(format),
+            Kind::Update(update) => update.explain(format),
+            Kind::Delete(delete) => delete.explain(format),
+        }
+    }
+
     fn ignores(&self) -> bool {
         match &self.kind {
             Kind::Insert(insert) => insert.ignore,

@@ -21,7 +21,7 @@ use crate::binder::{BindContext, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::expr::Expr;
-use crate::planner::{ModifyPlan, ModifyTable, plan_modify};
+use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify};
 use crate::types::{Row, Value, assign};
 
 /// A planned UPDATE.
@@ -32,6 +32,14 @@ pub(super) struct Update {
     /// In the order written: target, column, value (`None` is DEFAULT).
     assignments: Vec<(usize, usize, Option<Expr>)>,
     pub(super) ignore: bool,
+}
+
+impl Update {
+    /// EXPLAIN.
+    pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
+        let offsets = self.targets.iter().map(|written| written.offset);
+        self.scan.explain("UPDATE", offsets, format)
+    }
 }
 
 /// A table some assignment writes.
