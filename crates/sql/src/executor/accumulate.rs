@@ -7,6 +7,7 @@ use super::memory::row_bytes;
 use super::operator::Run;
 use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::{SqlError, SqlResult};
+use crate::expr::Expr;
 use crate::types::{self, Collation, DataType, Decimal, Row, Value};
 
 /// The state of one aggregate of one group.
@@ -84,8 +85,16 @@ impl Accumulator {
             return Ok(());
         }
         let mut values = Vec::with_capacity(call.arguments.len());
+        let sums = matches!(
+            self.state,
+            State::Exact { .. } | State::Double { .. } | State::Variance { .. }
+        );
         for argument in &call.arguments {
-            values.push(run.eval(argument, row)?);
+            values.push(if sums {
+                addend(run, argument, row)?
+            } else {
+                run.eval(argument, row)?
+            });
         }
         let json = matches!(self.state, State::Array(_) | State::Object(_));
         if !json && values.iter().any(Value::is_null) {
@@ -267,6 +276,19 @@ impl Accumulator {
             }),
         })
     }
+}
+
+/// What SUM and its kin add: quotients with all their digits, and the places of ENUM's members.
+fn addend(run: &Run<'_>, argument: &Expr, row: &[Value]) -> SqlResult<Value> {
+    let eval = run.context.eval;
+    let value = argument.eval_unrounded(eval, row, run.outer)?.into_owned();
+    Ok(match (&argument.ty, &value) {
+        (DataType::Enum { members, .. }, Value::Text(text)) => {
+            let place = members.iter().position(|member| member == text);
+            Value::UInt(place.map_or(0, |place| place as u64 + 1))
+        }
+        _ => value,
+    })
 }
 
 fn number(run: &Run<'_>, value: &Value) -> SqlResult<f64> {

@@ -208,9 +208,12 @@ fn decimals(
             (left - quotient * right).with_scale(scale)
         }
     };
-    let limit = decimal_limit(65, 0);
-    if result > limit || result < -limit {
-        return Err(out_of_range("DECIMAL", describe));
+    // 65 digits have at least 215 bits: what is shorter fits without a closer look.
+    if result.as_bigint_and_scale().0.bits() > 215 {
+        let limit = decimal_limit(65, 0);
+        if result > limit || result < -limit {
+            return Err(out_of_range("DECIMAL", describe));
+        }
     }
     Ok(Value::decimal(result))
 }

@@ -9,12 +9,12 @@ use super::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
 use crate::functions;
 use crate::types::{
-    Collation, DataType, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, Value, common_type,
-    merge_collations, parse_datetime,
+    Collation, DataType, Date, MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, Value, common_type,
+    expand_year, merge_collations, parse_datetime,
 };
 
 /// `div_precision_increment` assumed for declared scales; evaluation uses the session's.
-const DIV_INCREMENT: u8 = 4;
+pub(super) const DIV_INCREMENT: u8 = 4;
 
 /// How strongly an expression insists on its collation; the lower the stronger (MySQL's scale).
 fn coercibility(expr: &Expr) -> u8 {
@@ -120,8 +120,8 @@ impl Expr {
         let (a, b) = (beside(a, &b_type), beside(b, &a_type));
         let (a, b) = (truth_beside(a, &b_type), truth_beside(b, &a_type));
         let collation = result_collation([&a, &b]);
-        let a = adapt_constant(a, &b.ty)?;
-        let b = adapt_constant(b, &a.ty)?;
+        let a = read_as_date(adapt_constant(a, &b.ty)?, &b);
+        let b = read_as_date(adapt_constant(b, &a.ty)?, &a);
         let nullable = op != CompareOp::NullSafeEq && (a.nullable || b.nullable);
         let kind = ExprKind::Compare(op, Box::new(a), Box::new(b), collation);
         Ok(Self::new(kind, DataType::BOOLEAN, nullable))
@@ -285,7 +285,8 @@ impl Expr {
         let collation = result_collation(std::iter::once(&value).chain(&list));
         let mut adapted = Vec::with_capacity(list.len());
         for item in list {
-            adapted.push(adapt_constant(item, &value.ty)?);
+            let item = adapt_constant(beside(item, &value.ty), &value.ty)?;
+            adapted.push(read_as_date(item, &value));
         }
         let nullable = value.nullable || adapted.iter().any(|item| item.nullable);
         let kind = ExprKind::InList {
@@ -520,11 +521,33 @@ fn member_number(members: Vec<String>, expr: Expr) -> Expr {
     Expr::new(ExprKind::Call(function, args), DataType::BIGINT, nullable)
 }
 
-/// An ENUM beside a number is a number.
+/// An ENUM and a hexadecimal literal beside a number are numbers.
 fn beside(expr: Expr, other: &DataType) -> Expr {
-    match &expr.ty {
-        DataType::Enum { members, .. } if other.is_number() => member_number(members.clone(), expr),
-        _ => expr,
+    if other.is_number() {
+        number_of_bytes(expr)
+    } else {
+        expr
+    }
+}
+
+/// A constant number beside a column of dates or years is read as one.
+fn read_as_date(constant: Expr, other: &Expr) -> Expr {
+    if !matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) {
+        return constant;
+    }
+    match (constant.as_literal(), &other.ty) {
+        (Some(Value::Int(year @ 1..=99)), DataType::Year) => {
+            let year = i64::try_from(expand_year(year.unsigned_abs())).unwrap_or(0);
+            Expr::int(year)
+        }
+        (
+            Some(number @ (Value::Int(_) | Value::UInt(_) | Value::Decimal(_))),
+            DataType::Date | DataType::DateTime { .. } | DataType::Timestamp { .. },
+        ) => match number.to_datetime(Date::ZERO) {
+            Some(read) => Expr::literal(Value::DateTime(read), DataType::DateTime { fsp: 6 }),
+            None => constant,
+        },
+        _ => constant,
     }
 }
 
@@ -644,10 +667,11 @@ fn decimal_result(op: BinaryOp, a: &DataType, b: &DataType) -> DataType {
         BinaryOp::Mod => (a_precision.max(b_precision), a_scale.max(b_scale)),
         _ => {
             let scale = a_scale.max(b_scale);
-            (
-                (a_precision - a_scale).max(b_precision - b_scale) + scale + 1,
-                scale,
-            )
+            let whole = (
+                a_precision.saturating_sub(a_scale),
+                b_precision.saturating_sub(b_scale),
+            );
+            (whole.0.max(whole.1) + scale + 1, scale)
         }
     };
     DataType::Decimal {

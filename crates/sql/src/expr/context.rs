@@ -109,6 +109,8 @@ pub struct EvalContext<'a> {
     pub group_concat_max_len: usize,
     /// Random state for `RAND()`, `RANDOM_BYTES`, UUID; seeded by the instance.
     pub random: &'a Cell<u64>,
+    /// Sequences of `RAND(seed)`.
+    pub seeded: crate::functions::SeededRandom,
     /// Session facts.
     pub session: &'a dyn SessionInfo,
     /// Runs subqueries.

@@ -5,11 +5,16 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::arithmetic::{binary, negate, quotient};
+use super::build::DIV_INCREMENT;
 use super::matching::{like, regexp};
 use super::{BinaryOp, CompareOp, EvalContext, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
+use crate::functions::Arguments;
 use crate::planner::Plan;
-use crate::types::{Collation, DataType, Row, Value, cast, compare, round_decimal, to_text, today};
+use crate::types::{
+    Collation, DataType, MAX_DECIMAL_SCALE, Row, Value, cast, compare, round_decimal, to_text,
+    today,
+};
 
 /// A lent or computed value.
 pub type Held<'a> = Cow<'a, Value>;
@@ -167,33 +172,50 @@ impl Expr {
         }
     }
 
-    /// An operand of arithmetic: a quotient keeps digits beyond those it shows, so that
-    /// `2 / 3 * 3` is 2 and not 2.0001.
-    fn eval_operand<'a>(
+    /// The value for something that calculates on: a quotient keeps digits beyond those it
+    /// shows, so that `2 / 3 * 3` is 2 and not 2.0001.
+    ///
+    /// # Errors
+    /// As [`Expr::eval`].
+    pub fn eval_unrounded<'a>(
         &'a self,
         ctx: &EvalContext<'a>,
         row: &'a [Value],
         outer: &[&'a [Value]],
     ) -> SqlResult<Held<'a>> {
-        let ExprKind::Binary(BinaryOp::Div, a, b) = &self.kind else {
+        let (ExprKind::Binary(op, a, b), DataType::Decimal { .. }) = (&self.kind, &self.ty) else {
             return self.eval_ref(ctx, row, outer);
         };
-        let DataType::Decimal { .. } = self.ty else {
-            return self.eval_ref(ctx, row, outer);
+        let left = a.eval_unrounded(ctx, row, outer)?;
+        let right = b.eval_unrounded(ctx, row, outer)?;
+        let value = if *op == BinaryOp::Div {
+            quotient(ctx, &left, &right)
+        } else {
+            binary(ctx, *op, &left, &right, &self.ty, &|| self.describe())
         };
-        let left = a.eval_operand(ctx, row, outer)?;
-        let right = b.eval_operand(ctx, row, outer)?;
-        quotient(ctx, &left, &right).map(Cow::Owned)
+        value.map(Cow::Owned)
     }
 
-    /// Cuts what a quotient among the operands brought beyond the declared scale.
-    fn at_declared_scale(&self, value: Value, a: &Expr, b: &Expr) -> Value {
-        let is_quotient = |expr: &Expr| matches!(expr.kind, ExprKind::Binary(BinaryOp::Div, ..));
+    /// Whether values of this have digits beyond the declared ones: quotients do, and times,
+    /// which are kept in microseconds.
+    fn brings_digits(&self) -> bool {
+        match &self.kind {
+            ExprKind::Binary(BinaryOp::Div, ..) => true,
+            ExprKind::Binary(_, a, b) => a.brings_digits() || b.brings_digits(),
+            _ => self.ty.fsp() > 0,
+        }
+    }
+
+    /// `value` of an operation with operands `a` and `b`, at the declared scale.
+    fn at_declared_scale(&self, ctx: &EvalContext<'_>, value: Value, a: &Expr, b: &Expr) -> Value {
         match (value, &self.ty) {
             (Value::Decimal(decimal), DataType::Decimal { scale, .. })
-                if is_quotient(a) || is_quotient(b) =>
+                if a.brings_digits() || b.brings_digits() =>
             {
-                Value::decimal(round_decimal(&decimal, i64::from(*scale)))
+                // Scales are declared for the default of `div_precision_increment`.
+                let more = i64::from(ctx.div_precision_increment) - i64::from(DIV_INCREMENT);
+                let scale = (i64::from(*scale) + more.max(0)).min(i64::from(MAX_DECIMAL_SCALE));
+                Value::decimal(round_decimal(&decimal, scale))
             }
             (value, _) => value,
         }
@@ -213,12 +235,7 @@ impl Expr {
                 ctx.session.set_user_variable(name, value.clone());
                 Ok(value)
             }
-            ExprKind::Binary(op, a, b) => {
-                let left = a.eval_operand(ctx, row, outer)?;
-                let right = b.eval_operand(ctx, row, outer)?;
-                let result = binary(ctx, *op, &left, &right, &self.ty, &|| self.describe())?;
-                Ok(self.at_declared_scale(result, a, b))
-            }
+            ExprKind::Binary(op, a, b) => self.arithmetic(ctx, row, outer, *op, [a, b]),
             ExprKind::Negate(a) => {
                 let value = a.eval_ref(ctx, row, outer)?;
                 negate(ctx, &value, &self.ty, &|| self.describe())
@@ -240,10 +257,7 @@ impl Expr {
                     None => Ok(Value::Null),
                 }
             }
-            ExprKind::Cast(inner) => {
-                let value = inner.eval_ref(ctx, row, outer)?;
-                cast_typed(ctx, value, &inner.ty, &self.ty)
-            }
+            ExprKind::Cast(inner) => self.cast_of(ctx, row, outer, inner),
             ExprKind::Call(function, args) => self.call_function(ctx, row, outer, function, args),
             ExprKind::ScalarSubquery(plan) => scalar_subquery(ctx, row, outer, plan),
             ExprKind::Column(_)
@@ -252,6 +266,53 @@ impl Expr {
             | ExprKind::Outer { .. } => self.eval_ref(ctx, row, outer).map(Cow::into_owned),
             _ => Ok(Value::from_bool(self.eval_bool(ctx, row, outer)?)),
         }
+    }
+
+    /// `a op b`. This and its siblings are apart from `compute` because their locals would lie
+    /// on the stack at every level of a deep expression.
+    fn arithmetic(
+        &self,
+        ctx: &EvalContext<'_>,
+        row: &[Value],
+        outer: &[&[Value]],
+        op: BinaryOp,
+        [a, b]: [&Expr; 2],
+    ) -> SqlResult<Value> {
+        let left = a.eval_unrounded(ctx, row, outer)?;
+        let right = b.eval_unrounded(ctx, row, outer)?;
+        let result = binary(ctx, op, &left, &right, &self.ty, &|| self.describe())?;
+        Ok(self.at_declared_scale(ctx, result, a, b))
+    }
+
+    fn cast_of(
+        &self,
+        ctx: &EvalContext<'_>,
+        row: &[Value],
+        outer: &[&[Value]],
+        inner: &Expr,
+    ) -> SqlResult<Value> {
+        let value = if self.ty.is_number() {
+            inner.eval_unrounded(ctx, row, outer)?
+        } else {
+            inner.eval_ref(ctx, row, outer)?
+        };
+        cast_typed(ctx, value, &inner.ty, &self.ty)
+    }
+
+    /// The next number of `RAND(seed)` when the seed stays the same from row to row.
+    fn seeded_random(
+        &self,
+        ctx: &EvalContext<'_>,
+        row: &[Value],
+        outer: &[&[Value]],
+        seed: &Expr,
+    ) -> SqlResult<Option<Value>> {
+        if !seed.is_constant() && !matches!(seed.kind, ExprKind::Param(_)) {
+            return Ok(None);
+        }
+        let call = std::ptr::from_ref(self).addr();
+        let seed = seed.eval_ref(ctx, row, outer)?;
+        Ok(Some(Value::Double(ctx.seeded.next(call, &seed))))
     }
 
     fn call_function(
@@ -284,11 +345,28 @@ impl Expr {
                 }
                 return Ok(Value::Null);
             }
+            "RAND" => {
+                if let [seed] = args
+                    && let Some(number) = self.seeded_random(ctx, row, outer, seed)?
+                {
+                    return Ok(number);
+                }
+            }
             _ => {}
         }
-        function.call(ctx, args.len(), &self.ty, |place| {
-            args[place].eval(ctx, row, outer)
-        })
+        let unrounded = function.arguments == Arguments::Unrounded;
+        let mut values = Vec::with_capacity(args.len());
+        let mut held = 0;
+        for arg in args {
+            let value = if unrounded {
+                arg.eval_unrounded(ctx, row, outer)?.into_owned()
+            } else {
+                arg.eval(ctx, row, outer)?
+            };
+            function.hold(&mut held, &value)?;
+            values.push(value);
+        }
+        function.call(ctx, &values, &self.ty)
     }
 }
 

@@ -98,6 +98,7 @@ pub fn with_context<T>(
         div_precision_increment: 4,
         group_concat_max_len: 1024,
         random: &random,
+        seeded: crate::functions::SeededRandom::default(),
         session: &Nobody,
         subqueries: &Nobody,
         warnings: &warnings,

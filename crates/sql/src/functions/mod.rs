@@ -22,6 +22,7 @@ mod json_path;
 mod misc;
 mod numeric;
 mod pattern;
+mod random;
 mod string;
 mod string_search;
 mod temporal;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use info::SERVER_VERSION;
 pub use interval::is_interval_unit;
+pub use random::SeededRandom;
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -50,6 +52,8 @@ pub enum Arguments {
     AsText,
     /// As `AsText`, and the collation of the text arguments follows as one more argument (its id).
     Collated,
+    /// As they are, quotients with the digits that are not shown.
+    Unrounded,
     /// All are converted to their common type.
     Common,
     /// Truth values become JSON's true and false.
@@ -89,33 +93,28 @@ impl ScalarFunction {
         }
     }
 
-    /// Evaluates the arguments one by one with `argument`, then the function. What a call holds
-    /// is bounded, however calls are nested.
+    /// Notes one more evaluated argument. What a call holds is bounded, however calls are nested.
     ///
     /// # Errors
-    /// 1041 when the arguments are too long together; what evaluation raises.
-    pub fn call(
-        &self,
-        ctx: &EvalContext<'_>,
-        count: usize,
-        ty: &DataType,
-        mut argument: impl FnMut(usize) -> SqlResult<Value>,
-    ) -> SqlResult<Value> {
-        let mut values = Vec::with_capacity(count);
-        let mut held = 0usize;
-        for place in 0..count {
-            let value = argument(place)?;
-            held = held.saturating_add(long_bytes(&value));
-            if held > ARGUMENTS_BYTES_MAX {
-                let message = format!(
-                    "Out of memory; the arguments of {} have more than {ARGUMENTS_BYTES_MAX} bytes together",
-                    self.name
-                );
-                return Err(SqlError::new(1041, "HY000", message));
-            }
-            values.push(value);
+    /// 1041 when the arguments are too long together.
+    pub fn hold(&self, held: &mut usize, argument: &Value) -> SqlResult<()> {
+        *held = held.saturating_add(long_bytes(argument));
+        if *held <= ARGUMENTS_BYTES_MAX {
+            return Ok(());
         }
-        let result = (self.eval)(ctx, &values, ty)?;
+        let message = format!(
+            "Out of memory; the arguments of {} have more than {ARGUMENTS_BYTES_MAX} bytes together",
+            self.name
+        );
+        Err(SqlError::new(1041, "HY000", message))
+    }
+
+    /// The result for evaluated arguments: NULL with warning 1301 where it would be too long.
+    ///
+    /// # Errors
+    /// What the function raises.
+    pub fn call(&self, ctx: &EvalContext<'_>, args: &[Value], ty: &DataType) -> SqlResult<Value> {
+        let result = (self.eval)(ctx, args, ty)?;
         if long_bytes(&result) > RESULT_BYTES_MAX {
             return too_long(ctx, self.name);
         }
@@ -166,7 +165,7 @@ impl std::fmt::Debug for ScalarFunction {
 }
 
 /// Every family.
-const FAMILIES: [&[ScalarFunction]; 13] = [
+const FAMILIES: [&[ScalarFunction]; 14] = [
     control::FUNCTIONS,
     crypto::FUNCTIONS,
     info::FUNCTIONS,
@@ -175,6 +174,7 @@ const FAMILIES: [&[ScalarFunction]; 13] = [
     misc::FUNCTIONS,
     numeric::FUNCTIONS,
     pattern::FUNCTIONS,
+    random::FUNCTIONS,
     string::FUNCTIONS,
     string_search::FUNCTIONS,
     temporal::FUNCTIONS,
@@ -235,7 +235,7 @@ pub fn lookup(name: &str) -> Option<&'static ScalarFunction> {
 #[must_use]
 pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr> {
     match function.arguments {
-        Arguments::Plain => args,
+        Arguments::Plain | Arguments::Unrounded => args,
         Arguments::AsText => args.into_iter().map(shown_as_declared).collect(),
         Arguments::Collated => {
             let collation = result_collation(&args);

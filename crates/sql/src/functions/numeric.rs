@@ -8,26 +8,28 @@
 
 use bigdecimal::{RoundingMode, Signed, ToPrimitive};
 
-use super::{ScalarFunction, infer};
+use super::{Arguments, ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{BinaryOp, EvalContext, Expr};
 use crate::types::{DataType, IntWidth, Value, integer_value};
 
+use Arguments::Unrounded;
+
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("ABS", (1, 1), infer_number, abs),
-    ScalarFunction::new("SIGN", (1, 1), infer::integer, sign),
-    ScalarFunction::new("MOD", (2, 2), infer_mod, modulo),
-    ScalarFunction::new("CEILING", (1, 1), infer_whole, ceiling),
-    ScalarFunction::new("FLOOR", (1, 1), infer_whole, floor),
-    ScalarFunction::new("ROUND", (1, 2), infer_round, round),
-    ScalarFunction::new("TRUNCATE", (2, 2), infer_round, truncate),
-    ScalarFunction::new("SQRT", (1, 1), infer::double_or_null, sqrt),
-    ScalarFunction::new("POW", (2, 2), infer::double, pow),
-    ScalarFunction::new("EXP", (1, 1), infer::double, exp),
-    ScalarFunction::new("LN", (1, 1), infer::double_or_null, ln),
-    ScalarFunction::new("LOG", (1, 2), infer::double_or_null, log),
-    ScalarFunction::new("LOG2", (1, 1), infer::double_or_null, log2),
-    ScalarFunction::new("LOG10", (1, 1), infer::double_or_null, log10),
+    ScalarFunction::new("SIGN", (1, 1), infer::integer, sign).with(Unrounded),
+    ScalarFunction::new("MOD", (2, 2), infer_mod, modulo).with(Unrounded),
+    ScalarFunction::new("CEILING", (1, 1), infer_whole, ceiling).with(Unrounded),
+    ScalarFunction::new("FLOOR", (1, 1), infer_whole, floor).with(Unrounded),
+    ScalarFunction::new("ROUND", (1, 2), infer_round, round).with(Unrounded),
+    ScalarFunction::new("TRUNCATE", (2, 2), infer_round, truncate).with(Unrounded),
+    ScalarFunction::new("SQRT", (1, 1), infer::double_or_null, sqrt).with(Unrounded),
+    ScalarFunction::new("POW", (2, 2), infer::double, pow).with(Unrounded),
+    ScalarFunction::new("EXP", (1, 1), infer::double, exp).with(Unrounded),
+    ScalarFunction::new("LN", (1, 1), infer::double_or_null, ln).with(Unrounded),
+    ScalarFunction::new("LOG", (1, 2), infer::double_or_null, log).with(Unrounded),
+    ScalarFunction::new("LOG2", (1, 1), infer::double_or_null, log2).with(Unrounded),
+    ScalarFunction::new("LOG10", (1, 1), infer::double_or_null, log10).with(Unrounded),
     ScalarFunction::new("PI", (0, 0), infer::double, pi),
     ScalarFunction::new("SIN", (1, 1), infer::double, |_, args, _| {
         real(args, f64::sin)
@@ -53,13 +55,12 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("RADIANS", (1, 1), infer::double, |_, args, _| {
         real(args, f64::to_radians)
     }),
-    ScalarFunction::new("RAND", (0, 1), infer::double, rand).volatile(),
     ScalarFunction::new("BIT_COUNT", (1, 1), infer::integer, bit_count),
     ScalarFunction::new("BIN", (1, 1), infer::short_text, |_, args, _| {
-        radix(args, 2)
+        Ok(converted(&args[0], 10, 2))
     }),
     ScalarFunction::new("OCT", (1, 1), infer::short_text, |_, args, _| {
-        radix(args, 8)
+        Ok(converted(&args[0], 10, 8))
     }),
     ScalarFunction::new("CONV", (3, 3), infer::short_text, conv),
     ScalarFunction::new("HEX", (1, 1), infer::long_ascii, hex),
@@ -110,8 +111,8 @@ fn infer_whole(args: &[Expr]) -> (DataType, bool) {
             precision,
             scale,
             unsigned,
-        } if precision - scale >= 18 => DataType::Decimal {
-            precision: precision - scale + 1,
+        } if precision.saturating_sub(scale) >= 18 => DataType::Decimal {
+            precision: precision.saturating_sub(scale) + 1,
             scale: 0,
             unsigned,
         },
@@ -139,7 +140,8 @@ fn infer_round(args: &[Expr]) -> (DataType, bool) {
                 u8::try_from(wanted.clamp(0, 30)).unwrap_or(scale)
             });
             DataType::Decimal {
-                precision: (precision - scale + kept + u8::from(kept < scale)).clamp(1, 65),
+                precision: (precision.saturating_sub(scale) + kept + u8::from(kept < scale))
+                    .clamp(1, 65),
                 scale: kept,
                 unsigned,
             }
@@ -290,7 +292,7 @@ fn round_to(args: &[Value], ty: &DataType, mode: RoundingMode) -> SqlResult<Valu
 }
 
 /// Doubles round half to even as MySQL's `rint` does, decimals half away from zero.
-fn round_double(number: f64, digits: i64, mode: RoundingMode) -> f64 {
+pub(super) fn round_double(number: f64, digits: i64, mode: RoundingMode) -> f64 {
     let power = 10f64.powi(i32::try_from(digits.abs()).unwrap_or(100));
     let cut = |number: f64| {
         if mode == RoundingMode::Down {
@@ -402,26 +404,6 @@ fn atan(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Val
     }
 }
 
-/// RAND(seed) restarts from its seed at every call: the same seed, the same number.
-fn rand(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    let bits = match args.first() {
-        None => ctx.next_random(),
-        Some(seed) => seeded(seed.to_bits().unwrap_or(0)),
-    };
-    Ok(Value::Double((bits >> 11) as f64 / (1u64 << 53) as f64))
-}
-
-/// MySQL's generator of two linear sequences, first number after seeding, as 53 high bits.
-fn seeded(seed: u64) -> u64 {
-    const MODULUS: u64 = 0x3fff_ffff;
-    let seed = seed & 0xffff_ffff;
-    let first = (seed.wrapping_mul(0x10001).wrapping_add(55_555_555) & 0xffff_ffff) % MODULUS;
-    let second = (seed.wrapping_mul(0x1000_0001) & 0xffff_ffff) % MODULUS;
-    let next = (first * 3 + second) % MODULUS;
-    let fraction = next as f64 / MODULUS as f64;
-    ((fraction * (1u64 << 53) as f64) as u64) << 11
-}
-
 fn bit_count(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
     if let Value::Bytes(bytes) = &args[0] {
         return Ok(Value::Int(
@@ -431,12 +413,6 @@ fn bit_count(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResul
     Ok(args[0]
         .to_bits()
         .map_or(Value::Null, |bits| Value::Int(bits.count_ones().into())))
-}
-
-fn radix(args: &[Value], base: u32) -> SqlResult<Value> {
-    Ok(args[0]
-        .to_bits()
-        .map_or(Value::Null, |bits| Value::Text(in_base(bits, base))))
 }
 
 fn in_base(mut bits: u64, base: u32) -> String {
@@ -457,10 +433,17 @@ fn in_base(mut bits: u64, base: u32) -> String {
 }
 
 fn conv(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    let (Some(text), Some(from), Some(to)) =
-        (args[0].to_text(), args[1].to_i64(), args[2].to_i64())
-    else {
+    let (Some(from), Some(to)) = (args[1].to_i64(), args[2].to_i64()) else {
         return Ok(Value::Null);
+    };
+    Ok(converted(&args[0], from, to))
+}
+
+/// The whole number that the text of `value` starts with in base `from`, written in base `to`;
+/// negative bases mean signed numbers. NULL for what has none, and for bases outside 2–36.
+fn converted(value: &Value, from: i64, to: i64) -> Value {
+    let Some(text) = value.to_text() else {
+        return Value::Null;
     };
     let base = |base: i64| {
         u32::try_from(base.abs())
@@ -468,11 +451,11 @@ fn conv(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Val
             .filter(|base| (2..=36).contains(base))
     };
     let (Some(from_base), Some(to_base)) = (base(from), base(to)) else {
-        return Ok(Value::Null);
+        return Value::Null;
     };
     let trimmed = text.trim();
     if trimmed.is_empty() {
-        return Ok(Value::Null);
+        return Value::Null;
     }
     let (negative, digits) = trimmed
         .strip_prefix('-')
@@ -497,7 +480,7 @@ fn conv(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Val
     } else {
         in_base(number, to_base)
     };
-    Ok(Value::Text(shown))
+    Value::Text(shown)
 }
 
 /// Upper-case hexadecimal digits.

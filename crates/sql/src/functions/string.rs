@@ -1,9 +1,12 @@
 //! Making text out of text.
 
+use bigdecimal::RoundingMode;
+
+use super::numeric::round_double;
 use super::{Arguments, MANY, RESULT_BYTES_MAX, ScalarFunction, infer, too_long};
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr};
-use crate::types::{DataType, Value, round_decimal, write_decimal};
+use crate::types::{DataType, Value, decimal_of_double, round_decimal, write_decimal};
 
 use Arguments::AsText;
 
@@ -41,7 +44,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("ASCII", (1, 1), infer::integer, ascii).with(AsText),
     ScalarFunction::new("ORD", (1, 1), infer::integer, ord).with(AsText),
     ScalarFunction::new("CHAR", (1, MANY), infer::bytes, char_),
-    ScalarFunction::new("FORMAT", (2, 3), infer::short_text, format),
+    ScalarFunction::new("FORMAT", (2, 3), infer::short_text, format).with(Arguments::Unrounded),
     ScalarFunction::new("QUOTE", (1, 1), infer_quote, quote).with(AsText),
     ScalarFunction::new("SOUNDEX", (1, 1), infer::first_text, soundex).with(AsText),
 ];
@@ -512,13 +515,33 @@ fn char_(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Va
     Ok(Value::Bytes(out))
 }
 
-/// Groups thousands; the locale argument is accepted and read as `en_US`.
+/// Groups thousands, as `en_US` does.
 fn format(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
-    let (Some(number), Some(digits)) = (args[0].to_decimal(), args[1].to_i64()) else {
+    if let Some(locale) = args.get(2).and_then(Value::to_text)
+        && !matches!(
+            locale.to_ascii_lowercase().as_str(),
+            "en_us" | "en_gb" | "en_au" | "en_ca"
+        )
+    {
+        return Err(SqlError::not_supported(&format!(
+            "FORMAT for locale '{locale}'"
+        )));
+    }
+    let Some(digits) = args[1].to_i64() else {
+        return Ok(Value::Null);
+    };
+    let digits = digits.clamp(0, 30);
+    let number = match &args[0] {
+        exact @ (Value::Int(_) | Value::UInt(_) | Value::Decimal(_)) => exact.to_decimal(),
+        other => other
+            .to_double()
+            .map(|number| decimal_of_double(round_double(number, digits, RoundingMode::HalfUp))),
+    };
+    let Some(number) = number else {
         return Ok(Value::Null);
     };
     let mut out = Vec::new();
-    write_decimal(&round_decimal(&number, digits.clamp(0, 30)), &mut out);
+    write_decimal(&round_decimal(&number, digits), &mut out);
     let text = String::from_utf8(out).unwrap_or_default();
     let (sign, rest) = text
         .strip_prefix('-')

@@ -233,6 +233,7 @@ impl Session {
             div_precision_increment: settings.div_precision_increment,
             group_concat_max_len: settings.group_concat_max_len,
             random: &self.facts.random,
+            seeded: crate::functions::SeededRandom::default(),
             session: &self.facts,
             subqueries: &subqueries,
             warnings,

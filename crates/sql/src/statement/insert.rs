@@ -421,7 +421,10 @@ impl Run<'_> {
         let mut dependent = self.fill_defaults(&mut row, number)?;
         for (&at, expr) in self.insert.columns.iter().zip(exprs) {
             let value = match expr {
-                Some(expr) => self.fit(at, expr.eval(eval, &row, &[])?, number)?,
+                Some(expr) => {
+                    let value = expr.eval_unrounded(eval, &row, &[])?.into_owned();
+                    self.fit(at, value, number)?
+                }
                 None if self.insert.target.default_reads_row(at) => {
                     dependent.push(at);
                     continue;
@@ -662,7 +665,7 @@ impl Run<'_> {
                 None if target.is_generated(*at) => continue,
                 None => target.default(eval, *at, &row, number)?,
                 Some(expr) => {
-                    let value = expr.eval(eval, &row, &[new, new])?;
+                    let value = expr.eval_unrounded(eval, &row, &[new, new])?.into_owned();
                     let column = target.table.columns.get(*at);
                     let column = column.ok_or_else(|| SqlError::internal("no such column"))?;
                     assign(eval, value, column, number)?

@@ -157,6 +157,7 @@ fn writing<'a>(eval: &EvalContext<'a>, ignore: bool) -> EvalContext<'a> {
         div_precision_increment: eval.div_precision_increment,
         group_concat_max_len: eval.group_concat_max_len,
         random: eval.random,
+        seeded: crate::functions::SeededRandom::default(),
         session: eval.session,
         subqueries: eval.subqueries,
         warnings: eval.warnings,

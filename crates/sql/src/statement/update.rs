@@ -271,7 +271,10 @@ fn assigned_values(
             continue;
         };
         let value = match expr {
-            Some(expr) => assign(eval, expr.eval(eval, &values, &[])?, meta, number)?,
+Some(expr) => {
+                let value = expr.eval_unrounded(eval, &values, &[])?.into_owned();
+                assign(eval, value, meta, number)?
+            }
             None if written.target.is_generated(*column) => continue,
             None => {
                 let row = part(&values, written).map_or(&[][..], |(row, _)| row);

@@ -81,7 +81,8 @@ impl Value {
             Value::Null => return None,
             Value::Int(value) => (i128::from(*value), true),
             Value::UInt(value) => (i128::from(*value), true),
-            Value::Double(value) => (value.round() as i128, true),
+            // Halves go to the even number, as C's `rint` has it; those of decimals go away from zero.
+            Value::Double(value) => (value.round_ties_even() as i128, true),
             Value::Decimal(value) => (decimal_to_integer(value), true),
             Value::Text(text) => parse_integer(text),
             Value::Bytes(bytes) => parse_integer(&String::from_utf8_lossy(bytes)),

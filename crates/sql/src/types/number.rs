@@ -1,5 +1,6 @@
 //! Numbers from and to text.
 
+use std::borrow::Cow;
 use std::str::FromStr;
 
 use bigdecimal::num_bigint::BigInt;
@@ -58,6 +59,25 @@ pub fn parse_double(text: &str) -> (f64, bool) {
     (value, complete)
 }
 
+/// `mantissa` without digits that no DECIMAL can show: reading digits takes the square of their
+/// number. What is out of range stays so.
+fn shortened(mantissa: &str) -> Cow<'_, str> {
+    const DIGITS_MAX: usize = 200;
+    if mantissa.len() <= DIGITS_MAX {
+        return Cow::Borrowed(mantissa);
+    }
+    let (sign, digits) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = whole.trim_start_matches('0');
+    // All of these are ASCII.
+    let whole = whole.get(..DIGITS_MAX).unwrap_or(whole);
+    let fraction = fraction.get(..DIGITS_MAX).unwrap_or(fraction);
+    Cow::Owned(format!("{sign}0{whole}.{fraction}0"))
+}
+
 /// As [`parse_double`], exactly. Exponents beyond what a DECIMAL can hold saturate.
 #[must_use]
 pub fn parse_decimal(text: &str) -> (Decimal, bool) {
@@ -74,8 +94,8 @@ pub fn parse_decimal(text: &str) -> (Decimal, bool) {
         ),
         None => (prefix, 0),
     };
-    let mantissa = mantissa.trim_start_matches('+');
-    let Ok(value) = Decimal::from_str(mantissa) else {
+    let mantissa = shortened(mantissa.trim_start_matches('+'));
+    let Ok(value) = Decimal::from_str(&mantissa) else {
         return (Decimal::zero(), false);
     };
     if exponent == 0 {
@@ -336,6 +356,23 @@ mod tests {
         let mut out = Vec::new();
         write_decimal(&parse_decimal("1.5e3").0, &mut out);
         assert_eq!(out, b"1500");
+    }
+
+    #[test]
+    fn very_long_numbers_are_read_in_no_time() {
+        let ones = "1".repeat(4_000_000);
+        assert!(decimal_limit(65, 0) < parse_decimal(&ones).0);
+        let small = round_decimal(
+            &parse_decimal(&format!("-{}.5{ones}", "0".repeat(300))).0,
+            0,
+        );
+        assert_eq!(small, Decimal::from(-1));
+        assert_eq!(
+            parse_decimal(&format!("0.{ones}"))
+                .0
+                .fractional_digit_count(),
+            201
+        );
     }
 
     #[test]

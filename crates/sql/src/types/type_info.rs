@@ -421,7 +421,9 @@ fn common_number(a: &DataType, b: &DataType) -> DataType {
     let ((a_precision, a_scale), (b_precision, b_scale)) =
         (a.precision_scale(), b.precision_scale());
     let scale = a_scale.max(b_scale);
-    let whole = (a_precision - a_scale).max(b_precision - b_scale);
+    let whole = a_precision
+        .saturating_sub(a_scale)
+        .max(b_precision.saturating_sub(b_scale));
     DataType::Decimal {
         precision: (whole + scale).min(MAX_DECIMAL_PRECISION),
         scale,

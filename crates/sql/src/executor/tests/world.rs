@@ -313,6 +313,7 @@ impl World {
             div_precision_increment: 4,
             group_concat_max_len: 1024,
             random: &random,
+            seeded: crate::functions::SeededRandom::default(),
             session: &self.facts,
             subqueries: &runner,
             warnings: &warnings,
