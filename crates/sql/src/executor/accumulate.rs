@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::memory::row_bytes;
+use super::memory::{row_bytes, value_bytes};
 use super::operator::Run;
 use crate::binder::{AggregateCall, AggregateKind};
 use crate::error::{SqlError, SqlResult};
@@ -181,7 +181,7 @@ impl Accumulator {
                 }
             }
             (State::Array(array), Some(value)) => {
-                run.memory.charge(64)?;
+                run.memory.charge(64 + value_bytes(&value))?;
                 array.get_or_insert_default().push(types::to_json(&value));
             }
             (State::Object(object), Some(value)) => {
@@ -192,7 +192,7 @@ impl Accumulator {
                         "JSON documents may not contain NULL member names.",
                     ));
                 };
-                run.memory.charge(64 + key.len())?;
+                run.memory.charge(64 + key.len() + value_bytes(&value))?;
                 object
                     .get_or_insert_default()
                     .insert(key, types::to_json(&value));
@@ -267,13 +267,9 @@ impl Accumulator {
             State::Concat(parts) => concat_result(run, call, parts),
             State::Variance { count, squares, .. } => variance(call.kind, *count, *squares),
             State::Bits(bits) => Value::UInt(*bits),
-            State::Array(array) => array.as_ref().map_or(Value::Null, |array| {
-                Value::Json(Arc::new(serde_json::Value::Array(array.clone())))
-            }),
-            State::Object(object) => object.as_ref().map_or(Value::Null, |object| {
-                let object = serde_json::Value::Object(object.clone());
-                Value::Json(Arc::new(types::normalise(object)))
-            }),
+            State::Array(None) | State::Object(None) => Value::Null,
+            State::Array(Some(array)) => document(serde_json::Value::Array(array.clone()))?,
+            State::Object(Some(object)) => document(serde_json::Value::Object(object.clone()))?,
         })
     }
 }
@@ -297,6 +293,11 @@ fn number(run: &Run<'_>, value: &Value) -> SqlResult<f64> {
         run.context.eval.truncated("DOUBLE", value)?;
     }
     Ok(number)
+}
+
+fn document(json: serde_json::Value) -> SqlResult<Value> {
+    types::check_json(&json)?;
+    Ok(Value::Json(Arc::new(types::normalise(json))))
 }
 
 fn exact_result(call: &AggregateCall, whole: i128, decimal: Option<&Decimal>, count: u64) -> Value {

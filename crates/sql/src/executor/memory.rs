@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::error::{SqlError, SqlResult};
-use crate::types::{Row, Value};
+use crate::types::{Row, Value, json_bytes};
 
 /// Bytes held, against a limit.
 #[derive(Debug)]
@@ -49,13 +49,14 @@ pub(super) fn row_bytes(row: &Row) -> usize {
     size_of::<Row>() + row.iter().map(value_bytes).sum::<usize>()
 }
 
-fn value_bytes(value: &Value) -> usize {
+/// Bytes a value takes, about.
+pub(super) fn value_bytes(value: &Value) -> usize {
     size_of::<Value>()
         + match value {
             Value::Text(text) => text.len(),
             Value::Bytes(bytes) => bytes.len(),
             Value::Decimal(_) => 48,
-            Value::Json(_) => 128,
+            Value::Json(json) => json_bytes(json),
             _ => 0,
         }
 }

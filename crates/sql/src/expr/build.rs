@@ -120,8 +120,8 @@ impl Expr {
         let (a, b) = (beside(a, &b_type), beside(b, &a_type));
         let (a, b) = (truth_beside(a, &b_type), truth_beside(b, &a_type));
         let collation = result_collation([&a, &b]);
-        let a = read_as_date(adapt_constant(a, &b.ty)?, &b);
-        let b = read_as_date(adapt_constant(b, &a.ty)?, &a);
+        let a = read_as_date(adapt_constant(a, &b.ty)?, &b)?;
+        let b = read_as_date(adapt_constant(b, &a.ty)?, &a)?;
         let nullable = op != CompareOp::NullSafeEq && (a.nullable || b.nullable);
         let kind = ExprKind::Compare(op, Box::new(a), Box::new(b), collation);
         Ok(Self::new(kind, DataType::BOOLEAN, nullable))
@@ -286,7 +286,7 @@ impl Expr {
         let mut adapted = Vec::with_capacity(list.len());
         for item in list {
             let item = adapt_constant(beside(item, &value.ty), &value.ty)?;
-            adapted.push(read_as_date(item, &value));
+            adapted.push(read_as_date(item, &value)?);
         }
         let nullable = value.nullable || adapted.iter().any(|item| item.nullable);
         let kind = ExprKind::InList {
@@ -531,11 +531,18 @@ fn beside(expr: Expr, other: &DataType) -> Expr {
 }
 
 /// A constant number beside a column of dates or years is read as one.
-fn read_as_date(constant: Expr, other: &Expr) -> Expr {
-    if !matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) {
-        return constant;
+fn read_as_date(constant: Expr, other: &Expr) -> SqlResult<Expr> {
+    let is_date = matches!(
+        other.ty,
+        DataType::Year | DataType::Date | DataType::DateTime { .. } | DataType::Timestamp { .. }
+    );
+    if !is_date || !matches!(other.kind, ExprKind::Column(_) | ExprKind::Outer { .. }) {
+        return Ok(constant);
     }
-    match (constant.as_literal(), &other.ty) {
+    if matches!(constant.kind, ExprKind::Param(_)) && constant.ty.is_number() {
+        return Err(constant_needed());
+    }
+    Ok(match (constant.as_literal(), &other.ty) {
         (Some(Value::Int(year @ 1..=99)), DataType::Year) => {
             let year = i64::try_from(expand_year(year.unsigned_abs())).unwrap_or(0);
             Expr::int(year)
@@ -548,7 +555,12 @@ fn read_as_date(constant: Expr, other: &Expr) -> Expr {
             None => constant,
         },
         _ => constant,
-    }
+    })
+}
+
+/// Tells that a template cannot be planned: its constants are needed.
+fn constant_needed() -> SqlError {
+    SqlError::internal("this plan needs the constant itself")
 }
 
 /// A truth value beside JSON is JSON's true or false, where another integer is a number.
@@ -567,7 +579,7 @@ fn adapt_constant(constant: Expr, other: &DataType) -> SqlResult<Expr> {
         && constant.ty.is_text()
         && (matches!(other, DataType::Int { .. }) || other.is_temporal())
     {
-        return Err(SqlError::internal("this plan needs the constant itself"));
+        return Err(constant_needed());
     }
     let Some(Value::Text(text)) = constant.as_literal() else {
         return Ok(constant);

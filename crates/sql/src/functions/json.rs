@@ -9,7 +9,7 @@ use super::{Arguments, MANY, ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr, like_text};
 use crate::types::{
-    Collation, DataType, MAX_JSON_DEPTH, Value, compare_json, json_depth, json_to_text, normalise,
+    Collation, DataType, Value, check_json, compare_json, json_depth, json_to_text, normalise,
     parse_json, to_json,
 };
 
@@ -58,12 +58,7 @@ pub(super) fn document(
         Value::Null => Ok(None),
         Value::Json(json) => Ok(Some(Arc::clone(json))),
         Value::Text(text) => {
-            let json = parse_json(text).map_err(|(message, at)| {
-                let message = format!(
-                    "Invalid JSON text in argument {place} to function {function}: \"{message}\" at position {at}."
-                );
-                SqlError::new(3141, "22032", message)
-            })?;
+            let json = parse_json(text).map_err(|issue| issue.in_argument(place, function))?;
             Ok(Some(Arc::new(json)))
         }
         _ => {
@@ -81,13 +76,7 @@ pub(super) fn path(value: &Value) -> SqlResult<Option<Path>> {
 }
 
 pub(super) fn made(json: Json) -> SqlResult<Value> {
-    if json_depth(&json) > MAX_JSON_DEPTH {
-        return Err(SqlError::new(
-            3157,
-            "22032",
-            "The JSON document exceeds the maximum depth.",
-        ));
-    }
+    check_json(&json)?;
     Ok(Value::Json(Arc::new(normalise(json))))
 }
 
@@ -366,10 +355,7 @@ impl Search<'_> {
         }
         match value {
             Json::String(text) if like_text(text, self.pattern, self.escape, Collation::Bin) => {
-                let path = Json::String(place.to_string());
-                if !self.found.contains(&path) {
-                    self.found.push(path);
-                }
+                self.found.push(Json::String(place.to_string()));
             }
             Json::Array(items) => {
                 for (at, item) in items.iter().enumerate() {

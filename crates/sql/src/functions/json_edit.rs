@@ -228,10 +228,11 @@ fn patched(target: Json, patch: Json) -> Json {
         _ => Map::new(),
     };
     for (name, change) in changes {
+        // The order of members does not matter: `made` puts them in order.
         if change.is_null() {
-            members.shift_remove(&name);
+            members.swap_remove(&name);
         } else {
-            let old = members.shift_remove(&name).unwrap_or(Json::Null);
+            let old = members.get_mut(&name).map_or(Json::Null, Json::take);
             members.insert(name, patched(old, change));
         }
     }
@@ -242,8 +243,8 @@ fn preserved(a: Json, b: Json) -> Json {
     match (a, b) {
         (Json::Object(mut members), Json::Object(more)) => {
             for (name, value) in more {
-                let merged = match members.shift_remove(&name) {
-                    Some(old) => preserved(old, value),
+                let merged = match members.get_mut(&name) {
+                    Some(old) => preserved(old.take(), value),
                     None => value,
                 };
                 members.insert(name, merged);

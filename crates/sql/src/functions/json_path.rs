@@ -1,5 +1,7 @@
 //! JSON paths: `$.member[3]."quoted name"[last-1]`, with wildcards `.*`, `[*]`, `[1 to 3]`, `**`.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 
 use crate::error::{SqlError, SqlResult};
@@ -194,64 +196,77 @@ impl Path {
         !self.legs.iter().all(single)
     }
 
-    /// Everything the path leads to, in document order.
+    /// Everything the path leads to, each value once, in document order. Takes a step of the path
+    /// at a time, so that several `**` do not multiply.
     pub fn find<'a>(&self, document: &'a Json) -> Vec<&'a Json> {
-        let mut found = Vec::new();
-        find_legs(document, &self.legs, &mut found);
+        let mut found = vec![document];
+        for leg in &self.legs {
+            found = leg.step(found);
+        }
         found
     }
 }
 
-fn find_legs<'a>(value: &'a Json, legs: &[Leg], found: &mut Vec<&'a Json>) {
-    let Some((leg, rest)) = legs.split_first() else {
-        if !found.iter().any(|other| std::ptr::eq(*other, value)) {
-            found.push(value);
-        }
-        return;
-    };
-    match (leg, value) {
-        (Leg::Member(name), Json::Object(members)) => {
-            if let Some(member) = members.get(name) {
-                find_legs(member, rest, found);
-            }
-        }
-        (Leg::AnyMember, Json::Object(members)) => {
-            for member in members.values() {
-                find_legs(member, rest, found);
-            }
-        }
-        (Leg::Index(place), Json::Array(items)) => {
-            if let Some(item) = place.resolve(items.len()).and_then(|at| items.get(at)) {
-                find_legs(item, rest, found);
-            }
-        }
-        // A value that is no array is an array of itself.
-        (Leg::Index(Place::Start(0) | Place::End(0)), _) => find_legs(value, rest, found),
-        (Leg::Range(from, to), Json::Array(items)) => {
-            let Some(to) = to.resolve(items.len()) else {
-                return;
-            };
-            let from = from.resolve(items.len()).unwrap_or(0);
-            for item in items.iter().take(to.saturating_add(1)).skip(from) {
-                find_legs(item, rest, found);
-            }
-        }
-        (Leg::AnyIndex, Json::Array(items)) => {
-            for item in items {
-                find_legs(item, rest, found);
-            }
-        }
-        (Leg::Descend, _) => {
-            find_legs(value, rest, found);
-            match value {
-                Json::Array(items) => items.iter().for_each(|item| find_legs(item, legs, found)),
-                Json::Object(members) => {
-                    members
-                        .values()
-                        .for_each(|member| find_legs(member, legs, found));
+impl Leg {
+    fn step<'a>(&self, from: Vec<&'a Json>) -> Vec<&'a Json> {
+        let mut found = Vec::new();
+        // A value may be below several others for `**`, and both an element and itself for `[0]`.
+        let mut seen = HashSet::new();
+        let repeats = from.len() > 1;
+        for value in from {
+            match (self, value) {
+                (Leg::Member(name), Json::Object(members)) => found.extend(members.get(name)),
+                (Leg::AnyMember, Json::Object(members)) => found.extend(members.values()),
+                (Leg::AnyIndex, Json::Array(items)) => found.extend(items),
+                (Leg::Index(place), _) => {
+                    let items = elements(value);
+                    let item = place.resolve(items.len()).and_then(|at| items.get(at));
+                    found.extend(item.filter(|item| !repeats || seen.insert(address(item))));
                 }
+                (Leg::Range(from, to), _) => {
+                    let items = elements(value);
+                    let (from, end) = range(*from, *to, items.len());
+                    let items = items.iter().take(end).skip(from);
+                    found.extend(items.filter(|item| !repeats || seen.insert(address(item))));
+                }
+                (Leg::Descend, _) => descend(value, &mut seen, &mut found),
                 _ => {}
             }
+        }
+        found
+    }
+}
+
+/// What tells values of one document apart.
+fn address(value: &Json) -> usize {
+    std::ptr::from_ref(value).addr()
+}
+
+/// The elements of an array; a value that is no array is an array of itself.
+fn elements(value: &Json) -> &[Json] {
+    match value {
+        Json::Array(items) => items,
+        other => std::slice::from_ref(other),
+    }
+}
+
+/// First and one past the last index of `[from to to]` in an array of `length`.
+fn range(from: Place, to: Place, length: usize) -> (usize, usize) {
+    let end = to.resolve(length).map_or(0, |to| to.saturating_add(1));
+    (from.resolve(length).unwrap_or(0), end)
+}
+
+/// `value` and everything below it that is not known yet.
+fn descend<'a>(value: &'a Json, seen: &mut HashSet<usize>, found: &mut Vec<&'a Json>) {
+    if !seen.insert(address(value)) {
+        return;
+    }
+    found.push(value);
+    match value {
+        Json::Array(items) => items.iter().for_each(|item| descend(item, seen, found)),
+        Json::Object(members) => {
+            let members = members.values();
+            members.for_each(|member| descend(member, seen, found));
         }
         _ => {}
     }

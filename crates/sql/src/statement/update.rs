@@ -271,7 +271,7 @@ fn assigned_values(
             continue;
         };
         let value = match expr {
-Some(expr) => {
+            Some(expr) => {
                 let value = expr.eval_unrounded(eval, &values, &[])?.into_owned();
                 assign(eval, value, meta, number)?
             }

@@ -149,12 +149,8 @@ fn report(
                 format!("Incorrect {kind} value: '{shown}' for column '{name}' at row {row}");
             (code, state, message)
         }
-        Issue::InvalidJson(detail, at) => {
-            let message = format!(
-                "Invalid JSON text: \"{detail}\" at position {at} in value for column '{name}'."
-            );
-            return Err(SqlError::new(3140, "22032", message));
-        }
+        Issue::InvalidJson(issue) => return Err(issue.in_column(name)),
+        Issue::BytesAsJson => return Err(bytes_as_json()),
     };
     if *issue == Issue::Note {
         ctx.note(code, message);
@@ -169,6 +165,11 @@ fn report(
         ctx.warn(code, message);
     }
     Ok(())
+}
+
+fn bytes_as_json() -> SqlError {
+    let message = "Cannot create a JSON value from a string with CHARACTER SET 'binary'.";
+    SqlError::new(3144, "22032", message)
 }
 
 fn temporal_word(ty: &DataType) -> &'static str {
@@ -282,13 +283,10 @@ fn cast_decimal(
 fn cast_json(value: Value) -> SqlResult<Value> {
     let json = match value {
         Value::Json(json) => return Ok(Value::Json(json)),
-        Value::Text(text) => parse_json(&text).map_err(|(message, at)| {
-            SqlError::new(
-                3141,
-                "22032",
-                format!("Invalid JSON text in argument 1 to function cast_as_json: \"{message}\" at position {at}."),
-            )
-        })?,
+        Value::Text(text) => {
+            parse_json(&text).map_err(|issue| issue.in_argument(1, "cast_as_json"))?
+        }
+        Value::Bytes(_) => return Err(bytes_as_json()),
         other => to_json(&other),
     };
     Ok(Value::Json(std::sync::Arc::new(json)))

@@ -5,24 +5,108 @@ use std::cmp::Ordering;
 use serde_json::{Map, Number, Value as Json};
 
 use super::number::write_double;
+use crate::error::{SqlError, SqlResult};
 
 /// Deepest nesting accepted (error 3157 beyond).
 pub const MAX_JSON_DEPTH: usize = 100;
 
-/// Reads and normalises a document; the error names the place as MySQL does.
+/// Largest document that functions make, as [`json_bytes`] counts (error 3150 beyond).
+const DOCUMENT_BYTES_MAX: usize = 256 << 20;
+
+/// Why a text is no document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JsonIssue {
+    /// What is wrong, and the column.
+    Invalid(String, usize),
+    /// Nested more than [`MAX_JSON_DEPTH`] deep.
+    TooDeep,
+}
+
+impl JsonIssue {
+    /// Error 3141 or 3157 of a text that is the `place`-th argument of `function`.
+    #[must_use]
+    pub fn in_argument(self, place: usize, function: &str) -> SqlError {
+        match self {
+            JsonIssue::TooDeep => too_deep(),
+            JsonIssue::Invalid(message, at) => SqlError::new(
+                3141,
+                "22032",
+                format!(
+                    "Invalid JSON text in argument {place} to function {function}: \"{message}\" at position {at}."
+                ),
+            ),
+        }
+    }
+
+    /// Error 3140 or 3157 of a text to be stored into `column`.
+    #[must_use]
+    pub fn in_column(&self, column: &str) -> SqlError {
+        match self {
+            JsonIssue::TooDeep => too_deep(),
+            JsonIssue::Invalid(message, at) => SqlError::new(
+                3140,
+                "22032",
+                format!(
+                    "Invalid JSON text: \"{message}\" at position {at} in value for column '{column}'."
+                ),
+            ),
+        }
+    }
+}
+
+fn too_deep() -> SqlError {
+    let message = "The JSON document exceeds the maximum depth.";
+    SqlError::new(3157, "22032", message)
+}
+
+/// Whether a made document can be kept: what is stored deeper could not be read again.
 ///
 /// # Errors
-/// `(message, column)` of what is wrong.
-pub fn parse_json(text: &str) -> Result<Json, (String, usize)> {
+/// 3157 nested too deeply, 3150 too large.
+pub fn check_json(json: &Json) -> SqlResult<()> {
+    if json_depth(json) > MAX_JSON_DEPTH {
+        return Err(too_deep());
+    }
+    if json_bytes(json) > DOCUMENT_BYTES_MAX {
+        let message = "The JSON value is too big to be stored in a JSON column.";
+        return Err(SqlError::new(3150, "22032", message));
+    }
+    Ok(())
+}
+
+/// Bytes of memory a document takes, about.
+#[must_use]
+pub fn json_bytes(json: &Json) -> usize {
+    size_of::<Json>()
+        + match json {
+            Json::String(text) => text.len(),
+            Json::Array(items) => items.iter().map(json_bytes).sum(),
+            Json::Object(members) => members
+                .iter()
+                .map(|(name, value)| 2 * size_of::<String>() + name.len() + json_bytes(value))
+                .sum(),
+            _ => 0,
+        }
+}
+
+/// Reads and normalises a document.
+///
+/// # Errors
+/// What is wrong and where, as MySQL says it.
+pub fn parse_json(text: &str) -> Result<Json, JsonIssue> {
     match serde_json::from_str::<Json>(text) {
+        Ok(json) if json_depth(&json) > MAX_JSON_DEPTH => Err(JsonIssue::TooDeep),
         Ok(json) => Ok(normalise(json)),
+        // The reader's own limit on recursion is beyond ours.
+        Err(error) if error.to_string().starts_with("recursion limit") => Err(JsonIssue::TooDeep),
         Err(error) => {
             let message = if error.is_eof() {
                 "The document is empty or ends too early."
             } else {
                 "Invalid value."
             };
-            Err((message.to_string(), error.column().saturating_sub(1)))
+            let at = error.column().saturating_sub(1);
+            Err(JsonIssue::Invalid(message.to_string(), at))
         }
     }
 }
@@ -188,19 +272,16 @@ fn compare_numbers(a: &Number, b: &Number) -> Ordering {
 }
 
 fn compare_objects(a: &Map<String, Json>, b: &Map<String, Json>) -> Ordering {
-    let sorted = |map: &Map<String, Json>| {
-        let mut members: Vec<(String, Json)> = map
-            .iter()
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
+    fn sorted(map: &Map<String, Json>) -> Vec<(&String, &Json)> {
+        let mut members: Vec<_> = map.iter().collect();
         members.sort_by(|(a, _), (b, _)| compare_names(a, b));
         members
-    };
+    }
     let by_length = a.len().cmp(&b.len());
     if by_length.is_ne() {
         return by_length;
     }
-    for ((left_name, left), (right_name, right)) in sorted(a).iter().zip(sorted(b).iter()) {
+    for ((left_name, left), (right_name, right)) in sorted(a).into_iter().zip(sorted(b)) {
         let order = compare_names(left_name, right_name).then_with(|| compare_json(left, right));
         if order.is_ne() {
             return order;
@@ -236,6 +317,12 @@ mod tests {
         assert!(parse_json("{").is_err());
         assert!(parse_json("").is_err());
         assert!(parse_json("[1,]").is_err());
-        assert!(parse_json(&"[".repeat(100_000)).is_err());
+        assert_eq!(parse_json(&"[".repeat(100_000)), Err(JsonIssue::TooDeep));
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert!(parse_json(&nested(MAX_JSON_DEPTH)).is_ok());
+        assert_eq!(
+            parse_json(&nested(MAX_JSON_DEPTH + 1)),
+            Err(JsonIssue::TooDeep)
+        );
     }
 }

@@ -32,8 +32,8 @@ pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed, sort_head_typed}
 pub use convert_json::to_json;
 pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, TextSize};
 pub use json_text::{
-    MAX_JSON_DEPTH, compare_json, json_depth, json_to_text, normalise, parse_json, write_json,
-    write_json_string,
+    JsonIssue, MAX_JSON_DEPTH, check_json, compare_json, json_bytes, json_depth, json_to_text,
+    normalise, parse_json, write_json, write_json_string,
 };
 pub use number::{
     MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, decimal_limit, decimal_of_double, decimal_scale,

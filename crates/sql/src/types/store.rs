@@ -8,7 +8,7 @@ use bigdecimal::Signed;
 use super::collate::text_equal;
 use super::convert_json::to_json;
 use super::data_type::{Collation, DataType, IntWidth};
-use super::json_text::parse_json;
+use super::json_text::{JsonIssue, parse_json};
 use super::number::{decimal_limit, parse_double, round_decimal};
 use super::temporal::{Date, DateTime, Time, round_micros};
 use super::temporal_text::{parse_datetime, parse_time, round_datetime};
@@ -29,8 +29,10 @@ pub enum Issue {
     Note,
     /// 1366 or 1292: not readable as this kind (`integer`, `datetime`, …) at all.
     Incorrect(&'static str),
-    /// 3140: not JSON; message and position.
-    InvalidJson(String, usize),
+    /// 3140 or 3157: not JSON.
+    InvalidJson(JsonIssue),
+    /// 3144: a byte string is no JSON text.
+    BytesAsJson,
 }
 
 /// What fitting depends on.
@@ -369,8 +371,9 @@ fn fit_json(value: Value) -> Fitted {
         Value::Json(json) => (Value::Json(json), None),
         Value::Text(text) => match parse_json(&text) {
             Ok(json) => (Value::Json(Arc::new(json)), None),
-            Err((message, at)) => (Value::Null, Some(Issue::InvalidJson(message, at))),
+            Err(issue) => (Value::Null, Some(Issue::InvalidJson(issue))),
         },
+        Value::Bytes(_) => (Value::Null, Some(Issue::BytesAsJson)),
         other => (Value::Json(Arc::new(to_json(&other))), None),
     }
 }
