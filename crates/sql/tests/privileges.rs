@@ -162,3 +162,67 @@ fn a_prepared_statement_stays_in_the_database_it_was_prepared_in() {
     assert_eq!(ann.value("SELECT DATABASE()"), "vault");
     assert_eq!(ann.error("PREPARE u FROM 'USE open'").code, 1295);
 }
+
+#[test]
+fn a_password_is_in_no_list_of_statements() {
+    let (instance, mut root, _ann) = vault();
+    root.run("SET GLOBAL long_query_time = 0");
+    let mut root = connect(&instance, "root");
+    root.run("CREATE USER eve IDENTIFIED BY 'sesame'; SET PASSWORD FOR eve = 'sesame'");
+    root.run("PREPARE s FROM 'ALTER USER eve IDENTIFIED BY \"sesame\"'");
+    root.run("EXECUTE s");
+    let slow = instance.slow_statements();
+    assert!(
+        slow.iter()
+            .any(|one| one.text.starts_with("CREATE USER eve"))
+    );
+    for statement in slow {
+        assert!(!statement.text.contains("sesame"), "{}", statement.text);
+    }
+}
+
+#[test]
+fn who_may_make_users_is_no_match_for_a_superuser() {
+    let (_instance, mut root, mut ann) = vault();
+    root.run("GRANT CREATE USER, GRANT OPTION ON *.* TO ann");
+    for text in [
+        "ALTER USER root IDENTIFIED BY 'mine'",
+        "SET PASSWORD FOR root = 'mine'",
+        "DROP USER root",
+        "RENAME USER root TO toor",
+        "REVOKE ALL PRIVILEGES, GRANT OPTION FROM root",
+    ] {
+        let error = ann.error(text);
+        assert_eq!(error.code, 1227, "{text}: {error}");
+    }
+    ann.run("CREATE USER bob");
+    ann.run("DROP USER bob");
+}
+
+#[test]
+fn users_swap_names_by_way_of_a_third() {
+    let (_instance, mut root, _ann) = vault();
+    root.run("CREATE USER bob ACCOUNT LOCK");
+    root.run("RENAME USER ann TO other, bob TO ann, other TO bob");
+    let locked = "SELECT User FROM mysql.user WHERE account_locked = 'Y'";
+    assert_eq!(root.value(locked), "ann");
+    let error = root.error("RENAME USER ann TO carl, bob TO carl");
+    assert_eq!(error.code, 1396);
+    assert_eq!(root.value("SELECT COUNT(*) FROM mysql.user"), "3");
+}
+
+#[test]
+fn grants_at_the_same_time_all_hold() {
+    let (instance, mut root, _ann) = vault();
+    let privileges = ["SELECT", "INSERT", "UPDATE", "DELETE", "INDEX", "ALTER"];
+    std::thread::scope(|scope| {
+        for privilege in privileges {
+            let mut session = connect(&instance, "root");
+            scope.spawn(move || session.run(&format!("GRANT {privilege} ON vault.* TO ann")));
+        }
+    });
+    let shown = root.rows("SHOW GRANTS FOR ann").concat().join(" ");
+    for privilege in privileges {
+        assert!(shown.contains(privilege), "{privilege} is not in {shown}");
+    }
+}

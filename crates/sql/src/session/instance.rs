@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use manxdb_txn::{CommitPath, IsolationLevel, Transaction, TxnError, TxnId, Waiter};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
@@ -27,6 +27,9 @@ pub struct Instance {
     pub(super) options: InstanceOptions,
     pub(super) store: CatalogStore,
     pub(super) accounts: ArcSwap<Accounts>,
+    /// Held from reading the accounts to publishing them changed: two GRANTs at once must both
+    /// be there afterwards.
+    pub(super) account_changes: Mutex<()>,
     pub(super) globals: RwLock<Values>,
     pub(super) processes: Processes,
     pub(super) plans: PlanCache,
@@ -82,6 +85,7 @@ impl Instance {
             host,
             options,
             accounts: ArcSwap::default(),
+            account_changes: Mutex::default(),
             globals: RwLock::new(globals),
             processes: Processes::default(),
             plans: PlanCache::default(),

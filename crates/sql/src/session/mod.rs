@@ -8,7 +8,7 @@
 //! | [`transaction`], [`prepared`], [`waiter`] | BEGIN to COMMIT; PREPARE; waiting, KILL, time-outs |
 //! | [`temporary`] | temporary tables |
 //! | [`facts`], [`variables`] | what a session knows about itself; system variables |
-//! | [`accounts`] | users, privileges |
+//! | [`accounts`], [`secrets`] | users, privileges; passwords kept out of sight |
 //! | [`schema`] | information_schema and its kin, computed |
 //! | [`instance`] | what all sessions share: catalog, accounts, plan cache, counters |
 //! | [`edge`] | the calls into the catalog's room |
@@ -29,6 +29,7 @@ mod prepared;
 mod processes;
 mod run;
 mod schema;
+mod secrets;
 #[allow(clippy::module_inception)] // the folder's one main type
 mod session;
 mod set;

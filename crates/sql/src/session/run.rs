@@ -9,6 +9,7 @@ use super::compiled::Compiled;
 use super::execute::{Finished, Output};
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
 use super::plan_cache::{Found, PlanKey};
+use super::secrets;
 use super::session::Session;
 use super::transaction::OpenTransaction;
 use super::{ResultSink, edge};
@@ -275,6 +276,8 @@ impl Session {
     ) -> SqlResult<()> {
         let prepared = self.preparation.parse + self.preparation.plan;
         let begin = self.now() - prepared;
+        let shown = secrets::hidden(text, &compiled.parsed);
+        let text = shown.as_ref();
         self.facts.process.begin(command, text, begin);
         self.schema_changed = false;
         self.facts.insert_id_given.set(false);

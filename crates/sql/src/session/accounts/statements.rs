@@ -26,6 +26,8 @@ impl Session {
         _parsed: &Parsed,
     ) -> SqlResult<Outcome> {
         self.commit()?;
+        let instance = Arc::clone(self.instance());
+        let _guard = instance.account_changes.lock();
         match special {
             Special::Users {
                 alter: false,
@@ -111,6 +113,15 @@ impl Session {
         )
     }
 
+    /// Who is no superuser does nothing to one: what MySQL has SYSTEM_USER for.
+    fn require_equal(&self, target: &Account) -> SqlResult<()> {
+        let own = self.facts.account();
+        if target.key == own.key || !target.global.has(Privileges::SUPER) {
+            return Ok(());
+        }
+        access::require_global(&own, Privileges::SUPER, "SYSTEM_USER")
+    }
+
     fn apply(&self, change: &Change) -> SqlResult<()> {
         let instance = self.instance();
         instance.in_transaction(|txn| {
@@ -170,6 +181,7 @@ impl Session {
             let key = self.key_of(&spec.account);
             match accounts.all.get(&key) {
                 Some(found) => {
+                    self.require_equal(found)?;
                     let mut account = (**found).clone();
                     account.locked = locked.unwrap_or(account.locked);
                     authenticate(&mut account, spec)?;
@@ -194,7 +206,8 @@ impl Session {
         let (mut change, mut failed) = (Change::default(), Vec::new());
         for name in names {
             let key = self.key_of(name);
-            if accounts.all.contains_key(&key) {
+            if let Some(found) = accounts.all.get(&key) {
+                self.require_equal(found)?;
                 change.delete.push(key);
             } else if if_exists {
                 self.note_missing(&key);
@@ -208,24 +221,37 @@ impl Session {
 
     fn rename_users(&mut self, pairs: &[(AccountName, AccountName)]) -> SqlResult<()> {
         self.require_user_admin()?;
-        let accounts = self.accounts();
-        let (mut change, mut failed) = (Change::default(), Vec::new());
+        let before = self.accounts();
+        // One after the other, so that names can be swapped by way of a third.
+        let mut accounts = before.all.clone();
+        let mut failed = Vec::new();
         for (old, new) in pairs {
             let (old, new) = (self.key_of(old), self.key_of(new));
-            match accounts.all.get(&old) {
-                Some(found) if !accounts.all.contains_key(&new) => {
+            match accounts.remove(&old) {
+                Some(found) if !accounts.contains_key(&new) => {
+                    self.require_equal(&found)?;
                     let renamed = Account {
-                        key: new,
-                        ..(**found).clone()
+                        key: new.clone(),
+                        ..(*found).clone()
                     };
-                    change.put.push(renamed);
-                    change.delete.push(old);
+                    accounts.insert(new, Arc::new(renamed));
                 }
-                _ => failed.push(old.quoted('\'')),
+                found => {
+                    accounts.extend(found.map(|found| (old.clone(), found)));
+                    failed.push(old.quoted('\''));
+                }
             }
         }
         fail("RENAME USER", &failed)?;
-        self.apply(&change)
+        let changed = |key: &&AccountKey| accounts.get(*key) != before.all.get(*key);
+        self.apply(&Change {
+            delete: before.all.keys().filter(changed).cloned().collect(),
+            put: accounts
+                .iter()
+                .filter(|(key, _)| changed(key))
+                .map(|(_, account)| (**account).clone())
+                .collect(),
+        })
     }
 
     fn set_password(&mut self, name: Option<&AccountName>, text: &str) -> SqlResult<()> {
@@ -242,6 +268,7 @@ impl Session {
                 "Can't find any matching row in the user table",
             )
         })?;
+        self.require_equal(found)?;
         let mut account = (**found).clone();
         account.verifier = password::verifier(&account.plugin, text);
         self.apply(&Change {
@@ -345,7 +372,11 @@ impl Session {
             && grant.privileges.iter().any(|name| name.starts_with("ALL"));
         let place = self.place(grant)?;
         let set = privilege::from_names(&grant.privileges, place.level())?;
-        self.check_grantor(&place, if everything { Privileges::NONE } else { set })?;
+        if everything {
+            self.require_user_admin()?;
+        } else {
+            self.check_grantor(&place, set)?;
+        }
         let mut change = Change::default();
         for spec in &grant.accounts {
             let key = self.key_of(&spec.account);
@@ -356,6 +387,7 @@ impl Session {
                 }
                 return Err(no_such_grant(&key));
             };
+            self.require_equal(&found)?;
             let mut account = (*found).clone();
             if everything {
                 account.global = Privileges::NONE;
