@@ -417,3 +417,61 @@ fn found_rows_of_an_upsert_count_each_row_on_its_own() {
     // The first stays as it is: 0 changed, but 1 found.
     assert_eq!((outcome.affected_rows, outcome.matched_rows), (3, 4));
 }
+
+#[test]
+fn lock_tables_waits_for_transactions_that_use_the_table() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    b.run("USE shop");
+    a.run("SET innodb_lock_wait_timeout = 1");
+    b.run("BEGIN");
+    b.run("SELECT * FROM t WHERE id = 1");
+    a.run("LOCK TABLES t READ");
+    assert_eq!(a.error("LOCK TABLES t WRITE").code, 1205);
+    // Given up, it keeps nobody out.
+    b.run("UPDATE t SET n = 11 WHERE id = 1");
+    assert_eq!(a.error("LOCK TABLES t READ").code, 1205);
+    b.run("COMMIT");
+    a.run("LOCK TABLES t WRITE");
+    assert_eq!(a.value("SELECT n FROM t WHERE id = 1"), "11");
+    a.run("UNLOCK TABLES");
+    // What a transaction has used before its end is used no more.
+    for end in [
+        "ROLLBACK",
+        "BEGIN",
+        "COMMIT AND CHAIN",
+        "CREATE TABLE end (id INT)",
+    ] {
+        b.run("BEGIN");
+        b.run("UPDATE t SET n = 12 WHERE id = 1");
+        b.run(end);
+        a.run("LOCK TABLES t WRITE");
+        a.run("UNLOCK TABLES");
+    }
+    b.run("UPDATE t SET n = 13 WHERE id = 1");
+    drop(b);
+    a.run("LOCK TABLES t WRITE");
+}
+
+#[test]
+fn a_transaction_that_a_table_lock_waits_for_goes_on() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    a.run("CREATE TABLE other (id INT PRIMARY KEY)");
+    b.run("USE shop");
+    b.run("BEGIN");
+    b.run("SELECT * FROM t");
+    // Waiting takes no time here, so there must be much of it.
+    a.run("SET innodb_lock_wait_timeout = 1073741824");
+    let waiting = std::thread::spawn(move || {
+        a.run("LOCK TABLES other WRITE, t WRITE");
+        a.value("SELECT n FROM t WHERE id = 1")
+    });
+    // Whether the other waits by now or not: this transaction may use both tables.
+    b.run("INSERT INTO other VALUES (1)");
+    b.run("UPDATE t SET n = 11 WHERE id = 1");
+    b.run("COMMIT");
+    assert_eq!(waiting.join().expect("it ends"), "11");
+}

@@ -1,23 +1,132 @@
 //! LOCK TABLES and UNLOCK TABLES.
 //!
 //! A WRITE lock keeps other sessions' statements off the table, a READ lock keeps their writing
-//! ones off; they wait as for a row lock. Statements that run when the lock is taken are not
-//! waited for: their commits are validated against the locker's reads as ever, so the lock is a
-//! courtesy between sessions and not what consistency rests on. As in MySQL, LOCK TABLES commits
-//! what is open, replaces earlier locks, and the session may then use only what it locked.
+//! ones off; they wait as for a row lock. LOCK TABLES first claims the tables, so that no new
+//! statement comes in, then waits for the transactions that have used them to end. Commits are
+//! validated as ever: the lock is a courtesy between sessions and not what consistency rests on.
+//! As in MySQL, LOCK TABLES commits what is open, replaces earlier locks, and the session may then
+//! use only what it locked.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
 use super::accounts::{Need, Privileges};
+use super::compiled::Compiled;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::TableLock;
 
 /// Lower-case database and table.
 type Place = (String, String);
+
+/// A table that a transaction has used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Use {
+    place: Place,
+    write: bool,
+}
+
+impl Use {
+    fn of(need: &Need) -> Option<Self> {
+        let table = need.table.as_ref()?;
+        Some(Self {
+            place: (need.database.to_lowercase(), table.to_lowercase()),
+            write: !need.any_of.has(Privileges::SELECT),
+        })
+    }
+
+    /// Whether it is what `need` says, told without making strings: false may be wrong.
+    fn is_plainly(&self, need: &Need) -> bool {
+        let table = need.table.as_deref().unwrap_or_default();
+        self.write != need.any_of.has(Privileges::SELECT)
+            && self.place.1.eq_ignore_ascii_case(table)
+            && self.place.0.eq_ignore_ascii_case(&need.database)
+    }
+
+    /// Whether a lock on the table, for writing or reading, has to wait for it.
+    fn conflicts(&self, lock_write: bool) -> bool {
+        lock_write || self.write
+    }
+}
+
+/// The tables a session uses: what its statements at hand name, and what its open transaction
+/// has used before.
+#[derive(Debug, Default)]
+pub(super) struct TablesInUse(Mutex<InUse>);
+
+#[derive(Debug, Default)]
+struct InUse {
+    /// A statement may run another inside it, as EXECUTE does.
+    running: Vec<Arc<Compiled>>,
+    kept: Vec<Use>,
+}
+
+impl InUse {
+    fn keep(&mut self, need: &Need) {
+        if self.kept.iter().any(|used| used.is_plainly(need)) {
+            return;
+        }
+        if let Some(used) = Use::of(need).filter(|used| !self.kept.contains(used)) {
+            self.kept.push(used);
+        }
+    }
+}
+
+impl TablesInUse {
+    fn enter(&self, compiled: &Arc<Compiled>) {
+        self.0.lock().running.push(Arc::clone(compiled));
+    }
+
+    /// The statement that entered last does not run after all.
+    fn withdraw(&self) {
+        self.0.lock().running.pop();
+    }
+
+    /// The statement that entered last is done; `keep`: its transaction goes on. True when
+    /// tables came free.
+    fn leave(&self, keep: bool) -> bool {
+        let mut tables = self.0.lock();
+        let Some(compiled) = tables.running.pop() else {
+            return false;
+        };
+        if keep {
+            for need in &compiled.needs {
+                tables.keep(need);
+            }
+            return false;
+        }
+        let freed = !compiled.needs.is_empty() || !tables.kept.is_empty();
+        if tables.running.is_empty() {
+            tables.kept.clear();
+        }
+        freed
+    }
+
+    /// The session's transaction is gone without a statement.
+    pub(super) fn clear(&self) {
+        self.0.lock().kept.clear();
+    }
+
+    fn kept(&self) -> Vec<Use> {
+        self.0.lock().kept.clone()
+    }
+
+    fn blocks(&self, wanted: &[(Place, bool)]) -> bool {
+        let tables = self.0.lock();
+        let blocks = |used: &Use| {
+            let mut same = wanted.iter().filter(|(place, _)| *place == used.place);
+            same.any(|(_, write)| used.conflicts(*write))
+        };
+        tables.kept.iter().any(blocks)
+            || tables.running.iter().any(|compiled| {
+                let mut uses = compiled.needs.iter().filter_map(Use::of);
+                uses.any(|used| blocks(&used))
+            })
+    }
+}
 
 /// Locked tables of the instance: who holds them, and for writing (true) or reading.
 #[derive(Debug, Default)]
@@ -58,12 +167,22 @@ impl TableLocks {
         self.holders.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Whether another session's lock keeps `session` from `place`.
-    fn bars(&self, place: &Place, write: bool, session: u64) -> bool {
-        self.held.lock().get(place).is_some_and(|owners| {
-            owners
-                .iter()
-                .any(|(owner, held_write)| *owner != session && (write || *held_write))
+    /// Whether another session's lock keeps `session`, whose transaction has used `used`, from
+    /// `place`. A lock that still waits for this very transaction does not: it would wait for
+    /// ever.
+    fn bars(&self, place: &Place, write: bool, session: u64, used: &[Use]) -> bool {
+        let held = self.held.lock();
+        let Some(owners) = held.get(place) else {
+            return false;
+        };
+        owners.iter().any(|(owner, held_write)| {
+            let waits_for_us = || {
+                used.iter().any(|used| {
+                    let theirs = held.get(&used.place).and_then(|owners| owners.get(owner));
+                    theirs.is_some_and(|lock_write| used.conflicts(*lock_write))
+                })
+            };
+            *owner != session && (write || *held_write) && !waits_for_us()
         })
     }
 
@@ -75,6 +194,7 @@ impl TableLocks {
 impl Session {
     pub(super) fn lock_tables(&mut self, locks: &[TableLock]) -> SqlResult<()> {
         self.commit()?;
+        self.facts.process.tables.clear();
         self.unlock_tables()?;
         let mut wanted = Vec::new();
         for lock in locks {
@@ -83,52 +203,89 @@ impl Session {
             wanted.push(((database.to_lowercase(), table.to_lowercase()), lock.write));
         }
         let session = self.facts.process.id;
-        let limit = self.facts.settings().lock_wait_micros;
         let table_locks = &self.instance().table_locks;
-        let take = || table_locks.try_take(&wanted, session);
-        if !self.facts.waiter.pause(Some(limit), &take)? {
-            return Err(manxdb_txn::TxnError::LockTimeout.into());
-        }
+        self.wait_for_tables(&|| table_locks.try_take(&wanted, session))?;
         self.holds_table_locks = true;
-        Ok(())
+        let processes = self.instance().processes.list();
+        let unused = || {
+            let mut others = processes.iter().filter(|process| process.id != session);
+            !others.any(|process| process.tables.blocks(&wanted))
+        };
+        self.wait_for_tables(&unused).inspect_err(|_| {
+            // Nothing is open, so giving the locks back cannot fail.
+            let _ = self.unlock_tables();
+        })
+    }
+
+    fn wait_for_tables(&self, ready: &dyn Fn() -> bool) -> SqlResult<()> {
+        let limit = self.facts.settings().lock_wait_micros;
+        if self.facts.waiter.pause(Some(limit), ready)? {
+            return Ok(());
+        }
+        Err(manxdb_txn::TxnError::LockTimeout.into())
     }
 
     pub(super) fn unlock_tables(&mut self) -> SqlResult<()> {
-        if std::mem::take(&mut self.holds_table_locks) {
-            self.commit()?;
-            self.instance().table_locks.release(self.facts.process.id);
-            self.instance().wake_all();
+        if !std::mem::take(&mut self.holds_table_locks) {
+            return Ok(());
         }
-        Ok(())
+        let committed = self.commit();
+        self.instance().table_locks.release(self.facts.process.id);
+        self.instance().wake_all();
+        committed
     }
 
-    /// Waits while other sessions' table locks keep this statement out.
+    /// Waits while other sessions' table locks keep this statement out, and notes that it uses
+    /// its tables until [`Session::leave_tables`].
     ///
     /// # Errors
     /// 1205; 1100 and 1099 for what this session's own locks do not cover.
-    pub(super) fn pass_table_locks(&self, needs: &[Need]) -> SqlResult<()> {
+    pub(super) fn enter_tables(&self, compiled: &Arc<Compiled>) -> SqlResult<()> {
         let locks = &self.instance().table_locks;
-        if locks.holders.load(Ordering::Relaxed) == 0 {
-            return Ok(());
+        let tables = &self.facts.process.tables;
+        loop {
+            // Noted first: of a lock being taken and us, at least one sees the other.
+            tables.enter(compiled);
+            if locks.holders.load(Ordering::SeqCst) == 0 {
+                return Ok(());
+            }
+            let passed = self.pass_table_locks(&compiled.needs);
+            if matches!(passed, Ok(true)) {
+                return Ok(());
+            }
+            tables.withdraw();
+            self.instance().wake_all();
+            passed?;
+            self.wait_for_tables(&|| matches!(self.pass_table_locks(&compiled.needs), Ok(true)))?;
         }
+    }
+
+    /// The statement is done with its tables, unless its transaction goes on.
+    pub(super) fn leave_tables(&self) {
+        let freed = self.facts.process.tables.leave(self.transaction.is_some());
+        if freed && self.instance().table_locks.holders.load(Ordering::SeqCst) > 0 {
+            self.instance().wake_all();
+        }
+    }
+
+    /// Whether no other session's lock keeps this statement out.
+    fn pass_table_locks(&self, needs: &[Need]) -> SqlResult<bool> {
+        let session = self.facts.process.id;
+        let used = self.facts.process.tables.kept();
         for need in needs {
-            let Some(table) = &need.table else {
+            let (Some(table), Some(wanted)) = (&need.table, Use::of(need)) else {
                 continue;
             };
-            let place = (need.database.to_lowercase(), table.to_lowercase());
-            let write = !need.any_of.has(Privileges::SELECT);
             if self.holds_table_locks {
-                self.check_own_lock(&place, table, write)?;
+                self.check_own_lock(&wanted.place, table, wanted.write)?;
                 continue;
             }
-            let session = self.facts.process.id;
-            let limit = self.facts.settings().lock_wait_micros;
-            let free = || !locks.bars(&place, write, session);
-            if !self.facts.waiter.pause(Some(limit), &free)? {
-                return Err(manxdb_txn::TxnError::LockTimeout.into());
+            let locks = &self.instance().table_locks;
+            if locks.bars(&wanted.place, wanted.write, session, &used) {
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn check_own_lock(&self, place: &Place, table: &str, write: bool) -> SqlResult<()> {

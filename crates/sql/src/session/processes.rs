@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::Mutex;
 
+use super::locks::TablesInUse;
 use super::waiter::SessionControl;
 
 /// Longest statement text kept for the process list, bytes.
@@ -37,6 +38,8 @@ pub(crate) struct Process {
     pub id: u64,
     /// Way to stop it.
     pub control: Arc<SessionControl>,
+    /// Tables its transaction uses.
+    pub(super) tables: TablesInUse,
     activity: Mutex<Activity>,
 }
 
@@ -97,6 +100,7 @@ impl Processes {
         let process = Arc::new(Process {
             id,
             control: Arc::default(),
+            tables: TablesInUse::default(),
             activity: Mutex::new(activity),
         });
         self.all.lock().insert(id, Arc::clone(&process));

@@ -377,12 +377,26 @@ impl Session {
         self.facts
             .waiter
             .start_statement(timeout, settings.lock_wait_micros);
-        if !matches!(compiled.parsed.special, Some(Special::LockTables(_))) {
-            self.pass_table_locks(&compiled.needs)?;
+        if matches!(compiled.parsed.special, Some(Special::LockTables(_))) {
+            return self.run_other_kind(compiled, sink, more);
         }
-        if compiled.plan.is_some() {
-            return self.run_planned(compiled, params, sink, more, measure);
-        }
+        self.enter_tables(compiled)?;
+        let result = if compiled.plan.is_some() {
+            self.run_planned(compiled, params, sink, more, measure)
+        } else {
+            self.run_other_kind(compiled, sink, more)
+        };
+        self.leave_tables();
+        result
+    }
+
+    /// A statement without a plan.
+    fn run_other_kind(
+        &mut self,
+        compiled: &Arc<Compiled>,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
         if let Some(special) = &compiled.parsed.special
             && !edge::is_ddl(&compiled.parsed)
         {

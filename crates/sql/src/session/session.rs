@@ -167,6 +167,7 @@ impl Session {
     /// tables, prepared statements, user variables, named locks and session settings. The current database stays.
     pub fn reset(&mut self) {
         self.transaction = None;
+        self.facts.process.tables.clear();
         self.end_temporary();
         // Nothing is open, so giving the locks back cannot fail.
         let _ = self.unlock_tables();
@@ -267,6 +268,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.transaction = None;
+        self.facts.process.tables.clear();
         self.end_temporary();
         let _ = self.unlock_tables();
         let id = self.facts.process.id;

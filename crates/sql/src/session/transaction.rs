@@ -85,6 +85,7 @@ impl Session {
     ) -> SqlResult<()> {
         self.unlock_tables()?;
         self.commit()?;
+        self.facts.process.tables.clear();
         let settings = self.facts.settings();
         let isolation = self.next_isolation.take().unwrap_or(settings.isolation);
         let declared = self.next_read_only.take();
@@ -146,6 +147,7 @@ impl Session {
             self.rollback();
         }
         if chain {
+            self.facts.process.tables.clear();
             let settings = self.facts.settings();
             let (isolation, read_only) = before.unwrap_or((settings.isolation, settings.read_only));
             self.open(isolation, read_only, false);
