@@ -48,6 +48,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Make, check and restore backups
     #[command(subcommand)]
     Backup(BackupCommand),
+    /// Put a server under the load of an application and measure it
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Check a configuration file, or explain which settings hold
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -226,6 +229,97 @@ pub enum BackupCommand {
         #[arg(long, value_name = "DIR")]
         data: PathBuf,
     },
+}
+
+/// Workloads, over the MySQL protocol, on any server.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Lobsters, a link-sharing site: the statements of its pages
+    #[command(subcommand)]
+    Lobsters(LobstersCommand),
+}
+
+/// What to do with Lobsters.
+#[derive(Debug, Subcommand)]
+pub enum LobstersCommand {
+    /// Make the database and fill it; it must not have these tables yet
+    Fill {
+        /// Which server, and how large the site is
+        #[command(flatten)]
+        site: SiteArgs,
+        /// Name the owners of rows in the tables
+        #[arg(long)]
+        annotated: bool,
+    },
+    /// Send pages and measure them
+    #[command(after_help = "\
+With --rate pages arrive on their own, whatever the server does (a Poisson process), and a\n\
+page's time runs from its arrival: waiting for a connection counts. Without it every\n\
+connection asks for its next page when it has the last one.")]
+    Run(LobstersRun),
+    /// Send the same pages to two servers, one statement at a time, and compare every answer
+    Compare {
+        /// The first server, and how large the site is
+        #[command(flatten)]
+        site: SiteArgs,
+        /// The second server
+        #[arg(long, value_name = "URL")]
+        against: String,
+        /// How many pages
+        #[arg(long, default_value_t = 500)]
+        pages: usize,
+    },
+}
+
+/// Which server, and how large the site is.
+#[derive(Debug, Args)]
+pub struct SiteArgs {
+    /// The server and the database, for example mysql://root@127.0.0.1:3306/lobsters
+    #[arg(long)]
+    pub url: String,
+    /// Password, when the address has none
+    #[arg(
+        long,
+        env = "MANXDB_PASSWORD",
+        value_name = "PASSWORD",
+        hide_env_values = true
+    )]
+    pub password: Option<String>,
+    /// Size of the site: 1 is 5,797 users, 40,650 stories, 121,270 comments
+    #[arg(long, default_value_t = 0.1)]
+    pub scale: f64,
+    /// Equal seeds make equal rows and equal requests
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// A measurement.
+#[derive(Debug, Args)]
+pub struct LobstersRun {
+    /// Which server, and how large the site is
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// Pages that arrive each second
+    #[arg(long, value_name = "PAGES")]
+    pub rate: Option<f64>,
+    /// Connections: at most so many pages are served at a time
+    #[arg(long, default_value_t = 8)]
+    pub connections: usize,
+    /// How long to measure, in seconds
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// How long to run before measuring, in seconds
+    #[arg(long, default_value_t = 1.0)]
+    pub warm_up: f64,
+    /// Only this kind of page, for example Frontpage
+    #[arg(long, value_name = "KIND")]
+    pub only: Option<String>,
+    /// Process of the server on this machine, to read its CPU time
+    #[arg(long, value_name = "PID")]
+    pub server_pid: Option<u32>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Configuration.

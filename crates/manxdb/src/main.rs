@@ -1,12 +1,13 @@
 //! ManxDB, the database with short tails: one binary, all roles.
 //!
 //! `cli` says what can be asked, `config` which settings hold, `serve` wires the rooms
-//! together; `sql` and `backup` are clients of a running server.
+//! together; `sql`, `backup` and `bench` are clients of a running server.
 #![forbid(unsafe_code)]
 // The binary is where the ban on clocks, files and sockets ends, and it talks to people.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
 mod backup;
+mod bench;
 mod cli;
 mod config;
 mod fault;
@@ -44,6 +45,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Serve(args) => serve::run(&args, settings_matches),
         cli::Command::Sql(args) => sql::run(&args),
         cli::Command::Backup(command) => backup::run(&command),
+        cli::Command::Bench(cli::BenchCommand::Lobsters(command)) => bench::lobsters(&command),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {
             config::check(config.as_deref())
         }

@@ -1,0 +1,242 @@
+//! Sends pages: as they arrive (open loop), or one after the other (closed loop).
+
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Zoned;
+use manxdb_workloads::lobsters::{Counters, Kind, Mix, Page, Request, Scale};
+use manxdb_workloads::{Answer, Random, Statement};
+
+use super::Link;
+use super::measure::Seen;
+use crate::cli::LobstersRun;
+use crate::fault::Fault;
+
+/// A measurement's result.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Times and failures, without those of the warm-up.
+    pub seen: Seen,
+    /// How long was measured, until the last page was done.
+    pub elapsed: Duration,
+    /// Pages a second that were meant to arrive; None in a closed loop.
+    pub rate: Option<f64>,
+    /// CPU the server used, when its process was named.
+    pub server_cpu: Option<Duration>,
+    /// CPU this process used.
+    pub client_cpu: Option<Duration>,
+}
+
+/// A page and the moment it arrived.
+type Arrival = (Instant, Request);
+
+/// Runs a measurement.
+///
+/// # Errors
+/// No connection; a database that was not filled.
+pub fn run(args: &LobstersRun, scale: Scale, only: Option<Kind>) -> Result<Outcome, Fault> {
+    let (url, password) = (&args.site.url, args.site.password.as_deref());
+    let counters = greatest_ids(&mut Link::open(url, password, true)?)?;
+    let mut mix = Mix::new(scale, args.site.seed, counters);
+    if let Some(kind) = only {
+        mix = mix.only(kind);
+    }
+    let links: Result<Vec<Link>, Fault> = (0..args.connections.max(1))
+        .map(|_| Ok(Link::open(url, password, true)?.without_dates()))
+        .collect();
+    let start = Instant::now();
+    let window = Window {
+        count_from: start + seconds(args.warm_up),
+        end: start + seconds(args.warm_up) + seconds(args.seconds),
+    };
+    let cpu_before = Mutex::new(None);
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(seconds(args.warm_up));
+            let read = (cpu_of(args.server_pid), cpu_of(Some(std::process::id())));
+            if let Ok(mut before) = cpu_before.lock() {
+                *before = Some(read);
+            }
+        });
+        match args.rate {
+            Some(rate) => open_loop(&window, links?, mix, rate, args.site.seed),
+            None => closed_loop(&window, links?, mix),
+        }
+    })?;
+    let elapsed = Instant::now().saturating_duration_since(window.count_from);
+    let (server, client) = cpu_before.into_inner().ok().flatten().unwrap_or_default();
+    let since =
+        |now: Option<Duration>, before: Option<Duration>| Some(now?.saturating_sub(before?));
+    Ok(Outcome {
+        seen,
+        elapsed,
+        rate: args.rate,
+        server_cpu: since(cpu_of(args.server_pid), server),
+        client_cpu: since(cpu_of(Some(std::process::id())), client),
+    })
+}
+
+/// The time a measurement covers.
+struct Window {
+    count_from: Instant,
+    end: Instant,
+}
+
+/// An argument in seconds; what is no length of time is none.
+fn seconds(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number).unwrap_or_default()
+}
+
+/// Asks where ids of new rows may begin.
+fn greatest_ids(link: &mut Link) -> Result<Counters, Fault> {
+    let mut greatest = |table: &'static str| -> Result<i64, Fault> {
+        let text = format!("SELECT COALESCE(MAX(id), 0) AS id FROM {table}");
+        Ok(link
+            .ask(&Statement::text("greatest id", text))?
+            .integer("id")
+            .unwrap_or(0))
+    };
+    let counters = Counters {
+        stories: greatest("stories")?,
+        comments: greatest("comments")?,
+        votes: greatest("votes")?,
+        taggings: greatest("taggings")?,
+        read_ribbons: greatest("read_ribbons")?,
+    };
+    if counters.stories == 0 {
+        return Err(Fault::Other(
+            "there are no stories: run `fill` first".into(),
+        ));
+    }
+    Ok(counters)
+}
+
+/// Pages arrive by a Poisson process and wait for a free connection.
+fn open_loop(
+    window: &Window,
+    links: Vec<Link>,
+    mut mix: Mix,
+    rate: f64,
+    seed: u64,
+) -> Result<Seen, Fault> {
+    if rate.is_nan() || rate <= 0.0 {
+        return Err(Fault::Other(format!("--rate {rate} is not above 0")));
+    }
+    let (sender, receiver) = mpsc::channel();
+    let receiver = Mutex::new(receiver);
+    thread::scope(|scope| {
+        let workers: Vec<_> = links
+            .into_iter()
+            .map(|link| scope.spawn(|| serve(window, link, || next_arrival(&receiver))))
+            .collect();
+        arrive(
+            window,
+            &mut mix,
+            &mut Random::new(seed ^ 0xA5A5),
+            rate,
+            &sender,
+        );
+        drop(sender);
+        Ok(gather(workers))
+    })
+}
+
+/// Sends arrivals until the window ends.
+fn arrive(
+    window: &Window,
+    mix: &mut Mix,
+    random: &mut Random,
+    rate: f64,
+    sender: &Sender<Arrival>,
+) {
+    let mut next = Instant::now();
+    while next < window.end {
+        let wait = next.saturating_duration_since(Instant::now());
+        if !wait.is_zero() {
+            thread::sleep(wait);
+        }
+        if sender.send((next, mix.request())).is_err() {
+            return;
+        }
+        next += seconds(random.exponential(1.0 / rate));
+    }
+}
+
+fn next_arrival(receiver: &Mutex<Receiver<Arrival>>) -> Option<Arrival> {
+    receiver.lock().ok()?.recv().ok()
+}
+
+/// Every connection asks for its next page when it has the last one.
+fn closed_loop(window: &Window, links: Vec<Link>, mix: Mix) -> Result<Seen, Fault> {
+    let mix = Mutex::new(mix);
+    let next = || {
+        let now = Instant::now();
+        (now < window.end).then_some(())?;
+        Some((now, mix.lock().ok()?.request()))
+    };
+    Ok(thread::scope(|scope| {
+        let workers = links
+            .into_iter()
+            .map(|link| scope.spawn(|| serve(window, link, next)));
+        gather(workers.collect())
+    }))
+}
+
+fn gather(workers: Vec<thread::ScopedJoinHandle<'_, Seen>>) -> Seen {
+    let mut all = Seen::default();
+    for worker in workers {
+        match worker.join() {
+            Ok(seen) => all.merge(seen),
+            Err(_) => *all.failures.entry("a worker panicked".into()).or_default() += 1,
+        }
+    }
+    all
+}
+
+/// One connection's work until there are no more pages.
+fn serve(window: &Window, mut link: Link, next: impl Fn() -> Option<Arrival>) -> Seen {
+    let mut seen = Seen::default();
+    while let Some((arrived, request)) = next() {
+        let counts = arrived >= window.count_from;
+        let kind = request.kind().name();
+        match page(&mut link, request, counts.then_some(&mut seen)) {
+            Ok(()) if counts => seen.pages.entry(kind).or_default().add(arrived.elapsed()),
+            Ok(()) => {}
+            Err(error) => {
+                *seen.failures.entry(format!("{kind}: {error}")).or_default() += 1;
+            }
+        }
+    }
+    seen
+}
+
+/// Serves one page; statements' times go into `seen`.
+fn page(link: &mut Link, request: Request, mut seen: Option<&mut Seen>) -> mysql::Result<()> {
+    let now = Zoned::now().strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
+    let mut page = Page::new(request, now);
+    let mut answer = Answer::default();
+    while let Some(statement) = page.next(&answer) {
+        let started = Instant::now();
+        answer = link.ask(&statement)?;
+        if let Some(seen) = seen.as_deref_mut() {
+            seen.statements
+                .entry(statement.name)
+                .or_default()
+                .add(started.elapsed());
+        }
+    }
+    Ok(())
+}
+
+/// User and system time of a process so far; None where there is no /proc or no such process.
+fn cpu_of(pid: Option<u32>) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", pid?)).ok()?;
+    // The name in brackets may hold spaces; user and system time are fields 14 and 15 of all.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    Some(Duration::from_micros((user + system) * 1_000_000 / ticks))
+}

@@ -1,0 +1,86 @@
+//! Times, kept whole: a run has few enough of them for exact percentiles.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Times under one name, in microseconds.
+#[derive(Debug, Clone, Default)]
+pub struct Times {
+    micros: Vec<u32>,
+}
+
+impl Times {
+    /// Adds a time; an hour and more counts as 71 minutes.
+    pub fn add(&mut self, time: Duration) {
+        self.micros
+            .push(u32::try_from(time.as_micros()).unwrap_or(u32::MAX));
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.micros.len()
+    }
+
+    /// In microseconds; 0 of none.
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    pub fn mean(&self) -> f64 {
+        let sum: u64 = self.micros.iter().map(|micros| u64::from(*micros)).sum();
+        sum as f64 / self.micros.len().max(1) as f64
+    }
+
+    /// The times that `percents` of all do not exceed, in microseconds; 0 of none.
+    pub fn percentiles<const N: usize>(&self, percents: [usize; N]) -> [u32; N] {
+        let mut sorted = self.micros.clone();
+        sorted.sort_unstable();
+        percents.map(|percent| {
+            let rank = (sorted.len() * percent).div_ceil(100).max(1);
+            sorted.get(rank - 1).copied().unwrap_or(0)
+        })
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.micros.extend(other.micros);
+    }
+}
+
+/// What one thread saw, and in the end what all of them saw.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// By kind of page, from its arrival to its end.
+    pub pages: BTreeMap<&'static str, Times>,
+    /// By statement, from sending to the last row.
+    pub statements: BTreeMap<&'static str, Times>,
+    /// Pages that failed, by message.
+    pub failures: BTreeMap<String, usize>,
+}
+
+impl Seen {
+    /// Takes in what another thread saw.
+    pub fn merge(&mut self, other: Self) {
+        for (name, times) in other.pages {
+            self.pages.entry(name).or_default().merge(times);
+        }
+        for (name, times) in other.statements {
+            self.statements.entry(name).or_default().merge(times);
+        }
+        for (message, count) in other.failures {
+            *self.failures.entry(message).or_default() += count;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let mut times = Times::default();
+        for micros in (1..=200).rev() {
+            times.add(Duration::from_micros(micros));
+        }
+        assert_eq!(times.percentiles([50, 95, 100]), [100, 190, 200]);
+        assert!((times.mean() - 100.5).abs() < 1e-9);
+        assert_eq!(Times::default().percentiles([99]), [0]);
+    }
+}

@@ -1,0 +1,82 @@
+//! `manxdb bench`: an application's load on a server.
+//!
+//! What is asked is in the crate `manxdb-workloads`; here are the connections, the threads and
+//! the clock.
+
+mod compare;
+mod drive;
+mod fill;
+mod link;
+mod measure;
+mod report;
+
+use std::process::ExitCode;
+
+use manxdb_workloads::lobsters::{Kind, Scale, Schema};
+
+use crate::cli::{LobstersCommand, SiteArgs};
+use crate::fault::Fault;
+use link::Link;
+
+/// Largest scale: keeps every id within INT and the rows within memory.
+const SCALE_MAX: f64 = 100.0;
+
+/// Runs a command on Lobsters.
+///
+/// # Errors
+/// A server that does not answer or refuses a statement of the set-up; a wrong argument.
+pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
+    match command {
+        LobstersCommand::Fill { site, annotated } => {
+            let schema = if *annotated {
+                Schema::Annotated
+            } else {
+                Schema::Plain
+            };
+            fill::run(site, scale(site)?, schema)?;
+        }
+        LobstersCommand::Run(args) => {
+            let only = args.only.as_deref().map(kind).transpose()?;
+            let outcome = drive::run(args, scale(&args.site)?, only)?;
+            println!(
+                "{}",
+                if args.json {
+                    report::json(&outcome)
+                } else {
+                    report::tables(&outcome)
+                }
+            );
+        }
+        LobstersCommand::Compare {
+            site,
+            against,
+            pages,
+        } => {
+            return compare::run(site, against, *pages, scale(site)?);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scale(site: &SiteArgs) -> Result<Scale, Fault> {
+    if site.scale > 0.0 && site.scale <= SCALE_MAX {
+        return Ok(Scale(site.scale));
+    }
+    Err(Fault::Other(format!(
+        "--scale {} is not above 0 and at most {SCALE_MAX}",
+        site.scale
+    )))
+}
+
+fn kind(name: &str) -> Result<Kind, Fault> {
+    let names = Kind::ALL.map(Kind::name);
+    let found = Kind::ALL
+        .into_iter()
+        .find(|kind| kind.name().eq_ignore_ascii_case(name));
+    found.ok_or_else(|| {
+        Fault::Other(format!(
+            "no kind of page is called '{name}': have {}",
+            names.join(", ")
+        ))
+    })
+}
