@@ -1,8 +1,9 @@
 //! Ways into one table: which index, bounded how.
 //!
 //! There are no statistics yet: a table counts as [`TABLE_ROWS`] rows, an equality on a leading
-//! index column as one in fifty, a range as one in five. That is enough to prefer unique
-//! look-ups to index look-ups to ranges to scans.
+//! index column as one in fifty, a range as one in five, a column as NULL in most rows. That is
+//! enough to prefer unique look-ups to index look-ups to ranges. Reading a whole table is the
+//! last resort, however long a list of values is: of all mistakes it is the one without bound.
 
 use std::ops::Range;
 
@@ -16,6 +17,14 @@ use crate::types::{Collation, DataType};
 
 /// Rows an unknown table is taken to have.
 pub(crate) const TABLE_ROWS: f64 = 1000.0;
+/// Share of rows that an equality on a key column leaves.
+const EQUAL: f64 = 0.02;
+/// Share of rows in which a column that may be NULL is.
+const NULL: f64 = 0.6;
+/// How much dearer a whole table is than the rows it is taken to have: it may have any number.
+const WHOLE: f64 = 1000.0;
+/// Of two equally good keys, the one that bounds more columns is better.
+const LONGER: f64 = 0.001;
 
 /// The way in that was chosen.
 pub(crate) struct Choice {
@@ -208,13 +217,17 @@ fn rate(
     let touched = estimate(&parts, unique);
     let order = order_given(leaf, table, candidate, &parts, wish);
     let fetch = if candidate.index.is_none() { 1.0 } else { 2.0 };
-    let mut cost = touched * fetch;
+    let stops_early = order.is_some() && wish.limited && !wish.order.is_empty();
+    let mut cost = touched * fetch - LONGER * parts_weight(&parts);
+    if parts.is_empty() && !stops_early {
+        cost *= WHOLE;
+    }
     if narrow.is_some() && candidate.index == narrow {
-        cost = touched * 0.9;
+        cost *= 0.9 / fetch;
     }
     if order.is_none() && !wish.order.is_empty() {
         cost += touched * 0.5;
-    } else if order.is_some() && wish.limited && !wish.order.is_empty() {
+    } else if stops_early {
         let filtered = filters > parts.len();
         cost *= if filtered { 0.3 } else { 0.05 };
     }
@@ -236,14 +249,26 @@ fn rate(
     (cost, choice)
 }
 
+fn parts_weight(parts: &[KeyPart]) -> f64 {
+    f64::from(u32::try_from(parts.len()).unwrap_or(u32::MAX))
+}
+
+/// Rows that a key with these bounds leads to.
 fn estimate(parts: &[KeyPart], unique: bool) -> f64 {
     let mut rows = TABLE_ROWS;
     let mut points = 1.0;
     for part in parts {
         match part {
-            KeyPart::Points { values, .. } => {
-                rows *= 0.02;
-                points *= f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX));
+            KeyPart::Points {
+                values,
+                null_matches,
+            } => {
+                let count = f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX));
+                let is_null = *null_matches && values.iter().all(is_null_literal);
+                let share = if is_null { NULL } else { EQUAL * count };
+                // A list on a later column leaves no more than the columns before it do.
+                rows *= share.min(1.0);
+                points *= count;
             }
             KeyPart::Span { low, high } => {
                 rows *= if low.is_some() && high.is_some() {
@@ -254,11 +279,11 @@ fn estimate(parts: &[KeyPart], unique: bool) -> f64 {
             }
         }
     }
-    if unique {
-        points
-    } else {
-        (rows.max(2.0) * points).min(TABLE_ROWS)
-    }
+    if unique { points } else { rows.max(2.0) }
+}
+
+fn is_null_literal(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::Literal(crate::types::Value::Null))
 }
 
 fn parts_read(parts: &[KeyPart], bound: &[Range<usize>]) -> bool {

@@ -539,6 +539,56 @@ fn plans_use_keys_and_orders() {
 }
 
 #[test]
+fn a_long_list_is_looked_up_and_never_reads_the_whole_table() {
+    let world = shop();
+    let list = |values: usize| vec!["?"; values].join(",");
+    for values in [2, 51, 1_000] {
+        let sql = format!("SELECT * FROM orders WHERE user_id IN ({})", list(values));
+        let tree = world.tree(&sql);
+        assert!(
+            tree.contains("Index range scan on orders using i_user_id"),
+            "{values}: {tree}"
+        );
+    }
+}
+
+#[test]
+fn of_two_keys_the_one_that_bounds_more_columns_is_read() {
+    let mut world = World::new();
+    let indexes = ["user", "user,comment", "user,story"];
+    let columns = "id int!, user int, comment int, story int";
+    world.table("votes", columns, "id", &indexes);
+    for (condition, index) in [
+        ("story IN (1,2,3)", "i_user_story"),
+        ("story = 4 AND comment IS NULL", "i_user_story"),
+        ("comment IS NULL", "i_user_comment"),
+    ] {
+        let sql = format!("SELECT * FROM votes WHERE user = 1 AND {condition}");
+        let tree = world.tree(&sql);
+        assert!(tree.contains(&format!("using {index} ")), "{tree}");
+    }
+}
+
+#[test]
+fn a_limit_in_an_index_order_stops_early_instead_of_sorting_all_that_is_null() {
+    let mut world = World::new();
+    let columns = "id int!, merged int, expired int!, hotness int!";
+    world.table("stories", columns, "id", &["merged", "hotness"]);
+    let tree = world.tree(
+        "SELECT * FROM stories WHERE merged IS NULL AND expired = 0 ORDER BY hotness LIMIT 51",
+    );
+    assert!(tree.contains("using i_hotness"), "{tree}");
+    assert!(!tree.contains("Sort"), "{tree}");
+    let newest = world.tree(
+        "SELECT * FROM stories WHERE merged IS NULL AND expired = 0 ORDER BY id DESC LIMIT 51",
+    );
+    assert!(
+        newest.contains("Table scan on stories (reverse)"),
+        "{newest}"
+    );
+}
+
+#[test]
 fn a_statement_past_its_memory_is_refused() {
     let mut world = shop();
     world.memory_limit = 100;
