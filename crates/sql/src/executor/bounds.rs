@@ -6,6 +6,7 @@ use std::ops::Bound;
 use manxdb_storage::KeyRange;
 
 use super::operator::Run;
+use super::sweep::Sweep;
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::expr::Expr;
@@ -21,6 +22,8 @@ pub(super) enum Places {
     Points(Vec<Vec<u8>>),
     /// Ranges that do not overlap, in key order.
     Ranges(Vec<KeyRange>),
+    /// Either, close together, to be read as one from the front.
+    Near(Sweep),
 }
 
 /// Which way a value that does not fit is rounded.
@@ -30,8 +33,14 @@ enum End {
     High,
 }
 
-/// Evaluates the bounds of `scan` over the row `base`.
-pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Places> {
+/// Evaluates the bounds of `scan` over the row `base`; `may_sweep` when reading more than is
+/// wanted is harmless.
+pub(super) fn places(
+    run: &Run<'_>,
+    scan: &Scan,
+    base: &[Value],
+    may_sweep: bool,
+) -> SqlResult<Places> {
     let table = &scan.table;
     let (id, columns) = match scan.access.index {
         None => (0, None),
@@ -39,6 +48,7 @@ pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Pl
     };
     let mut prefixes = vec![encoding::index_prefix(table, id)];
     let mut exact = true;
+    let mut ends_in_integer = false;
     for (at, part) in scan.access.parts.iter().enumerate() {
         let (column, prefix) = match columns {
             None => (table.primary_key[at], None),
@@ -60,6 +70,7 @@ pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Pl
                     break;
                 }
                 prefixes = cross(prefixes, &keys);
+                ends_in_integer = matches!(ty, DataType::Int { .. });
             }
             KeyPart::Span { low, high } => {
                 let low = end_key(run, low.as_ref(), End::Low, ty, prefix, base)?;
@@ -77,6 +88,12 @@ pub(super) fn places(run: &Run<'_>, scan: &Scan, base: &[Value]) -> SqlResult<Pl
         }
     }
     in_order(&mut prefixes);
+    if may_sweep
+        && ends_in_integer
+        && let Some(sweep) = Sweep::over(&prefixes)
+    {
+        return Ok(Places::Near(sweep));
+    }
     if scan.access.unique && exact {
         return Ok(Places::Points(prefixes));
     }

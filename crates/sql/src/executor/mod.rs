@@ -17,6 +17,7 @@ mod set_operation;
 mod sort;
 mod source;
 mod subquery;
+mod sweep;
 mod window;
 
 #[cfg(test)]

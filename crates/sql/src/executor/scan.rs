@@ -8,6 +8,7 @@ use manxdb_txn::transaction::rest_behind;
 
 use super::bounds::{Places, places};
 use super::operator::{Demand, Operator, Run};
+use super::sweep::{Next, Sweep};
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::planner::physical::Scan;
@@ -27,6 +28,8 @@ pub(super) struct ScanOp<'p> {
     base: Row,
     points: IntoIter<Vec<u8>>,
     ranges: Vec<KeyRange>,
+    /// Ranges being read as one.
+    sweep: Option<Sweep>,
     /// What is left of the range being read.
     current: Option<KeyRange>,
     page: IntoIter<(Vec<u8>, Vec<u8>)>,
@@ -47,6 +50,7 @@ impl<'p> ScanOp<'p> {
             base: Vec::new(),
             points: Vec::new().into_iter(),
             ranges: Vec::new(),
+            sweep: None,
             current: None,
             page: Vec::new().into_iter(),
             page_size: first_page_size,
@@ -76,6 +80,10 @@ impl<'p> ScanOp<'p> {
 
     /// Fetches the next page; false at the end of the last range.
     fn turn_page(&mut self, run: &Run<'_>) -> SqlResult<bool> {
+        if let Some(sweep) = self.sweep.take() {
+            self.sweep_page(run, sweep)?;
+            return Ok(true);
+        }
         let Some(range) = self.current.take().or_else(|| self.ranges.pop()) else {
             return Ok(false);
         };
@@ -96,6 +104,23 @@ impl<'p> ScanOp<'p> {
         self.page_size = (self.page_size * 2).min(PAGE_LAST);
         self.page = page.into_iter();
         Ok(true)
+    }
+
+    fn sweep_page(&mut self, run: &Run<'_>, sweep: Sweep) -> SqlResult<()> {
+        let limit = self.page_size;
+        let txn = run.context.txn;
+        let mut page = txn.scan(sweep.range(), Direction::Forward, limit, run.mode)?;
+        match sweep.take(&mut page, limit) {
+            Next::Page(sweep) => self.sweep = Some(sweep),
+            Next::Ranges(mut ranges) => {
+                ranges.reverse();
+                self.ranges = ranges;
+            }
+            Next::End => {}
+        }
+        self.page_size = (self.page_size * 2).min(PAGE_LAST);
+        self.page = page.into_iter();
+        Ok(())
     }
 
     /// The row record of an entry, with the row key suffix.
@@ -167,11 +192,14 @@ impl Operator for ScanOp<'_> {
         self.base.extend_from_slice(base);
         self.points = Vec::new().into_iter();
         self.ranges.clear();
+        self.sweep = None;
         self.current = None;
         self.page = Vec::new().into_iter();
         self.page_size = self.first_page_size;
         let reverse = self.scan.access.reverse;
-        match places(run, self.scan, base)? {
+        // A read that locks or is validated at commit takes what it must and no more.
+        let may_sweep = !reverse && !run.mode.locks() && !run.context.txn.records(run.mode);
+        match places(run, self.scan, base, may_sweep)? {
             Places::Points(mut keys) => {
                 if reverse {
                     keys.reverse();
@@ -184,6 +212,10 @@ impl Operator for ScanOp<'_> {
                     ranges.reverse();
                 }
                 self.ranges = ranges;
+            }
+            Places::Near(sweep) => {
+                self.page_size = self.page_size.max(sweep.expected());
+                self.sweep = Some(sweep);
             }
         }
         Ok(())

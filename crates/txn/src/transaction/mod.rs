@@ -420,7 +420,10 @@ impl Transaction {
         failure
     }
 
-    fn records(&self, mode: ReadMode) -> bool {
+    /// Whether a read in `mode` without lock is validated at commit: then reading more than is
+    /// needed makes conflicts more likely.
+    #[must_use]
+    pub fn records(&self, mode: ReadMode) -> bool {
         if self.inner.borrow().read_only {
             return false;
         }
