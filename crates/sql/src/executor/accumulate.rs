@@ -30,7 +30,11 @@ enum State {
         count: u64,
     },
     Extreme(Option<Value>),
-    Concat(Vec<(Row, Vec<u8>)>),
+    /// Sort values and texts, and the bytes of these.
+    Concat {
+        parts: Vec<(Row, Vec<u8>)>,
+        bytes: usize,
+    },
     Variance {
         count: u64,
         mean: f64,
@@ -55,7 +59,10 @@ impl Accumulator {
             },
             A::Sum | A::Avg => State::Double { sum: 0.0, count: 0 },
             A::Min | A::Max => State::Extreme(None),
-            A::GroupConcat => State::Concat(Vec::new()),
+            A::GroupConcat => State::Concat {
+                parts: Vec::new(),
+                bytes: 0,
+            },
             A::StdPop | A::StdSamp | A::VarPop | A::VarSamp => State::Variance {
                 count: 0,
                 mean: 0.0,
@@ -135,8 +142,14 @@ impl Accumulator {
         mut values: Vec<Value>,
         row: &[Value],
     ) -> SqlResult<()> {
-        if let State::Concat(parts) = &mut self.state {
-            return concat(run, call, &values, row, parts);
+        if let State::Concat { parts, bytes } = &mut self.state {
+            // Without an order nothing behind the cut can come before it.
+            if !call.order.is_empty() || *bytes <= run.context.eval.group_concat_max_len {
+                let part = concat_part(run, call, &values, row)?;
+                *bytes = bytes.saturating_add(part.1.len());
+                parts.push(part);
+            }
+            return Ok(());
         }
         let last = values.pop();
         match (&mut self.state, last) {
@@ -264,7 +277,7 @@ impl Accumulator {
                 Value::Double(result)
             }
             State::Extreme(value) | State::First(value) => value.clone().unwrap_or(Value::Null),
-            State::Concat(parts) => concat_result(run, call, parts),
+            State::Concat { parts, .. } => concat_result(run, call, parts)?,
             State::Variance { count, squares, .. } => variance(call.kind, *count, *squares),
             State::Bits(bits) => Value::UInt(*bits),
             State::Array(None) | State::Object(None) => Value::Null,
@@ -335,13 +348,12 @@ fn variance(kind: AggregateKind, count: u64, squares: f64) -> Value {
     })
 }
 
-fn concat(
+fn concat_part(
     run: &Run<'_>,
     call: &AggregateCall,
     values: &[Value],
     row: &[Value],
-    parts: &mut Vec<(Row, Vec<u8>)>,
-) -> SqlResult<()> {
+) -> SqlResult<(Row, Vec<u8>)> {
     let mut text = Vec::new();
     for (value, argument) in values.iter().zip(&call.arguments) {
         types::write_text(value, &argument.ty, &mut text);
@@ -351,13 +363,16 @@ fn concat(
         keys.push(run.eval(key, row)?);
     }
     run.memory.charge(text.len() + row_bytes(&keys) + 24)?;
-    parts.push((keys, text));
-    Ok(())
+    Ok((keys, text))
 }
 
-fn concat_result(run: &Run<'_>, call: &AggregateCall, parts: &[(Row, Vec<u8>)]) -> Value {
+fn concat_result(
+    run: &Run<'_>,
+    call: &AggregateCall,
+    parts: &[(Row, Vec<u8>)],
+) -> SqlResult<Value> {
     if parts.is_empty() {
-        return Value::Null;
+        return Ok(Value::Null);
     }
     let mut order: Vec<&(Row, Vec<u8>)> = parts.iter().collect();
     order.sort_by(|(a, _), (b, _)| {
@@ -381,9 +396,8 @@ fn concat_result(run: &Run<'_>, call: &AggregateCall, parts: &[(Row, Vec<u8>)]) 
         }
         joined.extend_from_slice(text);
         if joined.len() > most {
-            run.context
-                .eval
-                .warn(1260, format!("Row {} was cut by GROUP_CONCAT()", at + 1));
+            let message = format!("Row {} was cut by GROUP_CONCAT()", at + 1);
+            run.context.eval.problem(1260, "HY000", message)?;
             break;
         }
     }
@@ -391,8 +405,8 @@ fn concat_result(run: &Run<'_>, call: &AggregateCall, parts: &[(Row, Vec<u8>)]) 
     let valid = match std::str::from_utf8(&joined) {
         Ok(_) => joined.len(),
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        Err(_) => return Value::Bytes(joined),
+        Err(_) => return Ok(Value::Bytes(joined)),
     };
     joined.truncate(valid);
-    String::from_utf8(joined).map_or(Value::Null, Value::Text)
+    Ok(String::from_utf8(joined).map_or(Value::Null, Value::Text))
 }

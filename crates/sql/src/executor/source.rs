@@ -13,8 +13,20 @@ use crate::expr::Expr;
 use crate::planner::physical::{CteScan, Derived, Recursive, Virtual};
 use crate::types::{Row, Value};
 
-/// Rounds a recursive CTE may take.
-const ROUNDS_MAX: usize = 1000;
+/// Rounds a recursive CTE may take where `cte_max_recursion_depth` is not known.
+const ROUNDS_MAX: u64 = 1000;
+
+/// Rounds a recursive CTE may take: `cte_max_recursion_depth`.
+fn rounds_max(run: &Run<'_>) -> SqlResult<u64> {
+    let session = run.context.eval.session;
+    Ok(
+        match session.system_variable("cte_max_recursion_depth", false)? {
+            Value::Int(rounds) => u64::try_from(rounds).unwrap_or(0),
+            Value::UInt(rounds) => rounds,
+            _ => ROUNDS_MAX,
+        },
+    )
+}
 
 /// Puts `values` into `slots` of `base`; the row if the conditions hold.
 fn place(
@@ -31,54 +43,72 @@ fn place(
     Ok(run.holds(predicates, &row)?.then_some(row))
 }
 
+/// Rows in memory, shown over a base row.
+#[derive(Default)]
+struct Shown {
+    base: Row,
+    rows: Rc<Vec<Row>>,
+    at: usize,
+}
+
+impl Shown {
+    fn open(&mut self, base: &[Value], rows: Rc<Vec<Row>>) {
+        self.base = base.to_vec();
+        self.rows = rows;
+        self.at = 0;
+    }
+
+    fn next(
+        &mut self,
+        run: &Run<'_>,
+        slots: &Range<usize>,
+        predicates: &[Expr],
+    ) -> SqlResult<Option<Row>> {
+        while let Some(values) = self.rows.get(self.at) {
+            self.at += 1;
+            run.tick()?;
+            let values = values.iter().cloned();
+            if let Some(row) = place(run, &self.base, slots, values, predicates)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+}
+
 /// A computed table.
 pub(super) struct VirtualOp<'p> {
     source: &'p Virtual,
-    base: Row,
     rows: Option<Rc<Vec<Row>>>,
-    at: usize,
+    shown: Shown,
 }
 
 impl<'p> VirtualOp<'p> {
     pub fn new(source: &'p Virtual) -> Self {
         Self {
             source,
-            base: Vec::new(),
             rows: None,
-            at: 0,
+            shown: Shown::default(),
         }
     }
 }
 
 impl Operator for VirtualOp<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
-        self.base = base.to_vec();
-        self.at = 0;
-        if self.rows.is_none() {
-            let table = &self.source.table;
-            let rows = run
-                .context
-                .virtual_tables
-                .rows(&table.database, &table.name)?;
-            self.rows = Some(Rc::new(rows));
-        }
+        let rows = if let Some(rows) = &self.rows {
+            Rc::clone(rows)
+        } else {
+            let (table, tables) = (&self.source.table, run.context.virtual_tables);
+            Rc::new(tables.rows(&table.database, &table.name)?)
+        };
+        self.rows = Some(Rc::clone(&rows));
+        self.shown.open(base, rows);
         Ok(())
     }
 
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
-        let Some(rows) = self.rows.clone() else {
-            return Ok(None);
-        };
-        while let Some(values) = rows.get(self.at) {
-            self.at += 1;
-            run.tick()?;
-            let values = values.iter().cloned();
-            let (slots, predicates) = (&self.source.slots, &self.source.predicates);
-            if let Some(row) = place(run, &self.base, slots, values, predicates)? {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
+        let source = self.source;
+        self.shown.next(run, &source.slots, &source.predicates)
     }
 }
 
@@ -148,48 +178,32 @@ impl Operator for DerivedOp<'_> {
 /// The rows a recursive CTE shows to its own step.
 pub(super) struct CteOp<'p> {
     source: &'p CteScan,
-    base: Row,
-    rows: Rc<Vec<Row>>,
-    at: usize,
+    shown: Shown,
 }
 
 impl<'p> CteOp<'p> {
     pub fn new(source: &'p CteScan) -> Self {
         Self {
             source,
-            base: Vec::new(),
-            rows: Rc::default(),
-            at: 0,
+            shown: Shown::default(),
         }
     }
 }
 
 impl Operator for CteOp<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
-        self.base = base.to_vec();
-        self.at = 0;
-        self.rows = match run.ctes.borrow().get(&self.source.id) {
-            Some(rows) => rows.clone(),
-            None => {
-                return Err(SqlError::not_supported(
-                    "a recursive common table expression inside a subquery of itself",
-                ));
-            }
+        let Some(rows) = run.ctes.borrow().get(&self.source.id).cloned() else {
+            return Err(SqlError::not_supported(
+                "a recursive common table expression inside a subquery of itself",
+            ));
         };
+        self.shown.open(base, rows);
         Ok(())
     }
 
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
-        while let Some(values) = self.rows.get(self.at) {
-            self.at += 1;
-            run.tick()?;
-            let values = values.iter().cloned();
-            let (slots, predicates) = (&self.source.slots, &self.source.predicates);
-            if let Some(row) = place(run, &self.base, slots, values, predicates)? {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
+        let source = self.source;
+        self.shown.next(run, &source.slots, &source.predicates)
     }
 }
 
@@ -244,10 +258,11 @@ impl Operator for RecursiveOp<'_> {
         let first = collect(run, &mut self.anchor)?;
         let mut latest = self.new_rows(run, first, &mut seen)?;
         let mut all: Vec<Row> = Vec::new();
-        let mut rounds = 0;
+        let mut rounds = 0u64;
+        let most = rounds_max(run)?;
         while !latest.is_empty() {
             rounds += 1;
-            if rounds > ROUNDS_MAX + 1 {
+            if rounds > most.saturating_add(1) {
                 return Err(SqlError::new(
                     3636,
                     "HY000",

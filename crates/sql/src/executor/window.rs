@@ -4,11 +4,11 @@ use std::cmp::Ordering;
 use std::vec::IntoIter;
 
 use super::accumulate::Accumulator;
-use super::memory::row_bytes;
+use super::memory::{row_bytes, value_bytes};
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::collect;
 use crate::binder::{
-    AggregateCall, FrameBound, RangeBound, WindowCall, WindowKind, illegal_distance,
+    AggregateCall, AggregateKind, FrameBound, RangeBound, WindowCall, WindowKind, illegal_distance,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
@@ -38,7 +38,9 @@ impl Operator for WindowOp<'_> {
         let mut rows: Vec<Row> = collect(run, &mut self.input)?.collect();
         let mut columns = Vec::with_capacity(self.window.calls.len());
         for call in &self.window.calls {
-            columns.push(evaluate(run, call, &rows)?);
+            let column = evaluate(run, call, &rows)?;
+            run.memory.charge(column.iter().map(value_bytes).sum())?;
+            columns.push(column);
         }
         for column in columns {
             for (row, value) in rows.iter_mut().zip(column) {
@@ -313,6 +315,34 @@ impl Partition<'_> {
         self.placed.partition_point(before)
     }
 
+    /// As [`Self::aggregate`] for frames that reach to the end: from the last row to the first
+    /// each frame only gains rows.
+    fn aggregate_backwards(
+        &self,
+        run: &Run<'_>,
+        aggregate: &AggregateCall,
+        peers: &[(usize, usize)],
+        results: &mut [Value],
+    ) -> SqlResult<()> {
+        let mut state = Accumulator::new(aggregate);
+        let mut from = self.placed.len();
+        for at in (0..self.placed.len()).rev() {
+            run.tick()?;
+            let (start, end) = self.frame(run, at, peers)?;
+            if start > from {
+                state = Accumulator::new(aggregate);
+                from = end;
+            }
+            while from > start {
+                from -= 1;
+                run.tick()?;
+                state.add(run, aggregate, self.row(from))?;
+            }
+            results[self.placed[at].at] = state.result(run, aggregate)?;
+        }
+        Ok(())
+    }
+
     fn aggregate(
         &self,
         run: &Run<'_>,
@@ -321,6 +351,10 @@ impl Partition<'_> {
         results: &mut [Value],
     ) -> SqlResult<()> {
         let grows = matches!(self.call.frame.start, FrameBound::Unbounded);
+        let shrinks = matches!(self.call.frame.end, FrameBound::Unbounded);
+        if shrinks && !grows && !depends_on_order(aggregate.kind) {
+            return self.aggregate_backwards(run, aggregate, peers, results);
+        }
         let mut state = Accumulator::new(aggregate);
         let mut taken = 0;
         let mut known: Option<(usize, Value)> = None;
@@ -333,6 +367,7 @@ impl Partition<'_> {
                 known = None;
             }
             while taken < end {
+                run.tick()?;
                 state.add(run, aggregate, self.row(taken))?;
                 taken += 1;
             }
@@ -355,6 +390,12 @@ enum Limit {
     None,
     /// At this value of the ORDER BY expression.
     At(Value),
+}
+
+/// Whether the result tells in which order the rows came.
+fn depends_on_order(kind: AggregateKind) -> bool {
+    use AggregateKind::{First, GroupConcat, JsonArray, JsonObject};
+    matches!(kind, First | GroupConcat | JsonArray | JsonObject)
 }
 
 fn wrong_argument(function: &str) -> SqlError {
