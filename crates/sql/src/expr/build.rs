@@ -418,6 +418,13 @@ impl Expr {
                 ),
             ));
         }
+        // As MySQL documents it: CASE WHEN a = b THEN NULL ELSE a END.
+        if function.name == "NULLIF"
+            && let [a, b] = &args[..]
+        {
+            let equal = Expr::compare(CompareOp::Eq, a.clone(), b.clone())?;
+            return Expr::case(vec![(equal, Expr::null())], Some(a.clone()));
+        }
         let args = functions::prepare_arguments(function, args);
         let (ty, nullable) = (function.infer)(&args);
         Ok(Self::new(ExprKind::Call(function, args), ty, nullable))

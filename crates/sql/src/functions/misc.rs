@@ -48,7 +48,7 @@ fn inet_aton(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResul
     };
     let parts: Option<Vec<u8>> = text
         .split('.')
-        .map(|part| part.parse::<u8>().ok())
+        .map(|part| part.parse::<u8>().ok().filter(|_| !part.starts_with('+')))
         .collect();
     let Some(parts) = parts.filter(|parts| parts.len() <= 4) else {
         return Ok(Value::Null);
@@ -94,7 +94,13 @@ fn inet6_ntoa(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResu
     }
     let sixteen = <[u8; 16]>::try_from(bytes.as_slice());
     Ok(sixteen.map_or(Value::Null, |bytes| {
-        Value::Text(Ipv6Addr::from(bytes).to_string())
+        Value::Text(match bytes {
+            // An IPv4-compatible address; `::1` and `::` are none.
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] if (a, b) != (0, 0) => {
+                format!("::{}", Ipv4Addr::from([a, b, c, d]))
+            }
+            _ => Ipv6Addr::from(bytes).to_string(),
+        })
     }))
 }
 

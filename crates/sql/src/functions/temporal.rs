@@ -1,5 +1,6 @@
 //! The current moment, and parts of dates and times.
 
+use super::temporal_arithmetic::has_date;
 use super::temporal_parse::{date_arg, datetime_arg, time_arg};
 use super::{ScalarFunction, infer, interval};
 use crate::error::{SqlError, SqlResult};
@@ -350,7 +351,9 @@ fn extract(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<V
         }));
     }
     // A TIME of more than a day has its days in the hours; a DATETIME has its day of the month.
-    let (days, time) = if unit.name.starts_with("DAY_") && !matches!(args[1], Value::Time(_)) {
+    let is_time = matches!(args[1], Value::Time(_))
+        || matches!(args[1], Value::Text(_)) && !has_date(&args[1]);
+    let (days, time) = if unit.name.starts_with("DAY_") && !is_time {
         let Some(value) = datetime_arg(ctx, &args[1])? else {
             return Ok(Value::Null);
         };

@@ -234,7 +234,8 @@ fn infer_time6(args: &[Expr]) -> (DataType, bool) {
     )
 }
 
-fn has_date(value: &Value) -> bool {
+/// Whether a value is or looks like a date, with or without a time.
+pub(super) fn has_date(value: &Value) -> bool {
     match value {
         Value::Date(_) | Value::DateTime(_) => true,
         Value::Text(text) => {
@@ -337,12 +338,17 @@ fn shift(ctx: &EvalContext<'_>, args: &[Value], ty: &DataType, sign: i64) -> Sql
 }
 
 fn infer_timestamp(args: &[Expr]) -> (DataType, bool) {
-    let literal = |arg: &Expr| match arg.as_literal() {
-        Some(Value::Text(text)) => parse_datetime(text).map_or(0, |(parsed, _)| parsed.fsp),
-        _ => arg.ty.fsp(),
-    };
-    let fsp = args.iter().map(literal).max().unwrap_or(0);
+    let fsp = args.iter().map(datetime_fsp).max().unwrap_or(0);
     (DataType::DateTime { fsp }, true)
+}
+
+/// Digits of the fraction of what `arg` is as a date and time.
+fn datetime_fsp(arg: &Expr) -> u8 {
+    match arg.as_literal() {
+        Some(Value::Text(text)) => parse_datetime(text).map_or(0, |(parsed, _)| parsed.fsp),
+        _ if arg.ty.is_text() => 6,
+        _ => arg.ty.fsp(),
+    }
 }
 
 fn timestamp(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
@@ -464,7 +470,7 @@ fn period_diff(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlRes
 }
 
 fn infer_datetime(args: &[Expr]) -> (DataType, bool) {
-    let fsp = args.first().map_or(0, |arg| arg.ty.fsp());
+    let fsp = args.first().map_or(0, datetime_fsp);
     (DataType::DateTime { fsp }, true)
 }
 
@@ -490,11 +496,7 @@ fn convert_tz(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResul
 }
 
 fn infer_unix(args: &[Expr]) -> (DataType, bool) {
-    let fsp = args.first().map_or(0, |arg| match arg.as_literal() {
-        Some(Value::Text(text)) => parse_datetime(text).map_or(0, |(parsed, _)| parsed.fsp),
-        _ if arg.ty.is_text() => 6,
-        _ => arg.ty.fsp(),
-    });
+    let fsp = args.first().map_or(0, datetime_fsp);
     let nullable = args.iter().any(|arg| arg.nullable);
     if fsp == 0 {
         return (DataType::BIGINT, nullable);

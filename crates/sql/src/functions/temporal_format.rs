@@ -170,6 +170,16 @@ fn infer_str_to_date(args: &[Expr]) -> (DataType, bool) {
     (ty, true)
 }
 
+/// A week of `%U %u %V %v`.
+#[derive(Clone, Copy)]
+struct Week {
+    number: u64,
+    /// Begins on Sunday, not on Monday.
+    sunday: bool,
+    /// Counts within the year of `%X` or `%x`, not that of `%Y`.
+    of_week_year: bool,
+}
+
 /// What `STR_TO_DATE` has read so far.
 #[derive(Default)]
 struct Reading {
@@ -177,6 +187,11 @@ struct Reading {
     month: u64,
     day: u64,
     day_of_year: Option<u64>,
+    week: Option<Week>,
+    /// Year of `%X` (weeks begin on Sunday: true) or `%x`.
+    week_year: Option<(u64, bool)>,
+    /// 1 for Monday to 7 for Sunday.
+    weekday: Option<u64>,
     hour: u64,
     minute: u64,
     second: u64,
@@ -253,7 +268,30 @@ impl Reading {
                 self.month = value;
                 Some(rest)
             }
-            'W' | 'a' => take_name(text, &DAY_NAMES, specifier == 'a').map(|(_, rest)| rest),
+            'W' | 'a' => {
+                let (value, rest) = take_name(text, &DAY_NAMES, specifier == 'a')?;
+                self.weekday = Some(value);
+                Some(rest)
+            }
+            'w' => {
+                let (value, rest) = take_number(text, 1)?;
+                self.weekday = Some(if value == 0 { 7 } else { value });
+                (value < 7).then_some(rest)
+            }
+            'U' | 'u' | 'V' | 'v' => {
+                let (number, rest) = take_number(text, 2)?;
+                self.week = Some(Week {
+                    number,
+                    sunday: specifier.is_ascii_uppercase(),
+                    of_week_year: matches!(specifier, 'V' | 'v'),
+                });
+                (number <= 53).then_some(rest)
+            }
+            'X' | 'x' => {
+                let (year, rest) = take_number(text, 4)?;
+                self.week_year = Some((year, specifier == 'X'));
+                Some(rest)
+            }
             'f' => self.take_fraction(text),
             'p' => self.take_half(text),
             'T' => self.take_all("%H:%i:%S", text),
@@ -305,6 +343,30 @@ impl Reading {
         Some(rest)
     }
 
+    /// The day of a week: week 1 is the first with a Sunday, or the first with four days.
+    fn day_of_week(&self, week: Week, weekday: u64) -> Option<Date> {
+        let year = match (week.of_week_year, self.week_year) {
+            (true, Some((year, sunday))) if sunday == week.sunday => year,
+            (false, None) => self.year,
+            _ => return None,
+        };
+        let first = Date {
+            year: u16::try_from(year).ok()?,
+            month: 1,
+            day: 1,
+        };
+        let number = i64::try_from(week.number).ok()?;
+        let weekday = i64::try_from(weekday).ok()?;
+        let (place, from, short) = if week.sunday {
+            let place = (first.weekday() + 1) % 7;
+            (place, weekday % 7, place != 0)
+        } else {
+            (first.weekday(), weekday - 1, first.weekday() > 3)
+        };
+        let start = first.day_number() - place + if short { 7 } else { 0 };
+        Date::from_day_number(start + (number - 1) * 7 + from)
+    }
+
     fn finish(&self) -> Option<DateTime> {
         let hour = match (self.twelve_hour, self.afternoon) {
             (true, true) => self.hour % 12 + 12,
@@ -314,8 +376,9 @@ impl Reading {
         if hour > 23 || self.minute > 59 || self.second > 59 {
             return None;
         }
-        let date = match self.day_of_year {
-            Some(day) if day > 0 => {
+        let date = match (self.week.zip(self.weekday), self.day_of_year) {
+            (Some((week, weekday)), _) => self.day_of_week(week, weekday)?,
+            (None, Some(day)) if day > 0 => {
                 let first = Date {
                     year: u16::try_from(self.year).ok()?,
                     month: 1,

@@ -149,6 +149,16 @@ fn report(
                 format!("Incorrect {kind} value: '{shown}' for column '{name}' at row {row}");
             (code, state, message)
         }
+        Issue::NoSuchTime if ctx.strict_write => (
+            1292,
+            "22007",
+            format!("Incorrect datetime value: '{shown}' for column '{name}' at row {row}"),
+        ),
+        Issue::NoSuchTime => (
+            1299,
+            "HY000",
+            format!("Invalid TIMESTAMP value in column '{name}' at row {row}"),
+        ),
         Issue::InvalidJson(issue) => return Err(issue.in_column(name)),
         Issue::BytesAsJson => return Err(bytes_as_json()),
     };

@@ -29,6 +29,8 @@ pub enum Issue {
     Note,
     /// 1366 or 1292: not readable as this kind (`integer`, `datetime`, …) at all.
     Incorrect(&'static str),
+    /// 1299: clocks leave this time out; the next that exists was taken.
+    NoSuchTime,
     /// 3140 or 3157: not JSON.
     InvalidJson(JsonIssue),
     /// 3144: a byte string is no JSON text.
@@ -71,7 +73,8 @@ pub fn fit(value: Value, ty: &DataType, rules: &StoreRules<'_>) -> Fitted {
         (value, DataType::Double { unsigned }) => fit_double(&value, *unsigned, false),
         (value, DataType::Char { length, .. }) => {
             let (text, issue) = fit_text(value, *length, usize::MAX);
-            (trim_char(text), issue)
+            // Spaces at the end are no part of a CHAR: nothing is lost with them.
+            (trim_char(text), issue.filter(|issue| *issue != Issue::Note))
         }
         (value, DataType::Varchar { length, .. }) => fit_text(value, *length, usize::MAX),
         (value, DataType::Text { size, .. }) => fit_text(value, u32::MAX, size.bytes() as usize),
@@ -342,7 +345,12 @@ fn fit_timestamp(value: &Value, fsp: u8, rules: &StoreRules<'_>) -> Fitted {
         return incorrect;
     }
     // A local time inside a gap of the zone becomes the first one that exists.
-    (Value::DateTime(from_utc_micros(micros, rules.zone)), issue)
+    let exists = from_utc_micros(micros, rules.zone);
+    let gap = to_utc_micros(exists, rules.zone) == Some(micros) && exists != local;
+    (
+        Value::DateTime(exists),
+        issue.or(gap.then_some(Issue::NoSuchTime)),
+    )
 }
 
 fn fit_year(value: &Value) -> Fitted {

@@ -227,11 +227,6 @@ fn parse_compact(scanner: &mut Scanner<'_>, run: usize) -> Option<DateParts> {
 
 fn parse_delimited(scanner: &mut Scanner<'_>) -> Option<DateParts> {
     let (year, year_len) = scanner.digits(4);
-    let year = if year_len <= 2 {
-        expand_year(year)
-    } else {
-        year
-    };
     scanner.skip_punctuation().then_some(())?;
     let (month, month_len) = scanner.digits(2);
     scanner.skip_punctuation().then_some(())?;
@@ -239,7 +234,13 @@ fn parse_delimited(scanner: &mut Scanner<'_>) -> Option<DateParts> {
     if month_len == 0 || day_len == 0 {
         return None;
     }
-    // `0000-00-00` written with two-digit years would be 2000: only four digits make year 0.
+    // `00-00-00` is the zero date, `00-01-01` is in the year 2000.
+    let is_zero = year == 0 && month == 0 && day == 0;
+    let year = if year_len <= 2 && !is_zero {
+        expand_year(year)
+    } else {
+        year
+    };
     let date = date_of(year, month, day)?;
     let at = scanner.at;
     match scanner.peek() {
@@ -527,6 +528,8 @@ mod tests {
                 "2024-01-05 10:00:00 x",
                 Some("2024-01-05 10:00:00 truncated"),
             ),
+            ("00-00-00", Some("0000-00-00 00:00:00")),
+            ("00-01-01", Some("2000-01-01 00:00:00")),
             ("2024-02-30", None),
             ("2024-13-01", None),
             ("abc", None),

@@ -1,7 +1,7 @@
 //! Session time zones, and TIMESTAMPs between UTC and a session.
 
 use jiff::Timestamp;
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use super::temporal::{Date, DateTime, MICROS_PER_DAY};
 use crate::error::{SqlError, SqlResult};
@@ -78,7 +78,14 @@ pub fn to_utc_micros(value: DateTime, zone: &TimeZone) -> Option<i64> {
         i32::try_from(micros * 1000).ok()?,
     )
     .ok()?;
-    Some(zone.to_timestamp(civil).ok()?.as_microsecond())
+    let ambiguous = zone.to_ambiguous_timestamp(civil);
+    let instant = if matches!(ambiguous.offset(), AmbiguousOffset::Gap { .. }) {
+        let before = ambiguous.earlier().ok()?;
+        zone.following(before).next()?.timestamp()
+    } else {
+        ambiguous.compatible().ok()?
+    };
+    Some(instant.as_microsecond())
 }
 
 /// The local time of an instant in microseconds since 1970 UTC; zero past the calendar.
@@ -142,5 +149,16 @@ mod tests {
         );
         assert_eq!(from_utc_micros(micros, &berlin), summer);
         assert_eq!(to_utc_micros(DateTime::ZERO, &berlin), None);
+        // Half past two did not exist that night; three o'clock came after two.
+        let gap = DateTime {
+            date: Date {
+                month: 3,
+                day: 31,
+                ..summer.date
+            },
+            micros: 9_000_000_000,
+        };
+        let after = from_utc_micros(to_utc_micros(gap, &berlin).unwrap(), &berlin);
+        assert_eq!((after.date, after.micros), (gap.date, 3 * 3_600_000_000));
     }
 }
