@@ -77,6 +77,22 @@ impl std::fmt::Display for DurabilityChoice {
     }
 }
 
+/// Whether a client encrypts, and what it asks of the server's certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum TlsMode {
+    /// Never
+    Disabled,
+    /// When the server offers it; keeps listeners out, not impostors
+    #[default]
+    Preferred,
+    /// Always
+    Required,
+    /// Always, with a certificate that leads to --tls-ca
+    VerifyCa,
+    /// The same, and it names the host
+    VerifyIdentity,
+}
+
 /// Flags of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -165,6 +181,19 @@ pub struct SqlArgs {
     /// Password; asked for when the flag has no value
     #[arg(long, short, env = "MANXDB_PASSWORD", num_args = 0..=1, default_missing_value = "", hide_env_values = true)]
     pub password: Option<String>,
+    /// Whether to encrypt the connection
+    #[arg(
+        long,
+        alias = "ssl-mode",
+        env = "MANXDB_TLS",
+        value_enum,
+        default_value_t,
+        value_name = "MODE"
+    )]
+    pub tls: TlsMode,
+    /// Certificates, PEM, that the server's must lead to: of an authority, or the server's own
+    #[arg(long, alias = "ssl-ca", env = "MANXDB_TLS_CA", value_name = "FILE")]
+    pub tls_ca: Option<PathBuf>,
     /// Run these statements and leave
     #[arg(long, short, value_name = "STATEMENTS")]
     pub execute: Option<String>,

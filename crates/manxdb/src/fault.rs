@@ -33,8 +33,11 @@ pub enum Fault {
     #[error("{0}")]
     Keys(#[from] manxdb_gateway::key_files::KeyFileError),
     /// As a client of a server.
-    #[error("{}", crate::sql::error_text(.0))]
-    Client(#[from] mysql::Error),
+    #[error("{0}")]
+    Client(#[from] crate::sql::ClientError),
+    /// As a benchmark's client of a server.
+    #[error("{0}")]
+    Driver(#[from] mysql::Error),
     /// The operating system refused.
     #[error("{context}: {source}")]
     Io {

@@ -193,7 +193,7 @@ impl Server {
     ) -> Result<Running, Fault> {
         let tls = match &settings.tls {
             Some((certificate, key)) => tls::from_files(certificate, key)?,
-            None => tls::self_signed(&settings.data, &["localhost".to_owned(), hostname()])?,
+            None => tls::self_signed(&settings.data, &own_names())?,
         };
         let options = MysqlOptions {
             cursor_memory_bytes: settings.statement_memory_bytes,
@@ -284,6 +284,12 @@ fn instance_options(settings: &Settings) -> InstanceOptions {
         hostname: hostname(),
         data_directory: format!("{}/", directory.display()),
     }
+}
+
+/// What clients on this machine and others may call it.
+fn own_names() -> Vec<String> {
+    let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    [&local[..], &[hostname()]].concat()
 }
 
 fn hostname() -> String {

@@ -3,7 +3,8 @@
 
 mod support;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use support::{PASSWORD, Server, manxdb, output};
@@ -101,8 +102,106 @@ fn statements_run_from_the_command_line_a_file_and_standard_input() {
 }
 
 #[test]
+fn the_client_encrypts_as_it_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let another = Server::start(elsewhere.path());
+    let sql = |flags: &[&str], authority: Option<PathBuf>| {
+        let mut command = manxdb();
+        command.args(["sql", "--port", &server.mysql_port(), "-p", PASSWORD]);
+        command.args(["-e", "SHOW STATUS LIKE 'Ssl_version'"]);
+        command.args(flags);
+        if let Some(authority) = authority {
+            command.arg("--tls-ca").arg(authority);
+        }
+        output(&mut command)
+    };
+    let certificate = |of: &Server| Some(of.data.join("server-cert.pem"));
+    let plain = "Variable_name\tValue\nSsl_version\t\n";
+    let encrypted = "Variable_name\tValue\nSsl_version\tTLSv1.3\n";
+    for (flags, authority, expected) in [
+        (&[][..], None, encrypted),
+        (&["--tls", "disabled"], None, plain),
+        (&["--tls", "required"], None, encrypted),
+        (
+            &["--ssl-mode", "verify-ca"],
+            certificate(&server),
+            encrypted,
+        ),
+        (
+            &["--tls", "verify-identity"],
+            certificate(&server),
+            encrypted,
+        ),
+    ] {
+        let (code, out, error) = sql(flags, authority);
+        let answered = (code, out.as_str());
+        assert_eq!(answered, (Some(0), expected), "{flags:?} {error}");
+    }
+    for (mode, authority) in [
+        ("verify-ca", None),
+        ("verify-ca", certificate(&another)),
+        ("verify-identity", certificate(&another)),
+        ("verify-identity", Some(another.data.clone())),
+    ] {
+        let (code, out, error) = sql(&["--tls", mode], authority);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{mode}");
+        assert!(error.contains("ERROR 2026"), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
+fn a_result_passes_through_the_client_without_being_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    let row = "SELECT REPEAT('x', 1000000) AS x";
+    let mut child = manxdb()
+        .args(["sql", "--port", &server.mysql_port(), "-p", PASSWORD, "-e"])
+        .arg([row; 150].join(" UNION ALL "))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let mut most = vec![0; 148_000_000];
+    out.read_exact(&mut most).unwrap();
+    // The last rows do not fit into the pipe: the client still runs.
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kilobytes: u64 = peak
+        .and_then(|line| line.split_whitespace().nth(1))
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(kilobytes < 75_000, "{kilobytes} kB for a result of 150 MB");
+    let mut rest = Vec::new();
+    out.read_to_end(&mut rest).unwrap();
+    assert_eq!(most.len() + rest.len(), 2 + 150 * 1_000_001);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_refused_login_is_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    for tls in ["disabled", "required"] {
+        let mut command = manxdb();
+        command.args(["sql", "--port", &server.mysql_port(), "-p", "not it"]);
+        let (code, _, error) = output(command.args(["--tls", tls, "-e", "SELECT 1"]));
+        assert_eq!(code, Some(1));
+        assert!(
+            error.contains("ERROR 1045 (28000): Access denied"),
+            "{error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_one_line() {
     let (code, _, error) = output(manxdb().args(["sql", "--port", "1", "-e", "SELECT 1"]));
     assert_eq!(code, Some(1));
     assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.contains("ERROR 2003 (HY000)"), "{error}");
 }

@@ -1,20 +1,14 @@
-//! The connection of `manxdb sql`, and what it prints.
+//! The session of `manxdb sql`, and what it prints.
 
-use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::io::{BufWriter, Write as _};
+use std::time::Instant;
 
-use mysql::consts::ColumnType;
-use mysql::prelude::Queryable as _;
-use mysql::{Conn, OptsBuilder, Value};
-
-use super::output::{self, ResultSet};
+use super::output::{Printer, Shape};
 use super::password;
 use super::split::{Layout, Piece};
+use super::wire::{Answer, ClientError, Connection, Done, Identity, connect};
 use crate::cli::SqlArgs;
 use crate::fault::Fault;
-
-/// Longest statement sent, bytes; the server may allow less and says so.
-const PACKET_BYTES_MAX: usize = 1 << 30;
 
 /// How results look.
 #[derive(Debug, Clone, Copy)]
@@ -27,14 +21,8 @@ pub struct Style {
 
 /// A connected client.
 pub struct Client {
-    connection: Conn,
+    connection: Connection,
     style: Style,
-}
-
-/// One result of a statement.
-enum Shown {
-    Rows(ResultSet),
-    Done { affected: u64, info: String },
 }
 
 impl Client {
@@ -44,117 +32,117 @@ impl Client {
     /// No server answers, or it refuses.
     pub fn connect(args: &SqlArgs, style: Style) -> Result<Self, Fault> {
         let password = match args.password.as_deref() {
-            Some("") => Some(password::ask().map_err(|error| Fault::io("password", error))?),
-            other => other.map(str::to_owned),
+            Some("") => password::ask().map_err(|error| Fault::io("password", error))?,
+            other => other.unwrap_or_default().to_owned(),
         };
-        let options = OptsBuilder::new()
-            .ip_or_hostname(Some(args.host.as_str()))
-            .tcp_port(args.port)
-            .user(Some(args.user.as_str()))
-            .pass(password)
-            .db_name(args.database.as_deref())
-            // Given, so that the driver need not ask the server for it.
-            .max_allowed_packet(Some(PACKET_BYTES_MAX))
-            .prefer_socket(false);
-        let connection = Conn::new(options)?;
+        let connection = connect(&Identity {
+            host: args.host.clone(),
+            port: args.port,
+            user: args.user.clone(),
+            password,
+            database: args.database.clone(),
+            tls: args.tls,
+            authority: args.tls_ca.clone(),
+        })?;
         Ok(Self { connection, style })
     }
 
-    /// The server's connection id.
-    pub fn connection_id(&self) -> u32 {
-        self.connection.connection_id()
+    /// What it is connected to, for the first line of the prompt.
+    pub fn description(&self) -> String {
+        let encrypted = if self.connection.is_secure() {
+            "encrypted"
+        } else {
+            "not encrypted"
+        };
+        format!("connection {}, {encrypted}", self.connection.id())
     }
 
     /// Changes the current database; says whether it worked.
-    pub fn use_database(&mut self, name: &str) -> bool {
-        match self.connection.select_db(name) {
-            Ok(()) => {
-                self.remark("Database changed");
-                true
-            }
-            Err(error) => complain(&error),
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn use_database(&mut self, name: &str) -> Result<bool, Fault> {
+        let used = self.connection.use_database(name);
+        if used.is_ok() {
+            self.remark("Database changed");
         }
+        told(used)
     }
 
     /// Runs a statement, prints what comes back; says whether it worked.
-    pub fn run_piece(&mut self, piece: &Piece) -> bool {
-        let Piece::Statement(text, layout) = piece else {
-            return true;
-        };
-        let started = Instant::now();
-        match self.results(text) {
-            Ok(results) => {
-                let took = started.elapsed();
-                for result in &results {
-                    self.show(result, *layout, took);
-                }
-                true
-            }
-            Err(error) => complain(&error),
+    ///
+    /// # Errors
+    /// The connection is gone.
+    pub fn run_piece(&mut self, piece: &Piece) -> Result<bool, Fault> {
+        match piece {
+            Piece::Statement(text, layout) => told(self.run(text, *layout)),
+            Piece::Cleared => Ok(true),
         }
     }
 
-    /// All results of a statement; rows before a failing one are lost with it.
-    fn results(&mut self, text: &str) -> mysql::Result<Vec<Shown>> {
-        let mut results = Vec::new();
-        let mut answer = self.connection.query_iter(text)?;
-        while let Some(set) = answer.iter() {
-            let columns = set.columns();
-            let columns = columns.as_ref();
-            if columns.is_empty() {
-                results.push(Shown::Done {
-                    affected: set.affected_rows(),
-                    info: set.info_str().into_owned(),
-                });
-                continue;
-            }
-            let mut rows = ResultSet {
-                names: columns.iter().map(|c| c.name_str().into_owned()).collect(),
-                numeric: columns.iter().map(|c| is_number(c.column_type())).collect(),
-                rows: Vec::new(),
+    fn run(&mut self, text: &str, layout: Layout) -> Result<(), ClientError> {
+        let mut started = Instant::now();
+        let mut answer = self.connection.query(text)?;
+        loop {
+            let done = match answer {
+                Answer::Done(done) => {
+                    self.remark_done(&done, started);
+                    done
+                }
+                Answer::Rows(columns) => {
+                    let shape = match layout {
+                        Layout::Vertical => Shape::Vertical,
+                        Layout::Rows if self.style.tables => Shape::Table,
+                        Layout::Rows => Shape::Tabs,
+                    };
+                    let width = columns.len();
+                    let out = BufWriter::new(std::io::stdout().lock());
+                    let mut printer = Printer::new(out, shape, columns);
+                    // Rows before an error are shown: they are what the server found.
+                    let end = loop {
+                        match self.connection.row(width) {
+                            Ok(Ok(row)) => written(printer.row(row)),
+                            Ok(Err(done)) => break Ok(done),
+                            Err(error) => break Err(error),
+                        }
+                    };
+                    let rows = written(printer.finish());
+                    let done = end?;
+                    self.remark_rows(rows, started);
+                    done
+                }
             };
-            for row in set {
-                // `Row::unwrap` fails only for a row a value was taken from; this one is fresh.
-                rows.rows
-                    .push(row?.unwrap().into_iter().map(text_of).collect());
+            if !done.more {
+                return Ok(());
             }
-            results.push(Shown::Rows(rows));
+            started = Instant::now();
+            answer = self.connection.answer()?;
         }
-        Ok(results)
     }
 
-    fn show(&self, result: &Shown, layout: Layout, took: Duration) {
-        let seconds = took.as_secs_f64();
-        match result {
-            Shown::Done { affected, info } => {
-                self.remark(&format!(
-                    "Query OK, {} affected ({seconds:.2} sec)",
-                    rows(*affected)
-                ));
-                if !info.is_empty() {
-                    self.remark(info);
-                }
-                self.remark("");
-            }
-            Shown::Rows(set) if set.rows.is_empty() => {
-                self.remark(&format!("Empty set ({seconds:.2} sec)\n"));
-            }
-            Shown::Rows(set) => {
-                let text = match layout {
-                    Layout::Vertical => output::vertical(set),
-                    Layout::Rows if self.style.tables => output::table(set),
-                    Layout::Rows => output::tabs(set),
-                };
-                print_out(&text);
-                let count = rows(set.rows.len() as u64);
-                self.remark(&format!("{count} in set ({seconds:.2} sec)\n"));
-            }
+    fn remark_done(&self, done: &Done, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        let affected = rows(done.affected_rows);
+        self.remark(&format!("Query OK, {affected} affected ({seconds:.2} sec)"));
+        if !done.info.is_empty() {
+            self.remark(&done.info);
         }
+        self.remark("");
+    }
+
+    fn remark_rows(&self, count: u64, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        let what = if count == 0 {
+            "Empty set".to_owned()
+        } else {
+            format!("{} in set", rows(count))
+        };
+        self.remark(&format!("{what} ({seconds:.2} sec)\n"));
     }
 
     fn remark(&self, text: &str) {
         if self.style.remarks {
-            print_out(&format!("{text}\n"));
+            written(writeln!(std::io::stdout(), "{text}"));
         }
     }
 }
@@ -164,43 +152,18 @@ fn rows(count: u64) -> String {
 }
 
 /// A reader that went away (`| head`) ends the output, not in a panic.
-fn print_out(text: &str) {
-    if std::io::stdout().write_all(text.as_bytes()).is_err() {
-        std::process::exit(0);
-    }
+fn written<T>(result: std::io::Result<T>) -> T {
+    result.unwrap_or_else(|_| std::process::exit(0))
 }
 
-/// Always false: the statement failed.
-fn complain(error: &mysql::Error) -> bool {
-    eprintln!("{}", error_text(error));
-    false
-}
-
-/// An error as people know it from MySQL.
-pub fn error_text(error: &mysql::Error) -> String {
-    match error {
-        mysql::Error::MySqlError(error) => {
-            format!("ERROR {} ({}): {}", error.code, error.state, error.message)
+/// Says what a statement met; only a connection that is gone is an error for the caller.
+fn told(result: Result<(), ClientError>) -> Result<bool, Fault> {
+    match result {
+        Ok(()) => Ok(true),
+        Err(error) if error.is_of_statement() => {
+            eprintln!("{error}");
+            Ok(false)
         }
-        other => format!("ERROR: {other}"),
-    }
-}
-
-fn is_number(ty: ColumnType) -> bool {
-    ty.is_numeric_type()
-}
-
-fn text_of(value: Value) -> Option<String> {
-    match value {
-        Value::NULL => None,
-        Value::Bytes(bytes) => Some(match String::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                let hex = error.as_bytes().iter().map(|b| format!("{b:02X}"));
-                format!("0x{}", hex.collect::<String>())
-            }
-        }),
-        // The text protocol sends bytes only; anything else prints as a literal.
-        other => Some(other.as_sql(true).trim_matches('\'').to_owned()),
+        Err(error) => Err(error.into()),
     }
 }

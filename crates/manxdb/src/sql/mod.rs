@@ -5,6 +5,7 @@ mod output;
 mod password;
 mod prompt;
 mod split;
+mod wire;
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::Path;
@@ -12,14 +13,14 @@ use std::process::ExitCode;
 
 use crate::cli::SqlArgs;
 use crate::fault::Fault;
-pub use client::error_text;
 use client::{Client, Style};
 use split::Splitter;
+pub use wire::ClientError;
 
 /// Runs the statements of the command line, a file or standard input, or a prompt.
 ///
 /// # Errors
-/// No server, or a file that cannot be read.
+/// No server, one that went away, or a file that cannot be read.
 pub fn run(args: &SqlArgs) -> Result<ExitCode, Fault> {
     let terminal = std::io::stdout().is_terminal();
     let interactive =
@@ -30,7 +31,7 @@ pub fn run(args: &SqlArgs) -> Result<ExitCode, Fault> {
     };
     let mut client = Client::connect(args, style)?;
     let all_well = if let Some(statements) = &args.execute {
-        run_text(&mut client, statements, args.force)
+        run_text(&mut client, statements, args.force)?
     } else if let Some(file) = &args.file {
         run_file(&mut client, file, args.force)?
     } else if interactive {
@@ -41,7 +42,7 @@ pub fn run(args: &SqlArgs) -> Result<ExitCode, Fault> {
         std::io::stdin()
             .read_to_end(&mut text)
             .map_err(|error| Fault::io("standard input", error))?;
-        run_text(&mut client, &String::from_utf8_lossy(&text), args.force)
+        run_text(&mut client, &String::from_utf8_lossy(&text), args.force)?
     };
     Ok(if all_well {
         ExitCode::SUCCESS
@@ -53,27 +54,30 @@ pub fn run(args: &SqlArgs) -> Result<ExitCode, Fault> {
 /// Runs all statements of a file.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, or the connection is gone.
 pub fn run_file(client: &mut Client, file: &Path, force: bool) -> Result<bool, Fault> {
     let text = std::fs::read(file)
         .map_err(|error| Fault::io(format!("cannot read {}", file.display()), error))?;
-    Ok(run_text(client, &String::from_utf8_lossy(&text), force))
+    run_text(client, &String::from_utf8_lossy(&text), force)
 }
 
 /// Runs all statements of `text`; stops at the first that fails unless `force`. Returns whether
 /// all succeeded.
-fn run_text(client: &mut Client, text: &str, force: bool) -> bool {
+///
+/// # Errors
+/// The connection is gone.
+fn run_text(client: &mut Client, text: &str, force: bool) -> Result<bool, Fault> {
     let mut splitter = Splitter::default();
     let mut pieces = splitter.push(text);
     pieces.extend(splitter.finish());
     let mut all_well = true;
     for piece in pieces {
-        if !client.run_piece(&piece) {
+        if !client.run_piece(&piece)? {
             all_well = false;
             if !force {
                 break;
             }
         }
     }
-    all_well
+    Ok(all_well)
 }

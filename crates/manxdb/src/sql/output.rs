@@ -1,33 +1,177 @@
-//! Result sets as text: tables, one column a line, or tab-separated.
+//! Result sets as text, written as they come: tables, one column a line, or tab-separated.
 
-use std::fmt::Write as _;
+use std::io::{self, Write};
 
-/// A result set as text, column by column.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ResultSet {
-    /// Column names.
-    pub names: Vec<String>,
-    /// Whether a column holds numbers, which stand at the right.
-    pub numeric: Vec<bool>,
-    /// Values; `None` is NULL.
-    pub rows: Vec<Vec<Option<String>>>,
+use super::wire::{Column, Row};
+
+/// Rows that a table is measured by, at most.
+const MEASURED_ROWS: usize = 1_000;
+/// Bytes of values that a table is measured by, at most.
+const MEASURED_BYTES: usize = 1 << 20;
+
+/// How rows are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// A frame around columns.
+    Table,
+    /// One column a line.
+    Vertical,
+    /// Tabs between values, a line of names first; tabs, newlines and backslashes escaped.
+    Tabs,
 }
 
-/// Cells wide enough to be seen; control characters would break the table.
-fn shown(value: Option<&String>) -> String {
-    let Some(value) = value else {
+/// Writes one result set. Only the first rows of a table are kept, to measure its columns by;
+/// wider values that come later push its frame out.
+pub struct Printer<W> {
+    out: W,
+    shape: Shape,
+    columns: Vec<Column>,
+    rows: u64,
+    held: Vec<Vec<String>>,
+    held_bytes: usize,
+    /// Of a table's columns, once measured.
+    widths: Option<Vec<usize>>,
+}
+
+impl<W: Write> Printer<W> {
+    /// Nothing is written before the first row.
+    pub fn new(out: W, shape: Shape, columns: Vec<Column>) -> Self {
+        Self {
+            out,
+            shape,
+            columns,
+            rows: 0,
+            held: Vec::new(),
+            held_bytes: 0,
+            widths: None,
+        }
+    }
+
+    /// Writes one row, or keeps it to measure by.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn row(&mut self, row: Row) -> io::Result<()> {
+        self.rows += 1;
+        match self.shape {
+            Shape::Table => self.table_row(row),
+            Shape::Vertical => self.vertical_row(row),
+            Shape::Tabs => self.tabs_row(row),
+        }
+    }
+
+    /// Ends the result; says how many rows it had.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self) -> io::Result<u64> {
+        if self.shape == Shape::Table && self.rows > 0 {
+            self.write_held()?;
+            let widths = self.widths.take().unwrap_or_default();
+            self.out.write_all(frame(&widths).as_bytes())?;
+        }
+        self.out.flush()?;
+        Ok(self.rows)
+    }
+
+    fn table_row(&mut self, row: Row) -> io::Result<()> {
+        let cells: Vec<String> = row
+            .into_iter()
+            .map(|value| shown(value).replace('\n', "\\n"))
+            .collect();
+        if let Some(widths) = &self.widths {
+            let line = line(&cells, widths, &self.columns);
+            return self.out.write_all(line.as_bytes());
+        }
+        self.held_bytes += cells.iter().map(String::len).sum::<usize>();
+        self.held.push(cells);
+        if self.held.len() >= MEASURED_ROWS || self.held_bytes >= MEASURED_BYTES {
+            self.write_held()?;
+        }
+        Ok(())
+    }
+
+    /// Measures the columns by the rows kept, and writes those; once.
+    fn write_held(&mut self) -> io::Result<()> {
+        if self.widths.is_some() {
+            return Ok(());
+        }
+        let held = std::mem::take(&mut self.held);
+        let names: Vec<String> = self.columns.iter().map(|c| c.name.clone()).collect();
+        let widths: Vec<usize> = (0..names.len())
+            .map(|column| {
+                let cells = held
+                    .iter()
+                    .chain([&names])
+                    .filter_map(|row| row.get(column));
+                cells.map(|cell| width(cell)).max().unwrap_or(0)
+            })
+            .collect();
+        let frame = frame(&widths);
+        let mut text = format!("{frame}{}{frame}", line(&names, &widths, &[]));
+        for row in &held {
+            text += &line(row, &widths, &self.columns);
+        }
+        self.widths = Some(widths);
+        self.out.write_all(text.as_bytes())
+    }
+
+    fn vertical_row(&mut self, row: Row) -> io::Result<()> {
+        let names = self.columns.iter().map(|column| column.name.as_str());
+        let widest = names.clone().map(width).max().unwrap_or(0);
+        let stars = "*".repeat(27);
+        writeln!(self.out, "{stars} {}. row {stars}", self.rows)?;
+        for (name, value) in names.zip(row) {
+            let padding = " ".repeat(widest.saturating_sub(width(name)));
+            writeln!(self.out, "{padding}{name}: {}", shown(value))?;
+        }
+        Ok(())
+    }
+
+    fn tabs_row(&mut self, row: Row) -> io::Result<()> {
+        if self.rows == 1 {
+            let names: Vec<&str> = self.columns.iter().map(|c| c.name.as_str()).collect();
+            writeln!(self.out, "{}", names.join("\t"))?;
+        }
+        let cells: Vec<String> = row
+            .into_iter()
+            .map(|value| escaped(text_of(value)))
+            .collect();
+        writeln!(self.out, "{}", cells.join("\t"))
+    }
+}
+
+/// A value as text; bytes that are none in hexadecimal.
+fn text_of(value: Option<Vec<u8>>) -> String {
+    let Some(bytes) = value else {
         return "NULL".to_owned();
     };
-    value
-        .chars()
-        .map(|c| {
-            if c.is_control() && c != '\n' {
-                '\u{FFFD}'
-            } else {
-                c
-            }
-        })
-        .collect()
+    String::from_utf8(bytes).unwrap_or_else(|error| {
+        let hex = error.as_bytes().iter().map(|b| format!("{b:02X}"));
+        format!("0x{}", hex.collect::<String>())
+    })
+}
+
+fn escaped(text: String) -> String {
+    if !text.contains(['\\', '\t', '\n', '\0']) {
+        return text;
+    }
+    text.replace('\\', "\\\\")
+        .replace('\t', "\\t")
+        .replace('\n', "\\n")
+        .replace('\0', "\\0")
+}
+
+/// A value as a cell; control characters would break the table.
+fn shown(value: Option<Vec<u8>>) -> String {
+    let visible = |c: char| {
+        if c.is_control() && c != '\n' {
+            '\u{FFFD}'
+        } else {
+            c
+        }
+    };
+    text_of(value).chars().map(visible).collect()
 }
 
 /// Columns a terminal needs for the text, near enough: wide for CJK and emoji.
@@ -49,143 +193,109 @@ fn width(text: &str) -> usize {
         .sum()
 }
 
-/// A framed table.
-pub fn table(result: &ResultSet) -> String {
-    let cells: Vec<Vec<String>> = result
-        .rows
-        .iter()
-        .map(|row| {
-            row.iter()
-                .map(|v| shown(v.as_ref()).replace('\n', "\\n"))
-                .collect()
-        })
-        .collect();
-    let widths: Vec<usize> = result
-        .names
-        .iter()
-        .enumerate()
-        .map(|(column, name)| {
-            let cells = cells.iter().filter_map(|row| row.get(column));
-            cells.map(|c| width(c)).max().unwrap_or(0).max(width(name))
-        })
-        .collect();
-    let mut out = String::new();
+fn frame(widths: &[usize]) -> String {
     let bars: Vec<String> = widths.iter().map(|w| "-".repeat(w + 2)).collect();
-    let frame = format!("+{}+\n", bars.join("+"));
-    out += &frame;
-    line(&mut out, &result.names, &widths, &[]);
-    out += &frame;
-    for row in &cells {
-        line(&mut out, row, &widths, &result.numeric);
-    }
-    out += &frame;
-    out
+    format!("+{}+\n", bars.join("+"))
 }
 
-fn line(out: &mut String, cells: &[String], widths: &[usize], numeric: &[bool]) {
+fn line(cells: &[String], widths: &[usize], columns: &[Column]) -> String {
+    let mut out = String::new();
     for (column, (cell, full)) in cells.iter().zip(widths).enumerate() {
         let padding = " ".repeat(full.saturating_sub(width(cell)));
-        let right = numeric.get(column).copied().unwrap_or(false);
-        // Writing to a String cannot fail.
-        let _ = if right {
-            write!(out, "| {padding}{cell} ")
+        let right = columns.get(column).is_some_and(|column| column.numeric);
+        out += &if right {
+            format!("| {padding}{cell} ")
         } else {
-            write!(out, "| {cell}{padding} ")
+            format!("| {cell}{padding} ")
         };
     }
-    out.push_str("|\n");
-}
-
-/// One column a line.
-pub fn vertical(result: &ResultSet) -> String {
-    let mut out = String::new();
-    let widest = result.names.iter().map(|n| width(n)).max().unwrap_or(0);
-    for (number, row) in result.rows.iter().enumerate() {
-        let stars = "*".repeat(27);
-        let _ = writeln!(out, "{stars} {}. row {stars}", number + 1);
-        for (name, value) in result.names.iter().zip(row) {
-            let padding = " ".repeat(widest.saturating_sub(width(name)));
-            let _ = writeln!(out, "{padding}{name}: {}", shown(value.as_ref()));
-        }
-    }
-    out
-}
-
-/// Tab-separated, with a line of names; tabs, newlines and backslashes escaped.
-pub fn tabs(result: &ResultSet) -> String {
-    let mut out = String::new();
-    if !result.names.is_empty() {
-        out.push_str(&result.names.join("\t"));
-        out.push('\n');
-    }
-    for row in &result.rows {
-        let cells: Vec<String> = row
-            .iter()
-            .map(|value| match value {
-                None => "NULL".to_owned(),
-                Some(text) => text
-                    .replace('\\', "\\\\")
-                    .replace('\t', "\\t")
-                    .replace('\n', "\\n")
-                    .replace('\0', "\\0"),
-            })
-            .collect();
-        out.push_str(&cells.join("\t"));
-        out.push('\n');
-    }
-    out
+    out + "|\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn people() -> ResultSet {
-        ResultSet {
-            names: vec!["id".into(), "name".into()],
-            numeric: vec![true, false],
-            rows: vec![
-                vec![Some("1".into()), Some("Ann".into())],
-                vec![Some("10".into()), None],
-            ],
+    fn printed(shape: Shape, columns: &[(&str, bool)], rows: &[&[Option<&str>]]) -> String {
+        let columns = columns.iter().map(|(name, numeric)| Column {
+            name: (*name).to_owned(),
+            numeric: *numeric,
+        });
+        let mut out = Vec::new();
+        let mut printer = Printer::new(&mut out, shape, columns.collect());
+        for row in rows {
+            let row = row
+                .iter()
+                .map(|value| value.map(|text| text.as_bytes().to_vec()));
+            printer.row(row.collect()).unwrap();
         }
+        assert_eq!(printer.finish().unwrap(), rows.len() as u64);
+        String::from_utf8(out).unwrap()
     }
+
+    const PEOPLE: [(&str, bool); 2] = [("id", true), ("name", false)];
+    const ROWS: [&[Option<&str>]; 2] = [&[Some("1"), Some("Ann")], &[Some("10"), None]];
 
     #[test]
     fn numbers_stand_right_and_text_left() {
         assert_eq!(
-            table(&people()),
+            printed(Shape::Table, &PEOPLE, &ROWS),
             "+----+------+\n| id | name |\n+----+------+\n|  1 | Ann  |\n| 10 | NULL |\n+----+------+\n"
         );
     }
 
     #[test]
     fn wide_characters_keep_the_frame_straight() {
-        let rows = ResultSet {
-            names: vec!["a".into()],
-            numeric: vec![false],
-            rows: vec![vec![Some("猫".into())], vec![Some("é\t".into())]],
-        };
         assert_eq!(
-            table(&rows),
+            printed(
+                Shape::Table,
+                &[("a", false)],
+                &[&[Some("猫")], &[Some("é\t")]]
+            ),
             "+----+\n| a  |\n+----+\n| 猫 |\n| é\u{FFFD} |\n+----+\n"
         );
     }
 
     #[test]
     fn vertical_output_aligns_the_names() {
-        let text = vertical(&people());
-        assert!(text.contains("1. row"));
+        let text = printed(Shape::Vertical, &PEOPLE, &ROWS);
+        assert!(text.contains("2. row"));
         assert!(text.contains("\n  id: 10\nname: NULL\n"));
     }
 
     #[test]
     fn tabs_in_values_are_escaped() {
-        let rows = ResultSet {
-            names: vec!["a".into(), "b".into()],
-            numeric: vec![false, false],
-            rows: vec![vec![Some("x\ty\nz\\".into()), None]],
+        let columns = [("a", false), ("b", false)];
+        let text = printed(Shape::Tabs, &columns, &[&[Some("x\ty\nz\\"), None]]);
+        assert_eq!(text, "a\tb\nx\\ty\\nz\\\\\tNULL\n");
+    }
+
+    #[test]
+    fn no_rows_print_nothing() {
+        for shape in [Shape::Table, Shape::Vertical, Shape::Tabs] {
+            assert_eq!(printed(shape, &PEOPLE, &[]), "");
+        }
+    }
+
+    #[test]
+    fn a_long_table_is_not_kept_and_stays_a_table() {
+        let column = Column {
+            name: "n".to_owned(),
+            numeric: true,
         };
-        assert_eq!(tabs(&rows), "a\tb\nx\\ty\\nz\\\\\tNULL\n");
+        let mut out = Vec::new();
+        let mut printer = Printer::new(&mut out, Shape::Table, vec![column]);
+        for number in 0..5_000_u32 {
+            printer
+                .row(vec![Some(number.to_string().into_bytes())])
+                .unwrap();
+            assert!(printer.held.len() <= MEASURED_ROWS);
+        }
+        assert!(printer.held.is_empty());
+        printer.finish().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 5_004);
+        // Measured by 0 to 999: 4,999 is one wider.
+        assert!(text.ends_with("| 4999 |\n+-----+\n"));
     }
 }

@@ -15,7 +15,7 @@ const HISTORY_FILE: &str = ".manxdb_history";
 /// Reads statements until the user leaves.
 ///
 /// # Errors
-/// The terminal cannot be read.
+/// The terminal cannot be read, or the connection is gone.
 pub fn run(client: &mut Client) -> Result<(), Fault> {
     let mut editor =
         DefaultEditor::new().map_err(|error| Fault::Other(format!("terminal: {error}")))?;
@@ -25,15 +25,15 @@ pub fn run(client: &mut Client) -> Result<(), Fault> {
         let _ = editor.load_history(history);
     }
     println!(
-        "Connected to ManxDB, connection {}. Statements end with ; or \\G. Leave with \\q.\n",
-        client.connection_id()
+        "Connected ({}). Statements end with ; or \\G. Leave with \\q.\n",
+        client.description()
     );
     let mut splitter = Splitter::default();
     loop {
         match editor.readline(prompt(&splitter)) {
             Ok(line) => {
                 remember(&mut editor, &line);
-                if !take_line(client, &mut splitter, &line) {
+                if !take_line(client, &mut splitter, &line)? {
                     break;
                 }
             }
@@ -69,28 +69,30 @@ fn remember(editor: &mut DefaultEditor, line: &str) {
 }
 
 /// False when the user leaves.
-fn take_line(client: &mut Client, splitter: &mut Splitter, line: &str) -> bool {
+fn take_line(client: &mut Client, splitter: &mut Splitter, line: &str) -> Result<bool, Fault> {
     if splitter.is_empty() {
         let bare = line.trim().trim_end_matches(';').trim();
         match own_command(bare) {
-            Some(Own::Leave) => return false,
+            Some(Own::Leave) => return Ok(false),
             Some(Own::Source(file)) => {
-                if let Err(fault) = super::run_file(client, Path::new(&file), false) {
-                    eprintln!("ERROR: {fault}");
+                match super::run_file(client, Path::new(&file), false) {
+                    Err(fault @ Fault::Io { .. }) => eprintln!("ERROR: {fault}"),
+                    Err(gone) => return Err(gone),
+                    Ok(_) => {}
                 }
-                return true;
+                return Ok(true);
             }
             Some(Own::Use(name)) => {
-                client.use_database(&name);
-                return true;
+                client.use_database(&name)?;
+                return Ok(true);
             }
             None => {}
         }
     }
     for piece in splitter.push(&format!("{line}\n")) {
-        client.run_piece(&piece);
+        client.run_piece(&piece)?;
     }
-    true
+    Ok(true)
 }
 
 /// What the client does itself.
