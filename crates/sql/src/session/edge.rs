@@ -38,6 +38,9 @@ impl Session {
         }
         if !ddl::keeps_transaction(parsed) {
             self.commit()?;
+            if self.facts.settings().read_only {
+                return Err(manxdb_txn::TxnError::ReadOnly.into());
+            }
         }
         self.open_for_statement(true, false);
         let warnings = RefCell::default();

@@ -511,6 +511,8 @@ impl ForeignKeys<'_> {
                 let eval = self.context.eval;
                 links.computed.fill(eval, table, &mut changed, 1)?;
                 writer.update(&row, suffix, &changed)?;
+                // Another foreign key may share a column: its parent must be there too.
+                self.check_parents(table.id, Some(&row), &changed)?;
                 self.after_update(table.id, &row, &changed, depth)
             }
         }

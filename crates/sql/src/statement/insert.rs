@@ -322,10 +322,21 @@ struct Tally {
     duplicates: u64,
     /// Of the row at hand; 0 when its number was given.
     generated: u64,
+    /// Generated for a row that was not stored: the next row takes it. 0 for none.
+    spare: u64,
     /// Of the first row that was stored.
     first_generated: u64,
     /// Of the last row stored or changed, given or generated.
     stored: u64,
+}
+
+impl Tally {
+    /// The row at hand was not stored.
+    fn give_back(&mut self) {
+        if self.generated != 0 {
+            self.spare = self.generated;
+        }
+    }
 }
 
 /// One execution.
@@ -536,6 +547,9 @@ impl Run<'_> {
             Some(0) if zero_generates => {}
             Some(given) => {
                 if let Ok(given @ 1..) = u64::try_from(given) {
+                    if given >= self.tally.spare {
+                        self.tally.spare = 0;
+                    }
                     self.context
                         .sequences
                         .raise(table.id, SequenceKind::AutoIncrement, given)?;
@@ -543,10 +557,11 @@ impl Run<'_> {
                 return Ok(());
             }
         }
-        let next = self
-            .context
-            .sequences
-            .next(table.id, SequenceKind::AutoIncrement)?;
+        let sequences = self.context.sequences;
+        let next = match std::mem::take(&mut self.tally.spare) {
+            0 => sequences.next(table.id, SequenceKind::AutoIncrement)?,
+            spare => spare,
+        };
         let value = i64::try_from(next).map_or(Value::UInt(next), Value::Int);
         *slot = assign(self.context.eval, value, column, number).map_err(|error| {
             if error.code == 1264 {
@@ -574,6 +589,7 @@ impl Run<'_> {
         if self.ignoring(|run| run.store_row(row, number))?.is_none() {
             self.context.txn.rollback_to(mark);
             self.tally.duplicates += 1;
+            self.tally.give_back();
         }
         Ok(())
     }
@@ -677,6 +693,7 @@ impl Run<'_> {
             assigned.push(*at);
         }
         self.tally.duplicates += 1;
+        self.tally.give_back();
         if row == old {
             self.tally.matched += 1;
             return Ok(());
