@@ -3,13 +3,18 @@
 //! Four lines of text, the last one the CRC-32 of the lines before it:
 //!
 //! ```text
-//! format: 1
+//! format: 2
 //! engine: rocksdb
 //! created: 1767225600
 //! checksum: 1a2b3c4d
 //! ```
 //!
 //! `created` is in seconds since 1970, UTC.
+//!
+//! | format | since |
+//! |---|---|
+//! | 1 | the first: batches wait in RocksDB's own log for their sorted file |
+//! | 2 | they wait in the commit log ([`crate::log`]) |
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +23,7 @@ use crate::engine::StorageError;
 use crate::files::{io_error, modified_seconds, write_file};
 
 /// Version of the on-disk layout this build writes, and the newest it reads.
-pub const CURRENT: u32 = 1;
+pub const CURRENT: u32 = 2;
 
 /// Name of the file in a data directory.
 pub const FILE_NAME: &str = "FORMAT";
@@ -144,6 +149,21 @@ pub fn open_or_create(directory: &Path, engine: &str, data: &Path) -> Result<For
     Ok(format)
 }
 
+/// Says that `directory` has the current layout, when `format` is an older one.
+///
+/// # Errors
+/// As [`write`].
+pub fn upgrade(directory: &Path, format: &Format) -> Result<(), StorageError> {
+    if format.version == CURRENT {
+        return Ok(());
+    }
+    let upgraded = Format {
+        version: CURRENT,
+        ..format.clone()
+    };
+    write(directory, &upgraded)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +195,7 @@ mod tests {
         let error = Format::parse(&newer.render(), Path::new("d/FORMAT")).unwrap_err();
         assert!(matches!(error, StorageError::Format(_)), "{error:?}");
         let message = error.to_string();
-        assert!(message.contains("d/FORMAT says format 2"), "{message}");
+        assert!(message.contains("d/FORMAT says format 3"), "{message}");
         assert!(message.contains("or a newer one"), "{message}");
     }
 

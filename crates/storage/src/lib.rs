@@ -13,6 +13,7 @@ pub mod collection;
 pub mod engine;
 mod files;
 pub mod format;
+mod log;
 pub mod memory;
 pub mod physical;
 pub mod rocks;

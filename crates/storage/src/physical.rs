@@ -17,7 +17,7 @@ use crate::engine::{KeyRange, StorageError, Version};
 /// Number of bytes the version takes at the end of a physical key.
 pub const VERSION_BYTES: usize = 8;
 
-/// Key of the record that holds the highest version written.
+/// Key of the record that holds the highest version written, and where the log ended with it.
 pub const LATEST_KEY: &[u8] = b"\0\0latest";
 
 const TERMINATOR: [u8; 2] = [0x00, 0x01];

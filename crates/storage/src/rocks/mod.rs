@@ -1,9 +1,9 @@
 //! The durable engine, over RocksDB. The only folder that knows RocksDB.
 //!
-//! A data directory holds `FORMAT` (see [`crate::format`]) and the folder `rocksdb`. RocksDB's
-//! own lock on that folder keeps a second process out.
+//! A data directory holds `FORMAT` (see [`crate::format`]), the commit log (see [`crate::log`]) and
+//! the folder `rocksdb`. RocksDB's own lock on that folder keeps a second process out.
 //!
-//! Start reading at [`RocksEngine`]; then `point` (the hot path), `cursor`, `filter`.
+//! Start reading at [`RocksEngine`]; then `writer`, `point` (the hot path), `cursor`, `filter`.
 
 mod cursor;
 mod error;
@@ -12,6 +12,7 @@ mod graves;
 mod options;
 mod point;
 mod statistics;
+mod writer;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,19 +22,18 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
-use rocksdb::{
-    BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, WriteOptions,
-};
+use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
 
 use crate::engine::{
     Cursor, Direction, Durability, Engine, KeyRange, StorageError, Version, Versioned, WriteBatch,
 };
-use crate::physical::{self, LATEST_KEY, Record};
-use crate::{files, format};
+use crate::log::{self, CommitLog, Place};
+use crate::{files, format, physical};
 use filter::CollectorFactory;
 use graves::Graves;
 pub use options::Options;
 use point::PointReaders;
+use writer::{Progress, Writer};
 
 /// Name of this engine in the `FORMAT` file.
 pub const ENGINE_NAME: &str = "rocksdb";
@@ -53,8 +53,7 @@ pub struct RocksEngine {
     /// Deletes that compactions could not drop.
     graves: Arc<Graves>,
     latest: AtomicU64,
-    /// Held by the writer, so that the record of the latest version rises in the log too.
-    order: Mutex<()>,
+    writer: Mutex<Writer>,
     /// Kept for its counters.
     settings: rocksdb::Options,
     statistics_enabled: bool,
@@ -67,13 +66,13 @@ impl RocksEngine {
     /// # Errors
     /// [`StorageError::InUse`] when another process or engine holds it, [`StorageError::Format`]
     /// when a newer release wrote it, [`StorageError::Corrupt`] when its log or catalogue of
-    /// files is damaged, [`StorageError::Io`] and [`StorageError::Full`] from the system.
+    /// files is damaged or misses a file, [`StorageError::Io`] and [`StorageError::Full`] from the system.
     pub fn open(directory: &Path, options: &Options) -> Result<Self, StorageError> {
         fs::create_dir_all(directory).map_err(|error| {
             files::io_error(format!("cannot create {}", directory.display()), error)
         })?;
         let data = directory.join(DATA_FOLDER);
-        format::open_or_create(directory, ENGINE_NAME, &data)?;
+        let format = format::open_or_create(directory, ENGINE_NAME, &data)?;
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let watermark = Arc::new(AtomicU64::new(0));
         let graves = Arc::new(Graves::default());
@@ -82,7 +81,9 @@ impl RocksEngine {
         files::sync(directory).map_err(|error| {
             files::io_error(format!("cannot sync {}", directory.display()), error)
         })?;
-        let latest = read_latest(&db)?;
+        // Older releases know nothing of the log.
+        format::upgrade(directory, &format)?;
+        let (log, latest) = open_log(directory, options, &db)?;
         tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
         Ok(Self {
             readers: PointReaders::new(),
@@ -91,7 +92,7 @@ impl RocksEngine {
             watermark,
             graves,
             latest: AtomicU64::new(latest.0),
-            order: Mutex::new(()),
+            writer: Mutex::new(Writer::new(log)),
             settings,
             statistics_enabled: options.statistics,
             cache,
@@ -150,7 +151,13 @@ impl RocksEngine {
         let settings = self.statistics_enabled.then_some(&self.settings);
         let mut numbers = statistics::collect(&self.db, &self.cache, settings);
         #[allow(clippy::cast_precision_loss, reason = "at most some ten thousand")]
-        numbers.push(("storage_deletes_to_bury", self.graves.len() as f64));
+        {
+            let (counters, files) = self.writer.lock().statistics();
+            numbers.push(("storage_deletes_to_bury", self.graves.len() as f64));
+            numbers.push(("storage_log_syncs_total", counters.syncs as f64));
+            numbers.push(("storage_log_bytes_total", counters.bytes as f64));
+            numbers.push(("storage_log_files", files as f64));
+        }
         numbers
     }
 
@@ -160,29 +167,29 @@ impl RocksEngine {
         &self.directory
     }
 
-    /// Writes a batch, waiting while flushes or compactions are behind; the latest version and
-    /// the bytes written.
+    /// Puts a batch that ends at `end` in the log into the memtables, waiting while flushes or
+    /// compactions are behind; the latest version and the bytes written.
     ///
     /// RocksDB would wait without end inside a write when writes are stopped because a flush found
     /// the disk full. Asked not to wait, it reports the stop, and every new try meets the error of
     /// the flush as soon as there is one.
-    fn write_in_order(
+    fn put_in_memtables(
         &self,
         batch: &WriteBatch,
-        durability: Durability,
+        end: Place,
     ) -> Result<(Version, usize), StorageError> {
-        let mut options = WriteOptions::default();
-        options.set_sync(durability == Durability::Sync);
+        let mut options = writer::options();
         options.set_no_slowdown(true);
+        let before = Version(self.latest.load(Ordering::Acquire));
         let graves = self.graves.take();
         loop {
-            let (mut rocks_batch, latest) = self.rocks_batch(batch);
+            let (mut stored, latest) = writer::stored_batch(batch, before, end);
             let watermark = Version(self.watermark.load(Ordering::Acquire));
             for grave in &graves {
-                graves::bury(&self.db, grave, watermark, &mut rocks_batch);
+                graves::bury(&self.db, grave, watermark, &mut stored);
             }
-            let bytes = rocks_batch.size_in_bytes();
-            match self.db.write_opt(rocks_batch, &options) {
+            let bytes = stored.size_in_bytes();
+            match self.db.write_opt(stored, &options) {
                 Ok(()) => return Ok((latest, bytes)),
                 Err(error) if error.kind() == rocksdb::ErrorKind::Incomplete => {
                     if self.is_stopped() {
@@ -203,28 +210,6 @@ impl RocksEngine {
             .db
             .property_int_value(rocksdb::properties::IS_WRITE_STOPPED);
         stopped.is_ok_and(|stopped| stopped == Some(1))
-    }
-
-    fn rocks_batch(&self, batch: &WriteBatch) -> (rocksdb::WriteBatch, Version) {
-        let mut latest = Version(self.latest.load(Ordering::Acquire));
-        let mut out = rocksdb::WriteBatch::new();
-        let (mut key, mut stored) = (Vec::new(), Vec::new());
-        for (version, user_key, value) in &batch.writes {
-            key.clear();
-            physical::push_prefix(user_key, &mut key);
-            physical::push_version(*version, &mut key);
-            let record = value.as_deref().map_or(Record::Delete, Record::Put);
-            physical::encode_value(&key, record, &mut stored);
-            out.put(&key, &stored);
-            latest = latest.max(*version);
-        }
-        physical::encode_value(
-            LATEST_KEY,
-            Record::Put(&latest.0.to_be_bytes()),
-            &mut stored,
-        );
-        out.put(LATEST_KEY, &stored);
-        (out, latest)
     }
 }
 
@@ -275,21 +260,27 @@ fn is_new(data: &Path) -> Result<bool, StorageError> {
     Ok(true)
 }
 
-fn read_latest(db: &DB) -> Result<Version, StorageError> {
-    let stored = db
-        .get(LATEST_KEY)
-        .map_err(|error| error::map("cannot read the latest version", &error))?;
-    let Some(stored) = stored else {
-        return Ok(Version::ZERO);
-    };
-    match physical::decode_value(LATEST_KEY, &stored)? {
-        Record::Put(payload) => <[u8; 8]>::try_from(payload)
-            .map(|bytes| Version(u64::from_be_bytes(bytes)))
-            .map_err(|_| StorageError::Corrupt("the latest version is not 8 bytes".to_owned())),
-        Record::Delete => Err(StorageError::Corrupt(
-            "the latest version is deleted".to_owned(),
-        )),
-    }
+/// Opens the log and puts into the memtables what the sorted files do not hold yet.
+fn open_log(
+    directory: &Path,
+    options: &Options,
+    db: &DB,
+) -> Result<(CommitLog, Version), StorageError> {
+    let Progress {
+        mut latest,
+        applied,
+    } = Progress::read(db, ReadTier::All)?;
+    let mut replayed = 0_u64;
+    let place = directory.join(log::FOLDER);
+    let log = CommitLog::open(&place, options.log_segment_bytes, applied, |end, batch| {
+        let (stored, newest) = writer::stored_batch(&batch, latest, end);
+        latest = newest;
+        replayed += 1;
+        db.write_opt(stored, &writer::options())
+            .map_err(|error| error::map("cannot replay the log", &error))
+    })?;
+    tracing::info!(batches = replayed, "log replayed");
+    Ok((log, latest))
 }
 
 impl Engine for RocksEngine {
@@ -316,8 +307,10 @@ impl Engine for RocksEngine {
         if batch.writes.is_empty() {
             return Ok(());
         }
-        let _order = self.order.lock();
-        let (latest, bytes) = self.write_in_order(batch, durability)?;
+        let mut writer = self.writer.lock();
+        let end = writer.prepare(batch)?;
+        let (latest, bytes) = self.put_in_memtables(batch, end)?;
+        writer.commit(durability)?;
         let before = self.latest.swap(latest.0, Ordering::AcqRel);
         let late = |(version, _, _): &(Version, _, _)| version.0 <= before;
         if batch.writes.iter().any(late) {
@@ -325,6 +318,10 @@ impl Engine for RocksEngine {
             self.readers.clear();
         } else {
             self.readers.written(bytes);
+        }
+        // The batch is written whatever this meets: the next segment asks again.
+        if let Err(error) = writer.retire(&self.db, end) {
+            tracing::warn!(%error, "the commit log keeps files that may be done with");
         }
         Ok(())
     }
@@ -362,6 +359,8 @@ impl RocksEngine {
         Checkpoint::new(&self.db)
             .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
             .map_err(|error| error::map(&context, &error))?;
+        let held = self.writer.lock().end();
+        log::begin_empty(&directory.join(log::FOLDER), held)?;
         format::write(directory, &format)
     }
 }

@@ -20,6 +20,8 @@ pub struct Options {
     pub file_bytes: u64,
     /// Threads that flush and compact.
     pub background_jobs: u16,
+    /// Size of one file of the commit log in bytes.
+    pub log_segment_bytes: u64,
     /// Whether cache hits and the like are counted, at a few nanoseconds a read.
     pub statistics: bool,
 }
@@ -31,6 +33,7 @@ impl Default for Options {
             write_buffer_bytes: 64 << 20,
             file_bytes: 64 << 20,
             background_jobs: 2,
+            log_segment_bytes: 16 << 20,
             statistics: true,
         }
     }
@@ -79,14 +82,10 @@ pub(super) fn database(
     database
 }
 
-/// Every acknowledged write is found again, or opening fails. A record cut short at the end of
-/// the log was never acknowledged and is dropped; a damaged one before the end is an error
-/// rather than a silent loss of what follows it. Recycled log files would blur that difference.
+/// RocksDB's own log is not written: ours ([`crate::log`]) is. A directory of format 1 may still
+/// hold one, which is read once; a damaged record in it is an error rather than a silent loss.
 fn recovery(database: &mut rocksdb::Options) {
     database.set_wal_recovery_mode(DBRecoveryMode::TolerateCorruptedTailRecords);
-    database.set_track_and_verify_wals_in_manifest(true);
-    database.set_recycle_log_file_num(0);
-    database.set_manual_wal_flush(false);
 }
 
 fn tables(cache: &Cache) -> BlockBasedOptions {

@@ -35,7 +35,7 @@ fn gauges() -> [(&'static str, &'static rocksdb::properties::PropName); 10] {
 }
 
 /// Counters kept by RocksDB when statistics are on.
-const COUNTERS: [(&str, Ticker); 10] = [
+const COUNTERS: [(&str, Ticker); 9] = [
     ("storage_cache_hits_total", Ticker::BlockCacheHit),
     ("storage_cache_misses_total", Ticker::BlockCacheMiss),
     (
@@ -44,7 +44,6 @@ const COUNTERS: [(&str, Ticker); 10] = [
     ),
     ("storage_seeks_total", Ticker::NumberDbSeek),
     ("storage_written_bytes_total", Ticker::BytesWritten),
-    ("storage_wal_syncs_total", Ticker::WalFileSynced),
     ("storage_stall_microseconds_total", Ticker::StallMicros),
     (
         "storage_compaction_read_bytes_total",

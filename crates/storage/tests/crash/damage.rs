@@ -18,16 +18,20 @@ fn the_file(directory: &Path, ending: &str) -> PathBuf {
     found.remove(0)
 }
 
-/// A closed store with twelve batches in its log.
-fn store_with_a_log() -> (tempfile::TempDir, PathBuf) {
+/// A copy, as a crash would leave it, of a store with twelve batches in its log; the file that
+/// holds them, and its bytes up to the end of the last.
+fn store_with_a_log() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let directory = tempfile::tempdir().unwrap();
     let engine = history::open(directory.path()).unwrap();
     for version in 1..=12 {
-        history::write(&engine, version, Durability::Async).unwrap();
+        history::write(&engine, version, Durability::Sync).unwrap();
     }
-    drop(engine);
-    let log = the_file(directory.path(), "log");
-    (directory, log)
+    let copy = copy_of(directory.path());
+    let log = copy.path().join(LOG);
+    let bytes = fs::read(&log).unwrap();
+    // The last batch may end in some hundred zeros of its own.
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 400;
+    (copy, log, bytes[..end].to_vec())
 }
 
 /// Bytes that do not compress, the same each time.
@@ -41,26 +45,36 @@ fn noise() -> impl FnMut() -> u8 {
     }
 }
 
+const LOG: &str = "log/0000000000000001.log";
+/// Where records begin in a file of the log.
+const LOG_HEAD_BYTES: usize = 64;
+
 fn copy_of(directory: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().unwrap();
-    fs::create_dir(copy.path().join("rocksdb")).unwrap();
     fs::copy(directory.join("FORMAT"), copy.path().join("FORMAT")).unwrap();
-    for entry in fs::read_dir(directory.join("rocksdb")).unwrap() {
-        let entry = entry.unwrap();
-        let to = copy.path().join("rocksdb").join(entry.file_name());
-        fs::copy(entry.path(), to).unwrap();
+    for folder in ["rocksdb", "log"] {
+        fs::create_dir(copy.path().join(folder)).unwrap();
+        for entry in fs::read_dir(directory.join(folder)).unwrap() {
+            let from = entry.unwrap().path();
+            let name = from.file_name().unwrap().to_string_lossy().into_owned();
+            if !name.starts_with("spare-") {
+                fs::copy(&from, copy.path().join(folder).join(name)).unwrap();
+            }
+        }
     }
     copy
 }
 
 #[test]
 fn a_log_cut_anywhere_leaves_whole_batches() {
-    let (directory, log) = store_with_a_log();
-    let bytes = fs::read(&log).unwrap();
+    let (directory, _, bytes) = store_with_a_log();
     let mut found = Vec::new();
-    for cut in (0..=bytes.len()).step_by(97).chain([bytes.len()]) {
+    for cut in (LOG_HEAD_BYTES..=bytes.len())
+        .step_by(97)
+        .chain([bytes.len()])
+    {
         let copy = copy_of(directory.path());
-        fs::write(the_file(copy.path(), "log"), &bytes[..cut]).unwrap();
+        fs::write(copy.path().join(LOG), &bytes[..cut]).unwrap();
         let engine = history::open(copy.path()).unwrap();
         found.push(history::check_whole(&engine, 0));
     }
@@ -70,8 +84,7 @@ fn a_log_cut_anywhere_leaves_whole_batches() {
 
 #[test]
 fn a_damaged_record_in_the_middle_of_the_log_is_an_error_not_a_loss() {
-    let (directory, log) = store_with_a_log();
-    let mut bytes = fs::read(&log).unwrap();
+    let (directory, log, mut bytes) = store_with_a_log();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x10;
     fs::write(&log, bytes).unwrap();
@@ -79,6 +92,20 @@ fn a_damaged_record_in_the_middle_of_the_log_is_an_error_not_a_loss() {
         panic!("opened over a damaged log");
     };
     assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+    assert!(error.to_string().contains(LOG), "{error}");
+}
+
+#[test]
+fn a_lost_log_is_an_error_not_a_loss() {
+    let (directory, log, _) = store_with_a_log();
+    // Closing wrote all to sorted files, which then remember that there was a log.
+    drop(history::open(directory.path()).unwrap());
+    for entry in fs::read_dir(log.parent().unwrap()).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let error = history::open(directory.path()).err().unwrap();
+    assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+    assert!(error.to_string().contains("holds no commit log"), "{error}");
 }
 
 #[test]
@@ -207,7 +234,7 @@ fn a_store_in_use_and_a_store_from_the_future_say_so() {
     drop(engine);
     let place = directory.path().join("FORMAT");
     let text = fs::read_to_string(&place).unwrap();
-    fs::write(&place, text.replace("format: 1", "format: 2")).unwrap();
+    fs::write(&place, text.replace("format: 2", "format: 3")).unwrap();
     let error = history::open(directory.path()).err().unwrap();
     assert!(matches!(error, StorageError::Format(_)), "{error:?}");
 }

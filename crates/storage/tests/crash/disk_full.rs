@@ -114,7 +114,7 @@ fn a_backup_that_does_not_fit_leaves_nothing_behind() {
     for version in 1..=200 {
         history::write(&engine, version, Durability::Async).unwrap();
     }
-    let ballast = disk.fill(60 << 10);
+    let ballast = disk.fill(8 << 10);
     let backups = disk.path().join("backups");
     let error = backup::create(&engine, &backups, "one").unwrap_err();
     assert!(matches!(error, StorageError::Full(_)), "{error:?}");

@@ -17,6 +17,7 @@ pub fn open(directory: &Path) -> Result<RocksEngine, StorageError> {
         block_cache_bytes: 1 << 20,
         write_buffer_bytes: 64 << 10,
         file_bytes: 64 << 10,
+        log_segment_bytes: 128 << 10,
         ..Options::default()
     };
     RocksEngine::open(directory, &options)

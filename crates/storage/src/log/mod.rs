@@ -1,0 +1,242 @@
+//! The commit log: batches of writes, in order, on disk before they are acknowledged.
+//!
+//! The sorted files get a batch only when a memtable is full; until then the log is the only
+//! durable copy. It is ours rather than RocksDB's because a log that grows makes each sync write
+//! file-system metadata too, and because RocksDB refuses to reuse files while telling damage from
+//! a torn tail; we want both (docs/decisions/007).
+//!
+//! ```text
+//! log/0000000000000007.log   sealed: a memtable may still need it
+//! log/0000000000000008.log   active: records are added here
+//! log/spare-3                filled ahead, or retired and waiting for reuse
+//! ```
+//!
+//! Segments form a chain: each names the one before it and where that ended, so a missing file and
+//! a damaged end are found ([`recovery`]). A segment goes when the sorted files hold all of it.
+//!
+//! Start reading at [`CommitLog`], then [`record`], [`segment`], [`recovery`].
+
+mod record;
+mod recovery;
+mod segment;
+mod spares;
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use record::Place;
+
+use self::segment::{Header, Segment};
+use self::spares::Spares;
+use crate::engine::{Durability, StorageError, WriteBatch};
+use crate::files::{self, io_error};
+
+/// Folder of a data directory that holds the log.
+pub const FOLDER: &str = "log";
+
+/// Smallest segment, so that the head and a few records fit.
+const SEGMENT_BYTES_MIN: u64 = 4 << 10;
+
+/// A segment that gets no more records.
+#[derive(Debug)]
+struct Sealed {
+    path: PathBuf,
+    number: u64,
+}
+
+/// The log of one store, for one writer at a time.
+pub struct CommitLog {
+    directory: PathBuf,
+    segment_bytes: u64,
+    spares: Spares,
+    active: Option<Segment>,
+    sealed: VecDeque<Sealed>,
+    /// Where the last segment ended, while none is active.
+    end: Option<Place>,
+    next_number: u64,
+    /// The record that [`CommitLog::prepare`] began.
+    pending: Vec<u8>,
+    counters: Counters,
+}
+
+/// What a log has done since it was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Waits for the disk.
+    pub syncs: u64,
+    /// Bytes of records.
+    pub bytes: u64,
+}
+
+impl CommitLog {
+    /// Opens the log in `directory` and hands every batch at or behind `applied` to `replay`, in
+    /// order and with where it ends. `applied` is how far the sorted files got, as told by [`CommitLog::prepare`];
+    /// `None` when they hold nothing of this log.
+    ///
+    /// # Errors
+    /// [`StorageError::Corrupt`] when batches that were on disk are damaged or missing; what
+    /// `replay` says; [`StorageError::Io`].
+    pub fn open(
+        directory: &Path,
+        segment_bytes: u64,
+        applied: Option<Place>,
+        mut replay: impl FnMut(Place, WriteBatch) -> Result<(), StorageError>,
+    ) -> Result<Self, StorageError> {
+        fs::create_dir_all(directory)
+            .map_err(|error| io_error(format!("cannot create {}", directory.display()), error))?;
+        let segment_bytes = segment_bytes.max(SEGMENT_BYTES_MIN);
+        let spares = Spares::open(directory, segment_bytes)?;
+        let recovered = recovery::recover(directory, applied, &mut replay)?;
+        for path in &recovered.obsolete {
+            spares.give_back(path);
+        }
+        Ok(Self {
+            directory: directory.to_owned(),
+            segment_bytes,
+            spares,
+            active: None,
+            sealed: recovered
+                .segments
+                .into_iter()
+                .map(|(number, path)| Sealed { path, number })
+                .collect(),
+            next_number: recovered.newest + 1,
+            end: recovered.end.or(applied),
+            pending: Vec::new(),
+            counters: Counters::default(),
+        })
+    }
+
+    /// Makes `batch` ready to be committed, with room for it; where the log will end with it.
+    ///
+    /// # Errors
+    /// [`StorageError::Full`], [`StorageError::ReadOnly`], [`StorageError::Io`]: nothing is
+    /// written, the next try may succeed. [`StorageError::Engine`] for a batch of 4 GiB.
+    pub fn prepare(&mut self, batch: &WriteBatch) -> Result<Place, StorageError> {
+        record::encode(batch, &mut self.pending).ok_or_else(|| {
+            StorageError::Engine("a batch of 4 GiB or more cannot be logged".to_owned())
+        })?;
+        let size = self.pending.len().next_multiple_of(record::ALIGNMENT);
+        let is_fitting = |active: &Segment| active.has_room(size);
+        if !self.active.as_ref().is_some_and(is_fitting) {
+            self.roll_over(size as u64)?;
+        }
+        let end = self.active.as_ref().map(Segment::end);
+        let end = end.ok_or_else(|| StorageError::Engine("the log has no segment".to_owned()))?;
+        Ok(Place {
+            offset: end.offset + size as u64,
+            ..end
+        })
+    }
+
+    /// Writes what [`CommitLog::prepare`] made ready; with [`Durability::Sync`] it and all before
+    /// it are on disk then.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`]: whether the batch is in the log is not known, and nothing more may
+    /// be written.
+    pub fn commit(&mut self, durability: Durability) -> Result<(), StorageError> {
+        let Some(active) = &mut self.active else {
+            return Err(StorageError::Engine("nothing was prepared".to_owned()));
+        };
+        active.append(&mut self.pending)?;
+        self.counters.bytes += self.pending.len() as u64;
+        if durability == Durability::Sync {
+            active.sync()?;
+            self.counters.syncs += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether segments wait for the sorted files to hold what is in them.
+    pub fn has_sealed(&self) -> bool {
+        !self.sealed.is_empty()
+    }
+
+    /// Lets go of segments that the sorted files hold whole: they hold all before `applied`.
+    pub fn retire(&mut self, applied: Place) {
+        while let Some(oldest) = self.sealed.front() {
+            if oldest.number >= applied.segment {
+                break;
+            }
+            self.spares.give_back(&oldest.path);
+            self.sealed.pop_front();
+        }
+    }
+
+    /// Where the log ends; `None` when nothing was ever logged.
+    pub fn end(&self) -> Option<Place> {
+        self.active.as_ref().map(Segment::end).or(self.end)
+    }
+
+    /// Since the log was opened.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Number of files that hold records.
+    pub fn segments(&self) -> usize {
+        self.sealed.len() + usize::from(self.active.is_some())
+    }
+
+    /// Begins a segment with room for a record of `size` bytes.
+    fn roll_over(&mut self, size: u64) -> Result<(), StorageError> {
+        let length = self.segment_bytes.max(segment::HEADER_BYTES + size);
+        let spare = self.spares.take(length)?;
+        let begun = self.begin_at(&spare);
+        let segment = begun.inspect_err(|_| self.spares.give_back(&spare))?;
+        self.next_number += 1;
+        if let Some(full) = self.active.replace(segment) {
+            self.sealed.push_back(Sealed {
+                number: full.end().segment,
+                path: full.path().to_owned(),
+            });
+        }
+        self.end = None;
+        Ok(())
+    }
+
+    /// The next segment, in the file `spare`. Its head is on disk before it has its name, and
+    /// everything before it is on disk before it exists.
+    fn begin_at(&mut self, spare: &Path) -> Result<Segment, StorageError> {
+        let previous = match &mut self.active {
+            Some(active) => {
+                active.sync()?;
+                Some(active.end())
+            }
+            None => self.end,
+        };
+        let number = self.next_number;
+        let header = Header { number, previous };
+        let mut segment = Segment::begin(spare.to_owned(), &header)?;
+        let path = recovery::path_of(&self.directory, number);
+        fs::rename(spare, &path)
+            .and_then(|()| files::sync(&self.directory))
+            .map_err(|error| {
+                // Left there, it would say that the log ended before what is added to `active`.
+                let _ = fs::remove_file(&path);
+                io_error(format!("cannot name {}", path.display()), error)
+            })?;
+        segment.renamed(path);
+        Ok(segment)
+    }
+}
+
+/// Makes an empty log in `directory` for a copy of a store whose sorted files hold everything.
+///
+/// # Errors
+/// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`].
+pub fn begin_empty(directory: &Path, after: Option<Place>) -> Result<(), StorageError> {
+    let context = |error| io_error(format!("cannot write {}", directory.display()), error);
+    fs::create_dir(directory).map_err(context)?;
+    let number = after.map_or(1, |place| place.segment + 1);
+    let path = recovery::path_of(directory, number);
+    segment::fill(&path, segment::HEADER_BYTES)?;
+    let previous = None;
+    Segment::begin(path, &Header { number, previous })?;
+    files::sync(directory).map_err(context)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! A record of the log: one batch of writes, told apart from whatever the file held before.
+//!
+//! | bytes | |
+//! |---|---|
+//! | 4 | `MXR1` |
+//! | 4 | length of the payload |
+//! | 4 | how far this segment was known to be on disk when the record was written |
+//! | 4 | CRC-32 of segment number, offset, the two fields above and the payload |
+//! | n | the payload: for each write its version, key and value |
+//! | 0–7 | zeros up to a multiple of 8 |
+//!
+//! All numbers are little-endian. A segment is written over and over; because the checksum covers
+//! the number of the segment and the place in it, a record of an earlier life is never valid.
+
+use crate::engine::{Version, WriteBatch};
+
+/// Bytes before the payload.
+pub const HEADER_BYTES: usize = 16;
+/// Records begin at multiples of this.
+pub const ALIGNMENT: usize = 8;
+
+const MAGIC: [u8; 4] = *b"MXR1";
+/// Length that stands for a deleted key.
+const DELETED: u32 = u32::MAX;
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Number of the segment.
+    pub segment: u64,
+    /// Byte in the segment.
+    pub offset: u64,
+}
+
+/// A valid record found in a segment.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The batch, see [`decode`].
+    pub payload: &'a [u8],
+    /// How far the segment was on disk when this was written.
+    pub synced_to: u64,
+    /// Bytes it takes, header and padding included.
+    pub size: usize,
+}
+
+/// Begins a record in `out`, whose header [`seal`] fills in; `None` when a key or the whole is too
+/// long for its length field.
+pub fn encode(batch: &WriteBatch, out: &mut Vec<u8>) -> Option<()> {
+    out.clear();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    for (version, key, value) in &batch.writes {
+        out.extend_from_slice(&version.0.to_le_bytes());
+        out.extend_from_slice(&u32::try_from(key.len()).ok()?.to_le_bytes());
+        let value_length = match value {
+            None => DELETED,
+            Some(value) => u32::try_from(value.len())
+                .ok()
+                .filter(|length| *length != DELETED)?,
+        };
+        out.extend_from_slice(&value_length.to_le_bytes());
+        out.extend_from_slice(key);
+        out.extend_from_slice(value.as_deref().unwrap_or_default());
+    }
+    u32::try_from(out.len()).ok()?;
+    Some(())
+}
+
+/// Completes the record that [`encode`] began, for `place`.
+pub fn seal(place: Place, synced_to: u64, out: &mut Vec<u8>) {
+    let payload_bytes = out.len().saturating_sub(HEADER_BYTES);
+    // Both fit: `encode` refuses longer payloads, and a segment is no longer than its records.
+    let length = u32::try_from(payload_bytes)
+        .unwrap_or(u32::MAX)
+        .to_le_bytes();
+    let synced_to = u32::try_from(synced_to).unwrap_or(u32::MAX).to_le_bytes();
+    let payload = out.get(HEADER_BYTES..).unwrap_or_default();
+    let checksum = checksum(place, length, synced_to, payload).to_le_bytes();
+    let fields = [MAGIC, length, synced_to, checksum];
+    for (to, from) in out.chunks_mut(4).zip(fields) {
+        to.copy_from_slice(&from);
+    }
+    out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+}
+
+/// The record that begins at `place`, which is `bytes[0]`; `None` when there is no valid one.
+pub fn read(bytes: &[u8], place: Place) -> Option<Record<'_>> {
+    let field = |at: usize| bytes.get(at..at + 4)?.try_into().ok();
+    if field(0)? != MAGIC {
+        return None;
+    }
+    let (length, synced_to) = (field(4)?, field(8)?);
+    let payload_bytes = usize::try_from(u32::from_le_bytes(length)).ok()?;
+    let payload = bytes.get(HEADER_BYTES..HEADER_BYTES.checked_add(payload_bytes)?)?;
+    let found = u32::from_le_bytes(field(12)?);
+    (found == checksum(place, length, synced_to, payload)).then(|| Record {
+        payload,
+        synced_to: u64::from(u32::from_le_bytes(synced_to)),
+        size: (HEADER_BYTES + payload_bytes).next_multiple_of(ALIGNMENT),
+    })
+}
+
+fn checksum(place: Place, length: [u8; 4], synced_to: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&place.segment.to_le_bytes());
+    hasher.update(&place.offset.to_le_bytes());
+    hasher.update(&length);
+    hasher.update(&synced_to);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+/// The batch of a payload; `None` when it is not one, which a valid checksum all but excludes.
+pub fn decode(payload: &[u8]) -> Option<WriteBatch> {
+    let mut rest = payload;
+    let mut batch = WriteBatch::default();
+    while !rest.is_empty() {
+        let version = u64::from_le_bytes(*take(&mut rest)?);
+        let key_length = u32::from_le_bytes(*take(&mut rest)?);
+        let value_length = u32::from_le_bytes(*take(&mut rest)?);
+        let key = take_slice(&mut rest, key_length)?.to_vec();
+        let value = match value_length {
+            DELETED => None,
+            length => Some(take_slice(&mut rest, length)?.to_vec()),
+        };
+        batch.writes.push((Version(version), key, value));
+    }
+    Some(batch)
+}
+
+fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
+    let (taken, left) = rest.split_first_chunk()?;
+    *rest = left;
+    Some(taken)
+}
+
+fn take_slice<'a>(rest: &mut &'a [u8], length: u32) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    *rest = left;
+    Some(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: Place = Place {
+        segment: 7,
+        offset: 640,
+    };
+
+    fn sample() -> WriteBatch {
+        WriteBatch {
+            writes: vec![
+                (Version(3), b"key".to_vec(), Some(b"value".to_vec())),
+                (Version(4), b"gone".to_vec(), None),
+                (Version(u64::MAX), Vec::new(), Some(Vec::new())),
+            ],
+        }
+    }
+
+    fn sealed(place: Place) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        encode(&sample(), &mut bytes).unwrap();
+        seal(place, 512, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_record_is_read_back_where_it_was_written_and_nowhere_else() {
+        let mut bytes = sealed(HERE);
+        bytes.extend_from_slice(b"what was here before");
+        let record = read(&bytes, HERE).unwrap();
+        assert_eq!(decode(record.payload), Some(sample()));
+        assert_eq!((record.synced_to, record.size % ALIGNMENT), (512, 0));
+        for elsewhere in [
+            Place { segment: 8, ..HERE },
+            Place {
+                offset: 648,
+                ..HERE
+            },
+        ] {
+            assert_eq!(read(&bytes, elsewhere), None);
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_cut_is_found() {
+        let bytes = sealed(HERE);
+        let payload_end = HEADER_BYTES + read(&bytes, HERE).unwrap().payload.len();
+        for bit in 0..payload_end * 8 {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(read(&damaged, HERE), None, "bit {bit}");
+        }
+        for cut in 0..payload_end {
+            assert_eq!(read(&bytes[..cut], HERE), None, "cut {cut}");
+        }
+    }
+
+    #[test]
+    fn a_payload_cut_short_is_no_batch() {
+        let bytes = sealed(HERE);
+        let payload = read(&bytes, HERE).unwrap().payload;
+        let whole = [0, 24, 44, payload.len()];
+        for cut in 0..=payload.len() {
+            let is_whole = whole.contains(&cut);
+            assert_eq!(decode(&payload[..cut]).is_some(), is_whole, "cut {cut}");
+        }
+    }
+}

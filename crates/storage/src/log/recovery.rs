@@ -1,0 +1,160 @@
+//! What a log holds after whatever ended the process before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::record::{self, Place};
+use super::segment::Found;
+use crate::engine::{StorageError, WriteBatch};
+use crate::files::io_error;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// Segments that are still needed, oldest first.
+    pub segments: Vec<(u64, PathBuf)>,
+    /// Files whose records the sorted files hold.
+    pub obsolete: Vec<PathBuf>,
+    /// Where the log ends; `None` when it holds no segment.
+    pub end: Option<Place>,
+    /// Highest number of a segment, 0 when there is none.
+    pub newest: u64,
+}
+
+/// What to do with a batch that ends at a place.
+pub type Replay<'a> = dyn FnMut(Place, WriteBatch) -> Result<(), StorageError> + 'a;
+
+/// The file of segment `number`.
+pub fn path_of(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("{number:016x}.log"))
+}
+
+/// Reads the log in `directory` and replays every batch at or behind `applied`.
+///
+/// # Errors
+/// [`StorageError::Corrupt`] when a batch that was on disk is damaged or its file is missing.
+pub fn recover(
+    directory: &Path,
+    applied: Option<Place>,
+    replay: &mut Replay<'_>,
+) -> Result<Recovered, StorageError> {
+    let mut recovered = Recovered::default();
+    let first_needed = applied.map_or(0, |place| place.segment);
+    let mut before: Option<Found> = None;
+    for (number, path) in numbered(directory)? {
+        recovered.newest = number;
+        if number < first_needed {
+            recovered.obsolete.push(path);
+            continue;
+        }
+        let found = Found::read(path)?;
+        check_number(&found, number)?;
+        match &before {
+            None => check_first(&found, applied)?,
+            Some(before) => check_follows(&found, before)?,
+        }
+        replay_segment(&found, applied, replay)?;
+        recovered.segments.push((number, found.path.clone()));
+        before = Some(found);
+    }
+    match (before, applied) {
+        (Some(last), _) => {
+            let end = last.end();
+            if last.is_damaged_at(end) {
+                return Err(damaged(&last, end));
+            }
+            recovered.end = Some(end);
+        }
+        (None, Some(applied)) => return Err(missing(directory, applied)),
+        (None, None) => {}
+    }
+    Ok(recovered)
+}
+
+/// Segments by number, oldest first.
+fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StorageError> {
+    let context = |error| io_error(format!("cannot list {}", directory.display()), error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(context)? {
+        let path = entry.map_err(context)?.path();
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let is_log = path.extension().is_some_and(|end| end == "log");
+        if let Some(stem) = stem.filter(|_| is_log)
+            && let Ok(number) = u64::from_str_radix(stem, 16)
+        {
+            found.push((number, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn check_number(found: &Found, number: u64) -> Result<(), StorageError> {
+    if found.header.number == number {
+        return Ok(());
+    }
+    Err(StorageError::Corrupt(format!(
+        "{} holds segment {} of the commit log: a file was renamed or copied by hand",
+        found.path.display(),
+        found.header.number
+    )))
+}
+
+/// The oldest segment must reach back to what the sorted files hold.
+fn check_first(found: &Found, applied: Option<Place>) -> Result<(), StorageError> {
+    let is_needed_one = applied.is_some_and(|applied| applied.segment == found.header.number);
+    let begins_there = found.header.previous.is_none() || found.header.previous == applied;
+    if is_needed_one || begins_there {
+        return Ok(());
+    }
+    Err(StorageError::Corrupt(format!(
+        "a file of the commit log before {} is missing: restore a backup",
+        found.path.display()
+    )))
+}
+
+/// Each later segment names the one before it and where that ended.
+fn check_follows(found: &Found, before: &Found) -> Result<(), StorageError> {
+    let end = before.end();
+    match found.header.previous {
+        Some(previous) if previous == end => Ok(()),
+        Some(previous) if previous.segment == end.segment => Err(damaged(before, end)),
+        _ => Err(StorageError::Corrupt(format!(
+            "a file of the commit log between {} and {} is missing: restore a backup",
+            before.path.display(),
+            found.path.display()
+        ))),
+    }
+}
+
+fn damaged(found: &Found, end: Place) -> StorageError {
+    StorageError::Corrupt(format!(
+        "the commit log {} is damaged at byte {}, before batches that were on disk: restore a \
+         backup",
+        found.path.display(),
+        end.offset
+    ))
+}
+
+fn missing(directory: &Path, applied: Place) -> StorageError {
+    StorageError::Corrupt(format!(
+        "{} holds no commit log, and the store was at its file {}: restore that folder or a backup",
+        directory.display(),
+        path_of(directory, applied.segment).display()
+    ))
+}
+
+fn replay_segment(
+    found: &Found,
+    applied: Option<Place>,
+    replay: &mut Replay<'_>,
+) -> Result<(), StorageError> {
+    for (place, payload) in found.records() {
+        if applied.is_some_and(|applied| place.start < applied) {
+            continue;
+        }
+        let batch = record::decode(payload).ok_or_else(|| damaged(found, place.start))?;
+        replay(place.end, batch)?;
+    }
+    Ok(())
+}
