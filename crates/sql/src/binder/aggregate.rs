@@ -53,6 +53,25 @@ pub enum AggregateKind {
     First,
 }
 
+impl AggregateKind {
+    /// Whether it computes with numbers, which is what it takes its arguments for.
+    fn computes(self) -> bool {
+        use AggregateKind as A;
+        matches!(
+            self,
+            A::Sum
+                | A::Avg
+                | A::StdPop
+                | A::StdSamp
+                | A::VarPop
+                | A::VarSamp
+                | A::BitAnd
+                | A::BitOr
+                | A::BitXor
+        )
+    }
+}
+
 /// An aggregate call.
 #[derive(Debug, Clone)]
 pub struct AggregateCall {
@@ -303,6 +322,10 @@ impl Binder<'_> {
         }
         for clause in &list.clauses {
             self.aggregate_clause(&mut call, clause)?;
+        }
+        if kind.computes() {
+            let arguments = std::mem::take(&mut call.arguments);
+            call.arguments = arguments.into_iter().map(Expr::member_number).collect();
         }
         simplify_count(&mut call);
         check_arity(&call, function)?;

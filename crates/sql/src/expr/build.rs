@@ -466,6 +466,15 @@ impl Expr {
         Self::call("EXTRACT", vec![unit, expr])
     }
 
+    /// This expression where a number is computed: the place of an ENUM's value in its list.
+    #[must_use]
+    pub fn member_number(self) -> Expr {
+        match &self.ty {
+            DataType::Enum { members, .. } => member_number(members.clone(), self),
+            _ => self,
+        }
+    }
+
     /// Collation of the `n`-th column of a subquery comparison.
     #[must_use]
     pub fn comparison_collation(a: &Expr, b: &DataType) -> Collation {
@@ -501,9 +510,7 @@ fn same_representation(from: &DataType, to: &DataType) -> bool {
 
 /// Hexadecimal literals are numbers among numbers.
 fn number_of_bytes(expr: Expr) -> Expr {
-    if let DataType::Enum { members, .. } = &expr.ty {
-        return member_number(members.clone(), expr);
-    }
+    let expr = expr.member_number();
     if let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind
         && bytes.len() <= 8
     {
