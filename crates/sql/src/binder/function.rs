@@ -13,6 +13,20 @@ use crate::expr::{Expr, SqlMode};
 use crate::functions;
 use crate::types::{DataType, Value};
 
+/// Functions that compare their arguments as character strings, so that these need a collation in
+/// common. Those that only join strings, like CONCAT, do not.
+const COMPARING: [&str; 9] = [
+    "FIELD",
+    "FIND_IN_SET",
+    "INSTR",
+    "LOCATE",
+    "NULLIF",
+    "POSITION",
+    "REPLACE",
+    "STRCMP",
+    "SUBSTRING_INDEX",
+];
+
 impl Binder<'_> {
     /// Binds a call of a scalar function.
     pub(crate) fn bind_call(&mut self, name: &str, function: &ast::Function) -> SqlResult<Expr> {
@@ -39,6 +53,10 @@ impl Binder<'_> {
         }
         if upper == "COALESCE" || upper == "IFNULL" || upper == "NULLIF" {
             self.infer_alike(&mut arguments);
+        }
+        if COMPARING.contains(&upper.as_str()) {
+            let all: Vec<&Expr> = arguments.iter().collect();
+            self.refuse_mixes(&upper.to_lowercase(), &all)?;
         }
         if functions::lookup(&upper).is_none() {
             return Err(unknown_function(self.context.database, name));

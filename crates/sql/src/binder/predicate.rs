@@ -49,24 +49,45 @@ impl Binder<'_> {
         Expr::compare(op, left, right)
     }
 
-    /// Two stored columns of different collations have no collation to be compared under, unless
-    /// one of them compares bytes.
     fn refuse_mix(&self, operation: &str, left: &Expr, right: &Expr) -> SqlResult<()> {
-        let (Some(a), Some(b)) = (self.column_collation(left), self.column_collation(right)) else {
+        self.refuse_mixes(operation, &[left, right])
+    }
+
+    /// Stored columns of different collations have no collation to be compared under, unless one
+    /// of them compares bytes.
+    ///
+    /// # Errors
+    /// 1267 for two expressions, 1270 for three, 1271 for more.
+    pub(super) fn refuse_mixes(&self, operation: &str, exprs: &[&Expr]) -> SqlResult<()> {
+        let columns: Vec<Option<Collation>> = exprs
+            .iter()
+            .map(|expr| self.column_collation(expr))
+            .collect();
+        let mut known = columns.iter().flatten();
+        let Some(first) = known.next() else {
             return Ok(());
         };
-        if a == b || a.is_binary() || b.is_binary() {
+        let differ = columns.iter().flatten().any(|other| other != first);
+        if !differ || columns.iter().flatten().any(|c| c.is_binary()) {
             return Ok(());
         }
-        Err(SqlError::new(
-            1267,
-            "HY000",
-            format!(
-                "Illegal mix of collations ({},IMPLICIT) and ({},IMPLICIT) for operation '{operation}'",
-                a.name(),
-                b.name()
-            ),
-        ))
+        let shown = exprs.iter().zip(&columns).map(|(expr, column)| {
+            let strength = if column.is_some() {
+                "IMPLICIT"
+            } else {
+                "COERCIBLE"
+            };
+            let collation = expr.ty.collation().unwrap_or(Collation::Binary);
+            format!("({},{strength})", collation.name())
+        });
+        let shown: Vec<String> = shown.collect();
+        let (code, list) = match shown.as_slice() {
+            [a, b] => (1267, format!(" {a} and {b}")),
+            [a, b, c] => (1270, format!(" {a}, {b}, {c}")),
+            _ => (1271, String::new()),
+        };
+        let text = format!("Illegal mix of collations{list} for operation '{operation}'");
+        Err(SqlError::new(code, "HY000", text))
     }
 
     /// The collation of a stored table's text column, whose own it is. What information_schema
@@ -183,6 +204,7 @@ impl Binder<'_> {
                 let value = self.bind_scalar(expr)?;
                 let mut pattern = self.bind_scalar(pattern)?;
                 self.infer(&mut pattern, &value.ty.clone());
+                self.refuse_mix("regexp_like", &value, &pattern)?;
                 (Expr::regexp(value, pattern)?, *negated)
             }
             other => return Err(SqlError::not_supported(other.to_string())),
@@ -268,8 +290,10 @@ impl Binder<'_> {
         if candidates.len() == 1
             && let Some(only) = candidates.pop()
         {
-            return Expr::compare(CompareOp::Eq, value, only);
+            return self.compare(CompareOp::Eq, value, only);
         }
+        let all: Vec<&Expr> = std::iter::once(&value).chain(&candidates).collect();
+        self.refuse_mixes(" IN ", &all)?;
         Expr::in_list(value, candidates)
     }
 }

@@ -422,12 +422,38 @@ fn different_widths() -> SqlError {
     )
 }
 
+/// Stored columns of different collations make no column, unless one of them compares bytes.
+fn refuse_mix(left: &ColumnMeta, right: &ColumnMeta, op: SetOp) -> SqlResult<()> {
+    let stored = |column: &ColumnMeta| {
+        let own = !column.org_name.is_empty()
+            && !column.schema.eq_ignore_ascii_case("information_schema");
+        own.then(|| column.ty.collation()).flatten()
+    };
+    let (Some(a), Some(b)) = (stored(left), stored(right)) else {
+        return Ok(());
+    };
+    if a == b || a.is_binary() || b.is_binary() {
+        return Ok(());
+    }
+    let operation = match op {
+        SetOp::Union => "UNION",
+        SetOp::Except => "EXCEPT",
+        SetOp::Intersect => "INTERSECT",
+    };
+    Err(SqlError::new(
+        1271,
+        "HY000",
+        format!("Illegal mix of collations for operation '{operation}'"),
+    ))
+}
+
 fn combine(left: BoundQuery, right: BoundQuery, op: SetOp, all: bool) -> SqlResult<BoundQuery> {
     if left.columns.len() != right.columns.len() {
         return Err(different_widths());
     }
     let mut columns = Vec::with_capacity(left.columns.len());
     for (l, r) in left.columns.iter().zip(&right.columns) {
+        refuse_mix(l, r, op)?;
         let ty = types::common_type(&[&l.ty, &r.ty]);
         let plain = column_expr(0, ty, !(l.not_null && r.not_null));
         columns.push(output(plain, l.name.clone(), &[]).meta);
