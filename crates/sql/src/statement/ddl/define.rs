@@ -471,11 +471,11 @@ impl<'a> Builder<'a> {
     fn replace_implicit(&mut self, columns: &[IndexColumn]) {
         let serves = |index: &Index| {
             index.columns.len() <= columns.len()
-                && index
-                    .columns
-                    .iter()
-                    .zip(columns)
-                    .all(|(own, other)| own.column == other.column && other.prefix.is_none())
+                && index.columns.iter().zip(columns).all(|(own, other)| {
+                    own.column == other.column
+                        && other.prefix.is_none()
+                        && own.descending == other.descending
+                })
         };
         self.table
             .indexes
