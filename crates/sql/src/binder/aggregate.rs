@@ -54,21 +54,10 @@ pub enum AggregateKind {
 }
 
 impl AggregateKind {
-    /// Whether it computes with numbers, which is what it takes its arguments for.
-    fn computes(self) -> bool {
+    /// Whether it works on the bits of numbers.
+    fn is_bitwise(self) -> bool {
         use AggregateKind as A;
-        matches!(
-            self,
-            A::Sum
-                | A::Avg
-                | A::StdPop
-                | A::StdSamp
-                | A::VarPop
-                | A::VarSamp
-                | A::BitAnd
-                | A::BitOr
-                | A::BitXor
-        )
+        matches!(self, A::BitAnd | A::BitOr | A::BitXor)
     }
 }
 
@@ -323,7 +312,7 @@ impl Binder<'_> {
         for clause in &list.clauses {
             self.aggregate_clause(&mut call, clause)?;
         }
-        if kind.computes() {
+        if kind.is_bitwise() {
             let arguments = std::mem::take(&mut call.arguments);
             call.arguments = arguments.into_iter().map(Expr::member_number).collect();
         }
