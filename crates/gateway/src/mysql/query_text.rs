@@ -39,6 +39,8 @@ pub fn query_text(bytes: &[u8], no_backslash_escapes: bool) -> SqlResult<Cow<'_,
         })
 }
 
+const HEX_DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+
 struct Rewriter<'a> {
     rest: &'a [u8],
     out: Vec<u8>,
@@ -53,10 +55,17 @@ impl Rewriter<'_> {
                 b'`' => self.copy_until(1, b"`"),
                 b'/' if self.rest.starts_with(b"/*") => self.copy_until(2, b"*/"),
                 b'#' => self.copy_until(1, b"\n"),
-                b'-' if self.rest.starts_with(b"-- ") => self.copy_until(3, b"\n"),
+                b'-' if self.dashes_comment() => self.copy_until(2, b"\n"),
                 _ => self.copy(1),
             }
         }
+    }
+
+    /// Two dashes begin a comment only before a blank, a control character or the end.
+    fn dashes_comment(&self) -> bool {
+        self.rest
+            .strip_prefix(b"--")
+            .is_some_and(|rest| rest.first().is_none_or(|byte| *byte <= b' '))
     }
 
     fn copy(&mut self, count: usize) {
@@ -88,7 +97,11 @@ impl Rewriter<'_> {
         self.drop_introducer();
         self.out.extend_from_slice(b"X'");
         for byte in value {
-            self.out.extend_from_slice(format!("{byte:02X}").as_bytes());
+            let digits = [
+                HEX_DIGITS[usize::from(byte >> 4)],
+                HEX_DIGITS[usize::from(byte & 15)],
+            ];
+            self.out.extend_from_slice(&digits);
         }
         self.out.push(b'\'');
         self.rest = self.rest.get(length..).unwrap_or_default();
@@ -164,6 +177,15 @@ mod tests {
             "INSERT INTO t VALUES (X'FF002727', 'ok')"
         );
         assert_eq!(rewritten(b"SELECT \"\xFE\", 'a'"), "SELECT X'FE', 'a'");
+    }
+
+    #[test]
+    fn a_quote_in_a_comment_begins_no_literal() {
+        assert_eq!(
+            rewritten(b"SELECT 1 --\tdon't\n, '\xFF' -- isn't\n"),
+            "SELECT 1 --\tdon't\n, X'FF' -- isn't\n"
+        );
+        assert_eq!(rewritten(b"SELECT 5--'\xFF'"), "SELECT 5--X'FF'");
     }
 
     #[test]
