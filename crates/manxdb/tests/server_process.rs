@@ -3,7 +3,8 @@
 
 mod support;
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -182,4 +183,22 @@ fn a_backup_of_a_running_server_is_verified_and_restored() {
     let databases: Vec<String> = client.query("SHOW DATABASES").unwrap();
     assert!(databases.contains(&"kept".to_owned()), "{databases:?}");
     assert!(!databases.contains(&"later".to_owned()), "{databases:?}");
+}
+
+#[test]
+fn every_metric_has_the_name_of_the_product() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = Server::start(directory.path());
+    let mut link = TcpStream::connect(&server.admin).unwrap();
+    link.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    link.read_to_string(&mut answer).unwrap();
+    let (_, page) = answer.split_once("\r\n\r\n").unwrap();
+    let named = |line: &&str| line.starts_with("manxdb_") || line.starts_with('#');
+    let others: Vec<&str> = page
+        .lines()
+        .filter(|line| !line.is_empty() && !named(line))
+        .collect();
+    assert!(others.is_empty(), "{others:?}");
+    assert!(page.contains("manxdb_storage_live_bytes"), "{page}");
 }

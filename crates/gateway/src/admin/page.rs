@@ -4,56 +4,121 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+/// Colours that follow the reader's choice of light or dark; no scripts, nothing from elsewhere.
+const STYLE: &str = "\
+:root{color-scheme:light dark;--line:#8884;--quiet:#8888;--good:#2a8a4a;--bad:#c0392b}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:72rem;margin:2rem auto;padding:0 1rem}\
+h1{margin-bottom:0}.state{font-weight:600}.serving{color:var(--good)}.stopped{color:var(--bad)}\
+nav a{margin-right:1rem}.scroll{overflow-x:auto}table{border-collapse:collapse;width:100%}\
+th{text-align:left;font-weight:600;font-size:.85rem}th,td{border-bottom:1px solid var(--line);\
+padding:.4rem .8rem .4rem 0;vertical-align:top}td.number,th.number{text-align:right;\
+white-space:nowrap;font-variant-numeric:tabular-nums}td.when{white-space:nowrap}\
+code{white-space:pre-wrap;overflow-wrap:anywhere;font-size:.9rem}small{opacity:.7}";
+
+/// The parts of a statement's time in the order they are spent, as `/slow` names them.
+const PARTS: [(&str, &str); 6] = [
+    ("parse", "parse"),
+    ("plan", "plan"),
+    ("lock_wait", "lock wait"),
+    ("execute", "execute"),
+    ("commit", "commit"),
+    ("send", "send"),
+];
+
 /// Version, readiness and slow statements as one HTML page without scripts.
 pub fn render(version: &Value, ready: &Result<(), String>, slow: &Value) -> String {
     let state = match ready {
-        Ok(()) => "serving".to_owned(),
-        Err(why) => format!("not serving: {}", escaped(why)),
+        Ok(()) => "<span class=\"state serving\">serving</span>".to_owned(),
+        Err(why) => format!(
+            "<span class=\"state stopped\">not serving: {}</span>",
+            escaped(why)
+        ),
     };
-    let version = version
-        .get("version")
-        .and_then(Value::as_str)
-        .map(escaped)
-        .unwrap_or_default();
     format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>ManxDB</title>\
-         <style>body{{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
-         table{{border-collapse:collapse;width:100%}}td,th{{border-bottom:1px solid #ccc;padding:.3rem;\
-         text-align:left;vertical-align:top}}code{{white-space:pre-wrap}}</style></head><body>\
-         <h1>ManxDB {version}</h1><p>This node is <b>{state}</b>.</p>\
-         <p><a href=\"/metrics\">metrics</a> · <a href=\"/slow\">slow statements (JSON)</a> · \
-         <a href=\"/version\">version</a> · <a href=\"/healthz\">health</a> · \
-         <a href=\"/readyz\">readiness</a></p><h2>Slow statements</h2>{}</body></html>\n",
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>ManxDB</title>\
+         <style>{STYLE}</style></head><body>\
+         <h1>ManxDB {}</h1><p>This node is {state}. Clients see MySQL {}.</p>\
+         <nav><a href=\"/metrics\">Metrics</a><a href=\"/slow\">Slow statements as JSON</a>\
+         <a href=\"/version\">Version</a><a href=\"/healthz\">Health</a>\
+         <a href=\"/readyz\">Readiness</a></nav>\
+         <h2>Slow statements</h2>{}</body></html>\n",
+        text(version, "version"),
+        text(version, "mysql_version"),
         slow_table(slow)
     )
 }
 
-/// A table whose columns are the keys of the first statement.
+/// Newest first, with the split of their time.
 fn slow_table(slow: &Value) -> String {
     let rows = slow.as_array().map(Vec::as_slice).unwrap_or_default();
-    let Some(first) = rows.first().and_then(Value::as_object) else {
-        return "<p>None so far.</p>".to_owned();
-    };
-    let keys: Vec<&String> = first.keys().collect();
-    let mut html = String::from("<table><tr>"); // writing to a String cannot fail
-    for key in &keys {
-        let _ = write!(html, "<th>{}</th>", escaped(key));
+    if rows.is_empty() {
+        return "<p>None so far. <code>long_query_time</code> says what is slow.</p>".to_owned();
+    }
+    let mut html = String::from(
+        "<p><small>The newest first, times in milliseconds.</small></p>\
+         <div class=\"scroll\"><table><tr><th>Started (UTC)</th><th class=\"number\">Total</th>\
+         <th>Statement</th><th class=\"number\">Rows</th>",
+    );
+    // Writing to a String cannot fail, here and below.
+    for (_, heading) in PARTS {
+        let _ = write!(html, "<th class=\"number\">{heading}</th>");
     }
     html.push_str("</tr>");
     for row in rows {
-        html.push_str("<tr>");
-        for key in &keys {
-            let cell = match row.get(key.as_str()) {
-                Some(Value::String(text)) => escaped(text),
-                Some(other) => escaped(&other.to_string()),
-                None => String::new(),
-            };
-            let _ = write!(html, "<td><code>{cell}</code></td>");
-        }
-        html.push_str("</tr>");
+        slow_row(&mut html, row);
     }
-    html.push_str("</table>");
+    html.push_str("</table></div>");
     html
+}
+
+fn slow_row(html: &mut String, row: &Value) {
+    let started = text(row, "started_at").replace('T', " ");
+    let started = started.split('.').next().unwrap_or_default();
+    let mut origin = text(row, "account");
+    for (name, key) in [("database", "database"), ("connection", "connection")] {
+        let value = text(row, key);
+        if !value.is_empty() {
+            let _ = write!(origin, " · {name} {value}");
+        }
+    }
+    let error = text(row, "error");
+    if error != "0" && !error.is_empty() {
+        let _ = write!(origin, " · <span class=\"stopped\">error {error}</span>");
+    }
+    let _ = write!(
+        html,
+        "<tr><td class=\"when\">{started}</td><td class=\"number\">{}</td>\
+         <td><code>{}</code><br><small>{origin}</small></td><td class=\"number\">{}</td>",
+        milliseconds(row.get("total_micros")),
+        text(row, "statement"),
+        text(row, "rows"),
+    );
+    let split = row.get("split_micros").unwrap_or(&Value::Null);
+    for (key, _) in PARTS {
+        let part = milliseconds(split.get(key));
+        let _ = write!(html, "<td class=\"number\">{part}</td>");
+    }
+    html.push_str("</tr>");
+}
+
+/// Microseconds as milliseconds; nothing for none.
+fn milliseconds(micros: Option<&Value>) -> String {
+    let micros = micros.and_then(Value::as_u64).unwrap_or(0);
+    match micros {
+        0 => String::new(),
+        1..10_000 => format!("{}.{:02}", micros / 1000, micros % 1000 / 10),
+        _ => (micros / 1000).to_string(),
+    }
+}
+
+/// A member of an object as HTML; empty when it is missing or null.
+fn text(of: &Value, key: &str) -> String {
+    match of.get(key) {
+        Some(Value::String(text)) => escaped(text),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => escaped(&other.to_string()),
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -70,10 +135,33 @@ mod tests {
 
     #[test]
     fn statements_cannot_inject_markup() {
-        let slow = json!([{ "statement": "SELECT '<script>'", "total_micros": 7 }]);
+        let slow = json!([{
+            "statement": "SELECT '<script>'", "account": "<b>@%", "database": "<i>",
+            "total_micros": 7, "error": 0,
+        }]);
         let html = render(&json!({ "version": "1" }), &Ok(()), &slow);
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
-        assert!(html.contains("<th>total_micros</th>") && html.contains(">7<"));
+        assert!(html.contains("&lt;b&gt;@% · database &lt;i&gt;"));
+    }
+
+    #[test]
+    fn a_slow_statement_shows_where_its_time_went() {
+        let slow = json!([{
+            "started_at": "2026-01-31T18:30:00.123456Z", "statement": "SELECT 1",
+            "total_micros": 304_065, "rows": 1, "error": 1205, "database": null,
+            "split_micros": { "parse": 255, "lock_wait": 0, "execute": 303_406 },
+        }]);
+        let html = render(&json!({}), &Ok(()), &slow);
+        for piece in [
+            "2026-01-31 18:30:00<",
+            ">304<",
+            ">0.25<",
+            ">303<",
+            "error 1205",
+        ] {
+            assert!(html.contains(piece), "{piece}: {html}");
+        }
+        assert!(!html.contains("null"));
     }
 
     #[test]

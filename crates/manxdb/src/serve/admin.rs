@@ -78,7 +78,7 @@ fn gauges(engine: &RocksEngine, instance: &Instance) -> Vec<Gauge> {
         });
     };
     for (name, value) in engine.stats() {
-        add(name, value);
+        add(&format!("manxdb_{name}"), value);
     }
     let seen = instance.metrics();
     #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
