@@ -39,10 +39,25 @@ pub fn binary(
     match (op, ty) {
         (BitAnd | BitOr | BitXor | ShiftLeft | ShiftRight, _) => bits(ctx, op, a, b),
         (IntDiv, _) => integer_division(ctx, a, b, ty, describe),
+        // Parameters count as integers until their values are known.
+        (_, DataType::Int { .. }) if is_approximate(a) || is_approximate(b) => {
+            doubles(ctx, op, a, b, describe)
+        }
+        (_, DataType::Int { .. }) if [a, b].iter().any(|v| matches!(v, Value::Decimal(_))) => {
+            decimals(ctx, op, a, b, describe)
+        }
         (_, DataType::Int { unsigned, .. }) => integers(ctx, op, a, b, *unsigned, describe),
         (_, DataType::Decimal { .. }) => decimals(ctx, op, a, b, describe),
         _ => doubles(ctx, op, a, b, describe),
     }
+}
+
+/// Whether a value is calculated with as a double.
+fn is_approximate(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Double(_) | Value::Text(_) | Value::Bytes(_) | Value::Json(_)
+    )
 }
 
 fn bits(ctx: &EvalContext<'_>, op: BinaryOp, a: &Value, b: &Value) -> SqlResult<Value> {
@@ -283,6 +298,10 @@ pub fn negate(
 ) -> SqlResult<Value> {
     match (value, ty) {
         (Value::Null, _) => Ok(Value::Null),
+        (value, DataType::Int { .. }) if is_approximate(value) => {
+            Ok(Value::Double(-double(ctx, value)?))
+        }
+        (Value::Decimal(decimal), _) => Ok(Value::decimal(-(**decimal).clone())),
         (_, DataType::Int { .. }) => ranged(integer(value).checked_neg(), false, describe),
         (_, DataType::Decimal { .. }) => Ok(Value::decimal(-exact(ctx, value)?)),
         _ => Ok(Value::Double(-double(ctx, value)?)),

@@ -11,7 +11,7 @@ use bigdecimal::{RoundingMode, Signed, ToPrimitive};
 use super::{Arguments, ScalarFunction, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{BinaryOp, EvalContext, Expr};
-use crate::types::{DataType, IntWidth, Value, integer_value};
+use crate::types::{DataType, IntWidth, Value, decimal_scale, integer_value};
 
 use Arguments::Unrounded;
 
@@ -266,7 +266,13 @@ fn round_to(args: &[Value], ty: &DataType, mode: RoundingMode) -> SqlResult<Valu
         (Value::Int(_) | Value::UInt(_), DataType::Int { .. }) if digits >= 0 => {
             Ok(args[0].clone())
         }
-        (value, DataType::Int { .. }) => {
+        // A parameter counts as an integer until its value is known.
+        (Value::Decimal(number), DataType::Int { .. }) => {
+            let kept = digits.min(i64::from(decimal_scale(number)));
+            let rounded = number.with_scale_round(kept, mode);
+            Ok(Value::decimal(rounded.with_scale(kept.max(0))))
+        }
+        (value, DataType::Int { .. }) if !matches!(value, Value::Double(_) | Value::Text(_)) => {
             let number = value
                 .to_decimal()
                 .unwrap_or_default()

@@ -523,9 +523,8 @@ fn format(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<V
             "en_us" | "en_gb" | "en_au" | "en_ca"
         )
     {
-        return Err(SqlError::not_supported(&format!(
-            "FORMAT for locale '{locale}'"
-        )));
+        let feature = format!("FORMAT for locale '{locale}'");
+        return Err(SqlError::not_supported(feature));
     }
     let Some(digits) = args[1].to_i64() else {
         return Ok(Value::Null);
