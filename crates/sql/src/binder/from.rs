@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast;
 
 use super::Binder;
+use super::generated::held_by_indexes;
 use super::query::{Bound, BoundQuery, finish};
 use super::scope::{ColumnName, Frame, FrameColumn, column_expr, same_name};
 use super::select::SelectParts;
@@ -301,7 +302,7 @@ impl Binder<'_> {
         match catalog.table(&database, &table) {
             Ok(found) => {
                 let found = found.clone();
-                Ok(self.add_stored(&found, alias_name, state))
+                self.add_stored(&found, alias_name, state)
             }
             Err(error) => match self.context.virtual_tables.table(&database, &table) {
                 Some(found) => Ok(add_virtual(&found, &database, alias_name, state)),
@@ -318,7 +319,12 @@ impl Binder<'_> {
         }
     }
 
-    fn add_stored(&mut self, table: &Arc<Table>, alias: &str, state: &mut FromState) -> Part {
+    fn add_stored(
+        &mut self,
+        table: &Arc<Table>,
+        alias: &str,
+        state: &mut FromState,
+    ) -> SqlResult<Part> {
         if !self.tables.iter().any(|(id, ..)| *id == table.id) {
             self.tables
                 .push((table.id, table.database.clone(), table.name.clone()));
@@ -333,7 +339,7 @@ impl Binder<'_> {
                 offset: slots.start,
             });
         }
-        Part {
+        Ok(Part {
             columns: table_columns(table, &table.database, alias, slots.start),
             tree: Tree::Leaf(Leaf {
                 source: Source::Stored(table.clone()),
@@ -341,8 +347,9 @@ impl Binder<'_> {
                 slots,
                 key_slot,
                 hints: Hints::default(),
+                held: held_by_indexes(self.context, table)?,
             }),
-        }
+        })
     }
 
     fn bind_view(
@@ -446,6 +453,7 @@ impl Binder<'_> {
                 slots,
                 key_slot: None,
                 hints: Hints::default(),
+                held: Vec::new(),
             });
             return Ok(Some(Part { tree, columns }));
         }
@@ -634,6 +642,7 @@ fn add_virtual(table: &Arc<Table>, database: &str, alias: &str, state: &mut From
             slots,
             key_slot: None,
             hints: Hints::default(),
+            held: Vec::new(),
         }),
     }
 }
@@ -665,6 +674,7 @@ fn add_computed(
             slots,
             key_slot: None,
             hints: Hints::default(),
+            held: Vec::new(),
         }),
     })
 }

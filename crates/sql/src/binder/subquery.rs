@@ -159,6 +159,7 @@ impl Binder<'_> {
                 slots,
                 key_slot: None,
                 hints: Hints::default(),
+                held: Vec::new(),
             }),
             on: Vec::new(),
         });

@@ -189,6 +189,20 @@ fn definition_word(
     if is(index, "ZEROFILL") {
         return Err(SqlError::not_supported("ZEROFILL"));
     }
+    let behind_type = matches!(out.last().map(|t| &t.token), Some(Token::RParen))
+        || [
+            "SIGNED", "UNSIGNED", "CHAR", "BINARY", "DATE", "TIME", "DATETIME", "DECIMAL",
+        ]
+        .iter()
+        .any(|ty| out.last().is_some_and(|t| is_word(&t.token, ty)));
+    let closes = tokens
+        .get(index + 1)
+        .is_some_and(|t| t.token == Token::RParen);
+    if is(index, "ARRAY") && behind_type && closes {
+        return Err(SqlError::not_supported(
+            "a multi-valued index (CAST … AS … ARRAY)",
+        ));
+    }
     let behind_bracket = out.last().is_some_and(|t| t.token == Token::RParen);
     if is(index, "INVISIBLE") {
         return Err(SqlError::not_supported("INVISIBLE"));

@@ -217,7 +217,11 @@ fn conditions(node: &Node, predicates: &[Expr]) -> String {
     let name = |slot: usize| match node {
         Node::Scan(scan) if scan.slots.contains(&slot) => {
             let column = &scan.table.columns[slot - scan.slots.start];
-            format!("{}.{}", scan.alias, column.name)
+            if column.is_hidden() {
+                column.shown_name().to_string()
+            } else {
+                format!("{}.{}", scan.alias, column.name)
+            }
         }
         _ => format!("#{slot}"),
     };

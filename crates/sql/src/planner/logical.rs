@@ -34,6 +34,8 @@ pub struct Leaf {
     pub key_slot: Option<usize>,
     /// Index hints: names that may be used, names that may not.
     pub hints: Hints,
+    /// Expressions over the table's columns that an indexed column holds, with its position.
+    pub held: Vec<(usize, Expr)>,
 }
 
 /// USE, FORCE and IGNORE INDEX.

@@ -1,12 +1,13 @@
 //! From bound query to a plan that can be run any number of times.
 //!
-//! The binder hands over a [`logical::Group`] of tables and conditions; [`join`] orders it,
-//! [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
+//! The binder hands over a [`logical::Group`] of tables and conditions; [`generated`] puts indexed columns in the
+//! place of the expressions they hold, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
 
 pub(crate) mod access;
 pub(crate) mod explain;
 mod explain_change;
 mod explain_json;
+mod generated;
 pub(crate) mod join;
 pub(crate) mod logical;
 pub(crate) mod physical;

@@ -12,6 +12,7 @@ use crate::types::{Collation, ColumnMeta, DataType, Value};
 /// Chooses the operators of a bound SELECT.
 pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
     let columns: Vec<ColumnMeta> = parts.outputs.iter().map(|o| o.meta.clone()).collect();
+    read_held_expressions(&mut parts);
     let used = used_slots(&parts);
     let extreme = extreme(&mut parts);
     let wish = extreme.unwrap_or_else(|| wish(&parts));
@@ -53,6 +54,15 @@ pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
         node: project_and_sort(node, parts, sorted),
         columns,
         rows,
+    }
+}
+
+/// Reads from indexed columns what they hold. DISTINCT orders by what it selects, and grouped rows
+/// have no columns any more: there the order stays as it is.
+fn read_held_expressions(parts: &mut SelectParts) {
+    super::generated::in_conditions(&mut parts.group);
+    if !parts.aggregated && !parts.distinct && parts.windows.is_empty() {
+        super::generated::in_order(&parts.group, &mut parts.order);
     }
 }
 
@@ -104,6 +114,7 @@ fn having(node: Node, parts: &mut SelectParts) -> Node {
 /// Rows of the FROM clause itself, ordered and limited, for UPDATE and DELETE.
 pub(crate) fn plan_modify_rows(mut parts: SelectParts, scope: &Scope) -> Node {
     let width = scope.columns.len();
+    read_held_expressions(&mut parts);
     let used = vec![true; parts.width];
     let wish = wish(&parts);
     let group = std::mem::take(&mut parts.group);

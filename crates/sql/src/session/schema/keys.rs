@@ -1,8 +1,9 @@
 //! Indexes and constraints.
 
 use super::define::{C, Definition, NAME, def, number, text, text_or_null};
+use super::relations;
 use super::source::Source;
-use crate::catalog::{ForeignKey, ForeignKeyAction, Index, Table};
+use crate::catalog::{Column, ForeignKey, ForeignKeyAction, Index, Table};
 use crate::error::SqlResult;
 use crate::types::{Row, Value};
 
@@ -142,6 +143,12 @@ fn statistics(source: &Source<'_>) -> SqlResult<Vec<Row>> {
                 let Some(column) = table.columns.get(*column) else {
                     continue;
                 };
+                let (named, expression) = if column.is_hidden() {
+                    let expression = relations::generation_expression(column);
+                    (Value::Null, text(expression))
+                } else {
+                    (text(&*column.name), Value::Null)
+                };
                 let nullable = if column.not_null { "" } else { "YES" };
                 rows.push(vec![
                     def(),
@@ -151,7 +158,7 @@ fn statistics(source: &Source<'_>) -> SqlResult<Vec<Row>> {
                     text(&*table.database),
                     text(name),
                     number(at + 1),
-                    text(&*column.name),
+                    named,
                     text(if *descending { "D" } else { "A" }),
                     number(0),
                     prefix.map_or(Value::Null, number),
@@ -161,7 +168,7 @@ fn statistics(source: &Source<'_>) -> SqlResult<Vec<Row>> {
                     text(""),
                     text(comment),
                     text("YES"),
-                    Value::Null,
+                    expression,
                 ]);
             }
         }
@@ -192,6 +199,10 @@ fn key_column_usage(source: &Source<'_>) -> SqlResult<Vec<Row>> {
         };
         for (name, unique, _, parts) in keys(table) {
             for (at, (column, ..)) in parts.iter().enumerate().filter(|_| unique) {
+                // An expression is no column.
+                if table.columns.get(*column).is_some_and(Column::is_hidden) {
+                    continue;
+                }
                 let mut row = start(name);
                 row.extend([text(column_name(table, *column)), number(at + 1)]);
                 row.resize(12, Value::Null);

@@ -215,14 +215,15 @@ fn is_plain(text: &str) -> bool {
 }
 
 fn key_part(table: &Table, (at, prefix, descending): (usize, Option<u32>, bool)) -> String {
-    let name = table
-        .columns
-        .get(at)
-        .map_or("", |column| column.name.as_str());
+    let order = if descending { " DESC" } else { "" };
+    let column = table.columns.get(at);
+    if let Some(column) = column.filter(|column| column.is_hidden()) {
+        return format!("({}){order}", displayed(column.shown_name()));
+    }
+    let name = column.map_or("", |column| column.name.as_str());
     let prefix = prefix
         .map(|length| format!("({length})"))
         .unwrap_or_default();
-    let order = if descending { " DESC" } else { "" };
     format!("{}{prefix}{order}", quoted(name))
 }
 

@@ -491,7 +491,7 @@ pub(super) fn create_index(context: &DdlContext<'_>, create: &CreateIndex) -> Sq
         .map(|name| crate::statement::names::parts(name).join("."));
     let annotations = Annotations::default();
     change(context, &database, &table, &annotations, &|builder, _| {
-        let parts = builder.key_parts(&create.columns)?;
+        let parts = builder.key_parts(&create.columns, name.as_deref())?;
         let comment = index_comment(&create.index_options);
         builder
             .add_index(name.as_deref(), parts, create.unique, comment)

@@ -6,6 +6,7 @@ use super::DdlContext;
 use super::column_type;
 use super::default;
 use super::generated;
+use super::key_expression::{self, Part};
 use crate::catalog::{
     Catalog, CheckConstraint, Column, ColumnDefault, ColumnId, Index, IndexColumn, IndexId,
     IndexState, Table,
@@ -345,19 +346,23 @@ impl<'a> Builder<'a> {
     pub(super) fn add_constraint(&mut self, constraint: &TableConstraint) -> SqlResult<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
-                let parts = self.key_parts(&key.columns)?;
+                if key_expression::any_expression(&key.columns) {
+                    let text = "The primary key cannot be a functional index";
+                    return Err(SqlError::new(3756, "HY000", text));
+                }
+                let parts = self.key_parts(&key.columns, None)?;
                 self.set_primary_key(parts)
             }
             TableConstraint::Unique(key) => {
-                let parts = self.key_parts(&key.columns)?;
                 let name = key.index_name.as_ref().or(key.name.as_ref());
+                let name = name.map(|n| n.value.as_str());
+                let parts = self.key_parts(&key.columns, name)?;
                 let comment = index_comment(&key.index_options);
-                self.add_index(name.map(|n| n.value.as_str()), parts, true, comment)
-                    .map(drop)
+                self.add_index(name, parts, true, comment).map(drop)
             }
             TableConstraint::Index(key) => {
-                let parts = self.key_parts(&key.columns)?;
                 let name = key.name.as_ref().map(|n| n.value.as_str());
+                let parts = self.key_parts(&key.columns, name)?;
                 let comment = index_comment(&key.index_options);
                 self.add_index(name, parts, false, comment).map(drop)
             }
@@ -369,22 +374,28 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Key columns as written.
-    pub(super) fn key_parts(&self, columns: &[ast::IndexColumn]) -> SqlResult<Vec<IndexColumn>> {
+    /// Key parts as written, of the index called `index`.
+    ///
+    /// # Errors
+    /// 1072 for unknown columns, 1060 for one named twice; those of [`Builder::add_key_expression`].
+    pub(super) fn key_parts(
+        &mut self,
+        columns: &[ast::IndexColumn],
+        index: Option<&str>,
+    ) -> SqlResult<Vec<IndexColumn>> {
         let mut parts: Vec<IndexColumn> = Vec::new();
         for column in columns {
-            let (name, prefix) = key_part(&column.column.expr)?;
-            let at = position(&self.table, &name).ok_or_else(|| {
-                SqlError::new(
-                    1072,
-                    "42000",
-                    format!("Key column '{name}' doesn't exist in table"),
-                )
-            })?;
-            if parts.iter().any(|part| part.column == at) {
-                return Err(duplicate_column(&name));
-            }
             let descending = matches!(column.column.options.sort, Some(ast::OrderBySort::Desc));
+            let (at, prefix) = match key_expression::part(&column.column.expr)? {
+                Part::Column(name, prefix) => (self.key_part_column(&name, &parts)?, prefix),
+                Part::Expression(expr) => {
+                    let label = index.map_or_else(
+                        || self.free_index_name(key_expression::UNNAMED),
+                        str::to_string,
+                    );
+                    (self.add_key_expression(expr, &label)?, None)
+                }
+            };
             parts.push(self.key_column(at, prefix, descending)?);
         }
         if parts.len() > KEY_PARTS_MAX {
@@ -392,6 +403,20 @@ impl<'a> Builder<'a> {
             return Err(SqlError::new(1070, "42000", text));
         }
         Ok(parts)
+    }
+
+    fn key_part_column(&self, name: &str, parts: &[IndexColumn]) -> SqlResult<usize> {
+        let at = position(&self.table, name).ok_or_else(|| {
+            SqlError::new(
+                1072,
+                "42000",
+                format!("Key column '{name}' doesn't exist in table"),
+            )
+        })?;
+        if parts.iter().any(|part| part.column == at) {
+            return Err(duplicate_column(name));
+        }
+        Ok(at)
     }
 
     fn key_column(
@@ -515,7 +540,8 @@ impl<'a> Builder<'a> {
                 }
                 name.to_string()
             }
-            None => self.free_index_name(&columns),
+            None if self.has_expression(&columns) => self.free_index_name(key_expression::UNNAMED),
+            None => self.free_index_name(&self.first_name(&columns)),
         };
         let id = IndexId(self.table.next_index_id.max(1));
         self.table.next_index_id = id.0 + 1;
@@ -538,14 +564,18 @@ impl<'a> Builder<'a> {
             .any(|index| index.name.to_lowercase() == lower)
     }
 
-    /// The first column's name, with `_2`, `_3`, … when taken.
-    fn free_index_name(&self, columns: &[IndexColumn]) -> String {
-        let first = columns
+    /// The first column's name.
+    fn first_name(&self, columns: &[IndexColumn]) -> String {
+        columns
             .first()
             .and_then(|part| self.table.columns.get(part.column))
             .map(|column| column.name.clone())
-            .unwrap_or_default();
-        let mut name = first.clone();
+            .unwrap_or_default()
+    }
+
+    /// `first`, with `_2`, `_3`, … when taken.
+    fn free_index_name(&self, first: &str) -> String {
+        let mut name = first.to_string();
         let mut number = 2;
         while self.has_index(&name) || name.eq_ignore_ascii_case("PRIMARY") {
             name = format!("{first}_{number}");
@@ -626,6 +656,7 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// 1113, 1075, 1063 and what binding CHECKs meets.
     pub(super) fn finish(&mut self) -> SqlResult<()> {
+        self.drop_unused_key_expressions();
         if self.table.columns.is_empty() {
             return Err(SqlError::new(
                 4028,
@@ -672,23 +703,6 @@ impl<'a> Builder<'a> {
         self.table.indexes = indexes;
         self.check_generated()?;
         default::check_constraints(self.context, self.catalog, &self.table)
-    }
-}
-
-/// `a`, or `a(10)`.
-fn key_part(expr: &ast::Expr) -> SqlResult<(String, Option<u32>)> {
-    match expr {
-        ast::Expr::Identifier(ident) => Ok((ident.value.clone(), None)),
-        ast::Expr::Function(function) => {
-            let name = crate::statement::names::parts(&function.name).join(".");
-            let text = function.args.to_string();
-            let prefix = text
-                .trim_matches(['(', ')'])
-                .parse()
-                .map_err(|_| SqlError::not_supported("an index over an expression"))?;
-            Ok((name, Some(prefix)))
-        }
-        _ => Err(SqlError::not_supported("an index over an expression")),
     }
 }
 
