@@ -1,7 +1,7 @@
 //! What generated columns compute, bound to the columns of their table.
 
 use super::{BindContext, Scope, bind_definition};
-use crate::catalog::{Generated, GeneratedKind, IndexState, Table};
+use crate::catalog::{Generated, GeneratedKind, Table};
 use crate::error::SqlResult;
 use crate::expr::{Expr, ExprKind};
 use crate::parser::{parse_expression, stored_mode};
@@ -52,7 +52,7 @@ pub(super) fn held_by_indexes(
             continue;
         };
         let indexed = table.indexes.iter().any(|index| {
-            index.state == IndexState::Public && index.columns.iter().any(|part| part.column == at)
+            index.state.is_readable() && index.columns.iter().any(|part| part.column == at)
         });
         if !indexed {
             continue;

@@ -11,8 +11,9 @@
 //!
 //! record     format u8 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
 //! ```
-//! Format 1 holds the record alone. Format 2 is a table with generated columns: a list of
-//! (position, [`Generated`]) follows it. A record is written in the lowest format that can hold
+//! Format 1 holds the record alone. Format 2 is a table that has what format 1 knows nothing of,
+//! indexes a foreign key made for itself among it; a list of its generated columns,
+//! (position, [`Generated`]), follows it. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
@@ -21,13 +22,13 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Generated, Table, TableId, View};
+use super::{Generated, Index, IndexState, Table, TableId, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
 /// A record and nothing else.
 const PLAIN: u8 = 1;
-/// A table followed by its generated columns.
+/// A table followed by its generated columns; its indexes may be [`IndexState::Implicit`].
 const WITH_GENERATED: u8 = 2;
 const HEADER: usize = 18;
 
@@ -165,7 +166,8 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         .filter_map(|(at, column)| Some((at, column.generated.as_ref()?)))
         .collect();
     let (version, id) = (table.schema_version, table.id.0);
-    if generated.is_empty() {
+    let implicit = |index: &Index| index.state == IndexState::Implicit;
+    if generated.is_empty() && !table.indexes.iter().any(implicit) {
         return seal(PLAIN, Kind::Table, version, id, table);
     }
     seal(
@@ -271,6 +273,23 @@ mod tests {
             expression: "(`c1` + 1)".into(),
             kind: GeneratedKind::Virtual,
         }))));
+        let bytes = record.encode().expect("encodes");
+        assert_eq!(bytes[0], WITH_GENERATED);
+        assert_eq!(Record::decode(&bytes).expect("decodes"), record);
+    }
+
+    #[test]
+    fn an_index_state_that_older_releases_do_not_know_takes_the_second_format() {
+        let mut table = table(None);
+        table.indexes.push(Index {
+            id: crate::catalog::IndexId(1),
+            name: "c2".into(),
+            columns: Vec::new(),
+            unique: false,
+            state: IndexState::Implicit,
+            comment: String::new(),
+        });
+        let record = Record::Table(Box::new(table));
         let bytes = record.encode().expect("encodes");
         assert_eq!(bytes[0], WITH_GENERATED);
         assert_eq!(Record::decode(&bytes).expect("decodes"), record);

@@ -706,6 +706,11 @@ impl<'a> Builder<'a> {
     }
 }
 
+/// A key part a foreign key can do with: neither a prefix nor descending, as MySQL wants it.
+pub(super) fn is_whole(part: &IndexColumn) -> bool {
+    part.prefix.is_none() && !part.descending
+}
+
 pub(super) fn index_comment(options: &[ast::IndexOption]) -> String {
     options
         .iter()

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{ForeignKeyConstraint, Ident, ReferentialAction};
 
-use super::define::Builder;
+use super::define::{Builder, is_whole};
 use crate::catalog::{
     Catalog, ForeignKey, ForeignKeyAction, Index, IndexColumn, IndexState, OwnershipAnnotation,
     Table,
@@ -217,7 +217,11 @@ impl Builder<'_> {
 
     /// The index by which children are found.
     fn ensure_index(&mut self, key: &ForeignKey, name: Option<String>) -> SqlResult<()> {
-        if has_key_index(&self.table, &key.columns, None) {
+        let serves = |index: &Index| {
+            leads(index, &key.columns) && index.columns.iter().take(key.columns.len()).all(is_whole)
+        };
+        let primary = self.table.primary_key.starts_with(&key.columns);
+        if primary || self.table.indexes.iter().any(serves) {
             return Ok(());
         }
         let columns = key
