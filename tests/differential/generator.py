@@ -21,13 +21,17 @@ class Column:
     kind: str
     null: bool = True
     unique: bool = False
+    # What computes it, with VIRTUAL or STORED; None for a column that is given its values.
+    generated: str | None = None
 
     def ddl(self):
         """Its definition."""
         types = {"int": "INT", "tiny": "TINYINT", "uns": "INT UNSIGNED", "big": "BIGINT", "dec": "DECIMAL(10,2)",
                  "str": "VARCHAR(20)", "bin": "VARCHAR(20) COLLATE utf8mb4_bin", "date": "DATE", "time": "DATETIME",
                  "json": "JSON"}
-        return f"{self.name} {types[self.kind]}{'' if self.null else ' NOT NULL'}{' UNIQUE' if self.unique else ''}"
+        computed = f" GENERATED ALWAYS AS {self.generated}" if self.generated else ""
+        null = "" if self.null else " NOT NULL"
+        return f"{self.name} {types[self.kind]}{computed}{null}{' UNIQUE' if self.unique else ''}"
 
     def numeric(self):
         """Whether arithmetic makes sense."""
@@ -47,6 +51,10 @@ class Table:
     parent: str | None = None
     indexes: list = field(default_factory=list)
     checked: bool = False
+
+    def given(self):
+        """The columns a statement may give values to."""
+        return [column for column in self.columns if not column.generated]
 
 
 class Generator(Queries, Writes):
@@ -100,6 +108,8 @@ class Generator(Queries, Writes):
         for index in range(random.randint(2, 5)):
             kind = random.choice(["int", "int", "tiny", "uns", "big", "dec", "str", "str", "bin", "date", "time", "json"])
             columns.append(Column(f"c{index}", kind, kind == "json" or random.random() < 0.7, kind != "json" and random.random() < 0.12))
+        if random.random() < 0.4:
+            columns.append(self.generated_column(columns[1:]))
         table = Table(self.fresh("t"), columns)
         parts = ["id INT NOT NULL PRIMARY KEY"] + [column.ddl() for column in columns[1:]]
         for column in columns[1:]:
@@ -120,10 +130,39 @@ class Generator(Queries, Writes):
         self.tables.append(table)
         return f"CREATE TABLE {table.name} ({', '.join(parts)})"
 
+    def generated_column(self, others):
+        """A column computed from one of the others, in a way both servers compute alike."""
+        random = self.random
+        base = random.choice(others)
+        name = base.name
+        if base.kind == "dec":
+            kind, expression = random.choice([("dec", f"{name} - 1"), ("int", f"{name} > 5")])
+        elif base.numeric():
+            kind, expression = random.choice([
+                ("big", f"{name} + 1"), ("big", f"COALESCE({name}, 1) * 2"), ("int", f"{name} IS NULL"),
+                ("str", f"CONCAT('<', {name}, '>')"), ("big", f"CASE WHEN {name} > 3 THEN {name} ELSE NULL END")])
+        elif base.text():
+            kind, expression = random.choice([
+                (base.kind, f"UPPER({name})"), ("int", f"CHAR_LENGTH({name})"), (base.kind, f"SUBSTR({name}, 2)"),
+                ("int", f"{name} LIKE 'a%'")])
+        elif base.kind == "json":
+            kind, expression = random.choice([("int", f"JSON_LENGTH({name})"), ("str", f"JSON_TYPE({name})")])
+        else:
+            kind, expression = random.choice([("int", f"YEAR({name})"), ("date", f"DATE({name})"),
+                                              ("int", f"{name} > '2024-01-10'")])
+        # What a cascade writes cannot be what a STORED column is computed from.
+        how = "VIRTUAL" if name == "up" else random.choice(["VIRTUAL", "STORED"])
+        return Column(self.fresh("g"), kind, unique=random.random() < 0.1, generated=f"({expression}) {how}")
+
     def alter(self):
         """A change of a table that has rows."""
         table = self.random.choice(self.tables)
-        choice = self.random.randint(0, 3)
+        choice = self.random.randint(0, 4)
+        if choice == 4 and len(table.columns) < 9:
+            column = self.generated_column([other for other in table.given()[1:] if not other.name.startswith("n")])
+            column.unique = False
+            table.columns.append(column)
+            return f"ALTER TABLE {table.name} ADD COLUMN {column.ddl()}"
         if choice == 0 and len(table.columns) < 9:
             column = Column(self.fresh("n"), self.random.choice(["int", "str", "dec"]), False)
             default = self.value(column.kind)

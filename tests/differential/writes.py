@@ -8,7 +8,8 @@ class Writes:
         """INSERT, IGNORE, REPLACE, ON DUPLICATE KEY UPDATE, INSERT … SELECT."""
         random = self.random
         table = random.choice(self.tables)
-        names = ", ".join(column.name for column in table.columns)
+        given = table.given()
+        names = ", ".join(column.name for column in given)
         word = random.choice(["INSERT", "INSERT", "INSERT", "INSERT IGNORE", "REPLACE"])
         if table.checked and word == "INSERT IGNORE":
             word = "INSERT"  # MySQL skips a row that fails a CHECK, MariaDB refuses the statement.
@@ -16,9 +17,9 @@ class Writes:
             return self.insert_select(word, table)
         rows = []
         for _ in range(random.choice([1, 1, 2, 4])):
-            rows.append("(" + ", ".join([str(random.randint(-2, 30))] + [self.cell(column) for column in table.columns[1:]]) + ")")
+            rows.append("(" + ", ".join([str(random.randint(-2, 30))] + [self.cell(column) for column in given[1:]]) + ")")
         sql = f"{word} INTO {table.name} ({names}) VALUES {', '.join(rows)}"
-        plain = [column for column in table.columns[1:] if not column.unique and column.name != "up"]
+        plain = [column for column in given[1:] if not column.unique and column.name != "up"]
         if word == "INSERT" and plain and random.random() < 0.3:
             column = random.choice(plain)
             change = f"VALUES({column.name})" if random.random() < 0.5 or not column.numeric() else f"{table.name}.{column.name} + 1"
@@ -31,7 +32,7 @@ class Writes:
         if random.random() < 0.3:
             return self.update_join()
         table = random.choice(self.tables)
-        column = random.choice(table.columns[1:])
+        column = random.choice(table.given()[1:])
         if column.kind == "int" and random.random() < 0.5:
             change = f"{column.name} + {random.randint(1, 3)}"
         else:
@@ -52,7 +53,7 @@ class Writes:
         random = self.random
         source = random.choice(self.tables)
         pairs = []
-        for column in table.columns[1:]:
+        for column in table.given()[1:]:
             same = [other for other in source.columns if other.kind == column.kind]
             if same:
                 pairs.append((column.name, f"s.{random.choice(same).name}"))
@@ -67,7 +68,7 @@ class Writes:
         """UPDATE of a table joined with another by its key: a row meets one row at most."""
         random = self.random
         table, other = random.choice(self.tables), random.choice(self.tables)
-        column = random.choice(table.columns[1:])
+        column = random.choice(table.given()[1:])
         same = [c for c in other.columns if c.kind == column.kind]
         value = f"b.{random.choice(same).name}" if same else self.cell(column)
         key = random.choice([c for c in table.columns if c.kind == "int"]).name

@@ -38,8 +38,6 @@ const WITH_UNIT: [&str; 3] = ["timestampdiff", "timestampadd", "get_format"];
 
 /// The stored text of `expr`; [`stored_mode`] reads it back.
 pub(crate) fn canonical(expr: &Expr) -> String {
-    let list = |exprs: &[Expr]| exprs.iter().map(canonical).collect::<Vec<_>>().join(",");
-    let not = |negated: bool| if negated { "not " } else { "" };
     match expr {
         Expr::Identifier(name) => column(name),
         Expr::CompoundIdentifier(names) => names.last().map(column).unwrap_or_default(),
@@ -61,6 +59,19 @@ pub(crate) fn canonical(expr: &Expr) -> String {
             else_result,
             ..
         } => case(operand.as_deref(), conditions, else_result.as_deref()),
+        Expr::Collate { expr, collation } => {
+            let name = collation.to_string().to_lowercase();
+            format!("({} collate {})", canonical(expr), name.replace('`', ""))
+        }
+        other => predicate(other),
+    }
+}
+
+/// Tests with words between their operands.
+fn predicate(expr: &Expr) -> String {
+    let list = |exprs: &[Expr]| exprs.iter().map(canonical).collect::<Vec<_>>().join(",");
+    let not = |negated: bool| if negated { "not " } else { "" };
+    match expr {
         Expr::IsNull(inner) | Expr::IsUnknown(inner) => format!("({} is null)", canonical(inner)),
         Expr::IsNotNull(inner) | Expr::IsNotUnknown(inner) => {
             format!("({} is not null)", canonical(inner))
@@ -114,10 +125,6 @@ pub(crate) fn canonical(expr: &Expr) -> String {
             not(*negated),
             canonical(pattern)
         ),
-        Expr::Collate { expr, collation } => {
-            let name = collation.to_string().to_lowercase();
-            format!("({} collate {})", canonical(expr), name.replace('`', ""))
-        }
         other => in_words(other),
     }
 }
@@ -179,19 +186,11 @@ fn in_words(expr: &Expr) -> String {
             expr,
             trim_characters: None,
         } => {
-            let side = trim_where.map(|side| format!("{} ", side.to_string().to_lowercase()));
-            let what = trim_what.as_deref().map(|w| format!("{} ", canonical(w)));
-            let from = if side.is_some() || what.is_some() {
-                "from "
-            } else {
-                ""
-            };
-            format!(
-                "trim({}{}{from}{})",
-                side.unwrap_or_default(),
-                what.unwrap_or_default(),
-                canonical(expr)
-            )
+            let side = trim_where.map(|side| side.to_string().to_lowercase());
+            let what = trim_what.as_deref().map(canonical);
+            let words: Vec<String> = side.into_iter().chain(what).collect();
+            let from = if words.is_empty() { "" } else { " from " };
+            format!("trim({}{from}{})", words.join(" "), canonical(expr))
         }
         Expr::Interval(interval) => {
             let Some(leading) = &interval.leading_field else {

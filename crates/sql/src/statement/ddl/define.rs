@@ -584,7 +584,7 @@ impl<'a> Builder<'a> {
         name
     }
 
-    fn check_key_bytes(&self, parts: &[IndexColumn]) -> SqlResult<()> {
+    pub(super) fn check_key_bytes(&self, parts: &[IndexColumn]) -> SqlResult<()> {
         let bytes: u64 = parts
             .iter()
             .filter_map(|part| Some((part, self.table.columns.get(part.column)?)))
@@ -702,6 +702,7 @@ impl<'a> Builder<'a> {
         indexes.sort_by_key(|index| (!index.unique, index.unique && nullable(index)));
         self.table.indexes = indexes;
         self.check_generated()?;
+        self.retype_key_expressions()?;
         default::check_constraints(self.context, self.catalog, &self.table)
     }
 }

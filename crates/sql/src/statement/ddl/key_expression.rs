@@ -4,7 +4,7 @@
 use sqlparser::ast::{self, Expr as Ast};
 
 use super::define::{Builder, unbracketed};
-use crate::catalog::{Column, ColumnId, Generated, GeneratedKind};
+use crate::catalog::{Column, ColumnId, Generated, GeneratedKind, Index};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
 use crate::parser::{canonical, displayed};
@@ -111,6 +111,30 @@ impl Builder<'_> {
         if kept.len() < table.columns.len() {
             self.reorder(&kept);
         }
+    }
+
+    /// Gives hidden columns the types their expressions have by now: a change of what they read
+    /// changes them too.
+    ///
+    /// # Errors
+    /// As [`Builder::add_key_expression`]; 1071 for an index that has grown too long.
+    pub(super) fn retype_key_expressions(&mut self) -> SqlResult<()> {
+        for at in 0..self.table.columns.len() {
+            let column = &self.table.columns[at];
+            let Some(generated) = column.generated.as_ref().filter(|_| column.is_hidden()) else {
+                continue;
+            };
+            let bound = self.bound_generated(at, column, generated, &column.name)?;
+            let ty = key_type(&bound, generated)?;
+            let column = &mut self.table.columns[at];
+            column.ty = ty;
+            column.not_null = !bound.nullable;
+        }
+        let with_expression = |index: &&Index| self.has_expression(&index.columns);
+        for index in self.table.indexes.iter().filter(with_expression) {
+            self.check_key_bytes(&index.columns)?;
+        }
+        Ok(())
     }
 
     /// Whether one of these parts is an expression.
