@@ -6,7 +6,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::types::{Collation, DataType, IntWidth, TextSize};
 
 /// Characters a VARCHAR of four-byte characters can hold.
-const VARCHAR_MAX: u64 = 16_383;
+pub(super) const VARCHAR_MAX: u64 = 16_383;
 /// Bytes a VARBINARY can hold.
 const VARBINARY_MAX: u64 = 65_535;
 /// Characters or bytes of CHAR and BINARY.

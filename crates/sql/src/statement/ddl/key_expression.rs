@@ -3,6 +3,7 @@
 
 use sqlparser::ast::{self, Expr as Ast};
 
+use super::column_type::VARCHAR_MAX;
 use super::define::{Builder, unbracketed};
 use crate::catalog::{Column, ColumnId, Generated, GeneratedKind, Index};
 use crate::error::{SqlError, SqlResult};
@@ -154,11 +155,8 @@ fn key_type(bound: &Expr, generated: &Generated) -> SqlResult<DataType> {
             "42000",
             "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.",
         )),
-        DataType::Text { .. } | DataType::Blob { .. } => Err(SqlError::new(
-            3757,
-            "HY000",
-            "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.",
-        )),
+        DataType::Text { .. } | DataType::Blob { .. } => Err(is_large()),
+        DataType::Varchar { length, .. } if u64::from(*length) >= VARCHAR_MAX => Err(is_large()),
         DataType::Null
         | DataType::Varchar { length: 0, .. }
         | DataType::Varbinary { length: 0 } => Err(SqlError::new(
@@ -175,6 +173,14 @@ fn key_type(bound: &Expr, generated: &Generated) -> SqlResult<DataType> {
         }),
         other => Ok(other.clone()),
     }
+}
+
+fn is_large() -> SqlError {
+    SqlError::new(
+        3757,
+        "HY000",
+        "Cannot create a functional index on an expression that returns a BLOB or TEXT. Please consider using CAST.",
+    )
 }
 
 /// The parts of a key definition that are expressions.
