@@ -31,7 +31,7 @@ lint: ## rustfmt, clippy with warnings denied, cargo deny
 fmt: ## Formats the Rust code
 	cargo fmt --all
 
-bench: ## sysbench on ManxDB and MariaDB, alternating; writes docs/benchmarks.md
+bench: ## sysbench and Lobsters on ManxDB and MariaDB, alternating; writes docs/benchmarks.md
 	@bash scripts/setup.sh bench
 	cargo build --release --locked -p manxdb
 	@python3 scripts/bench.py $(BENCH_ARGS)

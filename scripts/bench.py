@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""sysbench on ManxDB and MariaDB, alternating in the same run; writes docs/benchmarks.md.
+"""sysbench and Lobsters on ManxDB and MariaDB, alternating in the same run; writes docs/benchmarks.md.
 
 Both servers start once, with equal durability (every commit on disk), and are loaded with the
 same tables. Each workload runs on one, then on the other, several times in turn, so that a busy
 neighbour hits both. CPU is the server process's own, from /proc.
 
-    bench.py [--rounds 5] [--seconds 8] [--threads 1,8,32] [--only oltp_insert] [--smoke]
+    bench.py [--rounds 5] [--seconds 8] [--threads 1,8,32] [--only oltp_insert,lobsters] [--rate 100] [--smoke]
+
+With --only, the other part of the page is kept.
 """
 
 import argparse
@@ -20,6 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+from bench_lobsters import run_lobsters, section
 from harness.servers import PASSWORD, Manxdb, Mariadb
 from harness.suites import target_directory
 
@@ -30,6 +33,10 @@ WORKLOADS = ["oltp_point_select", "oltp_read_only", "oltp_read_write", "oltp_rea
 TABLES = 4
 ROWS = 10_000
 DATABASE = "bench"
+LOBSTERS = "lobsters"
+# What parts of docs/benchmarks.md begin with.
+LOBSTERS_MARKER = "<!-- lobsters: made by `make bench` -->"
+HAND_MARKER = "<!-- below: written by hand, kept by `make bench` -->"
 AIMS = {"oltp_point_select": 1.5}
 
 
@@ -79,7 +86,7 @@ def measure(server, workload, threads, seconds, into):
 def run_all(servers, options):
     """{(workload, threads): {server name: Measured or the error}}."""
     results = {}
-    for workload in options.only or WORKLOADS:
+    for workload in [name for name in options.only or WORKLOADS if name != LOBSTERS]:
         for server in servers:
             client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {workload.partition('@')[2] or LEVEL}")
         for threads in options.threads:
@@ -118,11 +125,23 @@ def row(workload, threads, cell):
             f"{median(ours.cpu):.1f} / {median(theirs.cpu):.1f} | {lost[0]:.0f} / {lost[1]:.0f} | ±{50 * spread:.0f} % |")
 
 
-def write_page(results, options):
-    """docs/benchmarks.md; what stands below the marker is written by people and kept."""
+def write_page(results, lobsters, options):
+    """docs/benchmarks.md; a part that did not run, and what people wrote, are kept."""
     path = ROOT / "docs" / "benchmarks.md"
-    marker = "<!-- below: written by hand, kept by `make bench` -->"
-    kept = path.read_text().partition(marker)[2] if path.exists() else "\n\n## What dominates\n"
+    before = path.read_text() if path.exists() else ""
+    made, _, kept = before.partition(HAND_MARKER)
+    sysbench_part, _, lobsters_part = made.partition(LOBSTERS_MARKER)
+    if results:
+        sysbench_part = "\n".join(sysbench_section(results, options)) + "\n\n"
+    if lobsters:
+        lobsters_part = "\n\n" + "\n".join(section(lobsters, options)) + "\n\n"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(sysbench_part + LOBSTERS_MARKER + (lobsters_part or "\n\n") + HAND_MARKER + (kept or "\n\n## What dominates\n"))
+    print(f"bench: wrote {path.relative_to(ROOT)}")
+
+
+def sysbench_section(results, options):
+    """Lines of the first part."""
     processor = next((line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                       if line.startswith("model name")), platform.machine())
     lines = ["# Benchmarks", "",
@@ -134,9 +153,7 @@ def write_page(results, options):
              "| workload | threads | ManxDB tx/s | MariaDB tx/s | ratio | p95 ms ManxDB / MariaDB | server CPU µs per query ManxDB / MariaDB | lost transactions/s ManxDB / MariaDB | ManxDB's spread |",
              "|---|---|---|---|---|---|---|---|---|"]
     lines += [row(workload, threads, cell) for (workload, threads), cell in results.items()]
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join([*lines, "", marker]) + kept)
-    print(f"bench: wrote {path.relative_to(ROOT)}")
+    return lines
 
 
 def main():
@@ -146,23 +163,30 @@ def main():
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--threads", type=lambda text: [int(part) for part in text.split(",")], default=[1, 8, 32])
     parser.add_argument("--only", type=lambda text: text.split(","))
+    parser.add_argument("--rate", type=float, default=100.0, help="pages of Lobsters that arrive each second")
     parser.add_argument("--binary", default=str(target_directory() / "release" / "manxdb"))
     parser.add_argument("--smoke", action="store_true", help="one short round, nothing written")
     options = parser.parse_args()
     if options.smoke:
         options.rounds, options.seconds = 1, 2
     servers = [Manxdb(options.binary), Mariadb(["--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=1G", "--skip-log-bin"])]
+    lobsters = None
     try:
         for server in servers:
             server.start()
-            client(server, f"CREATE DATABASE {DATABASE}")
-            sysbench(server, "oltp_read_write", "prepare", 1, 1)
+            if options.only != [LOBSTERS]:
+                client(server, f"CREATE DATABASE {DATABASE}")
+                sysbench(server, "oltp_read_write", "prepare", 1, 1)
         results = run_all(servers, options)
+        if not options.only or LOBSTERS in options.only:
+            for server in servers:
+                client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {LEVEL}")
+            lobsters = run_lobsters(servers, options)
     finally:
         for server in servers:
             server.close()
     if not options.smoke:
-        write_page(results, options)
+        write_page(results, lobsters, options)
 
 
 if __name__ == "__main__":

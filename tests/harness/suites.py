@@ -64,6 +64,9 @@ def all_suites():
         python_suite("differential", "differential/run.py",
                      "random statements against MariaDB", own_server=True, only_manxdb=True,
                      seconds=900),
+        python_suite("lobsters", "lobsters/run.py",
+                     "an application's pages against MariaDB", own_server=True, only_manxdb=True,
+                     seconds=900),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]
