@@ -65,9 +65,9 @@ def cpu(runs, per):
 
 
 def times(runs, table, name):
-    """Medians of TIMES of one page or statement; None when some round never had it."""
-    rows = [run[table].get(name) for run in runs]
-    if not all(rows):
+    """Medians of TIMES of one page or statement over the rounds that had it; None when none had."""
+    rows = [run[table][name] for run in runs if name in run[table]]
+    if not rows:
         return None
     return {column: statistics.median(row[column] for row in rows) for column in TIMES}
 
@@ -75,7 +75,7 @@ def times(runs, table, name):
 def time_row(label, ours, theirs):
     """A line of a table of times, in milliseconds."""
     if not ours or not theirs:
-        return f"| {label} | too rare at this length | | |"
+        return f"| {label} | too rare at this length | | | |"
     shown = [" / ".join(f"{side[column] / 1000:.2f}" for side in (ours, theirs)) for column in TIMES[:3]]
     ratio = theirs["p50"] / max(1, ours["p50"])
     return f"| {label} | {' | '.join(shown)} | {ratio:.2f} |"

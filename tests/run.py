@@ -161,7 +161,8 @@ def main():
     report = Report(known=load_known_gaps() if options.server == "manxdb" else {})
     if cargo:
         run_cargo(report)
-    binary = options.binary
+    # Suites run in folders of their own.
+    binary = options.binary and os.path.abspath(options.binary)
     if options.server == "manxdb" and not binary and chosen:
         binary = build_binary(report)
     if options.server == "mariadb" or binary:
