@@ -62,7 +62,7 @@ pub fn run(args: &LobstersRun, scale: Scale, only: Option<Kind>) -> Result<Outco
         });
         match args.rate {
             Some(rate) => open_loop(&window, links?, mix, rate, args.site.seed),
-            None => closed_loop(&window, links?, mix),
+            None => Ok(closed_loop(&window, links?, mix)),
         }
     })?;
     let elapsed = Instant::now().saturating_duration_since(window.count_from);
@@ -169,19 +169,19 @@ fn next_arrival(receiver: &Mutex<Receiver<Arrival>>) -> Option<Arrival> {
 }
 
 /// Every connection asks for its next page when it has the last one.
-fn closed_loop(window: &Window, links: Vec<Link>, mix: Mix) -> Result<Seen, Fault> {
+fn closed_loop(window: &Window, links: Vec<Link>, mix: Mix) -> Seen {
     let mix = Mutex::new(mix);
     let next = || {
         let now = Instant::now();
         (now < window.end).then_some(())?;
         Some((now, mix.lock().ok()?.request()))
     };
-    Ok(thread::scope(|scope| {
+    thread::scope(|scope| {
         let workers = links
             .into_iter()
             .map(|link| scope.spawn(|| serve(window, link, next)));
         gather(workers.collect())
-    }))
+    })
 }
 
 fn gather(workers: Vec<thread::ScopedJoinHandle<'_, Seen>>) -> Seen {

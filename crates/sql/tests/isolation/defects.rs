@@ -101,7 +101,8 @@ impl CommitPath for DefectivePath {
         let reply = self.inner.submit(intent);
         if self.defect.stale_retry && matches!(reply, Reply::Ready(Err(TxnError::Conflict { .. })))
         {
-            *self.stale.lock() = self.last_snapshot.lock().clone();
+            let last = self.last_snapshot.lock().clone();
+            *self.stale.lock() = last;
         }
         reply
     }
