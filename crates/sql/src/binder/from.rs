@@ -370,7 +370,7 @@ impl Binder<'_> {
                 ),
             )
         };
-        let statements = crate::parser::parse(&view.query, self.context.sql_mode)?;
+        let statements = crate::parser::parse(&view.query, self.context.sql_mode.of_view_text())?;
         let Some(ast::Statement::Query(query)) = statements.into_iter().next().map(|p| p.statement)
         else {
             return Err(SqlError::internal(format!(

@@ -149,6 +149,20 @@ pub struct SqlMode {
     pub pad_char_to_full_length: bool,
 }
 
+impl SqlMode {
+    /// The mode the text of a view is read in: whatever else holds in the session, quotes,
+    /// backslashes and `||` mean what they do by default.
+    #[must_use]
+    pub fn of_view_text(self) -> Self {
+        Self {
+            pipes_as_concat: false,
+            ansi_quotes: false,
+            no_backslash_escapes: false,
+            ..self
+        }
+    }
+}
+
 impl EvalContext<'_> {
     /// Most warnings a statement keeps (`max_error_count`).
     const WARNINGS_MAX: usize = 1024;

@@ -64,13 +64,13 @@ impl<'a> Source<'a> {
         let context = crate::binder::BindContext {
             catalog: self.catalog,
             database: Some(&view.database),
-            sql_mode: settings.sql_mode,
+            sql_mode: settings.sql_mode.of_view_text(),
             collation: settings.collation,
             virtual_tables: &tables,
             source: Some(&view.query),
             constants: &[],
         };
-        let planned = crate::parser::parse(&view.query, settings.sql_mode)
+        let planned = crate::parser::parse(&view.query, settings.sql_mode.of_view_text())
             .ok()
             .and_then(|mut statements| statements.pop())
             .and_then(|parsed| {

@@ -1,12 +1,12 @@
 //! CREATE, ALTER and DROP VIEW.
 
-use sqlparser::ast::{Ident, ObjectName, Query};
+use sqlparser::ast::{Ident, ObjectName, Query, Statement};
 
 use super::{DdlContext, done, note};
 use crate::binder::BindContext;
 use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::Parsed;
+use crate::parser::{Parsed, parse};
 use crate::planner::{Plan, plan_query};
 use crate::statement::Outcome;
 use crate::statement::names::relation;
@@ -80,14 +80,16 @@ pub(super) fn create(
         return Err(SqlError::new(1352, "HY000", text));
     }
     check_columns(&plan.columns, columns)?;
+    let text = parsed
+        .view_query
+        .clone()
+        .unwrap_or_else(|| query.to_string());
+    check_mode(context, &text, query)?;
     let view = View {
         database: home.name.clone(),
         name,
         columns: columns.iter().map(|column| column.value.clone()).collect(),
-        query: parsed
-            .view_query
-            .clone()
-            .unwrap_or_else(|| query.to_string()),
+        query: text,
         definer: context.definer.to_string(),
         schema_version: old.map_or(1, |old| old.schema_version + 1),
     };
@@ -97,6 +99,29 @@ pub(super) fn create(
             edit.put_view(view.clone())
         })?;
     Ok(done(0))
+}
+
+/// A view is read in one mode, whatever the session's; it must mean the same there.
+///
+/// # Errors
+/// 1235 when it does not.
+fn check_mode(context: &DdlContext<'_>, text: &str, query: &Query) -> SqlResult<()> {
+    let mode = context.eval.sql_mode;
+    let read = mode.of_view_text();
+    if read == mode {
+        return Ok(());
+    }
+    let same = parse(text, read).is_ok_and(|statements| {
+        let mut statements = statements.into_iter().map(|parsed| parsed.statement);
+        matches!(statements.next(), Some(Statement::Query(other)) if *other == *query)
+    });
+    if same && !(mode.pipes_as_concat && text.contains("||")) {
+        return Ok(());
+    }
+    Err(SqlError::not_supported(
+        "CREATE VIEW whose text means something else without ANSI_QUOTES, PIPES_AS_CONCAT or \
+         NO_BACKSLASH_ESCAPES",
+    ))
 }
 
 /// The view's SELECT as it will be bound where the view lives.
