@@ -465,13 +465,15 @@ fn a_transaction_that_a_table_lock_waits_for_goes_on() {
     b.run("SELECT * FROM t");
     // Waiting takes no time here, so there must be much of it.
     a.run("SET innodb_lock_wait_timeout = 1073741824");
-    let waiting = std::thread::spawn(move || {
-        a.run("LOCK TABLES other WRITE, t WRITE");
-        a.value("SELECT n FROM t WHERE id = 1")
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            a.run("LOCK TABLES other WRITE, t WRITE");
+            a.value("SELECT n FROM t WHERE id = 1")
+        });
+        // Whether the other waits by now or not: this transaction may use both tables.
+        b.run("INSERT INTO other VALUES (1)");
+        b.run("UPDATE t SET n = 11 WHERE id = 1");
+        b.run("COMMIT");
+        assert_eq!(waiting.join().expect("it ends"), "11");
     });
-    // Whether the other waits by now or not: this transaction may use both tables.
-    b.run("INSERT INTO other VALUES (1)");
-    b.run("UPDATE t SET n = 11 WHERE id = 1");
-    b.run("COMMIT");
-    assert_eq!(waiting.join().expect("it ends"), "11");
 }
