@@ -67,6 +67,8 @@ def all_suites():
         python_suite("lobsters", "lobsters/run.py",
                      "an application's pages against MariaDB", own_server=True, only_manxdb=True,
                      seconds=900),
+        python_suite("isolation", "isolation/run.py",
+                     "random transactions of real clients, judged by what each level promises"),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

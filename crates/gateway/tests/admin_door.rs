@@ -10,6 +10,7 @@ use serde_json::json;
 fn start(ready: Result<(), String>) -> (AdminServer, SocketAddr) {
     let sources = AdminSources {
         ready: Box::new(move || ready.clone()),
+        refusal: Box::new(|| None),
         gauges: Box::new(|| {
             vec![Gauge {
                 name: "manxdb_storage_live_bytes".into(),

@@ -2,8 +2,10 @@
 
 mod admin;
 mod first_start;
+mod health;
 
 pub use admin::TOKEN_FILE;
+use health::WriteHealth;
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -60,20 +62,7 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     let welcome = server.initialise(&settings, args.root_password.as_deref())?;
     let running = server.start(&settings, mysql, admin)?;
     running.announce(&settings, welcome.as_deref());
-
-    let instance = &running.server.instance;
-    let mut ticks = 0_u32;
-    let mut more_garbage = true;
-    while !stop.load(Ordering::SeqCst) && !instance.shutdown_requested() {
-        std::thread::sleep(TICK);
-        ticks = ticks.wrapping_add(1);
-        if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
-            more_garbage = instance.collect_garbage().unwrap_or_else(|error| {
-                tracing::warn!("dropped tables are not cleaned up: {error}");
-                false
-            });
-        }
-    }
+    running.watch(&stop);
     running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
 }
 
@@ -204,10 +193,12 @@ impl Server {
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
             .map_err(|error| Fault::io("cannot start the MySQL door", error))?;
         let stopping = Arc::new(AtomicBool::new(false));
+        let health = Arc::new(WriteHealth::default());
         let sources = admin::sources(
             &settings.data,
             Arc::clone(&self.engine),
             Arc::clone(&self.instance),
+            Arc::clone(&health),
             Arc::clone(&stopping),
         )?;
         let admin = AdminServer::start(admin, sources)
@@ -216,6 +207,7 @@ impl Server {
             server: self,
             mysql,
             admin,
+            health,
             stopping,
         })
     }
@@ -226,6 +218,7 @@ struct Running {
     server: Server,
     mysql: MysqlServer,
     admin: AdminServer,
+    health: Arc<WriteHealth>,
     stopping: Arc<AtomicBool>,
 }
 
@@ -254,6 +247,24 @@ impl Running {
         }
         tracing::info!(%mysql, %admin, "serving");
         notify("READY=1");
+    }
+
+    /// Until the server is to stop: what is done now and then.
+    fn watch(&self, stop: &AtomicBool) {
+        let instance = &self.server.instance;
+        let mut ticks = 0_u32;
+        let mut more_garbage = true;
+        while !stop.load(Ordering::SeqCst) && !instance.shutdown_requested() {
+            std::thread::sleep(TICK);
+            ticks = ticks.wrapping_add(1);
+            self.health.look(instance);
+            if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
+                more_garbage = instance.collect_garbage().unwrap_or_else(|error| {
+                    tracing::warn!("dropped tables are not cleaned up: {error}");
+                    false
+                });
+            }
+        }
     }
 
     fn stop(self, grace: Duration) -> Result<ExitCode, Fault> {

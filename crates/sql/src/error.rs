@@ -126,9 +126,21 @@ impl From<TxnError> for SqlError {
             TxnError::TooManyLocks { .. } => Self::new(1206, "HY000", message),
             TxnError::TooLarge { .. } => Self::new(1197, "HY000", message),
             TxnError::Unknown(_) => Self::new(1180, "HY000", message),
-            TxnError::Storage(StorageError::Full(_)) => Self::new(1021, "HY000", message),
-            TxnError::Storage(StorageError::ReadOnly(_)) => Self::new(1290, "HY000", message),
-            TxnError::Storage(StorageError::Corrupt(_)) => Self::new(1712, "HY000", message),
+            TxnError::Storage(StorageError::Full(_)) => Self::new(
+                1021,
+                "HY000",
+                format!("{message}; nothing was written: free space and try again"),
+            ),
+            TxnError::Storage(StorageError::ReadOnly(_)) => Self::new(
+                1290,
+                "HY000",
+                format!("{message}; reads go on: make the disk writable and restart the server"),
+            ),
+            TxnError::Storage(StorageError::Corrupt(_)) => Self::new(
+                1712,
+                "HY000",
+                format!("{message}; other data is served: restore a backup to have this back"),
+            ),
             TxnError::Storage(_) => Self::new(1030, "HY000", message),
         }
     }

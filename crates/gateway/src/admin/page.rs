@@ -26,10 +26,19 @@ const PARTS: [(&str, &str); 6] = [
 ];
 
 /// Version, readiness and slow statements as one HTML page without scripts.
-pub fn render(version: &Value, ready: &Result<(), String>, slow: &Value) -> String {
-    let state = match ready {
-        Ok(()) => "<span class=\"state serving\">serving</span>".to_owned(),
-        Err(why) => format!(
+pub fn render(
+    version: &Value,
+    ready: &Result<(), String>,
+    refusal: Option<&str>,
+    slow: &Value,
+) -> String {
+    let state = match (ready, refusal) {
+        (Ok(()), None) => "<span class=\"state serving\">serving</span>".to_owned(),
+        (Ok(()), Some(why)) => format!(
+            "<span class=\"state stopped\">serving reads only: {}</span>",
+            escaped(why)
+        ),
+        (Err(why), _) => format!(
             "<span class=\"state stopped\">not serving: {}</span>",
             escaped(why)
         ),
@@ -139,7 +148,7 @@ mod tests {
             "statement": "SELECT '<script>'", "account": "<b>@%", "database": "<i>",
             "total_micros": 7, "error": 0,
         }]);
-        let html = render(&json!({ "version": "1" }), &Ok(()), &slow);
+        let html = render(&json!({ "version": "1" }), &Ok(()), None, &slow);
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
         assert!(html.contains("&lt;b&gt;@% · database &lt;i&gt;"));
     }
@@ -151,7 +160,7 @@ mod tests {
             "total_micros": 304_065, "rows": 1, "error": 1205, "database": null,
             "split_micros": { "parse": 255, "lock_wait": 0, "execute": 303_406 },
         }]);
-        let html = render(&json!({}), &Ok(()), &slow);
+        let html = render(&json!({}), &Ok(()), None, &slow);
         for piece in [
             "2026-01-31 18:30:00<",
             ">304<",
@@ -165,8 +174,14 @@ mod tests {
     }
 
     #[test]
+    fn a_node_whose_store_takes_no_writes_says_why() {
+        let html = render(&json!({}), &Ok(()), Some("disk <full>"), &json!([]));
+        assert!(html.contains("serving reads only: disk &lt;full&gt;"));
+    }
+
+    #[test]
     fn a_node_that_does_not_serve_says_why() {
-        let html = render(&json!({}), &Err("shutting down".into()), &json!([]));
+        let html = render(&json!({}), &Err("shutting down".into()), None, &json!([]));
         assert!(html.contains("not serving: shutting down"));
     }
 }

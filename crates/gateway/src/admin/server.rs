@@ -26,6 +26,8 @@ pub type MakeBackup = dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync
 pub struct AdminSources {
     /// `Err` says why the node does not serve.
     pub ready: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
+    /// Why the store takes no writes, while it takes none; reads are served all the same.
+    pub refusal: Box<dyn Fn() -> Option<String> + Send + Sync>,
     /// Numbers read when metrics are asked for.
     pub gauges: Box<dyn Fn() -> Vec<Gauge> + Send + Sync>,
     /// Slow statements, newest first, as a JSON array of objects.
@@ -150,9 +152,9 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
         return Answer::text(405, "method not allowed\n");
     }
     match path(request) {
-        "/healthz" => Answer::text(200, "ok\n"),
+        "/healthz" => Answer::text(200, state("ok", (sources.refusal)().as_ref())),
         "/readyz" => match (sources.ready)() {
-            Ok(()) => Answer::text(200, "ready\n"),
+            Ok(()) => Answer::text(200, state("ready", (sources.refusal)().as_ref())),
             Err(why) => Answer::text(503, format!("{why}\n")),
         },
         "/version" => Answer::json(200, &sources.version),
@@ -165,9 +167,22 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
         "/" => Answer {
             status: 200,
             content_type: "text/html; charset=utf-8",
-            body: page::render(&sources.version, &(sources.ready)(), &(sources.slow)()),
+            body: page::render(
+                &sources.version,
+                &(sources.ready)(),
+                (sources.refusal)().as_deref(),
+                &(sources.slow)(),
+            ),
         },
         _ => Answer::text(404, "not found\n"),
+    }
+}
+
+/// One line: `all` when there is nothing to tell.
+fn state(all: &str, refusal: Option<&String>) -> String {
+    match refusal {
+        None => format!("{all}\n"),
+        Some(why) => format!("{all}, but only to read: {why}\n"),
     }
 }
 

@@ -12,6 +12,7 @@ use manxdb_storage::{RocksEngine, backup};
 use serde_json::{Value, json};
 
 use super::first_start::random_text;
+use super::health::WriteHealth;
 use crate::fault::Fault;
 
 /// File in the data directory that holds the secret of the admin door.
@@ -25,10 +26,12 @@ pub fn sources(
     data: &Path,
     engine: Arc<RocksEngine>,
     instance: Arc<Instance>,
+    health: Arc<WriteHealth>,
     stopping: Arc<AtomicBool>,
 ) -> Result<AdminSources, Fault> {
     let token = random_text()?;
     write_token(data, &token)?;
+    let health_stats = Arc::clone(&health);
     let (engine_stats, instance_stats) = (Arc::clone(&engine), Arc::clone(&instance));
     Ok(AdminSources {
         ready: Box::new(move || {
@@ -38,7 +41,15 @@ pub fn sources(
                 Ok(())
             }
         }),
-        gauges: Box::new(move || gauges(&engine_stats, &instance_stats)),
+        refusal: Box::new(move || health.refusal()),
+        gauges: Box::new(move || {
+            let mut gauges = gauges(&engine_stats, &instance_stats);
+            gauges.push(Gauge {
+                name: "manxdb_writes_refused".to_owned(),
+                value: f64::from(u8::from(health_stats.refusal().is_some())),
+            });
+            gauges
+        }),
         slow: Box::new(move || {
             let newest_first = instance.slow_statements().into_iter().rev();
             newest_first.map(|slow| slow_statement(&slow)).collect()

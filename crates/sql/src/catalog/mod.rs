@@ -7,6 +7,7 @@ mod sequences;
 pub mod store;
 mod temporary;
 
+pub(crate) use record::PROBE;
 pub use sequences::{SequenceKind, Sequences};
 pub use store::{CatalogStore, touch};
 pub use temporary::TemporaryTables;

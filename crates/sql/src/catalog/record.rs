@@ -6,6 +6,7 @@
 //! garbage    0x00 0x03 ‖ data prefix                         → empty: that range is to be deleted
 //! table id   0x00 0x04                                       → next id, u32 BE
 //! temporary  0x00 0x06 ‖ table u32 BE            → empty: a session's own; garbage after a crash
+//! probe      0x00 0x07                                           → empty
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
 //!
@@ -61,6 +62,8 @@ pub(crate) const RELATIONS: &[u8] = &[0x00, 0x02];
 pub(crate) const GARBAGE: &[u8] = &[0x00, 0x03];
 pub(crate) const NEXT_TABLE_ID: &[u8] = &[0x00, 0x04];
 pub(crate) const TEMPORARY: &[u8] = &[0x00, 0x06];
+/// Written to find out whether anything can be.
+pub(crate) const PROBE: &[u8] = &[0x00, 0x07];
 const SEQUENCES: &[u8] = &[0x00, 0x05];
 
 /// Key of a database's record.

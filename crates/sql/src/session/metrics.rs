@@ -177,6 +177,12 @@ impl Metrics {
         *self.errors.lock().entry(code).or_default() += 1;
     }
 
+    /// How often errors with these numbers were answered.
+    pub(super) fn errors_of(&self, codes: &[u16]) -> u64 {
+        let errors = self.errors.lock();
+        codes.iter().filter_map(|code| errors.get(code)).sum()
+    }
+
     /// A statement was slow.
     pub(crate) fn slow(&self, mut statement: SlowStatement) {
         let mut end = statement.text.len().min(SLOW_TEXT_BYTES_MAX);

@@ -11,6 +11,7 @@
 //! | [`accounts`], [`secrets`] | users, privileges; passwords kept out of sight |
 //! | [`schema`] | information_schema and its kin, computed |
 //! | [`instance`] | what all sessions share: catalog, accounts, plan cache, counters |
+//! | [`probe`] | whether the store takes writes |
 //! | [`edge`] | the calls into the catalog's room |
 
 mod accounts;
@@ -26,6 +27,7 @@ mod metrics;
 mod named_locks;
 mod plan_cache;
 mod prepared;
+mod probe;
 mod processes;
 mod run;
 mod schema;
