@@ -170,10 +170,12 @@ fn operator_end(bytes: &[u8], from: usize) -> usize {
 /// Behind the quote that closes the one at `from`; `None` when none does.
 fn quoted_end(bytes: &[u8], from: usize, mode: SqlMode) -> Option<usize> {
     let quote = *bytes.get(from)?;
+    let is_name = quote == b'`' || (quote == b'"' && mode.ansi_quotes);
+    let escapes = !is_name && !mode.no_backslash_escapes;
     let mut at = from + 1;
     loop {
         match *bytes.get(at)? {
-            b'\\' if quote != b'`' && !mode.no_backslash_escapes => at += 2,
+            b'\\' if escapes => at += 2,
             byte if byte == quote && bytes.get(at + 1) == Some(&quote) => at += 2,
             byte if byte == quote => return Some(at + 1),
             _ => at += 1,
@@ -226,33 +228,70 @@ fn word(text: &str) -> Word {
     known.map_or(Word::Name, |(_, word)| *word)
 }
 
-/// The part of the statement outside all brackets that a token stands in.
+/// The part of a query that a token stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clause {
+    /// Before anything else: only here does VALUES begin rows. Elsewhere it is a function, and
+    /// VALUE may be a column.
+    Start,
     Rows,
     Conditions,
     Other,
 }
 
+/// An open bracket, or the statement itself.
+#[derive(Debug, Clone, Copy)]
+struct Level {
+    clause: Clause,
+    /// The bracket is the list of an IN.
+    is_list: bool,
+    /// Words in it begin clauses: the statement, and queries in its conditions. Queries elsewhere
+    /// keep all their constants, which may name a column.
+    has_clauses: bool,
+}
+
+impl Level {
+    /// The bracket that opens at `at` inside `self`.
+    fn inner(self, tokens: &[Token], at: usize) -> Self {
+        let is_query = after(tokens, at) == Some(Kind::Word(Word::Select));
+        let has_clauses = is_query && self.clause == Clause::Conditions;
+        Self {
+            clause: if has_clauses {
+                Clause::Other
+            } else {
+                self.clause
+            },
+            is_list: !is_query && before(tokens, at, 1) == Some(Kind::Word(Word::In)),
+            has_clauses,
+        }
+    }
+}
+
 /// The tokens that may be taken out.
 fn places(tokens: &[Token]) -> Vec<usize> {
     let mut places = Vec::new();
-    let mut clause = Clause::Other;
-    // For each open bracket whether it is the list of an IN.
-    let mut brackets: Vec<bool> = Vec::new();
+    let mut level = Level {
+        clause: Clause::Start,
+        is_list: false,
+        has_clauses: true,
+    };
+    let mut outer: Vec<Level> = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
         match token.kind {
-            Kind::Open => brackets.push(before(tokens, at, 1) == Some(Kind::Word(Word::In))),
-            Kind::Close => {
-                brackets.pop();
+            Kind::Open => {
+                outer.push(level);
+                level = level.inner(tokens, at);
             }
-            Kind::Word(word) if brackets.is_empty() => clause = clause_after(clause, word),
+            Kind::Close => level = outer.pop().unwrap_or(level),
+            Kind::Word(word) if level.has_clauses => {
+                level.clause = clause_after(level.clause, word);
+            }
             Kind::Text | Kind::Number => {
-                let may_go = match clause {
-                    Clause::Rows => brackets.len() == 1 && is_element(tokens, at),
-                    Clause::Conditions if brackets.last() == Some(&true) => is_element(tokens, at),
+                let may_go = match level.clause {
+                    Clause::Rows => outer.len() == 1 && is_element(tokens, at),
+                    Clause::Conditions if level.is_list => is_element(tokens, at),
                     Clause::Conditions => is_operand(tokens, at),
-                    Clause::Other => false,
+                    Clause::Start | Clause::Other => false,
                 };
                 if may_go {
                     places.push(at);
@@ -267,7 +306,7 @@ fn places(tokens: &[Token]) -> Vec<usize> {
 fn clause_after(clause: Clause, word: Word) -> Clause {
     match word {
         Word::Where | Word::Set => Clause::Conditions,
-        Word::Values => Clause::Rows,
+        Word::Values if clause == Clause::Start => Clause::Rows,
         Word::Clause | Word::Select => Clause::Other,
         _ => clause,
     }
@@ -442,9 +481,44 @@ mod tests {
             "SELECT a FROM t GROUP BY a HAVING a = 5",
             "SELECT a FROM t LIMIT 5",
             "SET a = 5",
+            "SELECT value, ROUND(price, 2) FROM t",
+            "UPDATE t SET value = NOW(3)",
+            "INSERT INTO t SET value = ROUND(1.25, 1)",
+            "SELECT a FROM t WHERE (a, b, c) IN (SELECT a, b, c FROM u GROUP BY 1, 2, 3)",
+            "SELECT a FROM t WHERE a IN (SELECT b, 5, c FROM u)",
+            "SELECT a FROM t WHERE a IN (SELECT a = 5, b FROM u GROUP BY a = 5, b)",
         ] {
             assert_eq!(made(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn the_values_of_a_duplicate_row_begin_no_rows() {
+        becomes(
+            "INSERT INTO t VALUES (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a), at = NOW(3)",
+            "INSERT INTO t VALUES (?, ?) ON DUPLICATE KEY UPDATE a = VALUES(a), at = NOW(3)",
+            "1 2",
+        );
+    }
+
+    #[test]
+    fn a_query_in_a_condition_gives_up_the_constants_of_its_own_conditions() {
+        becomes(
+            "DELETE FROM t WHERE a IN (SELECT b FROM u WHERE c = 5 AND d IN (6, 7) ORDER BY 1, 2, 3) AND e = 8",
+            "DELETE FROM t WHERE a IN (SELECT b FROM u WHERE c = ? AND d IN (?, ?) ORDER BY 1, 2, 3) AND e = ?",
+            "5 6 7 8",
+        );
+    }
+
+    #[test]
+    fn a_backslash_in_a_quoted_name_escapes_nothing() {
+        let mode = SqlMode {
+            ansi_quotes: true,
+            ..SqlMode::default()
+        };
+        let text = "SELECT \"a\\\" FROM t WHERE b = '\"' AND c = 5";
+        let made = template(text, mode, Collation::default()).unwrap();
+        assert_eq!(made.text, "SELECT \"a\\\" FROM t WHERE b = ? AND c = ?");
     }
 
     #[test]
