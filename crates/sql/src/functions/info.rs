@@ -9,15 +9,15 @@ use crate::types::{Collation, DataType, Value};
 pub const SERVER_VERSION: &str = "8.0.36-ManxDB-0.1.0";
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    ScalarFunction::new("DATABASE", (0, 0), infer::short_text, database).volatile(),
-    ScalarFunction::new("USER", (0, 0), infer_user, user).volatile(),
-    ScalarFunction::new("CURRENT_USER", (0, 0), infer_user, current_user).volatile(),
-    ScalarFunction::new("CURRENT_ROLE", (0, 0), infer_user, current_role).volatile(),
+    ScalarFunction::new("DATABASE", (0, 0), infer::short_text, database).per_statement(),
+    ScalarFunction::new("USER", (0, 0), infer_user, user).per_statement(),
+    ScalarFunction::new("CURRENT_USER", (0, 0), infer_user, current_user).per_statement(),
+    ScalarFunction::new("CURRENT_ROLE", (0, 0), infer_user, current_role).per_statement(),
     ScalarFunction::new("VERSION", (0, 0), infer_user, version),
-    ScalarFunction::new("CONNECTION_ID", (0, 0), infer::unsigned, connection_id).volatile(),
-    ScalarFunction::new("LAST_INSERT_ID", (0, 1), infer::unsigned, last_insert_id).volatile(),
-    ScalarFunction::new("ROW_COUNT", (0, 0), infer::integer_always, row_count).volatile(),
-    ScalarFunction::new("FOUND_ROWS", (0, 0), infer::integer_always, found_rows).volatile(),
+    ScalarFunction::new("CONNECTION_ID", (0, 0), infer::unsigned, connection_id).per_statement(),
+    ScalarFunction::new("LAST_INSERT_ID", (0, 1), infer::unsigned, last_insert_id).per_statement(),
+    ScalarFunction::new("ROW_COUNT", (0, 0), infer::integer_always, row_count).per_statement(),
+    ScalarFunction::new("FOUND_ROWS", (0, 0), infer::integer_always, found_rows).per_statement(),
     ScalarFunction::new("CHARSET", (1, 1), infer_user, charset),
     ScalarFunction::new("COLLATION", (1, 1), infer_user, collation),
     ScalarFunction::new("COERCIBILITY", (1, 1), infer::integer_always, coercibility),

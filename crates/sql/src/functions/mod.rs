@@ -77,6 +77,9 @@ pub struct ScalarFunction {
     pub eval: Body,
     /// Same arguments, same answer, within a statement: may be folded and cached.
     pub deterministic: bool,
+    /// Not folded into plans, which outlive a statement, but of one answer within it: the time,
+    /// the session.
+    steady: bool,
     /// What is done to arguments first.
     pub arguments: Arguments,
 }
@@ -89,6 +92,7 @@ impl ScalarFunction {
             infer,
             eval,
             deterministic: true,
+            steady: true,
             arguments: Arguments::Plain,
         }
     }
@@ -128,7 +132,22 @@ impl ScalarFunction {
 
     const fn volatile(mut self) -> Self {
         self.deterministic = false;
+        self.steady = false;
         self
+    }
+
+    /// As [`Self::volatile`], but with one answer to all calls of a statement.
+    const fn per_statement(mut self) -> Self {
+        self.deterministic = false;
+        self
+    }
+
+    /// Whether a call with so many arguments has one answer for a whole statement, and may so be
+    /// evaluated once instead of row by row.
+    #[must_use]
+    pub fn is_steady(&self, arguments: usize) -> bool {
+        // LAST_INSERT_ID(n) sets what LAST_INSERT_ID() tells.
+        self.steady && (arguments == 0 || self.name != "LAST_INSERT_ID")
     }
 }
 

@@ -10,13 +10,13 @@ use crate::types::{
 };
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    ScalarFunction::new("NOW", (0, 1), infer_now, now).volatile(),
+    ScalarFunction::new("NOW", (0, 1), infer_now, now).per_statement(),
     ScalarFunction::new("SYSDATE", (0, 1), infer_now, sysdate).volatile(),
-    ScalarFunction::new("CURDATE", (0, 0), infer_today, curdate).volatile(),
-    ScalarFunction::new("CURTIME", (0, 1), infer_clock, curtime).volatile(),
-    ScalarFunction::new("UTC_TIMESTAMP", (0, 1), infer_now, utc_timestamp).volatile(),
-    ScalarFunction::new("UTC_DATE", (0, 0), infer_today, utc_date).volatile(),
-    ScalarFunction::new("UTC_TIME", (0, 1), infer_clock, utc_time).volatile(),
+    ScalarFunction::new("CURDATE", (0, 0), infer_today, curdate).per_statement(),
+    ScalarFunction::new("CURTIME", (0, 1), infer_clock, curtime).per_statement(),
+    ScalarFunction::new("UTC_TIMESTAMP", (0, 1), infer_now, utc_timestamp).per_statement(),
+    ScalarFunction::new("UTC_DATE", (0, 0), infer_today, utc_date).per_statement(),
+    ScalarFunction::new("UTC_TIME", (0, 1), infer_clock, utc_time).per_statement(),
     ScalarFunction::new("DATE", (1, 1), infer::date, date),
     ScalarFunction::new("TIME", (1, 1), infer_time, time),
     ScalarFunction::new("YEAR", (1, 1), infer::integer_or_null, |c, a, _| {

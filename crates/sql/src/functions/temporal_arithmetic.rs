@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("PERIOD_ADD", (2, 2), infer::integer, period_add),
     ScalarFunction::new("PERIOD_DIFF", (2, 2), infer::integer, period_diff),
     ScalarFunction::new("CONVERT_TZ", (3, 3), infer_datetime, convert_tz),
-    ScalarFunction::new("UNIX_TIMESTAMP", (0, 1), infer_unix, unix_timestamp).volatile(),
+    ScalarFunction::new("UNIX_TIMESTAMP", (0, 1), infer_unix, unix_timestamp).per_statement(),
 ];
 
 fn unit_of(args: &[Expr], at: usize) -> Option<&'static Unit> {

@@ -507,7 +507,7 @@ fn usable(expr: &Expr, leaf: &Leaf) -> bool {
         own |= depth == 0 && leaf.slots.contains(&index);
     });
     !own && !walk::any(expr, &|e| match &e.kind {
-        ExprKind::Call(function, _) => !function.deterministic,
+        ExprKind::Call(function, arguments) => !function.is_steady(arguments.len()),
         ExprKind::AssignUserVariable(..) => true,
         _ => false,
     })

@@ -105,7 +105,7 @@ pub fn has_subquery(expr: &Expr) -> bool {
 /// Whether evaluating twice may differ or do something.
 pub fn is_volatile(expr: &Expr) -> bool {
     any(expr, &|e| match &e.kind {
-        ExprKind::Call(function, _) => !function.deterministic,
+        ExprKind::Call(function, arguments) => !function.is_steady(arguments.len()),
         ExprKind::AssignUserVariable(..) | ExprKind::UserVariable(_) => true,
         _ => false,
     })
@@ -398,7 +398,7 @@ pub fn same(a: &Expr, b: &Expr) -> bool {
             },
         ) => escape == e && collation == c,
         (K::Cast(_), K::Cast(_)) => a.ty == b.ty,
-        (K::Call(f, _), K::Call(g, _)) => f.name == g.name && f.deterministic && a.ty == b.ty,
+        (K::Call(f, x), K::Call(g, _)) => f.name == g.name && f.is_steady(x.len()) && a.ty == b.ty,
         _ => false,
     };
     if !shallow {
