@@ -65,6 +65,8 @@ pub(crate) const TEMPORARY: &[u8] = &[0x00, 0x06];
 /// Written to find out whether anything can be.
 pub(crate) const PROBE: &[u8] = &[0x00, 0x07];
 const SEQUENCES: &[u8] = &[0x00, 0x05];
+/// First byte of all rows and index entries.
+const DATA: u8 = 0x01;
 
 /// Key of a database's record.
 pub(crate) fn database_key(name: &str) -> Vec<u8> {
@@ -87,6 +89,22 @@ pub(crate) fn garbage_key(prefix: &[u8]) -> Vec<u8> {
     [GARBAGE, prefix].concat()
 }
 
+/// The data range a [`garbage_key`] is about.
+///
+/// # Errors
+/// 1712 when it is not inside one table: a shorter prefix would be everybody's data.
+pub(crate) fn garbage_prefix(note: &[u8]) -> SqlResult<&[u8]> {
+    let prefix = note.get(GARBAGE.len()..).unwrap_or_default();
+    if prefix.first() == Some(&DATA) && prefix.len() >= table_prefix(TableId(0)).len() {
+        return Ok(prefix);
+    }
+    Err(SqlError::new(
+        1712,
+        "HY000",
+        "a note of dropped data is damaged",
+    ))
+}
+
 /// Key of a sequence.
 pub(crate) fn sequence_key(table: TableId, kind: u8) -> Vec<u8> {
     [SEQUENCES, &table.0.to_be_bytes(), &[kind]].concat()
@@ -107,7 +125,7 @@ pub(crate) fn temporary_id(key: &[u8]) -> SqlResult<TableId> {
 
 /// Everything stored of a table: rows and indexes.
 pub(crate) fn table_prefix(table: TableId) -> Vec<u8> {
-    [&[0x01], table.0.to_be_bytes().as_slice()].concat()
+    [&[DATA], table.0.to_be_bytes().as_slice()].concat()
 }
 
 /// Everything stored of one index.
@@ -151,14 +169,31 @@ impl Record {
             postcard::from_bytes(body)
                 .map_err(|_| SqlError::new(1712, "HY000", "a catalog record cannot be read"))
         }
-        match kind {
-            1 => Ok(Record::Database(open(body)?)),
-            2 if header[0] == WITH_GENERATED => decode_with_generated(body),
-            2 => Ok(Record::Table(Box::new(open(body)?))),
-            3 => Ok(Record::View(open(body)?)),
-            _ => Err(damaged()),
+        let record = match kind {
+            1 => Record::Database(open(body)?),
+            2 if header[0] == WITH_GENERATED => decode_with_generated(body)?,
+            2 => Record::Table(Box::new(open(body)?)),
+            3 => Record::View(open(body)?),
+            _ => return Err(damaged()),
+        };
+        match &record {
+            Record::Table(table) if !is_whole(table, bytes) => Err(damaged()),
+            _ => Ok(record),
         }
     }
+}
+
+/// Whether the header, which the checksum does not cover, is the table's, and all positions are
+/// of columns that it has.
+fn is_whole(table: &Table, bytes: &[u8]) -> bool {
+    let parts = table.indexes.iter().flat_map(|index| &index.columns);
+    let keys = table.foreign_keys.iter().flat_map(|key| &key.columns);
+    let mut positions = parts
+        .map(|part| part.column)
+        .chain(keys.copied())
+        .chain(table.primary_key.iter().copied());
+    is_version(bytes, table.schema_version, table.id.0)
+        && positions.all(|at| at < table.columns.len())
 }
 
 fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
@@ -306,6 +341,37 @@ mod tests {
         bytes[0] = 3;
         let error = Record::decode(&bytes).expect_err("refused");
         assert!(error.message.contains("format 3"), "{}", error.message);
+    }
+
+    #[test]
+    fn a_key_of_a_column_that_is_not_there_is_damage_and_no_panic() {
+        let mut table = table(None);
+        table.primary_key = vec![2];
+        let bytes = Record::Table(Box::new(table)).encode().expect("encodes");
+        assert_eq!(Record::decode(&bytes).expect_err("refused").code, 1712);
+    }
+
+    #[test]
+    fn a_header_that_is_not_the_tables_is_damage() {
+        let whole = Record::Table(Box::new(table(None)))
+            .encode()
+            .expect("encodes");
+        for at in 2..14 {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            assert_eq!(Record::decode(&bytes).expect_err("refused").code, 1712);
+        }
+    }
+
+    #[test]
+    fn dropped_data_is_always_some_tables() {
+        let prefix = index_prefix(TableId(7), 2);
+        let note = garbage_key(&prefix);
+        assert_eq!(garbage_prefix(&note).expect("whole"), prefix);
+        for damaged in [&[][..], &[0x01], &[0x01, 0, 0, 0], &[0x00, 0x02, 0, 0, 0]] {
+            let note = garbage_key(damaged);
+            assert_eq!(garbage_prefix(&note).expect_err("refused").code, 1712);
+        }
     }
 
     #[test]

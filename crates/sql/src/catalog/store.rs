@@ -239,7 +239,7 @@ impl CatalogStore {
                 let Some((note, _)) = page.first() else {
                     return Ok(false);
                 };
-                let prefix = note.get(record::GARBAGE.len()..).unwrap_or_default();
+                let prefix = record::garbage_prefix(note)?;
                 let range = KeyRange::prefix(prefix);
                 let dead = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Plain)?;
                 let last = dead.len() < CHUNK;
@@ -312,9 +312,18 @@ impl Edit<'_> {
     /// A table id never used before.
     pub(crate) fn next_table_id(&self) -> SqlResult<TableId> {
         let stored = self.txn.get(record::NEXT_TABLE_ID, ReadMode::Validate)?;
-        let id = stored
-            .and_then(|bytes| bytes.try_into().ok())
-            .map_or(1, u32::from_be_bytes);
+        let id = match stored.as_deref().map(TryInto::<[u8; 4]>::try_into) {
+            None => 1,
+            Some(Ok(bytes)) => u32::from_be_bytes(bytes),
+            // To begin anew would mix the rows of two tables.
+            Some(Err(_)) => {
+                return Err(SqlError::new(
+                    1712,
+                    "HY000",
+                    "the counter of table ids is damaged",
+                ));
+            }
+        };
         let next = id
             .checked_add(1)
             .ok_or_else(|| SqlError::internal("table ids are exhausted"))?;
