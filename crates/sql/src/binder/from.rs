@@ -520,13 +520,21 @@ fn too_many_tables() -> SqlError {
     )
 }
 
-/// Joins two sides USING `names`: each pair is shown once, first, and compared.
+/// Joins two sides USING `names`: each pair is shown once, first, and compared. Their order is
+/// that of the side they are shown from, however USING has them.
 fn coalesce(
     mut left: Vec<FrameColumn>,
     mut right: Vec<FrameColumn>,
     names: &[String],
     reversed: bool,
 ) -> SqlResult<(Vec<FrameColumn>, Vec<Expr>)> {
+    let shown_side = if reversed { &right } else { &left };
+    let place = |name: &&String| {
+        let named = |c: &FrameColumn| !c.hidden && same_name(&c.name, name);
+        shown_side.iter().position(named)
+    };
+    let mut names: Vec<&String> = names.iter().collect();
+    names.sort_by_key(place);
     let mut merged = Vec::new();
     let mut hidden = Vec::new();
     let mut conditions = Vec::new();

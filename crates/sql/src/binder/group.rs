@@ -189,14 +189,7 @@ impl Rewriter<'_> {
     }
 
     fn fail(&mut self, column: Option<&FrameColumn>) {
-        let name = column.map_or_else(String::new, |column| {
-            let mut name = String::new();
-            for part in [&column.database, &column.table].into_iter().flatten() {
-                name.push_str(part);
-                name.push('.');
-            }
-            name + &column.name
-        });
+        let name = column.map_or_else(String::new, FrameColumn::full_name);
         let (place, number) = (self.place, self.number);
         let error = if self.keys.is_empty() {
             SqlError::new(
@@ -252,12 +245,16 @@ fn determined_slots(parts: &SelectParts) -> Vec<usize> {
 }
 
 /// Slot (or a constant, `None`) that fixes another slot by an equality. The ON of an outer join
-/// fixes columns of its optional side only, and by columns only.
+/// fixes columns of its optional side only, and by columns only; that of an anti-join holds for no
+/// row that is left.
 fn add_edges(group: &Group, edges: &mut Vec<(Option<usize>, usize)>) {
     for condition in &group.conjuncts {
         edges.extend(edges_of(condition));
     }
     for member in &group.members {
+        if member.kind == JoinKind::Anti {
+            continue;
+        }
         let optional = member.kind == JoinKind::Left;
         let made = member.on.iter().flat_map(edges_of);
         edges.extend(

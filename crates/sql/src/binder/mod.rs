@@ -6,6 +6,7 @@
 //! plain ones, which merge into the enclosing group.
 
 mod aggregate;
+mod distinct;
 mod expr;
 mod from;
 mod function;

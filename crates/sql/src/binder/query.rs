@@ -6,7 +6,7 @@ use super::Binder;
 use super::expr::operand_columns;
 use super::from::FromState;
 use super::order::order_keys;
-use super::scope::{Frame, FrameColumn, column_expr};
+use super::scope::{Frame, FrameColumn, column_expr, same_name};
 use super::select::{SelectParts, output};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
@@ -112,7 +112,7 @@ impl Binder<'_> {
         self.note_locks(&query.locks)?;
         let ctes = self.ctes.len();
         if let Some(with) = &query.with {
-            self.define_ctes(with);
+            self.define_ctes(with)?;
         }
         let keys = order_keys(query.order_by.as_ref())?;
         let bound = self.bind_body(&query.body, keys, query.limit_clause.as_ref());
@@ -235,8 +235,18 @@ impl Binder<'_> {
         Ok(query)
     }
 
-    fn define_ctes(&mut self, with: &ast::With) {
+    fn define_ctes(&mut self, with: &ast::With) -> SqlResult<()> {
+        let outer = self.ctes.len();
         for cte in &with.cte_tables {
+            let name = &cte.alias.name.value;
+            let mut earlier = self.ctes.iter().skip(outer);
+            if earlier.any(|known| same_name(&known.name, name)) {
+                return Err(SqlError::new(
+                    1066,
+                    "42000",
+                    format!("Not unique table/alias: '{name}'"),
+                ));
+            }
             self.ctes.push(Cte {
                 name: cte.alias.name.value.clone(),
                 columns: cte
@@ -251,6 +261,7 @@ impl Binder<'_> {
                 running: None,
             });
         }
+        Ok(())
     }
 
     /// Binds a common table expression where it is referred to.
@@ -275,6 +286,10 @@ impl Binder<'_> {
         self.nesting -= 1;
         self.item_names = names;
         self.ctes.truncate(index + usize::from(cte.recursive));
+        if let Some(entry) = self.ctes.get_mut(index) {
+            // Bound once more for the next reference, which computes it for itself.
+            entry.running = None;
+        }
         self.ctes.extend(later_ctes);
         let reach = self.end_reach(saved);
         let moved = !later_frames.is_empty();
@@ -296,10 +311,7 @@ impl Binder<'_> {
             right,
         } = &*cte.query.body
         else {
-            let entry = self.ctes.pop();
-            let bound = self.bind_query_parts(&cte.query);
-            self.ctes.extend(entry);
-            return bound;
+            return self.bind_unrecursive(cte);
         };
         if cte.query.order_by.is_some() || cte.query.limit_clause.is_some() {
             return Err(SqlError::not_supported(
@@ -309,7 +321,8 @@ impl Binder<'_> {
         let entry = self.ctes.pop();
         let anchor = self.bind_body(left, &[], None);
         self.ctes.extend(entry);
-        let anchor = finish(anchor?)?;
+        let anchor = anchor.map_err(|error| refuse_second_step(error, &cte.name))?;
+        let anchor = finish(anchor)?;
         let mut columns = anchor.columns.clone();
         for (column, name) in columns.iter_mut().zip(&cte.columns) {
             column.name.clone_from(name);
@@ -324,6 +337,9 @@ impl Binder<'_> {
         }
         let step = self.bind_body(right, &[], None)?;
         let step = finish(step)?;
+        if !walk::reads_cte(&step.node, Some(id)) {
+            return self.bind_unrecursive(cte);
+        }
         if step.columns.len() != columns.len() {
             return Err(different_widths());
         }
@@ -341,6 +357,14 @@ impl Binder<'_> {
             columns,
             rows: anchor.rows * 10.0,
         }))
+    }
+
+    /// A common table expression that, for all of WITH RECURSIVE, does not read itself.
+    fn bind_unrecursive(&mut self, cte: &Cte) -> SqlResult<Bound> {
+        let entry = self.ctes.pop();
+        let bound = self.bind_query_parts(&cte.query);
+        self.ctes.extend(entry);
+        bound
     }
 
     /// The scan of UPDATE and DELETE: wide rows with keys.
@@ -414,6 +438,20 @@ pub(crate) fn collations(columns: &[ColumnMeta]) -> Vec<Collation> {
         .collect()
 }
 
+/// The first part of a recursive common table expression knows nothing of itself: where it asks
+/// for `name`, more than the last part is recursive.
+fn refuse_second_step(error: SqlError, name: &str) -> SqlError {
+    let unknown = [
+        format!(".{name}' doesn't exist"),
+        "No database selected".into(),
+    ];
+    if [1146, 1046].contains(&error.code) && unknown.iter().any(|end| error.message.ends_with(end))
+    {
+        return SqlError::not_supported("several recursive parts of a common table expression");
+    }
+    error
+}
+
 fn different_widths() -> SqlError {
     SqlError::new(
         1222,
@@ -475,15 +513,17 @@ fn combine(left: BoundQuery, right: BoundQuery, op: SetOp, all: bool) -> SqlResu
     })
 }
 
+/// Whether values of type `a` may stand in a column of type `b` as they are.
+fn alike(a: &DataType, b: &DataType) -> bool {
+    use DataType as D;
+    a == b
+        || matches!(a, D::Null)
+        || matches!((a, b), (D::Int { .. }, D::Int { .. }))
+        || (a.is_text() && b.is_text() && !matches!(b, D::Enum { .. }))
+}
+
 /// Converts columns whose values would be of another kind.
 fn cast_to(query: BoundQuery, columns: &[ColumnMeta]) -> SqlResult<BoundQuery> {
-    let alike = |a: &DataType, b: &DataType| {
-        use DataType as D;
-        a == b
-            || matches!(a, D::Null)
-            || matches!((a, b), (D::Int { .. }, D::Int { .. }))
-            || (a.is_text() && b.is_text() && !matches!(b, D::Enum { .. }))
-    };
     if query
         .columns
         .iter()
@@ -510,7 +550,7 @@ fn cast_to(query: BoundQuery, columns: &[ColumnMeta]) -> SqlResult<BoundQuery> {
     })
 }
 
-fn values_query(rows: Vec<Vec<Expr>>) -> SqlResult<BoundQuery> {
+fn values_query(mut rows: Vec<Vec<Expr>>) -> SqlResult<BoundQuery> {
     let width = rows.first().map_or(0, Vec::len);
     if rows.iter().any(|row| row.len() != width) {
         return Err(SqlError::new(
@@ -526,7 +566,13 @@ fn values_query(rows: Vec<Vec<Expr>>) -> SqlResult<BoundQuery> {
     for at in 0..width {
         let column: Vec<&DataType> = rows.iter().map(|row| &row[at].ty).collect();
         let nullable = rows.iter().any(|row| row[at].nullable);
-        let plain = column_expr(0, types::common_type(&column), nullable);
+        let ty = types::common_type(&column);
+        for row in &mut rows {
+            if !alike(&row[at].ty, &ty) {
+                row[at] = Expr::cast(row[at].clone(), ty.clone())?;
+            }
+        }
+        let plain = column_expr(0, ty, nullable);
         columns.push(output(plain, format!("column_{at}"), &[]).meta);
     }
     let count = rows.len();

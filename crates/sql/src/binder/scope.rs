@@ -90,6 +90,18 @@ pub(crate) struct FrameColumn {
     pub hidden: bool,
 }
 
+impl FrameColumn {
+    /// `database.table.column`, as error messages have it.
+    pub fn full_name(&self) -> String {
+        let mut name = String::new();
+        for part in [&self.database, &self.table].into_iter().flatten() {
+            name.push_str(part);
+            name.push('.');
+        }
+        name + &self.name
+    }
+}
+
 /// How select-list aliases take part in name lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AliasUse {

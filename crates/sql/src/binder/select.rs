@@ -8,7 +8,7 @@ use super::Binder;
 use super::aggregate::{AggregateCall, AggregateKind};
 use super::from::FromState;
 use super::scope::{AliasUse, Frame, FrameColumn, Having, same_name};
-use super::window::WindowCall;
+use super::window::{WindowCall, reads_window};
 use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, ExprKind};
@@ -119,7 +119,9 @@ impl Binder<'_> {
             });
             let bound = self.bind_scalar(having);
             self.frame_mut()?.having = None;
-            super::from::split_and(bound?, &mut parts.having);
+            let bound = bound?;
+            self.refuse_window_alias(&bound)?;
+            super::from::split_and(bound, &mut parts.having);
         }
         self.enter_clause("order clause", true)?;
         let outputs: Vec<Expr> = parts.outputs.iter().map(|o| o.expr.clone()).collect();
@@ -145,13 +147,27 @@ impl Binder<'_> {
         }
         let columns = std::mem::take(&mut self.frame_mut()?.columns);
         let full = self.context.sql_mode.only_full_group_by;
-        let done = super::group::rewrite(parts, &columns, full);
-        self.frame_mut()?.columns = columns;
-        done?;
-        if parts.distinct && full {
-            check_distinct_order(parts)?;
+        let mut done = super::group::rewrite(parts, &columns, full);
+        if done.is_ok() && parts.distinct && full {
+            done = super::distinct::check_order(parts, &columns);
         }
-        Ok(())
+        self.frame_mut()?.columns = columns;
+        done
+    }
+
+    /// HAVING chooses rows before windows see them: 3594.
+    fn refuse_window_alias(&self, having: &Expr) -> SqlResult<()> {
+        if !reads_window(having) {
+            return Ok(());
+        }
+        let aliases = &self.frame()?.aliases;
+        let alias = aliases.iter().find(|(_, expr)| reads_window(expr));
+        let message = format!(
+            "You cannot use the alias '{}' of an expression containing a window function in this \
+             context.'",
+            alias.map_or("", |(name, _)| name)
+        );
+        Err(SqlError::new(3594, "HY000", message))
     }
 
     pub(crate) fn enter_clause(&mut self, place: &'static str, aggregates: bool) -> SqlResult<()> {
@@ -314,30 +330,6 @@ fn is_distinct(distinct: Option<&ast::Distinct>) -> SqlResult<bool> {
         Some(ast::Distinct::Distinct) => Ok(true),
         Some(ast::Distinct::On(_)) => Err(SqlError::not_supported("DISTINCT ON")),
     }
-}
-
-/// What DISTINCT drops cannot decide the order.
-fn check_distinct_order(parts: &SelectParts) -> SqlResult<()> {
-    for (at, (key, _)) in parts.order.iter().enumerate() {
-        let mut reads = false;
-        crate::planner::walk::references(key, &mut |(depth, _)| reads |= depth == 0);
-        let shown = parts
-            .outputs
-            .iter()
-            .any(|output| crate::planner::walk::same(&output.expr, key));
-        if reads && !shown {
-            return Err(SqlError::new(
-                3065,
-                "HY000",
-                format!(
-                    "Expression #{} of ORDER BY clause is not in SELECT list, references a column \
-                     which is not in SELECT list; this is incompatible with DISTINCT",
-                    at + 1
-                ),
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Clauses the parser knows from other databases.

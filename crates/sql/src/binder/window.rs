@@ -7,7 +7,8 @@ use super::aggregate::{AggregateCall, WINDOW_BASE, aggregate_kind, bigint};
 use super::scope::{column_expr, same_name};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
-use crate::types::DataType;
+use crate::planner::walk;
+use crate::types::{DataType, common_type};
 
 /// Which window function.
 #[derive(Debug, Clone)]
@@ -132,6 +133,23 @@ impl WindowCall {
     }
 }
 
+/// Whether the result of a window function is inside.
+pub(super) fn reads_window(expr: &Expr) -> bool {
+    let mut found = false;
+    walk::references(expr, &mut |(depth, index)| {
+        found |= depth == 0 && index >= WINDOW_BASE;
+    });
+    found
+}
+
+/// Casts `expr` to `ty` where it is of another type.
+fn convert(expr: &mut Expr, ty: &DataType) -> SqlResult<()> {
+    if expr.ty != *ty {
+        *expr = Expr::cast(expr.clone(), ty.clone())?;
+    }
+    Ok(())
+}
+
 fn window_kind(name: &str) -> Option<WindowKind> {
     use WindowKind as W;
     Some(match name.to_ascii_uppercase().as_str() {
@@ -158,13 +176,17 @@ impl Binder<'_> {
         function: &ast::Function,
         over: &ast::WindowType,
     ) -> SqlResult<Expr> {
-        let frame = self.frame()?;
-        if !frame.aggregates_allowed || frame.in_aggregate {
-            return Err(SqlError::new(
+        let misplaced = || {
+            SqlError::new(
                 3593,
                 "HY000",
                 format!("You cannot use the window function '{name}' in this context.'"),
-            ));
+            )
+        };
+        let frame = self.frame()?;
+        let has_rows = matches!(frame.place, "field list" | "order clause");
+        if !has_rows || !frame.aggregates_allowed || frame.in_aggregate {
+            return Err(misplaced());
         }
         let spec = self.window_spec(over)?;
         let mut call = self.window_call(name, function)?;
@@ -176,6 +198,11 @@ impl Binder<'_> {
             call.order.push((expr, super::order::descending(key)));
         }
         call.frame = self.window_frame(spec.window_frame.as_ref(), &call.order)?;
+        let mut nested = false;
+        call.for_each_expr(&mut |expr| nested |= reads_window(expr));
+        if nested {
+            return Err(misplaced());
+        }
         let (ty, nullable) = (call.ty.clone(), call.nullable());
         let windows = &mut self.frame_mut()?.windows;
         windows.push(call);
@@ -237,6 +264,12 @@ impl Binder<'_> {
             call.arguments = self.function_arguments(function)?;
             call.kind = kind;
             call.ty = value_type(&call)?;
+            if let [value, _, default] = call.arguments.as_mut_slice() {
+                call.ty = common_type(&[&value.ty, &default.ty]);
+                for argument in [value, default] {
+                    convert(argument, &call.ty)?;
+                }
+            }
             return Ok(call);
         }
         let Some(kind) = aggregate_kind(name) else {

@@ -101,7 +101,7 @@ impl<'p> HashJoin<'p> {
         Self {
             kind: join.kind,
             keys,
-            changing: crate::planner::walk::reads_cte(&join.right),
+            changing: crate::planner::walk::reads_cte(&join.right, None),
             slots: join.right_slots.clone(),
             left,
             right,

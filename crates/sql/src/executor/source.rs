@@ -130,7 +130,7 @@ impl<'p> DerivedOp<'p> {
             source,
             input,
             base: Vec::new(),
-            changing: crate::planner::walk::reads_cte(&source.node),
+            changing: crate::planner::walk::reads_cte(&source.node, None),
             kept: None,
             at: 0,
         }

@@ -67,6 +67,8 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
     let starts = |word: &str| first.as_ref().is_some_and(|t| is_word(t, word));
     let defines = starts("CREATE") || starts("ALTER");
     let mut intervals = false;
+    // Among the tables to delete from.
+    let mut targets = starts("DELETE");
     let mut joined = CommaJoins::new(starts("UPDATE"));
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
@@ -123,7 +125,8 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
             index += skipped;
             continue;
         }
-        let deletes = starts("DELETE") && token.token == Token::Period;
+        targets &= !is(0, "WHERE");
+        let deletes = targets && token.token == Token::Period;
         if deletes && ahead(1) == Some(&Token::Mul) {
             index += 2;
             continue;

@@ -216,9 +216,22 @@ fn inputs_mut(node: &mut Node) -> Vec<&mut Node> {
     }
 }
 
-/// Whether rows of a recursive CTE in the making are read.
-pub fn reads_cte(node: &Node) -> bool {
-    matches!(node, Node::CteScan(_)) || inputs(node).into_iter().any(reads_cte)
+/// Whether rows of the recursive CTE `id` in the making are read, or of any; subqueries included.
+pub fn reads_cte(node: &Node, id: Option<usize>) -> bool {
+    let mut found = match node {
+        Node::CteScan(scan) => id.is_none_or(|id| id == scan.id),
+        _ => false,
+    };
+    node_exprs(node, &mut |expr| {
+        found = found || subquery_reads_cte(expr, id)
+    });
+    found || inputs(node).into_iter().any(|input| reads_cte(input, id))
+}
+
+fn subquery_reads_cte(expr: &Expr, id: Option<usize>) -> bool {
+    any(expr, &|inner| {
+        plan_of(inner).is_some_and(|plan| reads_cte(&plan.root, id))
+    })
 }
 
 /// Operators above each other while a plan runs, subqueries counted on top of the query they are
