@@ -56,6 +56,58 @@ fn a_subquery_needs_select_wherever_a_modification_has_it() {
 }
 
 #[test]
+fn changing_rows_without_looking_at_them_needs_no_select() {
+    let (_instance, mut root, mut ann) = vault();
+    root.run("GRANT UPDATE, DELETE ON vault.secret TO ann");
+    for looks in [
+        "UPDATE vault.secret SET word = CONCAT(word, 'x')",
+        "UPDATE vault.secret SET word = 'x' WHERE id = 1",
+        "UPDATE vault.secret SET word = 'x' ORDER BY id LIMIT 1",
+        "UPDATE vault.secret AS a JOIN vault.secret AS b SET a.word = 'x'",
+        "UPDATE vault.secret SET word = (SELECT MAX(s.id) FROM (SELECT id FROM vault.secret) s)",
+        "DELETE FROM vault.secret WHERE word = 'x'",
+        "DELETE FROM vault.secret ORDER BY id LIMIT 1",
+        "DELETE secret FROM vault.secret",
+    ] {
+        let error = ann.error(looks);
+        assert_eq!(error.code, 1142, "{looks}: {error}");
+        assert!(error.message.starts_with("SELECT "), "{looks}: {error}");
+    }
+    ann.run("UPDATE vault.secret SET word = 'x', id = 2");
+    ann.run("UPDATE open.mine, vault.secret SET secret.word = mine.word");
+    assert_eq!(root.rows("SELECT * FROM vault.secret"), [["2", "a"]]);
+    ann.run("DELETE FROM vault.secret LIMIT 1");
+    assert_eq!(root.value("SELECT COUNT(*) FROM vault.secret"), "0");
+}
+
+#[test]
+fn what_was_never_granted_cannot_be_revoked() {
+    let (_instance, mut root, _ann) = vault();
+    for (text, code) in [
+        ("REVOKE SELECT ON vault.* FROM ann", 1141),
+        ("REVOKE SELECT ON vault.secret FROM ann", 1147),
+        ("REVOKE ALL ON vault.secret FROM ann", 1147),
+        ("REVOKE SELECT ON open.mine FROM ann", 1147),
+        ("REVOKE SELECT ON open.* FROM nobody", 1141),
+        ("REVOKE ALL PRIVILEGES, GRANT OPTION FROM nobody", 1269),
+    ] {
+        let error = root.error(text);
+        assert_eq!(error.code, code, "{text}: {error}");
+    }
+    // One privilege among others, and one of all databases, may be revoked whether held or not.
+    root.run("GRANT INSERT ON vault.secret TO ann");
+    root.run("REVOKE SELECT ON vault.secret FROM ann");
+    root.run("REVOKE SELECT ON *.* FROM ann");
+    root.run("REVOKE INSERT ON vault.secret FROM ann");
+    assert_eq!(
+        root.error("REVOKE INSERT ON vault.secret FROM ann").code,
+        1147
+    );
+    root.run("REVOKE IF EXISTS INSERT ON vault.secret FROM ann");
+    assert_eq!(root.rows("SHOW WARNINGS")[0][1], "1147");
+}
+
+#[test]
 fn an_upsert_that_looks_at_the_row_needs_select() {
     let (_instance, mut root, mut ann) = vault();
     root.run("GRANT INSERT, UPDATE ON vault.secret TO ann");

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 
-use super::Binder;
 use super::generated::held_by_indexes;
 use super::query::{Bound, BoundQuery, finish};
 use super::scope::{ColumnName, Frame, FrameColumn, column_expr, same_name};
 use super::select::SelectParts;
+use super::{Binder, TableRead};
 use crate::catalog::{Table, View};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
@@ -319,24 +319,32 @@ impl Binder<'_> {
         }
     }
 
+    /// Notes that the statement reads a stored table.
+    pub(crate) fn note_table(&mut self, table: TableRead) {
+        if !self.tables.iter().any(|(id, ..)| *id == table.0) {
+            self.tables.push(table);
+        }
+    }
+
     fn add_stored(
         &mut self,
         table: &Arc<Table>,
         alias: &str,
         state: &mut FromState,
     ) -> SqlResult<Part> {
-        if !self.tables.iter().any(|(id, ..)| *id == table.id) {
-            self.tables
-                .push((table.id, table.database.clone(), table.name.clone()));
+        if !state.with_keys {
+            self.note_table((table.id, table.database.clone(), table.name.clone()));
         }
         let slots = state.take(table.columns.len());
         let key_slot = state.with_keys.then(|| state.take(1).start);
         if state.with_keys {
             state.tables.push(ModifyTable {
+                id: table.id,
                 database: table.database.clone(),
                 table: table.name.clone(),
                 alias: alias.to_string(),
                 offset: slots.start,
+                width: slots.len(),
             });
         }
         Ok(Part {

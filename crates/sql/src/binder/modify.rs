@@ -2,10 +2,10 @@
 
 use sqlparser::ast;
 
-use super::Binder;
 use super::from::FromState;
 use super::scope::{Frame, FrameColumn, Scope, ScopeColumn};
 use super::select::SelectParts;
+use super::{Binder, TableRead};
 use crate::error::SqlResult;
 use crate::expr::ExprKind;
 use crate::planner::ModifyTable;
@@ -17,6 +17,8 @@ pub(crate) struct ModifyParts {
     pub select: SelectParts,
     pub scope: Scope,
     pub tables: Vec<ModifyTable>,
+    /// Stored tables that derived tables and subqueries read.
+    pub elsewhere: Vec<TableRead>,
 }
 
 impl Binder<'_> {
@@ -37,10 +39,15 @@ impl Binder<'_> {
         let bound = self.bind_modify_clauses(selection, order_by, limit, &mut select);
         self.frames.pop();
         bound?;
+        let elsewhere = self.tables.clone();
+        for table in &state.tables {
+            self.note_table(table.read());
+        }
         Ok(ModifyParts {
             select,
             scope,
             tables: state.tables,
+            elsewhere,
         })
     }
 

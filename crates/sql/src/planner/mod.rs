@@ -21,6 +21,7 @@ use manxdb_txn::ReadMode;
 use sqlparser::ast;
 
 use crate::binder::{BindContext, Binder, Scope, TableRead};
+use crate::catalog::TableId;
 use crate::error::SqlResult;
 use crate::types::{ColumnMeta, DataType, Row};
 use physical::Node;
@@ -86,9 +87,28 @@ pub struct ModifyPlan {
     pub scope: Scope,
     /// One entry a base table in FROM order: database, table, alias, first column in the row.
     pub tables: Vec<ModifyTable>,
+    /// Stored tables that derived tables and subqueries read.
+    pub elsewhere: Vec<TableRead>,
+    /// One a column of a row: whether a condition or the order looks at it.
+    pub slots_read: Vec<bool>,
 }
 
 impl ModifyPlan {
+    /// The stored tables whose columns the statement looks at: what subqueries and derived tables
+    /// read, what is only joined to the targets (places in [`ModifyPlan::tables`]), and the
+    /// targets among whose columns are slots of `read`. MySQL asks for SELECT on these alone.
+    pub(crate) fn looks_at(&self, targets: &[usize], read: &[bool]) -> Vec<TableRead> {
+        let mut tables = self.elsewhere.clone();
+        for (place, table) in self.tables.iter().enumerate() {
+            let columns = table.offset..table.offset + table.width;
+            let columns = read.get(columns).unwrap_or_default();
+            if !targets.contains(&place) || columns.contains(&true) {
+                tables.push(table.read());
+            }
+        }
+        tables
+    }
+
     /// EXPLAIN of a statement that changes the tables whose columns start at `offsets`.
     pub(crate) fn explain(
         &self,
@@ -112,6 +132,8 @@ impl ModifyPlan {
 /// A base table of a [`ModifyPlan`].
 #[derive(Debug, Clone)]
 pub struct ModifyTable {
+    /// Which table.
+    pub id: TableId,
     /// Database.
     pub database: String,
     /// Table.
@@ -120,6 +142,16 @@ pub struct ModifyTable {
     pub alias: String,
     /// Where its columns start in the row; the row key suffix follows the last of them.
     pub offset: usize,
+    /// How many columns it has.
+    pub width: usize,
+}
+
+impl ModifyTable {
+    /// As a table that is read.
+    #[must_use]
+    pub fn read(&self) -> TableRead {
+        (self.id, self.database.clone(), self.table.clone())
+    }
 }
 
 /// Plans the scan of an UPDATE or DELETE.
@@ -135,6 +167,7 @@ pub fn plan_modify(
 ) -> SqlResult<ModifyPlan> {
     let mut binder = Binder::new(context);
     let bound = binder.bind_modify(from, selection, order_by, limit)?;
+    let slots_read = select::used_slots(&bound.select);
     let root = select::plan_modify_rows(bound.select, &bound.scope);
     Ok(ModifyPlan {
         plan: Plan {
@@ -148,5 +181,7 @@ pub fn plan_modify(
         },
         scope: bound.scope,
         tables: bound.tables,
+        elsewhere: bound.elsewhere,
+        slots_read,
     })
 }

@@ -205,7 +205,8 @@ fn is_constant(expr: &Expr) -> bool {
 }
 
 /// Slots anything reads.
-fn used_slots(parts: &SelectParts) -> Vec<bool> {
+/// The slots of the joined rows that the clauses of a SELECT look at.
+pub(super) fn used_slots(parts: &SelectParts) -> Vec<bool> {
     let mut used = vec![false; parts.width];
     let mut note = |expr: &Expr| {
         walk::references(expr, &mut |(depth, index)| {

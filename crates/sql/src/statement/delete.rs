@@ -55,6 +55,7 @@ pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult
         &delete.order_by,
         delete.limit.as_ref(),
     )?;
+    let several = names.is_some();
     let places: Vec<usize> = match names {
         None if scan.tables.len() == 1 => vec![0],
         None => return Err(SqlError::syntax("DELETE of several tables must name them")),
@@ -65,13 +66,16 @@ pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult
     };
     let mut targets = Vec::new();
     let mut access = Vec::new();
-    for place in places {
+    for &place in &places {
         let table = &scan.tables[place];
         let base = context.catalog.table(&table.database, &table.table)?;
         access.push((base.database.clone(), base.name.clone(), Access::Delete));
         targets.push((Target::plan(context, base)?, table.offset));
     }
-    add_reads(context.catalog, &mut access, &scan.plan.tables);
+    // In the form for several tables MySQL asks for SELECT on all of them.
+    let looked_at = if several { &[][..] } else { &places };
+    let reads = scan.looks_at(looked_at, &scan.slots_read);
+    add_reads(context.catalog, &mut access, &reads);
     let mut params = Vec::new();
     note_plan(&mut params, &scan.plan);
     Ok(ModifyStatement {

@@ -21,7 +21,7 @@ use crate::binder::{BindContext, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::expr::Expr;
-use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify};
+use crate::planner::{ExplainFormat, ModifyPlan, ModifyTable, plan_modify, walk};
 use crate::types::{Row, Value, assign};
 
 /// A planned UPDATE.
@@ -71,7 +71,8 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
     let mut targets: Vec<Written> = Vec::new();
     let mut assignments = Vec::new();
     let mut places: Vec<usize> = Vec::new();
-    let mut reads = scan.plan.tables.clone();
+    let mut reads = Vec::new();
+    let mut slots_read = scan.slots_read.clone();
     for assignment in &update.assignments {
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
             return Err(SqlError::not_supported("assignment to a tuple"));
@@ -101,6 +102,11 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
             if let Some(meta) = targets[written].target.table.columns.get(column) {
                 note_param(&mut params, &bound, &meta.ty);
             }
+            walk::references(&bound, &mut |(depth, slot)| {
+                if let Some(read) = slots_read.get_mut(slot).filter(|_| depth == 0) {
+                    *read = true;
+                }
+            });
             Some(bound)
         };
         targets[written].assigned.push(column);
@@ -115,6 +121,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
             (table.database.clone(), table.name.clone(), Access::Update)
         })
         .collect();
+    reads.extend(scan.looks_at(&places, &slots_read));
     add_reads(context.catalog, &mut access, &reads);
     Ok(ModifyStatement {
         param_types: params,

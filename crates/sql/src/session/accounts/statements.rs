@@ -385,7 +385,11 @@ impl Session {
                     self.note_missing(&key);
                     continue;
                 }
-                return Err(no_such_grant(&key));
+                return Err(if everything {
+                    cannot_revoke_all()
+                } else {
+                    no_such_grant(&key)
+                });
             };
             self.require_equal(&found)?;
             let mut account = (*found).clone();
@@ -393,6 +397,13 @@ impl Session {
                 account.global = Privileges::NONE;
                 account.databases.clear();
                 account.tables.clear();
+            } else if let Some(error) = place.nothing_granted(&account) {
+                if !grant.if_exists {
+                    return Err(error);
+                }
+                self.facts
+                    .warn(WarningLevel::Warning, error.code, error.message);
+                continue;
             } else {
                 place.update(&mut account, |held| held.without(set));
             }
@@ -413,6 +424,26 @@ fn no_such_grant(key: &AccountKey) -> SqlError {
     )
 }
 
+fn no_such_table_grant(key: &AccountKey, table: &str) -> SqlError {
+    SqlError::new(
+        1147,
+        "42000",
+        format!(
+            "There is no such grant defined for user '{}' on host '{}' on table '{table}'",
+            key.user, key.host
+        ),
+    )
+}
+
+/// 1269: REVOKE ALL PRIVILEGES, GRANT OPTION from somebody unknown.
+fn cannot_revoke_all() -> SqlError {
+    SqlError::new(
+        1269,
+        "HY000",
+        "Can't revoke all privileges for one or more of the requested users",
+    )
+}
+
 /// Where a privilege is held.
 enum Place {
     Global,
@@ -426,6 +457,21 @@ impl Place {
             Place::Global => Level::Global,
             Place::Database(_) => Level::Database,
             Place::Table(..) => Level::Table,
+        }
+    }
+
+    /// The error of a REVOKE where the account holds nothing at all; as in MySQL, revoking one
+    /// privilege where others are held is none, and neither is revoking one held nowhere on `*.*`.
+    fn nothing_granted(&self, account: &Account) -> Option<SqlError> {
+        match self {
+            Place::Global => None,
+            Place::Database(database) if account.databases.contains_key(database) => None,
+            Place::Database(_) => Some(no_such_grant(&account.key)),
+            Place::Table(database, table) => {
+                let place = (database.clone(), table.clone());
+                let none = !account.tables.contains_key(&place);
+                none.then(|| no_such_table_grant(&account.key, table))
+            }
         }
     }
 
