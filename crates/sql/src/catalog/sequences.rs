@@ -67,11 +67,24 @@ impl Sequences {
     /// # Errors
     /// Storage; 1467 when the counter is exhausted.
     pub fn next(&self, table: TableId, kind: SequenceKind) -> SqlResult<u64> {
+        self.next_up_to(table, kind, u64::MAX)
+    }
+
+    /// As [`Sequences::next`] for a column that holds at most `most`. Behind the last number it
+    /// is given again and again, as in MySQL: the row that gets it meets the one that has it. A
+    /// counter that was set further behind gives what does not fit.
+    ///
+    /// # Errors
+    /// As [`Sequences::next`].
+    pub fn next_up_to(&self, table: TableId, kind: SequenceKind, most: u64) -> SqlResult<u64> {
         let counter = self.counter(table, kind);
         let mut counter = counter.lock();
         self.load(&mut counter, table, kind)?;
         if counter.next == u64::MAX {
             return Err(exhausted());
+        }
+        if counter.next == most.saturating_add(1) {
+            return Ok(most);
         }
         if counter.next >= counter.bound {
             let bound = counter.next.saturating_add(BLOCK);

@@ -1,4 +1,5 @@
-//! What one statement holds in memory.
+//! What one statement holds in memory. Rows to be written count too, from when they are read until
+//! the last one is written.
 
 use std::cell::Cell;
 
@@ -31,8 +32,9 @@ impl Memory {
             1038,
             "HY001",
             format!(
-                "Out of sort memory: the statement needs more than {} bytes for sorting, grouping \
-                 or joining; select fewer rows or raise the statement's memory limit",
+                "Out of sort memory: the statement needs more than {} bytes for sorting, grouping, \
+                 joining or the rows it changes; take fewer rows at a time or raise the \
+                 statement's memory limit",
                 self.limit
             ),
         ))

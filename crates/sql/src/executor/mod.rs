@@ -88,6 +88,25 @@ pub fn run_analyzed(context: &ExecContext<'_>, plan: &Plan) -> SqlResult<Analysi
     Ok(analysis)
 }
 
+/// As [`run`], with all rows kept: for statements that write what they read.
+///
+/// # Errors
+/// As [`run`]; 1038 when the rows take more than the memory limit.
+pub(crate) fn collect(
+    context: &ExecContext<'_>,
+    plan: &Plan,
+    mode: Option<ReadMode>,
+) -> SqlResult<Vec<Row>> {
+    let memory = memory::Memory::new(context.memory_limit);
+    let mut rows = Vec::new();
+    run(context, plan, &[], mode, &mut |row| {
+        memory.charge(memory::row_bytes(&row))?;
+        rows.push(row);
+        Ok(true)
+    })?;
+    Ok(rows)
+}
+
 fn pull(
     run: &Run<'_>,
     plan: &Plan,

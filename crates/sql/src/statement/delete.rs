@@ -127,17 +127,7 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outco
     for (target, _) in &delete.targets {
         target.touch(context)?;
     }
-    let mut rows: Vec<Row> = Vec::new();
-    executor::run(
-        context,
-        &delete.scan.plan,
-        &[],
-        Some(ReadMode::Update),
-        &mut |row| {
-            rows.push(row);
-            Ok(true)
-        },
-    )?;
+    let rows = executor::collect(context, &delete.scan.plan, Some(ReadMode::Update))?;
     // By table: two names of one table may mean the same row.
     let mut seen: BTreeSet<(TableId, &[u8])> = BTreeSet::new();
     let several = delete.scan.tables.len() > 1;

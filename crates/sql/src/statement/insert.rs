@@ -313,6 +313,18 @@ fn wrong_count(row: usize) -> SqlError {
     )
 }
 
+/// The greatest number that AUTO_INCREMENT gives to a column of type `ty`.
+fn greatest_number(ty: &DataType) -> u64 {
+    match ty {
+        DataType::Int {
+            width, unsigned, ..
+        } => u64::try_from(width.range(*unsigned).1).unwrap_or(u64::MAX),
+        // Integers up to here are exact.
+        DataType::Float { .. } => 1 << 24,
+        _ => 1 << 53,
+    }
+}
+
 /// What has happened so far.
 #[derive(Default)]
 struct Tally {
@@ -374,11 +386,8 @@ pub(super) fn run(context: &ExecContext<'_>, insert: &Insert) -> SqlResult<Outco
             }
         }
         Source::Query(plan) => {
-            let mut rows = Vec::new();
-            executor::run(context, plan, &[], None, &mut |row| {
-                rows.push(row);
-                Ok(true)
-            })?;
+            // All before the first is written: the SELECT may read the table itself.
+            let rows = executor::collect(context, plan, None)?;
             for (number, values) in rows.into_iter().enumerate() {
                 context.waiter.check()?;
                 let row = run.ignoring(|run| run.row_of_values(values, number + 1))?;
@@ -559,22 +568,17 @@ impl Run<'_> {
         }
         let sequences = self.context.sequences;
         let next = match std::mem::take(&mut self.tally.spare) {
-            0 => sequences.next(table.id, SequenceKind::AutoIncrement)?,
+            0 => {
+                let most = greatest_number(&column.ty);
+                sequences.next_up_to(table.id, SequenceKind::AutoIncrement, most)?
+            }
             spare => spare,
         };
         let value = i64::try_from(next).map_or(Value::UInt(next), Value::Int);
-        *slot = assign(self.context.eval, value, column, number).map_err(|error| {
-            if error.code == 1264 {
-                SqlError::new(
-                    1467,
-                    "HY000",
-                    "Failed to read auto-increment value from storage engine",
-                )
-            } else {
-                error
-            }
-        })?;
-        self.tally.generated = next;
+        *slot = assign(self.context.eval, value, column, number)?;
+        // Outside strict mode a number that does not fit was cut.
+        let stored = slot.to_integer_checked().map(|(number, _)| number);
+        self.tally.generated = stored.and_then(|n| u64::try_from(n).ok()).unwrap_or(next);
         Ok(())
     }
 

@@ -208,17 +208,7 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outco
     for written in &update.targets {
         written.target.touch(context)?;
     }
-    let mut rows: Vec<Row> = Vec::new();
-    executor::run(
-        context,
-        &update.scan.plan,
-        &[],
-        Some(ReadMode::Update),
-        &mut |row| {
-            rows.push(row);
-            Ok(true)
-        },
-    )?;
+    let rows = executor::collect(context, &update.scan.plan, Some(ReadMode::Update))?;
     let mut seen: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new(); update.targets.len()];
     let (mut matched, mut changed) = (0_u64, 0_u64);
     let several = update.targets.len() > 1 || update.scan.tables.len() > 1;
