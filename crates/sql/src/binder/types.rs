@@ -24,7 +24,10 @@ impl Binder<'_> {
         let mut value = self.bind_scalar(expr)?;
         let ty = cast_type(data_type, &value.ty, self.context.collation)?;
         self.infer(&mut value, &ty);
-        Expr::cast(value, ty)
+        match fixed_length(data_type) {
+            Some(length) => filled_up(value, length),
+            None => Expr::cast(value, ty),
+        }
     }
 
     /// CONVERT(expr, type) and CONVERT(expr USING charset).
@@ -209,7 +212,7 @@ fn cast_type(
             text_type(character_length(length.as_ref()), collation, from)
         }
         D::Text | D::String(_) => text_type(None, collation, &DataType::Null),
-        D::Binary(length) => binary(length.map(|l| u32::try_from(l).unwrap_or(u32::MAX))),
+        D::Binary(_) => binary(fixed_length(data_type)),
         D::Varbinary(length) => binary(match length {
             Some(ast::BinaryLength::IntegerLength { length }) => {
                 Some(u32::try_from(*length).unwrap_or(u32::MAX))
@@ -227,6 +230,20 @@ fn cast_type(
         },
         other => return Err(SqlError::not_supported(format!("CAST AS {other}"))),
     })
+}
+
+/// CAST to BINARY(n): filled up with zero bytes, yet a VARBINARY to whoever asks for the type.
+fn filled_up(value: Expr, length: u32) -> SqlResult<Expr> {
+    let filled = Expr::cast(value, DataType::Binary { length })?;
+    Expr::cast(filled, DataType::Varbinary { length })
+}
+
+/// The n of `BINARY(n)`.
+fn fixed_length(data_type: &ast::DataType) -> Option<u32> {
+    match data_type {
+        ast::DataType::Binary(length) => length.map(|l| u32::try_from(l).unwrap_or(u32::MAX)),
+        _ => None,
+    }
 }
 
 fn binary(length: Option<u32>) -> DataType {

@@ -9,7 +9,7 @@ use super::build::DIV_INCREMENT;
 use super::matching::{like, regexp};
 use super::{BinaryOp, CompareOp, EvalContext, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
-use crate::functions::Arguments;
+use crate::functions::{Arguments, RESULT_BYTES_MAX, too_long};
 use crate::planner::Plan;
 use crate::types::{
     Collation, DataType, MAX_DECIMAL_SCALE, Row, Value, cast, compare, round_decimal, to_text,
@@ -556,6 +556,11 @@ fn cast_typed(
 ) -> SqlResult<Value> {
     if value.is_null() {
         return Ok(Value::Null);
+    }
+    if let DataType::Binary { length } = to
+        && *length as usize > RESULT_BYTES_MAX
+    {
+        return too_long(ctx, "cast_as_binary");
     }
     let shows_type = matches!(from, DataType::Float { .. } | DataType::Year) || from.fsp() > 0;
     if (to.is_text() || to.is_bytes()) && shows_type && !matches!(*value, Value::Text(_)) {

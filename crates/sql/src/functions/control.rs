@@ -127,10 +127,15 @@ fn interval(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult
     let Some(needle) = args[0].to_double() else {
         return Ok(Value::Int(-1));
     };
-    let below = args[1..]
-        .iter()
-        .take_while(|arg| arg.to_double().is_none_or(|bound| bound <= needle))
-        .count();
+    let is_exact =
+        |value: &Value| matches!(value, Value::Int(_) | Value::UInt(_) | Value::Decimal(_));
+    let exact = args[0].to_decimal().filter(|_| is_exact(&args[0]));
+    // A bound that is NULL is passed over.
+    let is_below = |bound: &Value| match &exact {
+        Some(needle) if is_exact(bound) => bound.to_decimal().is_none_or(|bound| bound <= *needle),
+        _ => bound.to_double().is_none_or(|bound| bound <= needle),
+    };
+    let below = args[1..].iter().take_while(|bound| is_below(bound)).count();
     Ok(Value::Int(i64::try_from(below).unwrap_or(0)))
 }
 

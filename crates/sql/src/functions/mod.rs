@@ -154,7 +154,7 @@ impl ScalarFunction {
 /// Any number of arguments.
 const MANY: usize = 65_535;
 /// Longest text or byte string a function makes; beyond it the result is NULL with warning 1301.
-const RESULT_BYTES_MAX: usize = 64 << 20;
+pub(crate) const RESULT_BYTES_MAX: usize = 64 << 20;
 /// Bytes of text and byte strings that the arguments of one call may have together.
 const ARGUMENTS_BYTES_MAX: usize = 4 * RESULT_BYTES_MAX;
 
@@ -168,7 +168,7 @@ fn long_bytes(value: &Value) -> usize {
 }
 
 /// NULL and warning 1301 instead of a result past [`RESULT_BYTES_MAX`].
-fn too_long(ctx: &EvalContext<'_>, function: &str) -> SqlResult<Value> {
+pub(crate) fn too_long(ctx: &EvalContext<'_>, function: &str) -> SqlResult<Value> {
     let message = format!(
         "Result of {}() was larger than max_allowed_packet ({RESULT_BYTES_MAX}) - truncated",
         function.to_lowercase()

@@ -5,11 +5,14 @@
 //! | `LOCK IN SHARE MODE` | `FOR SHARE` |
 //! | `a MOD b` | `a % b` |
 //! | `INTERVAL x DAY_HOUR` | `INTERVAL x DAY TO HOUR` (`SECOND_MICROSECOND`: `SECONDS TO MICROSECOND`) |
+//! | `INTERVAL(n, a, b)`, the function | its name in back-quotes |
 //! | `CAST(a AS CHAR CHARACTER SET utf8mb4)` | `CAST(a AS CHAR)` |
 //! | `UPDATE a, b SET`, `JOIN (a, b)`, `FROM (a, b)` | `CROSS JOIN` for the comma |
 //! | `DELETE a.* FROM` | `DELETE a FROM` |
 //! | `TABLE t` | `SELECT * FROM t` |
 //! | `NATIONAL CHAR`, `VISIBLE`, `KEY_BLOCK_SIZE = n` in a definition | without the word |
+
+use std::collections::BTreeSet;
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
@@ -66,6 +69,7 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
     let first = tokens.first().map(|t| t.token.clone());
     let starts = |word: &str| first.as_ref().is_some_and(|t| is_word(t, word));
     let defines = starts("CREATE") || starts("ALTER");
+    let calls = interval_calls(&tokens);
     let mut intervals = false;
     // Among the tables to delete from.
     let mut targets = starts("DELETE");
@@ -78,7 +82,17 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
                 .is_some_and(|t| is_word(&t.token, word))
         };
         let ahead = |ahead: usize| tokens.get(index + ahead).map(|t| &t.token);
-        intervals |= is(0, "INTERVAL");
+        if is(0, "INTERVAL") {
+            if calls.contains(&index) {
+                out.push(TokenWithSpan {
+                    token: Token::make_word("INTERVAL", Some('`')),
+                    span: token.span,
+                });
+                index += 1;
+                continue;
+            }
+            intervals = true;
+        }
         if is(0, "LOCK") && is(1, "IN") && is(2, "SHARE") && is(3, "MODE") {
             out.push(word_token("FOR", token.span));
             out.push(word_token("SHARE", token.span));
@@ -140,6 +154,29 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
         index += 1;
     }
     Ok(out)
+}
+
+/// Places of the words that are the function `INTERVAL(n, a, b, …)`: what `INTERVAL (n) DAY` has
+/// in its parentheses holds no comma of its own.
+fn interval_calls(tokens: &[TokenWithSpan]) -> BTreeSet<usize> {
+    let mut calls = BTreeSet::new();
+    // Of each open parenthesis, the place before it.
+    let mut open: Vec<Option<usize>> = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        match token.token {
+            Token::LParen => open.push(index.checked_sub(1)),
+            Token::RParen => {
+                open.pop();
+            }
+            Token::Comma => {
+                let before = open.last().copied().flatten();
+                let is_call = |at: &usize| is_word(&tokens[*at].token, "INTERVAL");
+                calls.extend(before.filter(is_call));
+            }
+            _ => {}
+        }
+    }
+    calls
 }
 
 /// `CHARACTER SET x` behind `AS CHAR` or `AS CHAR(n)`: how many tokens to skip.
