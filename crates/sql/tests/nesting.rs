@@ -79,6 +79,12 @@ fn whatever_nests_is_refused_or_answered() {
                 }
             }
         }
+        for depth in [29, 90, 240, 1000] {
+            let text = format!("SELECT ?{}", " + 1".repeat(depth));
+            if let Err(error) = client.try_prepare(&text) {
+                assert_eq!(error.code, 1436, "{depth}: {error:?}");
+            }
+        }
         let path = format!("SELECT JSON_EXTRACT('[1]', '${}')", "[0]".repeat(20_000));
         assert_eq!(client.error(&path).code, 3143);
         let row = vec!["1"; 4000].join(",");

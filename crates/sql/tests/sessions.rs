@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Answer, connect, instance};
+use common::{Answer, connect, instance, instance_with_memory};
 use manxdb_sql::types::Value;
 
 fn shop(client: &mut common::Client) {
@@ -187,6 +187,78 @@ fn prepared_statements_outlive_a_change_of_their_table() {
         .unwrap();
     let rows = vec![vec![Some("10".to_string())]];
     assert_eq!(answers, vec![Answer::Rows(vec!["n".into()], rows)]);
+}
+
+#[test]
+fn a_result_column_has_the_type_of_the_parameters_it_is_computed_from() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    let text = |text: &str| Value::Text(text.into());
+    let decimal = Value::decimal("1.25".parse().unwrap());
+    for (query, values, types) in [
+        ("SELECT ? + 1", vec![Value::Int(1)], "bigint"),
+        ("SELECT ? + 1", vec![Value::Double(1.5)], "double"),
+        ("SELECT ? + 1", vec![text("1.5")], "double"),
+        ("SELECT ? + 1", vec![decimal.clone()], "decimal(22,2)"),
+        (
+            "SELECT ? + ?",
+            vec![Value::Int(1), Value::Double(0.5)],
+            "double",
+        ),
+        ("SELECT -?", vec![Value::Double(0.5)], "double"),
+        (
+            "SELECT SUM(n * ?) FROM t",
+            vec![Value::Double(0.5)],
+            "double",
+        ),
+        (
+            "SELECT n + ? FROM t WHERE id = ?",
+            vec![Value::Int(1), text("1")],
+            "bigint",
+        ),
+        ("SELECT ?", vec![Value::Int(1)], "bigint"),
+        ("SELECT ?", vec![Value::UInt(1)], "bigint unsigned"),
+        ("SELECT ?", vec![decimal], "decimal(3,2)"),
+    ] {
+        assert_eq!(
+            a.column_types(query, &values),
+            [types],
+            "{query} {values:?}"
+        );
+    }
+    let answers = a.execute("SELECT ? + 1", &[Value::Double(1.5)]).unwrap();
+    let rows = vec![vec![Some("2.5".to_string())]];
+    assert_eq!(answers, vec![Answer::Rows(vec!["? + 1".into()], rows)]);
+}
+
+#[test]
+fn the_rows_a_statement_changes_count_against_its_memory() {
+    let instance = instance_with_memory(16 << 10);
+    let mut a = connect(&instance, "root");
+    a.run("CREATE DATABASE shop; USE shop");
+    a.run("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, word VARCHAR(1000))");
+    for _ in 0..20 {
+        a.run("INSERT INTO t (word) VALUES (REPEAT('x', 1000))");
+    }
+    for text in [
+        "INSERT INTO t (word) SELECT word FROM t",
+        "REPLACE INTO t SELECT * FROM t",
+        "UPDATE t SET word = CONCAT(word, 'y')",
+        "DELETE FROM t",
+        "CREATE TABLE copy AS SELECT * FROM t",
+    ] {
+        assert_eq!(a.error(text).code, 1038, "{text}");
+    }
+    assert_eq!(
+        a.value("SELECT COUNT(*) FROM t WHERE LENGTH(word) = 1000"),
+        "20"
+    );
+    assert_eq!(a.error("SELECT * FROM copy").code, 1146);
+    a.run("UPDATE t SET word = '' LIMIT 10");
+    a.run("DELETE FROM t WHERE word <> '' LIMIT 10");
+    a.run("INSERT INTO t (word) SELECT word FROM t");
+    assert_eq!(a.value("SELECT COUNT(*) FROM t"), "20");
 }
 
 #[test]
@@ -416,6 +488,30 @@ fn found_rows_of_an_upsert_count_each_row_on_its_own() {
     };
     // The first stays as it is: 0 changed, but 1 found.
     assert_eq!((outcome.affected_rows, outcome.matched_rows), (3, 4));
+}
+
+#[test]
+fn locking_a_view_locks_the_tables_it_reads() {
+    let instance = instance();
+    let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+    shop(&mut a);
+    a.run("CREATE VIEW inner_v AS SELECT id, n FROM t");
+    a.run("CREATE VIEW v AS SELECT n FROM inner_v WHERE id = 1");
+    b.run("USE shop; SET innodb_lock_wait_timeout = 1");
+    a.run("LOCK TABLES v READ");
+    assert_eq!(a.value("SELECT n FROM v"), "10");
+    assert_eq!(b.value("SELECT n FROM v"), "10");
+    assert_eq!(b.error("UPDATE t SET n = 11").code, 1205);
+    a.run("LOCK TABLES v WRITE");
+    assert_eq!(b.error("SELECT * FROM t").code, 1205);
+    a.run("UNLOCK TABLES");
+    a.run("CREATE USER ann; CREATE DATABASE open");
+    a.run("CREATE VIEW open.v AS SELECT n FROM shop.t");
+    a.run("GRANT SELECT, LOCK TABLES ON open.* TO ann");
+    let mut ann = connect(&instance, "ann");
+    assert_eq!(ann.error("LOCK TABLES open.v WRITE").code, 1044);
+    a.run("GRANT SELECT, LOCK TABLES ON shop.* TO ann");
+    ann.run("LOCK TABLES open.v WRITE");
 }
 
 #[test]

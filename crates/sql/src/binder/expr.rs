@@ -156,7 +156,8 @@ impl Binder<'_> {
         if self.params.len() <= index {
             self.params.resize(index + 1, DataType::Null);
         }
-        if let Some(ty) = self.context.constants.get(index) {
+        let constant = self.context.constants.get(index);
+        if let Some(ty) = constant.filter(|ty| **ty != DataType::Null) {
             return Ok(Expr {
                 kind: ExprKind::Param(index),
                 ty: ty.clone(),

@@ -8,6 +8,7 @@ use crate::types::{ColumnMeta, DataType};
 
 use super::accounts::Need;
 use super::metrics::StatementKind;
+use super::retyped::ShownParams;
 
 /// What running a statement needs. Immutable: sessions share it through the plan cache.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Compiled {
     pub uncut: Option<Box<Plan>>,
     /// The query has no LIMIT of its own, so `sql_select_limit` counts.
     pub unlimited: bool,
+    /// Parameters whose values give the result columns their types.
+    pub(super) shown_params: ShownParams,
 }
 
 impl Compiled {
@@ -84,6 +87,7 @@ impl Compiled {
             catalog_version,
             uncut: None,
             unlimited: false,
+            shown_params: ShownParams::default(),
         }
     }
 }

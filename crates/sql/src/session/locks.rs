@@ -2,7 +2,8 @@
 //!
 //! A WRITE lock keeps other sessions' statements off the table, a READ lock keeps their writing
 //! ones off; they wait as for a row lock. LOCK TABLES first claims the tables, so that no new
-//! statement comes in, then waits for the transactions that have used them to end. Commits are
+//! statement comes in, then waits for the transactions that have used them to end. Of a view the
+//! tables it reads are locked. Commits are
 //! validated as ever: the lock is a courtesy between sessions and not what consistency rests on.
 //! As in MySQL, LOCK TABLES commits what is open, replaces earlier locks, and the session may then
 //! use only what it locked.
@@ -13,11 +14,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-use super::accounts::{Need, Privileges};
+use super::accounts::{Need, Privileges, access};
 use super::compiled::Compiled;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
-use crate::parser::TableLock;
+use crate::expr::SqlMode;
+use crate::parser::{TableLock, parse};
+use crate::statement::{StatementPlan, quote_name};
 
 /// Lower-case database and table.
 type Place = (String, String);
@@ -200,6 +203,9 @@ impl Session {
         for lock in locks {
             let (database, table) = self.object_name(&lock.table, None)?;
             let (database, table) = self.require_relation(&database, &table)?;
+            for (database, table) in self.tables_under(&database, &table)? {
+                wanted.push(((database.to_lowercase(), table.to_lowercase()), lock.write));
+            }
             wanted.push(((database.to_lowercase(), table.to_lowercase()), lock.write));
         }
         let session = self.facts.process.id;
@@ -215,6 +221,39 @@ impl Session {
             // Nothing is open, so giving the locks back cannot fail.
             let _ = self.unlock_tables();
         })
+    }
+
+    /// The tables a view reads, which are locked as the view is; none for a table. Who locks them
+    /// needs for each what locking it by its own name would need.
+    fn tables_under(&self, database: &str, view: &str) -> SqlResult<Vec<(String, String)>> {
+        let catalog = self.catalog();
+        if catalog.view(database, view).is_none() {
+            return Ok(Vec::new());
+        }
+        let text = format!(
+            "SELECT 1 FROM {}.{}",
+            quote_name(database),
+            quote_name(view)
+        );
+        let mut parsed = parse(&text, SqlMode::default())?;
+        let Some(parsed) = parsed.pop() else {
+            return Err(SqlError::internal("the query of a lock is no statement"));
+        };
+        let Some(StatementPlan::Query(plan)) = self.plan(&parsed, &catalog, Some(database))? else {
+            return Err(SqlError::internal("the query of a lock has no plan"));
+        };
+        let account = self.facts.account();
+        let host = &self.facts.client.host;
+        for (_, database, table) in &plan.tables {
+            let lock = Need::database(Privileges::LOCK_TABLES, "LOCK TABLES", database);
+            access::check(&account, &lock, host)?;
+            let read = Need::table(Privileges::SELECT, "SELECT", database, table);
+            access::check(&account, &read, host)?;
+        }
+        let tables = plan.tables.into_iter();
+        Ok(tables
+            .map(|(_, database, table)| (database, table))
+            .collect())
     }
 
     fn wait_for_tables(&self, ready: &dyn Fn() -> bool) -> SqlResult<()> {

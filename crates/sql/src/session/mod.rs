@@ -29,6 +29,7 @@ mod plan_cache;
 mod prepared;
 mod probe;
 mod processes;
+mod retyped;
 mod run;
 mod schema;
 mod secrets;

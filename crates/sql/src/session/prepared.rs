@@ -137,6 +137,7 @@ impl Session {
                 session.statements.by_id.insert(id, renewed);
             }
             check_count(&compiled, params.len())?;
+            let compiled = session.retyped(&statement.text, compiled, params);
             session.run("Execute", &statement.text, &compiled, params, sink, false)
         })
     }

@@ -9,6 +9,7 @@ use super::compiled::Compiled;
 use super::execute::{Finished, Output};
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
 use super::plan_cache::{Found, PlanKey};
+use super::retyped::ShownParams;
 use super::secrets;
 use super::session::Session;
 use super::transaction::OpenTransaction;
@@ -125,7 +126,7 @@ impl Session {
     }
 
     /// What the cache knows of `text`, and of nothing that only this session's tables could mean.
-    fn lookup(&self, text: &str, constants: &[DataType]) -> Option<Found> {
+    pub(super) fn lookup(&self, text: &str, constants: &[DataType]) -> Option<Found> {
         if !self.facts.temporary.is_empty() {
             return None;
         }
@@ -141,7 +142,7 @@ impl Session {
     }
 
     /// Shares a plan, unless it may speak of tables that only this session has.
-    fn keep(&self, text: &str, constants: &[DataType], found: Found) {
+    pub(super) fn keep(&self, text: &str, constants: &[DataType], found: Found) {
         if self.facts.temporary.is_empty() {
             self.with_key(text, constants, |key| self.instance().plans.put(key, found));
         }
@@ -204,6 +205,11 @@ impl Session {
             kind: kind_of(&parsed),
             uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
             unlimited: is_unlimited(&parsed),
+            shown_params: if parsed.param_count > 0 && parsed.constants.is_empty() {
+                ShownParams::of(plan.as_ref())
+            } else {
+                ShownParams::default()
+            },
             needs,
             plan,
             parsed,

@@ -76,14 +76,30 @@ pub fn instance_over(path: Arc<dyn CommitPath>) -> Arc<Instance> {
     instance_of(path, Arc::new(TestHost::default()))
 }
 
+/// A fresh instance whose statements may hold so many bytes.
+pub fn instance_with_memory(statement_memory_bytes: usize) -> Arc<Instance> {
+    let engine = Arc::new(MemoryEngine::new());
+    let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
+    let host = Arc::new(TestHost::default());
+    instance_limited(Arc::new(path), host, statement_memory_bytes)
+}
+
 /// As [`instance_over`], with a host of the caller's too.
 pub fn instance_of(path: Arc<dyn CommitPath>, host: Arc<dyn Host>) -> Arc<Instance> {
+    instance_limited(path, host, 256 << 20)
+}
+
+fn instance_limited(
+    path: Arc<dyn CommitPath>,
+    host: Arc<dyn Host>,
+    statement_memory_bytes: usize,
+) -> Arc<Instance> {
     let options = InstanceOptions {
         durability: Durability::Sync,
         max_connections: 151,
         max_allowed_packet: 64 << 20,
         long_query_micros: 10_000_000,
-        statement_memory_bytes: 256 << 20,
+        statement_memory_bytes,
         port: 3306,
         hostname: "test".to_string(),
         data_directory: "/data".to_string(),
@@ -232,5 +248,21 @@ impl Client {
         let result = self.session.execute(prepared.id, params, &mut collector);
         self.session.close_statement(prepared.id);
         result.map(|()| collector.answers)
+    }
+
+    /// Prepares a statement.
+    pub fn try_prepare(&mut self, text: &str) -> SqlResult<()> {
+        self.session.prepare(text).map(|_| ())
+    }
+
+    /// Runs a query over the binary protocol; the types of its columns as SQL writes them.
+    pub fn column_types(&mut self, text: &str, params: &[Value]) -> Vec<String> {
+        let prepared = self.session.prepare(text).expect("it can be prepared");
+        let mut collector = Collector::default();
+        let result = self.session.execute(prepared.id, params, &mut collector);
+        self.session.close_statement(prepared.id);
+        result.expect("it runs");
+        let types = collector.columns.iter().map(|column| column.ty.sql_name());
+        types.collect()
     }
 }
