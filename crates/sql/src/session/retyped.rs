@@ -38,9 +38,15 @@ impl ShownParams {
     fn note_node(&mut self, node: &Node) {
         match node {
             Node::Project { expressions, .. } => {
-                expressions.iter().for_each(|expr| self.note(expr, false));
+                for expr in expressions {
+                    self.note(expr, false);
+                }
             }
-            Node::Values(rows) => rows.iter().flatten().for_each(|e| self.note(e, false)),
+            Node::Values(rows) => {
+                for expr in rows.iter().flatten() {
+                    self.note(expr, false);
+                }
+            }
             Node::Aggregate(aggregate) => {
                 for call in &aggregate.calls {
                     call.for_each_expr(&mut |expr| self.note(expr, false));
