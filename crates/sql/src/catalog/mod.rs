@@ -6,6 +6,7 @@ mod schema;
 mod sequences;
 pub mod store;
 mod temporary;
+mod unfinished;
 
 pub(crate) use record::PROBE;
 pub use sequences::{SequenceKind, Sequences};

@@ -8,6 +8,7 @@
 //! temporary  0x00 0x06 ‖ table u32 BE            → empty: a session's own; garbage after a crash
 //! probe      0x00 0x07                                           → empty
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
+//! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
 //!
 //! record     format u8 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
@@ -64,6 +65,7 @@ pub(crate) const NEXT_TABLE_ID: &[u8] = &[0x00, 0x04];
 pub(crate) const TEMPORARY: &[u8] = &[0x00, 0x06];
 /// Written to find out whether anything can be.
 pub(crate) const PROBE: &[u8] = &[0x00, 0x07];
+pub(crate) const UNFINISHED: &[u8] = &[0x00, 0x07];
 const SEQUENCES: &[u8] = &[0x00, 0x05];
 /// First byte of all rows and index entries.
 const DATA: u8 = 0x01;
@@ -108,6 +110,11 @@ pub(crate) fn garbage_prefix(note: &[u8]) -> SqlResult<&[u8]> {
 /// Key of a sequence.
 pub(crate) fn sequence_key(table: TableId, kind: u8) -> Vec<u8> {
     [SEQUENCES, &table.0.to_be_bytes(), &[kind]].concat()
+}
+
+/// Key of the note that a table's change has not come to its end.
+pub(crate) fn unfinished_key(table: TableId) -> Vec<u8> {
+    [UNFINISHED, &table.0.to_be_bytes()].concat()
 }
 
 /// Key of the note that a table id is a temporary table's.

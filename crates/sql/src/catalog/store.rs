@@ -54,7 +54,7 @@ pub fn touch(txn: &Transaction, table: &Table) -> SqlResult<()> {
 }
 
 impl CatalogStore {
-    /// Loads the catalog of `path`, and cleans up behind index creations that a crash cut short.
+    /// Loads the catalog of `path`, and cleans up behind changes that a crash cut short.
     /// `waiter` serves the store's own transactions.
     ///
     /// # Errors
@@ -70,6 +70,7 @@ impl CatalogStore {
         };
         let catalog = store.load()?;
         store.current.store(Arc::new(catalog));
+        store.take_back_unfinished()?;
         store.drop_half_made_indexes()?;
         store.end_left_temporary()?;
         Ok(store)
@@ -191,6 +192,7 @@ impl CatalogStore {
         Ok(catalog)
     }
 
+    /// Of releases that kept no note of what the table was before.
     fn drop_half_made_indexes(&self) -> SqlResult<()> {
         let catalog = self.current();
         let half_made = |table: &&Arc<Table>| {

@@ -330,13 +330,14 @@ impl Change<'_> {
                 waiting
                     .foreign_keys
                     .retain(|key| !checks.foreign_keys.contains(&key.name));
+                edit.begin_unfinished(self.old)?;
                 edit.put_table(waiting)
             })?;
         if added.is_empty() {
             return Ok(());
         }
         if let Err(error) = backfill::fill_indexes(context, &filling, &added) {
-            self.take_back(&added)?;
+            self.take_back()?;
             return Err(error);
         }
         let published = context
@@ -346,10 +347,11 @@ impl Change<'_> {
                 for id in &dropped {
                     edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
                 }
+                edit.end_unfinished(self.old.id)?;
                 self.publish(edit, &new)
             });
         if published.is_err() {
-            self.take_back(&added)?;
+            self.take_back()?;
         }
         published
     }
@@ -377,19 +379,11 @@ impl Change<'_> {
     }
 
     /// The old definition again, without the indexes that could not be filled.
-    fn take_back(&self, added: &[IndexId]) -> SqlResult<()> {
+    fn take_back(&self) -> SqlResult<()> {
         self.context
             .store
             .edit(self.context.waiter, Durability::Sync, &mut |edit| {
-                let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
-                let mut table = self.old.clone();
-                table.schema_version = stored.schema_version + 1;
-                table.next_index_id = stored.next_index_id.max(table.next_index_id);
-                table.next_column_id = stored.next_column_id.max(table.next_column_id);
-                for id in added {
-                    edit.add_garbage(&record::index_prefix(self.old.id, id.0))?;
-                }
-                edit.put_table(table)
+                edit.take_back(self.old)
             })
     }
 
@@ -429,27 +423,20 @@ impl Change<'_> {
                     "Lock wait timeout exceeded; try restarting transaction (the table changes faster than it can be copied)",
                 ));
             }
-            let id = context.store.retrying(context.waiter, Durability::Async, &mut |txn| {
-                let note = Edit {
-                    txn,
-                    catalog: Catalog::default(),
-                };
-                let id = note.next_table_id()?;
-                // Until the switch the copy is garbage: a crash leaves nothing behind.
-                note.add_garbage(&record::table_prefix(id))?;
-                Ok(id)
-            })?;
+            let id = context.store.reserve_table_id(context.waiter)?;
             let mut table = new.clone();
             table.id = id;
             for kind in [SequenceKind::AutoIncrement, SequenceKind::RowId] {
-                let next = sequences.peek(self.old.id, kind)?;
+                let mut next = sequences.peek(self.old.id, kind)?;
+                if kind == SequenceKind::AutoIncrement {
+                    next = next.max(self.effects.auto_increment.unwrap_or(0));
+                }
                 if next > 1 {
                     sequences.set(id, kind, next)?;
                 }
             }
             backfill::copy_rows(context, edit, self.old, &table, &checks)?;
-            edit.txn
-                .delete(record::garbage_key(&record::table_prefix(id)))?;
+            edit.keep_reserved(id)?;
             edit.add_garbage(&record::table_prefix(self.old.id))?;
             self.publish(edit, &table)
         })?;

@@ -1,16 +1,19 @@
 //! CREATE TABLE, and databases.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{CreateTable, CreateTableLikeKind, Query};
 
 use super::define::{Builder, Place, check_name, collation};
 use super::{DdlContext, done, execute_in, note};
-use crate::catalog::{Catalog, IndexId, SequenceKind, Table, TableId};
+use crate::catalog::store::Edit;
+use crate::catalog::{Catalog, Column, ColumnId, IndexId, SequenceKind, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{self, Parsed};
 use crate::planner::plan_query;
 use crate::statement::names::{quote_name, relation};
 use crate::statement::{ModifyStatement, Outcome, StatementPlan, plan, run_modify};
-use crate::types::{Collation, ColumnMeta, DataType};
+use crate::types::Collation;
 
 /// Databases that are computed.
 const SYSTEM: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
@@ -129,33 +132,59 @@ pub(super) fn create_table(
     if !free_name(context, &catalog, &database, &name, create.if_not_exists)? {
         return Ok(done(0));
     }
-    let next = auto_increment_option(parsed)?;
+    let next = auto_increment_option(parsed)?.filter(|next| *next > 1);
     if create.query.is_some() {
         super::temporary::refuse(context, &database, &name, "CREATE TABLE … SELECT under")?;
     }
     let table = table_of(context, &catalog, parsed, create, (&database, &name))?;
-    let id = context
-        .store
-        .edit(context.waiter, context.durability, &mut |edit| {
-            let mut made = table.clone();
-            made.id = edit.next_table_id()?;
-            let id = made.id;
-            super::touch_parents(edit, &made, &|_| true)?;
-            edit.put_table(made)?;
-            Ok(id)
-        })?;
-    if let Some(next) = next.filter(|next| *next > 1) {
-        let sequences = context.store.sequences();
-        sequences.set(id, SequenceKind::AutoIncrement, next)?;
+    let made = if next.is_none() && create.query.is_none() {
+        context
+            .store
+            .edit(context.waiter, context.durability, &mut |edit| {
+                let mut made = table.clone();
+                made.id = edit.next_table_id()?;
+                super::touch_parents(edit, &made, &|_| true)?;
+                edit.put_table(made)?;
+                Ok(done(0))
+            })
+    } else {
+        make_with_contents(context, table, next, create)
+    };
+    if made.is_err() {
+        super::clean(context, guard);
     }
-    drop(guard);
-    match &create.query {
-        None => Ok(done(0)),
-        Some(query) => fill(context, &database, &name, query, create).inspect_err(|_| {
-            // The statement's error is what the client needs; a table left empty is listed.
-            let _ = super::remove::drop_silently(context, &database, &name);
-        }),
+    made
+}
+
+/// A table that begins with a counter or with rows: they are written first, or with it.
+fn make_with_contents(
+    context: &DdlContext<'_>,
+    mut table: Table,
+    next: Option<u64>,
+    create: &CreateTable,
+) -> SqlResult<Outcome> {
+    let store = context.store;
+    table.id = store.reserve_table_id(context.waiter)?;
+    let made = next
+        .map_or(Ok(()), |next| {
+            let sequences = store.sequences();
+            sequences.set(table.id, SequenceKind::AutoIncrement, next)
+        })
+        .and_then(|()| {
+            store.edit(context.waiter, context.durability, &mut |edit| {
+                edit.keep_reserved(table.id)?;
+                super::touch_parents(edit, &table, &|_| true)?;
+                edit.put_table(table.clone())?;
+                match &create.query {
+                    None => Ok(done(0)),
+                    Some(query) => fill(context, edit, &table, query, create),
+                }
+            })
+        });
+    if made.is_err() {
+        store.sequences().forget(table.id);
     }
+    made
 }
 
 /// What CREATE TABLE defines.
@@ -266,8 +295,8 @@ fn define(
     if let Some(query) = &create.query {
         let seen = super::temporary::seen(context);
         let bind = super::default::bind_context(context, &seen);
-        for meta in plan_query(&bind, query)?.columns {
-            add_selected(&mut builder, &meta);
+        for column in super::selected::columns(&seen, &plan_query(&bind, query)?) {
+            add_selected(&mut builder, column);
         }
     }
     builder.make_inline()?;
@@ -285,28 +314,13 @@ fn define(
 }
 
 /// A column of CREATE TABLE … SELECT, unless the definition lists it already.
-fn add_selected(builder: &mut Builder<'_>, meta: &ColumnMeta) {
-    if crate::statement::target::position(&builder.table, &meta.name).is_some() {
+fn add_selected(builder: &mut Builder<'_>, column: Column) {
+    if crate::statement::target::position(&builder.table, &column.name).is_some() {
         return;
     }
-    let ty = match &meta.ty {
-        DataType::Null => DataType::Binary { length: 0 },
-        other => other.clone(),
-    };
-    let id = crate::catalog::ColumnId(builder.table.next_column_id);
+    let id = ColumnId(builder.table.next_column_id);
     builder.table.next_column_id += 1;
-    builder.table.columns.push(crate::catalog::Column {
-        id,
-        name: meta.name.clone(),
-        ty,
-        not_null: meta.not_null,
-        default: None,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-        absent_value: None,
-        generated: None,
-    });
+    builder.table.columns.push(Column { id, ..column });
 }
 
 fn like_table(
@@ -340,21 +354,32 @@ fn like_table(
     Ok(table)
 }
 
-/// Fills a table from CREATE TABLE … SELECT by the INSERT that it is.
+/// Fills a table from CREATE TABLE … SELECT by the INSERT that it is, in the transaction that makes
+/// it: nobody sees one without the other, nor does a crash leave it.
 fn fill(
     context: &DdlContext<'_>,
-    database: &str,
-    name: &str,
+    edit: &Edit<'_>,
+    table: &Table,
     query: &Query,
     create: &CreateTable,
 ) -> SqlResult<Outcome> {
-    let catalog = super::temporary::seen(context);
-    let planned = insert_plan(context, &catalog, (database, name), query, create)?;
-    context
-        .store
-        .retrying(context.waiter, context.durability, &mut |txn| {
-            execute_in(context, txn, &catalog, |exec| run_modify(exec, &planned))
-        })
+    let mut catalog = (*super::temporary::seen(context)).clone();
+    if let Some(stored) = &mut catalog.stored {
+        add_table(Arc::make_mut(stored), table);
+    }
+    add_table(&mut catalog, table);
+    let place = (table.database.as_str(), table.name.as_str());
+    let planned = insert_plan(context, &catalog, place, query, create)?;
+    execute_in(context, edit.txn, &catalog, |exec| {
+        run_modify(exec, &planned)
+    })
+}
+
+fn add_table(catalog: &mut Catalog, table: &Table) {
+    if let Some(home) = catalog.databases.get_mut(&table.database.to_lowercase()) {
+        let tables = &mut Arc::make_mut(home).tables;
+        tables.insert(table.name.to_lowercase(), Arc::new(table.clone()));
+    }
 }
 
 /// The INSERT that CREATE TABLE … SELECT is, planned.

@@ -11,6 +11,7 @@ mod foreign;
 mod generated;
 mod key_expression;
 mod remove;
+mod selected;
 mod temporary;
 mod view;
 

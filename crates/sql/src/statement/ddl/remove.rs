@@ -90,19 +90,6 @@ pub(super) fn drop_tables(
     Ok(done(0))
 }
 
-/// Takes back a table that could not be filled.
-pub(super) fn drop_silently(context: &DdlContext<'_>, database: &str, name: &str) -> SqlResult<()> {
-    let guard = context.store.lock();
-    let table = context.store.current().table(database, name)?.clone();
-    context
-        .store
-        .edit(context.waiter, context.durability, &mut |edit| {
-            edit.remove_table(&table)
-        })?;
-    clean(context, guard);
-    Ok(())
-}
-
 /// TRUNCATE: the table gets a new identity, its old data becomes garbage.
 pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResult<Outcome> {
     for target in &truncate.table_names {
