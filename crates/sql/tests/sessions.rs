@@ -551,6 +551,29 @@ fn lock_tables_waits_for_transactions_that_use_the_table() {
 }
 
 #[test]
+fn an_insert_into_a_locked_range_goes_on_and_the_locker_is_told_to_retry() {
+    for (level, code) in [
+        ("SERIALIZABLE", Some(1213)),
+        ("REPEATABLE READ", Some(1213)),
+        ("READ COMMITTED", None),
+    ] {
+        let instance = instance();
+        let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
+        shop(&mut a);
+        b.run("USE shop");
+        a.run(&format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"));
+        a.run("BEGIN");
+        assert!(a.rows("SELECT * FROM t WHERE id > 5 FOR UPDATE").is_empty());
+        a.run("UPDATE t SET n = 11 WHERE id = 1");
+        b.run("INSERT INTO t VALUES (7, 70)");
+        let ended = a.try_run("COMMIT").err().map(|error| error.code);
+        assert_eq!(ended, code, "{level}");
+        let kept = if code.is_some() { "10" } else { "11" };
+        assert_eq!(b.value("SELECT n FROM t WHERE id = 1"), kept, "{level}");
+    }
+}
+
+#[test]
 fn a_transaction_that_a_table_lock_waits_for_goes_on() {
     let instance = instance();
     let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));

@@ -271,6 +271,9 @@ fn wrong_count(name: &str) -> SqlError {
 }
 
 fn unknown_function(database: Option<&str>, name: &str) -> SqlError {
+    if functions::is_left_out(name) {
+        return SqlError::not_supported(format!("the function {name}"));
+    }
     match database {
         Some(database) => SqlError::new(
             1305,

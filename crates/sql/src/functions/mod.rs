@@ -250,6 +250,15 @@ pub fn lookup(name: &str) -> Option<&'static ScalarFunction> {
     table().get(name.to_ascii_uppercase().as_str()).copied()
 }
 
+/// Whether MySQL has the function and we do not: those of XML and of places.
+#[must_use]
+pub fn is_left_out(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let families = ["ST_", "MBR"];
+    families.iter().any(|prefix| name.starts_with(prefix))
+        || ["EXTRACTVALUE", "UPDATEXML"].contains(&name.as_str())
+}
+
 /// Converts arguments as the function wants them.
 #[must_use]
 pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr> {

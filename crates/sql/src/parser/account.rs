@@ -201,7 +201,12 @@ fn privileges(parser: &mut Parser) -> Result<Vec<String>, ParserError> {
             words.push(word.value.to_ascii_uppercase());
             parser.advance_token();
         }
-        if words.is_empty() || matches!(parser.peek_token_ref().token, Token::LParen) {
+        if !words.is_empty() && parser.peek_token_ref().token == Token::LParen {
+            return Err(ParserError::ParserError(
+                "unsupported: privileges on columns".to_string(),
+            ));
+        }
+        if words.is_empty() {
             return parser.expected("privilege", parser.peek_token());
         }
         if words == ["ALL", "PRIVILEGES"] {

@@ -11,7 +11,7 @@ use super::words::{at_end, expect, is_word, name, peek_is, take, take_all, take_
 use crate::error::{SqlError, SqlResult};
 
 /// First words of statements we refuse by name.
-const UNSUPPORTED: [(&[&str], &str); 30] = [
+const UNSUPPORTED: [(&[&str], &str); 31] = [
     (&["CREATE", "TRIGGER"], "CREATE TRIGGER"),
     (&["DROP", "TRIGGER"], "DROP TRIGGER"),
     (&["CREATE", "PROCEDURE"], "CREATE PROCEDURE"),
@@ -36,6 +36,7 @@ const UNSUPPORTED: [(&[&str], &str); 30] = [
     (&["LOAD"], "LOAD DATA"),
     (&["XA"], "XA"),
     (&["HANDLER"], "HANDLER"),
+    (&["GET"], "GET DIAGNOSTICS"),
     (&["CALL"], "CALL"),
     (&["INSTALL"], "INSTALL"),
     (&["CHANGE"], "CHANGE MASTER"),

@@ -6,7 +6,7 @@ use manxdb_txn::ReadMode;
 use sqlparser::ast::{self, FromTable, ObjectName, TableFactor, TableWithJoins};
 
 use super::foreign_key::ForeignKeys;
-use super::names::parts;
+use super::names::{parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::Target;
 use super::{
@@ -48,6 +48,7 @@ pub(super) fn plan(context: &BindContext<'_>, delete: &ast::Delete) -> SqlResult
         None if delete.tables.is_empty() => (listed, None),
         None => (listed, Some(delete.tables.clone())),
     };
+    refuse_view(context, from, "DELETE")?;
     let scan = plan_modify(
         context,
         from,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{Expr, ObjectName};
+use sqlparser::ast::{Expr, ObjectName, TableFactor, TableWithJoins};
 
 use crate::binder::BindContext;
 use crate::catalog::Table;
@@ -34,7 +34,7 @@ pub(crate) fn relation(database: Option<&str>, name: &ObjectName) -> SqlResult<(
 /// The base table a statement writes.
 ///
 /// # Errors
-/// 1046, 1049, 1146; 1471 for views; 1044 for computed tables.
+/// 1046, 1049, 1146; 1235 for views; 1044 for computed tables.
 pub(super) fn writable(
     context: &BindContext<'_>,
     name: &ObjectName,
@@ -42,11 +42,7 @@ pub(super) fn writable(
 ) -> SqlResult<Arc<Table>> {
     let (database, table) = relation(context.database, name)?;
     if context.catalog.view(&database, &table).is_some() {
-        return Err(SqlError::new(
-            1471,
-            "HY000",
-            format!("The target table {table} of the {verb} is not insertable-into"),
-        ));
+        return Err(SqlError::not_supported(format!("{verb} through a view")));
     }
     if context.virtual_tables.table(&database, &table).is_some() {
         return Err(SqlError::new(
@@ -56,6 +52,31 @@ pub(super) fn writable(
         ));
     }
     context.catalog.table(&database, &table).cloned()
+}
+
+/// Refuses to change the rows of the one relation in `from` when that is a view.
+///
+/// # Errors
+/// 1235; those of [`relation`].
+pub(super) fn refuse_view(
+    context: &BindContext<'_>,
+    from: &[TableWithJoins],
+    verb: &str,
+) -> SqlResult<()> {
+    let [only] = from else {
+        return Ok(());
+    };
+    let TableFactor::Table { name, .. } = &only.relation else {
+        return Ok(());
+    };
+    if !only.joins.is_empty() {
+        return Ok(());
+    }
+    let (database, table) = relation(context.database, name)?;
+    match context.catalog.view(&database, &table) {
+        Some(_) => Err(SqlError::not_supported(format!("{verb} through a view"))),
+        None => Ok(()),
+    }
 }
 
 /// Whether an expression is the bare word DEFAULT.

@@ -10,7 +10,7 @@ use sqlparser::ast::{self, AssignmentTarget, SqliteOnConflict};
 
 use super::foreign_key::ForeignKeys;
 use super::generated::refuse_value;
-use super::names::{is_default, parts};
+use super::names::{is_default, parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::{Target, position};
 use super::{
@@ -60,6 +60,7 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
         return Err(SqlError::syntax("near 'FROM'"));
     }
     let from = std::slice::from_ref(&update.table);
+    refuse_view(context, from, "UPDATE")?;
     let scan = plan_modify(
         context,
         from,
