@@ -223,7 +223,7 @@ pub fn reads_cte(node: &Node, id: Option<usize>) -> bool {
         _ => false,
     };
     node_exprs(node, &mut |expr| {
-        found = found || subquery_reads_cte(expr, id)
+        found = found || subquery_reads_cte(expr, id);
     });
     found || inputs(node).into_iter().any(|input| reads_cte(input, id))
 }
