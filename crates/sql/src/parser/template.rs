@@ -59,7 +59,7 @@ enum Word {
     Where,
     /// Ends a condition: GROUP, ORDER, LIMIT and their kin.
     Clause,
-    /// Joins conditions: OR, XOR.
+    /// Joins conditions or turns them round: OR, XOR, NOT.
     Junction,
     Name,
 }
@@ -198,7 +198,7 @@ fn number(bytes: &[u8], from: usize) -> (Kind, usize) {
 }
 
 fn word(text: &str) -> Word {
-    const WORDS: [(&str, Word); 19] = [
+    const WORDS: [(&str, Word); 20] = [
         ("AND", Word::And),
         ("BETWEEN", Word::Between),
         ("IN", Word::In),
@@ -217,6 +217,7 @@ fn word(text: &str) -> Word {
         ("UNION", Word::Clause),
         ("ON", Word::Clause),
         ("OR", Word::Junction),
+        ("NOT", Word::Junction),
         ("XOR", Word::Junction),
     ];
     if text.len() > 7 {
@@ -255,8 +256,11 @@ impl Level {
     fn inner(self, tokens: &[Token], at: usize) -> Self {
         let is_query = after(tokens, at) == Some(Kind::Word(Word::Select));
         let has_clauses = is_query && self.clause == Clause::Conditions;
+        // What a function is given may be part of an indexed expression, as written.
+        let is_call = !is_query && before(tokens, at, 1) == Some(Kind::Word(Word::Name));
+        let keeps_constants = has_clauses || (is_call && self.clause == Clause::Conditions);
         Self {
-            clause: if has_clauses {
+            clause: if keeps_constants {
                 Clause::Other
             } else {
                 self.clause
@@ -474,6 +478,7 @@ mod tests {
             "SELECT a FROM t WHERE a = DATE '2020-01-01'",
             "SELECT a FROM t WHERE a LIKE 'x%'",
             "SELECT a FROM t WHERE j->'$.a' = 5",
+            "SELECT a FROM t WHERE IF(a = 5, b, c) IS NULL",
             "SELECT a FROM t WHERE @x = 5",
             "SELECT a FROM t WHERE a := 5",
             "SELECT a FROM t WHERE a = \"x\"",
