@@ -110,6 +110,9 @@ pub trait Cursor {
     fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError>;
 }
 
+/// Keys and values of a range.
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Writes that become visible together at one version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriteBatch {
@@ -140,6 +143,42 @@ pub trait Engine: Send + Sync + 'static {
         at: Version,
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>, StorageError>;
+
+    /// As [`Engine::get`] for each of `keys`, which ascend.
+    ///
+    /// # Errors
+    /// As [`Engine::get`].
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        at: Version,
+    ) -> Result<Vec<Option<Versioned>>, StorageError> {
+        keys.iter().map(|key| self.get(key, at)).collect()
+    }
+
+    /// The first `limit` entries of each of `ranges`, which ascend and do not overlap.
+    ///
+    /// # Errors
+    /// As [`Engine::scan`].
+    fn scan_many(
+        &self,
+        ranges: &[KeyRange],
+        at: Version,
+        limit: usize,
+    ) -> Result<Vec<Rows>, StorageError> {
+        let mut pages = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            let mut cursor = self.scan(range, at, Direction::Forward)?;
+            let mut page = Rows::new();
+            while page.len() < limit
+                && let Some(entry) = cursor.next()?
+            {
+                page.push((entry.key.to_vec(), entry.value.to_vec()));
+            }
+            pages.push(page);
+        }
+        Ok(pages)
+    }
 
     /// Applies a batch atomically and returns once it is as durable as asked.
     ///

@@ -19,7 +19,7 @@ pub mod physical;
 pub mod rocks;
 
 pub use engine::{
-    Cursor, Direction, Durability, Engine, Entry, KeyRange, StorageError, Version, Versioned,
+    Cursor, Direction, Durability, Engine, Entry, KeyRange, Rows, StorageError, Version, Versioned,
     WriteBatch,
 };
 pub use memory::MemoryEngine;

@@ -1,9 +1,11 @@
 //! Walking a range in both directions over version chains of any length.
 
+use std::ops::Bound;
+
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
 use super::error;
-use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version};
+use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version, Versioned};
 use crate::physical::{self, Record};
 
 /// Versions of one key stepped over one by one before a seek jumps over the rest: a seek costs
@@ -57,6 +59,64 @@ impl<'a> RocksCursor<'a> {
             key: Vec::new(),
             version: Version::ZERO,
             value: Vec::new(),
+        })
+    }
+
+    /// Goes on at the physical key `lower`, which lies behind everything read so far. Ascending
+    /// only. A near place is walked to.
+    pub fn go_to(&mut self, lower: &[u8]) {
+        debug_assert_eq!(self.direction, Direction::Forward, "go_to is for ascending");
+        if std::mem::replace(&mut self.started, true) {
+            for _ in 0..STEPS_BEFORE_SEEK {
+                // At the end, or at a block that cannot be read: the next read tells.
+                if self.iterator.key().is_none_or(|key| key >= lower) {
+                    return;
+                }
+                self.iterator.next();
+            }
+        }
+        self.iterator.seek(lower);
+    }
+
+    /// The next entry below the physical key `upper`, and none of what is behind that.
+    pub fn next_below(&mut self, upper: Option<&[u8]>) -> Result<Option<Entry<'_>>, StorageError> {
+        debug_assert!(self.started, "go_to comes first");
+        loop {
+            if let Some((key, upper)) = self.iterator.key().zip(upper)
+                && key >= upper
+            {
+                return Ok(None);
+            }
+            match self.step_forward()? {
+                Found::End => return Ok(None),
+                Found::Absent => {}
+                Found::Value => return self.entry().map(Some),
+            }
+        }
+    }
+
+    /// The value of `key`, which lies behind everything read so far.
+    pub fn find(&mut self, key: &[u8]) -> Result<Option<Versioned>, StorageError> {
+        let only = KeyRange {
+            start: Bound::Included(key.to_vec()),
+            end: Bound::Included(key.to_vec()),
+        };
+        let (lower, upper) = physical::bounds(&only);
+        self.go_to(&lower);
+        let found = self.next_below(upper.as_deref())?;
+        Ok(found.map(|entry| Versioned {
+            version: entry.version,
+            value: entry.value.to_vec(),
+        }))
+    }
+
+    /// What was found last.
+    fn entry(&mut self) -> Result<Entry<'_>, StorageError> {
+        physical::unescape(&self.prefix, &mut self.key)?;
+        Ok(Entry {
+            key: &self.key,
+            version: self.version,
+            value: &self.value,
         })
     }
 
@@ -208,12 +268,7 @@ impl Cursor for RocksCursor<'_> {
                 Found::Value => break,
             }
         }
-        physical::unescape(&self.prefix, &mut self.key)?;
-        Ok(Some(Entry {
-            key: &self.key,
-            version: self.version,
-            value: &self.value,
-        }))
+        self.entry().map(Some)
     }
 }
 

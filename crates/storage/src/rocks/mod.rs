@@ -3,12 +3,14 @@
 //! A data directory holds `FORMAT` (see [`crate::format`]), the commit log (see [`crate::log`]) and
 //! the folder `rocksdb`. RocksDB's own lock on that folder keeps a second process out.
 //!
-//! Start reading at [`RocksEngine`]; then `writer`, `point` (the hot path), `cursor`, `filter`.
+//! Start reading at [`RocksEngine`]; then `writer`, `point` (the hot path), `cursor`, `many`,
+//! `filter`.
 
 mod cursor;
 mod error;
 mod filter;
 mod graves;
+mod many;
 mod options;
 mod point;
 mod statistics;
@@ -25,7 +27,8 @@ use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
 
 use crate::engine::{
-    Cursor, Direction, Durability, Engine, KeyRange, StorageError, Version, Versioned, WriteBatch,
+    Cursor, Direction, Durability, Engine, KeyRange, Rows, StorageError, Version, Versioned,
+    WriteBatch,
 };
 use crate::log::{self, CommitLog, Place};
 use crate::{files, format, physical};
@@ -287,6 +290,24 @@ impl Engine for RocksEngine {
     fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
         let latest = Version(self.latest.load(Ordering::Acquire));
         self.readers.get(&self.db, key, at, latest)
+    }
+
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        at: Version,
+    ) -> Result<Vec<Option<Versioned>>, StorageError> {
+        let latest = Version(self.latest.load(Ordering::Acquire));
+        many::get_many(&self.db, &self.readers, keys, at, latest)
+    }
+
+    fn scan_many(
+        &self,
+        ranges: &[KeyRange],
+        at: Version,
+        limit: usize,
+    ) -> Result<Vec<Rows>, StorageError> {
+        many::scan_many(&self.db, ranges, at, limit)
     }
 
     fn scan<'a>(

@@ -120,6 +120,20 @@ impl PointReaders {
         Ok(found)
     }
 
+    /// As [`PointReaders::get`] for each of `keys`, all by one reader.
+    pub fn get_many(
+        &self,
+        db: &Arc<DB>,
+        keys: &[&[u8]],
+        at: Version,
+        latest: Version,
+    ) -> Result<Vec<Option<Versioned>>, StorageError> {
+        let mut reader = self.take(db, at.min(latest), latest)?;
+        let found = keys.iter().map(|key| reader.get(key, at)).collect();
+        self.give_back(reader);
+        found
+    }
+
     fn take(&self, db: &Arc<DB>, needed: Version, latest: Version) -> Result<Reader, StorageError> {
         let (reader, generation) = {
             let mut idle = self.idle.lock();

@@ -35,7 +35,7 @@ fn gauges() -> [(&'static str, &'static rocksdb::properties::PropName); 10] {
 }
 
 /// Counters kept by RocksDB when statistics are on.
-const COUNTERS: [(&str, Ticker); 9] = [
+const COUNTERS: [(&str, Ticker); 10] = [
     ("storage_cache_hits_total", Ticker::BlockCacheHit),
     ("storage_cache_misses_total", Ticker::BlockCacheMiss),
     (
@@ -43,6 +43,7 @@ const COUNTERS: [(&str, Ticker); 9] = [
         Ticker::BloomFilterPrefixUseful,
     ),
     ("storage_seeks_total", Ticker::NumberDbSeek),
+    ("storage_iterators_total", Ticker::NoIteratorCreated),
     ("storage_written_bytes_total", Ticker::BytesWritten),
     ("storage_stall_microseconds_total", Ticker::StallMicros),
     (

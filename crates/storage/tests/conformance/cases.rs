@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use manxdb_storage::{Direction, Durability, KeyRange, Version, WriteBatch};
 
-use super::subject::{Memory, Rocks, Subject, everything, put, read, walk};
+use super::subject::{Memory, Rocks, Subject, everything, put, read, read_many, walk};
 
 /// Runs each function for each engine.
 macro_rules! for_every_engine {
@@ -30,6 +30,8 @@ for_every_engine!(
     a_cursor_does_not_see_later_writes,
     a_hot_key_is_read_at_any_of_its_versions,
     a_scan_passes_long_chains_in_both_directions,
+    many_keys_are_read_as_each_alone,
+    many_ranges_are_read_as_each_alone,
     collection_keeps_what_readers_at_the_watermark_see,
     the_watermark_never_falls,
     everything_is_there_after_reopening,
@@ -243,6 +245,77 @@ fn a_scan_passes_long_chains_in_both_directions<S: Subject>() {
         let reverse = walk(engine, &everything(), at, Direction::Reverse);
         assert_eq!(reverse, expected, "reverse at {at}");
     }
+}
+
+/// Keys 0..=60 in steps of 2, each with a chain of its own length; every fifth is deleted last.
+fn chains_of_many_lengths(subject: &impl Subject) -> u64 {
+    let engine = subject.engine();
+    let mut version = 0;
+    for number in (0..=60u8).step_by(2) {
+        for _ in 0..=number % 11 {
+            version += 1;
+            put(engine, version, &[7, number], Some(&version.to_be_bytes()));
+        }
+        if number % 5 == 0 {
+            version += 1;
+            put(engine, version, &[7, number], None);
+        }
+        if number == 30 {
+            subject.flush();
+        }
+    }
+    version
+}
+
+fn many_keys_are_read_as_each_alone<S: Subject>() {
+    let subject = S::new();
+    let last = chains_of_many_lengths(&subject);
+    let engine = subject.engine();
+    // Neighbours, some of them absent; a gap among neighbours; keys far apart or uneven.
+    let sets: [&[u8]; 5] = [
+        &[0, 1, 2, 3, 4, 5, 6],
+        &[2, 4, 6, 8, 16, 18, 20, 22, 24, 26, 28, 30],
+        &[0, 60],
+        &[1, 20, 200],
+        &[],
+    ];
+    for set in sets {
+        let mut keys: Vec<Vec<u8>> = set.iter().map(|number| vec![7, *number]).collect();
+        keys.push(vec![7, 255, 1]);
+        for keys in [&keys[..set.len()], &keys[..]] {
+            let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+            for at in 0..=last {
+                let expected: Vec<_> = keys.iter().map(|key| read(engine, key, at)).collect();
+                assert_eq!(read_many(engine, &keys, at), expected, "{keys:?} at {at}");
+            }
+        }
+    }
+}
+
+fn many_ranges_are_read_as_each_alone<S: Subject>() {
+    let subject = S::new();
+    let last = chains_of_many_lengths(&subject);
+    let engine = subject.engine();
+    let range = |(from, to): (u8, u8)| KeyRange {
+        start: Bound::Included(vec![7, from]),
+        end: Bound::Excluded(vec![7, to]),
+    };
+    // Touching ones, empty ones, gaps, and one that is left before its end.
+    let ranges: Vec<KeyRange> = [(0, 2), (2, 5), (5, 5), (5, 6), (20, 40), (41, 42), (60, 99)]
+        .map(range)
+        .to_vec();
+    for limit in [1, 3, 100] {
+        for at in 0..=last {
+            let pages = engine.scan_many(&ranges, Version(at), limit).unwrap();
+            let expected: Vec<Vec<_>> = ranges
+                .iter()
+                .map(|range| walk(engine, range, at, Direction::Forward).into_iter())
+                .map(|rows| rows.take(limit).map(|(k, _, v)| (k, v)).collect())
+                .collect();
+            assert_eq!(pages, expected, "{limit} of each at {at}");
+        }
+    }
+    assert!(engine.scan_many(&[], Version(last), 9).unwrap().is_empty());
 }
 
 fn collection_keeps_what_readers_at_the_watermark_see<S: Subject>() {

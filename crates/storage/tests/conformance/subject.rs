@@ -130,3 +130,12 @@ pub fn read(engine: &dyn Engine, key: &[u8], at: u64) -> Option<(u64, Vec<u8>)> 
     let found = engine.get(key, Version(at)).unwrap();
     found.map(|found| (found.version.0, found.value))
 }
+
+/// As [`read`] for many keys at once.
+pub fn read_many(engine: &dyn Engine, keys: &[&[u8]], at: u64) -> Vec<Option<(u64, Vec<u8>)>> {
+    let found = engine.get_many(keys, Version(at)).unwrap();
+    let found = found.into_iter();
+    found
+        .map(|found| found.map(|found| (found.version.0, found.value)))
+        .collect()
+}
