@@ -67,6 +67,29 @@ pub enum Reply<T> {
     Pending(Pin<Box<dyn Future<Output = T> + Send>>),
 }
 
+impl<T: Send + 'static> Reply<Result<T, TxnError>> {
+    /// All answers, in order, or the first failure.
+    pub fn all(replies: Vec<Self>) -> Reply<Result<Vec<T>, TxnError>> {
+        if replies.iter().all(|reply| matches!(reply, Reply::Ready(_))) {
+            let ready = replies.into_iter().filter_map(|reply| match reply {
+                Reply::Ready(answer) => Some(answer),
+                Reply::Pending(_) => None,
+            });
+            return Reply::Ready(ready.collect());
+        }
+        Reply::Pending(Box::pin(async move {
+            let mut answers = Vec::with_capacity(replies.len());
+            for reply in replies {
+                answers.push(match reply {
+                    Reply::Ready(answer) => answer?,
+                    Reply::Pending(future) => future.await?,
+                });
+            }
+            Ok(answers)
+        }))
+    }
+}
+
 /// Rows of one page of a scan.
 pub type Page = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -86,6 +109,26 @@ pub trait CommitPath: Send + Sync + 'static {
         direction: Direction,
         limit: usize,
     ) -> Reply<Result<Page, TxnError>>;
+
+    /// As [`CommitPath::get`] for each of `keys`, which ascend.
+    fn get_many(
+        &self,
+        at: Version,
+        keys: &[&[u8]],
+    ) -> Reply<Result<Vec<Option<Vec<u8>>>, TxnError>> {
+        Reply::all(keys.iter().map(|key| self.get(at, key)).collect())
+    }
+
+    /// As [`CommitPath::scan`] for each of `ranges`, which ascend and do not overlap.
+    fn scan_many(
+        &self,
+        at: Version,
+        ranges: &[KeyRange],
+        limit: usize,
+    ) -> Reply<Result<Vec<Page>, TxnError>> {
+        let forward = |range| self.scan(at, range, Direction::Forward, limit);
+        Reply::all(ranges.iter().map(forward).collect())
+    }
 
     /// Validates and applies an intent; the version is its place in the commit order.
     fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>>;

@@ -348,6 +348,27 @@ impl CommitPath for LocalPath {
         Reply::Ready(self.read_page(at, range, direction, limit))
     }
 
+    fn get_many(
+        &self,
+        at: Version,
+        keys: &[&[u8]],
+    ) -> Reply<Result<Vec<Option<Vec<u8>>>, TxnError>> {
+        Reply::Ready(match self.engine.get_many(keys, at) {
+            Ok(found) => Ok(found.into_iter().map(|v| v.map(|v| v.value)).collect()),
+            Err(failure) => Err(failure.into()),
+        })
+    }
+
+    fn scan_many(
+        &self,
+        at: Version,
+        ranges: &[KeyRange],
+        limit: usize,
+    ) -> Reply<Result<Vec<Page>, TxnError>> {
+        let pages = self.engine.scan_many(ranges, at, limit);
+        Reply::Ready(pages.map_err(TxnError::from))
+    }
+
     fn submit(&self, intent: Intent) -> Reply<Verdict> {
         if intent.writes.is_empty() {
             // Nothing to order: it stands behind everything published, if its reads still hold.

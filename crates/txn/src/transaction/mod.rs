@@ -8,6 +8,7 @@
 
 mod buffer;
 mod locking;
+mod many;
 mod page;
 mod reads;
 

@@ -19,7 +19,34 @@ struct Committed<'a> {
     complete: bool,
 }
 
-impl Committed<'_> {
+impl<'a> Committed<'a> {
+    fn new(
+        txn: &'a Transaction,
+        at: &'a Snapshot,
+        range: &KeyRange,
+        direction: Direction,
+        page_size: usize,
+    ) -> Self {
+        Self {
+            txn,
+            at,
+            rest: range.clone(),
+            direction,
+            page_size,
+            page: Vec::new().into_iter().peekable(),
+            complete: false,
+        }
+    }
+
+    /// Takes a page that was read from the front of what is left.
+    fn feed(&mut self, page: Page) {
+        self.complete = page.len() < self.page_size;
+        if let Some((last, _)) = page.last() {
+            cut_behind(&mut self.rest, last, self.direction);
+        }
+        self.page = page.into_iter().peekable();
+    }
+
     /// The key of the next committed row; fetches when the page is used up.
     fn peek(&mut self) -> Result<Option<&[u8]>, TxnError> {
         if self.page.peek().is_none() && !self.complete {
@@ -28,11 +55,7 @@ impl Committed<'_> {
                     .path
                     .scan(self.at.version, &self.rest, self.direction, self.page_size);
             let page = resolve(reply, &self.txn.waiter)?;
-            self.complete = page.len() < self.page_size;
-            if let Some((last, _)) = page.last() {
-                cut_behind(&mut self.rest, last, self.direction);
-            }
-            self.page = page.into_iter().peekable();
+            self.feed(page);
         }
         Ok(self.page.peek().map(|(key, _)| key.as_slice()))
     }
@@ -78,17 +101,41 @@ impl Transaction {
         limit: usize,
         wanted: &mut dyn FnMut(&[u8]) -> Result<bool, TxnError>,
     ) -> Result<Page, TxnError> {
+        let committed = Committed::new(self, at, range, direction, limit);
+        self.merge(committed, range, limit, wanted)
+    }
+
+    /// The first `limit` rows of each range at `at` under own writes. Ranges ascend and do not
+    /// overlap.
+    pub(super) fn merged_pages(
+        &self,
+        at: &Snapshot,
+        ranges: &[KeyRange],
+        limit: usize,
+    ) -> Result<Vec<Page>, TxnError> {
+        let pages = resolve(self.path.scan_many(at.version, ranges, limit), &self.waiter)?;
+        if self.inner.borrow().visible_writes().is_empty() {
+            return Ok(pages);
+        }
+        let mut merged = Vec::with_capacity(ranges.len());
+        for (range, page) in ranges.iter().zip(pages) {
+            let mut committed = Committed::new(self, at, range, Direction::Forward, limit);
+            committed.feed(page);
+            merged.push(self.merge(committed, range, limit, &mut |_| Ok(true))?);
+        }
+        Ok(merged)
+    }
+
+    fn merge(
+        &self,
+        mut committed: Committed<'_>,
+        range: &KeyRange,
+        limit: usize,
+        wanted: &mut dyn FnMut(&[u8]) -> Result<bool, TxnError>,
+    ) -> Result<Page, TxnError> {
+        let direction = committed.direction;
         let mut merged = Page::new();
         let mut own_rest = range.clone();
-        let mut committed = Committed {
-            txn: self,
-            at,
-            rest: range.clone(),
-            direction,
-            page_size: limit,
-            page: Vec::new().into_iter().peekable(),
-            complete: false,
-        };
         while merged.len() < limit {
             let next_committed = committed.peek()?;
             let inner = self.inner.borrow();

@@ -1,0 +1,83 @@
+//! Many keys or ranges read in one go: a path that is asked once can read neighbours together.
+
+use manxdb_storage::{Direction, KeyRange};
+
+use super::buffer::Write;
+use super::page::covered;
+use super::{ReadMode, Transaction};
+use crate::path::{Page, TxnError};
+use crate::waiter::resolve;
+
+impl Transaction {
+    /// As [`Transaction::get`] for each of `keys`, which ascend and differ. Keys that are locked
+    /// are read one by one.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_many(
+        &self,
+        keys: &[Vec<u8>],
+        mode: ReadMode,
+    ) -> Result<Vec<Option<Vec<u8>>>, TxnError> {
+        debug_assert!(
+            keys.is_sorted_by(|a, b| a < b),
+            "keys are given in order, once"
+        );
+        if mode.locks() || keys.len() < 2 {
+            return keys.iter().map(|key| self.get(key, mode)).collect();
+        }
+        self.check_usable()?;
+        let own = |key: &Vec<u8>| self.inner.borrow().visible_writes().get(key).cloned();
+        let mut found: Vec<Option<Write>> = keys.iter().map(own).collect();
+        let asked: Vec<&[u8]> = keys
+            .iter()
+            .zip(&found)
+            .filter(|(_, own)| own.is_none())
+            .map(|(key, _)| key.as_slice())
+            .collect();
+        let at = self.unlocked_view(mode)?;
+        let values = resolve(self.path.get_many(at.version, &asked), &self.waiter)?;
+        debug_assert_eq!(values.len(), asked.len(), "an answer for every key");
+        if self.records(mode) {
+            let mut inner = self.inner.borrow_mut();
+            for key in asked {
+                inner.recorded.point(key, &at);
+            }
+        }
+        let open = found.iter_mut().filter(|own| own.is_none());
+        for (place, value) in open.zip(values) {
+            *place = Some(value);
+        }
+        Ok(found.into_iter().map(Option::flatten).collect())
+    }
+
+    /// The first `limit` entries of each of `ranges`, which ascend and do not overlap; as
+    /// [`Transaction::scan`] in ascending order. Ranges that are locked are read one by one.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn scan_many(
+        &self,
+        ranges: &[KeyRange],
+        limit: usize,
+        mode: ReadMode,
+    ) -> Result<Vec<Page>, TxnError> {
+        let forward = Direction::Forward;
+        if mode.locks() || ranges.len() < 2 || limit == 0 {
+            let scan = |range| self.scan(range, forward, limit, mode);
+            return ranges.iter().map(scan).collect();
+        }
+        self.check_usable()?;
+        let at = self.unlocked_view(mode)?;
+        let pages = self.merged_pages(&at, ranges, limit)?;
+        debug_assert_eq!(pages.len(), ranges.len(), "a page for every range");
+        if self.records(mode) {
+            let mut inner = self.inner.borrow_mut();
+            for (range, page) in ranges.iter().zip(&pages) {
+                let seen = covered(range, forward, limit, page);
+                inner.recorded.range(seen, forward, &at);
+            }
+        }
+        Ok(pages)
+    }
+}
