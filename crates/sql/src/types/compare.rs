@@ -118,10 +118,12 @@ pub fn group_key(value: &Value, collation: Collation, out: &mut Vec<u8>) {
             }
         }
         Value::Decimal(value) => {
+            use bigdecimal::ToPrimitive;
             let normal = value.normalized();
-            if normal.is_integer() && normal.digits() < 30 {
-                use bigdecimal::ToPrimitive;
-                group_integer(normal.to_i128().unwrap_or(0), out);
+            // 1e60 is a whole number of one digit that no integer holds.
+            let whole = normal.is_integer().then(|| normal.to_i128()).flatten();
+            if let Some(whole) = whole {
+                group_integer(whole, out);
             } else {
                 out.push(3);
                 let mut text = Vec::new();
@@ -260,6 +262,9 @@ mod tests {
             Value::Double(1.0),
             decimal("1.5"),
             decimal("1.50"),
+            decimal("0"),
+            decimal(&format!("1{}", "0".repeat(60))),
+            decimal(&format!("2{}", "0".repeat(60))),
             text("a"),
             text("A "),
             text("b"),
