@@ -11,10 +11,14 @@ use super::operator::{Demand, Reading, Run};
 use super::pull;
 use crate::binder::VirtualTables;
 use crate::catalog::Catalog;
-use crate::error::SqlResult;
-use crate::expr::{EvalContext, Subqueries};
+use crate::error::{SqlError, SqlResult};
+use crate::expr::{EvalContext, RowSet, Subqueries};
 use crate::planner::Plan;
-use crate::types::{Row, Value};
+use crate::types::{Collation, Row, Value};
+
+/// A reader that was satisfied after so many rows leaves the subquery incomplete only for now:
+/// looking through them for every row costs more than reading the rest once.
+const LEFT_MAX: usize = 32;
 
 /// Runs the subqueries of one statement execution: what [`EvalContext::subqueries`] points to.
 /// Made before the [`EvalContext`], which it is handed back on every call.
@@ -25,6 +29,8 @@ pub struct SubqueryRunner<'a> {
     memory_limit: usize,
     /// Rows of uncorrelated subqueries, by the address of their plan, which outlives the run.
     answers: RefCell<HashMap<usize, Answer>>,
+    /// The same as sets, for IN.
+    sets: RefCell<HashMap<usize, Rc<RowSet>>>,
     memory: Memory,
 }
 
@@ -52,6 +58,7 @@ impl<'a> SubqueryRunner<'a> {
             waiter,
             memory_limit,
             answers: RefCell::default(),
+            sets: RefCell::default(),
             memory: Memory::new(memory_limit),
         }
     }
@@ -95,10 +102,29 @@ impl<'a> SubqueryRunner<'a> {
             rows: Rc::new(rows),
             complete,
         };
-        let address = std::ptr::from_ref(plan).addr();
-        self.answers.borrow_mut().insert(address, answer);
+        self.answers.borrow_mut().insert(address(plan), answer);
         Ok(())
     }
+
+    /// Runs again, to the end, what was left before it.
+    fn complete(
+        &self,
+        eval: &EvalContext<'_>,
+        plan: &Plan,
+        known: &Answer,
+    ) -> SqlResult<Rc<Vec<Row>>> {
+        self.memory.release(known.rows.iter().map(row_bytes).sum());
+        self.learn(eval, plan, &mut |_| Ok(true))?;
+        let answers = self.answers.borrow();
+        let answer = answers.get(&address(plan));
+        let answer = answer.ok_or_else(|| SqlError::internal("a subquery forgot its rows"))?;
+        Ok(Rc::clone(&answer.rows))
+    }
+}
+
+/// What tells plans apart: they outlive the run.
+fn address(plan: &Plan) -> usize {
+    std::ptr::from_ref(plan).addr()
 }
 
 impl Subqueries for SubqueryRunner<'_> {
@@ -112,8 +138,7 @@ impl Subqueries for SubqueryRunner<'_> {
         if plan.correlated {
             return self.execute(eval, plan, outer, each);
         }
-        let address = std::ptr::from_ref(plan).addr();
-        let known = self.answers.borrow().get(&address).cloned();
+        let known = self.answers.borrow().get(&address(plan)).cloned();
         let Some(answer) = known else {
             return self.learn(eval, plan, each);
         };
@@ -125,14 +150,36 @@ impl Subqueries for SubqueryRunner<'_> {
         if answer.complete {
             return Ok(());
         }
-        // This reader wants more than the last one: run again, past what it has seen.
-        let mut skip = answer.rows.len();
-        self.learn(eval, plan, &mut |row| {
-            if skip > 0 {
-                skip -= 1;
-                return Ok(true);
+        // This reader wants more than the one before, so the next may want all.
+        let rows = self.complete(eval, plan, &answer)?;
+        for row in rows.iter().skip(answer.rows.len()) {
+            if !each(row.clone())? {
+                break;
             }
-            each(row)
-        })
+        }
+        Ok(())
+    }
+
+    fn row_set(
+        &self,
+        eval: &EvalContext<'_>,
+        plan: &Plan,
+        collations: &[Collation],
+    ) -> SqlResult<Option<Rc<RowSet>>> {
+        if let Some(set) = self.sets.borrow().get(&address(plan)) {
+            return Ok(Some(Rc::clone(set)));
+        }
+        let known = self.answers.borrow().get(&address(plan)).cloned();
+        let rows = match known {
+            Some(answer) if answer.complete => answer.rows,
+            Some(answer) if answer.rows.len() >= LEFT_MAX => self.complete(eval, plan, &answer)?,
+            _ => return Ok(None),
+        };
+        let set = Rc::new(RowSet::new(rows, collations));
+        self.memory.charge(set.bytes())?;
+        self.sets
+            .borrow_mut()
+            .insert(address(plan), Rc::clone(&set));
+        Ok(Some(set))
     }
 }

@@ -5,6 +5,8 @@
     reason = "one arm a kind reads better than merged ones"
 )]
 
+use std::sync::Arc;
+
 use super::{BinaryOp, CompareOp, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
 use crate::functions;
@@ -291,7 +293,7 @@ impl Expr {
         let nullable = value.nullable || adapted.iter().any(|item| item.nullable);
         let kind = ExprKind::InList {
             value: Box::new(value),
-            list: adapted,
+            list: Arc::new(adapted),
             collation,
         };
         Ok(Self::new(kind, DataType::BOOLEAN, nullable))

@@ -1,10 +1,12 @@
 //! What evaluation may look at besides the row.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
+use super::{ConstantLists, RowSet};
 use crate::error::SqlResult;
 use crate::planner::Plan;
-use crate::types::{Row, Value};
+use crate::types::{Collation, Row, Value};
 
 /// Severity of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,20 @@ pub trait Subqueries {
         outer: &[&[Value]],
         each: &mut dyn FnMut(Row) -> SqlResult<bool>,
     ) -> SqlResult<()>;
+
+    /// All rows of an uncorrelated `plan`, once they have been read; `None` before, and always
+    /// for others. The columns are compared under `collations`.
+    ///
+    /// # Errors
+    /// As [`Subqueries::run`].
+    fn row_set(
+        &self,
+        _eval: &EvalContext<'_>,
+        _plan: &Plan,
+        _collations: &[Collation],
+    ) -> SqlResult<Option<Rc<RowSet>>> {
+        Ok(None)
+    }
 }
 
 /// Everything an expression may depend on besides its row. One per statement execution.
@@ -111,6 +127,8 @@ pub struct EvalContext<'a> {
     pub random: &'a Cell<u64>,
     /// Sequences of `RAND(seed)`.
     pub seeded: crate::functions::SeededRandom,
+    /// What is known of the constant lists of IN.
+    pub lists: ConstantLists,
     /// Session facts.
     pub session: &'a dyn SessionInfo,
     /// Runs subqueries.

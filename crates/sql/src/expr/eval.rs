@@ -3,10 +3,12 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 use super::arithmetic::{binary, negate, quotient};
 use super::build::DIV_INCREMENT;
 use super::matching::{like, regexp};
+use super::members::rows_equal;
 use super::{BinaryOp, CompareOp, EvalContext, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
 use crate::functions::{Arguments, RESULT_BYTES_MAX, too_long};
@@ -370,7 +372,7 @@ impl Expr {
     }
 }
 
-fn missing(what: &str, index: usize) -> SqlError {
+pub(super) fn missing(what: &str, index: usize) -> SqlError {
     SqlError::internal(format!("{what} {index} is not there at run time"))
 }
 
@@ -437,15 +439,18 @@ fn in_list(
     row: &[Value],
     outer: &[&[Value]],
     value: &Expr,
-    list: &[Expr],
+    list: &Arc<Vec<Expr>>,
     collation: Collation,
 ) -> SqlResult<Option<bool>> {
     let value = value.eval_ref(ctx, row, outer)?;
     if value.is_null() {
         return Ok(None);
     }
+    if let Some(set) = ctx.lists.set_of(ctx, list, collation)? {
+        return set.contains(ctx, &[&value]);
+    }
     let mut unknown = false;
-    for item in list {
+    for item in list.iter() {
         let item = item.eval_ref(ctx, row, outer)?;
         match compare_values(ctx, CompareOp::Eq, &value, &item, collation)? {
             Some(true) => return Ok(Some(true)),
@@ -468,30 +473,18 @@ fn in_subquery(
     for value in values {
         left.push(value.eval_ref(ctx, row, outer)?);
     }
+    let left: Vec<&Value> = left.iter().map(|value| &**value).collect();
+    if let Some(set) = ctx.subqueries.row_set(ctx, plan, collations)? {
+        return set.contains(ctx, &left);
+    }
     let mut result = Some(false);
     ctx.subqueries
         .run(ctx, plan, &stack(row, outer), &mut |found: Row| {
-            let mut all = Some(true);
-            for (place, value) in left.iter().enumerate() {
-                let other = found
-                    .get(place)
-                    .ok_or_else(|| missing("subquery column", place))?;
-                let collation = collations.get(place).copied().unwrap_or_default();
-                match compare_values(ctx, CompareOp::Eq, value, other, collation)? {
-                    Some(true) => {}
-                    Some(false) => {
-                        all = Some(false);
-                        break;
-                    }
-                    None => all = None,
-                }
+            let equal = rows_equal(ctx, &left, &found, collations)?;
+            if equal != Some(false) {
+                result = equal;
             }
-            match all {
-                Some(true) => result = Some(true),
-                None => result = None,
-                Some(false) => {}
-            }
-            Ok(all != Some(true))
+            Ok(equal != Some(true))
         })?;
     Ok(result)
 }

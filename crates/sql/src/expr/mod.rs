@@ -6,6 +6,7 @@ mod context;
 mod describe;
 mod eval;
 mod matching;
+mod members;
 #[cfg(test)]
 pub mod testing;
 #[cfg(test)]
@@ -17,6 +18,9 @@ pub use build::result_collation;
 pub use context::{EvalContext, SessionInfo, SqlMode, Subqueries, Warning, WarningLevel};
 pub use eval::{Held, compare_values};
 pub use matching::{compiled as compiled_regex, like_prefix, like_text};
+pub use members::{ConstantLists, RowSet};
+
+use std::sync::Arc;
 
 use crate::functions::ScalarFunction;
 use crate::planner::Plan;
@@ -145,8 +149,8 @@ pub enum ExprKind {
     InList {
         /// Left side.
         value: Box<Expr>,
-        /// Candidates.
-        list: Vec<Expr>,
+        /// Candidates. Shared, so that what is learned of them can be kept by their address.
+        list: Arc<Vec<Expr>>,
         /// Case rules.
         collation: Collation,
     },

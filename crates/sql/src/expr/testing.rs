@@ -99,6 +99,7 @@ pub fn with_context<T>(
         group_concat_max_len: 1024,
         random: &random,
         seeded: crate::functions::SeededRandom::default(),
+        lists: crate::expr::ConstantLists::default(),
         session: &Nobody,
         subqueries: &Nobody,
         warnings: &warnings,

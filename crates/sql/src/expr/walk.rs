@@ -57,7 +57,7 @@ impl Expr {
                 vec![value, pattern]
             }
             ExprKind::InList { value, list, .. } => {
-                std::iter::once(value.as_ref()).chain(list).collect()
+                std::iter::once(value.as_ref()).chain(list.iter()).collect()
             }
             ExprKind::Case { whens, otherwise } => whens
                 .iter()

@@ -4,6 +4,8 @@
 //! own row, depth `n` the n-th enclosing query of the root. References that stay inside the
 //! nested plan are not shown.
 
+use std::sync::Arc;
+
 use super::Plan;
 use super::physical::{KeyPart, Limit, Node};
 use crate::expr::{Expr, ExprKind};
@@ -54,7 +56,7 @@ pub fn for_each_child_mut(expr: &mut Expr, each: &mut dyn FnMut(&mut Expr)) {
         }
         ExprKind::InList { value, list, .. } => {
             each(value);
-            list.iter_mut().for_each(each);
+            Arc::make_mut(list).iter_mut().for_each(each);
         }
         ExprKind::Case { whens, otherwise } => {
             for (condition, result) in whens {

@@ -234,6 +234,7 @@ impl Session {
             group_concat_max_len: settings.group_concat_max_len,
             random: &self.facts.random,
             seeded: crate::functions::SeededRandom::default(),
+            lists: crate::expr::ConstantLists::default(),
             session: &self.facts,
             subqueries: &subqueries,
             warnings,

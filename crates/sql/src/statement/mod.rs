@@ -158,6 +158,7 @@ fn writing<'a>(eval: &EvalContext<'a>, ignore: bool) -> EvalContext<'a> {
         group_concat_max_len: eval.group_concat_max_len,
         random: eval.random,
         seeded: crate::functions::SeededRandom::default(),
+        lists: crate::expr::ConstantLists::default(),
         session: eval.session,
         subqueries: eval.subqueries,
         warnings: eval.warnings,

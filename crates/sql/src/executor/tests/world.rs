@@ -314,6 +314,7 @@ impl World {
             group_concat_max_len: 1024,
             random: &random,
             seeded: crate::functions::SeededRandom::default(),
+            lists: crate::expr::ConstantLists::default(),
             session: &self.facts,
             subqueries: &runner,
             warnings: &warnings,
