@@ -97,4 +97,15 @@ impl Operator for Measured<'_> {
         }
         row
     }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        let clock = run.context.eval.clock;
+        let started = clock();
+        let done = self.inner.prepare(run, bases);
+        let micros = clock() - started;
+        if let Some(analysis) = run.analysis {
+            analysis.note(self.address, |figures| figures.micros += micros);
+        }
+        done
+    }
 }

@@ -88,14 +88,14 @@ pub(super) fn places(
         }
     }
     in_order(&mut prefixes);
+    if scan.access.unique && exact {
+        return Ok(Places::Points(prefixes));
+    }
     if may_sweep
         && ends_in_integer
         && let Some(sweep) = Sweep::over(&prefixes)
     {
         return Ok(Places::Near(sweep));
-    }
-    if scan.access.unique && exact {
-        return Ok(Places::Points(prefixes));
     }
     Ok(Places::Ranges(
         prefixes

@@ -3,27 +3,35 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::operator::{BoxedOperator, Operator, Run};
+use super::ahead::Ahead;
+use super::operator::{BoxedOperator, Demand, Operator, Run};
 use crate::error::SqlResult;
 use crate::expr::Expr;
 use crate::planner::physical::{HashKeys, Join, JoinKind};
 use crate::types::{self, Collation, Row, Value};
 
-/// Opens the right side over every left row.
+/// Opens the right side over every left row, which it hears of some at a time.
 pub(super) struct LoopJoin<'p> {
     kind: JoinKind,
     left: BoxedOperator<'p>,
     right: BoxedOperator<'p>,
+    ahead: Ahead<'p>,
     /// The left row whose partners are being read, and whether one was found.
     current: Option<(Row, bool)>,
 }
 
 impl<'p> LoopJoin<'p> {
-    pub fn new(kind: JoinKind, left: BoxedOperator<'p>, right: BoxedOperator<'p>) -> Self {
+    pub fn new(
+        join: &'p Join,
+        left: BoxedOperator<'p>,
+        right: BoxedOperator<'p>,
+        demand: Demand,
+    ) -> Self {
         Self {
-            kind,
+            kind: join.kind,
             left,
             right,
+            ahead: Ahead::new(join, demand),
             current: None,
         }
     }
@@ -32,16 +40,17 @@ impl<'p> LoopJoin<'p> {
 impl Operator for LoopJoin<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
         self.current = None;
+        self.ahead.clear();
         self.left.open(run, base)
     }
 
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
         loop {
             if self.current.is_none() {
-                let Some(row) = self.left.next(run)? else {
+                let left = self.ahead.next(run, &mut self.left, &mut self.right)?;
+                let Some(row) = left else {
                     return Ok(None);
                 };
-                run.tick()?;
                 self.right.open(run, &row)?;
                 self.current = Some((row, false));
             }
@@ -66,6 +75,10 @@ impl Operator for LoopJoin<'_> {
                 }
             }
         }
+    }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        self.left.prepare(run, bases)
     }
 }
 
@@ -197,6 +210,10 @@ impl Operator for HashJoin<'_> {
                 }
             }
         }
+    }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        self.left.prepare(run, bases)
     }
 }
 

@@ -6,11 +6,13 @@
 
 mod accumulate;
 mod aggregate;
+mod ahead;
 mod analyze;
 mod bounds;
 mod join;
 mod memory;
 mod operator;
+mod prepared;
 mod project;
 mod scan;
 mod set_operation;

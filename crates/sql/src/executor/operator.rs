@@ -90,6 +90,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
+    /// Whether reading before a row is asked for is harmless, when this many of them will be: a
+    /// read that locks, or is validated at commit, takes what it must and no more.
+    pub fn reads_ahead(&self, demand: Demand) -> bool {
+        let is_wanted = demand == Demand::All || !self.context.txn.records(self.mode);
+        is_wanted && !self.mode.locks()
+    }
+
     pub fn eval(&self, expr: &Expr, row: &[Value]) -> SqlResult<Value> {
         expr.eval(self.context.eval, row, self.outer)
     }
@@ -111,6 +118,10 @@ pub(super) trait Operator {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()>;
     /// The next row.
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>>;
+    /// Tells which rows it will be opened over next, so that it may read what they need together.
+    fn prepare(&mut self, _run: &Run<'_>, _bases: &[Row]) -> SqlResult<()> {
+        Ok(())
+    }
 }
 
 /// An operator over a plan node.
@@ -177,7 +188,7 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
             match &join.hash {
                 None => {
                     let right = build(&join.right, making.right(join.kind));
-                    Box::new(LoopJoin::new(join.kind, left, right))
+                    Box::new(LoopJoin::new(join, left, right, making.demand))
                 }
                 Some(keys) => Box::new(HashJoin::new(join, keys, left, whole(&join.right))),
             }

@@ -103,6 +103,10 @@ impl Operator for Filter<'_> {
         }
         Ok(None)
     }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        self.input.prepare(run, bases)
+    }
 }
 
 /// Computes output rows. Columns that are taken over unchanged, each once, are moved.

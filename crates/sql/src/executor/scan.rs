@@ -8,6 +8,7 @@ use manxdb_txn::transaction::rest_behind;
 
 use super::bounds::{Places, places};
 use super::operator::{Demand, Operator, Run};
+use super::prepared::{Entries, Prepared, can_prepare};
 use super::sweep::{Next, Sweep};
 use crate::encoding;
 use crate::error::SqlResult;
@@ -21,12 +22,22 @@ const KEY_HEAD: usize = 9;
 const PAGE_FIRST: usize = 32;
 const PAGE_FIRST_OF_ALL: usize = 256;
 const PAGE_LAST: usize = 1024;
+/// Complete keys, or rows behind index entries, read in one go at most; where the reader may stop
+/// early it begins with one.
+const CHUNK_LAST: usize = 256;
+const CHUNK_GROWTH: usize = 4;
+
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
 
 /// Reads a stored table through its access path.
 pub(super) struct ScanOp<'p> {
     scan: &'p Scan,
     base: Row,
     points: IntoIter<Vec<u8>>,
+    /// What was read before it was opened.
+    prepared: Prepared,
+    can_prepare: bool,
     ranges: Vec<KeyRange>,
     /// Ranges being read as one.
     sweep: Option<Sweep>,
@@ -34,48 +45,99 @@ pub(super) struct ScanOp<'p> {
     current: Option<KeyRange>,
     page: IntoIter<(Vec<u8>, Vec<u8>)>,
     page_size: usize,
-    first_page_size: usize,
+    demand: Demand,
+    /// Index entries with the rows behind them.
+    looked_up: IntoIter<(Entry, Option<Vec<u8>>)>,
+    /// Keys or rows to read next in one go.
+    chunk: usize,
     /// Nothing of the row itself is needed.
     entries_only: bool,
 }
 
 impl<'p> ScanOp<'p> {
     pub fn new(scan: &'p Scan, demand: Demand) -> Self {
-        let first_page_size = match demand {
-            Demand::Some => PAGE_FIRST,
-            Demand::All => PAGE_FIRST_OF_ALL,
-        };
         Self {
             scan,
             base: Vec::new(),
             points: Vec::new().into_iter(),
+            prepared: Prepared::default(),
+            can_prepare: can_prepare(scan),
             ranges: Vec::new(),
             sweep: None,
             current: None,
             page: Vec::new().into_iter(),
-            page_size: first_page_size,
-            first_page_size,
+            page_size: PAGE_FIRST,
+            demand,
+            looked_up: Vec::new().into_iter(),
+            chunk: 1,
             entries_only: scan.key_slot.is_none()
                 && scan.predicates.is_empty()
                 && !scan.wanted.contains(&true),
         }
     }
 
-    /// The next key and value of the index or the row store.
-    fn entry(&mut self, run: &Run<'_>) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
-        for key in self.points.by_ref() {
-            if let Some(value) = run.context.txn.get(&key, run.mode)? {
-                return Ok(Some((key, value)));
-            }
+    /// Where pages and chunks begin to grow.
+    fn start_small(&mut self, run: &Run<'_>) {
+        (self.page_size, self.chunk) = match self.demand {
+            Demand::Some => (PAGE_FIRST, 1),
+            Demand::All => (PAGE_FIRST_OF_ALL, CHUNK_LAST),
+        };
+        if !run.reads_ahead(self.demand) {
+            self.chunk = 1;
         }
+    }
+
+    /// Keys or rows to read in one go now.
+    fn next_chunk(&mut self, run: &Run<'_>) -> usize {
+        let chunk = self.chunk;
+        if run.reads_ahead(self.demand) {
+            self.chunk = (chunk * CHUNK_GROWTH).min(CHUNK_LAST);
+        }
+        chunk
+    }
+
+    /// The next key and value of the index or the row store.
+    fn entry(&mut self, run: &Run<'_>) -> SqlResult<Option<Entry>> {
         loop {
             if let Some(entry) = self.page.next() {
                 return Ok(Some(entry));
             }
-            if !self.turn_page(run)? {
+            if !self.read_points(run)? && !self.turn_page(run)? {
                 return Ok(None);
             }
         }
+    }
+
+    /// Fetches the next complete keys; false when there are none left.
+    fn read_points(&mut self, run: &Run<'_>) -> SqlResult<bool> {
+        if self.points.len() == 0 {
+            return Ok(false);
+        }
+        let chunk = self.next_chunk(run);
+        let mut keys: Vec<Vec<u8>> = self.points.by_ref().take(chunk).collect();
+        let reverse = self.scan.access.reverse;
+        if reverse {
+            keys.reverse();
+        }
+        let values = self.values(run, &keys)?;
+        let found = keys.into_iter().zip(values);
+        let mut page: Entries = found
+            .filter_map(|(key, value)| value.map(|value| (key, value)))
+            .collect();
+        if reverse {
+            page.reverse();
+        }
+        self.page = page.into_iter();
+        Ok(true)
+    }
+
+    /// The values of ascending keys.
+    fn values(&self, run: &Run<'_>, keys: &[Vec<u8>]) -> SqlResult<Vec<Option<Vec<u8>>>> {
+        let known = |key: &Vec<u8>| self.prepared.value(key).cloned();
+        if let Some(values) = keys.iter().map(known).collect() {
+            return Ok(values);
+        }
+        Ok(run.context.txn.get_many(keys, run.mode)?)
     }
 
     /// Fetches the next page; false at the end of the last range.
@@ -84,24 +146,31 @@ impl<'p> ScanOp<'p> {
             self.sweep_page(run, sweep)?;
             return Ok(true);
         }
-        let Some(range) = self.current.take().or_else(|| self.ranges.pop()) else {
-            return Ok(false);
+        let (range, is_new) = match self.current.take() {
+            Some(rest) => (rest, false),
+            None => match self.ranges.pop() {
+                Some(range) => (range, true),
+                None => return Ok(false),
+            },
         };
         let direction = if self.scan.access.reverse {
             Direction::Reverse
         } else {
             Direction::Forward
         };
-        let page = run
-            .context
-            .txn
-            .scan(&range, direction, self.page_size, run.mode)?;
-        if page.len() == self.page_size
-            && let Some((last, _)) = page.last()
-        {
+        let prepared = self.prepared.page(&range).filter(|_| is_new);
+        let (page, goes_on) = if let Some((page, goes_on)) = prepared {
+            (page.clone(), goes_on)
+        } else {
+            let limit = self.page_size;
+            let page = run.context.txn.scan(&range, direction, limit, run.mode)?;
+            self.page_size = (limit * 2).min(PAGE_LAST);
+            let goes_on = page.len() == limit;
+            (page, goes_on)
+        };
+        if goes_on && let Some((last, _)) = page.last() {
             self.current = Some(rest_behind(&range, last, direction));
         }
-        self.page_size = (self.page_size * 2).min(PAGE_LAST);
         self.page = page.into_iter();
         Ok(true)
     }
@@ -123,13 +192,13 @@ impl<'p> ScanOp<'p> {
         Ok(())
     }
 
-    /// The row record of an entry, with the row key suffix.
-    fn record(
-        &self,
-        run: &Run<'_>,
-        (key, value): (Vec<u8>, Vec<u8>),
-    ) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
+    /// The next row record with the row key suffix, which is left out where nobody wants it.
+    fn record(&mut self, run: &Run<'_>) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
         if self.scan.access.index.is_none() {
+            let Some((key, value)) = self.entry(run)? else {
+                return Ok(None);
+            };
+            run.tick()?;
             let suffix = if self.scan.key_slot.is_some() {
                 key.get(KEY_HEAD..).unwrap_or_default().to_vec()
             } else {
@@ -137,23 +206,59 @@ impl<'p> ScanOp<'p> {
             };
             return Ok(Some((value, suffix)));
         }
-        let row_key = encoding::row_key(&self.scan.table, &value);
-        let Some(record) = run.context.txn.get(&row_key, run.mode)? else {
-            return Ok(None);
-        };
-        if is_mixed(run)
-            && run.context.txn.has_written(&row_key)
-            && !self.leads_to(run, &key, &record, &value)?
-        {
-            return Ok(None);
+        loop {
+            let Some(((key, suffix), record)) = self.looked_up.next() else {
+                if self.look_up(run)? {
+                    continue;
+                }
+                return Ok(None);
+            };
+            run.tick()?;
+            if let Some(record) = record
+                && self.leads_to(run, &key, &record, &suffix)?
+            {
+                return Ok(Some((record, suffix)));
+            }
         }
-        Ok(Some((record, value)))
     }
 
-    /// Whether an index entry is the row's own, or one that the row had before this transaction
+    /// Reads the rows behind the next index entries; false at the end.
+    fn look_up(&mut self, run: &Run<'_>) -> SqlResult<bool> {
+        let chunk = self.next_chunk(run);
+        let mut entries = Vec::with_capacity(chunk.min(self.page.len() + 1));
+        while entries.len() < chunk
+            && let Some(entry) = self.entry(run)?
+        {
+            entries.push(entry);
+        }
+        let row_key = |(_, suffix): &Entry| encoding::row_key(&self.scan.table, suffix);
+        let row_keys: Vec<Vec<u8>> = entries.iter().map(row_key).collect();
+        let mut sorted = row_keys.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let values = self.values(run, &sorted)?;
+        let record = |key: &Vec<u8>| {
+            let at = sorted.binary_search(key).ok()?;
+            values.get(at).cloned().flatten()
+        };
+        let records: Vec<Option<Vec<u8>>> = row_keys.iter().map(record).collect();
+        let looked_up: Vec<(Entry, Option<Vec<u8>>)> = entries.into_iter().zip(records).collect();
+        self.looked_up = looked_up.into_iter();
+        Ok(self.looked_up.len() > 0)
+    }
+
+    /// Whether an index entry is the row's own, not one that the row had before this transaction
     /// wrote it.
     fn leads_to(&self, run: &Run<'_>, key: &[u8], record: &[u8], suffix: &[u8]) -> SqlResult<bool> {
         let (table, zone) = (&self.scan.table, &run.context.eval.time_zone);
+        let own = || {
+            run.context
+                .txn
+                .has_written(&encoding::row_key(table, suffix))
+        };
+        if !is_mixed(run) || !own() {
+            return Ok(true);
+        }
         let Some(index) = self.scan.access.index.and_then(|at| table.indexes.get(at)) else {
             return Ok(true);
         };
@@ -195,7 +300,8 @@ impl Operator for ScanOp<'_> {
         self.sweep = None;
         self.current = None;
         self.page = Vec::new().into_iter();
-        self.page_size = self.first_page_size;
+        self.looked_up = Vec::new().into_iter();
+        self.start_small(run);
         let reverse = self.scan.access.reverse;
         // A read that locks or is validated at commit takes what it must and no more.
         let may_sweep = !reverse && !run.mode.locks() && !run.context.txn.records(run.mode);
@@ -222,19 +328,26 @@ impl Operator for ScanOp<'_> {
     }
 
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
-        while let Some(entry) = self.entry(run)? {
+        if self.entries_only && !is_mixed(run) {
+            let entry = self.entry(run)?;
             run.tick()?;
-            if self.entries_only && !is_mixed(run) {
-                return Ok(Some(self.base.clone()));
-            }
-            let Some((record, suffix)) = self.record(run, entry)? else {
-                continue;
-            };
+            return Ok(entry.map(|_| self.base.clone()));
+        }
+        while let Some((record, suffix)) = self.record(run)? {
             let row = self.assemble(run, &record, suffix)?;
             if run.holds(&self.scan.predicates, &row)? {
                 return Ok(Some(row));
             }
         }
         Ok(None)
+    }
+
+    fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
+        self.prepared = Prepared::default();
+        if self.can_prepare && run.reads_ahead(self.demand) {
+            let are_needed = self.demand == Demand::All && !self.entries_only;
+            self.prepared = Prepared::read(run, self.scan, self.demand, are_needed, bases)?;
+        }
+        Ok(())
     }
 }
