@@ -48,13 +48,13 @@ impl Prepared {
         (known == range).then(|| (page, page.len() >= self.limit))
     }
 
-    /// Reads what `scan` needs when it is opened over each of `bases`; behind index entries the
-    /// rows too, if all of them `are_needed`.
+    /// Reads what `scan` needs when it is opened over each of `bases`; the rows behind
+    /// index entries too, if they are `wanted`: of each range the first one at least is.
     pub fn read(
         run: &Run<'_>,
         scan: &Scan,
         demand: Demand,
-        are_needed: bool,
+        wanted: bool,
         bases: &[Row],
     ) -> SqlResult<Self> {
         let mut prepared = Self {
@@ -74,8 +74,13 @@ impl Prepared {
         }
         prepared.read_values(run, keys)?;
         prepared.read_pages(run, ranges)?;
-        if are_needed && scan.access.index.is_some() {
-            let entries = prepared.pages.iter().flat_map(|(_, page)| page);
+        if wanted && scan.access.index.is_some() {
+            let each = match demand {
+                Demand::All => prepared.limit,
+                Demand::Some => 1,
+            };
+            let pages = prepared.pages.iter();
+            let entries = pages.flat_map(|(_, page)| page.iter().take(each));
             let behind_ranges = entries.map(|(_, suffix)| suffix);
             let behind_keys = prepared
                 .values

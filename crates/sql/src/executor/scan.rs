@@ -345,8 +345,8 @@ impl Operator for ScanOp<'_> {
     fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
         self.prepared = Prepared::default();
         if self.can_prepare && run.reads_ahead(self.demand) {
-            let are_needed = self.demand == Demand::All && !self.entries_only;
-            self.prepared = Prepared::read(run, self.scan, self.demand, are_needed, bases)?;
+            let wanted = !self.entries_only;
+            self.prepared = Prepared::read(run, self.scan, self.demand, wanted, bases)?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Queries against tables in memory.
 
+mod membership;
 mod oracle;
 mod queries;
 mod world;

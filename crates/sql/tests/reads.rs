@@ -1,0 +1,233 @@
+//! How often a statement asks the store: a join must not ask once for every row, and a LIMIT
+//! must not ask for what it does not give. Counted, not timed.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{Client, connect, instance_on};
+use manxdb_sql::session::Instance;
+use manxdb_storage::{
+    Cursor, Direction, Durability, Engine, KeyRange, MemoryEngine, Rows, StorageError, Version,
+    Versioned, WriteBatch,
+};
+
+/// An engine that counts questions.
+#[derive(Default)]
+struct Counting {
+    engine: MemoryEngine,
+    /// Calls, of whatever size.
+    questions: AtomicU64,
+    /// Keys asked for one by one or together.
+    keys: AtomicU64,
+}
+
+impl Counting {
+    fn ask(&self, keys: usize) {
+        self.questions.fetch_add(1, Ordering::SeqCst);
+        self.keys.fetch_add(keys as u64, Ordering::SeqCst);
+    }
+}
+
+impl Engine for Counting {
+    fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
+        self.ask(1);
+        self.engine.get(key, at)
+    }
+
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        at: Version,
+    ) -> Result<Vec<Option<Versioned>>, StorageError> {
+        self.ask(keys.len());
+        self.engine.get_many(keys, at)
+    }
+
+    fn scan<'a>(
+        &'a self,
+        range: &KeyRange,
+        at: Version,
+        direction: Direction,
+    ) -> Result<Box<dyn Cursor + 'a>, StorageError> {
+        self.ask(0);
+        self.engine.scan(range, at, direction)
+    }
+
+    fn scan_many(
+        &self,
+        ranges: &[KeyRange],
+        at: Version,
+        limit: usize,
+    ) -> Result<Vec<Rows>, StorageError> {
+        self.ask(0);
+        self.engine.scan_many(ranges, at, limit)
+    }
+
+    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
+        self.engine.write(batch, durability)
+    }
+
+    fn latest(&self) -> Result<Version, StorageError> {
+        self.engine.latest()
+    }
+
+    fn set_watermark(&self, watermark: Version) {
+        self.engine.set_watermark(watermark);
+    }
+
+    fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
+        self.engine.checkpoint(directory)
+    }
+}
+
+/// 100 stories of 40 users, 3 comments a story.
+struct Forum {
+    engine: Arc<Counting>,
+    instance: Arc<Instance>,
+    client: Client,
+}
+
+impl Forum {
+    fn new() -> Self {
+        let engine = Arc::new(Counting::default());
+        let instance = instance_on(engine.clone());
+        let mut client = connect(&instance, "root");
+        client.run("CREATE DATABASE d");
+        client.run("USE d");
+        client.run("CREATE TABLE user (id INT PRIMARY KEY, name VARCHAR(20))");
+        client.run(
+            "CREATE TABLE story (id INT PRIMARY KEY, user_id INT, score INT, KEY (score), \
+             KEY (user_id))",
+        );
+        client.run(
+            "CREATE TABLE comment (id INT PRIMARY KEY, story_id INT, text VARCHAR(20), \
+             KEY (story_id))",
+        );
+        let (mut users, mut stories, mut comments) = (String::new(), String::new(), String::new());
+        for number in 0..40 {
+            write!(users, ",({number},'user {number}')").expect("text");
+        }
+        for number in 0..100 {
+            let (user, score) = (number * 7 % 40, number * 13 % 50);
+            write!(stories, ",({number},{user},{score})").expect("text");
+            for place in 0..3 {
+                let id = place * 100 + number;
+                write!(comments, ",({id},{number},'comment {id}')").expect("text");
+            }
+        }
+        for (table, rows) in [("user", users), ("story", stories), ("comment", comments)] {
+            client.run(&format!("INSERT INTO {table} VALUES {}", &rows[1..]));
+        }
+        Self {
+            engine,
+            instance,
+            client,
+        }
+    }
+
+    /// Rows of a query, and the questions and keys it took.
+    fn asked(&mut self, query: &str) -> (usize, u64, u64) {
+        self.client.rows(query);
+        let read = |counter: &AtomicU64| counter.swap(0, Ordering::SeqCst);
+        (read(&self.engine.questions), read(&self.engine.keys));
+        let rows = self.client.rows(query).len();
+        (rows, read(&self.engine.questions), read(&self.engine.keys))
+    }
+}
+
+/// Questions that any of these statements may take: pages of ranges, and keys behind them.
+const QUESTIONS_MAX: u64 = 6;
+
+#[test]
+fn a_join_asks_once_for_many_rows() {
+    let mut forum = Forum::new();
+    let queries = [
+        (
+            "SELECT s.id, u.name FROM story s JOIN user u ON u.id = s.user_id",
+            100,
+        ),
+        (
+            "SELECT s.id, c.text FROM story s LEFT JOIN comment c ON c.story_id = s.id",
+            300,
+        ),
+        (
+            "SELECT s.id FROM story s WHERE s.score < 10 \
+             AND EXISTS (SELECT 1 FROM comment c WHERE c.story_id = s.id AND c.text <> '')",
+            20,
+        ),
+        (
+            "SELECT c.id, u.name FROM story s JOIN comment c ON c.story_id = s.id \
+             JOIN user u ON u.id = s.user_id WHERE s.score >= 25",
+            150,
+        ),
+        (
+            "SELECT id, user_id FROM story WHERE score BETWEEN 5 AND 40",
+            72,
+        ),
+        (
+            "SELECT name FROM user WHERE id IN (1, 5, 9, 13, 17, 21, 25, 29)",
+            8,
+        ),
+    ];
+    for (query, expected) in queries {
+        let (rows, questions, _) = forum.asked(query);
+        assert_eq!(rows, expected, "{query}");
+        assert!(questions <= QUESTIONS_MAX, "{questions} questions: {query}");
+    }
+}
+
+#[test]
+fn a_limit_takes_few_rows_of_a_join() {
+    let mut forum = Forum::new();
+    let query = "SELECT s.id, u.name FROM story s JOIN user u ON u.id = s.user_id";
+    let (_, _, all) = forum.asked(query);
+    let (rows, _, one) = forum.asked(&format!("{query} LIMIT 1"));
+    assert_eq!(rows, 1);
+    assert!(
+        one < 3 && all >= 40,
+        "{one} keys for one row, {all} for all"
+    );
+    let (rows, _, few) = forum.asked("SELECT user_id FROM story WHERE score > 3 LIMIT 3");
+    assert_eq!(rows, 3);
+    assert!(few < 8, "{few} keys for three rows");
+}
+
+#[test]
+fn a_subquery_of_in_is_read_a_bounded_number_of_times() {
+    let mut forum = Forum::new();
+    // Each user finds itself a little further on in the subquery than the one before.
+    let query = "SELECT id IN (SELECT user_id FROM story) FROM user";
+    let (rows, questions, _) = forum.asked(query);
+    assert_eq!(rows, 40);
+    assert!(questions <= QUESTIONS_MAX, "{questions} questions");
+    let query = "SELECT id FROM user WHERE id NOT IN (SELECT user_id FROM story WHERE id > 50)";
+    let (_, questions, _) = forum.asked(query);
+    assert!(questions <= QUESTIONS_MAX, "{questions} questions");
+}
+
+#[test]
+fn rows_read_together_are_validated_one_by_one() {
+    let mut forum = Forum::new();
+    let mut other = connect(&forum.instance, "root");
+    other.run("USE d");
+    let query = "SELECT s.id, u.name FROM story s JOIN user u ON u.id = s.user_id \
+                 WHERE s.id IN (0, 1, 2, 3, 4)";
+    let client = &mut forum.client;
+    client.run("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    // Stories 0 to 4 are of users 0, 7, 14, 21 and 28: user 8 lies between them.
+    for (user, conflicts) in [(14, true), (8, false)] {
+        client.run("BEGIN");
+        client.rows(query);
+        client.run("UPDATE story SET score = score + 1 WHERE id = 90");
+        other.run(&format!(
+            "UPDATE user SET name = 'changed' WHERE id = {user}"
+        ));
+        let committed = client.try_run("COMMIT");
+        assert_eq!(committed.is_err(), conflicts, "user {user}");
+    }
+}
