@@ -183,7 +183,8 @@ pub trait Engine: Send + Sync + 'static {
     /// Applies a batch atomically and returns once it is as durable as asked.
     ///
     /// # Errors
-    /// [`StorageError::Full`] or [`StorageError::ReadOnly`] leave the store as it was.
+    /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Behind`] leave the
+    /// store as it was.
     fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError>;
 
     /// Highest version ever written, recovered at open.
@@ -211,6 +212,9 @@ pub enum StorageError {
     /// The store cannot be written any more; reads go on.
     #[error("storage is read-only: {0}")]
     ReadOnly(String),
+    /// Writes wait for work that does not get done; nothing of the batch was applied.
+    #[error("storage is behind: {0}")]
+    Behind(String),
     /// A checksum or a format did not match.
     #[error("corrupt data: {0}")]
     Corrupt(String),

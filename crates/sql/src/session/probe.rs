@@ -6,8 +6,8 @@ use super::instance::Instance;
 use crate::catalog::PROBE;
 use crate::error::SqlResult;
 
-/// Errors of a store that took no write: disk full, read-only, commit failed.
-const REFUSED: [u16; 3] = [1021, 1290, 1180];
+/// Errors of a store that took no write: disk full, read-only, commit failed, not in time.
+const REFUSED: [u16; 4] = [1021, 1290, 1180, 1030];
 
 impl Instance {
     /// Statements so far that the store did not write for.

@@ -16,6 +16,9 @@
 //!
 //! Start reading at [`CommitLog`], then [`record`], [`segment`], [`recovery`].
 
+mod disk;
+#[cfg(test)]
+mod power;
 mod record;
 mod recovery;
 mod segment;
@@ -25,12 +28,14 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use disk::create_folder;
 pub use record::Place;
+pub use recovery::salvage;
 
 use self::segment::{Header, Segment};
 use self::spares::Spares;
 use crate::engine::{Durability, StorageError, WriteBatch};
-use crate::files::{self, io_error};
+use crate::files::io_error;
 
 /// Folder of a data directory that holds the log.
 pub const FOLDER: &str = "log";
@@ -57,6 +62,8 @@ pub struct CommitLog {
     next_number: u64,
     /// The record that [`CommitLog::prepare`] began.
     pending: Vec<u8>,
+    /// Why nothing can be written any more.
+    broken: Option<String>,
     counters: Counters,
 }
 
@@ -83,8 +90,7 @@ impl CommitLog {
         applied: Option<Place>,
         mut replay: impl FnMut(Place, WriteBatch) -> Result<(), StorageError>,
     ) -> Result<Self, StorageError> {
-        fs::create_dir_all(directory)
-            .map_err(|error| io_error(format!("cannot create {}", directory.display()), error))?;
+        disk::create_folder(directory)?;
         let segment_bytes = segment_bytes.max(SEGMENT_BYTES_MIN);
         let spares = Spares::open(directory, segment_bytes)?;
         let recovered = recovery::recover(directory, applied, &mut replay)?;
@@ -104,6 +110,7 @@ impl CommitLog {
             next_number: recovered.newest + 1,
             end: recovered.end.or(applied),
             pending: Vec::new(),
+            broken: None,
             counters: Counters::default(),
         })
     }
@@ -111,9 +118,16 @@ impl CommitLog {
     /// Makes `batch` ready to be committed, with room for it; where the log will end with it.
     ///
     /// # Errors
-    /// [`StorageError::Full`], [`StorageError::ReadOnly`], [`StorageError::Io`]: nothing is
-    /// written, the next try may succeed. [`StorageError::Engine`] for a batch of 4 GiB.
+    /// [`StorageError::Full`], [`StorageError::ReadOnly`], [`StorageError::Io`]: nothing of the
+    /// batch is written. The next try may succeed, unless the log failed in the middle of
+    /// something, now or before: then it takes nothing more until it is opened again.
+    /// [`StorageError::Engine`] for a batch of 4 GiB.
     pub fn prepare(&mut self, batch: &WriteBatch) -> Result<Place, StorageError> {
+        if let Some(reason) = &self.broken {
+            return Err(StorageError::ReadOnly(format!(
+                "writes stopped, restart when this is mended: {reason}"
+            )));
+        }
         record::encode(batch, &mut self.pending).ok_or_else(|| {
             StorageError::Engine("a batch of 4 GiB or more cannot be logged".to_owned())
         })?;
@@ -134,19 +148,25 @@ impl CommitLog {
     /// it are on disk then.
     ///
     /// # Errors
-    /// [`StorageError::Io`]: whether the batch is in the log is not known, and nothing more may
-    /// be written.
+    /// [`StorageError::Io`]: whether the batch is in the log is not known, and it takes nothing
+    /// more until it is opened again.
     pub fn commit(&mut self, durability: Durability) -> Result<(), StorageError> {
         let Some(active) = &mut self.active else {
             return Err(StorageError::Engine("nothing was prepared".to_owned()));
         };
-        active.append(&mut self.pending)?;
-        self.counters.bytes += self.pending.len() as u64;
+        let mut written = active.append(&mut self.pending);
         if durability == Durability::Sync {
-            active.sync()?;
+            written = written.and_then(|()| active.sync());
             self.counters.syncs += 1;
         }
-        Ok(())
+        self.counters.bytes += self.pending.len() as u64;
+        self.or_broken(written)
+    }
+
+    /// After an error that leaves open what is on disk, nothing may follow: what is written behind
+    /// a hole would be lost with it, and the system may call a file synced after it lost a part.
+    fn or_broken<T>(&mut self, done: Result<T, StorageError>) -> Result<T, StorageError> {
+        done.inspect_err(|error| self.broken = Some(error.to_string()))
     }
 
     /// Whether segments wait for the sorted files to hold what is in them.
@@ -180,12 +200,29 @@ impl CommitLog {
         self.sealed.len() + usize::from(self.active.is_some())
     }
 
-    /// Begins a segment with room for a record of `size` bytes.
+    /// Begins a segment with room for a record of `size` bytes. Everything before it is on disk
+    /// before it exists, and its head before it has its name.
     fn roll_over(&mut self, size: u64) -> Result<(), StorageError> {
+        if let Some(active) = &mut self.active {
+            let synced = active.sync();
+            self.or_broken(synced)?;
+        }
+        let header = Header {
+            number: self.next_number,
+            previous: self.end(),
+        };
         let length = self.segment_bytes.max(segment::HEADER_BYTES + size);
         let spare = self.spares.take(length)?;
-        let begun = self.begin_at(&spare);
-        let segment = begun.inspect_err(|_| self.spares.give_back(&spare))?;
+        let begun = Segment::begin(spare.clone(), &header).and_then(|segment| self.name(segment));
+        let segment = begun.inspect_err(|_| {
+            // One that cannot be removed is a spare again at the next start.
+            let _ = disk::remove(&spare);
+        })?;
+        // Until this is on disk nothing may be acknowledged, neither here nor in the segment
+        // before: the name may be there after a crash, and says where that one ended.
+        let synced = disk::sync_folder(&self.directory)
+            .map_err(|error| io_error(format!("cannot sync {}", self.directory.display()), error));
+        self.or_broken(synced)?;
         self.next_number += 1;
         if let Some(full) = self.active.replace(segment) {
             self.sealed.push_back(Sealed {
@@ -197,28 +234,12 @@ impl CommitLog {
         Ok(())
     }
 
-    /// The next segment, in the file `spare`. Its head is on disk before it has its name, and
-    /// everything before it is on disk before it exists.
-    fn begin_at(&mut self, spare: &Path) -> Result<Segment, StorageError> {
-        let previous = match &mut self.active {
-            Some(active) => {
-                active.sync()?;
-                Some(active.end())
-            }
-            None => self.end,
-        };
-        let number = self.next_number;
-        let header = Header { number, previous };
-        let mut segment = Segment::begin(spare.to_owned(), &header)?;
-        let path = recovery::path_of(&self.directory, number);
-        fs::rename(spare, &path)
-            .and_then(|()| files::sync(&self.directory))
-            .map_err(|error| {
-                // Left there, it would say that the log ended before what is added to `active`.
-                let _ = fs::remove_file(&path);
-                io_error(format!("cannot name {}", path.display()), error)
-            })?;
-        segment.renamed(path);
+    /// Gives a segment that was begun in a spare file its name.
+    fn name(&self, mut segment: Segment) -> Result<Segment, StorageError> {
+        let path = recovery::path_of(&self.directory, segment.end().segment);
+        let context = format!("cannot name {}", path.display());
+        let renamed = segment.rename(path);
+        renamed.map_err(|error| io_error(context, error))?;
         Ok(segment)
     }
 }
@@ -235,7 +256,7 @@ pub fn begin_empty(directory: &Path, after: Option<Place>) -> Result<(), Storage
     segment::fill(&path, segment::HEADER_BYTES)?;
     let previous = None;
     Segment::begin(path, &Header { number, previous })?;
-    files::sync(directory).map_err(context)
+    disk::sync_folder(directory).map_err(context)
 }
 
 #[cfg(test)]

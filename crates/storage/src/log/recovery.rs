@@ -51,7 +51,7 @@ pub fn recover(
         check_number(&found, number)?;
         match &before {
             None => check_first(&found, applied)?,
-            Some(before) => check_follows(&found, before)?,
+            Some(before) => check_follows(&found, before, applied)?,
         }
         replay_segment(&found, applied, replay)?;
         recovered.segments.push((number, found.path.clone()));
@@ -59,9 +59,13 @@ pub fn recover(
     }
     match (before, applied) {
         (Some(last), _) => {
-            let end = last.end();
+            let end = last.end(applied);
             if last.is_damaged_at(end) {
                 return Err(damaged(&last, end));
+            }
+            // What follows will say that the log was on disk up to here.
+            if applied.is_none_or(|applied| applied < end) {
+                last.secure(end)?;
             }
             recovered.end = Some(end);
         }
@@ -113,11 +117,18 @@ fn check_first(found: &Found, applied: Option<Place>) -> Result<(), StorageError
     )))
 }
 
-/// Each later segment names the one before it and where that ended.
-fn check_follows(found: &Found, before: &Found) -> Result<(), StorageError> {
-    let end = before.end();
+/// Each later segment names the one before it and where that ended. The sorted files may have got
+/// further than that: they also hold what was refused because it did not reach the log.
+fn check_follows(
+    found: &Found,
+    before: &Found,
+    applied: Option<Place>,
+) -> Result<(), StorageError> {
+    let end = before.end(applied);
+    let is_applied = |previous| applied.is_some_and(|applied| previous <= applied);
     match found.header.previous {
         Some(previous) if previous == end => Ok(()),
+        Some(previous) if previous.segment == end.segment && is_applied(previous) => Ok(()),
         Some(previous) if previous.segment == end.segment => Err(damaged(before, end)),
         _ => Err(StorageError::Corrupt(format!(
             "a file of the commit log between {} and {} is missing: restore a backup",
@@ -149,12 +160,34 @@ fn replay_segment(
     applied: Option<Place>,
     replay: &mut Replay<'_>,
 ) -> Result<(), StorageError> {
-    for (place, payload) in found.records() {
-        if applied.is_some_and(|applied| place.start < applied) {
-            continue;
-        }
+    for (place, payload) in found.records(applied) {
         let batch = record::decode(payload).ok_or_else(|| damaged(found, place.start))?;
         replay(place.end, batch)?;
     }
     Ok(())
+}
+
+/// Hands every batch that can be read to `replay`, in order, whatever is missing between them;
+/// the files nothing could be read of.
+///
+/// # Errors
+/// What `replay` says; [`StorageError::Io`] when the folder cannot be listed.
+pub fn salvage(
+    directory: &Path,
+    replay: &mut dyn FnMut(WriteBatch) -> Result<(), StorageError>,
+) -> Result<Vec<PathBuf>, StorageError> {
+    let mut lost = Vec::new();
+    for (number, path) in numbered(directory)? {
+        let found = match Found::read(path.clone()) {
+            Ok(found) if found.header.number == number => found,
+            _ => {
+                lost.push(path);
+                continue;
+            }
+        };
+        for batch in found.whatever_can_be_read().filter_map(record::decode) {
+            replay(batch)?;
+        }
+    }
+    Ok(lost)
 }

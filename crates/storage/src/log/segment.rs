@@ -12,9 +12,9 @@
 
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use super::disk;
 use super::record::{self, ALIGNMENT, Place};
 use crate::engine::StorageError;
 use crate::files::io_error;
@@ -89,8 +89,8 @@ impl Segment {
         let begin = || {
             let file = File::options().read(true).write(true).open(&path)?;
             let length = file.metadata()?.len();
-            file.write_all_at(&header.bytes(), 0)?;
-            file.sync_data()?;
+            disk::write_at(&file, &path, &header.bytes(), 0)?;
+            disk::sync(&file, &path)?;
             Ok((file, length))
         };
         let (file, length) =
@@ -105,9 +105,14 @@ impl Segment {
         })
     }
 
-    /// Notes that the file has another name now.
-    pub fn renamed(&mut self, path: PathBuf) {
+    /// Gives the file the name it is found by.
+    ///
+    /// # Errors
+    /// What the operating system reports; the file then has its old name.
+    pub fn rename(&mut self, path: PathBuf) -> std::io::Result<()> {
+        disk::rename(&self.path, &path)?;
         self.path = path;
+        Ok(())
     }
 
     /// Where the next record begins.
@@ -135,8 +140,7 @@ impl Segment {
     /// [`StorageError::Io`]: whether the record is in the file is not known.
     pub fn append(&mut self, bytes: &mut Vec<u8>) -> Result<(), StorageError> {
         record::seal(self.end(), self.synced_to, bytes);
-        self.file
-            .write_all_at(bytes, self.end)
+        disk::write_at(&self.file, &self.path, bytes, self.end)
             .map_err(|error| self.unknown("write", error))?;
         self.end += bytes.len() as u64;
         Ok(())
@@ -148,9 +152,7 @@ impl Segment {
     /// [`StorageError::Io`]: which of the records are there is not known.
     pub fn sync(&mut self) -> Result<(), StorageError> {
         if self.synced_to < self.end {
-            self.file
-                .sync_data()
-                .map_err(|error| self.unknown("sync", error))?;
+            disk::sync(&self.file, &self.path).map_err(|error| self.unknown("sync", error))?;
             self.synced_to = self.end;
         }
         Ok(())
@@ -166,27 +168,28 @@ impl Segment {
     }
 }
 
-/// Writes a file of `length` zeros, durably; leaves nothing when that fails.
+/// Writes a new file of `length` zeros, durably; leaves nothing when that fails.
 ///
 /// # Errors
 /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`].
 pub fn fill(path: &Path, length: u64) -> Result<(), StorageError> {
-    let write = || {
-        let file = File::create(path)?;
+    let write = |file: File| {
         let zeros = vec![0; FILL_BYTES];
         let mut at = 0;
         while at < length {
             let count =
                 usize::try_from(length - at).map_or(FILL_BYTES, |left| left.min(FILL_BYTES));
-            file.write_all_at(zeros.get(..count).unwrap_or_default(), at)?;
+            disk::write_at(&file, path, zeros.get(..count).unwrap_or_default(), at)?;
             at += count as u64;
         }
-        file.sync_all()
+        disk::sync(&file, path)
     };
-    write().map_err(|error| {
+    let context = |error| io_error(format!("cannot make {}", path.display()), error);
+    let file = disk::create(path).map_err(context)?;
+    write(file).map_err(|error| {
         // The error that stopped the writing is the one to report.
-        let _ = fs::remove_file(path);
-        io_error(format!("cannot make {}", path.display()), error)
+        let _ = disk::remove(path);
+        context(error)
     })
 }
 
@@ -230,11 +233,18 @@ impl Found {
         record::read(self.bytes.get(usize::try_from(offset).ok()?..)?, place)
     }
 
-    /// The payloads of all records up to the first that is not valid, with where they stand.
-    pub fn records(&self) -> impl Iterator<Item = (Range<Place>, &[u8])> {
+    /// Where records begin that the sorted files do not hold, which hold all before `applied`.
+    fn first(&self, applied: Option<Place>) -> u64 {
+        let here = applied.filter(|applied| applied.segment == self.header.number);
+        here.map_or(HEADER_BYTES, |applied| applied.offset.max(HEADER_BYTES))
+    }
+
+    /// The payloads of the records from `applied` up to the first that is not valid, with where
+    /// they stand. Those before are not looked at: nobody needs them, whatever became of them.
+    pub fn records(&self, applied: Option<Place>) -> impl Iterator<Item = (Range<Place>, &[u8])> {
         let segment = self.header.number;
         let at = move |offset| Place { segment, offset };
-        let mut next = HEADER_BYTES;
+        let mut next = self.first(applied);
         std::iter::from_fn(move || {
             let record = self.record_at(next)?;
             let start = next;
@@ -244,14 +254,46 @@ impl Found {
     }
 
     /// Behind the last record of [`Found::records`].
-    pub fn end(&self) -> Place {
-        self.records().last().map_or(
-            Place {
-                segment: self.header.number,
-                offset: HEADER_BYTES,
-            },
-            |(place, _)| place.end,
-        )
+    pub fn end(&self, applied: Option<Place>) -> Place {
+        let first = Place {
+            segment: self.header.number,
+            offset: self.first(applied),
+        };
+        let last = self.records(applied).last();
+        last.map_or(first, |(place, _)| place.end)
+    }
+
+    /// Every valid record, also behind damage, with where it begins.
+    pub fn whatever_can_be_read(&self) -> impl Iterator<Item = &[u8]> {
+        let mut next = HEADER_BYTES;
+        std::iter::from_fn(move || {
+            while next < self.bytes.len() as u64 {
+                if let Some(record) = self.record_at(next) {
+                    next += record.size as u64;
+                    return Some(record.payload);
+                }
+                next += ALIGNMENT as u64;
+            }
+            None
+        })
+    }
+
+    /// Writes what stands before `end` once more and waits for the disk.
+    ///
+    /// It may be in memory only: the process before may have been killed before it waited, or its
+    /// wait may have failed, after which the system believes the file to be on disk.
+    ///
+    /// # Errors
+    /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`].
+    pub fn secure(&self, end: Place) -> Result<(), StorageError> {
+        let length = usize::try_from(end.offset).unwrap_or(usize::MAX);
+        let needed = self.bytes.get(..length).unwrap_or(&self.bytes);
+        let write = || {
+            let file = File::options().write(true).open(&self.path)?;
+            disk::write_at(&file, &self.path, needed, 0)?;
+            disk::sync(&file, &self.path)
+        };
+        write().map_err(|error| io_error(format!("cannot write {}", self.path.display()), error))
     }
 
     /// Whether a valid record behind `end` says that the disk had what is missing at `end`.

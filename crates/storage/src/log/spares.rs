@@ -8,12 +8,16 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 
-use super::segment;
+use super::{disk, segment};
 use crate::engine::StorageError;
 use crate::files::io_error;
 
 /// Files kept for reuse; more are removed.
 const KEPT: usize = 8;
+/// What the names of spare files begin with.
+const SPARE: &str = "spare-";
+/// And of those not filled yet.
+const FILLING: &str = "filling-";
 
 /// The spare files of a log, and the thread that fills a new one when the last is taken.
 pub struct Spares {
@@ -35,22 +39,69 @@ struct Files {
 }
 
 impl Ready {
-    fn new_path(&self) -> PathBuf {
+    /// A name no file has.
+    fn new_number(&self) -> u64 {
         let mut files = self.files.lock();
         files.made += 1;
-        self.directory.join(format!("spare-{}", files.made))
+        files.made
+    }
+
+    fn spare(&self, number: u64) -> PathBuf {
+        self.directory.join(format!("{SPARE}{number}"))
+    }
+
+    /// Makes a file of `length` zeros. It is called a spare when all of it is on disk: what a
+    /// crash leaves half filled must not be used, since its blocks would be missing later.
+    fn fill(&self, length: u64) -> Result<PathBuf, StorageError> {
+        let number = self.new_number();
+        let filling = self.directory.join(format!("{FILLING}{number}"));
+        let spare = self.spare(number);
+        segment::fill(&filling, length)?;
+        disk::rename(&filling, &spare).map_err(|error| {
+            // The error that stopped the making is the one to report.
+            let _ = disk::remove(&filling);
+            io_error(format!("cannot make {}", spare.display()), error)
+        })?;
+        Ok(spare)
     }
 
     fn fill_one(&self) {
         if !self.files.lock().paths.is_empty() {
             return;
         }
-        let path = self.new_path();
-        match segment::fill(&path, self.length) {
-            Ok(()) => self.files.lock().paths.push(path),
+        match self.fill(self.length) {
+            Ok(path) => self.files.lock().paths.push(path),
             // Whoever needs it tries again, and says what is wrong.
             Err(error) => tracing::warn!(%error, "no spare file for the commit log"),
         }
+    }
+
+    /// Takes over the spare files that are there; removes others.
+    fn adopt(&self) -> Result<(), StorageError> {
+        let context = |error| io_error(format!("cannot read {}", self.directory.display()), error);
+        let mut files = self.files.lock();
+        for entry in fs::read_dir(&self.directory).map_err(context)? {
+            let entry = entry.map_err(context)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_whole = name.starts_with(SPARE);
+            if !is_whole && !name.starts_with(FILLING) {
+                continue;
+            }
+            // New ones get higher numbers, so that they meet none of these.
+            let number = name
+                .rsplit('-')
+                .next()
+                .and_then(|number| number.parse().ok());
+            files.made = files.made.max(number.unwrap_or(0));
+            let length = entry.metadata().map_err(context)?.len();
+            if is_whole && length == self.length && files.paths.len() < KEPT {
+                files.paths.push(entry.path());
+            } else {
+                // One that cannot be removed is met again at the next start.
+                let _ = disk::remove(&entry.path());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -60,30 +111,12 @@ impl Spares {
     /// # Errors
     /// [`StorageError::Io`] when the directory cannot be read or no thread can be made.
     pub fn open(directory: &Path, length: u64) -> Result<Self, StorageError> {
-        let context = |error| io_error(format!("cannot read {}", directory.display()), error);
         let ready = Arc::new(Ready {
             directory: directory.to_owned(),
             length,
             files: Mutex::default(),
         });
-        let mut old = Vec::new();
-        for entry in fs::read_dir(directory).map_err(context)? {
-            let entry = entry.map_err(context)?;
-            if entry.file_name().to_string_lossy().starts_with("spare-") {
-                old.push((entry.path(), entry.metadata().map_err(context)?.len()));
-            }
-        }
-        // Under their old names a new one could meet them.
-        old.sort();
-        for (at, (path, found_length)) in old.into_iter().enumerate() {
-            let kept = directory.join(format!("spare-kept-{at}"));
-            let usable = found_length == length && at < KEPT && fs::rename(&path, &kept).is_ok();
-            if usable {
-                ready.files.lock().paths.push(kept);
-            } else {
-                let _ = fs::remove_file(path);
-            }
-        }
+        ready.adopt()?;
         let (wanted, orders) = sync_channel(1);
         let worker = Arc::clone(&ready);
         #[allow(
@@ -120,18 +153,12 @@ impl Spares {
     /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`]; nothing is left.
     pub fn take(&self, length: u64) -> Result<PathBuf, StorageError> {
         if length > self.ready.length {
-            let path = self.ready.new_path();
-            segment::fill(&path, length)?;
-            return Ok(path);
+            return self.ready.fill(length);
         }
         let ready = self.ready.files.lock().paths.pop();
         let path = match ready {
             Some(path) => path,
-            None => {
-                let path = self.ready.new_path();
-                segment::fill(&path, self.ready.length)?;
-                path
-            }
+            None => self.ready.fill(self.ready.length)?,
         };
         self.order();
         Ok(path)
@@ -142,14 +169,14 @@ impl Spares {
         let is_usual = fs::metadata(path).is_ok_and(|metadata| metadata.len() == self.ready.length);
         let has_place = self.ready.files.lock().paths.len() < KEPT;
         if is_usual && has_place {
-            let spare = self.ready.new_path();
-            if fs::rename(path, &spare).is_ok() {
+            let spare = self.ready.spare(self.ready.new_number());
+            if disk::rename(path, &spare).is_ok() {
                 self.ready.files.lock().paths.push(spare);
                 return;
             }
         }
-        // A file that cannot be removed is found obsolete at the next start.
-        let _ = fs::remove_file(path);
+        // One that cannot be removed is found obsolete at the next start.
+        let _ = disk::remove(path);
     }
 }
 

@@ -20,7 +20,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
@@ -44,19 +43,20 @@ pub const ENGINE_NAME: &str = "rocksdb";
 /// Folder of a data directory that RocksDB keeps its files in.
 pub const DATA_FOLDER: &str = "rocksdb";
 
-/// Pause between tries while writes are stopped.
-const STALL_PAUSE: Duration = Duration::from_millis(1);
-
 /// An [`Engine`] on disk.
 pub struct RocksEngine {
     readers: PointReaders,
+    // Dropped before `db`, whose lock keeps other processes away from the log too: fields drop in
+    // the order they are declared.
+    writer: Mutex<Writer>,
     db: Arc<DB>,
+    /// For metrics, which must not wait for a write: see [`Writer::statistics`].
+    log_statistics: Mutex<(log::Counters, usize)>,
     directory: PathBuf,
     watermark: Arc<AtomicU64>,
     /// Deletes that compactions could not drop.
     graves: Arc<Graves>,
     latest: AtomicU64,
-    writer: Mutex<Writer>,
     /// Kept for its counters.
     settings: rocksdb::Options,
     statistics_enabled: bool,
@@ -71,9 +71,7 @@ impl RocksEngine {
     /// when a newer release wrote it, [`StorageError::Corrupt`] when its log or catalogue of
     /// files is damaged or misses a file, [`StorageError::Io`] and [`StorageError::Full`] from the system.
     pub fn open(directory: &Path, options: &Options) -> Result<Self, StorageError> {
-        fs::create_dir_all(directory).map_err(|error| {
-            files::io_error(format!("cannot create {}", directory.display()), error)
-        })?;
+        log::create_folder(directory)?;
         let data = directory.join(DATA_FOLDER);
         let format = format::open_or_create(directory, ENGINE_NAME, &data)?;
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
@@ -90,12 +88,13 @@ impl RocksEngine {
         tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
         Ok(Self {
             readers: PointReaders::new(),
+            log_statistics: Mutex::new((log.counters(), log.segments())),
+            writer: Mutex::new(Writer::new(log)),
             db: Arc::new(db),
             directory: directory.to_owned(),
             watermark,
             graves,
             latest: AtomicU64::new(latest.0),
-            writer: Mutex::new(Writer::new(log)),
             settings,
             statistics_enabled: options.statistics,
             cache,
@@ -155,7 +154,7 @@ impl RocksEngine {
         let mut numbers = statistics::collect(&self.db, &self.cache, settings);
         #[allow(clippy::cast_precision_loss, reason = "at most some ten thousand")]
         {
-            let (counters, files) = self.writer.lock().statistics();
+            let (counters, files) = *self.log_statistics.lock();
             numbers.push(("storage_deletes_to_bury", self.graves.len() as f64));
             numbers.push(("storage_log_syncs_total", counters.syncs as f64));
             numbers.push(("storage_log_bytes_total", counters.bytes as f64));
@@ -170,49 +169,26 @@ impl RocksEngine {
         &self.directory
     }
 
-    /// Puts a batch that ends at `end` in the log into the memtables, waiting while flushes or
-    /// compactions are behind; the latest version and the bytes written.
-    ///
-    /// RocksDB would wait without end inside a write when writes are stopped because a flush found
-    /// the disk full. Asked not to wait, it reports the stop, and every new try meets the error of
-    /// the flush as soon as there is one.
+    /// Puts a batch that ends at `end` in the log into the memtables; the latest version and the
+    /// bytes written.
     fn put_in_memtables(
         &self,
         batch: &WriteBatch,
         end: Place,
     ) -> Result<(Version, usize), StorageError> {
-        let mut options = writer::options();
-        options.set_no_slowdown(true);
         let before = Version(self.latest.load(Ordering::Acquire));
         let graves = self.graves.take();
-        loop {
-            let (mut stored, latest) = writer::stored_batch(batch, before, end);
+        let mut latest = before;
+        let bytes = writer::put(&self.db, || {
+            let (mut stored, newest) = writer::stored_batch(batch, before, end);
+            latest = newest;
             let watermark = Version(self.watermark.load(Ordering::Acquire));
             for grave in &graves {
                 graves::bury(&self.db, grave, watermark, &mut stored);
             }
-            let bytes = stored.size_in_bytes();
-            match self.db.write_opt(stored, &options) {
-                Ok(()) => return Ok((latest, bytes)),
-                Err(error) if error.kind() == rocksdb::ErrorKind::Incomplete => {
-                    if self.is_stopped() {
-                        std::thread::park_timeout(STALL_PAUSE);
-                    } else {
-                        // Only slowed down: RocksDB knows how long.
-                        options.set_no_slowdown(false);
-                    }
-                }
-                Err(error) => return Err(error::map("cannot write", &error)),
-            }
-        }
-    }
-
-    /// Whether RocksDB takes no writes until a flush or compaction is done.
-    fn is_stopped(&self) -> bool {
-        let stopped = self
-            .db
-            .property_int_value(rocksdb::properties::IS_WRITE_STOPPED);
-        stopped.is_ok_and(|stopped| stopped == Some(1))
+            stored
+        })?;
+        Ok((latest, bytes))
     }
 }
 
@@ -276,11 +252,14 @@ fn open_log(
     let mut replayed = 0_u64;
     let place = directory.join(log::FOLDER);
     let log = CommitLog::open(&place, options.log_segment_bytes, applied, |end, batch| {
-        let (stored, newest) = writer::stored_batch(&batch, latest, end);
-        latest = newest;
+        let before = latest;
+        writer::put(db, || {
+            let (stored, newest) = writer::stored_batch(&batch, before, end);
+            latest = newest;
+            stored
+        })?;
         replayed += 1;
-        db.write_opt(stored, &writer::options())
-            .map_err(|error| error::map("cannot replay the log", &error))
+        Ok(())
     })?;
     tracing::info!(batches = replayed, "log replayed");
     Ok((log, latest))
@@ -344,6 +323,7 @@ impl Engine for RocksEngine {
         if let Err(error) = writer.retire(&self.db, end) {
             tracing::warn!(%error, "the commit log keeps files that may be done with");
         }
+        *self.log_statistics.lock() = writer.statistics();
         Ok(())
     }
 

@@ -39,6 +39,9 @@ impl Default for Options {
     }
 }
 
+/// Flushed files waiting for a compaction at which writes wait too.
+const FILES_BEFORE_STOP: i32 = 36;
+
 /// Options of the database.
 pub(super) fn database(
     options: &Options,
@@ -60,6 +63,11 @@ pub(super) fn database(
     database.set_compaction_filter_factory(collector);
     database.set_compression_type(compression);
     database.set_bytes_per_sync(1 << 20);
+    // Stopped, a write can be asked to come back; slowed down, it cannot be called back when the
+    // disk turns out to be full. So writes are stopped where they would first be slowed down long.
+    database.set_level_zero_stop_writes_trigger(FILES_BEFORE_STOP);
+    database.set_level_zero_slowdown_writes_trigger(FILES_BEFORE_STOP);
+    database.set_soft_pending_compaction_bytes_limit(0);
 
     // A point read seeks inside one prefix: filters are built over prefixes.
     database.set_prefix_extractor(SliceTransform::create(

@@ -8,6 +8,8 @@
 //! batch. A flush writes all of a memtable or nothing, so the record found in the sorted files
 //! says what they hold: the log is replayed from there, and files before it are reused.
 
+use std::time::Duration;
+
 use rocksdb::{DB, ReadOptions, ReadTier, WriteOptions};
 
 use super::error;
@@ -52,6 +54,19 @@ impl Progress {
                 "the record of the latest version is neither 8 nor 24 bytes long".to_owned(),
             )),
         }
+    }
+
+    /// A batch that says only this.
+    pub fn stored(&self) -> rocksdb::WriteBatch {
+        let mut out = rocksdb::WriteBatch::new();
+        self.put_into(&mut out);
+        out
+    }
+
+    fn put_into(&self, out: &mut rocksdb::WriteBatch) {
+        let mut stored = Vec::new();
+        physical::encode_value(LATEST_KEY, Record::Put(&self.payload()), &mut stored);
+        out.put(LATEST_KEY, &stored);
     }
 
     /// What the store says, or with [`ReadTier::Persisted`] its sorted files alone.
@@ -102,16 +117,66 @@ pub fn stored_batch(
         latest,
         applied: Some(applied),
     };
-    physical::encode_value(LATEST_KEY, Record::Put(&progress.payload()), &mut stored);
-    out.put(LATEST_KEY, &stored);
+    progress.put_into(&mut out);
     (out, latest)
+}
+
+/// Pause between tries while writes are stopped.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Tries before a write gives up: a minute of pauses. Flushes and compactions that are only
+/// behind catch up within seconds.
+const TRIES: u32 = 12_000;
+
+/// Puts what `make` returns into the memtables, waiting while flushes or compactions are behind;
+/// the number of bytes.
+///
+/// Asked to wait, RocksDB would wait without end when writes are stopped because a flush found the
+/// disk full. Asked not to, it reports the stop, and a new try meets the error of the flush as soon
+/// as there is one. It slows no write down before it stops them ([`super::options`]).
+///
+/// # Errors
+/// What the flush met; [`StorageError::Behind`] when writes stay stopped. Nothing is written then.
+pub fn put(db: &DB, mut make: impl FnMut() -> rocksdb::WriteBatch) -> Result<usize, StorageError> {
+    let mut options = options();
+    options.set_no_slowdown(true);
+    until_taken(
+        || {
+            let batch = make();
+            let bytes = batch.size_in_bytes();
+            match db.write_opt(batch, &options) {
+                Ok(()) => Ok(Ok(bytes)),
+                Err(stop) if stop.kind() == rocksdb::ErrorKind::Incomplete => {
+                    Ok(Err(stop.into_string()))
+                }
+                Err(error) => Err(error::map("cannot write", &error)),
+            }
+        },
+        || std::thread::park_timeout(PAUSE),
+    )
+}
+
+/// Tries until there is a result other than a stop, which says why.
+fn until_taken<T>(
+    mut attempt: impl FnMut() -> Result<Result<T, String>, StorageError>,
+    mut pause: impl FnMut(),
+) -> Result<T, StorageError> {
+    let mut why = String::new();
+    for _ in 0..TRIES {
+        match attempt()? {
+            Ok(taken) => return Ok(taken),
+            Err(stop) => why = stop,
+        }
+        pause();
+    }
+    Err(StorageError::Behind(format!(
+        "flushes and compactions did not catch up within a minute, nothing was written: {why}"
+    )))
 }
 
 /// What only the writer of a batch touches.
 pub struct Writer {
     log: CommitLog,
-    /// Why nothing can be written any more.
-    broken: Option<String>,
     /// The segment at whose start the sorted files were last asked what they hold.
     asked_at: u64,
 }
@@ -119,24 +184,15 @@ pub struct Writer {
 impl Writer {
     /// Over a log that was just opened.
     pub fn new(log: CommitLog) -> Self {
-        Self {
-            log,
-            broken: None,
-            asked_at: 0,
-        }
+        Self { log, asked_at: 0 }
     }
 
     /// Reserves room in the log for `batch`; where it will end.
     ///
     /// # Errors
-    /// As [`CommitLog::prepare`], and [`StorageError::ReadOnly`] after the log failed.
+    /// As [`CommitLog::prepare`].
     pub fn prepare(&mut self, batch: &WriteBatch) -> Result<Place, StorageError> {
-        match &self.broken {
-            Some(reason) => Err(StorageError::ReadOnly(format!(
-                "writes stopped, restart when this is mended: {reason}"
-            ))),
-            None => self.log.prepare(batch),
-        }
+        self.log.prepare(batch)
     }
 
     /// Logs the prepared batch, which the memtables have.
@@ -145,9 +201,7 @@ impl Writer {
     /// [`StorageError::Io`]: whether the batch will be there after a restart is not known, and no
     /// write is taken until then.
     pub fn commit(&mut self, durability: Durability) -> Result<(), StorageError> {
-        self.log
-            .commit(durability)
-            .inspect_err(|error| self.broken = Some(error.to_string()))
+        self.log.commit(durability)
     }
 
     /// Lets the log reuse what the sorted files hold, once a segment.
@@ -197,6 +251,33 @@ mod tests {
         for length in (0..40).filter(|length| ![8, 24].contains(length)) {
             assert!(Progress::parse(&vec![1; length]).is_err(), "{length} bytes");
         }
+    }
+
+    #[test]
+    fn a_write_waits_while_writes_are_stopped_but_not_for_ever() {
+        let stopped = || Ok(Err::<u32, _>("Write stall".to_owned()));
+        let mut pauses = 0;
+        let error = until_taken(stopped, || pauses += 1).unwrap_err();
+        assert!(matches!(error, StorageError::Behind(_)), "{error:?}");
+        assert_eq!(pauses, TRIES);
+
+        let mut stops = 7;
+        let attempt = || {
+            stops -= 1;
+            Ok((stops == 0).then_some(3).ok_or_else(String::new))
+        };
+        assert_eq!(until_taken(attempt, || ()).unwrap(), 3);
+
+        let mut stops = 3;
+        let attempt = || {
+            stops -= 1;
+            match stops {
+                0 => Err(StorageError::Full("no space".to_owned())),
+                _ => Ok(Err::<(), _>(String::new())),
+            }
+        };
+        let error = until_taken(attempt, || ()).unwrap_err();
+        assert!(matches!(error, StorageError::Full(_)), "{error:?}");
     }
 
     /// Format 1: batches in RocksDB's own log, and no place in the record of the latest version.

@@ -417,7 +417,10 @@ impl CommitPath for LocalPath {
 
 /// Whether the engine promises that nothing of the batch was applied.
 fn left_untouched(failure: &StorageError) -> bool {
-    matches!(failure, StorageError::Full(_) | StorageError::ReadOnly(_))
+    matches!(
+        failure,
+        StorageError::Full(_) | StorageError::ReadOnly(_) | StorageError::Behind(_)
+    )
 }
 
 /// The failure of a group, told to each of its members.
@@ -425,6 +428,7 @@ fn again(failure: &StorageError) -> TxnError {
     match failure {
         StorageError::Full(what) => StorageError::Full(what.clone()).into(),
         StorageError::ReadOnly(what) => StorageError::ReadOnly(what.clone()).into(),
+        StorageError::Behind(what) => StorageError::Behind(what.clone()).into(),
         other => TxnError::Unknown(other.to_string()),
     }
 }
