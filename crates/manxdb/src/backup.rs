@@ -33,6 +33,7 @@ pub fn run(command: &BackupCommand) -> Result<ExitCode, Fault> {
         ),
         BackupCommand::Verify { directory } => verify(directory),
         BackupCommand::List { directory } => list(directory),
+        BackupCommand::Salvage { data, into } => salvage(data, into),
         BackupCommand::Restore {
             directory,
             label,
@@ -158,6 +159,20 @@ fn restore(directory: &Path, label: Option<&str>, data: &Path) -> Result<ExitCod
     println!("backup '{label}' is restored into {}", data.display());
     print_manifest(&manifest);
     println!("Start it: manxdb serve --data {}", data.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn salvage(data: &Path, into: &Path) -> Result<ExitCode, Fault> {
+    let salvaged = manxdb_storage::rocks::salvage::salvage(data, into)?;
+    for file in &salvaged.lost {
+        println!("lost: {file}");
+    }
+    println!(
+        "what could be read of {} is in {}\nCopy it out: manxdb serve --data {}, then mysqldump",
+        data.display(),
+        into.display(),
+        into.display()
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -247,6 +247,24 @@ pub enum BackupCommand {
         /// Directory that holds backups
         directory: PathBuf,
     },
+    /// Copy what can be read of a data directory that does not open into a new one
+    #[command(after_help = "\
+The damaged directory is left as it is. What was only in a damaged file is missing from the new\n\
+one: rows may be gone or older than they were, and indexes may lead to no row. So copy the data\n\
+out of it (mysqldump) into a fresh server rather than going on with it, and prefer a backup.")]
+    Salvage {
+        /// The damaged data directory; no server may use it
+        #[arg(
+            long,
+            env = "MANXDB_DATA",
+            default_value = "./manxdb-data",
+            value_name = "DIR"
+        )]
+        data: PathBuf,
+        /// Data directory to make; must not exist
+        #[arg(long, value_name = "DIR")]
+        into: PathBuf,
+    },
     /// Write a backup into a new data directory
     Restore {
         /// Directory that holds backups

@@ -24,7 +24,7 @@ pub enum Fault {
     #[error("{0}")]
     Config(String),
     /// The data directory cannot be used.
-    #[error("{0}")]
+    #[error("{}", with_way_out(.0))]
     Storage(#[from] StorageError),
     /// A statement or the server refused.
     #[error("{0}")]
@@ -49,6 +49,20 @@ pub enum Fault {
     /// Anything else, already said well.
     #[error("{0}")]
     Other(String),
+}
+
+/// The error, and what an operator can do about it.
+fn with_way_out(error: &StorageError) -> String {
+    let way_out = match error {
+        StorageError::Corrupt(_) => {
+            "\nRestore a backup (manxdb backup restore), or copy what can be read into a new \
+             directory (manxdb backup salvage)."
+        }
+        StorageError::Full(_) => "\nFree space and try again.",
+        StorageError::ReadOnly(_) => "\nMake the disk writable and try again.",
+        _ => "",
+    };
+    format!("{error}{way_out}")
 }
 
 impl Fault {

@@ -21,7 +21,7 @@ use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
 use manxdb_gateway::password_key::PasswordKey;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
-use manxdb_storage::{Durability, Options, RocksEngine};
+use manxdb_storage::{Durability, Engine as _, Options, RocksEngine, closing};
 use manxdb_txn::{LocalOptions, LocalPath};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -148,6 +148,7 @@ impl Server {
             ..Options::default()
         };
         let engine = Arc::new(RocksEngine::open(&settings.data, &options)?);
+        closing::check(&settings.data, engine.latest()?)?;
         let path = LocalPath::open(engine.clone(), LocalOptions::default())
             .map_err(manxdb_sql::error::SqlError::from)?;
         let host = ProcessHost::new(system_time_zone())
@@ -274,6 +275,16 @@ impl Running {
         self.mysql.shutdown(grace);
         drop(self.admin);
         self.server.instance.shutdown()?;
+        let engine = &self.server.engine;
+        // What is noted is in sorted files: nothing that a crash may still take. A disk that cannot
+        // be written now is no reason to end in disorder.
+        let latest = engine.latest()?;
+        let noted = engine
+            .flush()
+            .and_then(|()| closing::note(engine.directory(), latest));
+        if let Err(error) = noted {
+            tracing::warn!("the end is not noted: {error}");
+        }
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
     }

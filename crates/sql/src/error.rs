@@ -139,7 +139,10 @@ impl From<TxnError> for SqlError {
             TxnError::Storage(StorageError::Corrupt(_)) => Self::new(
                 1712,
                 "HY000",
-                format!("{message}; other data is served: restore a backup to have this back"),
+                format!(
+                    "{message}; other data is served: restore a backup, or see manxdb backup \
+                     salvage --help"
+                ),
             ),
             TxnError::Storage(_) => Self::new(1030, "HY000", message),
         }

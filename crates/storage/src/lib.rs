@@ -9,6 +9,7 @@
 //! [`collection`] (which old versions may go).
 
 pub mod backup;
+pub mod closing;
 pub mod collection;
 pub mod engine;
 mod files;

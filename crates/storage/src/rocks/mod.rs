@@ -13,6 +13,7 @@ mod graves;
 mod many;
 mod options;
 mod point;
+pub mod salvage;
 mod statistics;
 mod writer;
 

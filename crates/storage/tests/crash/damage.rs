@@ -186,9 +186,13 @@ fn assert_scans_stop_at_the_damage(engine: &RocksEngine, damaged: usize) {
 fn a_reverse_scan_never_answers_an_old_version_for_a_damaged_newer_one() {
     use manxdb_storage::{Direction, KeyRange};
     let (mut errors, mut noise) = (0, noise());
+    let options = Options {
+        log_segment_bytes: 128 << 10,
+        ..Options::default()
+    };
     for versions in 10..=18 {
         let directory = tempfile::tempdir().unwrap();
-        let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+        let engine = RocksEngine::open(directory.path(), &options).unwrap();
         for version in 1..=versions {
             // As long as a block, so that every version is in a block of its own.
             let value = (0..9_000).map(|_| noise()).collect();
@@ -205,7 +209,7 @@ fn a_reverse_scan_never_answers_an_old_version_for_a_damaged_newer_one() {
             bytes[place] ^= 0x10;
             fs::write(&file, bytes).unwrap();
             // The block of the store's own record is needed to open it at all.
-            let Ok(engine) = RocksEngine::open(directory.path(), &Options::default()) else {
+            let Ok(engine) = RocksEngine::open(directory.path(), &options) else {
                 continue;
             };
             let range = KeyRange::prefix(b"key");
@@ -274,4 +278,97 @@ fn a_damaged_or_missing_file_is_named_when_the_store_is_opened() {
     fs::remove_file(&file).unwrap();
     let error = history::open(directory.path()).err().unwrap();
     assert!(error.to_string().contains(&name), "{error}");
+}
+
+/// What the store at `directory` has under keys.
+fn found(directory: &Path, keys: [&str; 3]) -> [bool; 3] {
+    let engine = RocksEngine::open(directory, &Options::default()).unwrap();
+    assert_eq!(engine.latest().unwrap(), Version(3));
+    keys.map(|key| {
+        let found = engine.get(key.as_bytes(), Version::MAX).unwrap();
+        found.is_some()
+    })
+}
+
+#[test]
+fn salvage_brings_what_can_be_read_and_leaves_the_damaged_store_alone() {
+    use manxdb_storage::rocks::salvage::salvage;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+    let keys = ["kept", "destroyed", "in the log"];
+    for (version, key) in (1..).zip(keys) {
+        let writes = vec![(Version(version), key.into(), Some(b"value".to_vec()))];
+        engine
+            .write(&WriteBatch { writes }, Durability::Sync)
+            .unwrap();
+        if version < 3 {
+            engine.flush().unwrap();
+        }
+    }
+    let crashed = copy_of(directory.path());
+    drop(engine);
+    let parent = tempfile::tempdir().unwrap();
+    let into = parent.path().join("new");
+    let error = salvage(directory.path(), &into).unwrap_err();
+    assert!(error.to_string().contains("opens: serve it"), "{error}");
+
+    let tables = fs::read_dir(crashed.path().join("rocksdb")).unwrap();
+    let holds_it = |path: &PathBuf| {
+        let bytes = fs::read(path).unwrap();
+        let mut parts = bytes.windows(9);
+        path.extension().is_some_and(|end| end == "sst") && parts.any(|part| part == b"destroyed")
+    };
+    let table = tables
+        .map(|entry| entry.unwrap().path())
+        .find(holds_it)
+        .unwrap();
+    let bytes = fs::read(&table).unwrap();
+    fs::write(&table, &bytes[..bytes.len() - 10]).unwrap();
+    let name = table.file_name().unwrap().to_str().unwrap();
+    let salvaged = salvage(crashed.path(), &into).unwrap();
+    assert_eq!(salvaged.lost, [name]);
+    assert_eq!(salvaged.latest, Version(3));
+    assert_eq!(fs::read(&table).unwrap().len(), bytes.len() - 10);
+    // The log still had what was destroyed.
+    assert_eq!(found(&into, keys), [true, true, true]);
+}
+
+#[test]
+fn salvage_does_without_a_log_and_without_destroyed_files() {
+    use manxdb_storage::rocks::salvage::salvage;
+    let (directory, log, mut bytes) = store_with_a_log();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&log, bytes).unwrap();
+    assert!(history::open(directory.path()).is_err());
+    let parent = tempfile::tempdir().unwrap();
+    let into = parent.path().join("with a damaged log");
+    let salvaged = salvage(directory.path(), &into).unwrap();
+    assert_eq!((salvaged.lost.len(), salvaged.latest), (0, Version(12)));
+
+    fs::remove_dir_all(log.parent().unwrap()).unwrap();
+    let into = parent.path().join("without a log");
+    let salvaged = salvage(directory.path(), &into).unwrap();
+    let [lost] = &salvaged.lost[..] else {
+        panic!("{salvaged:?}")
+    };
+    assert!(lost.ends_with("/log"), "{lost}");
+    history::write(&history::open(&into).unwrap(), 20, Durability::Sync).unwrap();
+}
+
+#[test]
+fn a_damaged_log_stays_an_error_however_often_it_is_tried() {
+    let (directory, log, mut bytes) = store_with_a_log();
+    let intact = bytes.clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    fs::write(&log, bytes).unwrap();
+    // What stands before the damage is replayed, and in sorted files after the first try.
+    for _ in 0..3 {
+        let error = history::open(directory.path()).err().unwrap();
+        assert!(matches!(error, StorageError::Corrupt(_)), "{error:?}");
+    }
+    fs::write(&log, intact).unwrap();
+    let engine = history::open(directory.path()).unwrap();
+    assert_eq!(history::check_whole(&engine, 0), 12);
 }
