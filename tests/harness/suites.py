@@ -69,6 +69,8 @@ def all_suites():
                      seconds=900),
         python_suite("isolation", "isolation/run.py",
                      "random transactions of real clients, judged by what each level promises"),
+        python_suite("disk", "disk/run.py", "full, read-only and damaged disks under a server",
+                     own_server=True, only_manxdb=True),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]
