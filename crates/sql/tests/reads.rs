@@ -134,7 +134,8 @@ impl Forum {
     fn asked(&mut self, query: &str) -> (usize, u64, u64) {
         self.client.rows(query);
         let read = |counter: &AtomicU64| counter.swap(0, Ordering::SeqCst);
-        (read(&self.engine.questions), read(&self.engine.keys));
+        read(&self.engine.questions);
+        read(&self.engine.keys);
         let rows = self.client.rows(query).len();
         (rows, read(&self.engine.questions), read(&self.engine.keys))
     }

@@ -45,7 +45,7 @@ impl Prepared {
             .pages
             .binary_search_by(|(known, _)| start(known).cmp(start(range)));
         let (known, page) = self.pages.get(at.ok()?)?;
-        (known == range).then(|| (page, page.len() >= self.limit))
+        (known == range).then_some((page, page.len() >= self.limit))
     }
 
     /// Reads what `scan` needs when it is opened over each of `bases`; the rows behind
