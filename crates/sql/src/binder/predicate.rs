@@ -6,6 +6,7 @@ use super::Binder;
 use super::expr::operand_columns;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::planner::walk;
 use crate::types::{Collation, Value};
 
 /// BETWEENs inside each other.
@@ -229,6 +230,11 @@ impl Binder<'_> {
         } else {
             self.bind_compare(CompareOp::Ge, value, low)
                 .and_then(|above| {
+                    if let ExprKind::Compare(_, value, ..) = &above.kind
+                        && walk::is_changing(value)
+                    {
+                        return Err(SqlError::not_supported("BETWEEN of a value like RAND()"));
+                    }
                     let below = self.bind_compare(CompareOp::Le, value, high)?;
                     Ok(Expr::and(above, below))
                 })

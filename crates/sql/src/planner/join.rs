@@ -39,6 +39,8 @@ pub(crate) struct Planned {
 struct Condition {
     expr: Expr,
     slots: Vec<usize>,
+    /// Asked anew of every joined row, and so last of all.
+    changes: bool,
 }
 
 impl Condition {
@@ -49,7 +51,11 @@ impl Condition {
                 slots.push(index);
             }
         });
-        Self { expr, slots }
+        Self {
+            changes: walk::is_changing(&expr),
+            expr,
+            slots,
+        }
     }
 
     fn within(&self, sets: &[&[Range<usize>]]) -> bool {
@@ -318,7 +324,7 @@ impl Build<'_, '_> {
         let bound = &self.bound;
         let (taken, left) = std::mem::take(&mut self.conditions)
             .into_iter()
-            .partition(|c| c.within(&[bound, own]));
+            .partition(|c| !c.changes && c.within(&[bound, own]));
         self.conditions = left;
         taken
     }
