@@ -6,12 +6,14 @@
 //! plain ones, which merge into the enclosing group.
 
 mod aggregate;
+mod derived;
 mod distinct;
 mod expr;
 mod from;
 mod function;
 mod generated;
 mod group;
+mod joined;
 mod literal;
 mod modify;
 mod names;

@@ -5,7 +5,7 @@ use sqlparser::ast;
 use super::Binder;
 use super::aggregate::bigint;
 use super::expr::{compare_op, operand_columns};
-use super::from::split_and;
+use super::joined::split_and;
 use super::predicate::row_items;
 use super::query::{Bound, finish};
 use super::scope::column_expr;
