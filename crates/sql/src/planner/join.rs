@@ -114,6 +114,7 @@ impl<'a> Planner<'a> {
             conditions: conjuncts.map(Condition::new).collect(),
             current: None,
             straight: group.straight,
+            alone: group.members.len() == 1,
         };
         let mut pending: Vec<Member> = group.members;
         while !pending.is_empty() {
@@ -255,6 +256,8 @@ struct Build<'p, 'a> {
     conditions: Vec<Condition>,
     current: Option<Planned>,
     straight: bool,
+    /// The group has one member.
+    alone: bool,
 }
 
 impl Build<'_, '_> {
@@ -324,7 +327,7 @@ impl Build<'_, '_> {
         let bound = &self.bound;
         let (taken, left) = std::mem::take(&mut self.conditions)
             .into_iter()
-            .partition(|c| !c.changes && c.within(&[bound, own]));
+            .partition(|c| (self.alone || !c.changes) && c.within(&[bound, own]));
         self.conditions = left;
         taken
     }
