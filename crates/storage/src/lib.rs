@@ -14,7 +14,7 @@ pub mod collection;
 pub mod engine;
 mod files;
 pub mod format;
-mod log;
+pub mod log;
 pub mod memory;
 pub mod physical;
 pub mod rocks;

@@ -12,9 +12,10 @@
 //! ```
 //!
 //! Segments form a chain: each names the one before it and where that ended, so a missing file and
-//! a damaged end are found ([`recovery`]). A segment goes when the sorted files hold all of it.
+//! a damaged end are found (`recovery`). A segment goes when the sorted files hold all of it.
 //!
-//! Start reading at [`CommitLog`], then [`record`], [`segment`], [`recovery`].
+//! Start reading at [`CommitLog`], then `record`, `segment`, `recovery`. Only [`crate::rocks`] writes
+//! one; the module is public for the fuzz target that damages one.
 
 mod disk;
 #[cfg(test)]
@@ -94,6 +95,10 @@ impl CommitLog {
         let segment_bytes = segment_bytes.max(SEGMENT_BYTES_MIN);
         let spares = Spares::open(directory, segment_bytes)?;
         let recovered = recovery::recover(directory, applied, &mut replay)?;
+        let next_number = recovered.newest.checked_add(1).ok_or_else(|| {
+            let last = recovery::path_of(directory, recovered.newest);
+            StorageError::Corrupt(format!("no number is left after {}", last.display()))
+        })?;
         for path in &recovered.obsolete {
             spares.give_back(path);
         }
@@ -107,7 +112,7 @@ impl CommitLog {
                 .into_iter()
                 .map(|(number, path)| Sealed { path, number })
                 .collect(),
-            next_number: recovered.newest + 1,
+            next_number,
             end: recovered.end.or(applied),
             pending: Vec::new(),
             broken: None,

@@ -82,31 +82,84 @@ pub fn seal(place: Place, synced_to: u64, out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// The record that begins at `place`, which is `bytes[0]`; `None` when there is no valid one.
-pub fn read(bytes: &[u8], place: Place) -> Option<Record<'_>> {
+/// What stands before a payload. Whether a record was written there, its checksum tells.
+#[derive(Debug, Clone, Copy)]
+pub struct Head {
+    /// Length of the payload; it need not be in the file.
+    pub payload_bytes: usize,
+    /// How far the segment was on disk when this was written.
+    pub synced_to: u64,
+    checksum: u32,
+    /// CRC-32 of all that comes before the payload.
+    begun: u32,
+}
+
+/// The head that begins at `place`, which is `bytes[0]`.
+pub fn head(bytes: &[u8], place: Place) -> Option<Head> {
     let field = |at: usize| bytes.get(at..at + 4)?.try_into().ok();
     if field(0)? != MAGIC {
         return None;
     }
-    let (length, synced_to) = (field(4)?, field(8)?);
-    let payload_bytes = usize::try_from(u32::from_le_bytes(length)).ok()?;
-    let payload = bytes.get(HEADER_BYTES..HEADER_BYTES.checked_add(payload_bytes)?)?;
-    let found = u32::from_le_bytes(field(12)?);
-    (found == checksum(place, length, synced_to, payload)).then(|| Record {
-        payload,
+    let (length, synced_to, checksum) = (field(4)?, field(8)?, field(12)?);
+    Some(Head {
+        payload_bytes: usize::try_from(u32::from_le_bytes(length)).ok()?,
         synced_to: u64::from(u32::from_le_bytes(synced_to)),
-        size: (HEADER_BYTES + payload_bytes).next_multiple_of(ALIGNMENT),
+        checksum: u32::from_le_bytes(checksum),
+        begun: begun(place, length, synced_to).finalize(),
+    })
+}
+
+impl Head {
+    fn is_of(&self, payload: &[u8]) -> bool {
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.begun);
+        hasher.update(payload);
+        hasher.finalize() == self.checksum
+    }
+
+    /// Whether the payload is the one that was written, told without reading it: `before` is the
+    /// CRC-32 of any bytes that end where it begins, `through` of those bytes and the payload.
+    ///
+    /// With S(x) for the sum x after as many zeros as the payload is long, `through` is
+    /// S(before) xor the payload's sum, and what is wanted is S(begun) xor the payload's sum.
+    pub fn is_between(&self, before: u32, through: u32) -> bool {
+        if self.payload_bytes == 0 {
+            return self.begun == self.checksum;
+        }
+        let payload_bytes = self.payload_bytes as u64;
+        let mut sum = crc32fast::Hasher::new_with_initial(self.begun ^ before);
+        sum.combine(&crc32fast::Hasher::new_with_initial_len(
+            through,
+            payload_bytes,
+        ));
+        sum.finalize() == self.checksum
+    }
+}
+
+/// The record that begins at `place`, which is `bytes[0]`; `None` when there is no valid one.
+pub fn read(bytes: &[u8], place: Place) -> Option<Record<'_>> {
+    let head = head(bytes, place)?;
+    let end = HEADER_BYTES.checked_add(head.payload_bytes)?;
+    let payload = bytes.get(HEADER_BYTES..end)?;
+    head.is_of(payload).then(|| Record {
+        payload,
+        synced_to: head.synced_to,
+        size: end.next_multiple_of(ALIGNMENT),
     })
 }
 
 fn checksum(place: Place, length: [u8; 4], synced_to: [u8; 4], payload: &[u8]) -> u32 {
+    let mut hasher = begun(place, length, synced_to);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+fn begun(place: Place, length: [u8; 4], synced_to: [u8; 4]) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&place.segment.to_le_bytes());
     hasher.update(&place.offset.to_le_bytes());
     hasher.update(&length);
     hasher.update(&synced_to);
-    hasher.update(payload);
-    hasher.finalize()
+    hasher
 }
 
 /// The batch of a payload; `None` when it is not one, which a valid checksum all but excludes.

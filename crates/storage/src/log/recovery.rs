@@ -82,10 +82,9 @@ fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StorageError> {
     for entry in fs::read_dir(directory).map_err(context)? {
         let path = entry.map_err(context)?.path();
         let stem = path.file_stem().and_then(|stem| stem.to_str());
-        let is_log = path.extension().is_some_and(|end| end == "log");
-        if let Some(stem) = stem.filter(|_| is_log)
-            && let Ok(number) = u64::from_str_radix(stem, 16)
-        {
+        let number = stem.and_then(|stem| u64::from_str_radix(stem, 16).ok());
+        // A name of another form (`7.log`) is not ours.
+        if let Some(number) = number.filter(|number| path_of(directory, *number) == path) {
             found.push((number, path));
         }
     }

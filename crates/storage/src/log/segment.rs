@@ -30,7 +30,7 @@ const FILL_BYTES: usize = 1 << 20;
 /// What a segment says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Rises by at least one from segment to segment.
+    /// Begins at 1, rises by at least one from segment to segment.
     pub number: u64,
     /// Where the log ended when this segment was begun; `None` when it begins here.
     pub previous: Option<Place>,
@@ -63,7 +63,8 @@ impl Header {
         };
         let (segment, offset) = (number(16)?, number(24)?);
         Some(Self {
-            number: number(8)?,
+            // A segment that no other could name as the one before it is not ours.
+            number: number(8).filter(|number| *number > 0)?,
             previous: (segment > 0).then_some(Place { segment, offset }),
         })
     }
@@ -301,16 +302,62 @@ impl Found {
     /// A crash may leave the last records cut short, or, when they were not waited for, holes
     /// between them; but whoever wrote a record knew how far the segment was on disk. Hence a
     /// record that knew more than `end` proves damage rather than a crash.
+    ///
+    /// Time and memory grow with the file alone, whatever is in it: a client's values can look
+    /// like the heads of a million records that reach to the end, so no payload is read for its
+    /// head's sake.
     pub fn is_damaged_at(&self, end: Place) -> bool {
-        let step = ALIGNMENT as u64;
-        let mut offset = end.offset + step;
-        while offset < self.bytes.len() as u64 {
-            match self.record_at(offset) {
-                Some(record) if record.synced_to > end.offset => return true,
-                _ => offset += step,
-            }
+        let rest = usize::try_from(end.offset).ok();
+        let Some(rest) = rest.and_then(|from| self.bytes.get(from..)) else {
+            return false;
+        };
+        let mut sums = None;
+        (ALIGNMENT..rest.len()).step_by(ALIGNMENT).any(|at| {
+            let place = Place {
+                offset: end.offset + at as u64,
+                ..end
+            };
+            let head = rest.get(at..).and_then(|bytes| record::head(bytes, place));
+            let Some(head) = head.filter(|head| head.synced_to > end.offset) else {
+                return false;
+            };
+            let sums = sums.get_or_insert_with(|| Sums::of(rest));
+            let begin = at + record::HEADER_BYTES;
+            let before = sums.until(begin);
+            let through = sums.until(begin.saturating_add(head.payload_bytes));
+            before
+                .zip(through)
+                .is_some_and(|(before, through)| head.is_between(before, through))
+        })
+    }
+}
+
+/// CRC-32 of every beginning of some bytes.
+struct Sums<'a> {
+    bytes: &'a [u8],
+    /// At `i` of the first `i × ALIGNMENT` bytes.
+    coarse: Vec<u32>,
+}
+
+impl<'a> Sums<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        let mut hasher = crc32fast::Hasher::new();
+        let mut coarse = Vec::with_capacity(bytes.len() / ALIGNMENT + 1);
+        coarse.push(0);
+        for chunk in bytes.chunks_exact(ALIGNMENT) {
+            hasher.update(chunk);
+            coarse.push(hasher.clone().finalize());
         }
-        false
+        Self { bytes, coarse }
+    }
+
+    /// Of the first `count` bytes; `None` when there are fewer.
+    fn until(&self, count: usize) -> Option<u32> {
+        let known = count / ALIGNMENT;
+        let left = self.bytes.get(known * ALIGNMENT..count)?;
+        let mut hasher = crc32fast::Hasher::new_with_initial(*self.coarse.get(known)?);
+        hasher.update(left);
+        Some(hasher.finalize())
     }
 }
 
@@ -339,5 +386,16 @@ mod tests {
                 assert_eq!(Header::parse(&damaged), None, "bit {bit}");
             }
         }
+    }
+
+    #[test]
+    fn sums_of_beginnings_are_those_of_their_bytes() {
+        let bytes: Vec<u8> = (0..61_u8).map(|byte| byte.wrapping_mul(37)).collect();
+        let sums = Sums::of(&bytes);
+        for count in 0..=bytes.len() {
+            assert_eq!(sums.until(count), Some(crc32fast::hash(&bytes[..count])));
+        }
+        assert_eq!(sums.until(bytes.len() + 1), None);
+        assert_eq!(sums.until(usize::MAX), None);
     }
 }

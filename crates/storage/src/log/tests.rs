@@ -443,3 +443,103 @@ fn an_error_of_any_change_stops_the_log_or_leaves_it_as_it_was() {
         }
     }
 }
+
+/// The first batch on disk, then one that was not waited for and was cut short: its head is gone,
+/// and what it carried looks like heads of records, each reaching to the end.
+fn torn_batch_of_heads(payload_bytes: usize) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path(), None).unwrap();
+    write(&mut log, 1, 20, Durability::Sync);
+    let mut heads = Vec::with_capacity(payload_bytes);
+    while heads.len() < payload_bytes {
+        let reach = u32::try_from(payload_bytes - heads.len()).unwrap();
+        heads.extend(b"MXR1");
+        heads.extend(reach.to_le_bytes());
+    }
+    // Header 16, version 8, two lengths 8, key 8: the value begins at a multiple of 8.
+    let forged = WriteBatch {
+        writes: vec![(Version(2), b"12345678".to_vec(), Some(heads))],
+    };
+    log.prepare(&forged).unwrap();
+    log.commit(Durability::Async).unwrap();
+    drop(log);
+    // It is larger than the rest of the first segment.
+    let path = recovery::path_of(directory.path(), 2);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[usize::try_from(segment::HEADER_BYTES).unwrap()] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    directory
+}
+
+/// Reading each payload that the heads promise would be 4 TB here, hours of them.
+#[test]
+fn a_value_full_of_forged_heads_does_not_stop_the_log_from_opening() {
+    let directory = torn_batch_of_heads(8 << 20);
+    assert_eq!(open(directory.path(), None).unwrap().1, [1]);
+}
+
+#[test]
+fn damage_before_a_record_that_knew_better_is_found_among_forged_heads() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(directory.path(), None).unwrap();
+    let heads = b"MXR1\x10\0\0\0".repeat(100);
+    let forged = WriteBatch {
+        writes: vec![(Version(1), b"12345678".to_vec(), Some(heads))],
+    };
+    log.prepare(&forged).unwrap();
+    log.commit(Durability::Sync).unwrap();
+    // Lengths that are and are not multiples of the alignment.
+    write(&mut log, 2, 21, Durability::Sync);
+    drop(log);
+    let path = recovery::path_of(directory.path(), 1);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[usize::try_from(segment::HEADER_BYTES).unwrap()] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let Err(StorageError::Corrupt(message)) = open(directory.path(), None) else {
+        panic!("a batch that was on disk is lost");
+    };
+    assert!(message.contains("is damaged at byte 64"), "{message}");
+}
+
+#[test]
+fn a_segment_with_the_last_number_there_is_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = recovery::path_of(directory.path(), u64::MAX);
+    segment::fill(&path, SEGMENT_BYTES).unwrap();
+    let header = Header {
+        number: u64::MAX,
+        previous: None,
+    };
+    Segment::begin(path.clone(), &header).unwrap();
+    let Err(StorageError::Corrupt(message)) = open(directory.path(), None) else {
+        panic!("opened");
+    };
+    assert!(message.contains(path.to_str().unwrap()), "{message}");
+}
+
+/// 0 stands for no segment where the next one names it.
+#[test]
+fn a_segment_numbered_zero_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = recovery::path_of(directory.path(), 0);
+    segment::fill(&path, SEGMENT_BYTES).unwrap();
+    let header = Header {
+        number: 0,
+        previous: None,
+    };
+    Segment::begin(path, &header).unwrap();
+    let opened = open(directory.path(), None).map(|(_, replayed)| replayed);
+    assert!(
+        matches!(opened, Err(StorageError::Corrupt(_))),
+        "{opened:?}"
+    );
+}
+
+#[test]
+fn files_with_other_names_are_not_taken_for_segments() {
+    let (directory, path, _) = twelve();
+    for name in ["1.log", "+000000000000002.log", "notes.log"] {
+        fs::copy(&path, directory.path().join(name)).unwrap();
+    }
+    assert_eq!(open(directory.path(), None).unwrap().1.len(), 12);
+}
