@@ -33,6 +33,57 @@ impl Source {
     }
 }
 
+/// Bytes as a list of decisions; when they are used up, every further one is 0.
+#[derive(Debug, Clone)]
+pub struct Script<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Script<'a> {
+    /// A script of `bytes`.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Whether no decision is left.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Up to `count` bytes as they are.
+    pub fn bytes(&mut self, count: usize) -> &'a [u8] {
+        let (taken, left) = self.rest.split_at(count.min(self.rest.len()));
+        self.rest = left;
+        taken
+    }
+
+    /// One byte.
+    pub fn byte(&mut self) -> u8 {
+        self.bytes(1).first().copied().unwrap_or(0)
+    }
+
+    /// A number of two bytes.
+    pub fn short(&mut self) -> u16 {
+        u16::from_le_bytes([self.byte(), self.byte()])
+    }
+
+    /// A number of eight bytes.
+    pub fn word(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        for (to, from) in bytes.iter_mut().zip(self.bytes(8)) {
+            *to = *from;
+        }
+        u64::from_le_bytes(bytes)
+    }
+
+    /// A number below `limit` (0 when `limit` is 0).
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::from(self.short()) % limit.max(1)
+    }
+}
+
 /// `good` with a few bytes changed, cut, doubled, or joined with a piece of `other`.
 #[must_use]
 pub fn mutated(source: &mut Source, good: &[u8], other: &[u8]) -> Vec<u8> {

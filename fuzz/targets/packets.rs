@@ -1,4 +1,6 @@
-//! `cargo +nightly fuzz run packets --features libfuzzer`.
+//! `make fuzz FUZZ_ARGS=packets`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| manxdb_fuzz::packets(data));
+libfuzzer_sys::fuzz_target!(init: manxdb_fuzz::write_samples("packets"), |data: &[u8]| {
+    manxdb_fuzz::packets(data);
+});

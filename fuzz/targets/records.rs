@@ -1,4 +1,6 @@
-//! `cargo +nightly fuzz run records --features libfuzzer`.
+//! `make fuzz FUZZ_ARGS=records`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| manxdb_fuzz::records(data));
+libfuzzer_sys::fuzz_target!(init: manxdb_fuzz::write_samples("records"), |data: &[u8]| {
+    manxdb_fuzz::records(data);
+});

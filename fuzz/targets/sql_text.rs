@@ -1,4 +1,6 @@
-//! `cargo +nightly fuzz run sql_text --features libfuzzer`.
+//! `make fuzz FUZZ_ARGS=sql_text`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| manxdb_fuzz::sql_text(data));
+libfuzzer_sys::fuzz_target!(init: manxdb_fuzz::write_samples("sql_text"), |data: &[u8]| {
+    manxdb_fuzz::sql_text(data);
+});

@@ -39,8 +39,6 @@ pub(crate) struct Planned {
 struct Condition {
     expr: Expr,
     slots: Vec<usize>,
-    /// Asked anew of every joined row, and so last of all.
-    changes: bool,
 }
 
 impl Condition {
@@ -51,11 +49,7 @@ impl Condition {
                 slots.push(index);
             }
         });
-        Self {
-            changes: walk::is_changing(&expr),
-            expr,
-            slots,
-        }
+        Self { expr, slots }
     }
 
     fn within(&self, sets: &[&[Range<usize>]]) -> bool {
@@ -114,7 +108,6 @@ impl<'a> Planner<'a> {
             conditions: conjuncts.map(Condition::new).collect(),
             current: None,
             straight: group.straight,
-            alone: group.members.len() == 1,
         };
         let mut pending: Vec<Member> = group.members;
         while !pending.is_empty() {
@@ -256,8 +249,6 @@ struct Build<'p, 'a> {
     conditions: Vec<Condition>,
     current: Option<Planned>,
     straight: bool,
-    /// The group has one member.
-    alone: bool,
 }
 
 impl Build<'_, '_> {
@@ -327,7 +318,7 @@ impl Build<'_, '_> {
         let bound = &self.bound;
         let (taken, left) = std::mem::take(&mut self.conditions)
             .into_iter()
-            .partition(|c| (self.alone || !c.changes) && c.within(&[bound, own]));
+            .partition(|c| c.within(&[bound, own]));
         self.conditions = left;
         taken
     }

@@ -9,7 +9,6 @@ mod default;
 mod define;
 mod foreign;
 mod generated;
-mod key;
 mod key_expression;
 mod remove;
 mod selected;

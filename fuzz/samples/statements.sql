@@ -1,0 +1,23 @@
+-- one statement a line
+SELECT a, COUNT(*) AS n FROM t AS x LEFT JOIN u ON x.id = u.id WHERE a IN (1, 2, NULL) AND b LIKE 'x%' GROUP BY a HAVING n > 1 ORDER BY n DESC, a LIMIT 5 OFFSET 2
+INSERT INTO `t` (a, b) VALUES (1, 'it''s'), (DEFAULT, "x\n") ON DUPLICATE KEY UPDATE a = VALUES(a) + 1
+CREATE TABLE IF NOT EXISTS t (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10) COLLATE utf8mb4_bin DEFAULT 'x' COMMENT 'c', d DECIMAL(10,2) CHECK (d > 0), KEY k (v, d DESC), FOREIGN KEY (id) REFERENCES p (id) ON DELETE CASCADE) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
+CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY, name TEXT, PII name)
+CREATE TABLE s (id INT PRIMARY KEY, author INT OWNED_BY users(id), ON DEL author ANON (author))
+UPDATE t SET a = CASE WHEN b IS NULL THEN 0 ELSE a + INTERVAL 1 DAY END WHERE NOT (a BETWEEN 1 AND 2) ORDER BY a LIMIT 1
+DELETE x FROM t x JOIN u USING (id) WHERE EXISTS (SELECT 1 FROM v WHERE v.id = x.id)
+ALTER TABLE t ADD COLUMN c INT NOT NULL DEFAULT 7 AFTER b, DROP INDEX k, RENAME COLUMN a TO z
+/*!40101 SET @@session.sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES'), NAMES utf8mb4 */; SELECT @x, @@global.y
+SHOW FULL TABLES FROM `db` LIKE 'a\_%'; EXPLAIN ANALYZE SELECT 1; KILL QUERY 5; BEGIN; SAVEPOINT s
+GRANT SELECT, INSERT ON db.* TO 'user'@'%' WITH GRANT OPTION
+SELECT x'4D', b'01', _utf8mb4'a' COLLATE utf8mb4_bin, -1e308, .5, 0x, 'a' 'b', "q" -- end
+-- What templates are made of.
+INSERT INTO t (a, b, c) VALUES (1, 'x', -2.50), (007, 'it''s\n\'\%', DEFAULT)
+INSERT INTO t VALUES (1, 2) ON DUPLICATE KEY UPDATE a = VALUES(a), b = ROUND(b, 2), c = 'z'
+REPLACE INTO t SET a = 1, b = 'y'
+SELECT a, 5 FROM t WHERE `a`=5 AND (t.b >= 'é' OR c BETWEEN 1 AND 2) AND d IN (3, -4, 'x') ORDER BY 1 LIMIT 6
+SELECT a FROM t WHERE a = 5 AND b IN (SELECT c, 5, d FROM u WHERE e <=> 'x' GROUP BY f, 2) UNION VALUES ROW(1, 'x')
+SELECT a FROM t WHERE a =!5 OR b = 'x' 'y' OR c = _latin1'x' OR d = 'x' COLLATE utf8mb4_bin OR e = 1e3 OR f = 5.
+UPDATE t SET a = 1, b = b + 2, c = 'z' WHERE id = 7 ORDER BY a LIMIT 1
+DELETE FROM t WHERE LOWER(a) = 'x' XOR NOT b <> "y"
+SELECT a FROM t JOIN u ON t.a = 5 WHERE j->'$.a' = 5 AND k->>'$.b' = 'x' AND @v = 5
