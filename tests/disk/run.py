@@ -332,7 +332,7 @@ def a_disk_that_turns_read_only_refuses_writes_and_serves_reads():
         said = server.wait_page("/healthz", lambda page: "only to read" in page, "that writes are refused")
         assert "Read-only file system" in said, said
         expect(server.stop(), 0, "orderly stop")
-        server.refuses_to_start("Make the disk writable")
+        server.refuses_to_start("make the disk writable")
         disk.repair()
         server.start()
         expect(server.page("/healthz"), "ok\n")

@@ -55,11 +55,11 @@ pub enum Fault {
 fn with_way_out(error: &StorageError) -> String {
     let way_out = match error {
         StorageError::Corrupt(_) => {
-            "\nRestore a backup (manxdb backup restore), or copy what can be read into a new \
-             directory (manxdb backup salvage)."
+            "; restore a backup (manxdb backup restore), or copy what can be read into a new \
+             directory (manxdb backup salvage)"
         }
-        StorageError::Full(_) => "\nFree space and try again.",
-        StorageError::ReadOnly(_) => "\nMake the disk writable and try again.",
+        StorageError::Full(_) => "; free space and try again",
+        StorageError::ReadOnly(_) => "; make the disk writable and try again",
         _ => "",
     };
     format!("{error}{way_out}")

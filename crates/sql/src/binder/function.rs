@@ -58,9 +58,10 @@ impl Binder<'_> {
             let all: Vec<&Expr> = arguments.iter().collect();
             self.refuse_mixes(&upper.to_lowercase(), &all)?;
         }
-        if functions::lookup(&upper).is_none() {
+        let Some(known) = functions::lookup(&upper) else {
             return Err(unknown_function(self.context.database, name));
-        }
+        };
+        self.changing_calls += usize::from(!known.is_steady(arguments.len()));
         Expr::call(&upper, arguments)
     }
 

@@ -6,12 +6,14 @@
 //! plain ones, which merge into the enclosing group.
 
 mod aggregate;
+mod derived;
 mod distinct;
 mod expr;
 mod from;
 mod function;
 mod generated;
 mod group;
+mod joined;
 mod literal;
 mod modify;
 mod names;
@@ -147,6 +149,8 @@ pub(crate) struct Binder<'a> {
     doublings: usize,
     /// Queries bound so far.
     queries: usize,
+    /// Calls bound so far that answer anew each time, like RAND().
+    changing_calls: usize,
     view_database: Option<String>,
     /// Select items of the outermost SELECT, as written.
     item_names: Option<Vec<String>>,
@@ -168,6 +172,7 @@ impl<'a> Binder<'a> {
             nesting: 0,
             doublings: 0,
             queries: 0,
+            changing_calls: 0,
             view_database: None,
             item_names: context.source.and_then(names::item_texts),
         }

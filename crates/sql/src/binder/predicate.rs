@@ -4,8 +4,14 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::expr::operand_columns;
+use super::query::BoundQuery;
+use super::scope::{column_expr, seen_from};
+use super::select::output;
+use super::subquery::plan_of_query;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::planner::physical::Node;
+use crate::planner::walk;
 use crate::types::{Collation, Value};
 
 /// BETWEENs inside each other.
@@ -212,7 +218,8 @@ impl Binder<'_> {
         Ok(if negated { Expr::not(bound) } else { bound })
     }
 
-    /// The value is bound twice, once for each end: nested, that doubles at every step.
+    /// The value is bound twice, once for each end: nested, that doubles at every step. One that
+    /// answers anew each time is asked once, in a query of its own.
     fn bind_between(
         &mut self,
         value: &ast::Expr,
@@ -234,7 +241,47 @@ impl Binder<'_> {
                 })
         };
         self.doublings -= 1;
-        bound
+        let bound = bound?;
+        let changes = match &bound.kind {
+            ExprKind::And(above, _) => {
+                matches!(&above.kind, ExprKind::Compare(_, value, ..) if walk::is_changing(value))
+            }
+            _ => false,
+        };
+        if changes {
+            return self.bind_between_once(value, low, high);
+        }
+        Ok(bound)
+    }
+
+    /// `(SELECT x >= low AND x <= high FROM (SELECT value) AS x)`.
+    fn bind_between_once(
+        &mut self,
+        value: &ast::Expr,
+        low: &ast::Expr,
+        high: &ast::Expr,
+    ) -> SqlResult<Expr> {
+        let value = self.bind_scalar(value)?;
+        let asked = column_expr(0, value.ty.clone(), value.nullable);
+        let low = seen_from(&self.bind_scalar(low)?, 1);
+        let high = seen_from(&self.bind_scalar(high)?, 1);
+        let above = Expr::compare(CompareOp::Ge, asked.clone(), low)?;
+        let below = Expr::compare(CompareOp::Le, asked, high)?;
+        let test = Expr::and(above, below);
+        let (ty, nullable) = (test.ty.clone(), test.nullable);
+        let query = BoundQuery {
+            columns: vec![output(test.clone(), String::new(), &[]).meta],
+            node: Node::Project {
+                input: Box::new(Node::Values(vec![vec![seen_from(&value, 1)]])),
+                expressions: vec![test],
+            },
+            rows: 1.0,
+        };
+        Ok(Expr {
+            kind: ExprKind::ScalarSubquery(Box::new(plan_of_query(query, true))),
+            ty,
+            nullable,
+        })
     }
 
     fn bind_like(

@@ -65,6 +65,8 @@ pub(crate) struct Cte {
     level: usize,
     /// May refer to itself.
     recursive: bool,
+    /// Bound before, with calls in it that answer anew each time.
+    changes: bool,
     /// Being computed: its identity and columns.
     pub running: Option<(usize, Vec<ColumnMeta>)>,
 }
@@ -156,6 +158,8 @@ impl Binder<'_> {
         }
     }
 
+    /// `left op right`. A chain of UNIONs is taken as a whole: its columns have the types that all
+    /// operands have in common, and no operand is converted twice.
     fn bind_set_operation(
         &mut self,
         left: &ast::SetExpr,
@@ -163,23 +167,36 @@ impl Binder<'_> {
         quantifier: ast::SetQuantifier,
         right: &ast::SetExpr,
     ) -> SqlResult<BoundQuery> {
-        let all = match quantifier {
-            ast::SetQuantifier::All => true,
-            ast::SetQuantifier::None | ast::SetQuantifier::Distinct => false,
-            other => return Err(SqlError::not_supported(other.to_string())),
-        };
+        let mut first = left;
+        let mut rest = vec![(keeps_duplicates(quantifier)?, right)];
+        while let ast::SetExpr::SetOperation {
+            left,
+            op: ast::SetOperator::Union,
+            set_quantifier,
+            right,
+        } = first
+            && op == ast::SetOperator::Union
+        {
+            rest.push((keeps_duplicates(*set_quantifier)?, right));
+            first = left;
+        }
         let op = match op {
             ast::SetOperator::Union => SetOp::Union,
             ast::SetOperator::Except | ast::SetOperator::Minus => SetOp::Except,
             ast::SetOperator::Intersect => SetOp::Intersect,
         };
-        let left = self.bind_body(left, &[], None)?;
-        let left = finish(left)?;
+        let first = self.bind_body(first, &[], None)?;
+        let mut operands = vec![finish(first)?];
         let names = self.item_names.take();
-        let right = self.bind_body(right, &[], None);
+        let rest: SqlResult<Vec<(bool, BoundQuery)>> = rest
+            .into_iter()
+            .rev()
+            .map(|(all, operand)| Ok((all, finish(self.bind_body(operand, &[], None)?)?)))
+            .collect();
         self.item_names = names;
-        let right = finish(right?)?;
-        combine(left, right, op, all)
+        let (all, rest): (Vec<bool>, Vec<BoundQuery>) = rest?.into_iter().unzip();
+        operands.extend(rest);
+        combine(operands, op, &all)
     }
 
     fn bind_values_rows(&mut self, values: &ast::Values) -> SqlResult<BoundQuery> {
@@ -258,6 +275,7 @@ impl Binder<'_> {
                 query: (*cte.query).clone(),
                 level: self.frames.len(),
                 recursive: with.recursive,
+                changes: false,
                 running: None,
             });
         }
@@ -271,6 +289,7 @@ impl Binder<'_> {
         let saved = self.begin_reach();
         let level = self.frames.len();
         let names = self.item_names.take();
+        let changing = self.changing_calls;
         self.nesting += 1;
         let bound = if self.nesting > 32 {
             Err(SqlError::new(
@@ -291,6 +310,9 @@ impl Binder<'_> {
             entry.running = None;
         }
         self.ctes.extend(later_ctes);
+        if self.changing_calls > changing {
+            self.note_change(index)?;
+        }
         let reach = self.end_reach(saved);
         let moved = !later_frames.is_empty();
         self.frames.extend(later_frames);
@@ -300,6 +322,19 @@ impl Binder<'_> {
             ));
         }
         bound
+    }
+
+    /// Each reference computes a common table expression for itself, which must not show.
+    fn note_change(&mut self, index: usize) -> SqlResult<()> {
+        match self.ctes.get_mut(index) {
+            Some(entry) if !entry.changes => entry.changes = true,
+            _ => {
+                return Err(SqlError::not_supported(
+                    "RAND() and its kin in a common table expression that is read twice",
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// `anchor UNION [ALL] step`, where the step reads the CTE itself.
@@ -485,32 +520,61 @@ fn refuse_mix(left: &ColumnMeta, right: &ColumnMeta, op: SetOp) -> SqlResult<()>
     ))
 }
 
-fn combine(left: BoundQuery, right: BoundQuery, op: SetOp, all: bool) -> SqlResult<BoundQuery> {
-    if left.columns.len() != right.columns.len() {
+/// Whether a set operation is one with ALL.
+fn keeps_duplicates(quantifier: ast::SetQuantifier) -> SqlResult<bool> {
+    match quantifier {
+        ast::SetQuantifier::All => Ok(true),
+        ast::SetQuantifier::None | ast::SetQuantifier::Distinct => Ok(false),
+        other => Err(SqlError::not_supported(other.to_string())),
+    }
+}
+
+/// Joins operands from the left; `all` says of each but the first whether duplicates stay.
+fn combine(operands: Vec<BoundQuery>, op: SetOp, all: &[bool]) -> SqlResult<BoundQuery> {
+    let columns = common_columns(&operands, op)?;
+    let collations = collations(&columns);
+    let mut operands = operands
+        .into_iter()
+        .map(|operand| cast_to(operand, &columns));
+    let mut whole = operands
+        .next()
+        .unwrap_or_else(|| Err(SqlError::internal("a set operation has no operands")))?;
+    for (operand, all) in operands.zip(all) {
+        let operand = operand?;
+        whole.rows += operand.rows;
+        whole.node = Node::SetOperation(Box::new(SetOperation {
+            left: whole.node,
+            right: operand.node,
+            op,
+            all: *all,
+            collations: collations.clone(),
+        }));
+    }
+    whole.columns = columns;
+    Ok(whole)
+}
+
+/// The columns of a set operation: names of the first operand, types of all.
+fn common_columns(operands: &[BoundQuery], op: SetOp) -> SqlResult<Vec<ColumnMeta>> {
+    let width = operands.first().map_or(0, |first| first.columns.len());
+    if operands
+        .iter()
+        .any(|operand| operand.columns.len() != width)
+    {
         return Err(different_widths());
     }
-    let mut columns = Vec::with_capacity(left.columns.len());
-    for (l, r) in left.columns.iter().zip(&right.columns) {
-        refuse_mix(l, r, op)?;
-        let ty = types::common_type(&[&l.ty, &r.ty]);
-        let plain = column_expr(0, ty, !(l.not_null && r.not_null));
-        columns.push(output(plain, l.name.clone(), &[]).meta);
+    let mut columns = Vec::with_capacity(width);
+    for at in 0..width {
+        let same: Vec<&ColumnMeta> = operands.iter().map(|o| &o.columns[at]).collect();
+        for pair in same.windows(2) {
+            refuse_mix(pair[0], pair[1], op)?;
+        }
+        let types: Vec<&DataType> = same.iter().map(|column| &column.ty).collect();
+        let nullable = same.iter().any(|column| !column.not_null);
+        let plain = column_expr(0, types::common_type(&types), nullable);
+        columns.push(output(plain, same[0].name.clone(), &[]).meta);
     }
-    let rows = left.rows + right.rows;
-    let left = cast_to(left, &columns)?;
-    let right = cast_to(right, &columns)?;
-    let node = Node::SetOperation(Box::new(SetOperation {
-        left: left.node,
-        right: right.node,
-        op,
-        all,
-        collations: collations(&columns),
-    }));
-    Ok(BoundQuery {
-        node,
-        columns,
-        rows,
-    })
+    Ok(columns)
 }
 
 /// Whether values of type `a` may stand in a column of type `b` as they are.

@@ -121,7 +121,7 @@ impl Binder<'_> {
             self.frame_mut()?.having = None;
             let bound = bound?;
             self.refuse_window_alias(&bound)?;
-            super::from::split_and(bound, &mut parts.having);
+            super::joined::split_and(bound, &mut parts.having);
         }
         self.enter_clause("order clause", true)?;
         let outputs: Vec<Expr> = parts.outputs.iter().map(|o| o.expr.clone()).collect();

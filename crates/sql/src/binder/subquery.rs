@@ -5,9 +5,9 @@ use sqlparser::ast;
 use super::Binder;
 use super::aggregate::bigint;
 use super::expr::{compare_op, operand_columns};
-use super::from::split_and;
+use super::joined::split_and;
 use super::predicate::row_items;
-use super::query::{Bound, finish};
+use super::query::{Bound, BoundQuery, finish};
 use super::scope::column_expr;
 use super::select::SelectParts;
 use crate::error::{SqlError, SqlResult};
@@ -239,15 +239,7 @@ impl Binder<'_> {
 
     fn nested_plan(nested: Nested) -> SqlResult<Plan> {
         let query = finish(nested.bound)?;
-        Ok(Plan {
-            columns: query.columns,
-            param_types: Vec::new(),
-            correlated: nested.correlated,
-            tables: Vec::new(),
-            locking: crate::planner::Locking::None,
-            read_mode: manxdb_txn::ReadMode::Plain,
-            root: query.node,
-        })
+        Ok(plan_of_query(query, nested.correlated))
     }
 
     fn scalar_subquery(nested: Nested) -> SqlResult<Expr> {
@@ -335,6 +327,19 @@ impl Binder<'_> {
             ty: bigint(false),
             nullable: true,
         })
+    }
+}
+
+/// The plan of a query inside an expression.
+pub(super) fn plan_of_query(query: BoundQuery, correlated: bool) -> Plan {
+    Plan {
+        columns: query.columns,
+        param_types: Vec::new(),
+        correlated,
+        tables: Vec::new(),
+        locking: crate::planner::Locking::None,
+        read_mode: manxdb_txn::ReadMode::Plain,
+        root: query.node,
     }
 }
 

@@ -506,11 +506,7 @@ fn usable(expr: &Expr, leaf: &Leaf) -> bool {
     walk::references(expr, &mut |(depth, index)| {
         own |= depth == 0 && leaf.slots.contains(&index);
     });
-    !own && !walk::any(expr, &|e| match &e.kind {
-        ExprKind::Call(function, arguments) => !function.is_steady(arguments.len()),
-        ExprKind::AssignUserVariable(..) => true,
-        _ => false,
-    })
+    !own && !walk::is_changing(expr)
 }
 
 /// Comparing a column of type `column` with a `value` can be narrowed to a key range.

@@ -39,6 +39,8 @@ pub(crate) struct Planned {
 struct Condition {
     expr: Expr,
     slots: Vec<usize>,
+    /// Asked anew of every joined row, and so last of all.
+    changes: bool,
 }
 
 impl Condition {
@@ -49,7 +51,11 @@ impl Condition {
                 slots.push(index);
             }
         });
-        Self { expr, slots }
+        Self {
+            changes: walk::is_changing(&expr),
+            expr,
+            slots,
+        }
     }
 
     fn within(&self, sets: &[&[Range<usize>]]) -> bool {
@@ -108,6 +114,7 @@ impl<'a> Planner<'a> {
             conditions: conjuncts.map(Condition::new).collect(),
             current: None,
             straight: group.straight,
+            alone: group.members.len() == 1,
         };
         let mut pending: Vec<Member> = group.members;
         while !pending.is_empty() {
@@ -249,6 +256,8 @@ struct Build<'p, 'a> {
     conditions: Vec<Condition>,
     current: Option<Planned>,
     straight: bool,
+    /// The group has one member.
+    alone: bool,
 }
 
 impl Build<'_, '_> {
@@ -318,7 +327,7 @@ impl Build<'_, '_> {
         let bound = &self.bound;
         let (taken, left) = std::mem::take(&mut self.conditions)
             .into_iter()
-            .partition(|c| c.within(&[bound, own]));
+            .partition(|c| (self.alone || !c.changes) && c.within(&[bound, own]));
         self.conditions = left;
         taken
     }

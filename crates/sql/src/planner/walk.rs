@@ -104,13 +104,18 @@ pub fn has_subquery(expr: &Expr) -> bool {
     any(expr, &|e| plan_of(e).is_some())
 }
 
-/// Whether evaluating twice may differ or do something.
-pub fn is_volatile(expr: &Expr) -> bool {
+/// Whether evaluating twice may differ or do something, other expressions aside.
+pub fn is_changing(expr: &Expr) -> bool {
     any(expr, &|e| match &e.kind {
         ExprKind::Call(function, arguments) => !function.is_steady(arguments.len()),
-        ExprKind::AssignUserVariable(..) | ExprKind::UserVariable(_) => true,
+        ExprKind::AssignUserVariable(..) => true,
         _ => false,
     })
+}
+
+/// As [`is_changing`], or what other expressions may change.
+pub fn is_volatile(expr: &Expr) -> bool {
+    is_changing(expr) || any(expr, &|e| matches!(e.kind, ExprKind::UserVariable(_)))
 }
 
 /// Shows every reference that leaves nested plans to the root's row or beyond.

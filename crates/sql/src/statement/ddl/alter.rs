@@ -6,7 +6,8 @@ use sqlparser::ast::{
 };
 
 use super::change::{Effects, change};
-use super::define::{Builder, Place, collation, duplicate_column, index_comment, no_column};
+use super::define::{Builder, Place, collation, duplicate_column, no_column};
+use super::key::index_comment;
 use super::{DdlContext, default, done, generated};
 use crate::catalog::Column;
 use crate::error::{SqlError, SqlResult};
@@ -364,7 +365,7 @@ fn modify(
         .any(|(_, option)| matches!(option, ColumnOption::Null));
     if builder.table.primary_key.contains(&at) {
         if explicit_null {
-            return Err(super::define::null_in_primary_key());
+            return Err(super::key::null_in_primary_key());
         }
         column.not_null = true;
     }

@@ -2,7 +2,8 @@
 
 use sqlparser::ast::{ForeignKeyConstraint, Ident, ReferentialAction};
 
-use super::define::{Builder, is_whole};
+use super::define::Builder;
+use super::key::is_whole;
 use crate::catalog::{
     Catalog, ForeignKey, ForeignKeyAction, Index, IndexColumn, IndexState, OwnershipAnnotation,
     Table,

@@ -9,6 +9,7 @@ mod default;
 mod define;
 mod foreign;
 mod generated;
+mod key;
 mod key_expression;
 mod remove;
 mod selected;
