@@ -6,7 +6,7 @@
 //! garbage    0x00 0x03 ‖ data prefix                         → empty: that range is to be deleted
 //! table id   0x00 0x04                                       → next id, u32 BE
 //! temporary  0x00 0x06 ‖ table u32 BE            → empty: a session's own; garbage after a crash
-//! probe      0x00 0x07                                           → empty
+//! probe      0x00 0x08                                           → empty
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
@@ -63,9 +63,9 @@ pub(crate) const RELATIONS: &[u8] = &[0x00, 0x02];
 pub(crate) const GARBAGE: &[u8] = &[0x00, 0x03];
 pub(crate) const NEXT_TABLE_ID: &[u8] = &[0x00, 0x04];
 pub(crate) const TEMPORARY: &[u8] = &[0x00, 0x06];
-/// Written to find out whether anything can be.
-pub(crate) const PROBE: &[u8] = &[0x00, 0x07];
 pub(crate) const UNFINISHED: &[u8] = &[0x00, 0x07];
+/// Written to find out whether anything can be.
+pub(crate) const PROBE: &[u8] = &[0x00, 0x08];
 const SEQUENCES: &[u8] = &[0x00, 0x05];
 /// First byte of all rows and index entries.
 const DATA: u8 = 0x01;
@@ -302,6 +302,23 @@ mod tests {
             created_at: 0,
             temporary: false,
         }
+    }
+
+    #[test]
+    fn no_two_kinds_of_keys_share_a_prefix() {
+        let prefixes = [
+            DATABASES,
+            RELATIONS,
+            GARBAGE,
+            NEXT_TABLE_ID,
+            SEQUENCES,
+            TEMPORARY,
+            UNFINISHED,
+            PROBE,
+        ];
+        let distinct: std::collections::BTreeSet<_> = prefixes.iter().collect();
+        assert_eq!(distinct.len(), prefixes.len());
+        assert!(prefixes.iter().all(|prefix| !prefix.starts_with(&[DATA])));
     }
 
     #[test]
