@@ -9,24 +9,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use common::hooked::{Hooked, Hooks};
 use common::{Client, connect, instance_over};
-use manxdb_storage::{Direction, KeyRange, MemoryEngine, Version};
-use manxdb_txn::procedure::{Call, Values};
-use manxdb_txn::{
-    CommitPath, Intent, LocalOptions, LocalPath, LockTable, ReadSet, Reply, Snapshot, TxnError,
-    Waiter,
-};
+use manxdb_storage::{MemoryEngine, Version};
+use manxdb_txn::{CommitPath, Intent, LocalOptions, LocalPath, Reply, TxnError};
 use parking_lot::Mutex;
-
-/// Keys and values.
-type Page = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Told whether a single key is about to be read, of which there may be thousands.
 type Writer = Box<dyn FnMut(bool) + Send>;
 
-/// A path that lets a writer in before each read and commit of others.
+/// Lets a writer in before each read and commit of others.
 struct Interleaved {
-    inner: Arc<LocalPath>,
     writer: Mutex<Option<Writer>>,
     /// The writer runs: its own calls pass.
     inside: AtomicBool,
@@ -44,54 +37,14 @@ impl Interleaved {
     }
 }
 
-impl CommitPath for Interleaved {
-    fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
-        self.inner.snapshot()
+impl Hooks for Interleaved {
+    fn before_read(&self, one_key: bool) {
+        self.interrupt(one_key);
     }
 
-    fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
-        self.interrupt(true);
-        self.inner.get(at, key)
-    }
-
-    fn scan(
-        &self,
-        at: Version,
-        range: &KeyRange,
-        direction: Direction,
-        limit: usize,
-    ) -> Reply<Result<Page, TxnError>> {
+    fn submit(&self, path: &LocalPath, intent: Intent) -> Reply<Result<Version, TxnError>> {
         self.interrupt(false);
-        self.inner.scan(at, range, direction, limit)
-    }
-
-    fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>> {
-        self.interrupt(false);
-        self.inner.submit(intent)
-    }
-
-    fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {
-        self.inner.changed_since(range, since)
-    }
-
-    fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>> {
-        self.inner.key_changed_since(key, since)
-    }
-
-    fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>> {
-        self.inner.refresh(reads)
-    }
-
-    fn call(
-        self: Arc<Self>,
-        call: Call,
-        waiter: Arc<dyn Waiter>,
-    ) -> Reply<Result<Values, TxnError>> {
-        Arc::clone(&self.inner).call(call, waiter)
-    }
-
-    fn locks(&self) -> Option<&LockTable> {
-        self.inner.locks()
+        path.submit(intent)
     }
 }
 
@@ -168,10 +121,12 @@ fn read(client: &mut Client, columns: &str, access: &str) -> Vec<Vec<String>> {
 fn run_seed(seed: u64) -> u64 {
     let engine = Arc::new(MemoryEngine::new());
     let inner = LocalPath::open(engine, LocalOptions::default()).expect("an empty path opens");
-    let path = Arc::new(Interleaved {
-        inner: Arc::new(inner),
-        writer: Mutex::new(None),
-        inside: AtomicBool::new(false),
+    let path = Arc::new(Hooked {
+        path: Arc::new(inner),
+        hooks: Interleaved {
+            writer: Mutex::new(None),
+            inside: AtomicBool::new(false),
+        },
     });
     let instance = instance_over(path.clone());
     let mut client = connect(&instance, "root");
@@ -196,7 +151,7 @@ fn run_seed(seed: u64) -> u64 {
     let shared = Arc::clone(&rows);
     let written = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&written);
-    *path.writer.lock() = Some(Box::new(move |one_key| {
+    *path.hooks.writer.lock() = Some(Box::new(move |one_key| {
         if random.below(if one_key { 200 } else { eager }) != 0 {
             return;
         }
@@ -206,7 +161,7 @@ fn run_seed(seed: u64) -> u64 {
         }
     }));
     let changed = client.try_run(&format!("ALTER TABLE t {change}"));
-    *path.writer.lock() = None;
+    *path.hooks.writer.lock() = None;
 
     let context = format!("seed {seed}, {change}: {:?}", changed.as_ref().err());
     if let Err(error) = &changed {

@@ -6,13 +6,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use common::hooked::{Hooked, Hooks};
 use common::{Client, connect, instance_on, instance_over};
 use manxdb_storage::{Direction, Engine, KeyRange, MemoryEngine, Version};
-use manxdb_txn::procedure::{Call, Values};
-use manxdb_txn::{
-    CommitPath, Intent, LocalOptions, LocalPath, LockTable, ReadSet, Reply, Snapshot, TxnError,
-    Waiter,
-};
+use manxdb_txn::{CommitPath, Intent, LocalOptions, LocalPath, Reply, TxnError};
 
 /// Commits a change may take at most; each of ours takes fewer.
 const COMMITS_MAX: u32 = 40;
@@ -21,64 +18,21 @@ const DATA: &[u8] = &[0x01];
 /// Notes of garbage and of unfinished changes.
 const NOTES: [&[u8]; 2] = [&[0x00, 0x03], &[0x00, 0x07]];
 
-/// A commit path that dies after some commits: whatever comes later is not done.
+/// Dies after some commits: whatever comes later is not done.
 struct Mortal {
-    path: LocalPath,
     left: AtomicU32,
 }
 
-impl CommitPath for Mortal {
-    fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
-        self.path.snapshot()
-    }
-
-    fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
-        self.path.get(at, key)
-    }
-
-    fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>> {
+impl Hooks for Mortal {
+    fn submit(&self, path: &LocalPath, intent: Intent) -> Reply<Result<Version, TxnError>> {
         let alive = |left: u32| left.checked_sub(1);
         let was = self
             .left
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, alive);
         match was {
-            Ok(_) => self.path.submit(intent),
+            Ok(_) => path.submit(intent),
             Err(_) => Reply::Ready(Err(TxnError::Interrupted)),
         }
-    }
-
-    fn scan(
-        &self,
-        at: Version,
-        range: &KeyRange,
-        direction: Direction,
-        limit: usize,
-    ) -> Reply<Result<Vec<(Vec<u8>, Vec<u8>)>, TxnError>> {
-        self.path.scan(at, range, direction, limit)
-    }
-
-    fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {
-        self.path.changed_since(range, since)
-    }
-
-    fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>> {
-        self.path.key_changed_since(key, since)
-    }
-
-    fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>> {
-        self.path.refresh(reads)
-    }
-
-    fn call(
-        self: Arc<Self>,
-        _call: Call,
-        _waiter: Arc<dyn Waiter>,
-    ) -> Reply<Result<Values, TxnError>> {
-        Reply::Ready(Err(TxnError::Interrupted))
-    }
-
-    fn locks(&self) -> Option<&LockTable> {
-        self.path.locks()
     }
 }
 
@@ -118,18 +72,20 @@ fn crashed(change: &str, commits: u32) -> (bool, Vec<String>, usize) {
         LocalOptions::default(),
     )
     .expect("an empty path opens");
-    let path = Arc::new(Mortal {
-        path,
-        left: AtomicU32::new(u32::MAX),
+    let path = Arc::new(Hooked {
+        path: Arc::new(path),
+        hooks: Mortal {
+            left: AtomicU32::new(u32::MAX),
+        },
     });
     let instance = instance_over(Arc::clone(&path) as Arc<dyn CommitPath>);
     let mut client = connect(&instance, "root");
     client.run("CREATE DATABASE d; USE d");
     client.run("CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, n INT, KEY by_n (n))");
     client.run("INSERT INTO t (n) VALUES (10), (20), (30)");
-    path.left.store(commits, Ordering::SeqCst);
+    path.hooks.left.store(commits, Ordering::SeqCst);
     let ended = client.try_run(change).is_ok();
-    path.left.store(0, Ordering::SeqCst);
+    path.hooks.left.store(0, Ordering::SeqCst);
     drop(client);
     drop(instance);
 

@@ -6,6 +6,8 @@
 )]
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod hooked;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
