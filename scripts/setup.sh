@@ -53,12 +53,17 @@ require_rust() {
     fi
 }
 
+# The C interface. libclang-cpp, which other packages bring along, is another library.
+have_libclang() {
+    compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null \
+        || compgen -G '/usr/lib/llvm-*/lib/libclang-[0-9]*.so*' >/dev/null
+}
+
 want_build_packages() {
     need_command cc build-essential
     need_command pkg-config pkg-config
     # bindgen reads RocksDB's C header through libclang.
-    compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null || [ -n "${LIBCLANG_PATH:-}" ] \
-        || apt_wanted+=(libclang-dev clang)
+    have_libclang || [ -n "${LIBCLANG_PATH:-}" ] || apt_wanted+=(libclang-dev clang)
     if [ "${ROCKSDB:-prebuilt}" = prebuilt ] && [ ! -f "$(rocksdb_directory)/librocksdb.so" ]; then
         need_command mvn maven
         need_command unzip unzip
