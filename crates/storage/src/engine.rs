@@ -26,6 +26,24 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
+    /// Every key.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            start: Bound::Unbounded,
+            end: Bound::Unbounded,
+        }
+    }
+
+    /// One key.
+    #[must_use]
+    pub fn point(key: &[u8]) -> Self {
+        Self {
+            start: Bound::Included(key.to_vec()),
+            end: Bound::Included(key.to_vec()),
+        }
+    }
+
     /// All keys that start with `prefix`.
     #[must_use]
     pub fn prefix(prefix: &[u8]) -> Self {
@@ -59,6 +77,25 @@ impl KeyRange {
             Bound::Unbounded => true,
         };
         after_start && before_end
+    }
+
+    /// Whether a key may lie in both; errs towards `true` only for bounds with no key between
+    /// them.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        reaches(&self.start, &other.end) && reaches(&other.start, &self.end)
+    }
+}
+
+/// Whether a range that starts at `start` can share a key with one that ends at `end`.
+fn reaches(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
+    match (start, end) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+        (Bound::Included(start), Bound::Included(end)) => start <= end,
+        (
+            Bound::Included(start) | Bound::Excluded(start),
+            Bound::Included(end) | Bound::Excluded(end),
+        ) => start < end,
     }
 }
 
@@ -235,4 +272,47 @@ pub enum StorageError {
     /// Anything else the engine reports.
     #[error("storage engine: {0}")]
     Engine(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        let key = || (0..6_u8).prop_map(|digit| vec![digit * 2]);
+        prop_oneof![
+            key().prop_map(Bound::Included),
+            key().prop_map(Bound::Excluded),
+            Just(Bound::Unbounded),
+        ]
+    }
+
+    prop_compose! {
+        fn range()(start in bound(), end in bound()) -> KeyRange {
+            KeyRange { start, end }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_that_share_a_key_overlap(one in range(), other in range()) {
+            // Odd keys lie between all bounds, so no range that has keys is empty here.
+            let shared = (0..12).any(|key| one.contains(&[key]) && other.contains(&[key]));
+            prop_assert!(!shared || one.overlaps(&other));
+            let has_keys = |range: &KeyRange| (0..12).any(|key| range.contains(&[key]));
+            if has_keys(&one) && has_keys(&other) {
+                prop_assert_eq!(one.overlaps(&other), shared);
+            }
+        }
+    }
+
+    #[test]
+    fn a_point_is_the_range_of_one_key() {
+        assert!(KeyRange::point(b"b").contains(b"b"));
+        assert!(!KeyRange::point(b"b").contains(b"b\0"));
+        assert!(KeyRange::all().contains(b""));
+        assert!(KeyRange::point(b"b").overlaps(&KeyRange::prefix(b"b")));
+        assert!(!KeyRange::point(b"b").overlaps(&KeyRange::prefix(b"ba")));
+    }
 }

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use manxdb_storage::Durability;
 
 use super::codec::{Reader, Writer};
-use super::{Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Values};
+use super::{
+    Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Touch, Values,
+};
 use crate::path::{Intent, IsolationLevel, ReadSet, TxnId};
 
 /// Name of the built-in procedure.
@@ -96,6 +98,23 @@ impl Procedure for ApplyIntent {
             }
         }
         Ok(Values::new())
+    }
+
+    /// All of the intent's, those on other shards included: they clash with nothing here.
+    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+        let Ok(intent) = decode_intent(args) else {
+            return vec![Touch::everything()];
+        };
+        if piece.part == APPLY {
+            let keys = intent.writes.iter();
+            return keys.map(|(key, _)| Touch::write(key)).collect();
+        }
+        let points = intent.reads.points.iter().map(|(key, _)| Touch::read(key));
+        let ranges = intent.reads.ranges.into_iter().map(|(range, _)| Touch {
+            range,
+            writes: false,
+        });
+        points.chain(ranges).collect()
     }
 
     fn may_retry(&self) -> bool {

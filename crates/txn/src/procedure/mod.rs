@@ -48,6 +48,54 @@ pub struct Piece {
     pub gives: Vec<Slot>,
 }
 
+/// Rows a piece may touch, known before it runs.
+///
+/// A path that lets later transactions pass a piece which still waits for a value lets pass only
+/// those whose touches do not clash with it. So this may be wider than what the piece will really
+/// touch, never narrower.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// Where the rows lie.
+    pub range: KeyRange,
+    /// Whether they may be written, not only read.
+    pub writes: bool,
+}
+
+impl Touch {
+    /// Reads of one key.
+    #[must_use]
+    pub fn read(key: &[u8]) -> Self {
+        Self {
+            range: KeyRange::point(key),
+            writes: false,
+        }
+    }
+
+    /// Reads and writes of one key.
+    #[must_use]
+    pub fn write(key: &[u8]) -> Self {
+        Self {
+            range: KeyRange::point(key),
+            writes: true,
+        }
+    }
+
+    /// Reads and writes of everything: what is said of a piece about which nothing is known.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self {
+            range: KeyRange::all(),
+            writes: true,
+        }
+    }
+
+    /// Whether the order of the two matters: they meet on a row that one of them writes.
+    #[must_use]
+    pub fn clashes(&self, other: &Self) -> bool {
+        (self.writes || other.writes) && self.range.overlaps(&other.range)
+    }
+}
+
 /// Where keys live.
 pub trait Placement: Send + Sync {
     /// The shard of a key.
@@ -163,6 +211,13 @@ pub trait Procedure: Send + Sync {
         inputs: &Values,
         rows: &mut dyn RowView,
     ) -> Result<Values, ProcedureError>;
+
+    /// Rows that [`Procedure::run`] may touch in `piece`, from what is known before it runs: the
+    /// arguments, not the inputs.
+    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+        let _ = (piece, args);
+        vec![Touch::everything()]
+    }
 
     /// Whether running again after a conflict can end otherwise. Not so when the arguments
     /// themselves say what must not have changed.
