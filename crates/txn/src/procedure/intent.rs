@@ -8,9 +8,7 @@ use std::collections::BTreeSet;
 use manxdb_storage::Durability;
 
 use super::codec::{Reader, Writer};
-use super::{
-    Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Touch, Values,
-};
+use super::{Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Touch, Values};
 use crate::path::{Intent, IsolationLevel, ReadSet, TxnId};
 
 /// Name of the built-in procedure.

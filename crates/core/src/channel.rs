@@ -1,0 +1,350 @@
+//! Messages in order and exactly once, over a network that loses, repeats and reorders.
+//!
+//! [`Reliable`] wraps a core and is one itself: it numbers what the core sends to each peer,
+//! sends again what was not acknowledged, and hands on what arrives in the order it was sent.
+//! A connection is between two *lives* of nodes. A node that starts again has a new [`Life`];
+//! what was on its way to the old one is dropped, never delivered to the new one, and numbering
+//! starts afresh in both directions. Who may take part again after that is for the protocol to
+//! say.
+//!
+//! All nodes are born with [`Life`] 1, so the first connections need no handshake.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::machine::{Action, Actions, Core, Event, EventOf, Message, NodeId};
+use crate::time::{LocalTime, Nanos};
+use crate::work::Weight;
+
+/// How many times a node has started; grows with each start.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub struct Life(pub u64);
+
+/// How patient a [`Reliable`] is.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelOptions {
+    /// How often it looks for messages to send again and for acknowledgements that it owes.
+    pub tick: Nanos,
+    /// Ticks without an acknowledgement after which the oldest messages are sent again; doubles
+    /// up to `resend_ticks_max` while there is none.
+    pub resend_ticks: u32,
+    /// The longest pause between two attempts.
+    pub resend_ticks_max: u32,
+    /// Messages sent again in one attempt.
+    pub burst_max: usize,
+    /// Messages that may wait for one peer. Past it the oldest connection state is given up: the
+    /// peer must start a new life to be heard again.
+    pub waiting_max: usize,
+}
+
+impl Default for ChannelOptions {
+    fn default() -> Self {
+        Self {
+            tick: Nanos::from_millis(10),
+            resend_ticks: 3,
+            resend_ticks_max: 64,
+            burst_max: 64,
+            waiting_max: 1 << 20,
+        }
+    }
+}
+
+/// What goes over the network.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Frame<M> {
+    /// The life of the sender.
+    from: Life,
+    /// The life of the receiver that this is for.
+    to: Life,
+    /// Highest number up to which everything from the receiver has arrived.
+    acknowledged: u64,
+    /// A numbered message; without one the frame is only an acknowledgement, or a correction of
+    /// the receiver's idea of the sender's life.
+    body: Option<(u64, M)>,
+}
+
+impl<M: Message> Message for Frame<M> {
+    fn weight(&self) -> Weight {
+        self.body
+            .as_ref()
+            .map_or(Weight::Report, |(_, body)| body.weight())
+    }
+
+    fn label(&self) -> &'static str {
+        self.body.as_ref().map_or("ack", |(_, body)| body.label())
+    }
+
+    fn txn(&self) -> Option<u64> {
+        self.body.as_ref().and_then(|(_, body)| body.txn())
+    }
+}
+
+/// Timers of a [`Reliable`].
+#[derive(Debug, Clone)]
+pub enum ChannelTimer<T> {
+    /// Time to look for what must be sent again.
+    Tick,
+    /// One of the core's own.
+    Inner(T),
+}
+
+/// The connection to one peer.
+#[derive(Debug)]
+struct Peer<M> {
+    life: Life,
+    /// Numbers of `waiting` are consecutive and end at `sent`.
+    sent: u64,
+    waiting: VecDeque<M>,
+    /// Ticks since the last acknowledgement or attempt.
+    ticks: u32,
+    patience: u32,
+    received: u64,
+    early: BTreeMap<u64, M>,
+    owes_acknowledgement: bool,
+}
+
+impl<M> Peer<M> {
+    fn new(life: Life, patience: u32) -> Self {
+        Self {
+            life,
+            sent: 0,
+            waiting: VecDeque::new(),
+            ticks: 0,
+            patience,
+            received: 0,
+            early: BTreeMap::new(),
+            owes_acknowledgement: false,
+        }
+    }
+
+    /// The number of the oldest message in `waiting`.
+    fn oldest(&self) -> u64 {
+        self.sent + 1 - self.waiting.len() as u64
+    }
+}
+
+/// A core whose messages arrive in order and once.
+#[derive(Debug)]
+pub struct Reliable<C: Core> {
+    core: C,
+    me: NodeId,
+    life: Life,
+    options: ChannelOptions,
+    peers: BTreeMap<NodeId, Peer<C::Message>>,
+    inner: Actions<C>,
+}
+
+impl<C: Core> Reliable<C> {
+    /// `core` as node `me`, in its `life`th life.
+    pub fn new(core: C, me: NodeId, life: Life, options: ChannelOptions) -> Self {
+        Self {
+            core,
+            me,
+            life,
+            options,
+            peers: BTreeMap::new(),
+            inner: Actions::default(),
+        }
+    }
+
+    /// The core inside.
+    pub fn core(&self) -> &C {
+        &self.core
+    }
+
+    fn peer(&mut self, peer: NodeId) -> &mut Peer<C::Message> {
+        let patience = self.options.resend_ticks;
+        let fresh = || Peer::new(Life(1), patience);
+        self.peers.entry(peer).or_insert_with(fresh)
+    }
+
+    fn frame(&mut self, to: NodeId, body: Option<(u64, C::Message)>, out: &mut Actions<Self>) {
+        let from = self.life;
+        let peer = self.peer(to);
+        peer.owes_acknowledgement = false;
+        let frame = Frame {
+            from,
+            to: peer.life,
+            acknowledged: peer.received,
+            body,
+        };
+        out.send(to, frame);
+    }
+
+    fn send(&mut self, to: NodeId, body: C::Message, out: &mut Actions<Self>) {
+        let waiting_max = self.options.waiting_max;
+        let peer = self.peer(to);
+        if peer.waiting.len() >= waiting_max {
+            return;
+        }
+        peer.sent += 1;
+        if peer.waiting.is_empty() {
+            peer.ticks = 0;
+        }
+        peer.waiting.push_back(body.clone());
+        let number = peer.sent;
+        self.frame(to, Some((number, body)), out);
+    }
+
+    /// Steps the core and passes on what it asks for.
+    fn step_core(&mut self, now: LocalTime, event: EventOf<C>, out: &mut Actions<Self>) {
+        let mut inner = std::mem::take(&mut self.inner);
+        self.core.step(now, event, &mut inner);
+        out.work(inner.take_work());
+        for action in inner.drain() {
+            match action {
+                Action::Send { to, body } => self.send(to, body, out),
+                Action::SetTimer { after, timer } => {
+                    out.set_timer(after, ChannelTimer::Inner(timer));
+                }
+                Action::Persist { record, token } => out.persist(record, token),
+                Action::Reply { id, body } => out.reply(id, body),
+                Action::Mark { txn, phase } => out.mark(txn, phase),
+            }
+        }
+        self.inner = inner;
+    }
+
+    fn receive(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        frame: Frame<C::Message>,
+        out: &mut Actions<Self>,
+    ) {
+        let patience = self.options.resend_ticks;
+        if frame.from > self.peer(from).life {
+            // The peer started again: nothing of its old life is of use to the new one.
+            *self.peer(from) = Peer::new(frame.from, patience);
+        }
+        if frame.from < self.peer(from).life {
+            return;
+        }
+        if frame.to != self.life {
+            // The peer does not know yet that this node started again.
+            self.frame(from, None, out);
+            return;
+        }
+        let peer = self.peer(from);
+        while peer.oldest() <= frame.acknowledged && peer.waiting.pop_front().is_some() {
+            peer.ticks = 0;
+            peer.patience = patience;
+        }
+        let Some((number, body)) = frame.body else {
+            return;
+        };
+        peer.owes_acknowledgement = true;
+        if number > peer.received {
+            peer.early.insert(number, body);
+        }
+        while let Some(body) = self.next_in_order(from) {
+            self.step_core(now, Event::Message { from, body }, out);
+        }
+    }
+
+    fn next_in_order(&mut self, from: NodeId) -> Option<C::Message> {
+        let peer = self.peer(from);
+        let body = peer.early.remove(&(peer.received + 1))?;
+        peer.received += 1;
+        Some(body)
+    }
+
+    fn tick(&mut self, out: &mut Actions<Self>) {
+        let ids: Vec<NodeId> = self.peers.keys().copied().collect();
+        for id in ids {
+            if !self.resend(id, out) && self.peer(id).owes_acknowledgement {
+                self.frame(id, None, out);
+            }
+        }
+        out.set_timer(self.options.tick, ChannelTimer::Tick);
+    }
+
+    /// Sends again what has waited too long; whether anything was sent.
+    fn resend(&mut self, to: NodeId, out: &mut Actions<Self>) -> bool {
+        let options = self.options;
+        let peer = self.peer(to);
+        if peer.waiting.is_empty() {
+            return false;
+        }
+        peer.ticks += 1;
+        if peer.ticks < peer.patience {
+            return false;
+        }
+        peer.ticks = 0;
+        peer.patience = (peer.patience * 2).min(options.resend_ticks_max);
+        let oldest = peer.oldest();
+        let again: Vec<_> = peer
+            .waiting
+            .iter()
+            .take(options.burst_max)
+            .cloned()
+            .collect();
+        for (number, body) in (oldest..).zip(again) {
+            self.frame(to, Some((number, body)), out);
+        }
+        true
+    }
+}
+
+impl<C: Core> Core for Reliable<C> {
+    type Message = Frame<C::Message>;
+    type Timer = ChannelTimer<C::Timer>;
+    type Request = C::Request;
+    type Reply = C::Reply;
+    type Record = C::Record;
+
+    fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        match event {
+            Event::Start => {
+                out.set_timer(self.options.tick, ChannelTimer::Tick);
+                self.step_core(now, Event::Start, out);
+            }
+            Event::Message { from, body } => self.receive(now, from, body, out),
+            Event::Timer(ChannelTimer::Tick) => self.tick(out),
+            Event::Timer(ChannelTimer::Inner(timer)) => {
+                self.step_core(now, Event::Timer(timer), out);
+            }
+            Event::Request { id, body } => self.step_core(now, Event::Request { id, body }, out),
+            Event::Persisted(token) => self.step_core(now, Event::Persisted(token), out),
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (id, peer) in &self.peers {
+            if peer.waiting.len() as u64 > peer.sent {
+                return Err(format!(
+                    "{:?}: more waits for {id:?} than was sent",
+                    self.me
+                ));
+            }
+            if peer
+                .early
+                .keys()
+                .next()
+                .is_some_and(|&first| first <= peer.received)
+            {
+                return Err(format!(
+                    "{:?}: a message of {id:?} would be delivered twice",
+                    self.me
+                ));
+            }
+        }
+        self.core.check()
+    }
+
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest.number(self.core.digest());
+        for (id, peer) in &self.peers {
+            digest
+                .number(u64::from(id.0))
+                .number(peer.sent)
+                .number(peer.received);
+        }
+        digest.value()
+    }
+}
