@@ -12,6 +12,7 @@
 //! | what a step cost, for the simulated CPU | [`work`] |
 //! | messages in order and exactly once over a network that loses, repeats and reorders | [`channel`] |
 //! | equal digests for equal histories | [`digest`] |
+//! | random numbers that a seed decides | [`random`] |
 //!
 //! Start reading at [`machine`].
 #![forbid(unsafe_code)]
@@ -19,6 +20,7 @@
 pub mod channel;
 pub mod digest;
 pub mod machine;
+pub mod random;
 pub mod time;
 pub mod work;
 
@@ -26,5 +28,6 @@ pub use digest::Digest;
 pub use machine::{
     Action, ActionOf, Actions, Core, Event, EventOf, Message, NodeId, RequestId, Token,
 };
+pub use random::Random;
 pub use time::{LocalTime, Nanos};
 pub use work::{Weight, Work};

@@ -13,8 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod lobsters;
-mod random;
 mod statement;
 
-pub use random::Random;
+pub use manxdb_core::Random;
 pub use statement::{Answer, Statement, Value};

@@ -12,6 +12,16 @@ impl Random {
         Self { state: seed }
     }
 
+    /// Numbers of one purpose out of many under one seed: a draw more in one place leaves the
+    /// numbers of all others as they were.
+    pub fn stream(seed: u64, purpose: &[u64]) -> Self {
+        let mut random = Self::new(seed);
+        for part in purpose {
+            random.state = random.next_bits() ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+        Self::new(random.next_bits())
+    }
+
     /// Any 64 bits.
     pub fn next_bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -52,6 +62,21 @@ mod tests {
         let second: Vec<u64> = (0..100).map(|_| other.next_bits()).collect();
         assert_eq!(first, second);
         assert_ne!(first[0], Random::new(8).next_bits());
+    }
+
+    #[test]
+    fn streams_of_different_purposes_share_no_numbers() {
+        let mut seen = std::collections::BTreeSet::new();
+        for node in 0..50 {
+            for purpose in 0..20 {
+                let mut random = Random::stream(7, &[node, purpose]);
+                seen.extend((0..10).map(|_| random.next_bits()));
+            }
+        }
+        assert_eq!(seen.len(), 50 * 20 * 10);
+        let mut one = Random::stream(7, &[1, 2]);
+        assert_eq!(one.next_bits(), Random::stream(7, &[1, 2]).next_bits());
+        assert_ne!(one.next_bits(), Random::stream(7, &[2, 1]).next_bits());
     }
 
     #[test]
