@@ -1,0 +1,124 @@
+//! Events a second of the simulator itself: 300 nodes on a WAN of 50 to 55 ms, each with
+//! messages under way to random peers. `cargo bench -p manxdb-sim`.
+#![allow(clippy::disallowed_methods)] // A benchmark looks at the clock.
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::cast_precision_loss)]
+
+use std::time::Instant;
+
+use manxdb_core::channel::Life;
+use manxdb_core::{
+    Actions, Core, Digest, Event, EventOf, LocalTime, Message, Nanos, NodeId, Random, Weight,
+};
+use manxdb_sim::{CostModel, Link, SimTime, System, Topology, Transport, World, WorldOptions};
+
+const NODES: u32 = 300;
+const ROUNDS: usize = 5;
+
+#[derive(Debug, Clone, Copy)]
+enum Ball {
+    Ping,
+    Pong,
+}
+
+impl Message for Ball {
+    fn weight(&self) -> Weight {
+        Weight::Report
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Ping => "ping",
+            Self::Pong => "pong",
+        }
+    }
+}
+
+/// Keeps some pings under way.
+struct Player {
+    random: Random,
+    in_flight: u32,
+    pongs: u64,
+}
+
+impl Core for Player {
+    type Message = Ball;
+    type Timer = ();
+    type Request = ();
+    type Reply = ();
+    type Record = ();
+
+    fn step(&mut self, _: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        let pings = match event {
+            Event::Start => self.in_flight,
+            Event::Message {
+                from,
+                body: Ball::Ping,
+            } => {
+                out.send(from, Ball::Pong);
+                0
+            }
+            Event::Message { .. } => {
+                self.pongs += 1;
+                1
+            }
+            _ => 0,
+        };
+        for _ in 0..pings {
+            let peer = self.random.below(u64::from(NODES));
+            out.send(NodeId(u32::try_from(peer).unwrap()), Ball::Ping);
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest.number(self.pongs);
+        digest.value()
+    }
+}
+
+struct Players {
+    in_flight: u32,
+}
+
+impl System for Players {
+    type Core = Player;
+
+    fn start(&mut self, node: NodeId, _: Life, _: Vec<()>) -> Player {
+        Player {
+            random: Random::stream(1, &[u64::from(node.0)]),
+            in_flight: self.in_flight,
+            pongs: 0,
+        }
+    }
+}
+
+/// The median rate of several rounds, in millions of events a second.
+fn measure(what: &str, in_flight: u32, secs: u64, change: impl Fn(&mut WorldOptions)) {
+    let wan = Link::after(Nanos::from_micros(52_500)).with_jitter(Nanos::from_micros(2_500));
+    let mut rates = Vec::new();
+    let mut events = 0;
+    for _ in 0..ROUNDS {
+        let mut options = WorldOptions::new(1, Topology::single(NODES, wan));
+        options.check = false;
+        change(&mut options);
+        let mut world = World::new(Players { in_flight }, options);
+        let start = Instant::now();
+        world.run_alone(SimTime::from_secs(secs)).unwrap();
+        events = world.counters().events;
+        rates.push(events as f64 / start.elapsed().as_secs_f64() / 1e6);
+    }
+    rates.sort_by(f64::total_cmp);
+    let rate = rates[ROUNDS / 2];
+    println!("{what:<28} {in_flight:>4} in flight  {events:>9} events  {rate:>6.2} M/s");
+}
+
+fn main() {
+    let datagram = |options: &mut WorldOptions| options.transport = Transport::Datagram;
+    measure("fifo", 8, 60, |_| {});
+    measure("fifo, costs", 8, 60, |options| {
+        options.cost = CostModel::default();
+    });
+    measure("datagram", 8, 60, datagram);
+    measure("fifo", 300, 5, |_| {});
+    measure("datagram", 300, 5, datagram);
+}

@@ -1,0 +1,49 @@
+//! A simulated machine: clock, CPU, disk, and the core that runs on it while it is up.
+
+use manxdb_core::channel::Life;
+use manxdb_core::{Core, Digest, LocalTime, Random};
+
+use crate::clock::Clock;
+use crate::cpu::Cpu;
+use crate::disk::Disk;
+use crate::time::SimTime;
+
+/// One node.
+#[derive(Debug)]
+pub(crate) struct Node<C: Core> {
+    /// Nothing while it is down.
+    pub core: Option<C>,
+    pub life: Life,
+    pub clock: Clock,
+    pub cpu: Cpu,
+    /// The second server, when there is one.
+    pub report_cpu: Cpu,
+    pub disk: Disk<C::Record>,
+    pub disk_random: Random,
+    /// Of all that happened to it.
+    pub digest: Digest,
+    /// Where its clock was read last: with two servers turns overlap.
+    last_turn: SimTime,
+}
+
+impl<C: Core> Node<C> {
+    pub fn new(clock: Clock, disk: Disk<C::Record>, disk_random: Random) -> Self {
+        Self {
+            core: None,
+            life: Life(0),
+            clock,
+            cpu: Cpu::default(),
+            report_cpu: Cpu::default(),
+            disk,
+            disk_random,
+            digest: Digest::default(),
+            last_turn: SimTime::ZERO,
+        }
+    }
+
+    /// What its clock shows to a step whose turn has come.
+    pub fn clock_at(&mut self, turn: SimTime) -> LocalTime {
+        self.last_turn = self.last_turn.max(turn);
+        self.clock.read(self.last_turn)
+    }
+}

@@ -1,0 +1,108 @@
+//! The loop: takes what happens next and lets it happen.
+
+mod access;
+mod faults;
+mod options;
+mod outside;
+mod pending;
+mod run;
+mod step;
+
+use std::collections::BTreeSet;
+
+use manxdb_core::channel::Life;
+use manxdb_core::{Actions, Core, NodeId};
+
+use crate::clock::Clock;
+use crate::counters::Counters;
+use crate::disk::Disk;
+use crate::fault::Fault;
+use crate::network::Network;
+use crate::node::Node;
+use crate::streams::{self, Purpose};
+use crate::system::System;
+use crate::time::SimTime;
+use crate::trace::Trace;
+
+pub use options::{ClockOptions, WorldOptions};
+pub use outside::Outside;
+use outside::Shared;
+use pending::{Held, Pending};
+
+/// A run went wrong: a core's own check failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("at {at} on node {}: {what}", node.0)]
+pub struct Failure {
+    /// When.
+    pub at: SimTime,
+    /// Where.
+    pub node: NodeId,
+    /// What is broken.
+    pub what: String,
+}
+
+/// A cluster in virtual time.
+pub struct World<S: System> {
+    system: S,
+    nodes: Vec<Node<S::Core>>,
+    shared: Shared<S::Core>,
+    network: Network<Held<<S::Core as Core>::Message>>,
+    options: WorldOptions,
+    /// Whether CPU time has a price at all.
+    costs: bool,
+    faults: Vec<Fault>,
+    /// Those of them that are in effect.
+    active: BTreeSet<usize>,
+    counters: Counters,
+    trace: Trace,
+    /// The buffer of every step.
+    actions: Actions<S::Core>,
+    begun: bool,
+}
+
+impl<S: System> World<S> {
+    /// A cluster whose nodes start at time zero.
+    pub fn new(system: S, options: WorldOptions) -> Self {
+        let seed = options.seed;
+        let nodes = options.topology.node_ids().map(|id| {
+            let mut random = streams::of_node(seed, id, Purpose::Clock);
+            let clock = options.clocks.draw(&mut random);
+            let disk = Disk::new(options.cost.sync);
+            Node::new(clock, disk, streams::of_node(seed, id, Purpose::Disk))
+        });
+        let mut world = Self {
+            nodes: nodes.collect(),
+            shared: Shared::new(&options),
+            network: Network::new(seed, options.topology.clone(), options.transport),
+            costs: !options.cost.is_free(),
+            faults: Vec::new(),
+            active: BTreeSet::new(),
+            counters: Counters::default(),
+            trace: Trace::new(options.record),
+            actions: Actions::default(),
+            begun: false,
+            system,
+            options,
+        };
+        for index in 0..world.nodes.len() {
+            world.place_core(index, Vec::new());
+        }
+        world
+    }
+
+    /// Gives a node a core for its next life; the core is told that it starts when its turn
+    /// comes.
+    fn place_core(&mut self, index: usize, disk: Vec<<S::Core as Core>::Record>) {
+        let id = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
+        let node = &mut self.nodes[index];
+        node.life = Life(node.life.0 + 1);
+        node.core = Some(self.system.start(id, node.life, disk));
+        let now = self.shared.now;
+        self.shared.queue.push(now, Pending::Start { node: id });
+    }
+
+    /// Replaces a node's clock, before the run begins.
+    pub fn set_clock(&mut self, node: NodeId, clock: Clock) {
+        self.nodes[node.0 as usize].clock = clock;
+    }
+}

@@ -1,0 +1,99 @@
+//! What the workload can see and do.
+
+use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
+
+use super::pending::Pending;
+use super::{World, WorldOptions};
+use crate::marks::{Mark, Marks};
+use crate::node::Node;
+use crate::queue::Queue;
+use crate::streams::{self, Purpose};
+use crate::system::{RequestOf, System};
+use crate::time::SimTime;
+
+/// What the loop and the workload share.
+pub(super) struct Shared<C: Core> {
+    pub now: SimTime,
+    pub queue: Queue<Pending<C>>,
+    pub marks: Marks,
+    pub client_delay: Nanos,
+    requests: u64,
+    random: Random,
+}
+
+impl<C: Core> Shared<C> {
+    pub fn new(options: &WorldOptions) -> Self {
+        Self {
+            now: SimTime::ZERO,
+            queue: Queue::default(),
+            marks: Marks::new(options.marks),
+            client_delay: options.client_delay,
+            requests: 0,
+            random: streams::of_run(options.seed, Purpose::Workload),
+        }
+    }
+}
+
+/// The world as the workload has it.
+pub struct Outside<'a, S: System> {
+    pub(super) nodes: &'a [Node<S::Core>],
+    pub(super) shared: &'a mut Shared<S::Core>,
+}
+
+impl<S: System> Outside<'_, S> {
+    /// Virtual time.
+    pub fn now(&self) -> SimTime {
+        self.shared.now
+    }
+
+    /// Asks a node, now. A node that is down when the request arrives never answers.
+    pub fn request(&mut self, node: NodeId, body: RequestOf<S>) -> RequestId {
+        self.request_at(self.shared.now, node, body)
+    }
+
+    /// Asks a node at a later time.
+    pub fn request_at(&mut self, at: SimTime, node: NodeId, body: RequestOf<S>) -> RequestId {
+        let id = RequestId(self.shared.requests);
+        self.shared.requests += 1;
+        let arrives = at.max(self.shared.now) + self.shared.client_delay;
+        let pending = Pending::Request { node, id, body };
+        self.shared.queue.push(arrives, pending);
+        id
+    }
+
+    /// Asks to be woken, with a word of its own.
+    pub fn wake_at(&mut self, at: SimTime, key: u64) {
+        let at = at.max(self.shared.now);
+        self.shared.queue.push(at, Pending::Wake { key });
+    }
+
+    /// Random numbers for the workload alone.
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.shared.random
+    }
+
+    /// The marks of a transaction so far, given up.
+    pub fn take_marks(&mut self, txn: u64) -> Vec<Mark> {
+        self.shared.marks.take(txn)
+    }
+
+    /// Whether a node is up.
+    pub fn is_up(&self, node: NodeId) -> bool {
+        self.core(node).is_some()
+    }
+
+    /// A node's core, unless it is down. For checkers: a client could not see it.
+    pub fn core(&self, node: NodeId) -> Option<&S::Core> {
+        self.nodes.get(node.0 as usize)?.core.as_ref()
+    }
+}
+
+impl<S: System> World<S> {
+    /// The world as the workload has it, for scripts without a driver.
+    pub fn outside(&mut self) -> Outside<'_, S> {
+        Outside {
+            nodes: &self.nodes,
+            shared: &mut self.shared,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Takes events from the queue and lets them happen.
+
+use manxdb_core::{Event, Message, NodeId, Weight};
+
+use super::pending::Pending;
+use super::step::Arrival;
+use super::{Failure, World};
+use crate::system::{Driver, NoDriver, System};
+use crate::time::SimTime;
+use crate::trace::{Kind, Row};
+
+impl<S: System> World<S> {
+    /// Runs until `until`, or until nothing can happen any more, or until the workload is done.
+    /// What happens at `until` still does.
+    ///
+    /// # Errors
+    /// A core's check failed.
+    pub fn run_until(
+        &mut self,
+        driver: &mut impl Driver<S>,
+        until: SimTime,
+    ) -> Result<(), Failure> {
+        if !self.begun {
+            self.begun = true;
+            driver.begin(&mut self.outside());
+        }
+        while !driver.done() {
+            let Some((at, pending)) = self.shared.queue.pop_until(until) else {
+                // Virtual time passes without events too, but not to its end when all is idle.
+                if until < SimTime::MAX {
+                    self.shared.now = self.shared.now.max(until);
+                }
+                break;
+            };
+            debug_assert!(at >= self.shared.now, "time goes back");
+            self.shared.now = at;
+            self.counters.events += 1;
+            self.happen(driver, at, pending)?;
+        }
+        Ok(())
+    }
+
+    /// Runs without a workload.
+    ///
+    /// # Errors
+    /// A core's check failed.
+    pub fn run_alone(&mut self, until: SimTime) -> Result<(), Failure> {
+        self.run_until(&mut NoDriver, until)
+    }
+
+    fn happen(
+        &mut self,
+        driver: &mut impl Driver<S>,
+        at: SimTime,
+        pending: Pending<S::Core>,
+    ) -> Result<(), Failure> {
+        match pending {
+            Pending::Message { to, from, body, .. } => self.message_arrives(at, to, from, body),
+            Pending::Timer { node, timer } => {
+                let arrival = Arrival::new(at, 2, self.options.cost.wake);
+                self.step(node, arrival, Event::Timer(timer))
+            }
+            Pending::Request { node, id, body } => {
+                if self.is_down(node) {
+                    self.counters.trouble("request lost", 1);
+                    return Ok(());
+                }
+                self.counters.requests += 1;
+                self.note(at, node, Kind::Request, "request", || None);
+                let weight = self.system.request_weight(&body);
+                let cost = self.options.cost.receiving(weight);
+                let arrival = Arrival::new(at, 3, cost);
+                self.step(node, arrival, Event::Request { id, body })
+            }
+            Pending::Reply { node, id, body, .. } => {
+                self.counters.replies += 1;
+                self.nodes[node.0 as usize].digest.number(at.0).number(id.0);
+                self.note(at, node, Kind::Reply, "reply", || None);
+                driver.reply(&mut self.outside(), node, id, body);
+                Ok(())
+            }
+            Pending::Synced { node } => self.sync_ends(driver, at, node),
+            Pending::Start { node } => {
+                let arrival = Arrival::new(at, 4, self.options.cost.wake);
+                self.step(node, arrival, Event::Start)
+            }
+            Pending::Wake { key } => {
+                driver.wake(&mut self.outside(), key);
+                Ok(())
+            }
+            Pending::FaultBegins { index } => {
+                self.fault_begins(driver, index);
+                Ok(())
+            }
+            Pending::FaultEnds { index } => {
+                self.fault_ends(driver, index);
+                Ok(())
+            }
+            Pending::Nothing => Ok(()),
+        }
+    }
+
+    fn message_arrives(
+        &mut self,
+        at: SimTime,
+        to: NodeId,
+        from: NodeId,
+        body: <S::Core as manxdb_core::Core>::Message,
+    ) -> Result<(), Failure> {
+        if self.is_down(to) {
+            self.counters.trouble("message to a dead node", 1);
+            return Ok(());
+        }
+        self.note(at, to, Kind::Message(from), body.label(), || body.txn());
+        let mut arrival = Arrival::new(at, 1 | u64::from(from.0) << 8, manxdb_core::Nanos::ZERO);
+        if self.costs {
+            let weight = body.weight();
+            arrival.cost = self.options.cost.receiving(weight);
+            arrival.beside = self.options.cost.report_server && weight == Weight::Report;
+        }
+        self.step(to, arrival, Event::Message { from, body })
+    }
+
+    /// A sync is over: the node hears which records are safe, and the next sync begins.
+    fn sync_ends(
+        &mut self,
+        driver: &mut impl Driver<S>,
+        at: SimTime,
+        node: NodeId,
+    ) -> Result<(), Failure> {
+        let Ok(tokens) = self.nodes[node.0 as usize].disk.end_sync() else {
+            self.counters.trouble("sync failed", 1);
+            self.crash(driver, node);
+            return Ok(());
+        };
+        for token in tokens {
+            let arrival = Arrival::new(at, 5 | token.0 << 8, self.options.cost.wake);
+            self.step(node, arrival, Event::Persisted(token))?;
+        }
+        self.start_sync(node);
+        Ok(())
+    }
+
+    pub(super) fn is_down(&self, node: NodeId) -> bool {
+        self.nodes[node.0 as usize].core.is_none()
+    }
+
+    /// Records that something arrived, if that is wanted.
+    pub(super) fn note(
+        &mut self,
+        at: SimTime,
+        node: NodeId,
+        kind: Kind,
+        label: &'static str,
+        txn: impl Fn() -> Option<u64>,
+    ) {
+        if self.trace.wants(&txn) {
+            let turn = self.nodes[node.0 as usize].cpu.turn(at);
+            self.trace.add(Row {
+                at,
+                node,
+                kind,
+                label,
+                txn: txn(),
+                wait: turn.since(at),
+            });
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! One step of one core, and what it asks for.
+
+use manxdb_core::{Action, ActionOf, Core, EventOf, Message, Nanos, NodeId};
+
+use super::pending::{Held, Pending};
+use super::{Failure, World};
+use crate::marks::Mark;
+use crate::network::Fate;
+use crate::system::System;
+use crate::time::SimTime;
+use crate::trace::Kind;
+
+/// How something arrives at a node.
+pub(super) struct Arrival {
+    pub at: SimTime,
+    /// What it is, for digests.
+    code: u64,
+    /// To receive it.
+    pub cost: Nanos,
+    /// Whether the second server receives it.
+    pub beside: bool,
+}
+
+impl Arrival {
+    pub fn new(at: SimTime, code: u64, cost: Nanos) -> Self {
+        Self {
+            at,
+            code,
+            cost,
+            beside: false,
+        }
+    }
+}
+
+impl<S: System> World<S> {
+    /// Steps a core that is up. Its turn may lie ahead, when its CPU is busy; since turns come
+    /// in the order of arrival, the step can be taken at once.
+    pub(super) fn step(
+        &mut self,
+        id: NodeId,
+        arrival: Arrival,
+        event: EventOf<S::Core>,
+    ) -> Result<(), Failure> {
+        let node = &mut self.nodes[id.0 as usize];
+        node.digest.number(arrival.at.0).number(arrival.code);
+        let cpu = if arrival.beside {
+            &node.report_cpu
+        } else {
+            &node.cpu
+        };
+        let turn = cpu.turn(arrival.at);
+        let now = node.clock_at(turn);
+        let Some(core) = node.core.as_mut() else {
+            return Ok(());
+        };
+        let mut out = std::mem::take(&mut self.actions);
+        core.step(now, event, &mut out);
+        let checked = if self.options.check {
+            core.check()
+        } else {
+            Ok(())
+        };
+        let done = if self.costs {
+            let mut cost = arrival.cost + self.options.cost.working(out.take_work());
+            cost += self.sending(out.as_slice());
+            let node = &mut self.nodes[id.0 as usize];
+            let cpu = if arrival.beside {
+                &mut node.report_cpu
+            } else {
+                &mut node.cpu
+            };
+            cpu.work(turn, cost)
+        } else {
+            out.take_work();
+            turn
+        };
+        for action in out.drain() {
+            self.act(id, done, action);
+        }
+        self.actions = out;
+        checked.map_err(|what| Failure {
+            at: turn,
+            node: id,
+            what,
+        })
+    }
+
+    /// What it costs to send all that goes out.
+    fn sending(&self, actions: &[ActionOf<S::Core>]) -> Nanos {
+        let mut cost = Nanos::ZERO;
+        for action in actions {
+            let weight = match action {
+                Action::Send { body, .. } => body.weight(),
+                Action::Reply { body, .. } => self.system.reply_weight(body),
+                _ => continue,
+            };
+            cost += self.options.cost.sending(weight);
+        }
+        cost
+    }
+
+    /// Does what a step asked for; it leaves the node at `done`.
+    fn act(&mut self, node: NodeId, done: SimTime, action: ActionOf<S::Core>) {
+        match action {
+            Action::Send { to, body } => {
+                let class = self.network.topology().class(node, to);
+                self.counters.message(body.label(), class);
+                self.send(done, node, to, body);
+            }
+            Action::SetTimer { after, timer } => {
+                let span = self.nodes[node.0 as usize].clock.real_span(after);
+                let pending = Pending::Timer { node, timer };
+                self.shared.queue.push(done + span, pending);
+            }
+            Action::Persist { record, token } => {
+                let disk = &mut self.nodes[node.0 as usize].disk;
+                disk.append(done, record, token);
+                self.start_sync(node);
+            }
+            Action::Reply { id, body } => {
+                let pending = Pending::Reply {
+                    node,
+                    id,
+                    departs: done,
+                    body,
+                };
+                let arrives = done + self.shared.client_delay;
+                self.shared.queue.push(arrives, pending);
+            }
+            Action::Mark { txn, phase } => {
+                let mark = Mark {
+                    at: done,
+                    node,
+                    phase,
+                };
+                self.shared.marks.note(txn, mark);
+                self.note(done, node, Kind::Mark, phase, || Some(txn));
+            }
+        }
+    }
+
+    /// Gives a message to the network.
+    pub(super) fn send(
+        &mut self,
+        departs: SimTime,
+        from: NodeId,
+        to: NodeId,
+        body: <S::Core as Core>::Message,
+    ) {
+        if self.network.is_fifo() && self.is_down(to) {
+            // Nobody answers the connection.
+            self.counters.trouble("message to a dead node", 1);
+            return;
+        }
+        let message = |body| Pending::Message {
+            to,
+            from,
+            departs,
+            body,
+        };
+        match self.network.send(departs, from, to) {
+            Fate::Arrives(at) => self.shared.queue.push(at, message(body)),
+            Fate::ArrivesTwice(one, other) => {
+                self.counters.trouble("message doubled", 1);
+                self.shared.queue.push(one, message(body.clone()));
+                self.shared.queue.push(other, message(body));
+            }
+            Fate::Lost => self.counters.trouble("message lost", 1),
+            Fate::Held => {
+                self.counters.trouble("message held by a partition", 1);
+                self.network.hold(from, to, Held { departs, body });
+            }
+        }
+    }
+
+    /// Starts a node's next sync, if there is reason to.
+    pub(super) fn start_sync(&mut self, node: NodeId) {
+        let now = self.shared.now;
+        if let Some(end) = self.nodes[node.0 as usize].disk.start_sync(now) {
+            self.shared.queue.push(end, Pending::Synced { node });
+        }
+    }
+}

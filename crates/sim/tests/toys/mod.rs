@@ -1,0 +1,5 @@
+//! Small cores to try the simulator with.
+#![allow(dead_code, reason = "each test file uses some of them")]
+
+pub mod counter;
+pub mod ping;
