@@ -1,0 +1,196 @@
+//! Calls of procedures as they travel between nodes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use manxdb_core::NodeId;
+use manxdb_txn::procedure::{Piece, ShardId, Slot};
+use serde::{Deserialize, Serialize};
+
+use crate::topology::{RegionId, Topology};
+
+/// Identity of a transaction, chosen by its client. A retry has the same.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct CallId {
+    /// The client.
+    pub client: NodeId,
+    /// Its count, from 1, without gaps.
+    pub number: u64,
+}
+
+impl CallId {
+    /// One number for traces: the client in the high half.
+    #[must_use]
+    pub fn for_traces(self) -> u64 {
+        u64::from(self.client.0) << 32 | self.number & 0xFFFF_FFFF
+    }
+}
+
+impl std::fmt::Debug for CallId {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}.{}", self.client.0, self.number)
+    }
+}
+
+/// What a session is promised beyond serializability, call by call.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+pub enum Level {
+    /// Equal to some serial order of all transactions.
+    #[default]
+    Serializable,
+    /// And that order contains the session's own transactions in the order it made them, also
+    /// when it moves between regions.
+    Session,
+    /// And that order agrees with real time.
+    Strict,
+}
+
+/// A transaction on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Who calls.
+    pub id: CallId,
+    /// The procedure's name.
+    pub procedure: String,
+    /// Its arguments, in its own encoding.
+    pub args: Vec<u8>,
+    /// What the caller is promised.
+    pub level: Level,
+    /// Calls of this client below this number have ended: nobody asks for them again.
+    pub ended_below: u64,
+}
+
+/// A call cut into pieces. Shared between all that know it in one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The call.
+    pub call: Call,
+    /// Who answers the client.
+    pub coordinator: NodeId,
+    /// Its pieces, in the procedure's order.
+    pub pieces: Vec<PieceOfCall>,
+    /// The shards of the pieces, each once, ascending.
+    pub shards: Vec<u32>,
+    /// Whether they lie in several regions.
+    pub crosses_regions: bool,
+}
+
+/// A piece, as it travels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PieceOfCall {
+    part: u32,
+    shard: u32,
+    needs: Vec<u32>,
+    gives: Vec<u32>,
+}
+
+impl PieceOfCall {
+    /// Where its rows live.
+    #[must_use]
+    pub fn shard(&self) -> ShardId {
+        ShardId(self.shard)
+    }
+
+    /// Names of the values it waits for.
+    pub fn needs(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.needs.iter().map(|slot| Slot(*slot))
+    }
+
+    /// Names of the values it gives.
+    pub fn gives(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.gives.iter().map(|slot| Slot(*slot))
+    }
+
+    /// The piece as its procedure knows it.
+    #[must_use]
+    pub fn to_piece(&self) -> Piece {
+        Piece {
+            part: self.part,
+            shard: self.shard(),
+            needs: self.needs().collect(),
+            gives: self.gives().collect(),
+        }
+    }
+}
+
+impl From<Piece> for PieceOfCall {
+    fn from(piece: Piece) -> Self {
+        let numbers = |slots: Vec<Slot>| slots.into_iter().map(|slot| slot.0).collect();
+        Self {
+            part: piece.part,
+            shard: piece.shard.0,
+            needs: numbers(piece.needs),
+            gives: numbers(piece.gives),
+        }
+    }
+}
+
+impl Planned {
+    /// A call and its pieces.
+    #[must_use]
+    pub fn new(
+        call: Call,
+        coordinator: NodeId,
+        pieces: Vec<Piece>,
+        topology: Topology,
+    ) -> Arc<Self> {
+        let shards: BTreeSet<u32> = pieces.iter().map(|piece| piece.shard.0).collect();
+        let regions = shards
+            .iter()
+            .map(|shard| topology.region_of(ShardId(*shard)));
+        let regions: BTreeSet<RegionId> = regions.collect();
+        Arc::new(Self {
+            crosses_regions: regions.len() > 1,
+            call,
+            coordinator,
+            pieces: pieces.into_iter().map(PieceOfCall::from).collect(),
+            shards: shards.into_iter().collect(),
+        })
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn id(&self) -> CallId {
+        self.call.id
+    }
+
+    /// The shards it touches, ascending.
+    pub fn shards(&self) -> impl Iterator<Item = ShardId> + '_ {
+        self.shards.iter().map(|shard| ShardId(*shard))
+    }
+
+    /// Whether it touches a shard.
+    #[must_use]
+    pub fn touches(&self, shard: ShardId) -> bool {
+        self.shards.binary_search(&shard.0).is_ok()
+    }
+
+    /// Values that pieces of other shards need from `shard`, each with the shard that needs it.
+    pub fn wanted_from(&self, shard: ShardId) -> impl Iterator<Item = (ShardId, Slot)> + '_ {
+        let given_here = move |slot: Slot| {
+            let mut here = self
+                .pieces
+                .iter()
+                .filter(move |piece| piece.shard() == shard);
+            here.any(|piece| piece.gives().any(|given| given == slot))
+        };
+        let elsewhere = self
+            .pieces
+            .iter()
+            .filter(move |piece| piece.shard() != shard);
+        elsewhere.flat_map(move |piece| {
+            let needed = piece.needs().filter(move |slot| given_here(*slot));
+            needed.map(move |slot| (piece.shard(), slot))
+        })
+    }
+
+    /// The shard whose pieces give `slot`.
+    #[must_use]
+    pub fn giver_of(&self, slot: Slot) -> Option<ShardId> {
+        let mut pieces = self.pieces.iter();
+        let giver = pieces.find(|piece| piece.gives().any(|given| given == slot));
+        giver.map(PieceOfCall::shard)
+    }
+}

@@ -1,0 +1,544 @@
+//! A shard's transactions in the order of their timestamps (DAST §4.3).
+//!
+//! A transaction is *known* once its body is here, *settled* once its timestamp is final. The
+//! first known one runs when it is settled and nothing that is not known yet can come before it;
+//! the replica says up to where that is so. One that is known and not settled lets nothing past
+//! it: its final timestamp may lie anywhere behind.
+//!
+//! A piece that waits for a value of another shard does not hold up the rest. It is *deferred*:
+//! later pieces pass it unless their touches clash with its own, and then they are deferred too.
+//! So every two pieces that clash run in the order of their timestamps, and the state is the one
+//! that running whole transactions in that order gives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use manxdb_core::{Digest, NodeId};
+use manxdb_txn::procedure::{Placement, Procedure, Registry, ShardId, Slot, Touch, Values};
+use serde::{Deserialize, Serialize};
+
+use crate::call::{CallId, PieceOfCall, Planned};
+use crate::store::{Changes, PieceRows, Store};
+use crate::timestamp::Timestamp;
+
+/// What the pieces of one shard gave, or why one of them failed.
+pub type Given = Result<Vec<(u32, Vec<u8>)>, String>;
+
+/// What a transaction did on this shard, kept until nobody can ask for it any more.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Done {
+    /// Its place in the order.
+    pub at: Timestamp,
+    /// The transaction.
+    pub planned: Arc<Planned>,
+    /// What its pieces here gave.
+    pub given: Given,
+}
+
+/// A transaction that has run here, and who waits for what it gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// The transaction.
+    pub id: CallId,
+    /// Of the instance that ended: the client may have asked again, through somebody else.
+    pub coordinator: NodeId,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Known {
+    planned: Arc<Planned>,
+    settled: bool,
+}
+
+/// A transaction whose turn has come and that has pieces left.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Running {
+    planned: Arc<Planned>,
+    /// Places of its pieces here that have not run.
+    left: Vec<usize>,
+    /// Values from other shards, and of its own pieces.
+    values: BTreeMap<u32, Vec<u8>>,
+    failed: Option<String>,
+}
+
+/// Everything a replica knows that a new replica of the shard needs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Copy {
+    changes: Changes,
+    known: Vec<(Timestamp, Known)>,
+    running: Vec<(Timestamp, Running)>,
+    early: Vec<(CallId, Inputs)>,
+    done: Vec<Done>,
+    ended_below: Vec<(NodeId, u64)>,
+    turn: Timestamp,
+    cross_region_high: Timestamp,
+}
+
+/// Values from other shards that came before their transaction's turn.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Inputs {
+    values: BTreeMap<u32, Vec<u8>>,
+    failed: Option<String>,
+}
+
+/// The transactions and the rows of one shard on one replica.
+pub struct Execution {
+    shard: ShardId,
+    procedures: Arc<Registry>,
+    placement: Arc<dyn Placement>,
+    store: Box<dyn Store>,
+    known: BTreeMap<Timestamp, Known>,
+    running: BTreeMap<Timestamp, Running>,
+    early: BTreeMap<CallId, Inputs>,
+    done: BTreeMap<CallId, Done>,
+    ended_below: BTreeMap<NodeId, u64>,
+    /// The last transaction whose turn came.
+    turn: Timestamp,
+    cross_region_high: Timestamp,
+    order: Vec<(Timestamp, CallId)>,
+    keeps_order: bool,
+    pieces_run: u32,
+}
+
+impl Execution {
+    /// An empty shard over `store`.
+    pub fn new(
+        shard: ShardId,
+        procedures: Arc<Registry>,
+        placement: Arc<dyn Placement>,
+        store: Box<dyn Store>,
+        keeps_order: bool,
+    ) -> Self {
+        Self {
+            shard,
+            procedures,
+            placement,
+            store,
+            known: BTreeMap::new(),
+            running: BTreeMap::new(),
+            early: BTreeMap::new(),
+            done: BTreeMap::new(),
+            ended_below: BTreeMap::new(),
+            turn: Timestamp::ZERO,
+            cross_region_high: Timestamp::ZERO,
+            order: Vec::new(),
+            keeps_order,
+            pieces_run: 0,
+        }
+    }
+
+    /// Makes a transaction known. `settled`: `at` is its final timestamp.
+    pub fn insert(&mut self, at: Timestamp, planned: Arc<Planned>, settled: bool) {
+        if at <= self.turn {
+            // Only a repetition can come so late; its first instance has had its turn.
+            return;
+        }
+        self.known.entry(at).or_insert(Known { planned, settled });
+    }
+
+    /// Whether a transaction is known at `at` and its turn has not come.
+    #[must_use]
+    pub fn is_known(&self, at: Timestamp) -> bool {
+        self.known.contains_key(&at)
+    }
+
+    /// Whether transactions at `at`, if there were any, have had their turn.
+    #[must_use]
+    pub fn has_had_turn(&self, at: Timestamp) -> bool {
+        at <= self.turn
+    }
+
+    /// Moves a transaction from its anticipated timestamp to its final one.
+    pub fn settle(&mut self, anticipated: Timestamp, at: Timestamp) {
+        assert!(
+            anticipated <= at,
+            "I3: no region anticipated more than the final timestamp"
+        );
+        if let Some(mut known) = self.known.remove(&anticipated) {
+            known.settled = true;
+            self.known.insert(at, known);
+        }
+    }
+
+    /// Forgets a transaction that was given up before it was settled.
+    pub fn give_up(&mut self, anticipated: Timestamp) {
+        let settled = self
+            .known
+            .get(&anticipated)
+            .is_none_or(|known| known.settled);
+        assert!(
+            !settled || !self.known.contains_key(&anticipated),
+            "a settled one is not given up"
+        );
+        self.known.remove(&anticipated);
+    }
+
+    /// Takes values that another shard gave.
+    pub fn give(&mut self, id: CallId, given: Given) {
+        if self.done.contains_key(&id) {
+            return;
+        }
+        let mut running = self.running.values_mut();
+        let (values, failed) = match running.find(|running| running.planned.id() == id) {
+            Some(running) => (&mut running.values, &mut running.failed),
+            None => {
+                let early = self.early.entry(id).or_default();
+                (&mut early.values, &mut early.failed)
+            }
+        };
+        match given {
+            Ok(given) => values.extend(given),
+            Err(failure) => *failed = Some(failure),
+        }
+    }
+
+    /// Runs what may run, given that everything up to `safe` is known; the transactions that
+    /// ended here by it.
+    pub fn run(&mut self, safe: Timestamp) -> Vec<Ended> {
+        let mut ended = Vec::new();
+        self.run_deferred(&mut ended);
+        while let Some(first) = self.known.first_entry() {
+            if *first.key() > safe || !first.get().settled {
+                break;
+            }
+            let (at, known) = first.remove_entry();
+            assert!(at > self.turn, "I2: {at:?} after {:?}", self.turn);
+            self.turn = at;
+            self.begin(at, known.planned, &mut ended);
+        }
+        ended
+    }
+
+    fn begin(&mut self, at: Timestamp, planned: Arc<Planned>, ended: &mut Vec<Ended>) {
+        let id = planned.id();
+        if self.keeps_order {
+            self.order.push((at, id));
+        }
+        let ended_below = self.ended_below.entry(id.client).or_default();
+        let is_repetition = id.number < *ended_below || self.done.contains_key(&id);
+        *ended_below = (*ended_below).max(planned.call.ended_below);
+        let running_already = || self.running.values().any(|other| other.planned.id() == id);
+        if is_repetition || running_already() {
+            ended.push(Ended {
+                id,
+                coordinator: planned.coordinator,
+            });
+            return;
+        }
+        let here = planned.pieces.iter().enumerate();
+        let here = here.filter(|(_, piece)| piece.shard() == self.shard);
+        let left = here.map(|(place, _)| place).collect();
+        let Inputs { values, failed } = self.early.remove(&id).unwrap_or_default();
+        let mut running = Running {
+            planned,
+            left,
+            values,
+            failed,
+        };
+        let mut blockers = self.blockers(Timestamp::MAX);
+        self.run_pieces(&mut running, &mut blockers);
+        self.put_aside_or_end(at, running, ended);
+    }
+
+    /// Touches of all deferred pieces of transactions before `at`.
+    fn blockers(&self, at: Timestamp) -> Vec<Touch> {
+        let mut blockers = Vec::new();
+        for running in self.running.range(..at).map(|(_, running)| running) {
+            self.touches_left(running, &mut blockers);
+        }
+        blockers
+    }
+
+    fn touches_left(&self, running: &Running, into: &mut Vec<Touch>) {
+        for place in &running.left {
+            into.extend(self.touches(&running.planned, *place));
+        }
+    }
+
+    fn touches(&self, planned: &Planned, place: usize) -> Vec<Touch> {
+        let Ok(procedure) = self.procedures.find(&planned.call.procedure) else {
+            return vec![Touch::everything()];
+        };
+        let piece = planned.pieces.get(place).map(PieceOfCall::to_piece);
+        piece.map_or_else(Vec::new, |piece| {
+            procedure.touches(&piece, &planned.call.args)
+        })
+    }
+
+    /// Tries all deferred pieces again, in the order of their transactions.
+    fn run_deferred(&mut self, ended: &mut Vec<Ended>) {
+        let mut blockers = Vec::new();
+        for at in self.running.keys().copied().collect::<Vec<_>>() {
+            if let Some(mut running) = self.running.remove(&at) {
+                self.run_pieces(&mut running, &mut blockers);
+                self.put_aside_or_end(at, running, ended);
+            }
+        }
+    }
+
+    fn put_aside_or_end(&mut self, at: Timestamp, running: Running, ended: &mut Vec<Ended>) {
+        if !running.left.is_empty() {
+            self.running.insert(at, running);
+            return;
+        }
+        let id = running.planned.id();
+        ended.push(Ended {
+            id,
+            coordinator: running.planned.coordinator,
+        });
+        self.note_region_span(at, &running.planned);
+        let mut given_here: Vec<u32> = Vec::new();
+        for piece in &running.planned.pieces {
+            if piece.shard() == self.shard {
+                given_here.extend(piece.gives().map(|slot| slot.0));
+            }
+        }
+        let mut values = running.values;
+        values.retain(|slot, _| given_here.contains(slot));
+        let done = Done {
+            at,
+            planned: running.planned,
+            given: match running.failed {
+                None => Ok(values.into_iter().collect()),
+                Some(failure) => Err(failure),
+            },
+        };
+        self.done.insert(id, done);
+    }
+
+    fn note_region_span(&mut self, at: Timestamp, planned: &Planned) {
+        if planned.crosses_regions {
+            self.cross_region_high = self.cross_region_high.max(at);
+        }
+    }
+
+    /// Runs the pieces of one transaction that can run now. What stays is added to `blockers`.
+    fn run_pieces(&mut self, running: &mut Running, blockers: &mut Vec<Touch>) {
+        let planned = Arc::clone(&running.planned);
+        let Ok(procedure) = self.procedures.find(&planned.call.procedure) else {
+            running.failed = Some(format!("unknown procedure {}", planned.call.procedure));
+            running.left.clear();
+            return;
+        };
+        loop {
+            let before = running.left.len();
+            let mut kept: Vec<Touch> = Vec::new();
+            let mut still_left = Vec::new();
+            for place in std::mem::take(&mut running.left) {
+                if running.failed.is_some() {
+                    continue;
+                }
+                let Some(piece) = planned.pieces.get(place) else {
+                    continue;
+                };
+                let is_clear = || {
+                    let touches = self.touches(&planned, place);
+                    let clashes = |other: &Touch| touches.iter().any(|own| own.clashes(other));
+                    !blockers.iter().chain(&kept).any(clashes)
+                };
+                let has_inputs = piece
+                    .needs()
+                    .all(|slot| running.values.contains_key(&slot.0));
+                let nothing_in_the_way = blockers.is_empty() && kept.is_empty();
+                if has_inputs && (nothing_in_the_way || is_clear()) {
+                    self.run_piece(procedure.as_ref(), &planned, piece, running);
+                } else {
+                    kept.extend(self.touches(&planned, place));
+                    still_left.push(place);
+                }
+            }
+            running.left = still_left;
+            if running.left.len() == before || running.left.is_empty() {
+                blockers.extend(kept);
+                return;
+            }
+        }
+    }
+
+    fn run_piece(
+        &mut self,
+        procedure: &dyn Procedure,
+        planned: &Planned,
+        piece: &PieceOfCall,
+        running: &mut Running,
+    ) {
+        self.pieces_run += 1;
+        let mut inputs = Values::new();
+        for slot in piece.needs() {
+            if let Some(value) = running.values.get(&slot.0) {
+                inputs.insert(slot, value.clone());
+            }
+        }
+        let mut rows = PieceRows::new(self.store.as_mut(), self.placement.as_ref(), self.shard);
+        let given = procedure.run(&piece.to_piece(), &planned.call.args, &inputs, &mut rows);
+        match given {
+            Ok(given) => {
+                let given = given.into_iter().map(|(Slot(slot), value)| (slot, value));
+                running.values.extend(given);
+            }
+            Err(failure) => {
+                rows.roll_back();
+                running.failed = Some(failure.to_string());
+            }
+        }
+    }
+
+    /// What a transaction did here.
+    #[must_use]
+    pub fn done(&self, id: CallId) -> Option<&Done> {
+        self.done.get(&id)
+    }
+
+    /// Whether calls with this identity have ended for their client.
+    #[must_use]
+    pub fn has_ended(&self, id: CallId) -> bool {
+        let ended_below = self.ended_below.get(&id.client);
+        ended_below.is_some_and(|below| id.number < *below)
+    }
+
+    /// Everything before this has run here.
+    #[must_use]
+    pub fn position(&self, safe: Timestamp) -> Timestamp {
+        let waiting = self.known.keys().next().copied();
+        let deferred = self.running.keys().next().copied();
+        let first = waiting.into_iter().chain(deferred).min();
+        first.map_or(safe, |first| first.min(safe))
+    }
+
+    /// The newest cross-region transaction that ended here.
+    #[must_use]
+    pub fn cross_region_high(&self) -> Timestamp {
+        self.cross_region_high
+    }
+
+    /// The first transaction in line, if its place is not final.
+    #[must_use]
+    pub fn first_unsettled(&self) -> Option<(Timestamp, CallId)> {
+        let (at, known) = self.known.first_key_value()?;
+        (!known.settled).then(|| (*at, known.planned.id()))
+    }
+
+    /// Deferred transactions, each with the values that its pieces here still wait for.
+    pub fn missing(&self) -> Vec<(Arc<Planned>, Vec<Slot>)> {
+        let missing = |running: &Running| {
+            let pieces = running
+                .left
+                .iter()
+                .filter_map(|place| running.planned.pieces.get(*place));
+            let needed = pieces.flat_map(PieceOfCall::needs);
+            let slots: Vec<Slot> = needed
+                .filter(|slot| !running.values.contains_key(&slot.0))
+                .filter(|slot| running.planned.giver_of(*slot) != Some(self.shard))
+                .collect();
+            (Arc::clone(&running.planned), slots)
+        };
+        let all = self.running.values().map(missing);
+        all.filter(|(_, slots)| !slots.is_empty()).collect()
+    }
+
+    /// Lets go of what no client asks for any more and no replica: of the region, which have all
+    /// passed `region`, and of all regions, which have passed `everywhere`.
+    pub fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {
+        let ended_below = &self.ended_below;
+        let is_wanted = |id: &CallId| {
+            let below = ended_below.get(&id.client).copied().unwrap_or(0);
+            id.number >= below
+        };
+        self.done.retain(|id, done| {
+            let passed = if done.planned.crosses_regions {
+                everywhere
+            } else {
+                region
+            };
+            done.at >= passed || is_wanted(id)
+        });
+        self.early.retain(|id, _| is_wanted(id));
+    }
+
+    /// Records kept about transactions.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.known.len() + self.running.len() + self.early.len() + self.done.len()
+    }
+
+    /// Pieces run since this was last asked.
+    pub fn take_pieces_run(&mut self) -> u32 {
+        std::mem::take(&mut self.pieces_run)
+    }
+
+    /// The order in which transactions had their turn, if it is kept.
+    #[must_use]
+    pub fn order(&self) -> &[(Timestamp, CallId)] {
+        &self.order
+    }
+
+    /// The rows.
+    #[must_use]
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.install(Copy::default());
+    }
+
+    /// For a new replica of the shard.
+    #[must_use]
+    pub fn copy(&self) -> Copy {
+        Copy {
+            changes: self.store.export(),
+            known: self
+                .known
+                .iter()
+                .map(|(at, known)| (*at, known.clone()))
+                .collect(),
+            running: self
+                .running
+                .iter()
+                .map(|(at, running)| (*at, running.clone()))
+                .collect(),
+            early: self
+                .early
+                .iter()
+                .map(|(id, inputs)| (*id, inputs.clone()))
+                .collect(),
+            done: self.done.values().cloned().collect(),
+            ended_below: self
+                .ended_below
+                .iter()
+                .map(|(client, below)| (*client, *below))
+                .collect(),
+            turn: self.turn,
+            cross_region_high: self.cross_region_high,
+        }
+    }
+
+    /// Becomes what a peer was.
+    pub fn install(&mut self, copy: Copy) {
+        self.store.import(copy.changes);
+        self.known = copy.known.into_iter().collect();
+        self.running = copy.running.into_iter().collect();
+        self.early = copy.early.into_iter().collect();
+        self.done = copy
+            .done
+            .into_iter()
+            .map(|done| (done.planned.id(), done))
+            .collect();
+        self.ended_below = copy.ended_below.into_iter().collect();
+        self.turn = copy.turn;
+        self.cross_region_high = copy.cross_region_high;
+        self.order.clear();
+    }
+
+    /// A number that is equal for replicas that ran the same.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest
+            .number(self.store.digest())
+            .number(self.turn.micros)
+            .number(self.turn.stretch);
+        digest.value()
+    }
+}

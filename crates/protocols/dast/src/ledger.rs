@@ -1,0 +1,206 @@
+//! What the managers of a region agree on: timestamps given, decisions, who takes part.
+//!
+//! Replicated by viewstamped replication, so that a new leader goes on where the last one
+//! stopped. Everything a leader tells others that must not be forgotten is in here first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use manxdb_core::NodeId;
+use manxdb_vr::State;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{CallId, Planned};
+use crate::message::Decision;
+use crate::timestamp::Timestamp;
+use crate::topology::RegionId;
+
+/// A change of the ledger.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Entry {
+    /// A transaction gets its timestamp in this region.
+    Assign {
+        /// The transaction.
+        planned: Arc<Planned>,
+        /// The region that collects the timestamps and decides.
+        home: RegionId,
+        /// The timestamp.
+        at: Timestamp,
+    },
+    /// This region will never give the transaction a timestamp.
+    Refuse {
+        /// Which.
+        id: CallId,
+    },
+    /// What becomes of a transaction.
+    Decide {
+        /// Which.
+        id: CallId,
+        /// The decision.
+        decision: Decision,
+    },
+    /// A transaction has run everywhere.
+    Forget {
+        /// Which.
+        id: CallId,
+    },
+    /// Cuts up to this may be told.
+    Reserve {
+        /// Up to here.
+        upto: Timestamp,
+    },
+    /// Nodes are out; what they stamped is being collected.
+    Evict {
+        /// Who.
+        nodes: Vec<NodeId>,
+    },
+    /// What they stamped is collected and told.
+    Closed,
+    /// A node is let in: it is sent everything and does not count yet.
+    Admit {
+        /// Who.
+        node: NodeId,
+    },
+    /// A node takes part.
+    Live {
+        /// Who.
+        node: NodeId,
+    },
+}
+
+/// A cross-region transaction in this region.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Crt {
+    /// The transaction.
+    pub planned: Arc<Planned>,
+    /// The region that decides.
+    pub home: RegionId,
+    /// Its timestamp in this region.
+    pub at: Timestamp,
+    /// What became of it.
+    pub decision: Option<Decision>,
+}
+
+/// Who takes part in a region. Grows by one epoch with each change.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Membership {
+    /// Counts changes.
+    pub epoch: u64,
+    /// Who takes part.
+    pub live: BTreeSet<NodeId>,
+    /// Who is out, and what it stamped is still being collected.
+    pub closing: BTreeSet<NodeId>,
+    /// Who is being let in.
+    pub joining: Option<NodeId>,
+}
+
+/// Refused transactions remembered; older ones of the same client are refused by number.
+const REFUSED_MAX: usize = 10_000;
+
+/// What the managers of a region agree on.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Cross-region transactions that have not run everywhere.
+    pub crts: BTreeMap<CallId, Crt>,
+    /// Transactions that never get a timestamp here.
+    pub refused: BTreeSet<CallId>,
+    /// The last timestamp given.
+    pub assigned: Timestamp,
+    /// Cuts up to this may have been told.
+    pub reserved: Timestamp,
+    /// Who takes part.
+    pub members: Membership,
+}
+
+impl Ledger {
+    /// At the start all of `nodes` take part.
+    #[must_use]
+    pub fn new(nodes: impl Iterator<Item = NodeId>) -> Self {
+        let members = Membership {
+            live: nodes.collect(),
+            ..Membership::default()
+        };
+        Self {
+            members,
+            ..Self::default()
+        }
+    }
+
+    fn refuse(&mut self, id: CallId) {
+        self.crts.remove(&id);
+        self.refused.insert(id);
+        while self.refused.len() > REFUSED_MAX {
+            self.refused.pop_first();
+        }
+    }
+}
+
+impl State for Ledger {
+    type Entry = Entry;
+
+    fn apply(&mut self, _number: u64, entry: &Entry) {
+        match entry {
+            Entry::Assign { planned, home, at } => {
+                let id = planned.id();
+                if self.crts.contains_key(&id) || self.refused.contains(&id) {
+                    return;
+                }
+                self.assigned = self.assigned.max(*at);
+                let crt = Crt {
+                    planned: Arc::clone(planned),
+                    home: *home,
+                    at: *at,
+                    decision: None,
+                };
+                self.crts.insert(id, crt);
+            }
+            Entry::Refuse { id } => {
+                if !self.crts.contains_key(id) {
+                    self.refuse(*id);
+                }
+            }
+            Entry::Decide { id, decision } => {
+                if let Some(crt) = self.crts.get_mut(id)
+                    && crt.decision.is_none()
+                {
+                    crt.decision = Some(*decision);
+                }
+            }
+            Entry::Forget { id } => {
+                let aborted = |crt: &Crt| crt.decision == Some(Decision::Abort);
+                if self.crts.remove(id).is_some_and(|crt| aborted(&crt)) {
+                    self.refuse(*id);
+                }
+            }
+            Entry::Reserve { upto } => self.reserved = self.reserved.max(*upto),
+            Entry::Evict { nodes } => self.evict(nodes),
+            Entry::Closed => self.members.closing.clear(),
+            Entry::Admit { node } => {
+                self.members.epoch += 1;
+                self.members.joining = Some(*node);
+            }
+            Entry::Live { node } => {
+                if self.members.joining == Some(*node) {
+                    self.members.epoch += 1;
+                    self.members.joining = None;
+                    self.members.live.insert(*node);
+                }
+            }
+        }
+    }
+}
+
+impl Ledger {
+    fn evict(&mut self, nodes: &[NodeId]) {
+        let members = &mut self.members;
+        members.epoch += 1;
+        for node in nodes {
+            if members.live.remove(node) {
+                members.closing.insert(*node);
+            }
+            if members.joining == Some(*node) {
+                members.joining = None;
+            }
+        }
+    }
+}

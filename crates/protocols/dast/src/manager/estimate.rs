@@ -1,0 +1,62 @@
+//! How long a region waits for the decision about a transaction (DAST §4.3, anticipation).
+//!
+//! Too short, and clocks stretch: local transactions do not notice, other cross-region ones wait
+//! a little. Too long, and the transaction itself waits. So a high percentile of what was seen.
+
+use std::collections::VecDeque;
+
+use manxdb_core::Nanos;
+
+/// Spans remembered.
+const SEEN_MAX: usize = 64;
+
+/// Recent spans between giving a timestamp and hearing the decision.
+#[derive(Debug, Clone)]
+pub(super) struct Estimate {
+    seen: VecDeque<Nanos>,
+    first: Nanos,
+}
+
+impl Estimate {
+    pub(super) fn new(first: Nanos) -> Self {
+        Self {
+            seen: VecDeque::new(),
+            first,
+        }
+    }
+
+    pub(super) fn saw(&mut self, span: Nanos) {
+        self.seen.push_back(span);
+        if self.seen.len() > SEEN_MAX {
+            self.seen.pop_front();
+        }
+    }
+
+    /// The ninth of ten spans.
+    pub(super) fn span(&self) -> Nanos {
+        let mut sorted: Vec<Nanos> = self.seen.iter().copied().collect();
+        sorted.sort_unstable();
+        let place = sorted.len() * 9 / 10;
+        let found = sorted.get(place.min(sorted.len().saturating_sub(1)));
+        found.copied().unwrap_or(self.first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ninth_of_ten_spans_is_expected() {
+        let mut estimate = Estimate::new(Nanos(7));
+        assert_eq!(estimate.span(), Nanos(7));
+        for span in 1..=10 {
+            estimate.saw(Nanos(span));
+        }
+        assert_eq!(estimate.span(), Nanos(10));
+        for _ in 0..200 {
+            estimate.saw(Nanos(3));
+        }
+        assert_eq!(estimate.span(), Nanos(3));
+    }
+}

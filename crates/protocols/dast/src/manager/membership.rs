@@ -1,0 +1,277 @@
+//! Who takes part in a region (view change; reconfiguration as in Clock-RSM, Du et al. 2014).
+//!
+//! A silent node stops the region's cuts, so it is put out soon. Everybody left says which of its
+//! transactions they hold; the union is told to everybody; only then do cuts go on without it.
+//! A transaction of it that nobody holds was never answered. One node at a time comes back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use manxdb_core::{LocalTime, NodeId};
+
+use super::{Effect, Manager};
+use crate::call::Planned;
+use crate::ledger::Entry;
+use crate::message::{DastMessage, Held};
+use crate::node::Out;
+use crate::timestamp::Timestamp;
+use crate::topology::{MAJORITY, Role};
+
+/// Changes under way, as this leader knows them.
+#[derive(Debug, Default)]
+pub(super) struct Changing {
+    /// Who has said what it holds of those who are out, in this epoch.
+    frozen: BTreeSet<NodeId>,
+    held: BTreeMap<Timestamp, Arc<Planned>>,
+    /// An eviction is proposed.
+    evicting: bool,
+    /// Who sends to the joining node, and from which number on.
+    admitted: BTreeMap<NodeId, u64>,
+    fetched: bool,
+    joining_since: Option<LocalTime>,
+}
+
+impl Manager {
+    pub(super) fn take_membership(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        message: DastMessage,
+        out: &mut Out,
+    ) {
+        match message {
+            DastMessage::Frozen { epoch, held } => self.on_frozen(from, epoch, held, out),
+            DastMessage::Join { .. } => self.on_join(now, from, out),
+            DastMessage::Admitted {
+                epoch,
+                node,
+                before,
+            } => self.on_admitted(from, epoch, node, before, out),
+            DastMessage::Joined { epoch } => self.on_joined(from, epoch, out),
+            _ => {}
+        }
+    }
+
+    /// Puts out what has been silent for too long, as long as a majority of each shard is left.
+    pub(super) fn look_for_silent_nodes(&mut self, now: LocalTime, out: &mut Out) {
+        let patience = self.shared.options.suspect_after;
+        let Some(lead) = &self.lead else {
+            return;
+        };
+        if lead.changing.evicting {
+            return;
+        }
+        let members = &self.ledger().members;
+        let is_silent = |node: &&NodeId| {
+            let heard = lead.clocks.heard(**node).unwrap_or(lead.since);
+            now.since(heard) >= patience
+        };
+        let silent: Vec<NodeId> = members.live.iter().filter(is_silent).copied().collect();
+        let joining_for = lead.changing.joining_since.map(|since| now.since(since));
+        let stuck = members
+            .joining
+            .filter(|_| joining_for.is_some_and(|span| span >= patience * 20));
+        let mut gone: Vec<NodeId> = Vec::new();
+        for node in silent {
+            gone.push(node);
+            if !self.is_majority_left(&gone) {
+                gone.pop();
+            }
+        }
+        gone.extend(stuck);
+        self.evict(gone, out);
+    }
+
+    fn is_majority_left(&self, gone: &[NodeId]) -> bool {
+        let topology = self.shared.topology;
+        let live = &self.ledger().members.live;
+        topology.shards_of(self.region).all(|shard| {
+            let left = topology.replicas(shard);
+            left.filter(|node| live.contains(node) && !gone.contains(node))
+                .count()
+                >= MAJORITY
+        })
+    }
+
+    fn evict(&mut self, nodes: Vec<NodeId>, out: &mut Out) {
+        if nodes.is_empty() {
+            return;
+        }
+        if let Some(lead) = &mut self.lead {
+            lead.changing.evicting = true;
+        }
+        self.propose(Entry::Evict { nodes }, Effect::Freeze, out);
+    }
+
+    /// Asks all that take part what they hold of those who are out.
+    pub(super) fn freeze(&mut self, out: &mut Out) {
+        let members = self.ledger().members.clone();
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        lead.changing = Changing::default();
+        if members.closing.is_empty() {
+            return;
+        }
+        let gone: Vec<NodeId> = members.closing.iter().copied().collect();
+        for node in &members.live {
+            let freeze = DastMessage::Freeze {
+                epoch: members.epoch,
+                gone: gone.clone(),
+            };
+            out.send(*node, freeze);
+        }
+    }
+
+    fn on_frozen(&mut self, from: NodeId, epoch: u64, held: Vec<Held>, out: &mut Out) {
+        let members = self.ledger().members.clone();
+        if epoch != members.epoch || members.closing.is_empty() {
+            return;
+        }
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        lead.changing.frozen.insert(from);
+        lead.changing
+            .held
+            .extend(held.into_iter().map(|held| (held.at, held.planned)));
+        if !members.live.is_subset(&lead.changing.frozen) {
+            return;
+        }
+        lead.changing.frozen.clear();
+        let held = std::mem::take(&mut lead.changing.held);
+        for node in &members.closing {
+            lead.clocks.forget(*node);
+        }
+        self.close(epoch, &members.closing, &held, out);
+        self.propose(Entry::Closed, Effect::Nothing, out);
+    }
+
+    fn close(
+        &self,
+        epoch: u64,
+        gone: &BTreeSet<NodeId>,
+        held: &BTreeMap<Timestamp, Arc<Planned>>,
+        out: &mut Out,
+    ) {
+        for node in self.listeners() {
+            let Role::Replica(shard) = self.shared.topology.role(node) else {
+                continue;
+            };
+            let of_shard = held.iter().filter(|(_, planned)| planned.touches(shard));
+            let held = of_shard.map(|(at, planned)| Held {
+                at: *at,
+                planned: Arc::clone(planned),
+            });
+            let close = DastMessage::Close {
+                epoch,
+                gone: gone.iter().copied().collect(),
+                held: held.collect(),
+            };
+            out.send(node, close);
+        }
+    }
+
+    fn on_join(&mut self, now: LocalTime, from: NodeId, out: &mut Out) {
+        let members = &self.ledger().members;
+        if members.live.contains(&from) {
+            // It has started again before anybody missed it.
+            let evicting = self
+                .lead
+                .as_ref()
+                .is_some_and(|lead| lead.changing.evicting);
+            if !evicting && self.is_majority_left(&[from]) {
+                self.evict(vec![from], out);
+            }
+            return;
+        }
+        let is_free = members.closing.is_empty() && members.joining.is_none();
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        if !is_free || lead.changing.evicting || lead.changing.joining_since.is_some() {
+            return;
+        }
+        lead.changing.joining_since = Some(now);
+        self.propose(Entry::Admit { node: from }, Effect::Admit(from), out);
+    }
+
+    /// From now on all send to the node what its shard is sent.
+    pub(super) fn admit(&mut self, node: NodeId, out: &mut Out) {
+        let members = self.ledger().members.clone();
+        if members.joining != Some(node) {
+            return;
+        }
+        let epoch = members.epoch;
+        for other in &members.live {
+            out.send(*other, DastMessage::Admit { epoch, node });
+        }
+        let view = self.group.view();
+        out.send(node, DastMessage::Lead { view, epoch });
+    }
+
+    fn on_admitted(&mut self, from: NodeId, epoch: u64, node: NodeId, before: u64, out: &mut Out) {
+        let members = self.ledger().members.clone();
+        if epoch != members.epoch || members.joining != Some(node) {
+            return;
+        }
+        let Role::Replica(shard) = self.shared.topology.role(node) else {
+            return;
+        };
+        let replicas = self.shared.topology.replicas(shard);
+        let donor = replicas
+            .into_iter()
+            .find(|donor| members.live.contains(donor));
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        let changing = &mut lead.changing;
+        changing.admitted.insert(from, before);
+        let all = members
+            .live
+            .iter()
+            .all(|node| changing.admitted.contains_key(node));
+        if !all || std::mem::replace(&mut changing.fetched, true) {
+            return;
+        }
+        let before = changing
+            .admitted
+            .iter()
+            .map(|(node, before)| (*node, *before))
+            .collect();
+        if let Some(donor) = donor {
+            let fetch = DastMessage::Fetch {
+                epoch,
+                node,
+                before,
+            };
+            out.send(donor, fetch);
+        }
+    }
+
+    fn on_joined(&mut self, from: NodeId, epoch: u64, out: &mut Out) {
+        let members = &self.ledger().members;
+        if epoch == members.epoch && members.joining == Some(from) {
+            self.propose(Entry::Live { node: from }, Effect::Count(from), out);
+        }
+    }
+
+    /// The node takes part, behind everything that has been told so far.
+    pub(super) fn count(&mut self, now: LocalTime, node: NodeId, out: &mut Out) {
+        let members = self.ledger().members.clone();
+        let reserved = self.ledger().reserved;
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        lead.changing = Changing::default();
+        if !members.live.contains(&node) {
+            return;
+        }
+        let past = reserved.max(lead.clocks.told());
+        lead.clocks.expect(node, past, now);
+        let epoch = members.epoch;
+        for other in &members.live {
+            out.send(*other, DastMessage::Live { epoch, node, past });
+        }
+    }
+}

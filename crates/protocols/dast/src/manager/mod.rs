@@ -1,0 +1,386 @@
+//! The managers of a region: they give cross-region transactions their timestamps, say up to
+//! where the region's order is complete, and decide who takes part.
+//!
+//! Three of them agree on a [`Ledger`]; one of them leads and speaks for the region. A leader
+//! tells others only what the ledger holds, or what its successor can find out again.
+//!
+//! | file | |
+//! |---|---|
+//! | [`clocks`] | reports of the replicas, and cuts made of them |
+//! | [`cross`] | timestamps and decisions of cross-region transactions (DAST §4.3) |
+//! | [`membership`] | who is out, and who comes back |
+//! | [`estimate`] | how long a decision takes |
+
+mod clocks;
+mod cross;
+mod estimate;
+mod membership;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use manxdb_core::{Digest, LocalTime, NodeId, Work};
+use manxdb_vr::{Group, GroupMessage, GroupOptions};
+
+use self::clocks::Clocks;
+use self::cross::Crossing;
+use self::estimate::Estimate;
+use self::membership::Changing;
+use crate::call::CallId;
+use crate::ledger::{Entry, Ledger};
+use crate::message::{DastMessage, Decision};
+use crate::node::{DastTimer, Out};
+use crate::replica::Shared;
+use crate::timestamp::Timestamp;
+use crate::topology::RegionId;
+
+/// What a leader does once an entry it proposed is agreed on.
+#[derive(Debug, Clone)]
+enum Effect {
+    /// Tell everybody the timestamp.
+    TellAssigned(CallId),
+    /// Tell the region that asked that this one never will, or that the home never decided.
+    TellRefused { id: CallId, to: NodeId },
+    /// Tell everybody that the transaction is given up.
+    TellAborted(CallId),
+    /// Say that the decision is safe here.
+    NoteDecided(CallId, Decision),
+    /// Ask what the others hold of those who are out.
+    Freeze,
+    /// Begin sending to a node.
+    Admit(NodeId),
+    /// Count a node.
+    Count(NodeId),
+    /// Cuts may go on.
+    NoteReserved,
+    /// Nothing.
+    Nothing,
+}
+
+/// What only the leader keeps, and a new one finds out anew.
+struct Lead {
+    view: u64,
+    since: LocalTime,
+    clocks: Clocks,
+    crossing: BTreeMap<CallId, Crossing>,
+    changing: Changing,
+    /// Timestamps given and not told yet: cuts stay below them.
+    untold: BTreeMap<CallId, Timestamp>,
+    /// The largest timestamp given.
+    assigned: Timestamp,
+    /// Final timestamps of this region's transactions that no cut has passed.
+    waiting: std::collections::BTreeSet<Timestamp>,
+    effects: VecDeque<(u64, Effect)>,
+    /// A reservation is under way.
+    reserving: bool,
+    /// How far the other regions are: closed and position.
+    regions: BTreeMap<RegionId, (Timestamp, Timestamp)>,
+}
+
+/// One manager of a region.
+pub struct Manager {
+    me: NodeId,
+    region: RegionId,
+    shared: Shared,
+    group: Group<Ledger>,
+    lead: Option<Lead>,
+    /// Whom it believes to lead each region.
+    leaders: Vec<NodeId>,
+    estimates: BTreeMap<RegionId, Estimate>,
+    violation: Option<String>,
+}
+
+impl Manager {
+    /// Manager `me` of `region` in its `life`th life.
+    pub fn new(me: NodeId, region: RegionId, life: u64, shared: Shared) -> Self {
+        let topology = shared.topology;
+        let members: Vec<NodeId> = topology.managers(region).collect();
+        let place = members.iter().position(|member| *member == me).unwrap_or(0);
+        let nonce = (life > 1).then_some(life);
+        let ledger = Ledger::new(topology.nodes(region));
+        let group = Group::new(members, place, ledger, nonce, GroupOptions::default());
+        let first_manager = |region| topology.managers(region).next().unwrap_or(me);
+        Self {
+            me,
+            region,
+            group,
+            lead: None,
+            leaders: topology.all_regions().map(first_manager).collect(),
+            estimates: BTreeMap::new(),
+            violation: None,
+            shared,
+        }
+    }
+
+    /// What the managers agree on, as far as this one knows.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        self.group.state()
+    }
+
+    /// Whether it leads.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.group.leads()
+    }
+
+    /// Records kept about transactions: bounded while everything is well.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        let lead = self.lead.as_ref();
+        self.ledger().crts.len() + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
+    }
+
+    pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
+        let mut wanted = Vec::new();
+        self.group.start(&mut wanted);
+        send_to_group(wanted, out);
+        out.set_timer(self.shared.options.manager_tick, DastTimer::Tick);
+        out.set_timer(self.shared.options.progress_every, DastTimer::Progress);
+        out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
+        self.after_group(now, out);
+    }
+
+    pub(crate) fn on_timer(&mut self, now: LocalTime, timer: &DastTimer, out: &mut Out) {
+        match timer {
+            DastTimer::Tick => {
+                out.set_timer(self.shared.options.manager_tick, DastTimer::Tick);
+                let mut wanted = Vec::new();
+                self.group.tick(&mut wanted);
+                send_to_group(wanted, out);
+                self.after_group(now, out);
+                self.reserve(now, out);
+                self.look_for_silent_nodes(now, out);
+            }
+            DastTimer::Progress => {
+                out.set_timer(self.shared.options.progress_every, DastTimer::Progress);
+                self.tell_progress(out);
+            }
+            DastTimer::Retry => {
+                out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
+                self.retry_crossing(now, out);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_message(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        message: DastMessage,
+        out: &mut Out,
+    ) {
+        if let DastMessage::Group(message) = message {
+            self.on_group(now, from, message, out);
+            return;
+        }
+        if !self.group.leads() {
+            self.forward(from, message, out);
+            return;
+        }
+        match message {
+            DastMessage::Report(report) => self.on_report(now, from, report, out),
+            DastMessage::Hello { view, report } => self.on_hello(now, from, view, report, out),
+            DastMessage::PrepareRegion {
+                planned,
+                home,
+                after,
+            } => self.on_prepare_region(now, planned, home, after, out),
+            DastMessage::Assigned { id, region, at } => {
+                self.leads_region(region, from);
+                self.on_assigned(now, id, region, at, out);
+            }
+            DastMessage::Decided { id, decision } => self.on_decided(now, id, decision, out),
+            DastMessage::AskDecision { id, region } => {
+                self.leads_region(region, from);
+                self.on_ask_decision(id, from, out);
+            }
+            DastMessage::Executed { id, region } => {
+                self.leads_region(region, from);
+                self.on_executed(id, region, out);
+            }
+            DastMessage::Forget { id } => self.propose(Entry::Forget { id }, Effect::Nothing, out),
+            DastMessage::Progress {
+                region,
+                closed,
+                position,
+            } => {
+                self.leads_region(region, from);
+                if let Some(lead) = &mut self.lead {
+                    lead.regions.insert(region, (closed, position));
+                }
+            }
+            other => self.take_membership(now, from, other, out),
+        }
+        self.after_group(now, out);
+    }
+
+    /// What came to the wrong manager goes to the one that leads.
+    fn forward(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
+        let leader = self.group.leader();
+        let is_for_any = matches!(
+            message,
+            DastMessage::PrepareRegion { .. }
+                | DastMessage::Assigned { .. }
+                | DastMessage::Decided { .. }
+                | DastMessage::Executed { .. }
+                | DastMessage::Forget { .. }
+        );
+        if is_for_any && leader != self.me && from != leader {
+            out.send(leader, message);
+        }
+    }
+
+    fn leads_region(&mut self, region: RegionId, node: NodeId) {
+        let place = usize::try_from(region.0).unwrap_or(usize::MAX);
+        if let Some(leader) = self.leaders.get_mut(place) {
+            *leader = node;
+        }
+    }
+
+    fn leader_of(&self, region: RegionId) -> NodeId {
+        let place = usize::try_from(region.0).unwrap_or(usize::MAX);
+        self.leaders.get(place).copied().unwrap_or(self.me)
+    }
+
+    fn on_group(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        message: GroupMessage<Ledger, Entry>,
+        out: &mut Out,
+    ) {
+        let mut wanted = Vec::new();
+        self.group.receive(from, message, &mut wanted);
+        send_to_group(wanted, out);
+        self.after_group(now, out);
+    }
+
+    fn propose(&mut self, entry: Entry, effect: Effect, out: &mut Out) {
+        let mut wanted = Vec::new();
+        if let Some(number) = self.group.propose(entry, &mut wanted)
+            && let Some(lead) = &mut self.lead
+        {
+            lead.effects.push_back((number, effect));
+        }
+        out.work(Work {
+            appends: 1,
+            ..Work::default()
+        });
+        send_to_group(wanted, out);
+    }
+
+    /// Takes up or lays down the lead, and does what waited for agreement.
+    fn after_group(&mut self, now: LocalTime, out: &mut Out) {
+        let leads_view = self.group.leads().then(|| self.group.view());
+        let was_leading = self.lead.as_ref().map(|lead| lead.view);
+        if leads_view != was_leading {
+            self.lead = None;
+            if let Some(view) = leads_view {
+                self.begin_to_lead(now, view, out);
+            }
+        }
+        while let Some(effect) = self.next_effect() {
+            self.perform(now, effect, out);
+        }
+    }
+
+    fn next_effect(&mut self) -> Option<Effect> {
+        let committed = self.group.committed();
+        let lead = self.lead.as_mut()?;
+        let (number, _) = lead.effects.front()?;
+        if *number > committed {
+            return None;
+        }
+        lead.effects.pop_front().map(|(_, effect)| effect)
+    }
+
+    fn perform(&mut self, now: LocalTime, effect: Effect, out: &mut Out) {
+        match effect {
+            Effect::TellAssigned(id) => self.tell_assigned(now, id, out),
+            Effect::TellRefused { id, to } => self.tell_refused(id, to, out),
+            Effect::TellAborted(id) => self.tell_decision(now, id, Decision::Abort, out),
+            Effect::NoteDecided(id, decision) => self.note_decided(id, decision, out),
+            Effect::Freeze => self.freeze(out),
+            Effect::Admit(node) => self.admit(node, out),
+            Effect::Count(node) => self.count(now, node, out),
+            Effect::NoteReserved => {
+                if let Some(lead) = &mut self.lead {
+                    lead.reserving = false;
+                }
+            }
+            Effect::Nothing => {}
+        }
+    }
+
+    /// A new leader: asks all nodes how far they are, and tells them all that is open.
+    fn begin_to_lead(&mut self, now: LocalTime, view: u64, out: &mut Out) {
+        let ledger = self.group.state();
+        let waiting = ledger.crts.values().filter_map(|crt| match crt.decision {
+            Some(Decision::Commit(at)) => Some(at),
+            _ => None,
+        });
+        let lead = Lead {
+            view,
+            since: now,
+            clocks: Clocks::new(ledger.reserved),
+            crossing: BTreeMap::new(),
+            changing: Changing::default(),
+            untold: BTreeMap::new(),
+            assigned: ledger.assigned.max(ledger.reserved),
+            waiting: waiting.collect(),
+            effects: VecDeque::new(),
+            reserving: false,
+            regions: BTreeMap::new(),
+        };
+        self.lead = Some(lead);
+        let epoch = self.ledger().members.epoch;
+        for node in self.listeners() {
+            out.send(node, DastMessage::Lead { view, epoch });
+        }
+        self.tell_all_open(out);
+        self.reserve(now, out);
+        if !self.ledger().members.closing.is_empty() {
+            self.freeze(out);
+        }
+        if let Some(node) = self.ledger().members.joining {
+            // Half a joining is worth nothing: the node asks again.
+            let nodes = vec![node];
+            self.propose(Entry::Evict { nodes }, Effect::Freeze, out);
+        }
+    }
+
+    /// Nodes that are told everything: those that take part and those on their way in.
+    fn listeners(&self) -> Vec<NodeId> {
+        let members = &self.ledger().members;
+        members
+            .live
+            .iter()
+            .copied()
+            .chain(members.joining)
+            .collect()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match &self.violation {
+            Some(violation) => Err(format!("{:?}: {violation}", self.me)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest
+            .number(self.group.view())
+            .number(self.group.committed())
+            .number(self.ledger().assigned.micros)
+            .number(self.ledger().members.epoch);
+        digest.value()
+    }
+}
+
+fn send_to_group(wanted: manxdb_vr::Out<Ledger>, out: &mut Out) {
+    for (to, message) in wanted {
+        out.send(to, DastMessage::Group(message));
+    }
+}

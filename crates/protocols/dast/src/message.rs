@@ -1,0 +1,404 @@
+//! What the nodes of a cluster send each other.
+
+use std::sync::Arc;
+
+use manxdb_core::{Message, NodeId, Weight};
+use manxdb_vr::GroupMessage;
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Call, CallId, Planned};
+use crate::execution::{Copy, Given};
+use crate::ledger::{Entry, Ledger};
+use crate::timestamp::Timestamp;
+use crate::topology::RegionId;
+
+/// A decision about a cross-region transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// It runs at this place.
+    Commit(Timestamp),
+    /// It never runs.
+    Abort,
+}
+
+/// What a replica says of its clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// All its later stamps are larger.
+    pub clock: Timestamp,
+    /// What its wall clock shows, in microseconds.
+    pub reading: u64,
+    /// Corrections of that clock it has made.
+    pub corrections: u32,
+    /// Local transactions it has stamped so far, for each shard where the number has changed
+    /// since its last report.
+    pub stamped: Vec<(u32, u64)>,
+    /// Everything before this has run there.
+    pub position: Timestamp,
+}
+
+/// What a manager says of its region's clocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// No transaction up to this comes any more, but those that are told here.
+    pub upto: Timestamp,
+    /// Local transactions that each coordinator has stamped for the receiver's shard, where the
+    /// number has changed since the last cut.
+    pub stamped: Vec<(NodeId, u64)>,
+    /// The region's time in microseconds.
+    pub reading: u64,
+    /// The receiver's clock is to be set by so much.
+    pub correction: i64,
+    /// Everything before this has run on all replicas of the region.
+    pub position: Timestamp,
+    /// Everything before this has run on all replicas of all regions.
+    pub everywhere: Timestamp,
+    /// No region stamps below this any more.
+    pub closed: Timestamp,
+}
+
+/// The local transactions of a coordinator that somebody holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Its timestamp; the site tells the coordinator.
+    pub at: Timestamp,
+    /// The transaction.
+    pub planned: Arc<Planned>,
+}
+
+/// What nodes send each other. Grouped by who speaks to whom.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum DastMessage {
+    // ── client and coordinator ────────────────────────────────────────────────────────────────
+    /// Run this.
+    Submit {
+        /// What.
+        call: Call,
+        /// It must come behind this: the newest the session has seen.
+        after: Timestamp,
+    },
+    /// It has run, or cannot.
+    Outcome {
+        /// What.
+        id: CallId,
+        /// Its place in the order.
+        at: Timestamp,
+        /// What its pieces gave.
+        given: Given,
+    },
+
+    // ── replica to replica ────────────────────────────────────────────────────────────────────
+    /// A local transaction of the sender.
+    PrepareIrt {
+        /// Its timestamp.
+        at: Timestamp,
+        /// The sender's count of local transactions for the receiver's shard.
+        number: u64,
+        /// The transaction.
+        planned: Arc<Planned>,
+    },
+    /// The sender holds it.
+    AckIrt {
+        /// Which.
+        id: CallId,
+    },
+    /// Does the receiver hold it? Asked by a coordinator that took it over.
+    Confirm {
+        /// Which.
+        id: CallId,
+    },
+    /// What the pieces of the sender's shard gave.
+    Output {
+        /// Of which transaction.
+        id: CallId,
+        /// The shard.
+        shard: u32,
+        /// Its place in the order.
+        at: Timestamp,
+        /// The values, or those that the receiver needs.
+        given: Given,
+        /// The newest cross-region transaction that ended on the shard.
+        cross_region_high: Timestamp,
+    },
+    /// The receiver's shard owes the sender an output.
+    AskOutput {
+        /// Of which transaction.
+        id: CallId,
+    },
+
+    // ── replica and manager ───────────────────────────────────────────────────────────────────
+    /// The sender's clock.
+    Report(Report),
+    /// The region's clocks.
+    Cut(Cut),
+    /// The sender leads the region's managers now; report to it.
+    Lead {
+        /// Its view.
+        view: u64,
+        /// The region's epoch.
+        epoch: u64,
+    },
+    /// All that a new leader must know of a replica.
+    Hello {
+        /// The leader's view.
+        view: u64,
+        /// With all numbers.
+        report: Report,
+    },
+    /// A cross-region transaction that touches the receiver's shard.
+    PrepareCrt {
+        /// The transaction.
+        planned: Arc<Planned>,
+        /// Its anticipated timestamp.
+        at: Timestamp,
+    },
+    /// A cross-region transaction of the region that does not touch the receiver's shard.
+    Floor {
+        /// Which.
+        id: CallId,
+        /// Its anticipated timestamp.
+        at: Timestamp,
+    },
+    /// What became of it.
+    Settle {
+        /// Which.
+        id: CallId,
+        /// Its anticipated timestamp.
+        anticipated: Timestamp,
+        /// The decision.
+        decision: Decision,
+    },
+
+    // ── coordinator and managers, managers of different regions ──────────────────────────────
+    /// Give this transaction a timestamp.
+    PrepareRegion {
+        /// The transaction.
+        planned: Arc<Planned>,
+        /// The manager's region that collects the timestamps.
+        home: RegionId,
+        /// The timestamp must come behind this.
+        after: Timestamp,
+    },
+    /// The region has given it one that survives failures, or has refused it for ever.
+    Assigned {
+        /// Which.
+        id: CallId,
+        /// The region.
+        region: RegionId,
+        /// The timestamp, or none: refused.
+        at: Option<Timestamp>,
+    },
+    /// The home region has decided.
+    Decided {
+        /// Which.
+        id: CallId,
+        /// The decision.
+        decision: Decision,
+    },
+    /// What became of it? Asked by a region that waits for the decision. A home that has never
+    /// heard of it refuses it for ever.
+    AskDecision {
+        /// Which.
+        id: CallId,
+        /// Who asks.
+        region: RegionId,
+    },
+    /// It has run in a region.
+    Executed {
+        /// Which.
+        id: CallId,
+        /// The region.
+        region: RegionId,
+    },
+    /// It has run everywhere.
+    Forget {
+        /// Which.
+        id: CallId,
+    },
+    /// How far a region is.
+    Progress {
+        /// The region.
+        region: RegionId,
+        /// No stamp below this comes there any more.
+        closed: Timestamp,
+        /// Everything before this has run on all its replicas.
+        position: Timestamp,
+    },
+    /// Among the managers of one region.
+    Group(GroupMessage<Ledger, Entry>),
+
+    // ── membership ────────────────────────────────────────────────────────────────────────────
+    /// These are out: do not listen to them any more, and say what you hold of theirs.
+    Freeze {
+        /// The epoch that begins.
+        epoch: u64,
+        /// Who is out.
+        gone: Vec<NodeId>,
+    },
+    /// All local transactions of those who are out that the sender holds.
+    Frozen {
+        /// The epoch.
+        epoch: u64,
+        /// The transactions.
+        held: Vec<Held>,
+    },
+    /// All that anybody holds: nothing more of theirs will come.
+    Close {
+        /// The epoch.
+        epoch: u64,
+        /// Who is out.
+        gone: Vec<NodeId>,
+        /// Their transactions that touch the receiver's shard.
+        held: Vec<Held>,
+    },
+    /// The sender starts from nothing, or was told that it is out, and wants in.
+    Join {
+        /// How many times it has asked to, over all its lives.
+        attempt: u64,
+    },
+    /// The sender counts the receiver as out.
+    Out {
+        /// The epoch.
+        epoch: u64,
+    },
+    /// Send this node what you send its shard from now on.
+    Admit {
+        /// The epoch.
+        epoch: u64,
+        /// Who.
+        node: NodeId,
+    },
+    /// The sender does.
+    Admitted {
+        /// The epoch.
+        epoch: u64,
+        /// Who.
+        node: NodeId,
+        /// Local transactions for its shard that it will not be sent.
+        before: u64,
+    },
+    /// Once you hold so many of each coordinator's transactions, give `node` your state.
+    Fetch {
+        /// The epoch.
+        epoch: u64,
+        /// Who.
+        node: NodeId,
+        /// Numbers by coordinator.
+        before: Vec<(NodeId, u64)>,
+    },
+    /// A replica's whole state.
+    State {
+        /// The epoch.
+        epoch: u64,
+        /// Rows and transactions.
+        copy: Box<Copy>,
+        /// Everything up to this is known in it.
+        safe: Timestamp,
+        /// Local transactions received, by coordinator.
+        received: Vec<(NodeId, u64)>,
+        /// Local transactions that not all replicas have run.
+        held: Vec<Held>,
+        /// Who takes part.
+        live: Vec<NodeId>,
+        /// Anticipated timestamps that hold the region's clocks.
+        floors: Vec<(Timestamp, CallId)>,
+    },
+    /// The sender has its state.
+    Joined {
+        /// The epoch.
+        epoch: u64,
+    },
+    /// The node takes part: its acknowledgements count.
+    Live {
+        /// The epoch.
+        epoch: u64,
+        /// Who.
+        node: NodeId,
+        /// It must not stamp up to this.
+        past: Timestamp,
+    },
+}
+
+impl Message for DastMessage {
+    fn weight(&self) -> Weight {
+        let pieces = match self {
+            Self::PrepareIrt { planned, .. }
+            | Self::PrepareCrt { planned, .. }
+            | Self::PrepareRegion { planned, .. } => planned.pieces.len(),
+            Self::Submit { .. } => 1,
+            Self::Report(_)
+            | Self::Cut(_)
+            | Self::Floor { .. }
+            | Self::Settle { .. }
+            | Self::Progress { .. }
+            | Self::Group(GroupMessage::Commit { .. } | GroupMessage::PrepareOk { .. }) => {
+                return Weight::Report;
+            }
+            _ => 0,
+        };
+        Weight::Call {
+            pieces: u32::try_from(pieces).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Submit { .. } => "Submit",
+            Self::Outcome { .. } => "Outcome",
+            Self::PrepareIrt { .. } => "PrepareIrt",
+            Self::AckIrt { .. } => "AckIrt",
+            Self::Confirm { .. } => "Confirm",
+            Self::Output { .. } => "Output",
+            Self::AskOutput { .. } => "AskOutput",
+            Self::Report(_) => "Report",
+            Self::Cut(_) => "Cut",
+            Self::Lead { .. } => "Lead",
+            Self::Hello { .. } => "Hello",
+            Self::PrepareCrt { .. } => "PrepareCrt",
+            Self::Floor { .. } => "Floor",
+            Self::Settle { .. } => "Settle",
+            Self::PrepareRegion { .. } => "PrepareRegion",
+            Self::Assigned { .. } => "Assigned",
+            Self::Decided { .. } => "Decided",
+            Self::AskDecision { .. } => "AskDecision",
+            Self::Executed { .. } => "Executed",
+            Self::Forget { .. } => "Forget",
+            Self::Progress { .. } => "Progress",
+            Self::Group(_) => "Group",
+            Self::Freeze { .. } => "Freeze",
+            Self::Frozen { .. } => "Frozen",
+            Self::Close { .. } => "Close",
+            Self::Join { .. } => "Join",
+            Self::Out { .. } => "Out",
+            Self::Admit { .. } => "Admit",
+            Self::Admitted { .. } => "Admitted",
+            Self::Fetch { .. } => "Fetch",
+            Self::State { .. } => "State",
+            Self::Joined { .. } => "Joined",
+            Self::Live { .. } => "Live",
+        }
+    }
+
+    fn txn(&self) -> Option<u64> {
+        let id = match self {
+            Self::Submit { call, .. } => call.id,
+            Self::PrepareIrt { planned, .. }
+            | Self::PrepareCrt { planned, .. }
+            | Self::PrepareRegion { planned, .. } => planned.id(),
+            Self::Outcome { id, .. }
+            | Self::AckIrt { id }
+            | Self::Confirm { id }
+            | Self::Output { id, .. }
+            | Self::AskOutput { id }
+            | Self::Floor { id, .. }
+            | Self::Settle { id, .. }
+            | Self::Assigned { id, .. }
+            | Self::Decided { id, .. }
+            | Self::AskDecision { id, .. }
+            | Self::Executed { id, .. }
+            | Self::Forget { id } => *id,
+            _ => return None,
+        };
+        Some(id.for_traces())
+    }
+}

@@ -1,0 +1,37 @@
+//! Defects to plant, so that tests can show that they would be found (the list of mutations that
+//! a checker of DAST has to catch).
+
+/// A planted defect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mutant {
+    /// Replicas do not wait for the clocks of the region (E2).
+    NoClockGate,
+    /// Managers give timestamps that a cut has passed already (E3).
+    NoPromise,
+    /// Cuts are believed before what they count is there (rule F).
+    CutWithoutCounts,
+    /// One replica of a shard is enough for an answer.
+    TooFewAcknowledgements,
+    /// Only replicas that a cross-region transaction touches hold their clocks for it.
+    NoFloorsElsewhere,
+    /// The decision about a cross-region transaction gets lost at some replicas.
+    LostSettle,
+    /// The smallest of the anticipated timestamps is taken, not the largest.
+    MinInsteadOfMax,
+    /// A clock that leaves a floor forgets how far it had stretched.
+    ClockForgetsStretch,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Mutant; 8] = [
+        Mutant::NoClockGate,
+        Mutant::NoPromise,
+        Mutant::CutWithoutCounts,
+        Mutant::TooFewAcknowledgements,
+        Mutant::NoFloorsElsewhere,
+        Mutant::LostSettle,
+        Mutant::MinInsteadOfMax,
+        Mutant::ClockForgetsStretch,
+    ];
+}

@@ -1,0 +1,137 @@
+//! A node of a cluster: a replica, a manager or a client, as one core.
+
+use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, NodeId};
+
+use crate::client::{Answer, Ask, Client};
+use crate::manager::Manager;
+use crate::message::DastMessage;
+use crate::replica::{Replica, Shared};
+use crate::store::Store;
+use crate::timestamp::Timestamp;
+use crate::topology::Role;
+
+/// Timers of all kinds of nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DastTimer {
+    /// A replica reports its clock.
+    Report,
+    /// A replica reports once its clock is past this.
+    ReportPast(Timestamp),
+    /// What should have happened is asked for again.
+    Retry,
+    /// A manager looks after its group and its nodes.
+    Tick,
+    /// A manager tells the other regions how far its own is.
+    Progress,
+    /// A client asks another coordinator.
+    Again {
+        /// The call.
+        number: u64,
+        /// How often it has asked.
+        attempt: u32,
+    },
+}
+
+/// What a step of a node wants done.
+pub(crate) type Out = Actions<DastNode>;
+
+/// A node.
+#[allow(clippy::large_enum_variant)] // one of them a node, for as long as it lives
+pub enum DastNode {
+    /// It stores a shard.
+    Replica(Replica),
+    /// It is one of the managers of a region.
+    Manager(Manager),
+    /// It asks.
+    Client(Client),
+}
+
+impl DastNode {
+    /// The node of that number in its `life`th life, which has no memory of the earlier ones.
+    /// `store` is where a replica keeps its rows.
+    pub fn new(
+        me: NodeId,
+        life: u64,
+        shared: &Shared,
+        store: impl FnOnce() -> Box<dyn Store>,
+    ) -> Self {
+        match shared.topology.role(me) {
+            Role::Replica(shard) => {
+                Self::Replica(Replica::new(me, shard, life, shared.clone(), store()))
+            }
+            Role::Manager(region) => Self::Manager(Manager::new(me, region, life, shared.clone())),
+            Role::Client => Self::Client(Client::new(me, life, shared.clone())),
+        }
+    }
+
+    /// The replica it is.
+    #[must_use]
+    pub fn replica(&self) -> Option<&Replica> {
+        match self {
+            Self::Replica(replica) => Some(replica),
+            _ => None,
+        }
+    }
+
+    /// The manager it is.
+    #[must_use]
+    pub fn manager(&self) -> Option<&Manager> {
+        match self {
+            Self::Manager(manager) => Some(manager),
+            _ => None,
+        }
+    }
+
+    /// The client it is.
+    #[must_use]
+    pub fn client(&self) -> Option<&Client> {
+        match self {
+            Self::Client(client) => Some(client),
+            _ => None,
+        }
+    }
+}
+
+impl Core for DastNode {
+    type Message = DastMessage;
+    type Timer = DastTimer;
+    type Request = Ask;
+    type Reply = Answer;
+    /// Replicas and managers keep everything in the memory of a majority.
+    type Record = ();
+
+    fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        match (self, event) {
+            (Self::Replica(replica), Event::Start) => replica.start(now, out),
+            (Self::Replica(replica), Event::Message { from, body }) => {
+                replica.on_message(now, from, body, out);
+            }
+            (Self::Replica(replica), Event::Timer(timer)) => replica.on_timer(now, &timer, out),
+            (Self::Manager(manager), Event::Start) => manager.start(now, out),
+            (Self::Manager(manager), Event::Message { from, body }) => {
+                manager.on_message(now, from, body, out);
+            }
+            (Self::Manager(manager), Event::Timer(timer)) => manager.on_timer(now, &timer, out),
+            (Self::Client(client), Event::Message { body, .. }) => client.on_message(body, out),
+            (Self::Client(client), Event::Timer(timer)) => client.on_timer(&timer, out),
+            (Self::Client(client), Event::Request { id, body }) => client.ask(id, body, out),
+            (_, Event::Start | Event::Request { .. } | Event::Persisted(_)) => {}
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Replica(replica) => replica.check(),
+            Self::Manager(manager) => manager.check(),
+            Self::Client(_) => Ok(()),
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        match self {
+            Self::Replica(replica) => replica.digest(),
+            Self::Manager(manager) => manager.digest(),
+            Self::Client(client) => client.digest(),
+        }
+    }
+}

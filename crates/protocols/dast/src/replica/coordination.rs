@@ -1,0 +1,434 @@
+//! What a coordinator waits for before it answers a client (DAST §4.2, §4.3).
+//!
+//! A local transaction is answered when two replicas of each shard hold it and each shard has
+//! said what its pieces gave; a cross-region one when each shard has: the managers hold it.
+//! A client that asks again through another coordinator finds the same transaction, wherever it
+//! is by then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use manxdb_core::{LocalTime, NodeId};
+use manxdb_txn::procedure::ShardId;
+
+use super::Replica;
+use crate::call::{Call, CallId, Level, Planned};
+use crate::execution::{Ended, Given};
+use crate::message::DastMessage;
+use crate::node::Out;
+use crate::timestamp::Timestamp;
+use crate::topology::{MAJORITY, RegionId};
+
+/// A client's call, as its coordinator sees it.
+#[derive(Debug)]
+pub(super) struct Coordination {
+    planned: Arc<Planned>,
+    /// Its place in the order; of a cross-region one known only when it ran.
+    at: Option<Timestamp>,
+    /// A local transaction: it needs acknowledgements.
+    is_local: bool,
+    /// Another node stamped it.
+    taken_over: bool,
+    acknowledged: BTreeMap<u32, BTreeSet<NodeId>>,
+    given: BTreeMap<u32, Given>,
+    /// The newest cross-region transaction it may depend on.
+    cross_region_high: Timestamp,
+    after: Timestamp,
+    since: LocalTime,
+    attempts: usize,
+}
+
+impl Coordination {
+    fn is_replicated(&self, needed: usize) -> bool {
+        let held = |shard: &u32| self.acknowledged.get(shard).map_or(0, BTreeSet::len);
+        !self.is_local
+            || self
+                .planned
+                .shards
+                .iter()
+                .all(|shard| held(shard) >= needed)
+    }
+
+    fn has_run(&self) -> bool {
+        self.planned
+            .shards
+            .iter()
+            .all(|shard| self.given.contains_key(shard))
+    }
+
+    /// What all pieces gave, or the first failure.
+    fn outcome(self) -> (CallId, Timestamp, Given) {
+        let mut values = Vec::new();
+        let id = self.planned.id();
+        let at = self.at.unwrap_or_default();
+        for given in self.given.into_values() {
+            match given {
+                Ok(given) => values.extend(given),
+                Err(failure) => return (id, at, Err(failure)),
+            }
+        }
+        (id, at, Ok(values))
+    }
+}
+
+impl Replica {
+    pub(super) fn on_submit(
+        &mut self,
+        now: LocalTime,
+        call: Call,
+        after: Timestamp,
+        out: &mut Out,
+    ) {
+        let id = call.id;
+        let is_known = self.coordinating.contains_key(&id) || self.execution.has_ended(id);
+        if !self.is_live() || is_known {
+            return;
+        }
+        out.mark(id.for_traces(), "received");
+        if self.take_over(now, id, after, out) {
+            return;
+        }
+        let planned = match self.plan(&call) {
+            Ok(planned) => planned,
+            Err(failure) => {
+                let (at, given) = (Timestamp::ZERO, Err(failure));
+                out.send(id.client, DastMessage::Outcome { id, at, given });
+                return;
+            }
+        };
+        let topology = self.shared.topology;
+        let is_local = planned
+            .shards()
+            .all(|shard| topology.region_of(shard) == self.region);
+        if is_local {
+            if !self.is_late_enough(now, &call, after) {
+                return;
+            }
+            let at = self.stamp(now, &planned, out);
+            self.coordinate(now, planned, Some(at), after);
+            self.acknowledge(id, self.shard, self.me);
+        } else {
+            self.coordinate(now, planned, None, after);
+            self.ask_regions(id, out);
+        }
+    }
+
+    fn plan(&self, call: &Call) -> Result<Arc<Planned>, String> {
+        let procedure = self.shared.procedures.find(&call.procedure);
+        let procedure = procedure.map_err(|unknown| unknown.to_string())?;
+        let pieces = procedure.plan(&call.args, self.shared.placement.as_ref());
+        let pieces = pieces.map_err(|failure| failure.to_string())?;
+        let topology = self.shared.topology;
+        if pieces.is_empty()
+            || pieces
+                .iter()
+                .any(|piece| piece.shard.0 >= topology.shards())
+        {
+            return Err(format!(
+                "{} has no piece, or one on no shard",
+                call.procedure
+            ));
+        }
+        Ok(Planned::new(call.clone(), self.me, pieces, topology))
+    }
+
+    fn coordinate(
+        &mut self,
+        now: LocalTime,
+        planned: Arc<Planned>,
+        at: Option<Timestamp>,
+        after: Timestamp,
+    ) -> &mut Coordination {
+        let id = planned.id();
+        let coordination = Coordination {
+            is_local: at.is_some(),
+            planned,
+            at,
+            taken_over: false,
+            acknowledged: BTreeMap::new(),
+            given: BTreeMap::new(),
+            cross_region_high: Timestamp::ZERO,
+            after,
+            since: now,
+            attempts: 0,
+        };
+        self.coordinating.entry(id).or_insert(coordination)
+    }
+
+    /// A call that another coordinator has brought this far: waits for it instead of making it
+    /// again. Whether there is one.
+    fn take_over(&mut self, now: LocalTime, id: CallId, after: Timestamp, out: &mut Out) -> bool {
+        let found = if let Some(done) = self.execution.done(id) {
+            Some((Arc::clone(&done.planned), done.at, Some(done.given.clone())))
+        } else if let Some(at) = self.local_places.get(&id) {
+            let local = self.locals.get(at);
+            local.map(|local| (Arc::clone(&local.planned), *at, None))
+        } else {
+            None
+        };
+        let Some((planned, at, given)) = found else {
+            return false;
+        };
+        let (shard, topology) = (self.shard, self.shared.topology);
+        let is_local = planned
+            .shards()
+            .all(|shard| topology.region_of(shard) == self.region);
+        let cross_region_high = self.execution.cross_region_high();
+        let coordination = self.coordinate(now, planned, is_local.then_some(at), after);
+        coordination.at = Some(at);
+        coordination.taken_over = true;
+        coordination.cross_region_high = cross_region_high;
+        if let Some(given) = given {
+            coordination.given.insert(shard.0, given);
+        }
+        self.acknowledge(id, shard, self.me);
+        self.ask_again(id, out);
+        self.try_answer(id, out);
+        true
+    }
+
+    fn acknowledge(&mut self, id: CallId, shard: ShardId, node: NodeId) {
+        if let Some(coordination) = self.coordinating.get_mut(&id)
+            && coordination.planned.touches(shard)
+        {
+            coordination
+                .acknowledged
+                .entry(shard.0)
+                .or_default()
+                .insert(node);
+        }
+    }
+
+    pub(super) fn on_ack_irt(&mut self, from: NodeId, id: CallId, out: &mut Out) {
+        if !self.live.contains(&from) {
+            return;
+        }
+        if let crate::topology::Role::Replica(shard) = self.shared.topology.role(from) {
+            self.acknowledge(id, shard, from);
+            self.try_answer(id, out);
+        }
+    }
+
+    /// Asks the managers of all regions a call touches for timestamps.
+    fn ask_regions(&mut self, id: CallId, out: &mut Out) {
+        let topology = self.shared.topology;
+        let Some(coordination) = self.coordinating.get_mut(&id) else {
+            return;
+        };
+        let regions = topology.regions_of(&coordination.planned);
+        let here = regions
+            .iter()
+            .copied()
+            .find(|region| *region == self.region);
+        let Some(home) = here.or_else(|| regions.first().copied()) else {
+            return;
+        };
+        let attempt = coordination.attempts;
+        coordination.attempts += 1;
+        for region in regions {
+            let manager = self.leader_of(region, attempt);
+            let Some(coordination) = self.coordinating.get(&id) else {
+                return;
+            };
+            let prepare = DastMessage::PrepareRegion {
+                planned: Arc::clone(&coordination.planned),
+                home,
+                after: coordination.after,
+            };
+            out.send(manager, prepare);
+        }
+    }
+
+    /// Whom to ask in a region: who led it last, and at later attempts the others in turn.
+    fn leader_of(&self, region: RegionId, attempt: usize) -> NodeId {
+        let guess = if region == self.region {
+            self.leader
+        } else {
+            let place = usize::try_from(region.0).unwrap_or(usize::MAX);
+            self.leaders.get(place).copied().unwrap_or(self.leader)
+        };
+        if attempt == 0 {
+            return guess;
+        }
+        let managers: Vec<NodeId> = self.shared.topology.managers(region).collect();
+        managers
+            .get(attempt % managers.len())
+            .copied()
+            .unwrap_or(guess)
+    }
+
+    /// Who speaks for this shard about a transaction: its coordinator, if it is one of the
+    /// shard's replicas, else the first that is live.
+    fn speaks_for(&self, coordinator: NodeId) -> bool {
+        let replicas = self.shared.topology.replicas(self.shard);
+        let live: Vec<NodeId> = replicas.filter(|node| self.live.contains(node)).collect();
+        if live.contains(&coordinator) {
+            return coordinator == self.me;
+        }
+        live.first() == Some(&self.me)
+    }
+
+    pub(super) fn after_execution(&mut self, ended: Ended, out: &mut Out) {
+        let id = ended.id;
+        out.mark(id.for_traces(), "executed");
+        let high = self.execution.cross_region_high();
+        let Some(done) = self.execution.done(id).cloned() else {
+            return;
+        };
+        if let Some(coordination) = self.coordinating.get_mut(&id) {
+            coordination.at = Some(done.at);
+            coordination.cross_region_high = coordination.cross_region_high.max(high);
+            coordination.given.insert(self.shard.0, done.given.clone());
+            self.try_answer(id, out);
+        }
+        if self.speaks_for(ended.coordinator) {
+            if ended.coordinator != self.me {
+                self.send_output(ended.coordinator, id, out);
+            }
+            let mut wanting: Vec<ShardId> = done
+                .planned
+                .wanted_from(self.shard)
+                .map(|(shard, _)| shard)
+                .collect();
+            wanting.sort_unstable();
+            wanting.dedup();
+            for shard in wanting {
+                for node in self.receivers(shard) {
+                    if node != ended.coordinator {
+                        self.send_output(node, id, out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn send_output(&self, to: NodeId, id: CallId, out: &mut Out) {
+        if let Some(done) = self.execution.done(id) {
+            let output = DastMessage::Output {
+                id,
+                shard: self.shard.0,
+                at: done.at,
+                given: done.given.clone(),
+                cross_region_high: self.execution.cross_region_high(),
+            };
+            out.send(to, output);
+        }
+    }
+
+    pub(super) fn on_ask_output(&mut self, from: NodeId, id: CallId, out: &mut Out) {
+        self.send_output(from, id, out);
+    }
+
+    pub(super) fn on_output(
+        &mut self,
+        id: CallId,
+        shard: ShardId,
+        (at, given): (Timestamp, Given),
+        cross_region_high: Timestamp,
+        out: &mut Out,
+    ) {
+        if let Some(coordination) = self.coordinating.get_mut(&id) {
+            let high = coordination.cross_region_high.max(cross_region_high);
+            coordination.cross_region_high = high;
+            coordination.at.get_or_insert(at);
+            coordination.given.insert(shard.0, given.clone());
+        }
+        self.execution.give(id, given);
+        self.try_answer(id, out);
+    }
+
+    /// Answers once nothing is missing any more.
+    pub(super) fn try_answer(&mut self, id: CallId, out: &mut Out) {
+        let needed = self.acknowledgements_needed();
+        let Some(coordination) = self.coordinating.get(&id) else {
+            return;
+        };
+        if !coordination.has_run() || !coordination.is_replicated(needed) {
+            return;
+        }
+        if coordination.planned.call.level == Level::Strict {
+            let at = coordination.at.filter(|_| !coordination.is_local);
+            let must_be_closed = coordination.cross_region_high.max(at.unwrap_or_default());
+            if self.cuts.closed() < must_be_closed {
+                return;
+            }
+        }
+        if let Some(coordination) = self.coordinating.remove(&id) {
+            let (id, at, given) = coordination.outcome();
+            out.mark(id.for_traces(), "answered");
+            out.send(id.client, DastMessage::Outcome { id, at, given });
+        }
+    }
+
+    #[allow(clippy::unused_self)] // a planted defect asks
+    fn acknowledgements_needed(&self) -> usize {
+        #[cfg(feature = "mutants")]
+        if self.is_mutant(crate::mutants::Mutant::TooFewAcknowledgements) {
+            return MAJORITY - 1;
+        }
+        MAJORITY
+    }
+
+    /// Strict answers wait for regions to close what they depend on.
+    pub(super) fn answer_what_is_closed(&mut self, _now: LocalTime, out: &mut Out) {
+        let strict = |(id, coordination): (&CallId, &Coordination)| {
+            let is_strict = coordination.planned.call.level == Level::Strict;
+            (is_strict && coordination.has_run()).then_some(*id)
+        };
+        let waiting: Vec<CallId> = self.coordinating.iter().filter_map(strict).collect();
+        for id in waiting {
+            self.try_answer(id, out);
+        }
+    }
+
+    /// A cross-region call was given up: its client may ask again.
+    pub(super) fn coordination_aborted(&mut self, id: CallId, out: &mut Out) {
+        if self.coordinating.remove(&id).is_some() {
+            let given = Err("given up: a region did not answer in time".into());
+            let at = Timestamp::ZERO;
+            out.send(id.client, DastMessage::Outcome { id, at, given });
+        }
+    }
+
+    pub(super) fn ask_for_what_coordination_misses(&mut self, now: LocalTime, out: &mut Out) {
+        let patience = self.shared.options.retry_every * 2;
+        let late = |(id, coordination): (&CallId, &Coordination)| {
+            (now.since(coordination.since) >= patience).then_some(*id)
+        };
+        let late: Vec<CallId> = self.coordinating.iter().filter_map(late).collect();
+        for id in late {
+            if let Some(coordination) = self.coordinating.get_mut(&id) {
+                coordination.since = now;
+            }
+            self.ask_again(id, out);
+        }
+    }
+
+    fn ask_again(&mut self, id: CallId, out: &mut Out) {
+        let Some(coordination) = self.coordinating.get(&id) else {
+            return;
+        };
+        let planned = Arc::clone(&coordination.planned);
+        let (is_local, taken_over) = (coordination.is_local, coordination.taken_over);
+        let shards = planned.shards();
+        let without: Vec<ShardId> = shards
+            .filter(|shard| !coordination.given.contains_key(&shard.0))
+            .collect();
+        if !is_local && !taken_over {
+            self.ask_regions(id, out);
+        }
+        for shard in planned.shards() {
+            for node in self.receivers(shard) {
+                if node == self.me {
+                    continue;
+                }
+                if is_local {
+                    out.send(node, DastMessage::Confirm { id });
+                }
+                if without.contains(&shard) {
+                    out.send(node, DastMessage::AskOutput { id });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Cross-region transactions at a replica: a floor for the clock, a place in line, and then the
+//! decision (DAST §4.3).
+
+use std::sync::Arc;
+
+use manxdb_core::LocalTime;
+
+use super::Replica;
+use crate::call::{CallId, Planned};
+use crate::message::{DastMessage, Decision};
+use crate::node::Out;
+use crate::timestamp::Timestamp;
+
+impl Replica {
+    /// A transaction of this shard: nothing behind its anticipated timestamp runs before it is
+    /// decided.
+    pub(super) fn on_prepare_crt(&mut self, planned: Arc<Planned>, at: Timestamp) {
+        let id = planned.id();
+        let is_new = !self.floors.contains_key(&id) && !self.execution.is_known(at);
+        if is_new && at <= self.cuts.safe() && !self.execution.has_had_turn(at) {
+            let safe = self.cuts.safe();
+            self.violated(format!(
+                "E3: {id:?} was promised behind {safe:?} and is at {at:?}"
+            ));
+        }
+        self.execution.insert(at, planned, false);
+        self.on_floor(id, at);
+    }
+
+    /// A transaction of the region: no stamp of this node may lie behind it while it is open, for
+    /// that stamp's transaction would have to wait for it.
+    pub(super) fn on_floor(&mut self, id: CallId, at: Timestamp) {
+        self.floors.insert(id, at);
+        #[cfg(feature = "mutants")]
+        if self.is_mutant(crate::mutants::Mutant::NoFloorsElsewhere) && !self.execution.is_known(at)
+        {
+            return;
+        }
+        self.clock.add_floor(at, id);
+    }
+
+    pub(super) fn on_settle(
+        &mut self,
+        now: LocalTime,
+        id: CallId,
+        anticipated: Timestamp,
+        decision: Decision,
+        out: &mut Out,
+    ) {
+        if let Some(floor) = self.floors.remove(&id) {
+            self.clock.remove_floor(floor);
+        }
+        match decision {
+            Decision::Commit(at) => {
+                out.mark(id.for_traces(), "settled");
+                self.execution.settle(anticipated, at);
+                self.report_once_past(now, at, out);
+            }
+            Decision::Abort => {
+                self.execution.give_up(anticipated);
+                self.coordination_aborted(id, out);
+            }
+        }
+    }
+
+    /// Values that pieces here wait for are asked for, at every replica of the shards that give
+    /// them: whoever was to send them may be gone.
+    pub(super) fn ask_for_missing_inputs(&mut self, out: &mut Out) {
+        for (planned, slots) in self.execution.missing() {
+            let id = planned.id();
+            let mut shards: Vec<_> = slots
+                .iter()
+                .filter_map(|slot| planned.giver_of(*slot))
+                .collect();
+            shards.dedup();
+            for shard in shards {
+                for node in self.receivers(shard) {
+                    out.send(node, DastMessage::AskOutput { id });
+                }
+            }
+        }
+    }
+}

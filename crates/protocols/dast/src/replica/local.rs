@@ -1,0 +1,109 @@
+//! Local transactions: stamped by their coordinator, known to all replicas they touch after one
+//! message, run when the region's clocks have passed (DAST §4.2).
+
+use std::sync::Arc;
+
+use manxdb_core::{LocalTime, NodeId};
+
+use super::{Local, Replica};
+use crate::call::{Call, CallId, Planned};
+use crate::message::DastMessage;
+use crate::node::Out;
+use crate::timestamp::Timestamp;
+
+impl Replica {
+    /// Calls that had to wait for the clock, once it is there.
+    pub(super) fn retry_early_calls(&mut self, now: LocalTime, out: &mut Out) {
+        for (call, after) in std::mem::take(&mut self.early_calls) {
+            self.on_submit(now, call, after, out);
+        }
+    }
+
+    /// Whether the next stamp lies behind what the session has seen; else the call waits.
+    pub(super) fn is_late_enough(&mut self, now: LocalTime, call: &Call, after: Timestamp) -> bool {
+        if self.clock.peek(now) > after {
+            return true;
+        }
+        let id = call.id;
+        if !self.early_calls.iter().any(|(early, _)| early.id == id) {
+            self.early_calls.push((call.clone(), after));
+        }
+        false
+    }
+
+    /// Stamps a local transaction and tells all replicas it touches.
+    pub(super) fn stamp(
+        &mut self,
+        now: LocalTime,
+        planned: &Arc<Planned>,
+        out: &mut Out,
+    ) -> Timestamp {
+        let at = self.clock.tick(now);
+        out.mark(planned.id().for_traces(), "stamped");
+        for shard in planned.shards() {
+            let number = self.stamped.entry(shard.0).or_default();
+            *number += 1;
+            let number = *number;
+            for node in self.receivers(shard) {
+                if node == self.me {
+                    self.cuts.receive(self.me, number);
+                    self.hold(at, self.me, Arc::clone(planned));
+                    continue;
+                }
+                let planned = Arc::clone(planned);
+                let prepare = DastMessage::PrepareIrt {
+                    at,
+                    number,
+                    planned,
+                };
+                out.send(node, prepare);
+            }
+        }
+        at
+    }
+
+    pub(super) fn hold(&mut self, at: Timestamp, coordinator: NodeId, planned: Arc<Planned>) {
+        self.execution.insert(at, Arc::clone(&planned), true);
+        self.local_places.insert(planned.id(), at);
+        self.locals.insert(
+            at,
+            Local {
+                planned,
+                coordinator,
+            },
+        );
+    }
+
+    pub(super) fn on_prepare_irt(
+        &mut self,
+        from: NodeId,
+        at: Timestamp,
+        number: u64,
+        planned: Arc<Planned>,
+        out: &mut Out,
+    ) {
+        if !self.live.contains(&from) || !planned.touches(self.shard) {
+            return;
+        }
+        let id = planned.id();
+        if self.cuts.receive(from, number) {
+            if at <= self.cuts.safe() {
+                self.violated(format!(
+                    "I2: {id:?} at {at:?} comes behind {:?}",
+                    self.cuts.safe()
+                ));
+            }
+            self.hold(at, from, planned);
+        } else if number > self.cuts.received(from) {
+            return;
+        }
+        out.send(from, DastMessage::AckIrt { id });
+    }
+
+    pub(super) fn on_confirm(&mut self, from: NodeId, id: CallId, out: &mut Out) {
+        let known = self.local_places.contains_key(&id) || self.execution.done(id).is_some();
+        if known && self.live.contains(&from) {
+            out.send(from, DastMessage::AckIrt { id });
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Leaving and coming back (view change and state transfer; see the crate's page on failures).
+//!
+//! A node that is out is not listened to. What it had stamped is collected from all that are
+//! left, and told to all, before any cut passes its last report. A node that comes back has
+//! forgotten everything: it is first sent all that is new, then given a peer's state, and counts
+//! only after that.
+
+use std::sync::Arc;
+
+use manxdb_core::{LocalTime, NodeId};
+
+use super::Replica;
+use crate::execution::Copy;
+use crate::message::{DastMessage, Held};
+use crate::node::Out;
+use crate::timestamp::Timestamp;
+use crate::topology::Role;
+
+/// How a replica stands with its region.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// It takes part.
+    Live,
+    /// It has its state and waits to be counted.
+    Ready,
+    /// It has no state.
+    Out {
+        /// What came in the meantime and belongs behind the state, in order.
+        kept: Vec<(NodeId, DastMessage)>,
+    },
+}
+
+impl Standing {
+    pub(super) fn at_start(life: u64) -> Self {
+        if life <= 1 {
+            return Self::Live;
+        }
+        Self::Out { kept: Vec::new() }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        matches!(self, Self::Live)
+    }
+
+    pub(super) fn has_state(&self) -> bool {
+        !matches!(self, Self::Out { .. })
+    }
+}
+
+/// A state that this replica is to give to a new one.
+#[derive(Debug)]
+pub(super) struct Gift {
+    epoch: u64,
+    node: NodeId,
+    before: Vec<(NodeId, u64)>,
+}
+
+impl Replica {
+    /// What a replica without state has to keep until it has one. `None`: kept, or of no use.
+    pub(super) fn keep_for_later(
+        &mut self,
+        from: NodeId,
+        message: DastMessage,
+        _out: &mut Out,
+    ) -> Option<DastMessage> {
+        let Standing::Out { kept } = &mut self.standing else {
+            return Some(message);
+        };
+        match message {
+            DastMessage::State { .. } | DastMessage::Lead { .. } => Some(message),
+            DastMessage::PrepareIrt { .. }
+            | DastMessage::Output { .. }
+            | DastMessage::Cut(_)
+            | DastMessage::PrepareCrt { .. }
+            | DastMessage::Floor { .. }
+            | DastMessage::Settle { .. }
+            | DastMessage::Close { .. }
+            | DastMessage::Live { .. } => {
+                kept.push((from, message));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn ask_to_join(&mut self, out: &mut Out) {
+        self.attempts_to_join += 1;
+        let attempt = self.attempts_to_join;
+        for manager in self.shared.topology.managers(self.region) {
+            out.send(manager, DastMessage::Join { attempt });
+        }
+    }
+
+    pub(super) fn on_lead(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        view: u64,
+        epoch: u64,
+        out: &mut Out,
+    ) {
+        if view < self.leader_view {
+            return;
+        }
+        self.leader_view = view;
+        self.leader = from;
+        self.epoch = self.epoch.max(epoch);
+        if !self.standing.has_state() {
+            return;
+        }
+        let stamped: Vec<(u32, u64)> = self
+            .stamped
+            .iter()
+            .map(|(shard, number)| (*shard, *number))
+            .collect();
+        self.reported = stamped.iter().copied().collect();
+        let report = self.make_report(now, stamped);
+        out.send(from, DastMessage::Hello { view, report });
+    }
+
+    pub(super) fn take_membership(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        message: DastMessage,
+        out: &mut Out,
+    ) {
+        match message {
+            DastMessage::Freeze { epoch, gone } => self.on_freeze(from, epoch, &gone, out),
+            DastMessage::Close { epoch, gone, held } => self.on_close(epoch, &gone, held),
+            DastMessage::Out { epoch } => self.on_out(from, epoch, out),
+            DastMessage::Admit { epoch, node } => self.on_admit(from, epoch, node, out),
+            DastMessage::Fetch {
+                epoch,
+                node,
+                before,
+            } => {
+                self.gift = Some(Gift {
+                    epoch,
+                    node,
+                    before,
+                });
+            }
+            DastMessage::State {
+                epoch,
+                copy,
+                safe,
+                received,
+                held,
+                live,
+                floors,
+            } => {
+                let counts = (safe, received);
+                self.live = live.into_iter().collect();
+                self.on_state(now, epoch, *copy, counts, held, &floors, out);
+            }
+            DastMessage::Live { epoch, node, past } => self.on_live(now, epoch, node, past, out),
+            _ => {}
+        }
+    }
+
+    fn on_freeze(&mut self, from: NodeId, epoch: u64, gone: &[NodeId], out: &mut Out) {
+        if epoch < self.epoch {
+            return;
+        }
+        self.epoch = epoch;
+        for node in gone {
+            self.live.remove(node);
+            self.closing.insert(*node);
+            if self.joining == Some(*node) {
+                self.joining = None;
+            }
+        }
+        let of_gone = self
+            .locals
+            .iter()
+            .filter(|(_, local)| gone.contains(&local.coordinator));
+        let held = of_gone
+            .map(|(at, local)| Held {
+                at: *at,
+                planned: Arc::clone(&local.planned),
+            })
+            .collect();
+        out.send(from, DastMessage::Frozen { epoch, held });
+    }
+
+    fn on_close(&mut self, epoch: u64, gone: &[NodeId], held: Vec<Held>) {
+        if epoch < self.epoch {
+            return;
+        }
+        self.epoch = epoch;
+        for held in held {
+            let known = self.locals.contains_key(&held.at);
+            if held.planned.touches(self.shard) && !known {
+                let coordinator = NodeId(held.at.site);
+                self.hold(held.at, coordinator, held.planned);
+            }
+        }
+        for node in gone {
+            self.live.remove(node);
+            self.closing.remove(node);
+            self.cuts.forget(*node);
+        }
+    }
+
+    /// This node is out: what it knows may be wrong, so it begins again from nothing.
+    fn on_out(&mut self, from: NodeId, epoch: u64, out: &mut Out) {
+        if epoch < self.epoch || from != self.leader || !self.standing.has_state() {
+            return;
+        }
+        self.epoch = epoch;
+        self.standing = Standing::Out { kept: Vec::new() };
+        self.execution.clear();
+        self.cuts.clear();
+        for (id, floor) in std::mem::take(&mut self.floors) {
+            let _ = id;
+            self.clock.remove_floor(floor);
+        }
+        self.locals.clear();
+        self.local_places.clear();
+        self.coordinating.clear();
+        self.early_calls.clear();
+        self.stamped.clear();
+        self.reported.clear();
+        self.gift = None;
+        self.ask_to_join(out);
+    }
+
+    fn on_admit(&mut self, from: NodeId, epoch: u64, node: NodeId, out: &mut Out) {
+        if epoch < self.epoch || node == self.me {
+            return;
+        }
+        self.epoch = epoch;
+        self.live.remove(&node);
+        self.closing.remove(&node);
+        self.cuts.forget(node);
+        self.joining = Some(node);
+        let Role::Replica(shard) = self.shared.topology.role(node) else {
+            return;
+        };
+        let before = self.stamped.get(&shard.0).copied().unwrap_or(0);
+        let admitted = DastMessage::Admitted {
+            epoch,
+            node,
+            before,
+        };
+        out.send(from, admitted);
+    }
+
+    /// Gives the state away once it contains everything the new replica will not be sent.
+    pub(super) fn give_state(&mut self, out: &mut Out) {
+        let Some(gift) = &self.gift else {
+            return;
+        };
+        let is_here = |(node, before): &(NodeId, u64)| {
+            !self.live.contains(node) || self.cuts.received(*node) >= *before
+        };
+        if !gift.before.iter().all(is_here) {
+            return;
+        }
+        let held = self.locals.iter().map(|(at, local)| Held {
+            at: *at,
+            planned: Arc::clone(&local.planned),
+        });
+        let state = DastMessage::State {
+            epoch: gift.epoch,
+            copy: Box::new(self.execution.copy()),
+            safe: self.cuts.safe(),
+            received: self.cuts.all_received(),
+            held: held.collect(),
+            live: self.live.iter().copied().collect(),
+            floors: self.floors.iter().map(|(id, at)| (*at, *id)).collect(),
+        };
+        out.send(gift.node, state);
+        self.gift = None;
+    }
+
+    #[allow(clippy::too_many_arguments)] // the parts of one message
+    fn on_state(
+        &mut self,
+        now: LocalTime,
+        epoch: u64,
+        copy: Copy,
+        (safe, received): (Timestamp, Vec<(NodeId, u64)>),
+        held: Vec<Held>,
+        floors: &[(Timestamp, crate::call::CallId)],
+        out: &mut Out,
+    ) {
+        if epoch < self.epoch {
+            return;
+        }
+        let Standing::Out { kept } = &mut self.standing else {
+            return;
+        };
+        let kept = std::mem::take(kept);
+        self.epoch = epoch;
+        self.standing = Standing::Ready;
+        self.execution.install(copy);
+        self.cuts.install(safe, received);
+        for held in held {
+            let coordinator = NodeId(held.at.site);
+            self.local_places.insert(held.planned.id(), held.at);
+            let local = super::Local {
+                planned: held.planned,
+                coordinator,
+            };
+            self.locals.insert(held.at, local);
+        }
+        for (at, id) in floors {
+            self.on_floor(*id, *at);
+        }
+        out.send(self.leader, DastMessage::Joined { epoch });
+        for (from, message) in kept {
+            self.take(now, from, message, out);
+        }
+    }
+
+    fn on_live(
+        &mut self,
+        now: LocalTime,
+        epoch: u64,
+        node: NodeId,
+        past: Timestamp,
+        out: &mut Out,
+    ) {
+        if epoch < self.epoch {
+            return;
+        }
+        self.epoch = epoch;
+        self.live.insert(node);
+        if self.joining == Some(node) {
+            self.joining = None;
+        }
+        if node == self.me {
+            self.clock.pass(past);
+            self.standing = Standing::Live;
+            self.report(now, out);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! A replica of a shard: it stamps local transactions, runs its shard's, and answers clients.
+//!
+//! | file | |
+//! |---|---|
+//! | [`local`] | local transactions (DAST §4.2) |
+//! | [`cross`] | cross-region transactions (DAST §4.3) |
+//! | [`coordination`] | what a coordinator waits for before it answers |
+//! | [`cuts`] | what the manager says of the region's clocks: up to where everything is known |
+//! | [`membership`] | leaving and coming back |
+
+mod coordination;
+mod cross;
+mod cuts;
+mod local;
+mod membership;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use manxdb_core::{Digest, LocalTime, Nanos, NodeId, Work};
+use manxdb_txn::procedure::{Placement, Registry, ShardId};
+
+use self::coordination::Coordination;
+use self::cuts::Cuts;
+use self::membership::{Gift, Standing};
+use crate::call::{CallId, Planned};
+use crate::clock::Clock;
+use crate::execution::Execution;
+use crate::message::{DastMessage, Report};
+use crate::node::{DastTimer, Out};
+use crate::options::Options;
+use crate::store::Store;
+use crate::timestamp::Timestamp;
+use crate::topology::{RegionId, Topology};
+
+/// What every node of a cluster is given.
+#[derive(Clone)]
+pub struct Shared {
+    /// The cluster's shape.
+    pub topology: Topology,
+    /// How it behaves.
+    pub options: Options,
+    /// The procedures it knows.
+    pub procedures: Arc<Registry>,
+    /// Where keys live.
+    pub placement: Arc<dyn Placement>,
+}
+
+/// A local transaction that this replica must be able to tell others about.
+#[derive(Debug, Clone)]
+struct Local {
+    planned: Arc<Planned>,
+    coordinator: NodeId,
+}
+
+/// One replica of one shard.
+pub struct Replica {
+    me: NodeId,
+    shard: ShardId,
+    region: RegionId,
+    shared: Shared,
+    clock: Clock,
+    corrections: u32,
+    execution: Execution,
+    cuts: Cuts,
+    standing: Standing,
+    /// The manager that leads the region, and its view.
+    leader: NodeId,
+    leader_view: u64,
+    /// Whom this replica believes to lead the managers of each region.
+    leaders: Vec<NodeId>,
+    /// Nodes of the region that count.
+    live: BTreeSet<NodeId>,
+    /// Nodes that are out and whose transactions are being collected.
+    closing: BTreeSet<NodeId>,
+    /// A node that is sent everything and does not count yet.
+    joining: Option<NodeId>,
+    epoch: u64,
+    /// Local transactions this replica has stamped, by shard, and as last reported.
+    stamped: BTreeMap<u32, u64>,
+    reported: BTreeMap<u32, u64>,
+    /// Local transactions that touch this shard and that not all replicas have run.
+    locals: BTreeMap<Timestamp, Local>,
+    local_places: BTreeMap<CallId, Timestamp>,
+    /// Cross-region transactions of the region that are not decided.
+    floors: BTreeMap<CallId, Timestamp>,
+    coordinating: BTreeMap<CallId, Coordination>,
+    /// Calls that must come behind something their session saw and this clock has not reached.
+    early_calls: Vec<(crate::call::Call, Timestamp)>,
+    attempts_to_join: u64,
+    gift: Option<Gift>,
+    violation: Option<String>,
+}
+
+impl Replica {
+    /// Replica `me` of `shard`. `life` is 1 at the start of the cluster; a later life has no memory
+    /// and asks to be let in again.
+    pub fn new(
+        me: NodeId,
+        shard: ShardId,
+        life: u64,
+        shared: Shared,
+        store: Box<dyn Store>,
+    ) -> Self {
+        let topology = shared.topology;
+        let region = topology.region_of(shard);
+        let execution = Execution::new(
+            shard,
+            Arc::clone(&shared.procedures),
+            Arc::clone(&shared.placement),
+            store,
+            shared.options.keeps_order,
+        );
+        let first_manager = |region| topology.managers(region).next().unwrap_or(me);
+        #[allow(unused_mut)] // planted defects change it
+        let mut clock = Clock::new(me.0);
+        #[allow(unused_mut)]
+        let mut cuts = Cuts::default();
+        #[cfg(feature = "mutants")]
+        {
+            clock.plant(shared.options.mutant);
+            cuts.plant(shared.options.mutant);
+        }
+        Self {
+            me,
+            shard,
+            region,
+            clock,
+            corrections: 0,
+            execution,
+            cuts,
+            standing: Standing::at_start(life),
+            leader: first_manager(region),
+            leader_view: 0,
+            leaders: topology.all_regions().map(first_manager).collect(),
+            live: topology.nodes(region).collect(),
+            closing: BTreeSet::new(),
+            joining: None,
+            epoch: 0,
+            stamped: BTreeMap::new(),
+            reported: BTreeMap::new(),
+            locals: BTreeMap::new(),
+            local_places: BTreeMap::new(),
+            floors: BTreeMap::new(),
+            coordinating: BTreeMap::new(),
+            early_calls: Vec::new(),
+            attempts_to_join: life << 32,
+            gift: None,
+            violation: None,
+            shared,
+        }
+    }
+
+    /// The shard's transactions and rows.
+    #[must_use]
+    pub fn execution(&self) -> &Execution {
+        &self.execution
+    }
+
+    /// Whether it takes part.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.standing.is_live()
+    }
+
+    /// Everything up to this is known here.
+    #[must_use]
+    pub fn safe(&self) -> Timestamp {
+        self.cuts.safe()
+    }
+
+    /// Records kept about transactions, of all kinds: bounded while everything is well.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.execution.records()
+            + self.locals.len()
+            + self.floors.len()
+            + self.coordinating.len()
+            + self.early_calls.len()
+    }
+
+    pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
+        self.set_report_timer(now, out);
+        out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
+        if !self.is_live() {
+            self.ask_to_join(out);
+        }
+    }
+
+    pub(crate) fn on_timer(&mut self, now: LocalTime, timer: &DastTimer, out: &mut Out) {
+        match timer {
+            DastTimer::Report => {
+                self.set_report_timer(now, out);
+                self.report(now, out);
+                self.retry_early_calls(now, out);
+            }
+            DastTimer::ReportPast(at) => {
+                if self.clock.reading(now) < at.micros {
+                    self.report_once_past(now, *at, out);
+                } else {
+                    self.report(now, out);
+                }
+            }
+            DastTimer::Retry => {
+                out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
+                self.retry(now, out);
+            }
+            _ => {}
+        }
+        self.advance(now, out);
+    }
+
+    pub(crate) fn on_message(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        message: DastMessage,
+        out: &mut Out,
+    ) {
+        if let Some(message) = self.keep_for_later(from, message, out) {
+            self.take(now, from, message, out);
+        }
+        self.advance(now, out);
+    }
+
+    fn take(&mut self, now: LocalTime, from: NodeId, message: DastMessage, out: &mut Out) {
+        match message {
+            DastMessage::Submit { call, after } => self.on_submit(now, call, after, out),
+            DastMessage::PrepareIrt {
+                at,
+                number,
+                planned,
+            } => self.on_prepare_irt(from, at, number, planned, out),
+            DastMessage::AckIrt { id } => self.on_ack_irt(from, id, out),
+            DastMessage::Confirm { id } => self.on_confirm(from, id, out),
+            DastMessage::Output {
+                id,
+                shard,
+                at,
+                given,
+                cross_region_high,
+            } => self.on_output(id, ShardId(shard), (at, given), cross_region_high, out),
+            DastMessage::AskOutput { id } => self.on_ask_output(from, id, out),
+            DastMessage::Cut(cut) if from == self.leader => {
+                self.clock.hear(cut.reading);
+                if cut.correction != 0 {
+                    self.clock.correct(cut.correction);
+                    self.corrections += 1;
+                }
+                self.cuts.told(cut);
+            }
+            DastMessage::Lead { view, epoch } => self.on_lead(now, from, view, epoch, out),
+            DastMessage::PrepareCrt { planned, at } => self.on_prepare_crt(planned, at),
+            DastMessage::Floor { id, at } => self.on_floor(id, at),
+            DastMessage::Settle {
+                id,
+                anticipated,
+                decision,
+            } => self.on_settle(now, id, anticipated, decision, out),
+            other => self.take_membership(now, from, other, out),
+        }
+    }
+
+    /// Goes as far as what is known allows.
+    fn advance(&mut self, now: LocalTime, out: &mut Out) {
+        if !self.standing.has_state() {
+            return;
+        }
+        self.give_state(out);
+        let counted: BTreeSet<NodeId> = self.live.union(&self.closing).copied().collect();
+        if let Some(cut) = self.cuts.apply(&counted) {
+            self.collect(cut.position, cut.everywhere);
+        }
+        let ended = self.execution.run(self.cuts.safe_to_run());
+        let pieces = self.execution.take_pieces_run();
+        out.work(Work {
+            pieces,
+            ..Work::default()
+        });
+        for ended in ended {
+            self.after_execution(ended, out);
+        }
+        self.answer_what_is_closed(now, out);
+    }
+
+    fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {
+        while let Some(first) = self.locals.first_entry() {
+            if *first.key() >= region {
+                break;
+            }
+            let local = first.remove();
+            self.local_places.remove(&local.planned.id());
+        }
+        self.execution.collect(region, everywhere);
+    }
+
+    /// Reports go out at multiples of the interval, the same on all nodes, so that the manager
+    /// has a whole round of them at once.
+    fn set_report_timer(&self, now: LocalTime, out: &mut Out) {
+        let interval = self.shared.options.report_every.as_micros().max(1);
+        let reading = self.clock.reading(now);
+        let left = interval - reading % interval;
+        out.set_timer(Nanos::from_micros(left), DastTimer::Report);
+    }
+
+    fn report(&mut self, now: LocalTime, out: &mut Out) {
+        if !self.is_live() {
+            return;
+        }
+        let changed = |(shard, number): (&u32, &u64)| {
+            (self.reported.get(shard) != Some(number)).then_some((*shard, *number))
+        };
+        let stamped: Vec<(u32, u64)> = self.stamped.iter().filter_map(changed).collect();
+        self.reported.extend(stamped.iter().copied());
+        let report = self.make_report(now, stamped);
+        out.send(self.leader, DastMessage::Report(report));
+    }
+
+    fn make_report(&mut self, now: LocalTime, stamped: Vec<(u32, u64)>) -> Report {
+        Report {
+            clock: self.clock.tick(now),
+            reading: self.clock.reading(now),
+            corrections: self.corrections,
+            stamped,
+            position: self.execution.position(self.cuts.safe()),
+        }
+    }
+
+    /// Reports as soon as the clock is past `at`: somebody waits for just that.
+    fn report_once_past(&mut self, now: LocalTime, at: Timestamp, out: &mut Out) {
+        let reading = self.clock.reading(now);
+        if reading > at.micros {
+            self.report(now, out);
+            return;
+        }
+        let left = Nanos::from_micros(at.micros - reading + 1);
+        out.set_timer(left, DastTimer::ReportPast(at));
+    }
+
+    fn retry(&mut self, now: LocalTime, out: &mut Out) {
+        if !self.standing.has_state() {
+            self.ask_to_join(out);
+            return;
+        }
+        self.ask_for_missing_inputs(out);
+        self.ask_for_what_coordination_misses(now, out);
+    }
+
+    /// The replicas of a shard that are to be sent its transactions, as far as this one knows:
+    /// of other regions, all.
+    fn receivers(&self, shard: ShardId) -> Vec<NodeId> {
+        let topology = self.shared.topology;
+        let elsewhere = topology.region_of(shard) != self.region;
+        let is_receiver =
+            |node: &NodeId| elsewhere || self.live.contains(node) || self.joining == Some(*node);
+        topology.replicas(shard).filter(is_receiver).collect()
+    }
+
+    #[cfg(feature = "mutants")]
+    fn is_mutant(&self, mutant: crate::mutants::Mutant) -> bool {
+        self.shared.options.mutant == Some(mutant)
+    }
+
+    fn violated(&mut self, what: String) {
+        self.violation.get_or_insert(what);
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match &self.violation {
+            Some(violation) => Err(format!("{:?}: {violation}", self.me)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest
+            .number(self.execution.digest())
+            .number(self.clock.last().micros)
+            .number(self.clock.last().stretch)
+            .number(self.epoch);
+        digest.value()
+    }
+}
