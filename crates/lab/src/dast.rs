@@ -1,0 +1,80 @@
+//! A DAST cluster in the simulator.
+
+use manxdb_core::channel::Life;
+use manxdb_core::{Nanos, NodeId};
+use manxdb_dast::store::{MapStore, Store};
+use manxdb_dast::{DastNode, Role, Shared, Topology};
+use manxdb_sim::{Link, RegionId, System};
+use manxdb_txn::procedure::ShardId;
+
+/// The nodes of a cluster.
+pub struct DastSystem {
+    shared: Shared,
+    store: Box<dyn FnMut(NodeId) -> Box<dyn Store>>,
+}
+
+impl DastSystem {
+    /// A cluster whose replicas begin with empty rows.
+    #[must_use]
+    pub fn new(shared: Shared) -> Self {
+        Self {
+            shared,
+            store: Box::new(|_| Box::new(MapStore::default())),
+        }
+    }
+
+    /// What its nodes are given.
+    #[must_use]
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+impl System for DastSystem {
+    type Core = DastNode;
+
+    fn start(&mut self, node: NodeId, life: Life, _disk: Vec<()>) -> DastNode {
+        let store = &mut self.store;
+        DastNode::new(node, life.0, &self.shared, || store(node))
+    }
+}
+
+/// Where the nodes of a cluster and its clients are: `clients_per_shard` clients in the region of
+/// each shard. The clients, each with its home shard.
+#[must_use]
+pub fn place(
+    topology: Topology,
+    clients_per_shard: u32,
+    lan: Link,
+    wan: Link,
+) -> (manxdb_sim::Topology, Vec<(NodeId, ShardId)>) {
+    let region = |region: manxdb_dast::RegionId| RegionId(u16::try_from(region.0).unwrap_or(0));
+    let mut regions = Vec::new();
+    for node in (0..topology.servers()).map(NodeId) {
+        let of_node = match topology.role(node) {
+            Role::Replica(shard) => topology.region_of(shard),
+            Role::Manager(region) => region,
+            Role::Client => manxdb_dast::RegionId(0),
+        };
+        regions.push(region(of_node));
+    }
+    let mut clients = Vec::new();
+    for shard in (0..topology.shards()).map(ShardId) {
+        for _ in 0..clients_per_shard {
+            clients.push((
+                NodeId(u32::try_from(regions.len()).unwrap_or(u32::MAX)),
+                shard,
+            ));
+            regions.push(region(topology.region_of(shard)));
+        }
+    }
+    (manxdb_sim::Topology::new(regions, lan, wan), clients)
+}
+
+/// The distances of the paper's experiments: 5 ms and 100 ms there and back.
+#[must_use]
+pub fn paper_links() -> (Link, Link) {
+    let lan = Link::after(Nanos::from_micros(2_500));
+    let wan = Link::after(Nanos::from_millis(50));
+    (lan, wan)
+}

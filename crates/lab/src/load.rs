@@ -1,0 +1,165 @@
+//! Closed loops of clients, and what is kept of the answers.
+
+use std::collections::BTreeMap;
+
+use manxdb_core::{Nanos, NodeId, Random, RequestId};
+use manxdb_dast::{Answer, Ask};
+use manxdb_sim::{Driver, Outside, SimTime};
+use manxdb_txn::procedure::ShardId;
+
+use crate::dast::DastSystem;
+
+/// One call to make.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// What to ask.
+    pub ask: Ask,
+    /// Whether it touches several regions.
+    pub crosses_regions: bool,
+}
+
+/// A call that was made.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// By which client.
+    pub client: NodeId,
+    /// What was asked.
+    pub job: Job,
+    /// When.
+    pub asked: SimTime,
+    /// When it was answered, and what; none: never.
+    pub answered: Option<(SimTime, Answer)>,
+}
+
+impl Made {
+    /// How long the client waited.
+    #[must_use]
+    pub fn latency(&self) -> Option<Nanos> {
+        let (at, _) = self.answered.as_ref()?;
+        Some(at.since(self.asked))
+    }
+}
+
+/// What clients ask: the next call of a client of a home shard.
+pub trait Generator {
+    /// The next call.
+    fn next(&mut self, client: u32, home: ShardId, random: &mut Random) -> Job;
+}
+
+/// Who asks, and for how long.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// Each client and its home shard.
+    pub clients: Vec<(NodeId, ShardId)>,
+    /// Calls a client has under way at a time.
+    pub outstanding: u32,
+    /// No call is made after this.
+    pub until: SimTime,
+}
+
+/// The workload of a run.
+pub struct Load<G> {
+    generator: G,
+    options: LoadOptions,
+    open: BTreeMap<RequestId, usize>,
+    made: Vec<Made>,
+}
+
+impl<G: Generator> Load<G> {
+    /// A workload that asks what `generator` says.
+    pub fn new(generator: G, options: LoadOptions) -> Self {
+        Self {
+            generator,
+            options,
+            open: BTreeMap::new(),
+            made: Vec::new(),
+        }
+    }
+
+    /// All calls made, in the order in which they were made.
+    pub fn made(&self) -> &[Made] {
+        &self.made
+    }
+
+    /// Calls that are not answered.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    fn ask(&mut self, outside: &mut Outside<'_, DastSystem>, place: usize) {
+        if outside.now() >= self.options.until {
+            return;
+        }
+        let Some((client, home)) = self.options.clients.get(place).copied() else {
+            return;
+        };
+        let number = u32::try_from(place).unwrap_or(u32::MAX);
+        let job = self.generator.next(number, home, outside.random());
+        let id = outside.request(client, job.ask.clone());
+        self.open.insert(id, self.made.len());
+        self.made.push(Made {
+            client,
+            job,
+            asked: outside.now(),
+            answered: None,
+        });
+    }
+
+    /// Latencies of answered calls of a kind that were asked in `from..until`, ascending.
+    pub fn latencies(&self, crosses_regions: bool, from: SimTime, until: SimTime) -> Vec<Nanos> {
+        let kind = self
+            .made
+            .iter()
+            .filter(|made| made.job.crosses_regions == crosses_regions);
+        let span = kind.filter(|made| made.asked >= from && made.asked < until);
+        let mut latencies: Vec<Nanos> = span.filter_map(Made::latency).collect();
+        latencies.sort_unstable();
+        latencies
+    }
+}
+
+/// The value below which `percent` of the sorted `values` lie.
+#[must_use]
+pub fn percentile(values: &[Nanos], percent: usize) -> Nanos {
+    let place = (values.len() * percent).div_ceil(100).saturating_sub(1);
+    values.get(place).copied().unwrap_or(Nanos::ZERO)
+}
+
+impl<G: Generator> Driver<DastSystem> for Load<G> {
+    fn begin(&mut self, outside: &mut Outside<'_, DastSystem>) {
+        for place in 0..self.options.clients.len() {
+            for _ in 0..self.options.outstanding {
+                self.ask(outside, place);
+            }
+        }
+    }
+
+    fn reply(
+        &mut self,
+        outside: &mut Outside<'_, DastSystem>,
+        node: NodeId,
+        id: RequestId,
+        body: Answer,
+    ) {
+        let now = outside.now();
+        if let Some(made) = self
+            .open
+            .remove(&id)
+            .and_then(|place| self.made.get_mut(place))
+        {
+            made.answered = Some((now, body));
+        }
+        let place = self
+            .options
+            .clients
+            .iter()
+            .position(|(client, _)| *client == node);
+        if let Some(place) = place {
+            self.ask(outside, place);
+        }
+    }
+
+    fn done(&self) -> bool {
+        false
+    }
+}
