@@ -18,7 +18,8 @@
 //! | what a node's clock shows | [`clock`] |
 //! | what a step costs | [`cost`] |
 //! | what is on disk after a crash | [`disk`] |
-//! | what can go wrong | [`fault`] |
+//! | what can go wrong, and drawing it from a seed | [`fault`] |
+//! | thousands of seeds, and a failing one made small | [`hunt`] |
 //! | what happened | [`counters`], [`marks`], [`trace`] |
 //! | why a draw here shifts no draw there | [`streams`] |
 //!
@@ -31,6 +32,7 @@ pub mod counters;
 mod cpu;
 pub mod disk;
 pub mod fault;
+pub mod hunt;
 pub mod marks;
 pub mod network;
 mod node;
@@ -43,7 +45,7 @@ pub mod trace;
 pub mod world;
 
 pub use cost::CostModel;
-pub use fault::{Between, Fault, FaultKind, Group};
+pub use fault::{Between, Fault, FaultKind, Group, Plan, Profile};
 pub use network::Transport;
 pub use system::{Driver, NoDriver, System};
 pub use time::SimTime;

@@ -125,7 +125,7 @@ impl<M> Network<M> {
 
     /// What becomes of a message that leaves at this time.
     pub fn send(&mut self, departs: SimTime, from: NodeId, to: NodeId) -> Fate {
-        if self.is_cut(from, to) {
+        if from != to && self.is_cut(from, to) {
             return match self.transport {
                 Transport::Fifo { .. } => Fate::Held,
                 Transport::Datagram => Fate::Lost,

@@ -41,6 +41,15 @@ impl<C: Core> Node<C> {
         }
     }
 
+    /// Its process ends: the core and whatever it had not done yet are gone.
+    pub fn stop(&mut self, now: SimTime) {
+        self.core = None;
+        self.cpu.stop(now);
+        self.report_cpu.stop(now);
+        self.last_turn = now;
+        self.digest.number(now.0);
+    }
+
     /// What its clock shows to a step whose turn has come.
     pub fn clock_at(&mut self, turn: SimTime) -> LocalTime {
         self.last_turn = self.last_turn.max(turn);

@@ -261,6 +261,17 @@ fn a_pause_holds_everything_up_and_loses_nothing() {
 }
 
 #[test]
+fn a_node_that_crashes_while_it_pauses_starts_with_an_empty_line() {
+    let mut world = World::new(Pings, WorldOptions::small(1, 2));
+    world.schedule(fault("500us+99500us pause n1"));
+    world.schedule(fault("2ms+1ms crash n1"));
+    world.outside().request(A, play(1));
+    world.run_alone(SimTime::from_secs(1)).unwrap();
+    let shown = &world.core(B).unwrap().clock;
+    assert_eq!(*shown, [EPOCH + Nanos::from_millis(3)]);
+}
+
+#[test]
 fn a_core_that_fails_its_check_ends_the_run() {
     let mut world = World::new(Counters { fails_after: 4 }, WorldOptions::small(1, 1));
     world.outside().request(A, ());

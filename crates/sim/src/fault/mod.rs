@@ -1,5 +1,6 @@
 //! Faults as data: what goes wrong, when, and for how long.
 
+mod plan;
 mod text;
 
 use manxdb_core::{Nanos, NodeId};
@@ -7,12 +8,13 @@ use manxdb_core::{Nanos, NodeId};
 use crate::time::SimTime;
 use crate::topology::{Ppm, RegionId};
 
+pub use plan::{Choice, DownTogether, Plan, Profile};
 pub use text::TextError;
 
 /// Nodes meant together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Group {
-    /// All of them.
+    /// All of them; as one side of a partition, all that are not on the other side.
     All,
     /// All of a region.
     Region(RegionId),

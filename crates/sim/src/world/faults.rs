@@ -4,7 +4,7 @@ use manxdb_core::NodeId;
 
 use super::World;
 use super::pending::Pending;
-use crate::fault::{Between, Fault, FaultKind, Group};
+use crate::fault::{Between, Fault, FaultKind, Group, Plan};
 use crate::system::{Driver, System};
 use crate::topology::{Link, Ppm, Topology};
 use crate::trace::Kind;
@@ -19,6 +19,13 @@ impl<S: System> World<S> {
         let queue = &mut self.shared.queue;
         queue.push(begins, Pending::FaultBegins { index });
         queue.push(ends, Pending::FaultEnds { index });
+    }
+
+    /// Lets all faults of a plan happen.
+    pub fn schedule_all(&mut self, plan: &Plan) {
+        for fault in &plan.faults {
+            self.schedule(fault.clone());
+        }
     }
 
     pub(super) fn fault_begins(&mut self, driver: &mut impl Driver<S>, index: usize) {
@@ -73,10 +80,7 @@ impl<S: System> World<S> {
         }
         let now = self.shared.now;
         let node = &mut self.nodes[id.0 as usize];
-        node.core = None;
-        node.cpu.stop(now);
-        node.report_cpu.stop(now);
-        node.digest.number(now.0).number(6);
+        node.stop(now);
         let loss = node.disk.crash(now, &mut node.disk_random);
         self.counters.trouble("record lost", loss.lost);
         self.counters.trouble("record torn", loss.torn);
@@ -156,10 +160,10 @@ impl<S: System> World<S> {
         for index in &self.active {
             match &self.faults[*index].kind {
                 FaultKind::Cut { from, to } => {
-                    partitions.push((members(topology, from), members(topology, to)));
+                    partitions.push(sides(topology, from, to));
                 }
                 FaultKind::Part { one, other } => {
-                    let (one, other) = (members(topology, one), members(topology, other));
+                    let (one, other) = sides(topology, one, other);
                     partitions.push((one.clone(), other.clone()));
                     partitions.push((other, one));
                 }
@@ -189,7 +193,17 @@ impl<S: System> World<S> {
     }
 }
 
-/// A partition never parts a node from itself.
+/// The two sides of a partition; all nodes as a side are all that are not on the other.
+fn sides(topology: &Topology, one: &Group, other: &Group) -> (Vec<NodeId>, Vec<NodeId>) {
+    let (mut one_side, mut other_side) = (members(topology, one), members(topology, other));
+    if *other == Group::All {
+        other_side.retain(|id| !one_side.contains(id));
+    } else if *one == Group::All {
+        one_side.retain(|id| !other_side.contains(id));
+    }
+    (one_side, other_side)
+}
+
 fn members(topology: &Topology, group: &Group) -> Vec<NodeId> {
     match group {
         Group::All => topology.node_ids().collect(),
