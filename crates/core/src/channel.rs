@@ -7,7 +7,9 @@
 //! starts afresh in both directions. Who may take part again after that is for the protocol to
 //! say.
 //!
-//! All nodes are born with [`Life`] 1, so the first connections need no handshake.
+//! All nodes are born with [`Life`] 1, so the first connections need no handshake. A node in a
+//! later life does not know which lives the others are in: what it sends waits until a peer has
+//! answered it in the peer's present life, and so is not lost to a life that is over.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,6 +26,11 @@ use crate::work::Weight;
 )]
 pub struct Life(pub u64);
 
+impl Life {
+    /// The life of a peer that has not answered yet; nobody lives it.
+    const UNKNOWN: Life = Life(0);
+}
+
 /// How patient a [`Reliable`] is.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelOptions {
@@ -36,8 +43,8 @@ pub struct ChannelOptions {
     pub resend_ticks_max: u32,
     /// Messages sent again in one attempt.
     pub burst_max: usize,
-    /// Messages that may wait for one peer. Past it the oldest connection state is given up: the
-    /// peer must start a new life to be heard again.
+    /// Messages that may wait for one peer. Past it the connection is given up, both ways, until
+    /// the peer starts a new life: a message left out would be a hole in what the peer hears.
     pub waiting_max: usize,
 }
 
@@ -105,6 +112,7 @@ struct Peer<M> {
     received: u64,
     early: BTreeMap<u64, M>,
     owes_acknowledgement: bool,
+    given_up: bool,
 }
 
 impl<M> Peer<M> {
@@ -118,6 +126,7 @@ impl<M> Peer<M> {
             received: 0,
             early: BTreeMap::new(),
             owes_acknowledgement: false,
+            given_up: false,
         }
     }
 
@@ -158,7 +167,12 @@ impl<C: Core> Reliable<C> {
 
     fn peer(&mut self, peer: NodeId) -> &mut Peer<C::Message> {
         let patience = self.options.resend_ticks;
-        let fresh = || Peer::new(Life(1), patience);
+        let life = match self.life {
+            own if peer == self.me => own,
+            Life(1) => Life(1),
+            _ => Life::UNKNOWN,
+        };
+        let fresh = || Peer::new(life, patience);
         self.peers.entry(peer).or_insert_with(fresh)
     }
 
@@ -175,10 +189,27 @@ impl<C: Core> Reliable<C> {
         out.send(to, frame);
     }
 
+    /// Tells a life of a peer in which life this node is.
+    fn introduce(&mut self, to: NodeId, life: Life, out: &mut Actions<Self>) {
+        let frame = Frame {
+            from: self.life,
+            to: life,
+            acknowledged: 0,
+            body: None,
+        };
+        out.send(to, frame);
+    }
+
     fn send(&mut self, to: NodeId, body: C::Message, out: &mut Actions<Self>) {
         let waiting_max = self.options.waiting_max;
         let peer = self.peer(to);
+        if peer.given_up {
+            return;
+        }
         if peer.waiting.len() >= waiting_max {
+            peer.given_up = true;
+            peer.waiting.clear();
+            peer.early.clear();
             return;
         }
         peer.sent += 1;
@@ -217,19 +248,29 @@ impl<C: Core> Reliable<C> {
         out: &mut Actions<Self>,
     ) {
         let patience = self.options.resend_ticks;
-        if frame.from > self.peer(from).life {
+        let mine = self.life;
+        let known = self.peer(from).life;
+        if known == Life::UNKNOWN {
+            if frame.to != mine {
+                // Perhaps from a life that is over. Who lives will answer this.
+                self.introduce(from, frame.from, out);
+                return;
+            }
+            self.peer(from).life = frame.from;
+            self.send_again(from, out);
+        } else if frame.from > known {
             // The peer started again: nothing of its old life is of use to the new one.
             *self.peer(from) = Peer::new(frame.from, patience);
         }
-        if frame.from < self.peer(from).life {
-            return;
-        }
-        if frame.to != self.life {
-            // The peer does not know yet that this node started again.
-            self.frame(from, None, out);
-            return;
-        }
         let peer = self.peer(from);
+        if frame.from < peer.life || peer.given_up {
+            return;
+        }
+        if frame.to != mine {
+            // The peer does not know yet that this node started again.
+            self.introduce(from, frame.from, out);
+            return;
+        }
         while peer.oldest() <= frame.acknowledged && peer.waiting.pop_front().is_some() {
             peer.ticks = 0;
             peer.patience = patience;
@@ -274,19 +315,21 @@ impl<C: Core> Reliable<C> {
         if peer.ticks < peer.patience {
             return false;
         }
-        peer.ticks = 0;
         peer.patience = (peer.patience * 2).min(options.resend_ticks_max);
+        self.send_again(to, out);
+        true
+    }
+
+    /// Sends the oldest messages that wait.
+    fn send_again(&mut self, to: NodeId, out: &mut Actions<Self>) {
+        let burst_max = self.options.burst_max;
+        let peer = self.peer(to);
+        peer.ticks = 0;
         let oldest = peer.oldest();
-        let again: Vec<_> = peer
-            .waiting
-            .iter()
-            .take(options.burst_max)
-            .cloned()
-            .collect();
+        let again: Vec<_> = peer.waiting.iter().take(burst_max).cloned().collect();
         for (number, body) in (oldest..).zip(again) {
             self.frame(to, Some((number, body)), out);
         }
-        true
     }
 }
 

@@ -1,5 +1,6 @@
 //! Small cores to try the simulator with.
 #![allow(dead_code, reason = "each test file uses some of them")]
 
+pub mod chatter;
 pub mod counter;
 pub mod ping;
