@@ -79,11 +79,40 @@ impl KeyRange {
         after_start && before_end
     }
 
+    /// Whether every key of `other` lies inside; errs towards `false` only for ranges with no key
+    /// between their bounds.
+    #[must_use]
+    pub fn contains_range(&self, other: &Self) -> bool {
+        starts_no_earlier(&other.start, &self.start) && ends_no_later(&other.end, &self.end)
+    }
+
     /// Whether a key may lie in both; errs towards `true` only for bounds with no key between
     /// them.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         reaches(&self.start, &other.end) && reaches(&other.start, &self.end)
+    }
+}
+
+/// Whether all keys from `inner` on are also from `outer` on.
+fn starts_no_earlier(inner: &Bound<Vec<u8>>, outer: &Bound<Vec<u8>>) -> bool {
+    match (inner, outer) {
+        (_, Bound::Unbounded) => true,
+        (Bound::Unbounded, _) => false,
+        (Bound::Included(inner), Bound::Excluded(outer)) => inner > outer,
+        (Bound::Included(inner) | Bound::Excluded(inner), Bound::Included(outer))
+        | (Bound::Excluded(inner), Bound::Excluded(outer)) => inner >= outer,
+    }
+}
+
+/// Whether all keys up to `inner` are also up to `outer`.
+fn ends_no_later(inner: &Bound<Vec<u8>>, outer: &Bound<Vec<u8>>) -> bool {
+    match (inner, outer) {
+        (_, Bound::Unbounded) => true,
+        (Bound::Unbounded, _) => false,
+        (Bound::Included(inner), Bound::Excluded(outer)) => inner < outer,
+        (Bound::Included(inner) | Bound::Excluded(inner), Bound::Included(outer))
+        | (Bound::Excluded(inner), Bound::Excluded(outer)) => inner <= outer,
     }
 }
 
@@ -303,6 +332,19 @@ mod tests {
             let has_keys = |range: &KeyRange| (0..12).any(|key| range.contains(&[key]));
             if has_keys(&one) && has_keys(&other) {
                 prop_assert_eq!(one.overlaps(&other), shared);
+            }
+        }
+
+        #[test]
+        fn a_range_contains_the_ranges_all_of_whose_keys_it_contains(
+            one in range(),
+            other in range(),
+        ) {
+            let probes = || std::iter::once(vec![]).chain((0..12).map(|key| vec![key]));
+            let all_inside = probes().all(|key| one.contains(&key) || !other.contains(&key));
+            prop_assert!(all_inside || !one.contains_range(&other));
+            if probes().any(|key| other.contains(&key)) {
+                prop_assert_eq!(one.contains_range(&other), all_inside);
             }
         }
     }

@@ -11,6 +11,7 @@
 //! | what is committed, and how a path is asked | [`path`] |
 //! | what a session may do before that | [`transaction`] |
 //! | one-shot transactions sent to the data | [`procedure`] |
+//! | a replica's rows in memory, to run pieces on | [`rows`] |
 //! | who waits for whom on a row | [`locks`] |
 //! | how one node orders and stores commits | [`local`] |
 //!
@@ -25,6 +26,7 @@ pub mod locks;
 pub mod path;
 pub mod procedure;
 mod ranges;
+pub mod rows;
 pub mod testing;
 pub mod transaction;
 pub mod waiter;

@@ -1,0 +1,347 @@
+//! What one replica changed, over what was there from the start.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Debug, Formatter};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use manxdb_storage::{Direction, KeyRange};
+
+use super::Base;
+use crate::path::Page;
+
+/// A key's place in the overlay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The base's row, or none.
+    Unchanged,
+    /// Written, or `None` deleted.
+    To(Option<Vec<u8>>),
+}
+
+type ChangesInOrder<'a> = Box<dyn Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)> + 'a>;
+
+/// The rows of one replica.
+#[derive(Clone)]
+pub struct Rows {
+    base: Arc<dyn Base>,
+    /// `None` hides a row of the base.
+    changed: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    digest: u64,
+}
+
+impl Debug for Rows {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Rows");
+        shown.field("changed", &self.changed.len());
+        shown.field("digest", &self.digest);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Rows {
+    /// The rows of `base`.
+    #[must_use]
+    pub fn new(base: Arc<dyn Base>) -> Self {
+        Self {
+            base,
+            changed: BTreeMap::new(),
+            digest: 0,
+        }
+    }
+
+    /// The value of `key`.
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        match self.changed.get(key) {
+            Some(value) => value.clone(),
+            None => self.base.get(key),
+        }
+    }
+
+    /// Up to `limit` rows of `range`.
+    #[must_use]
+    pub fn scan(&self, range: &KeyRange, direction: Direction, limit: usize) -> Page {
+        let mut page = Page::new();
+        if is_empty(range) {
+            return page;
+        }
+        let changed = self.changed_in(range, direction);
+        let mut changed = changed.peekable();
+        let mut base = BasePages::new(&*self.base, range, direction, limit);
+        while page.len() < limit {
+            let take_changed = match (changed.peek(), base.peek()) {
+                (None, None) => break,
+                (Some(_), None) => true,
+                (None, Some(_)) => false,
+                (Some((new, _)), Some((old, _))) => {
+                    if new.as_slice() == old.as_slice() {
+                        base.skip();
+                        continue;
+                    }
+                    (direction == Direction::Forward) == (new.as_slice() < old.as_slice())
+                }
+            };
+            if !take_changed {
+                page.extend(base.take());
+            } else if let Some((key, Some(value))) = changed.next() {
+                page.push((key.clone(), value.clone()));
+            }
+        }
+        page
+    }
+
+    fn changed_in<'a>(&'a self, range: &KeyRange, direction: Direction) -> ChangesInOrder<'a> {
+        let bounds = (as_slice(&range.start), as_slice(&range.end));
+        let changed = self.changed.range::<[u8], _>(bounds);
+        match direction {
+            Direction::Forward => Box::new(changed),
+            Direction::Reverse => Box::new(changed.rev()),
+        }
+    }
+
+    /// Writes (`Some`) or deletes (`None`) a row.
+    pub fn write(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        if value.is_none() && self.base.get(&key).is_none() {
+            if let Some(old) = self.changed.remove(&key) {
+                self.digest = self.digest.wrapping_sub(digest_of(&key, old.as_deref()));
+            }
+            return;
+        }
+        let added = digest_of(&key, value.as_deref());
+        self.digest = self.digest.wrapping_add(added);
+        if let Some(slot) = self.changed.get_mut(&key) {
+            let removed = digest_of(&key, slot.as_deref());
+            self.digest = self.digest.wrapping_sub(removed);
+            *slot = value;
+        } else {
+            self.changed.insert(key, value);
+        }
+    }
+
+    /// Takes back a write of `key`: `before` is what [`Rows::change`] said ahead of it.
+    pub(super) fn restore(&mut self, key: Vec<u8>, before: Change) {
+        if let Some(now) = self.changed.remove(&key) {
+            let removed = digest_of(&key, now.as_deref());
+            self.digest = self.digest.wrapping_sub(removed);
+        }
+        if let Change::To(value) = before {
+            let added = digest_of(&key, value.as_deref());
+            self.digest = self.digest.wrapping_add(added);
+            self.changed.insert(key, value);
+        }
+    }
+
+    /// What was changed at `key`.
+    pub(super) fn change(&self, key: &[u8]) -> Change {
+        match self.changed.get(key) {
+            Some(value) => Change::To(value.clone()),
+            None => Change::Unchanged,
+        }
+    }
+
+    /// All that differs from the base, in key order: with the base, the whole state, for handing
+    /// it to another replica by [`Rows::write`].
+    pub fn changes(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+        let changed = self.changed.iter();
+        changed.map(|(key, value)| (key.as_slice(), value.as_deref()))
+    }
+
+    /// A number that is equal for replicas that hold the same changes over the same base,
+    /// in whatever order they were written.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+}
+
+fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    bound.as_ref().map(Vec::as_slice)
+}
+
+/// Whether a map would refuse the bounds, or find nothing between them.
+fn is_empty(range: &KeyRange) -> bool {
+    match (&range.start, &range.end) {
+        (Bound::Included(start), Bound::Included(end)) => start > end,
+        (
+            Bound::Included(start) | Bound::Excluded(start),
+            Bound::Included(end) | Bound::Excluded(end),
+        ) => start >= end,
+        _ => false,
+    }
+}
+
+/// The base's rows of a range, asked for in pages: rows that are hidden count for no limit.
+struct BasePages<'a> {
+    base: &'a dyn Base,
+    range: KeyRange,
+    direction: Direction,
+    limit: usize,
+    page: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
+    next: Option<(Vec<u8>, Vec<u8>)>,
+    is_at_end: bool,
+}
+
+impl<'a> BasePages<'a> {
+    fn new(base: &'a dyn Base, range: &KeyRange, direction: Direction, limit: usize) -> Self {
+        Self {
+            base,
+            range: range.clone(),
+            direction,
+            limit: limit.clamp(1, 1_000),
+            page: Page::new().into_iter(),
+            next: None,
+            is_at_end: false,
+        }
+    }
+
+    fn peek(&mut self) -> Option<&(Vec<u8>, Vec<u8>)> {
+        if self.next.is_none() {
+            self.next = self.page.next();
+        }
+        if self.next.is_none() && !self.is_at_end {
+            let page = self.base.scan(&self.range, self.direction, self.limit);
+            self.is_at_end = page.len() < self.limit;
+            if let Some((last, _)) = page.last() {
+                let beyond = Bound::Excluded(last.clone());
+                match self.direction {
+                    Direction::Forward => self.range.start = beyond,
+                    Direction::Reverse => self.range.end = beyond,
+                }
+            }
+            self.is_at_end |= is_empty(&self.range);
+            self.page = page.into_iter();
+            self.next = self.page.next();
+        }
+        self.next.as_ref()
+    }
+
+    fn skip(&mut self) {
+        self.next = None;
+    }
+
+    fn take(&mut self) -> Option<(Vec<u8>, Vec<u8>)> {
+        self.next.take()
+    }
+}
+
+/// A hash of one row, eight bytes at a time: it is taken twice at each write. Deleted and empty
+/// differ.
+fn digest_of(key: &[u8], value: Option<&[u8]>) -> u64 {
+    let state = absorb(0x51_7C_C1_B7_27_22_0A_95, key);
+    let state = match value {
+        Some(value) => absorb(state ^ 1, value),
+        None => state,
+    };
+    mix(state)
+}
+
+fn absorb(mut state: u64, bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        state = mix(state ^ u64::from_le_bytes(*word));
+    }
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    // The length tells "a" from "a\0", and the end of a key from the start of its value.
+    state = mix(state ^ u64::from_le_bytes(last));
+    mix(state ^ bytes.len() as u64)
+}
+
+fn mix(state: u64) -> u64 {
+    let product = u128::from(state ^ 0x9E37_79B9_7F4A_7C15) * 0xD6E8_FEB8_6659_FD93;
+    #[allow(clippy::cast_possible_truncation)] // both halves are wanted
+    let halves = (product as u64, (product >> 64) as u64);
+    halves.0 ^ halves.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Oracle: a base and an overlay that are plain maps.
+    struct Map(BTreeMap<Vec<u8>, Vec<u8>>);
+
+    impl Base for Map {
+        fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+            self.0.get(key).cloned()
+        }
+
+        fn scan(&self, range: &KeyRange, direction: Direction, limit: usize) -> Page {
+            let inside = self.0.iter().filter(|(key, _)| range.contains(key));
+            let rows = inside.map(|(key, value)| (key.clone(), value.clone()));
+            match direction {
+                Direction::Forward => rows.take(limit).collect(),
+                Direction::Reverse => rows.rev().take(limit).collect(),
+            }
+        }
+    }
+
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(0_u8..4, 1..3)
+    }
+
+    fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+        prop_oneof![
+            key().prop_map(Bound::Included),
+            key().prop_map(Bound::Excluded),
+            Just(Bound::Unbounded),
+        ]
+    }
+
+    type Written = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+    fn rows_and_oracle(base: &[Vec<u8>], written: &Written) -> (Rows, Map) {
+        let initial: BTreeMap<_, _> = base.iter().map(|key| (key.clone(), vec![9])).collect();
+        let mut rows = Rows::new(Arc::new(Map(initial.clone())));
+        let mut oracle = Map(initial);
+        for (key, value) in written {
+            rows.write(key.clone(), value.clone());
+            match value {
+                Some(value) => oracle.0.insert(key.clone(), value.clone()),
+                None => oracle.0.remove(key),
+            };
+        }
+        (rows, oracle)
+    }
+
+    proptest! {
+        #[test]
+        fn reads_are_those_of_a_map(
+            base in prop::collection::vec(key(), 0..12),
+            written in prop::collection::vec((key(), prop::option::of(key())), 0..12),
+            probe in key(),
+            (start, end) in (bound(), bound()),
+            limit in 0_usize..6,
+        ) {
+            let (rows, oracle) = rows_and_oracle(&base, &written);
+            prop_assert_eq!(rows.get(&probe), oracle.get(&probe));
+            let range = KeyRange { start, end };
+            for direction in [Direction::Forward, Direction::Reverse] {
+                let expected = oracle.scan(&range, direction, limit);
+                prop_assert_eq!(rows.scan(&range, direction, limit), expected);
+            }
+        }
+
+        #[test]
+        fn digests_depend_on_what_was_changed_and_not_on_the_order(
+            base in prop::collection::vec(key(), 0..6),
+            written in prop::collection::vec((key(), prop::option::of(key())), 0..12),
+            other in (key(), prop::option::of(key())),
+        ) {
+            let (rows, _) = rows_and_oracle(&base, &written);
+            let (mut copy, _) = rows_and_oracle(&base, &Written::new());
+            for (key, value) in rows.changes().collect::<Vec<_>>().into_iter().rev() {
+                copy.write(key.to_vec(), value.map(<[u8]>::to_vec));
+            }
+            prop_assert_eq!(copy.digest(), rows.digest());
+            let before = copy.change(&other.0);
+            copy.write(other.0.clone(), other.1);
+            let is_same = copy.change(&other.0) == before;
+            prop_assert_eq!(copy.digest() == rows.digest(), is_same);
+            copy.restore(other.0, before);
+            prop_assert_eq!(copy.digest(), rows.digest());
+        }
+    }
+}
