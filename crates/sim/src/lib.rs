@@ -20,7 +20,8 @@
 //! | what is on disk after a crash | [`disk`] |
 //! | what can go wrong, and drawing it from a seed | [`fault`] |
 //! | thousands of seeds, and a failing one made small | [`hunt`] |
-//! | what happened | [`counters`], [`marks`], [`trace`] |
+//! | what happened | [`counters`], [`marks`], [`trace`], drawn by [`timeline`] |
+//! | how long it took, and how often | [`measure`] |
 //! | why a draw here shifts no draw there | [`streams`] |
 //!
 //! Start reading at [`system`], then [`world`].
@@ -34,18 +35,21 @@ pub mod disk;
 pub mod fault;
 pub mod hunt;
 pub mod marks;
+pub mod measure;
 pub mod network;
 mod node;
 pub mod queue;
 pub mod streams;
 pub mod system;
 pub mod time;
+pub mod timeline;
 pub mod topology;
 pub mod trace;
 pub mod world;
 
 pub use cost::CostModel;
 pub use fault::{Between, Fault, FaultKind, Group, Plan, Profile};
+pub use measure::{Latencies, Windows};
 pub use network::Transport;
 pub use system::{Driver, NoDriver, System};
 pub use time::SimTime;

@@ -26,6 +26,16 @@ pub trait System {
         Weight::Call { pieces: 0 }
     }
 
+    /// The transaction that a request is about, for traces.
+    fn request_txn(&self, _request: &RequestOf<Self>) -> Option<u64> {
+        None
+    }
+
+    /// The transaction that a reply is about, for traces.
+    fn reply_txn(&self, _reply: &ReplyOf<Self>) -> Option<u64> {
+        None
+    }
+
     /// What it costs a node to send a reply.
     fn reply_weight(&self, _reply: &ReplyOf<Self>) -> Weight {
         Weight::Call { pieces: 0 }

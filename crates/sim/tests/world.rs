@@ -6,6 +6,8 @@ mod toys;
 use manxdb_core::{LocalTime, Nanos, NodeId, RequestId};
 use manxdb_sim::clock::{Clock, EPOCH};
 use manxdb_sim::system::ReplyOf;
+use manxdb_sim::timeline::timeline;
+use manxdb_sim::trace::Record;
 use manxdb_sim::{
     CostModel, Driver, Fault, FaultKind, Link, NoDriver, Outside, SimTime, System, Topology, World,
     WorldOptions,
@@ -317,6 +319,51 @@ fn marks_split_a_latency() {
     let back = SimTime::from_millis(2);
     assert_eq!(marks, [(SimTime::ZERO, "asked"), (back, "back")]);
     assert!(world.outside().take_marks(0).is_empty());
+}
+
+#[test]
+fn a_recorded_transaction_is_drawn() {
+    let mut options = WorldOptions::small(1, 3);
+    options.cost = CostModel::default();
+    options.record = Record::Txn(0);
+    let mut world = World::new(Pings, options);
+    world.outside().request(A, play(2));
+    world.outside().request(NodeId(2), play(1));
+    world.run_alone(SimTime::from_secs(1)).unwrap();
+    let drawn = "\
+transaction 0, from 0.000014000s
+       ms  n0       n1
+    0.000  *        │        asked
+    1.000  •───────▶│        ping
+    2.030  │◀───────•        pong
+    3.045  •───────▶│        ping
+    4.075  │◀───────•        pong
+    4.089  *        │        back
+";
+    assert_eq!(timeline(world.trace().rows(), 0), drawn);
+}
+
+#[test]
+fn a_second_server_takes_reports_out_of_the_line() {
+    let mut options = WorldOptions::small(1, 2);
+    options.cost = CostModel::default();
+    options.cost.wake = Nanos::ZERO;
+    let mut run = |server| {
+        options.cost.report_server = server;
+        let mut world = World::new(Pings, options.clone());
+        let mut seen = Seen::default();
+        world.outside().request(A, play(1));
+        // Balls of the last round are reports.
+        world.outside().request(A, play(0));
+        world.run_until(&mut seen, SimTime::MAX).unwrap();
+        let replies = seen.replies.iter();
+        let reply = |(at, id, _): &(SimTime, RequestId, _)| (id.0, at.0 / 1_000);
+        replies.map(reply).collect::<Vec<_>>()
+    };
+    // At A: 8 + 5 and 8 + 2 µs. B gets the call at 1,013 and is done 30 later. It gets the report
+    // at 1,023: 3 + 15 + 2 µs beside the call, or behind it. A takes 14 and 7 µs for the pongs.
+    assert_eq!(run(true), [(1, 2_050), (0, 2_057)]);
+    assert_eq!(run(false), [(0, 2_057), (1, 2_070)]);
 }
 
 #[test]

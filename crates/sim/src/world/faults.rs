@@ -34,7 +34,7 @@ impl<S: System> World<S> {
         let now = self.shared.now;
         match kind.node() {
             Some(node) if self.is_down(node) => return, // nothing left to harm
-            Some(node) => self.note(now, node, Kind::Fault, name, || None),
+            Some(node) => self.note(now, node, Kind::Fault, name, |_| None),
             None => {}
         }
         self.counters.trouble(name, 1);

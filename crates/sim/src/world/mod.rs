@@ -1,4 +1,10 @@
 //! The loop: takes what happens next and lets it happen.
+//!
+//! What arrives at a busy node is stepped at once, with the time at which its turn will come: the
+//! order is the same, and it takes one event instead of two. What the step sends, answers and
+//! writes leaves the node when the CPU is done with it; a crash before that takes it back with
+//! the core. So a core that is looked at may be ahead of virtual time by the line of its CPU, and
+//! what a core notes down outside of itself may never have happened.
 
 mod access;
 mod faults;

@@ -1,6 +1,6 @@
 //! Takes events from the queue and lets them happen.
 
-use manxdb_core::{Event, Message, NodeId, Weight};
+use manxdb_core::{Core, Event, Message, Nanos, NodeId, Weight};
 
 use super::pending::Pending;
 use super::step::Arrival;
@@ -66,7 +66,8 @@ impl<S: System> World<S> {
                     return Ok(());
                 }
                 self.counters.requests += 1;
-                self.note(at, node, Kind::Request, "request", || None);
+                let txn = |system: &S| system.request_txn(&body);
+                self.note(at, node, Kind::Request, "request", txn);
                 let weight = self.system.request_weight(&body);
                 let cost = self.options.cost.receiving(weight);
                 let arrival = Arrival::new(at, 3, cost);
@@ -75,7 +76,8 @@ impl<S: System> World<S> {
             Pending::Reply { node, id, body, .. } => {
                 self.counters.replies += 1;
                 self.nodes[node.0 as usize].digest.number(at.0).number(id.0);
-                self.note(at, node, Kind::Reply, "reply", || None);
+                let txn = |system: &S| system.reply_txn(&body);
+                self.note(at, node, Kind::Reply, "reply", txn);
                 driver.reply(&mut self.outside(), node, id, body);
                 Ok(())
             }
@@ -105,14 +107,14 @@ impl<S: System> World<S> {
         at: SimTime,
         to: NodeId,
         from: NodeId,
-        body: <S::Core as manxdb_core::Core>::Message,
+        body: <S::Core as Core>::Message,
     ) -> Result<(), Failure> {
         if self.is_down(to) {
             self.counters.trouble("message to a dead node", 1);
             return Ok(());
         }
-        self.note(at, to, Kind::Message(from), body.label(), || body.txn());
-        let mut arrival = Arrival::new(at, 1 | u64::from(from.0) << 8, manxdb_core::Nanos::ZERO);
+        self.note(at, to, Kind::Message(from), body.label(), |_| body.txn());
+        let mut arrival = Arrival::new(at, 1 | u64::from(from.0) << 8, Nanos::ZERO);
         if self.costs {
             let weight = body.weight();
             arrival.cost = self.options.cost.receiving(weight);
@@ -152,17 +154,18 @@ impl<S: System> World<S> {
         node: NodeId,
         kind: Kind,
         label: &'static str,
-        txn: impl Fn() -> Option<u64>,
+        txn: impl Fn(&S) -> Option<u64>,
     ) {
-        if self.trace.wants(&txn) {
+        if self.trace.wants(|| txn(&self.system)) {
+            let late = matches!(kind, Kind::Message(_) | Kind::Request);
             let turn = self.nodes[node.0 as usize].cpu.turn(at);
             self.trace.add(Row {
                 at,
                 node,
                 kind,
                 label,
-                txn: txn(),
-                wait: turn.since(at),
+                txn: txn(&self.system),
+                wait: if late { turn.since(at) } else { Nanos::ZERO },
             });
         }
     }

@@ -134,7 +134,7 @@ impl<S: System> World<S> {
                     phase,
                 };
                 self.shared.marks.note(txn, mark);
-                self.note(done, node, Kind::Mark, phase, || Some(txn));
+                self.note(done, node, Kind::Mark, phase, |_| Some(txn));
             }
         }
     }

@@ -4,3 +4,4 @@
 pub mod chatter;
 pub mod counter;
 pub mod ping;
+pub mod ring;

@@ -16,7 +16,10 @@ pub enum Ball {
 
 impl Message for Ball {
     fn weight(&self) -> Weight {
-        Weight::Call { pieces: 2 }
+        match self {
+            Self::Ping { left: 0, .. } | Self::Pong { left: 0, .. } => Weight::Report,
+            _ => Weight::Call { pieces: 2 },
+        }
     }
 
     fn label(&self) -> &'static str {
