@@ -1,0 +1,127 @@
+//! Which life of a node this is, and that it is the only one.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use manxdb_core::channel::Life;
+use rustix::fs::{FlockOperation, flock};
+
+/// Why a node cannot have its directory.
+#[derive(Debug, thiserror::Error)]
+pub enum LifeError {
+    /// Another process has it.
+    #[error("the data directory {} is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// The counter is not a number.
+    #[error("{}: '{text}' is not how often the node has started; remove the cluster's data \
+             directory to begin again", .path.display())]
+    Counter {
+        /// The file.
+        path: PathBuf,
+        /// What is in it.
+        text: String,
+    },
+    /// The operating system refused.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A node's directory, for as long as the process lives.
+#[derive(Debug)]
+pub struct DataDirectory {
+    path: PathBuf,
+    /// Locked until it is closed.
+    _lock: File,
+}
+
+impl DataDirectory {
+    /// Takes `path`, made when missing, for this process alone.
+    ///
+    /// # Errors
+    /// [`LifeError`].
+    pub fn open(path: &Path) -> Result<Self, LifeError> {
+        let io = |source| LifeError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        fs::create_dir_all(path).map_err(io)?;
+        let lock = File::create(path.join("lock")).map_err(io)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self {
+                path: path.to_owned(),
+                _lock: lock,
+            }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(LifeError::InUse(path.to_owned())),
+            Err(error) => Err(io(error.into())),
+        }
+    }
+
+    /// Begins the next life: 1 the first time. It is on disk before anybody hears of it, so no
+    /// two lives are taken for one.
+    ///
+    /// # Errors
+    /// [`LifeError::Counter`], [`LifeError::Io`].
+    pub fn begin_life(&self) -> Result<Life, LifeError> {
+        let path = self.path.join("life");
+        let io = |source| LifeError::Io {
+            path: path.clone(),
+            source,
+        };
+        let before = match fs::read_to_string(&path) {
+            Ok(text) => text.trim().parse::<u64>().map_err(|_| LifeError::Counter {
+                path: path.clone(),
+                text,
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(io(error)),
+        };
+        let life = before + 1;
+        let next = self.path.join("life.next");
+        let mut file = File::create(&next).map_err(io)?;
+        file.write_all(format!("{life}\n").as_bytes()).map_err(io)?;
+        file.sync_all().map_err(io)?;
+        fs::rename(&next, &path).map_err(io)?;
+        let directory = File::open(&self.path).map_err(io)?;
+        directory.sync_all().map_err(io)?;
+        Ok(Life(life))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_start_is_a_new_life() {
+        let directory = tempfile::tempdir().unwrap();
+        for life in 1..4 {
+            let data = DataDirectory::open(directory.path()).unwrap();
+            assert_eq!(data.begin_life().unwrap(), Life(life));
+        }
+    }
+
+    #[test]
+    fn a_directory_has_one_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = DataDirectory::open(directory.path()).unwrap();
+        let second = DataDirectory::open(directory.path()).unwrap_err();
+        assert!(second.to_string().contains("is in use"), "{second}");
+        drop(first);
+        DataDirectory::open(directory.path()).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_counter_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = DataDirectory::open(directory.path()).unwrap();
+        fs::write(directory.path().join("life"), "seven").unwrap();
+        let error = data.begin_life().unwrap_err().to_string();
+        assert!(error.contains("'seven'"), "{error}");
+    }
+}

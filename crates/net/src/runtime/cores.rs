@@ -1,0 +1,127 @@
+//! Stepping cores and doing what they ask for.
+
+use manxdb_core::channel::{Frame, Reliable};
+use manxdb_core::{Action, Core, Event, EventOf, Message, NodeId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::agenda::Item;
+use super::{Runtime, wall};
+use crate::driver::Driver;
+use crate::frame;
+use crate::packet::Packet;
+
+/// Items of the agenda done in one round, so that sockets are read in between.
+const DUE_MAX: usize = 4_096;
+
+impl<C, D> Runtime<C, D>
+where
+    C: Core<Record = ()>,
+    C::Message: Serialize + DeserializeOwned,
+    D: Driver<C>,
+{
+    pub(super) fn start(&mut self) {
+        let nodes: Vec<NodeId> = self.nodes.keys().copied().collect();
+        for node in nodes {
+            self.step(node, Event::Start);
+        }
+        self.outside.now = self.now();
+        self.driver.begin(&mut self.outside);
+        self.serve_driver();
+    }
+
+    /// One event of one node.
+    pub(super) fn step(&mut self, node: NodeId, event: EventOf<Reliable<C>>) {
+        let Some(hosted) = self.nodes.get_mut(&node) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        let mut actions = std::mem::take(&mut self.actions);
+        hosted.core.step(wall(), event, &mut actions);
+        let _ = actions.take_work();
+        for action in actions.drain() {
+            match action {
+                Action::Send { to, body } => self.send(node, to, body),
+                Action::SetTimer { after, timer } => {
+                    let at = self.now() + after;
+                    self.agenda.add(at, Item::Timer { node, timer });
+                }
+                Action::Reply { id, body } => self.replies.push_back((node, id, body)),
+                // Cores that this driver runs keep nothing on disk: their record is `()`.
+                Action::Persist { .. } | Action::Mark { .. } => {}
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn send(&mut self, from: NodeId, to: NodeId, body: Frame<C::Message>) {
+        let now = self.now();
+        if from == to {
+            self.agenda.add(now, Item::Arrival { from, to, body });
+            return;
+        }
+        let origin = self.nodes.get(&from).map(|hosted| hosted.region);
+        let (Some(origin), Some((address, region))) = (origin, self.settings.directory.find(to))
+        else {
+            self.counters.unknown += 1;
+            return;
+        };
+        let due = self.holder.due(now, (from, origin), (to, region));
+        if self.nodes.contains_key(&to) {
+            self.agenda.add(due, Item::Arrival { from, to, body });
+            return;
+        }
+        *self.counters.sent.entry(body.label()).or_default() += 1;
+        match frame::encode(&Packet::Message { from, to, body }) {
+            Ok(frame) => {
+                let to = address;
+                self.agenda.add(due, Item::Departure { to, frame });
+            }
+            Err(error) => {
+                self.counters.dropped += 1;
+                tracing::error!(from = from.0, to = to.0, %error, "a message cannot be sent");
+            }
+        }
+    }
+
+    /// Does what is due, in order.
+    pub(super) fn do_due(&mut self) {
+        let now = self.now();
+        for _ in 0..DUE_MAX {
+            let Some(item) = self.agenda.take_due(now) else {
+                break;
+            };
+            match item {
+                Item::Timer { node, timer } => self.step(node, Event::Timer(timer)),
+                Item::Arrival { from, to, body } => self.step(to, Event::Message { from, body }),
+                Item::Departure { to, frame } => self.depart(to, &frame),
+                Item::Wake { key } => {
+                    self.outside.now = self.now();
+                    self.driver.wake(&mut self.outside, key);
+                }
+            }
+            self.serve_driver();
+        }
+    }
+
+    /// Hands replies to the driver and does what it asks for, until there is no more of either.
+    pub(super) fn serve_driver(&mut self) {
+        loop {
+            for (after, key) in std::mem::take(&mut self.outside.wakes) {
+                let at = self.now() + after;
+                self.agenda.add(at, Item::Wake { key });
+            }
+            if let Some((node, id, body)) = self.replies.pop_front() {
+                self.outside.now = self.now();
+                self.driver.reply(&mut self.outside, node, id, body);
+            }
+            let asked = std::mem::take(&mut self.outside.asked);
+            if asked.is_empty() && self.replies.is_empty() && self.outside.wakes.is_empty() {
+                return;
+            }
+            for (node, id, body) in asked {
+                self.step(node, Event::Request { id, body });
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The loop of a process: cores, timers and sockets in one thread.
+//!
+//! | file | |
+//! |---|---|
+//! | [`agenda`] | what is to be done when |
+//! | `cores` | stepping cores and doing what they ask for |
+//! | `sockets` | waiting, accepting, reading, writing |
+//!
+//! One round: wait until a socket is ready or something is due; read; do what is due; write. The
+//! wait is `ppoll`, whose time is exact to the kernel's timer slack (some 50 µs): a
+//! clock report every 2.5 ms or a delay of as much must not be rounded to whole milliseconds.
+
+mod agenda;
+mod cores;
+mod sockets;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use manxdb_core::channel::{ChannelOptions, Life, Reliable};
+use manxdb_core::{Actions, Core, LocalTime, Nanos, NodeId, RequestId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use self::agenda::Agenda;
+use crate::counters::Counters;
+use crate::delay::{Delays, Holder};
+use crate::directory::Directory;
+use crate::driver::{Driver, Outside};
+use crate::frame::{self, FrameError};
+use crate::inbound::Inbound;
+use crate::outbound::Outbound;
+use crate::packet::{ClusterId, Hello, Packet, Place, RegionId};
+
+/// Why a process cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum NetError {
+    /// Sockets cannot be had or waited for.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// What a node must say first does not fit into a frame.
+    #[error("cannot introduce this process: {0}")]
+    Hello(FrameError),
+}
+
+impl NetError {
+    fn io(what: &'static str) -> impl FnOnce(std::io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// What a core says of itself, by name, for [`crate::status`].
+pub type Notes<C> = fn(&C) -> Vec<(String, String)>;
+
+/// How a process takes part in a cluster.
+pub struct Settings<C> {
+    /// Which cluster.
+    pub cluster: ClusterId,
+    /// Where the servers are.
+    pub directory: Directory,
+    /// How far apart regions are.
+    pub delays: Delays,
+    /// How patient channels are. See [`channel_options`].
+    pub channel: ChannelOptions,
+    /// Decides the jitter.
+    pub seed: u64,
+    /// What cores say of themselves.
+    pub notes: Notes<C>,
+}
+
+/// How patient channels are over TCP, which loses nothing while a connection lasts: longer than a
+/// far round trip, so that only what broke with a connection is sent again.
+#[must_use]
+pub fn channel_options(delays: &Delays) -> ChannelOptions {
+    let tick = Nanos::from_millis(10);
+    let far = delays.pairs.values().copied().max().unwrap_or_default();
+    let round_trip = (far.max(delays.wan) + delays.wan_jitter) * 2;
+    let ticks = u32::try_from((round_trip * 2).0 / tick.0).unwrap_or(u32::MAX);
+    let resend_ticks = ticks.clamp(20, 1_000);
+    ChannelOptions {
+        tick,
+        resend_ticks,
+        resend_ticks_max: resend_ticks.saturating_mul(4),
+        burst_max: 1_024,
+        ..ChannelOptions::default()
+    }
+}
+
+struct Hosted<C: Core> {
+    core: Reliable<C>,
+    region: RegionId,
+    life: Life,
+}
+
+/// A process: some nodes of a cluster, and whoever asks them.
+pub struct Runtime<C: Core, D> {
+    settings: Settings<C>,
+    driver: D,
+    outside: Outside<C>,
+    nodes: BTreeMap<NodeId, Hosted<C>>,
+    agenda: Agenda<C>,
+    actions: Actions<Reliable<C>>,
+    replies: VecDeque<(NodeId, RequestId, C::Reply)>,
+    holder: Holder,
+    listener: TcpListener,
+    address: SocketAddr,
+    hello: Vec<u8>,
+    inbound: Vec<Inbound>,
+    outbound: BTreeMap<SocketAddr, Outbound>,
+    counters: Counters,
+    started: Instant,
+    looked_after: Nanos,
+}
+
+impl<C, D> Runtime<C, D>
+where
+    C: Core<Record = ()>,
+    C::Message: Serialize + DeserializeOwned,
+    D: Driver<C>,
+{
+    /// A process that listens on `listener` and runs no node yet.
+    ///
+    /// # Errors
+    /// [`NetError::Io`].
+    pub fn new(settings: Settings<C>, listener: TcpListener, driver: D) -> Result<Self, NetError> {
+        listener
+            .set_nonblocking(true)
+            .map_err(NetError::io("listen"))?;
+        let address = listener.local_addr().map_err(NetError::io("listen"))?;
+        Ok(Self {
+            holder: Holder::new(settings.delays.clone(), settings.seed),
+            settings,
+            driver,
+            outside: Outside::default(),
+            nodes: BTreeMap::new(),
+            agenda: Agenda::default(),
+            actions: Actions::default(),
+            replies: VecDeque::new(),
+            listener,
+            address,
+            hello: Vec::new(),
+            inbound: Vec::new(),
+            outbound: BTreeMap::new(),
+            counters: Counters::default(),
+            started: Instant::now(),
+            looked_after: Nanos::ZERO,
+        })
+    }
+
+    /// Where others find it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Tells others another address than the one it listens at: that of a forwarded port.
+    pub fn advertise(&mut self, address: SocketAddr) {
+        self.address = address;
+    }
+
+    /// Adds a node in its `life`th life.
+    pub fn add(&mut self, place: Place, life: Life, core: C) {
+        let core = Reliable::new(core, place.node, life, self.settings.channel);
+        let hosted = Hosted {
+            core,
+            region: place.region,
+            life,
+        };
+        self.nodes.insert(place.node, hosted);
+    }
+
+    /// Runs until the driver is done, or `stop` becomes readable or is closed.
+    ///
+    /// # Errors
+    /// [`NetError`]. What comes over the network is never one.
+    pub fn run(&mut self, stop: Option<&UnixStream>) -> Result<(), NetError> {
+        self.introduce()?;
+        self.start();
+        while !self.driver.done() {
+            let ready = self.wait(stop)?;
+            if ready.stop {
+                break;
+            }
+            self.take_ready(&ready);
+            self.do_due();
+            self.write();
+            self.look_after();
+        }
+        Ok(())
+    }
+
+    /// Who asked, and what was answered.
+    pub fn into_driver(self) -> D {
+        self.driver
+    }
+
+    /// What it has counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The core of a node of this process.
+    #[must_use]
+    pub fn core(&self, node: NodeId) -> Option<&C> {
+        Some(self.nodes.get(&node)?.core.core())
+    }
+
+    fn introduce(&mut self) -> Result<(), NetError> {
+        let places = self.nodes.iter().map(|(node, hosted)| Place {
+            node: *node,
+            region: hosted.region,
+        });
+        let hello = Hello {
+            cluster: self.settings.cluster,
+            address: self.address,
+            places: places.collect(),
+        };
+        // A node knows where it is itself.
+        let _ = self.settings.directory.learn(&hello);
+        let packet = Packet::<()>::Hello(hello);
+        self.hello = frame::encode(&packet).map_err(NetError::Hello)?;
+        Ok(())
+    }
+
+    /// Time since the process started; never goes back.
+    fn now(&self) -> Nanos {
+        Nanos(u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// What the machine's clock shows.
+fn wall() -> LocalTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let nanos = since.map_or(0, |since| since.as_nanos());
+    LocalTime(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
