@@ -30,7 +30,8 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 4] = [
+const BELOW: [(&str, &[&str]); 5] = [
+    ("manxdb-net", &["manxdb-core"]),
     ("manxdb-storage", &[]),
     ("manxdb-txn", &["manxdb-storage"]),
     ("manxdb-sql", &["manxdb-storage", "manxdb-txn"]),

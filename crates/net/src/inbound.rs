@@ -10,7 +10,7 @@ use crate::frame::{Decoder, FIRST_PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use crate::packet::Hello;
 
 /// Bytes read in one go; a busy connection lets others have their turn after some of these.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
 
 /// A connection in.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use crate::status::{NodeStatus, Status};
 /// Connections that others may have to this process.
 const INBOUND_MAX: usize = 1_000;
 /// Reads of one connection in one round.
-const READS_MAX: usize = 8;
+const READS_MAX: usize = 32;
 /// How often connections are looked after.
 const LOOK_EVERY: Nanos = Nanos::from_secs(1);
 /// How long a connection may last without saying who it is.
