@@ -11,6 +11,8 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr};
 use crate::types::{Value, assign};
 
+use super::warn;
+
 /// The generated columns of one table, bound, in the order they are computed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Computed {
@@ -97,14 +99,36 @@ fn about_index(table: &Table, at: usize, code: u16, row: usize) -> Option<(u16, 
 /// 3105.
 pub(super) fn refuse_value(table: &Table, at: usize) -> SqlResult<()> {
     match table.columns.get(at) {
-        Some(column) if column.generated.is_some() => Err(SqlError::new(
-            3105,
-            "HY000",
-            format!(
-                "The value specified for generated column '{}' in table '{}' is not allowed.",
-                column.name, table.name
-            ),
-        )),
+        Some(column) if column.generated.is_some() => {
+            Err(SqlError::new(3105, "HY000", not_allowed(column, table)))
+        }
         _ => Ok(()),
+    }
+}
+
+fn not_allowed(column: &Column, table: &Table) -> String {
+    format!(
+        "The value specified for generated column '{}' in table '{}' is not allowed.",
+        column.name, table.name
+    )
+}
+
+/// Whether the value of an INSERT for a column is passed over: mariadb-dump writes the values of
+/// generated columns out and leaves strict mode to load them, where MariaDB computes them anew.
+///
+/// # Errors
+/// 3105 in strict mode.
+pub(super) fn passes_over(table: &Table, at: usize, strict: bool) -> SqlResult<bool> {
+    match refuse_value(table, at) {
+        Ok(()) => Ok(false),
+        Err(error) if strict => Err(error),
+        Err(_) => Ok(true),
+    }
+}
+
+/// Says that the values given for `columns` were passed over.
+pub(super) fn warn_passed_over(eval: &EvalContext<'_>, table: &Table, columns: &[usize]) {
+    for column in columns.iter().filter_map(|at| table.columns.get(*at)) {
+        warn(eval, 3105, not_allowed(column, table));
     }
 }

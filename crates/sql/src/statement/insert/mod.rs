@@ -6,7 +6,7 @@ pub(super) use write::run;
 
 use sqlparser::ast::{self, Assignment, AssignmentTarget, OnInsert, SetExpr, TableObject};
 
-use super::generated::refuse_value;
+use super::generated::{passes_over, refuse_value};
 use super::names::{is_default, parts, writable};
 use super::target::Target;
 use super::{Access, Kind, ModifyStatement, add_reads, note_param, note_plan, refuse_returning};
@@ -28,6 +28,8 @@ pub(super) struct Insert {
     replace: bool,
     /// ON DUPLICATE KEY UPDATE: position and value; `None` is DEFAULT.
     on_duplicate: Vec<(usize, Option<Expr>)>,
+    /// Generated columns whose given values are passed over.
+    passed_over: Vec<usize>,
     /// Whether MySQL would send an info string: several rows, or a SELECT.
     counts: bool,
 }
@@ -49,6 +51,8 @@ struct Noted {
     reads: Vec<TableRead>,
     /// ON DUPLICATE KEY UPDATE looks at the row that is there.
     reads_target: bool,
+    /// Generated columns whose given values are passed over.
+    passed_over: Vec<usize>,
 }
 
 impl Insert {
@@ -106,6 +110,7 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
             ignore: insert.ignore,
             replace: insert.replace_into,
             on_duplicate,
+            passed_over: noted.passed_over,
             counts,
         }),
     })
@@ -205,13 +210,16 @@ fn plan_value(
     if is_default(value) {
         return Ok(None);
     }
-    refuse_value(&target.table, at)?;
+    let passed_over = passes_over(&target.table, at, context.sql_mode.strict)?;
     let scope = Scope::of_table(&target.table, &target.table.name);
     let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
     if let Some(column) = target.table.columns.get(at) {
         note_param(&mut noted.params, &bound, &column.ty);
     }
-    Ok(Some(bound))
+    if passed_over && !noted.passed_over.contains(&at) {
+        noted.passed_over.push(at);
+    }
+    Ok((!passed_over).then_some(bound))
 }
 
 fn plan_on_duplicate(

@@ -6,6 +6,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext};
 use crate::expr::Expr;
 use crate::statement::foreign_key::ForeignKeys;
+use crate::statement::generated::warn_passed_over;
 use crate::statement::rows::{Duplicate, RowWriter};
 use crate::statement::{Outcome, is_ignorable, warn};
 use crate::types::{DataType, Row, Value, assign};
@@ -51,6 +52,7 @@ struct Run<'a> {
 /// Runs a planned INSERT or REPLACE.
 pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> SqlResult<Outcome> {
     insert.target.touch(context)?;
+    warn_passed_over(context.eval, &insert.target.table, &insert.passed_over);
     let mut run = Run {
         context,
         insert,
