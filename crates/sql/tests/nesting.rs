@@ -135,3 +135,42 @@ fn views_and_ctes_that_double_or_nest_stay_bounded() {
         panic!("40 views on each other were let through");
     });
 }
+
+/// TypeORM asks for the columns of all tables with one SELECT a table.
+#[test]
+fn a_thousand_unions_are_one_query() {
+    on_a_connections_stack(|| {
+        let mut client = common::connect(&common::instance(), "root");
+        let select =
+            |at: usize| format!("SELECT {} AS a, 'x' AS b WHERE 1 = 1 AND 2 > 1", at % 900);
+        let union = |word: &str| {
+            let all: Vec<String> = (0..1000).map(select).collect();
+            all.join(word)
+        };
+        let counted = |body: &str| format!("SELECT COUNT(*) FROM ({body}) AS t");
+        assert_eq!(client.value(&counted(&union(" UNION "))), "900");
+        assert_eq!(client.value(&counted(&union(" UNION ALL "))), "1000");
+        // What stands before a UNION without ALL is made distinct, what follows is not.
+        let again = " UNION ALL SELECT 7 AS a, 'x' AS b".repeat(20);
+        let mixed = format!("{} UNION SELECT 7, 'x'{again}", union(" UNION ALL "));
+        assert_eq!(client.value(&counted(&mixed)), "920");
+        let rows = client.rows(&union(" UNION ALL "));
+        assert!(
+            rows.iter()
+                .enumerate()
+                .all(|(at, row)| row[0] == (at % 900).to_string())
+        );
+        let inside = format!("SELECT 899 IN (SELECT a FROM ({}) AS t)", union(" UNION "));
+        assert_eq!(client.value(&inside), "1");
+        let text = format!("{} UNION SELECT ?, 'x'", union(" UNION "));
+        client.try_prepare(&text).unwrap();
+        // What copies a tree takes no deep one.
+        for text in [
+            format!("WITH c AS ({}) SELECT 1 FROM c", union(" UNION ")),
+            format!("CREATE TABLE d.t AS {}", union(" UNION ")),
+            format!("EXPLAIN {}", union(" UNION ")),
+        ] {
+            assert_eq!(client.error(&text).code, 1436, "{}", &text[..20]);
+        }
+    });
+}

@@ -22,6 +22,7 @@ mod predicate;
 pub(crate) mod query;
 mod scope;
 pub(crate) mod select;
+mod set_operation;
 mod subquery;
 mod types;
 mod window;

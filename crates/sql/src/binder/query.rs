@@ -8,9 +8,10 @@ use super::from::FromState;
 use super::order::order_keys;
 use super::scope::{Frame, FrameColumn, column_expr, same_name};
 use super::select::{SelectParts, output};
+use super::set_operation::{alike, cast_to, combine, different_widths};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
-use crate::planner::physical::{Node, Recursive, SetOp, SetOperation, SortKey};
+use crate::planner::physical::{Node, Recursive, SetOp, SortKey};
 use crate::planner::select::plan_select;
 use crate::planner::walk;
 use crate::types::{self, Collation, ColumnMeta, DataType};
@@ -487,39 +488,6 @@ fn refuse_second_step(error: SqlError, name: &str) -> SqlError {
     error
 }
 
-fn different_widths() -> SqlError {
-    SqlError::new(
-        1222,
-        "21000",
-        "The used SELECT statements have a different number of columns",
-    )
-}
-
-/// Stored columns of different collations make no column, unless one of them compares bytes.
-fn refuse_mix(left: &ColumnMeta, right: &ColumnMeta, op: SetOp) -> SqlResult<()> {
-    let stored = |column: &ColumnMeta| {
-        let own = !column.org_name.is_empty()
-            && !column.schema.eq_ignore_ascii_case("information_schema");
-        own.then(|| column.ty.collation()).flatten()
-    };
-    let (Some(a), Some(b)) = (stored(left), stored(right)) else {
-        return Ok(());
-    };
-    if a == b || a.is_binary() || b.is_binary() {
-        return Ok(());
-    }
-    let operation = match op {
-        SetOp::Union => "UNION",
-        SetOp::Except => "EXCEPT",
-        SetOp::Intersect => "INTERSECT",
-    };
-    Err(SqlError::new(
-        1271,
-        "HY000",
-        format!("Illegal mix of collations for operation '{operation}'"),
-    ))
-}
-
 /// Whether a set operation is one with ALL.
 fn keeps_duplicates(quantifier: ast::SetQuantifier) -> SqlResult<bool> {
     match quantifier {
@@ -527,91 +495,6 @@ fn keeps_duplicates(quantifier: ast::SetQuantifier) -> SqlResult<bool> {
         ast::SetQuantifier::None | ast::SetQuantifier::Distinct => Ok(false),
         other => Err(SqlError::not_supported(other.to_string())),
     }
-}
-
-/// Joins operands from the left; `all` says of each but the first whether duplicates stay.
-fn combine(operands: Vec<BoundQuery>, op: SetOp, all: &[bool]) -> SqlResult<BoundQuery> {
-    let columns = common_columns(&operands, op)?;
-    let collations = collations(&columns);
-    let mut operands = operands
-        .into_iter()
-        .map(|operand| cast_to(operand, &columns));
-    let mut whole = operands
-        .next()
-        .unwrap_or_else(|| Err(SqlError::internal("a set operation has no operands")))?;
-    for (operand, all) in operands.zip(all) {
-        let operand = operand?;
-        whole.rows += operand.rows;
-        whole.node = Node::SetOperation(Box::new(SetOperation {
-            left: whole.node,
-            right: operand.node,
-            op,
-            all: *all,
-            collations: collations.clone(),
-        }));
-    }
-    whole.columns = columns;
-    Ok(whole)
-}
-
-/// The columns of a set operation: names of the first operand, types of all.
-fn common_columns(operands: &[BoundQuery], op: SetOp) -> SqlResult<Vec<ColumnMeta>> {
-    let width = operands.first().map_or(0, |first| first.columns.len());
-    if operands
-        .iter()
-        .any(|operand| operand.columns.len() != width)
-    {
-        return Err(different_widths());
-    }
-    let mut columns = Vec::with_capacity(width);
-    for at in 0..width {
-        let same: Vec<&ColumnMeta> = operands.iter().map(|o| &o.columns[at]).collect();
-        for pair in same.windows(2) {
-            refuse_mix(pair[0], pair[1], op)?;
-        }
-        let types: Vec<&DataType> = same.iter().map(|column| &column.ty).collect();
-        let nullable = same.iter().any(|column| !column.not_null);
-        let plain = column_expr(0, types::common_type(&types), nullable);
-        columns.push(output(plain, same[0].name.clone(), &[]).meta);
-    }
-    Ok(columns)
-}
-
-/// Whether values of type `a` may stand in a column of type `b` as they are.
-fn alike(a: &DataType, b: &DataType) -> bool {
-    use DataType as D;
-    a == b
-        || matches!(a, D::Null)
-        || matches!((a, b), (D::Int { .. }, D::Int { .. }))
-        || (a.is_text() && b.is_text() && !matches!(b, D::Enum { .. }))
-}
-
-/// Converts columns whose values would be of another kind.
-fn cast_to(query: BoundQuery, columns: &[ColumnMeta]) -> SqlResult<BoundQuery> {
-    if query
-        .columns
-        .iter()
-        .zip(columns)
-        .all(|(a, b)| alike(&a.ty, &b.ty))
-    {
-        return Ok(query);
-    }
-    let mut expressions = Vec::with_capacity(columns.len());
-    for (at, (from, to)) in query.columns.iter().zip(columns).enumerate() {
-        let value = column_expr(at, from.ty.clone(), !from.not_null);
-        expressions.push(if alike(&from.ty, &to.ty) {
-            value
-        } else {
-            Expr::cast(value, to.ty.clone())?
-        });
-    }
-    Ok(BoundQuery {
-        node: Node::Project {
-            input: Box::new(query.node),
-            expressions,
-        },
-        ..query
-    })
 }
 
 fn values_query(mut rows: Vec<Vec<Expr>>) -> SqlResult<BoundQuery> {

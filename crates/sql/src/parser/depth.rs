@@ -17,8 +17,12 @@ const OPERATORS_MAX: usize = 250;
 const BRACKETS_MAX: usize = 100;
 /// Queries inside queries.
 const QUERIES_MAX: usize = 30;
-/// UNIONs in one statement.
+/// UNIONs in one statement. A chain of them is a tree as deep as it is long, and some statements
+/// copy trees by recursion.
 const UNIONS_MAX: usize = 128;
+/// UNIONs in a SELECT without WITH, which is never copied: TypeORM asks about the tables of a
+/// database with one SELECT each.
+const PLAIN_UNIONS_MAX: usize = 1024;
 /// Tables of one join, MySQL's limit; joins without ON become a tree as deep as they are many.
 const TABLES_MAX: usize = 61;
 /// Joins open at one place.
@@ -201,6 +205,11 @@ struct Level {
 /// # Errors
 /// 1436, and 1116 for a join of too many tables.
 pub(super) fn check(tokens: &[TokenWithSpan]) -> SqlResult<()> {
+    let unions_max = if is_plain_query(tokens) {
+        PLAIN_UNIONS_MAX
+    } else {
+        UNIONS_MAX
+    };
     let mut levels = vec![Level::default()];
     let (mut operators, mut queries, mut unions, mut joins) = (0, 0, 0, 0);
     for token in tokens {
@@ -236,7 +245,12 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> SqlResult<()> {
                     }
                 }
             }
-            (_, Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT)) => unions += 1,
+            (_, Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT)) => {
+                unions += 1;
+                if let Some(level) = levels.last_mut() {
+                    operators -= std::mem::take(&mut level.operators);
+                }
+            }
             (other, kind) => {
                 if let Some(level) = levels.last_mut() {
                     let weight = weight(other, kind);
@@ -248,13 +262,25 @@ pub(super) fn check(tokens: &[TokenWithSpan]) -> SqlResult<()> {
         if operators > OPERATORS_MAX
             || levels.len() > BRACKETS_MAX
             || queries > QUERIES_MAX
-            || unions > UNIONS_MAX
+            || unions > unions_max
             || joins > JOINS_MAX
         {
             return Err(message::too_deep());
         }
     }
     Ok(())
+}
+
+/// A SELECT without WITH.
+fn is_plain_query(tokens: &[TokenWithSpan]) -> bool {
+    let mut begin = tokens
+        .iter()
+        .skip_while(|token| token.token == Token::LParen);
+    let selects = begin.next().and_then(|token| keyword(&token.token)) == Some(Keyword::SELECT);
+    selects
+        && !tokens
+            .iter()
+            .any(|token| keyword(&token.token) == Some(Keyword::WITH))
 }
 
 /// How much of [`OPERATORS_MAX`] a token takes: the parser copies all that is left of DIV, SOUNDS
