@@ -123,6 +123,23 @@ impl Table {
         let columns = self.columns.iter().enumerate();
         columns.filter(|(_, column)| !column.is_hidden())
     }
+
+    /// Whether clients are told that a column belongs to the primary key. As in MySQL, in a table
+    /// without one that is the first unique key over whole columns that are never NULL.
+    #[must_use]
+    pub fn shows_as_primary(&self, at: usize) -> bool {
+        if !self.primary_key.is_empty() {
+            return self.primary_key.contains(&at);
+        }
+        let whole = |part: &IndexColumn| {
+            let column = self.columns.get(part.column);
+            part.prefix.is_none() && column.is_some_and(|c| c.not_null && !c.is_hidden())
+        };
+        self.indexes
+            .iter()
+            .find(|index| index.unique && index.columns.iter().all(whole))
+            .is_some_and(|index| index.columns.iter().any(|part| part.column == at))
+    }
 }
 
 /// What makes a column a generated one.

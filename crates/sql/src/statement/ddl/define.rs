@@ -17,7 +17,7 @@ use crate::types::Collation;
 /// Columns a table may have.
 const COLUMNS_MAX: usize = 4_096;
 /// A column's option with the constraint name it was given.
-type NamedOption = (Option<String>, ColumnOption);
+pub(super) type NamedOption = (Option<String>, ColumnOption);
 
 /// A definition in the making.
 pub(super) struct Builder<'a> {
@@ -130,6 +130,10 @@ impl<'a> Builder<'a> {
         options: &[NamedOption],
         id: ColumnId,
     ) -> SqlResult<(Column, Vec<NamedOption>)> {
+        let serial = column_type::serial_options(data_type, options);
+        let (data_type, options) = serial.as_ref().map_or((data_type, options), |options| {
+            (&column_type::SERIAL, options.as_slice())
+        });
         let (mut charset, mut collate) = (None, None);
         let binary = options
             .iter()
