@@ -321,6 +321,10 @@ fn small_commands_are_answered() {
     client.command(9, b"").unwrap(); // COM_STATISTICS
     let text = String::from_utf8(client.read().unwrap()).unwrap();
     assert!(text.starts_with("Uptime: "), "{text}");
+    client.command(7, b"\x01").unwrap(); // COM_REFRESH, of the privileges
+    assert_eq!(client.packet(), Packet::Ok);
+    client.command(7, b"\x80").unwrap(); // of the binary log
+    assert_eq!(client.packet().code(), 1235);
     client.command(1, b"").unwrap(); // COM_QUIT
     assert!(client.is_closed());
 }

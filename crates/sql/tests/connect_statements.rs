@@ -50,3 +50,22 @@ fn what_clients_send_first_is_answered_as_written_down() {
     }
     assert_eq!(got, wanted, "UPDATE_GOLDEN=1 rewrites the file");
 }
+
+/// drizzle-kit asks in small letters and looks the answer up in capitals, as MySQL 8.0 gives it.
+#[test]
+fn columns_of_information_schema_are_called_in_capitals() {
+    let mut client = connect(&instance(), "root");
+    let mut names = |text: &str| match client.run(text) {
+        Answer::Rows(names, _) => names,
+        Answer::Done(..) => panic!("no rows: {text}"),
+    };
+    assert_eq!(
+        names(
+            "SELECT table_name, k.Column_name, ordinal_position AS place, upper(table_name)
+             FROM information_schema.table_constraints AS t
+             LEFT JOIN information_schema.key_column_usage AS k
+             USING (constraint_name, table_schema, table_name)"
+        ),
+        ["TABLE_NAME", "COLUMN_NAME", "place", "upper(table_name)"]
+    );
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use manxdb_sql::error::{SqlError, SqlResult};
-use manxdb_sql::session::{DoorTimeouts, ResultSink, Session, Status};
+use manxdb_sql::session::{DoorTimeouts, Session, Status};
 use manxdb_sql::statement::Outcome;
 use manxdb_sql::types::{ColumnMeta, Value};
 use mysql_common::constants::Command as Code;
@@ -13,6 +13,7 @@ use mysql_common::constants::Command as Code;
 use super::authenticate::{Peer, authenticate};
 use super::codec::{Malformed, PayloadReader};
 use super::column::put_column;
+use super::columns_only::ColumnsOnly;
 use super::end::{End, malformed_packet};
 use super::framing::Channel;
 use super::handshake::{HandshakeResponse, announced_collation, parse_change_user};
@@ -27,6 +28,9 @@ use super::transport::Transport;
 
 /// COM_STMT_EXECUTE asks for a read-only cursor.
 const CURSOR_READ_ONLY: u8 = 1;
+
+/// `REFRESH_SLAVE` and `REFRESH_MASTER` of `COM_REFRESH`.
+const REFRESH_REPLICATION: u8 = 64 | 128;
 
 // Command bytes.
 const QUERY: u8 = Code::COM_QUERY as u8;
@@ -44,6 +48,7 @@ const FIELD_LIST: u8 = Code::COM_FIELD_LIST as u8;
 const STATISTICS: u8 = Code::COM_STATISTICS as u8;
 const PROCESS_KILL: u8 = Code::COM_PROCESS_KILL as u8;
 const SET_OPTION: u8 = Code::COM_SET_OPTION as u8;
+const REFRESH: u8 = Code::COM_REFRESH as u8;
 const QUIT: u8 = Code::COM_QUIT as u8;
 
 type Link = Channel<Transport>;
@@ -122,6 +127,7 @@ impl Commands {
             FIELD_LIST => self.field_list(link, body),
             STATISTICS => self.statistics(link),
             PROCESS_KILL => self.kill(link, body),
+            REFRESH => self.refresh(link, body),
             SET_OPTION => self.set_option(link, body),
             QUIT => Err(Fault::End(End::Closed)),
             _ => Err(SqlError::new(1047, "08S01", "Unknown command").into()),
@@ -365,6 +371,17 @@ impl Commands {
         self.ok(link)
     }
 
+    /// What old clients ask for in place of FLUSH.
+    fn refresh(&mut self, link: &mut Link, body: &[u8]) -> Result<(), Fault> {
+        let asked = PayloadReader::new(body).u8().map_err(malformed)?;
+        if asked & REFRESH_REPLICATION != 0 {
+            return Err(SqlError::not_supported("RESET of replication").into());
+        }
+        self.session
+            .query("FLUSH STATUS", &mut ColumnsOnly::default())?;
+        self.ok(link)
+    }
+
     fn set_option(&mut self, link: &mut Link, body: &[u8]) -> Result<(), Fault> {
         match PayloadReader::new(body).u16().map_err(malformed)? {
             0 => self.session.set_multi_statements(true),
@@ -460,31 +477,4 @@ fn malformed(_: Malformed) -> Fault {
 /// The command has no answer to tell it in: the connection ends.
 fn fatal(_: Malformed) -> Fault {
     Fault::End(End::Refused(malformed_packet()))
-}
-
-/// Keeps the columns of the first result set, drops everything else.
-#[derive(Default)]
-struct ColumnsOnly {
-    columns: Vec<ColumnMeta>,
-}
-
-impl ResultSink for ColumnsOnly {
-    fn columns(&mut self, columns: &[ColumnMeta]) -> SqlResult<()> {
-        if self.columns.is_empty() {
-            self.columns = columns.to_vec();
-        }
-        Ok(())
-    }
-
-    fn row(&mut self, _row: &[Value]) -> SqlResult<()> {
-        Ok(())
-    }
-
-    fn end(&mut self, _status: Status, _more: bool) -> SqlResult<()> {
-        Ok(())
-    }
-
-    fn done(&mut self, _outcome: &Outcome, _status: Status, _more: bool) -> SqlResult<()> {
-        Ok(())
-    }
 }

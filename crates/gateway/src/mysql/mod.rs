@@ -19,6 +19,7 @@ mod authenticate;
 mod binary;
 pub mod codec;
 mod column;
+mod columns_only;
 mod command;
 mod connection;
 mod end;

@@ -12,6 +12,8 @@ use manxdb_sql::error::{SqlError, SqlResult};
 /// # Errors
 /// 1300 when bytes outside of literals are no UTF-8.
 pub fn query_text(bytes: &[u8], no_backslash_escapes: bool) -> SqlResult<Cow<'_, str>> {
+    // mariadb-slap counts the end of its C strings to the text.
+    let bytes = bytes.strip_suffix(&[0]).unwrap_or(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Ok(Cow::Borrowed(text));
     }
@@ -168,6 +170,12 @@ mod tests {
             query_text(text.as_bytes(), false),
             Ok(Cow::Borrowed(t)) if t == text
         ));
+    }
+
+    #[test]
+    fn the_end_of_a_c_string_is_not_part_of_the_text() {
+        assert_eq!(rewritten(b"SELECT 1\0"), "SELECT 1");
+        assert_eq!(rewritten(b"SELECT '\0'"), "SELECT '\0'");
     }
 
     #[test]

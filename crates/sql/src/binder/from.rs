@@ -160,6 +160,7 @@ impl Binder<'_> {
                         table.to_uppercase()
                     ),
                 )),
+                None if is_computed(&database) => Err(SqlError::no_such_table(&database, &table)),
                 None => Err(error),
             },
         }
@@ -326,4 +327,11 @@ fn add_virtual(table: &Arc<Table>, database: &str, alias: &str, state: &mut From
             held: Vec::new(),
         }),
     }
+}
+
+/// A database whose tables are all computed, and is there though the catalog does not know it.
+fn is_computed(database: &str) -> bool {
+    ["mysql", "performance_schema"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(database))
 }

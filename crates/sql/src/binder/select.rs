@@ -208,6 +208,9 @@ impl Binder<'_> {
                     let written = names.and_then(|names| names.get(at));
                     let name = item_name(expr, written.map(String::as_str));
                     self.bind_item(expr, name, parts)?;
+                    if let Some(output) = parts.outputs.last_mut() {
+                        name_as_defined(expr, &mut output.meta);
+                    }
                 }
                 ast::SelectItem::ExprWithAlias { expr, alias } => {
                     self.bind_item(expr, alias.value.clone(), parts)?;
@@ -372,6 +375,19 @@ fn item_name(expr: &ast::Expr, written: Option<&str>) -> String {
     }
 }
 
+/// MySQL 8.0 calls a column of `information_schema` by its own name, in capitals, however it is
+/// written: drizzle-kit and others look it up so.
+fn name_as_defined(expr: &ast::Expr, meta: &mut ColumnMeta) {
+    let plain = matches!(
+        expr,
+        ast::Expr::Identifier(_) | ast::Expr::CompoundIdentifier(_)
+    );
+    if plain && meta.schema.eq_ignore_ascii_case("information_schema") && !meta.org_name.is_empty()
+    {
+        meta.name.clone_from(&meta.org_name);
+    }
+}
+
 /// A result column with the metadata clients see.
 pub(crate) fn output(expr: Expr, name: String, columns: &[FrameColumn]) -> Output {
     let mut meta = ColumnMeta {
@@ -411,7 +427,7 @@ fn describe_base(meta: &mut ColumnMeta, table: &Table, at: usize) {
     meta.org_table.clone_from(&table.name);
     meta.org_name.clone_from(&column.name);
     meta.auto_increment = column.auto_increment;
-    meta.primary_key = table.primary_key.contains(&at);
+    meta.primary_key = table.shows_as_primary(at);
     for index in &table.indexes {
         if index.columns.first().is_some_and(|c| c.column == at) {
             if index.unique && index.columns.len() == 1 {

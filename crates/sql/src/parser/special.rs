@@ -11,7 +11,7 @@ use super::words::{at_end, expect, is_word, name, peek_is, take, take_all, take_
 use crate::error::{SqlError, SqlResult};
 
 /// First words of statements we refuse by name.
-const UNSUPPORTED: [(&[&str], &str); 31] = [
+const UNSUPPORTED: [(&[&str], &str); 37] = [
     (&["CREATE", "TRIGGER"], "CREATE TRIGGER"),
     (&["DROP", "TRIGGER"], "DROP TRIGGER"),
     (&["CREATE", "PROCEDURE"], "CREATE PROCEDURE"),
@@ -43,6 +43,12 @@ const UNSUPPORTED: [(&[&str], &str); 31] = [
     (&["RESET"], "RESET"),
     (&["BINLOG"], "BINLOG"),
     (&["HELP"], "HELP"),
+    (&["START", "SLAVE"], "START REPLICA"),
+    (&["START", "REPLICA"], "START REPLICA"),
+    (&["STOP", "SLAVE"], "STOP REPLICA"),
+    (&["STOP", "REPLICA"], "STOP REPLICA"),
+    (&["LOCK", "INSTANCE"], "LOCK INSTANCE FOR BACKUP"),
+    (&["UNLOCK", "INSTANCE"], "UNLOCK INSTANCE"),
 ];
 
 /// The statement in our own tree, or `None` when `sqlparser` shall have it.
@@ -423,14 +429,53 @@ fn administration(parser: &mut Parser, text: &str) -> Result<Option<Special>, Pa
         return Ok(Some(Special::Shutdown));
     }
     if take(parser, "FLUSH") {
-        let mut words = Vec::new();
-        while let Token::Word(word) = &parser.peek_token_ref().token {
-            words.push(word.value.to_ascii_uppercase());
-            parser.advance_token();
-            let _ = parser.consume_token(&Token::Comma);
-        }
-        return Ok(Some(Special::Flush(words)));
+        return flush(parser).map(Some);
     }
+    maintain(parser)
+}
+
+/// FLUSH: of most of it only the words matter.
+fn flush(parser: &mut Parser) -> Result<Special, ParserError> {
+    let _ = take(parser, "NO_WRITE_TO_BINLOG") || take(parser, "LOCAL");
+    let mut words = Vec::new();
+    if take(parser, "TABLES") || take(parser, "TABLE") {
+        words.push("TABLES".to_string());
+        let listed = !at_end(parser)
+            && !peek_is(parser, "WITH")
+            && parser.peek_token_ref().token != Token::Comma;
+        if listed && let Some(locks) = flush_listed(parser)? {
+            return Ok(locks);
+        }
+        let _ = parser.consume_token(&Token::Comma);
+    }
+    while let Token::Word(word) = &parser.peek_token_ref().token {
+        words.push(word.value.to_ascii_uppercase());
+        parser.advance_token();
+        let _ = parser.consume_token(&Token::Comma);
+    }
+    Ok(Special::Flush(words))
+}
+
+/// `a, b WITH READ LOCK` behind FLUSH TABLES is LOCK TABLES for reading.
+fn flush_listed(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
+    let tables = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+    if take_all(parser, &["FOR", "EXPORT"]) {
+        let text = "unsupported: FLUSH TABLES FOR EXPORT";
+        return Err(ParserError::ParserError(text.into()));
+    }
+    if !take_all(parser, &["WITH", "READ", "LOCK"]) {
+        return Ok(None);
+    }
+    let locks = tables.into_iter().map(|table| TableLock {
+        table,
+        alias: None,
+        write: false,
+    });
+    Ok(Some(Special::LockTables(locks.collect())))
+}
+
+/// ANALYZE, OPTIMIZE, CHECK, REPAIR and CHECKSUM TABLE.
+fn maintain(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     let verbs = ["ANALYZE", "OPTIMIZE", "CHECK", "REPAIR", "CHECKSUM"];
     let Some(verb) = take_any(parser, &verbs) else {
         return Ok(None);
@@ -443,7 +488,12 @@ fn administration(parser: &mut Parser, text: &str) -> Result<Option<Special>, Pa
     while parser.consume_token(&Token::Comma) {
         tables.push(parser.parse_object_name(false)?);
     }
-    let _ = take_any(parser, &["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED"]);
+    if take_all(parser, &["UPDATE", "HISTOGRAM"]) || take_all(parser, &["DROP", "HISTOGRAM"]) {
+        let text = "unsupported: histograms";
+        return Err(ParserError::ParserError(text.into()));
+    }
+    let options = ["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"];
+    while take_any(parser, &options).is_some() || take_all(parser, &["FOR", "UPGRADE"]) {}
     Ok(Some(Special::Maintain {
         verb: verb.to_string(),
         tables,

@@ -10,7 +10,7 @@ fn none(_source: &Source<'_>) -> SqlResult<Vec<Row>> {
     Ok(Vec::new())
 }
 
-const fn empty(name: &'static str, columns: &'static [(&'static str, C)]) -> Definition {
+pub(super) const fn empty(name: &'static str, columns: &'static [(&'static str, C)]) -> Definition {
     Definition {
         name,
         columns,

@@ -44,7 +44,7 @@ pub(super) const INFORMATION: &[Definition] = &[
     },
 ];
 
-/// mysql.user, mysql.db.
+/// `mysql.user`, `mysql.db`, `mysql.role_edges`.
 pub(super) const MYSQL: &[Definition] = &[
     Definition {
         name: "user",
@@ -83,6 +83,17 @@ pub(super) const MYSQL: &[Definition] = &[
         ],
         rows: mysql_db,
     },
+    // There are no roles; mariadb-dump --system=users asks who has one.
+    super::empty::empty(
+        "role_edges",
+        &[
+            ("FROM_HOST", C::Text(255)),
+            ("FROM_USER", C::Text(32)),
+            ("TO_HOST", C::Text(255)),
+            ("TO_USER", C::Text(32)),
+            ("WITH_ADMIN_OPTION", C::Text(1)),
+        ],
+    ),
 ];
 
 /// Accounts the session may see: all with SELECT everywhere, else its own.

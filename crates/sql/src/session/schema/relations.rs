@@ -327,7 +327,7 @@ pub(crate) fn column_key(table: &Table, at: usize) -> &'static str {
                     .is_some_and(|first| first.column == at)
             })
     };
-    if table.primary_key.contains(&at) {
+    if table.shows_as_primary(at) {
         "PRI"
     } else if first_of(true).any(|index| index.columns.len() == 1) {
         "UNI"

@@ -117,10 +117,13 @@ impl Session {
     pub(super) fn list_of(&mut self, show: &Show) -> SqlResult<Option<List>> {
         let what = show.what.as_str();
         let list = match what {
+            // `mysql` is left out: a dump of all databases would write out its computed tables,
+            // which no server can load.
             "DATABASES" => Some(List {
                 pattern_in_name: true,
                 ..List::new(
-                    "SELECT SCHEMA_NAME AS `Database` FROM information_schema.SCHEMATA",
+                    "SELECT SCHEMA_NAME AS `Database` FROM information_schema.SCHEMATA \
+                     WHERE SCHEMA_NAME <> 'mysql'",
                     "Database",
                 )
             }),
