@@ -18,6 +18,8 @@
 //! |---|---|
 //! | [`append`] | lists whose reads tell the order of everything: for `manxdb-checker` |
 //! | [`tpca`] | three increments on keys of a Zipf distribution |
+//! | [`tpcc`] | the five transactions of a wholesaler, one warehouse a shard |
+//! | [`payment`] | one of them alone, with a share of cross-region ones to be chosen |
 //!
 //! Start reading at [`lobsters`] for the one kind, at [`tpca`] for the other.
 #![forbid(unsafe_code)]
@@ -25,10 +27,12 @@
 pub mod append;
 mod codec;
 pub mod lobsters;
+pub mod payment;
 mod request;
 mod statement;
 mod topology;
 pub mod tpca;
+pub mod tpcc;
 mod zipf;
 
 pub use manxdb_core::Random;
