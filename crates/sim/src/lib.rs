@@ -24,7 +24,56 @@
 //! | how long it took, and how often | [`measure`] |
 //! | why a draw here shifts no draw there | [`streams`] |
 //!
-//! Start reading at [`system`], then [`world`].
+//! Start reading at [`system`], then [`world`]. A run in short, of a core that answers at once:
+//!
+//! ```
+//! use manxdb_core::channel::Life;
+//! use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, Message, NodeId, Weight};
+//! use manxdb_sim::{SimTime, System, World, WorldOptions};
+//!
+//! #[derive(Debug, Clone)]
+//! enum Never {}
+//!
+//! impl Message for Never {
+//!     fn weight(&self) -> Weight { match *self {} }
+//!     fn label(&self) -> &'static str { match *self {} }
+//! }
+//!
+//! struct Echo;
+//!
+//! impl Core for Echo {
+//!     type Message = Never;
+//!     type Timer = ();
+//!     type Request = u32;
+//!     type Reply = u32;
+//!     type Record = ();
+//!
+//!     fn step(&mut self, _: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+//!         if let Event::Request { id, body } = event {
+//!             out.reply(id, body);
+//!         }
+//!     }
+//!
+//!     fn digest(&self) -> u64 { 0 }
+//! }
+//!
+//! struct Echoes;
+//!
+//! impl System for Echoes {
+//!     type Core = Echo;
+//!     fn start(&mut self, _: NodeId, _: Life, _disk: Vec<()>) -> Echo { Echo }
+//! }
+//!
+//! let mut world = World::new(Echoes, WorldOptions::small(7, 3));
+//! world.schedule("1ms+5ms crash n1".parse()?);
+//! for node in [0, 1, 2] {
+//!     world.outside().request_at(SimTime::from_millis(2), NodeId(node), 42);
+//! }
+//! world.run_alone(SimTime::from_secs(1))?;
+//! assert_eq!(world.counters().replies, 2);
+//! assert_eq!(world.counters().troubles()["request lost"], 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod clock;

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use manxdb_core::{Nanos, NodeId, Random};
 
+use crate::counters::Counters;
 use crate::streams::{self, Purpose};
 use crate::time::SimTime;
 use crate::topology::{Link, Ppm, Topology};
@@ -123,12 +124,24 @@ impl<M> Network<M> {
         matches!(self.transport, Transport::Fifo { .. })
     }
 
-    /// What becomes of a message that leaves at this time.
-    pub fn send(&mut self, departs: SimTime, from: NodeId, to: NodeId) -> Fate {
+    /// What becomes of a message that leaves at this time; what goes wrong is counted.
+    pub fn send(
+        &mut self,
+        departs: SimTime,
+        from: NodeId,
+        to: NodeId,
+        counters: &mut Counters,
+    ) -> Fate {
         if from != to && self.is_cut(from, to) {
             return match self.transport {
-                Transport::Fifo { .. } => Fate::Held,
-                Transport::Datagram => Fate::Lost,
+                Transport::Fifo { .. } => {
+                    counters.trouble("message held by a partition", 1);
+                    Fate::Held
+                }
+                Transport::Datagram => {
+                    counters.trouble("message cut off", 1);
+                    Fate::Lost
+                }
             };
         }
         if from == to {
@@ -137,7 +150,7 @@ impl<M> Network<M> {
         let regions = (self.topology.region(from), self.topology.region(to));
         let link = self.links[self.topology.index(regions.0, regions.1)];
         let draws = &mut self.draws[from.0 as usize];
-        let mut arrives = departs + travel(&link, draws);
+        let mut arrives = departs + travel(&link, draws, counters);
         match self.transport {
             Transport::Fifo { resend_after } => {
                 // A share of 1 would never get through: the sixteenth attempt does.
@@ -145,13 +158,18 @@ impl<M> Network<M> {
                     if !happens(link.loss, &mut draws.loss) {
                         break;
                     }
+                    counters.trouble("packet sent again", 1);
                     arrives = arrives + resend_after;
                 }
                 Fate::Arrives(self.in_order(arrives, from, to))
             }
-            Transport::Datagram if happens(link.loss, &mut draws.loss) => Fate::Lost,
+            Transport::Datagram if happens(link.loss, &mut draws.loss) => {
+                counters.trouble("message lost", 1);
+                Fate::Lost
+            }
             Transport::Datagram if happens(link.duplicate, &mut draws.duplicate) => {
-                Fate::ArrivesTwice(arrives, departs + travel(&link, draws))
+                counters.trouble("message doubled", 1);
+                Fate::ArrivesTwice(arrives, departs + travel(&link, draws, counters))
             }
             Transport::Datagram => Fate::Arrives(arrives),
         }
@@ -193,8 +211,17 @@ impl<M> Network<M> {
         free.into_iter().filter_map(take).collect()
     }
 
-    /// Drops what is held for or of a node that crashed; how many messages.
-    pub fn drop_held(&mut self, node: NodeId) -> u64 {
+    /// Ends the connections of a node that crashed, and drops what is held for it or of it; how
+    /// many messages.
+    pub fn disconnect(&mut self, node: NodeId) -> u64 {
+        if self.is_fifo() {
+            for other in self.topology.node_ids() {
+                // The next connection waits for nothing of the last one.
+                let (out, back) = (self.pair(node, other), self.pair(other, node));
+                self.last[out] = SimTime::ZERO;
+                self.last[back] = SimTime::ZERO;
+            }
+        }
         let mut dropped = 0;
         self.held.retain(|pair, messages| {
             let keep = pair.0 != node && pair.1 != node;
@@ -233,7 +260,7 @@ impl<M> Network<M> {
 }
 
 /// How long one message travels.
-fn travel(link: &Link, draws: &mut Draws) -> Nanos {
+fn travel(link: &Link, draws: &mut Draws, counters: &mut Counters) -> Nanos {
     let mut span = link.delay;
     if link.jitter > Nanos::ZERO {
         let drawn = Nanos(
@@ -244,6 +271,7 @@ fn travel(link: &Link, draws: &mut Draws) -> Nanos {
         span = span + drawn - link.jitter;
     }
     if happens(link.reorder, &mut draws.reorder) {
+        counters.trouble("message held up", 1);
         span += Nanos(draws.reorder.below(link.reorder_by.0.saturating_add(1)));
     }
     span

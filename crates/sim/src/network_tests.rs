@@ -12,8 +12,12 @@ fn millis(link: u64) -> Link {
     Link::after(Nanos::from_millis(link))
 }
 
+fn send(network: &mut Network<u32>, at: SimTime, from: NodeId, to: NodeId) -> Fate {
+    network.send(at, from, to, &mut Counters::default())
+}
+
 fn arrivals(network: &mut Network<u32>, count: u64) -> Vec<Fate> {
-    let send = |number| network.send(SimTime::from_micros(number * 10), A, B);
+    let send = |number| send(network, SimTime::from_micros(number * 10), A, B);
     (0..count).map(send).collect()
 }
 
@@ -22,9 +26,9 @@ fn a_message_takes_the_delay_of_its_link_and_none_to_itself() {
     let wan = Topology::even(2, 1, millis(2), millis(50));
     let mut network: Network<u32> = Network::new(1, wan, Transport::default());
     let start = SimTime::from_secs(1);
-    assert_eq!(network.send(start, A, A), Fate::Arrives(start));
+    assert_eq!(send(&mut network, start, A, A), Fate::Arrives(start));
     let late = start + Nanos::from_millis(50);
-    assert_eq!(network.send(start, A, B), Fate::Arrives(late));
+    assert_eq!(send(&mut network, start, A, B), Fate::Arrives(late));
 }
 
 #[test]
@@ -85,23 +89,35 @@ fn loss_makes_a_fifo_link_late_not_lossy() {
     let resend_after = Nanos::from_millis(10);
     let mut network = network(link, Transport::Fifo { resend_after });
     let at = SimTime::from_millis(5 + 16 * 10);
-    assert_eq!(network.send(SimTime::ZERO, A, B), Fate::Arrives(at));
+    assert_eq!(send(&mut network, SimTime::ZERO, A, B), Fate::Arrives(at));
 }
 
 #[test]
 fn a_partition_can_be_one_way_and_holds_fifo_messages_until_its_end() {
     let mut network = network(millis(5), Transport::default());
     network.set_partitions(&[(vec![A], vec![B])]);
-    assert_eq!(network.send(SimTime::ZERO, A, B), Fate::Held);
-    assert_ne!(network.send(SimTime::ZERO, B, A), Fate::Held);
+    assert_eq!(send(&mut network, SimTime::ZERO, A, B), Fate::Held);
+    assert_ne!(send(&mut network, SimTime::ZERO, B, A), Fate::Held);
     network.hold(A, B, 1);
     network.hold(A, B, 2);
     assert_eq!(network.release(), []);
     network.set_partitions(&[]);
     assert_eq!(network.release(), [((A, B), vec![1, 2])]);
     network.hold(A, B, 3);
-    assert_eq!(network.drop_held(B), 1);
+    assert_eq!(network.disconnect(B), 1);
     assert_eq!(network.release(), []);
+}
+
+#[test]
+fn a_new_connection_does_not_wait_for_the_last_one() {
+    let mut network = network(millis(5), Transport::default());
+    let late = SimTime::from_secs(9);
+    send(&mut network, late, A, B);
+    let behind = send(&mut network, SimTime::ZERO, A, B);
+    assert_eq!(behind, Fate::Arrives(late + Nanos::from_millis(5)));
+    network.disconnect(A);
+    let first = send(&mut network, SimTime::ZERO, A, B);
+    assert_eq!(first, Fate::Arrives(SimTime::from_millis(5)));
 }
 
 #[test]
@@ -125,8 +141,8 @@ fn weather_comes_and_goes() {
         links[topology.index(RegionId(0), RegionId(0))].delay += Nanos::from_millis(7);
     });
     let late = Fate::Arrives(SimTime::from_millis(12));
-    assert_eq!(network.send(SimTime::ZERO, A, B), late);
+    assert_eq!(send(&mut network, SimTime::ZERO, A, B), late);
     network.set_weather(|_, _| {});
     let usual = Fate::Arrives(SimTime::from_millis(5));
-    assert_eq!(network.send(SimTime::ZERO, A, B), usual);
+    assert_eq!(send(&mut network, SimTime::ZERO, A, B), usual);
 }

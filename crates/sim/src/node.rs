@@ -20,6 +20,8 @@ pub(crate) struct Node<C: Core> {
     pub report_cpu: Cpu,
     pub disk: Disk<C::Record>,
     pub disk_random: Random,
+    /// Whether its CPU time has a price.
+    pub costs: bool,
     /// Of all that happened to it.
     pub digest: Digest,
     /// Where its clock was read last: with two servers turns overlap.
@@ -36,6 +38,7 @@ impl<C: Core> Node<C> {
             report_cpu: Cpu::default(),
             disk,
             disk_random,
+            costs: true,
             digest: Digest::default(),
             last_turn: SimTime::ZERO,
         }

@@ -236,3 +236,65 @@ fn a_peer_that_too_much_waits_for_hears_no_more_rather_than_a_part() {
         assert!(last(0, 2) > parted, "seed {seed}");
     }
 }
+
+/// A history of words from node 0 to node 1, by (life, number, life of the hearer).
+fn heard(words: &[(u64, u64, u64)]) -> Vec<Entry> {
+    let at = |number: usize| EPOCH + Nanos::from_millis(number as u64);
+    let starts = [(0, 1), (1, 1), (1, 2)].into_iter().zip([0, 0, 5]);
+    let mut log: Vec<Entry> = starts
+        .map(|((node, life), millis)| Entry::Started {
+            node: NodeId(node),
+            life: Life(life),
+            at: at(millis),
+        })
+        .collect();
+    for (place, (life, number, to_life)) in words.iter().enumerate() {
+        let word = Word {
+            life: Life(*life),
+            number: *number,
+            sent: at(place),
+        };
+        let (from, to, to_life, at) = (NodeId(0), NodeId(1), Life(*to_life), at(place + 10));
+        log.push(Entry::Sent { from, to, word });
+        log.push(Entry::Heard {
+            from,
+            to,
+            to_life,
+            word,
+            at,
+        });
+    }
+    log
+}
+
+#[test]
+fn the_checks_see_doubles_holes_swaps_and_words_of_old_lives() {
+    let order = |words: &[_]| check_order(&streams(&heard(words))).is_ok();
+    assert!(order(&[(1, 1, 1), (1, 2, 1), (1, 5, 2), (1, 6, 2)]));
+    assert!(!order(&[(1, 1, 1), (1, 1, 1)]), "a double");
+    assert!(!order(&[(1, 1, 1), (1, 3, 1)]), "a hole");
+    assert!(!order(&[(1, 2, 1), (1, 1, 1)]), "a swap");
+    assert!(!order(&[(1, 2, 1), (1, 2, 2)]), "a double in the next life");
+    let lives = |words: &[_]| check_lives(&heard(words)).is_ok();
+    assert!(lives(&[(1, 1, 1)]));
+    // Sent at 0 ms; life 2 began at 5 ms.
+    assert!(!lives(&[(1, 1, 2)]), "of an old life");
+    let complete = |words: &[_], lost: u64| {
+        let mut log = heard(words);
+        let word = Word {
+            life: Life(1),
+            number: lost,
+            sent: EPOCH,
+        };
+        let (from, to) = (NodeId(0), NodeId(1));
+        log.push(Entry::Sent { from, to, word });
+        let history = History {
+            lives: [(from, Life(1)), (to, Life(2))].into(),
+            digest: 0,
+            log,
+        };
+        check_complete(&history, &streams(&history.log)).is_ok()
+    };
+    assert!(complete(&[(1, 1, 2)], 1));
+    assert!(!complete(&[(1, 1, 2)], 2), "the last word is missing");
+}

@@ -84,7 +84,7 @@ impl<S: System> World<S> {
         let loss = node.disk.crash(now, &mut node.disk_random);
         self.counters.trouble("record lost", loss.lost);
         self.counters.trouble("record torn", loss.torn);
-        let mut dropped = self.network.drop_held(id);
+        let mut dropped = self.network.disconnect(id);
         let fifo = self.network.is_fifo();
         for pending in self.shared.queue.values_mut() {
             if pending.dies_with(id, now, fifo) {

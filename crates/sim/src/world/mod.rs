@@ -107,6 +107,12 @@ impl<S: System> World<S> {
         self.shared.queue.push(now, Pending::Start { node: id });
     }
 
+    /// Gives a node a CPU that takes no time, before the run begins: a client is not what is
+    /// measured.
+    pub fn make_cpu_free(&mut self, node: NodeId) {
+        self.nodes[node.0 as usize].costs = false;
+    }
+
     /// Replaces a node's clock, before the run begins.
     pub fn set_clock(&mut self, node: NodeId, clock: Clock) {
         self.nodes[node.0 as usize].clock = clock;

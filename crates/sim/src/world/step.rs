@@ -60,7 +60,7 @@ impl<S: System> World<S> {
         } else {
             Ok(())
         };
-        let done = if self.costs {
+        let done = if self.costs && node.costs {
             let mut cost = arrival.cost + self.options.cost.working(out.take_work());
             cost += self.sending(out.as_slice());
             let node = &mut self.nodes[id.0 as usize];
@@ -158,16 +158,14 @@ impl<S: System> World<S> {
             departs,
             body,
         };
-        match self.network.send(departs, from, to) {
+        match self.network.send(departs, from, to, &mut self.counters) {
             Fate::Arrives(at) => self.shared.queue.push(at, message(body)),
             Fate::ArrivesTwice(one, other) => {
-                self.counters.trouble("message doubled", 1);
                 self.shared.queue.push(one, message(body.clone()));
                 self.shared.queue.push(other, message(body));
             }
-            Fate::Lost => self.counters.trouble("message lost", 1),
+            Fate::Lost => {}
             Fate::Held => {
-                self.counters.trouble("message held by a partition", 1);
                 self.network.hold(from, to, Held { departs, body });
             }
         }

@@ -5,3 +5,4 @@ pub mod chatter;
 pub mod counter;
 pub mod ping;
 pub mod ring;
+pub mod seen;
