@@ -224,3 +224,41 @@ fn faults_on_a_node_that_is_down_do_nothing() {
     assert_eq!(world.counters().troubles()["crash"], 1);
     assert!(!world.counters().troubles().contains_key("slow"));
 }
+
+#[test]
+fn the_start_comes_before_a_message_of_the_same_nanosecond() {
+    let mut options = WorldOptions::small(1, 2);
+    options.transport = Transport::Datagram;
+    let mut world = World::new(Pings, options);
+    let mut seen = Seen::default();
+    world.schedule(fault("500us+1500us crash n1"));
+    let at = SimTime::from_millis(1);
+    world.outside().request_at(at, A, play(1));
+    world.run_until(&mut seen, SimTime::MAX).unwrap();
+    assert_eq!(seen.replies[0].0, SimTime::from_millis(3));
+}
+
+#[test]
+fn a_node_stays_down_until_the_last_fault_that_keeps_it_down_is_over() {
+    let mut options = WorldOptions::small(1, 1);
+    options.cost.sync = Nanos::from_millis(1);
+    let mut world = World::new(Counters::default(), options);
+    let mut seen = Seen::default();
+    world.schedule(fault("1ms+9ms disk-fails n0"));
+    world.schedule(fault("2ms+18ms crash n0"));
+    world.schedule(fault("30ms+9ms disk-fails n0"));
+    world.schedule(fault("31ms+2ms crash n0"));
+    // Fails after the second crash is over.
+    world.outside().request_at(SimTime::from_millis(34), A, ());
+    world.run_until(&mut seen, SimTime::MAX).unwrap();
+    let changes = [
+        (2, false),
+        (20, true),
+        (31, false),
+        (33, true),
+        (35, false),
+        (39, true),
+    ];
+    let changes = changes.map(|(millis, up)| (SimTime::from_millis(millis), A, up));
+    assert_eq!(seen.changes, changes);
+}

@@ -2,8 +2,8 @@
 
 use manxdb_core::NodeId;
 
-use super::World;
 use super::pending::Pending;
+use super::{Failure, World};
 use crate::fault::{Between, Fault, FaultKind, Group, Plan};
 use crate::system::{Driver, System};
 use crate::topology::{Link, Ppm, Topology};
@@ -57,20 +57,34 @@ impl<S: System> World<S> {
         }
     }
 
-    pub(super) fn fault_ends(&mut self, driver: &mut impl Driver<S>, index: usize) {
+    pub(super) fn fault_ends(
+        &mut self,
+        driver: &mut impl Driver<S>,
+        index: usize,
+    ) -> Result<(), Failure> {
         if !self.active.remove(&index) {
-            return;
+            return Ok(());
         }
         let kind = self.faults[index].kind.clone();
         self.refresh(&kind);
         match kind {
-            FaultKind::Crash { node, .. } | FaultKind::DiskFails { node } => {
-                self.restart(driver, node);
+            FaultKind::Crash { node, .. } | FaultKind::DiskFails { node }
+                if !self.is_kept_down(node) =>
+            {
+                self.restart(driver, node)?;
             }
             FaultKind::DiskFull { node } => self.start_sync(node),
             FaultKind::Cut { .. } | FaultKind::Part { .. } => self.release(),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Whether a crash that is not over keeps a node down.
+    fn is_kept_down(&self, id: NodeId) -> bool {
+        self.active.iter().any(
+            |index| matches!(self.faults[*index].kind, FaultKind::Crash { node, .. } if node == id),
+        )
     }
 
     /// Ends a node's process, now.
@@ -97,15 +111,21 @@ impl<S: System> World<S> {
     }
 
     /// Starts a node that is down, now, with what its disk has.
-    pub fn restart(&mut self, driver: &mut impl Driver<S>, id: NodeId) {
+    ///
+    /// # Errors
+    /// The core's check failed.
+    pub fn restart(&mut self, driver: &mut impl Driver<S>, id: NodeId) -> Result<(), Failure> {
         if !self.is_down(id) {
-            return;
+            return Ok(());
         }
         let index = id.0 as usize;
         let records = self.nodes[index].disk.records().to_vec();
         self.place_core(index, records);
         self.counters.trouble("restart", 1);
+        // At once: what arrives at this very time must not come before it.
+        self.start(self.shared.now, id)?;
         driver.restarted(&mut self.outside(), id);
+        Ok(())
     }
 
     /// Puts whatever a kind of fault touches into the state that all active faults together

@@ -93,18 +93,19 @@ impl<S: System> World<S> {
         for index in 0..world.nodes.len() {
             world.place_core(index, Vec::new());
         }
+        for node in world.topology().node_ids() {
+            let pending = Pending::Start { node };
+            world.shared.queue.push(SimTime::ZERO, pending);
+        }
         world
     }
 
-    /// Gives a node a core for its next life; the core is told that it starts when its turn
-    /// comes.
+    /// Gives a node a core for its next life, which is yet to be told that it starts.
     fn place_core(&mut self, index: usize, disk: Vec<<S::Core as Core>::Record>) {
         let id = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
         let node = &mut self.nodes[index];
         node.life = Life(node.life.0 + 1);
         node.core = Some(self.system.start(id, node.life, disk));
-        let now = self.shared.now;
-        self.shared.queue.push(now, Pending::Start { node: id });
     }
 
     /// Gives a node a CPU that takes no time, before the run begins: a client is not what is

@@ -82,10 +82,7 @@ impl<S: System> World<S> {
                 Ok(())
             }
             Pending::Synced { node } => self.sync_ends(driver, at, node),
-            Pending::Start { node } => {
-                let arrival = Arrival::new(at, 4, self.options.cost.wake);
-                self.step(node, arrival, Event::Start)
-            }
+            Pending::Start { node } => self.start(at, node),
             Pending::Wake { key } => {
                 driver.wake(&mut self.outside(), key);
                 Ok(())
@@ -94,12 +91,15 @@ impl<S: System> World<S> {
                 self.fault_begins(driver, index);
                 Ok(())
             }
-            Pending::FaultEnds { index } => {
-                self.fault_ends(driver, index);
-                Ok(())
-            }
+            Pending::FaultEnds { index } => self.fault_ends(driver, index),
             Pending::Nothing => Ok(()),
         }
+    }
+
+    /// Tells a core that it starts.
+    pub(super) fn start(&mut self, at: SimTime, node: NodeId) -> Result<(), Failure> {
+        let arrival = Arrival::new(at, 4, self.options.cost.wake);
+        self.step(node, arrival, Event::Start)
     }
 
     fn message_arrives(

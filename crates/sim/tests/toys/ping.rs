@@ -48,6 +48,8 @@ pub struct Ping {
     /// What the clock showed at each event.
     pub clock: Vec<LocalTime>,
     games: BTreeMap<u64, NodeId>,
+    started: bool,
+    too_early: bool,
     seen: u64,
 }
 
@@ -61,6 +63,8 @@ impl Core for Ping {
     fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
         self.clock.push(now);
         self.seen += 1;
+        self.too_early |= self.started == matches!(event, Event::Start);
+        self.started = true;
         match event {
             Event::Request { id, body } => {
                 self.games.insert(id.0, body.with);
@@ -93,6 +97,13 @@ impl Core for Ping {
             }
             _ => {}
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.too_early {
+            return Err("the start did not come first and once".to_string());
+        }
+        Ok(())
     }
 
     fn digest(&self) -> u64 {
