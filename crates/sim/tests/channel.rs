@@ -4,15 +4,14 @@
 
 mod toys;
 
-use std::collections::BTreeMap;
-
 use manxdb_core::channel::{ChannelOptions, Life};
-use manxdb_core::{LocalTime, Nanos, NodeId};
+use manxdb_core::{Nanos, NodeId};
 use manxdb_sim::clock::EPOCH;
 use manxdb_sim::fault::Choice;
 use manxdb_sim::hunt::{Case, hunt};
 use manxdb_sim::{Link, Plan, Ppm, Profile, SimTime, Topology, Transport, World, WorldOptions};
 use toys::chatter::{Chatters, Entry, Log, Word};
+use toys::words::{History, check_complete, check_lives, check_order, check_words, streams};
 
 const NODES: u32 = 4;
 const TALKING: Nanos = Nanos::from_secs(3);
@@ -52,13 +51,6 @@ fn profile() -> Profile {
     profile
 }
 
-/// What a run left behind.
-struct History {
-    log: Vec<Entry>,
-    lives: BTreeMap<NodeId, Life>,
-    digest: u64,
-}
-
 fn run(seed: u64, plan: &Plan, channel: ChannelOptions) -> Result<History, String> {
     let mut options = WorldOptions::new(seed, topology());
     options.transport = Transport::Datagram;
@@ -83,127 +75,9 @@ fn run(seed: u64, plan: &Plan, channel: ChannelOptions) -> Result<History, Strin
     })
 }
 
-/// The words from one life to another, in the order of arrival.
-type Streams = BTreeMap<(NodeId, Life, NodeId, Life), Vec<Word>>;
-
-fn streams(log: &[Entry]) -> Streams {
-    let mut streams = Streams::new();
-    for entry in log {
-        if let Entry::Heard {
-            from,
-            to,
-            to_life,
-            word,
-            ..
-        } = *entry
-        {
-            let stream = streams.entry((from, word.life, to, to_life));
-            stream.or_default().push(word);
-        }
-    }
-    streams
-}
-
-/// No word twice, none out of order, no hole; what follows reached a later life.
-fn check_order(streams: &Streams) -> Result<(), String> {
-    let mut last: BTreeMap<(NodeId, Life, NodeId), u64> = BTreeMap::new();
-    for ((from, life, to, to_life), words) in streams {
-        let last = last.entry((*from, *life, *to)).or_default();
-        if words[0].number <= *last {
-            return Err(format!(
-                "{from:?} {life:?} → {to:?} {to_life:?}: {:?} again",
-                words[0]
-            ));
-        }
-        *last = words[0].number - 1;
-        for word in words {
-            *last += 1;
-            if word.number != *last {
-                return Err(format!(
-                    "{from:?} {life:?} → {to:?} {to_life:?}: {word:?}, not {last}"
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Between the last lives everything arrives; from the first word on, if the sender started last.
-fn check_complete(history: &History, streams: &Streams) -> Result<(), String> {
-    let mut sent: BTreeMap<(NodeId, Life, NodeId), u64> = BTreeMap::new();
-    let mut order = Vec::new();
-    for entry in &history.log {
-        match *entry {
-            Entry::Sent { from, to, word } => {
-                sent.insert((from, word.life, to), word.number);
-            }
-            Entry::Started { node, life, .. } => order.push((node, life)),
-            Entry::Heard { .. } => {}
-        }
-    }
-    let started = |node, life| order.iter().position(|one| *one == (node, life));
-    for ((from, life, to), last) in &sent {
-        if history.lives[from] != *life {
-            continue;
-        }
-        let to_life = history.lives[to];
-        let empty = Vec::new();
-        let words = streams.get(&(*from, *life, *to, to_life)).unwrap_or(&empty);
-        let unheard =
-            format!("{from:?} {life:?} → {to:?} {to_life:?}: sent {last}, heard {words:?}");
-        let later = started(*from, *life) >= started(*to, to_life);
-        if later && words.first().map(|word| word.number) != Some(1) {
-            return Err(unheard);
-        }
-        if !words.is_empty() && words.last().map(|word| word.number) != Some(*last) {
-            return Err(unheard);
-        }
-    }
-    Ok(())
-}
-
-/// A word to a life that is known reaches no later one.
-fn check_lives(log: &[Entry]) -> Result<(), String> {
-    let mut starts: BTreeMap<(NodeId, Life), LocalTime> = BTreeMap::new();
-    // When a life of a node first heard of a life of another.
-    let mut known: BTreeMap<(NodeId, Life, NodeId, Life), LocalTime> = BTreeMap::new();
-    for entry in log {
-        match *entry {
-            Entry::Started { node, life, at } => {
-                starts.insert((node, life), at);
-            }
-            Entry::Heard {
-                from,
-                to,
-                to_life,
-                word,
-                at,
-            } => {
-                known.entry((to, to_life, from, word.life)).or_insert(at);
-                let of_old = (1..to_life.0).any(|old| {
-                    // All nodes know of the first lives when they are born with them.
-                    let at_birth = word.life == Life(1) && old == 1;
-                    let heard = known.get(&(from, word.life, to, Life(old)));
-                    at_birth || heard.is_some_and(|heard| *heard < word.sent)
-                });
-                if of_old && word.sent < starts[&(to, to_life)] {
-                    return Err(format!(
-                        "{from:?} → {to:?} {to_life:?}: {word:?} is of an old life"
-                    ));
-                }
-            }
-            Entry::Sent { .. } => {}
-        }
-    }
-    Ok(())
-}
-
 fn check(case: &Case) -> Result<u64, String> {
     let history = run(case.seed, &case.plan, ChannelOptions::default())?;
-    let streams = streams(&history.log);
-    check_order(&streams)?;
-    check_complete(&history, &streams)?;
-    check_lives(&history.log)?;
+    check_words(&history)?;
     Ok(history.digest)
 }
 

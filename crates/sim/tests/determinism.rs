@@ -1,7 +1,9 @@
-//! The deterministic crates depend on no async runtime, whatever pulls it in.
+//! The deterministic crates depend on no async runtime, whatever pulls it in; and cores and the
+//! simulator name nothing whose order or value is not decided by a seed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -116,4 +118,48 @@ fn deterministic_crates_depend_on_no_runtime() {
         .find(|(_, name)| **name == "manxdb-core")
         .unwrap();
     assert!(linked[core.0].iter().any(serde));
+}
+
+/// What must not be in the sources of a core or of the simulator, whether it is called or not.
+const UNDECIDED: [&str; 8] = [
+    "HashMap",
+    "HashSet",
+    "Instant",
+    "SystemTime",
+    "std::thread",
+    "std::net",
+    "std::fs",
+    "RandomState",
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn cores_and_the_simulator_name_nothing_undecided() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    sources(&crates.join("core/src"), &mut files);
+    sources(&crates.join("sim/src"), &mut files);
+    for protocol in std::fs::read_dir(crates.join("protocols")).unwrap() {
+        sources(&protocol.unwrap().path().join("src"), &mut files);
+    }
+    assert!(files.len() > 30, "{} files are too few", files.len());
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for (number, line) in text.lines().enumerate() {
+            for word in UNDECIDED {
+                let place = format!("{}:{}", file.display(), number + 1);
+                assert!(!line.contains(word), "{place} names {word}");
+            }
+        }
+    }
 }

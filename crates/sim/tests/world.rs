@@ -4,9 +4,10 @@
 mod toys;
 
 use manxdb_core::{Nanos, NodeId, RequestId};
+use manxdb_sim::clock::EPOCH;
 use manxdb_sim::timeline::timeline;
 use manxdb_sim::trace::Record;
-use manxdb_sim::{CostModel, Link, NoDriver, SimTime, Topology, World, WorldOptions};
+use manxdb_sim::{ClockOptions, CostModel, Link, NoDriver, SimTime, Topology, World, WorldOptions};
 use toys::counter::Counters;
 use toys::ping::{Pings, Play};
 use toys::seen::Seen;
@@ -101,6 +102,33 @@ fn equal_seeds_give_equal_runs_and_other_seeds_others() {
     assert_eq!(run(1, false), run(1, false));
     assert_eq!(run(1, false), run(1, true), "watching changes nothing");
     assert_ne!(run(1, false), run(2, false));
+}
+
+#[test]
+fn clocks_are_wrong_within_bounds_and_each_in_its_own_way() {
+    let mut options = WorldOptions::small(3, 200);
+    options.clocks = ClockOptions {
+        offset_max: Nanos::from_millis(5),
+        drift_max_ppm: 200,
+    };
+    let mut world = World::new(Pings, options);
+    let ids: Vec<_> = world.topology().node_ids().collect();
+    let shown = |world: &World<Pings>| {
+        let ahead = |id: &NodeId| {
+            let right = EPOCH + world.now().since(SimTime::ZERO);
+            world.local_time(*id).0.cast_signed() - right.0.cast_signed()
+        };
+        ids.iter().map(ahead).collect::<Vec<i64>>()
+    };
+    let first = shown(&world);
+    world.run_alone(SimTime::from_secs(10)).unwrap();
+    let drifts = shown(&world).into_iter().zip(&first);
+    let drifts: Vec<i64> = drifts.map(|(later, first)| later - first).collect();
+    for (spans, most) in [(first, 5_000_000), (drifts, 2_000_000)] {
+        assert!(spans.iter().all(|span| span.abs() <= most));
+        assert!(spans.iter().any(|span| *span > most / 10 * 9));
+        assert!(spans.iter().any(|span| *span < -most / 10 * 9));
+    }
 }
 
 #[test]

@@ -146,15 +146,31 @@ impl System for Chatters {
     type Core = Reliable<Chatter>;
 
     fn start(&mut self, node: NodeId, life: Life, _: Vec<()>) -> Reliable<Chatter> {
-        let chatter = Chatter {
-            me: node,
+        Reliable::new(self.chatter(node, life), node, life, self.options)
+    }
+}
+
+impl Chatters {
+    fn chatter(&self, me: NodeId, life: Life) -> Chatter {
+        Chatter {
+            me,
             life,
             sent: vec![0; self.nodes],
-            random: Random::stream(self.seed, &[u64::from(node.0), life.0]),
+            random: Random::stream(self.seed, &[u64::from(me.0), life.0]),
             until: self.until,
             log: Rc::clone(&self.log),
             heard: 0,
-        };
-        Reliable::new(chatter, node, life, self.options)
+        }
+    }
+}
+
+/// The same without a channel around them.
+pub struct BareChatters(pub Chatters);
+
+impl System for BareChatters {
+    type Core = Chatter;
+
+    fn start(&mut self, node: NodeId, life: Life, _: Vec<()>) -> Chatter {
+        self.0.chatter(node, life)
     }
 }

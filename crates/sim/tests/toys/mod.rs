@@ -6,3 +6,4 @@ pub mod counter;
 pub mod ping;
 pub mod ring;
 pub mod seen;
+pub mod words;
