@@ -109,6 +109,7 @@ CREATE TABLE kinds (
   stamp TIMESTAMP NULL, span TIME(3), born YEAR,
   word VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT 'a''b' COMMENT 'with \\\\ and ''',
   body LONGTEXT, raw VARBINARY(20), data JSON,
+  doubled DECIMAL(14,4) GENERATED ALWAYS AS (price * 2) STORED, length INT AS (CHAR_LENGTH(body)) VIRTUAL,
   CONSTRAINT positive CHECK (price >= 0),
   UNIQUE KEY words (word, flag), KEY bodies (body(10) DESC)
 ) COMMENT='all kinds';
@@ -116,6 +117,8 @@ INSERT INTO kinds (uuid, price, ratio, small, flag, state, day, moment, stamp, s
   ('Aa', 1.5, 1e100, 0.1, 0, 'it''s done', '2024-02-29', '2024-02-29 01:02:03.000004', '2024-03-31 02:30:00', '-838:59:59', 1999, 'q''"\\\\', 'two\\nlines\\0zero', X'00FF275C', '{"a": [1, "x''y", null]}'),
   (NULL, 0, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, '', '', '', NULL);
 CREATE TABLE empty_one (a INT, b INT, KEY (b));
+CREATE TABLE numbered (id SERIAL, word VARCHAR(10));
+INSERT INTO numbered (word) VALUES ('a'), ('b');
 CREATE TABLE child (id INT PRIMARY KEY, kind BIGINT UNSIGNED, CONSTRAINT child_kind FOREIGN KEY (kind) REFERENCES kinds (id) ON DELETE SET NULL);
 INSERT INTO child VALUES (1, 1), (2, NULL);
 CREATE TABLE aaa_first (id INT PRIMARY KEY, child INT, FOREIGN KEY (child) REFERENCES child (id));
@@ -128,7 +131,7 @@ same "the rich schema loads" "" "$(client <"$WORK/rich.sql" 2>&1)"
 # Definitions and data of a database, as text to compare.
 picture() {
     local table
-    for table in kinds empty_one child aaa_first; do
+    for table in kinds empty_one numbered child aaa_first; do
         query "SHOW CREATE TABLE $table" "$1"
         query "SELECT * FROM $table" "$1"
     done
@@ -155,8 +158,25 @@ mariadb-dump "${CONNECT[@]}" --databases "$RICH" >"$WORK/rich_dump.sql" 2>"$WORK
 client -e "DROP DATABASE \`$RICH\`" 2>&1
 same "dump --databases loads" "" "$(client <"$WORK/rich_dump.sql" 2>&1; cat "$WORK/dump.err")"
 same "dump --databases keeps everything" "$before" "$(picture "$RICH")"
+if [ "$MANXDB_TEST_SERVER" = manxdb ]; then
+    mariadb-dump "${CONNECT[@]}" --all-databases --single-transaction --routines --events >"$WORK/rich_dump.sql" 2>"$WORK/dump.err"
+    client -e "DROP DATABASE \`$RICH\`; DROP DATABASE \`$DB\`" 2>&1
+    same "dump --all-databases loads" "" "$(client <"$WORK/rich_dump.sql" 2>&1; cat "$WORK/dump.err")"
+    same "dump --all-databases keeps everything" "$before" "$(picture "$RICH")"
+fi
+has "check tables" "$RICH.kinds" "$(mariadb-check "${CONNECT[@]}" "$RICH" 2>&1)"
+has "check for an upgrade" "OK" "$(mariadb-check "${CONNECT[@]}" --check-upgrade "$RICH" kinds 2>&1)"
+has "analyze tables" "OK" "$(mariadb-check "${CONNECT[@]}" --analyze "$RICH" kinds 2>&1)"
+has "show counts rows" "| kinds           |       18 |          2 |" "$(mariadb-show "${CONNECT[@]}" -vv "$RICH" 2>&1)"
 client -e "DROP DATABASE copy; DROP DATABASE \`$RICH\`" 2>&1
+has "slap" "Average number of queries per client: 50" "$(mariadb-slap "${CONNECT[@]:0:1}" "${CONNECT[@]:2}" --create-schema=slapped --auto-generate-sql \
+    --auto-generate-sql-add-autoincrement --concurrency=2 --number-of-queries=100 2>&1)"
 
 same "admin ping" "mysqld is alive" "$(mariadb-admin "${CONNECT[@]}" ping 2>&1)"
+for command in refresh flush-threads flush-tables reload flush-logs; do
+    same "admin $command" "" "$(mariadb-admin "${CONNECT[@]}" "$command" 2>&1)"
+done
+has "admin processlist" "Command" "$(mariadb-admin "${CONNECT[@]}" processlist 2>&1)"
+has "admin extended-status" "Questions" "$(mariadb-admin "${CONNECT[@]}" extended-status 2>&1)"
 has "admin status" "Uptime:" "$(mariadb-admin "${CONNECT[@]}" status 2>&1)"
 exit $((failures > 0))
