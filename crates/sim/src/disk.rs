@@ -99,10 +99,11 @@ impl<P: Clone> Disk<P> {
 
     /// The node crashes: of what was not synced the disk has a part, decided by `random`.
     pub fn crash(&mut self, at: SimTime, random: &mut Random) -> Loss {
-        self.running = None;
+        let running = self.running.take().map_or(0, |(covered, _)| covered);
         let all = self.unsynced.len() as u64;
-        // What the CPU was still working on was never written.
-        let written = self.unsynced.iter().take_while(|one| one.at <= at).count() as u64;
+        // What the CPU was still working on was never written, nor what there was no room for.
+        let done = self.unsynced.iter().take_while(|one| one.at <= at).count();
+        let written = if self.full { done.min(running) } else { done } as u64;
         let kept = random.below(written + 1);
         let torn = u64::from(kept < written && random.below(2) == 0);
         for one in self
@@ -213,6 +214,19 @@ mod tests {
         assert_eq!(lengths[0], 0);
         assert!(lengths[1..].iter().all(|count| *count > 40), "{lengths:?}");
         assert!(torn > 40, "{torn}");
+    }
+
+    #[test]
+    fn what_there_was_no_room_for_is_not_there_after_a_crash() {
+        for seed in 0..50 {
+            let mut disk = disk();
+            disk.append(micros(0), 1, Token(1));
+            disk.start_sync(micros(0));
+            disk.set_full(true);
+            disk.append(micros(10), 2, Token(2));
+            disk.crash(micros(100), &mut Random::new(seed));
+            assert!(disk.records().len() <= 1, "{:?}", disk.records());
+        }
     }
 
     #[test]

@@ -18,7 +18,8 @@ pub trait System {
     type Core: Core;
 
     /// The core of a node that starts: the first time with life 1 and an empty disk, later with
-    /// the records that its disk has, oldest first.
+    /// the records that its disk has, oldest first. The world counts lives, also of a node whose
+    /// disk is lost; a real process learns its life from the cluster's membership.
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<RecordOf<Self>>) -> Self::Core;
 
     /// What it costs a node to receive a request.
