@@ -20,6 +20,7 @@ mod canonical;
 mod column;
 mod depth;
 mod dialect;
+mod hint;
 mod message;
 mod operator;
 mod prepass;
@@ -34,6 +35,7 @@ mod words;
 
 pub(crate) use canonical::{calls_in, canonical, columns_in, displayed, has_query, stored_mode};
 pub(crate) use column::is_binary_attribute;
+pub use scan::Part;
 pub use template::{Template, template};
 pub use tree::{
     AccountName, AlterAction, GrantStatement, SetItem, SetScope, Show, Special, TableLock, UserSpec,
@@ -83,6 +85,8 @@ pub struct Parsed {
     pub view_query: Option<String>,
     /// IGNORE of an UPDATE or DELETE; also in the tree, as `or` and [`IGNORE_HINT`].
     pub ignore: bool,
+    /// `/*+ MAX_EXECUTION_TIME(n) */` of a SELECT, milliseconds.
+    pub time_limit_millis: Option<u32>,
     /// The text of this statement alone, comments blanked.
     pub text: String,
 }
@@ -113,9 +117,19 @@ impl Annotations {
 /// Splits `text` at top-level semicolons and parses each statement.
 ///
 /// # Errors
-/// 1064 with the place, 1065 for an empty query (a comment is none: [`Special::Nothing`]), 1235 for what is not supported, 1436 for
-/// nesting beyond measure.
+/// As [`split`] and [`parse_part`].
 pub fn parse(text: &str, mode: SqlMode) -> SqlResult<Vec<Parsed>> {
+    split(text, mode)?
+        .into_iter()
+        .map(|part| parse_part(part, mode))
+        .collect()
+}
+
+/// Splits `text` at top-level semicolons: at least one part.
+///
+/// # Errors
+/// 1064 for an open comment, 1065 for an empty query, 1153 for a text beyond measure.
+pub fn split(text: &str, mode: SqlMode) -> SqlResult<Vec<Part>> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(SqlError::new(
             1153,
@@ -127,10 +141,7 @@ pub fn parse(text: &str, mode: SqlMode) -> SqlResult<Vec<Parsed>> {
     if parts.is_empty() {
         return Err(SqlError::new(1065, "42000", "Query was empty"));
     }
-    parts
-        .into_iter()
-        .map(|part| parse_one(part, mode))
-        .collect()
+    Ok(parts)
 }
 
 /// Parses the text of a template.
@@ -174,7 +185,15 @@ fn tokenize(dialect: &ModeDialect, text: &str) -> SqlResult<Vec<TokenWithSpan>> 
     Ok(tokens)
 }
 
-fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
+/// Parses one statement. A comment alone is [`Special::Nothing`].
+///
+/// # Errors
+/// 1064 with the place, 1235 for what is not supported, 1436 for nesting beyond measure.
+pub fn parse_part(part: Part, mode: SqlMode) -> SqlResult<Parsed> {
+    let Part {
+        text,
+        time_limit_millis,
+    } = part;
     let dialect = ModeDialect { mode };
     let is_nothing = text.is_empty();
     let mut tokens = prepass::operators(tokenize(&dialect, &text)?, mode)?;
@@ -192,6 +211,7 @@ fn parse_one(text: String, mode: SqlMode) -> SqlResult<Parsed> {
         into_variables: Vec::new(),
         view_query: None,
         ignore: false,
+        time_limit_millis,
         text,
     };
     if is_nothing {

@@ -5,6 +5,7 @@
 //! `/*M! … */` and newer versions are dropped, except bodies that begin with an ownership
 //! annotation: they may hide from MySQL behind `/*!99999 OWNED_BY users(id) */`.
 
+use super::hint::time_limit;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SqlMode;
 
@@ -22,13 +23,22 @@ const ANNOTATION_WORDS: [&str; 7] = [
     "ON",
 ];
 
+/// One statement of a text, not parsed yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The statement, comments blanked; empty for a comment alone.
+    pub text: String,
+    /// `/*+ MAX_EXECUTION_TIME(n) */` of a SELECT, milliseconds.
+    pub time_limit_millis: Option<u32>,
+}
+
 /// Splits `text` at top-level semicolons; each part has its comments blanked. Parts that hold
 /// nothing are left out; a part of nothing but comments is an empty statement, unless only
 /// such follow.
 ///
 /// # Errors
 /// 1064 for an unterminated comment.
-pub(super) fn split(text: &str, mode: SqlMode) -> SqlResult<Vec<String>> {
+pub(super) fn split(text: &str, mode: SqlMode) -> SqlResult<Vec<Part>> {
     let clean = blank_comments(text, mode)?;
     let mut parts = Vec::new();
     let mut start = 0;
@@ -46,15 +56,17 @@ pub(super) fn split(text: &str, mode: SqlMode) -> SqlResult<Vec<String>> {
         }
     }
     parts.push((start, bytes.len()));
-    let mut statements: Vec<String> = Vec::new();
+    let mut statements: Vec<Part> = Vec::new();
     for (from, to) in parts {
-        let part = clean.get(from..to).unwrap_or_default().trim();
-        let had_comment = || text.get(from..to).is_some_and(|raw| !raw.trim().is_empty());
-        if !part.is_empty() || had_comment() {
-            statements.push(part.to_string());
+        let (clean, raw) = (&clean[from..to], &text[from..to]);
+        if !clean.trim().is_empty() || !raw.trim().is_empty() {
+            statements.push(Part {
+                text: clean.trim().to_string(),
+                time_limit_millis: time_limit(clean, raw),
+            });
         }
     }
-    while statements.len() > 1 && statements.last().is_some_and(String::is_empty) {
+    while statements.len() > 1 && statements.last().is_some_and(|last| last.text.is_empty()) {
         statements.pop();
     }
     Ok(statements)
@@ -191,7 +203,8 @@ mod tests {
     use super::*;
 
     fn parts(text: &str) -> Vec<String> {
-        split(text, SqlMode::default()).unwrap()
+        let parts = split(text, SqlMode::default()).unwrap();
+        parts.into_iter().map(|part| part.text).collect()
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::{ResultSink, edge};
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
-use crate::parser::{Parsed, Special, parse, parse_template, template};
+use crate::parser::{Parsed, Part, Special, parse, parse_part, parse_template, split, template};
 use crate::planner::Plan;
 use crate::statement::{Outcome, StatementPlan};
 use crate::types::{DataType, Value};
@@ -43,44 +43,49 @@ impl Session {
         if let Some(compiled) = cached.filter(|compiled| compiled.parsed.param_count == 0) {
             return self.run("Query", text, &compiled, &[], sink, false);
         }
-        let begin = self.now();
-        let mode = self.facts.settings().sql_mode;
-        let statements = parse(text, mode)
-            .and_then(without_parameters)
-            .inspect_err(|error| self.note_failure(error))?;
-        self.preparation.parse = self.now() - begin;
-        if statements.len() > 1 && !self.facts.client.multi_statements {
-            let error = SqlError::syntax(format!(
-                "this client may send one statement at a time (near '{}')",
-                statements[1].text.chars().take(80).collect::<String>()
-            ));
-            self.note_failure(&error);
-            return Err(error);
-        }
-        let last = statements.len() - 1;
-        for (at, parsed) in statements.into_iter().enumerate() {
-            let statement_text = if last == 0 {
-                text.to_string()
-            } else {
-                parsed.text.clone()
-            };
-            let begin = self.now();
-            let compiled = self.compile(parsed);
-            self.preparation.plan = self.now() - begin;
-            let compiled = match compiled {
-                Ok(compiled) => Arc::new(compiled),
-                Err(error) => {
-                    self.start_diagnostics();
-                    self.note_failure(&error);
-                    return Err(error);
-                }
-            };
+        let parts = self.parts(text).inspect_err(|error| {
+            self.start_diagnostics();
+            self.note_failure(error);
+        })?;
+        let last = parts.len() - 1;
+        for (at, part) in parts.into_iter().enumerate() {
+            let compiled = self.compile_part(part).inspect_err(|error| {
+                self.start_diagnostics();
+                self.note_failure(error);
+            })?;
             if last == 0 {
                 self.keep(text, &[], Found::Plan(Arc::clone(&compiled)));
+                return self.run("Query", text, &compiled, &[], sink, false);
             }
-            self.run("Query", &statement_text, &compiled, &[], sink, at < last)?;
+            let text = compiled.parsed.text.clone();
+            self.run("Query", &text, &compiled, &[], sink, at < last)?;
         }
         Ok(())
+    }
+
+    /// The statements of a query, one unless the client said that it may send more.
+    fn parts(&self, text: &str) -> SqlResult<Vec<Part>> {
+        let parts = split(text, self.facts.settings().sql_mode)?;
+        match parts.get(1) {
+            Some(second) if !self.facts.client.multi_statements => Err(SqlError::syntax(format!(
+                "this client may send one statement at a time (near '{}')",
+                second.text.chars().take(80).collect::<String>()
+            ))),
+            _ => Ok(parts),
+        }
+    }
+
+    /// Parses and plans one statement of a query when its turn comes: those before it have run,
+    /// whatever is wrong with it, and may have changed the SQL mode it is read with.
+    fn compile_part(&mut self, part: Part) -> SqlResult<Arc<Compiled>> {
+        let begin = self.now();
+        let parsed = parse_part(part, self.facts.settings().sql_mode)?;
+        refuse_parameters(&parsed)?;
+        let parsed_at = self.now();
+        self.preparation.parse = parsed_at - begin;
+        let compiled = self.compile(parsed);
+        self.preparation.plan = self.now() - parsed_at;
+        compiled.map(Arc::new)
     }
 
     /// The plan of the text's template, with the constants to run it with. `None` when there is
@@ -375,10 +380,10 @@ impl Session {
         self.check_needs(compiled)?;
         let settings = self.facts.settings();
         let is_query = matches!(compiled.plan, Some(StatementPlan::Query(_)));
-        let timeout = if is_query {
-            settings.statement_timeout_micros
-        } else {
-            0
+        let timeout = match compiled.parsed.time_limit_millis {
+            Some(millis) if is_query => i64::from(millis) * 1_000,
+            _ if is_query => settings.statement_timeout_micros,
+            _ => 0,
         };
         self.facts
             .waiter
@@ -610,10 +615,10 @@ fn counts_found_rows(parsed: &Parsed) -> bool {
 }
 
 /// 1064 for a `?` outside a prepared statement.
-fn without_parameters(statements: Vec<Parsed>) -> SqlResult<Vec<Parsed>> {
-    let Some(parsed) = statements.iter().find(|parsed| parsed.param_count > 0) else {
-        return Ok(statements);
-    };
+fn refuse_parameters(parsed: &Parsed) -> SqlResult<()> {
+    if parsed.param_count == 0 {
+        return Ok(());
+    }
     let from = parsed.text.find('?').unwrap_or(0);
     let near = parsed.text.get(from..).unwrap_or_default();
     Err(SqlError::syntax(format!(
