@@ -145,11 +145,11 @@ impl Session {
         let Some(plan) = &compiled.plan else {
             return Err(SqlError::internal("a statement without a plan"));
         };
-        let (reads_only, touches) = match plan {
-            StatementPlan::Query(plan) => (plan.locking == Locking::None, !plan.tables.is_empty()),
-            StatementPlan::Modify(_) => (false, true),
+        let reads_only = match plan {
+            StatementPlan::Query(plan) => plan.locking == Locking::None,
+            StatementPlan::Modify(_) => false,
         };
-        self.open_for_statement(reads_only, touches);
+        self.open_for_statement(reads_only, touches_tables(plan));
         let finished = self.attempt_in_transaction(compiled, plan, params, output, warnings)?;
         if self.transaction.as_ref().is_some_and(|open| open.single) {
             let begin = self.now();
@@ -196,6 +196,13 @@ impl Session {
                 statement::run_modify(context, modify).map(Finished::Changed)
             }
         });
+        // A SLEEP that KILL QUERY cut short is 1 by itself and the end of anything greater.
+        let result = match result {
+            Ok(_) if touches_tables(plan) && self.facts.waiter.is_killed() => {
+                Err(manxdb_txn::TxnError::Interrupted.into())
+            }
+            other => other,
+        };
         if result.is_err() {
             open.txn.rollback_to(mark);
         }
@@ -291,5 +298,13 @@ impl Session {
             affected_rows: 1,
             ..Outcome::default()
         })
+    }
+}
+
+/// Whether the statement reads or writes anything stored.
+fn touches_tables(plan: &StatementPlan) -> bool {
+    match plan {
+        StatementPlan::Query(plan) => !plan.tables.is_empty(),
+        StatementPlan::Modify(_) => true,
     }
 }

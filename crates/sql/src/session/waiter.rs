@@ -58,6 +58,12 @@ impl SessionWaiter {
         self.control.kill_query.store(false, Ordering::Relaxed);
     }
 
+    /// Whether KILL has ended the statement or its connection.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.control.kill_query.load(Ordering::Relaxed)
+            || self.control.kill_connection.load(Ordering::Relaxed)
+    }
+
     /// Microseconds the statement has waited for locks.
     pub(crate) fn waited_micros(&self) -> i64 {
         self.waited.load(Ordering::Relaxed)
@@ -118,9 +124,7 @@ impl Waiter for SessionWaiter {
     }
 
     fn check(&self) -> Result<(), TxnError> {
-        if self.control.kill_query.load(Ordering::Relaxed)
-            || self.control.kill_connection.load(Ordering::Relaxed)
-        {
+        if self.is_killed() {
             return Err(TxnError::Interrupted);
         }
         let deadline = self.deadline.load(Ordering::Relaxed);
