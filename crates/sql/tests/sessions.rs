@@ -145,6 +145,7 @@ fn statements_run_out_of_time_and_can_be_killed() {
     a.run("SET max_execution_time = 1000");
     assert_eq!(a.error("SELECT SLEEP(3)").code, 3024);
     let mut b = connect(&instance, "root");
+    shop(&mut b);
     assert_eq!(b.error("KILL 4711").code, 1094);
     let id = a.value("SELECT CONNECTION_ID()");
     b.run(&format!("KILL {id}"));
@@ -155,6 +156,13 @@ fn statements_run_out_of_time_and_can_be_killed() {
             .load(std::sync::atomic::Ordering::SeqCst)
     );
     assert_eq!(a.value("SELECT SLEEP(0.5)"), "1");
+    for more in [
+        "SELECT SLEEP(0.5) FROM shop.t",
+        "UPDATE shop.t SET n = SLEEP(0.5)",
+    ] {
+        assert_eq!(a.error(more).code, 1317, "{more}");
+    }
+    assert_eq!(b.value("SELECT SUM(n) FROM shop.t"), "30");
 }
 
 #[test]
@@ -595,4 +603,68 @@ fn a_transaction_that_a_table_lock_waits_for_goes_on() {
         b.run("COMMIT");
         assert_eq!(waiting.join().expect("it ends"), "11");
     });
+}
+
+#[test]
+fn statements_before_a_broken_one_have_run() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    let error = a.error("UPDATE t SET n = 11 WHERE id = 1; SELEKT; UPDATE t SET n = 0");
+    assert_eq!(error.code, 1064);
+    assert_eq!(a.value("SELECT n FROM t WHERE id = 1"), "11");
+}
+
+#[test]
+fn a_statement_is_read_with_the_mode_that_the_one_before_it_set() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    a.run("SET sql_mode = 'ANSI_QUOTES'; SELECT 1 AS \"a b\"");
+    assert_eq!(a.error("SELECT \"a b\"").code, 1054);
+}
+
+#[test]
+fn a_hint_limits_the_time_of_its_select_alone() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    let error = a.error("SELECT /*+ MAX_EXECUTION_TIME(1000) */ SLEEP(3)");
+    assert_eq!(error.code, 3024);
+    assert_eq!(
+        a.value("SELECT /*+ MAX_EXECUTION_TIME(5000) */ SLEEP(3)"),
+        "0"
+    );
+    assert_eq!(a.value("SELECT SLEEP(3)"), "0");
+}
+
+#[test]
+fn a_check_is_shown_in_brackets_as_tools_expect_to_strip_them() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("CREATE TABLE c (n INT, CONSTRAINT small CHECK (n < 10))");
+    let clause = a.value("SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS");
+    assert!(clause.starts_with('(') && clause.ends_with(')'), "{clause}");
+}
+
+#[test]
+fn the_mysql_database_has_what_metadata_calls_ask_and_lacks_tables_by_name() {
+    let instance = instance();
+    let mut a = connect(&instance, "root");
+    shop(&mut a);
+    a.run("CREATE USER reader");
+    a.run("GRANT SELECT, SHOW VIEW, CREATE VIEW ON shop.t TO reader WITH GRANT OPTION");
+    let shown = "SELECT CONCAT_WS(' ', db, table_name, user, table_priv) FROM mysql.tables_priv";
+    let row = a.value(shown);
+    assert!(row.starts_with("shop t reader Select,"), "{row}");
+    for member in ["Grant", "Create View", "Show view"] {
+        assert!(row.contains(member), "{row}");
+    }
+    assert_eq!(a.value("SELECT COUNT(*) FROM mysql.columns_priv"), "0");
+    assert_eq!(a.error("SELECT * FROM mysql.nothing").code, 1146);
+    assert_eq!(
+        a.error("SELECT * FROM performance_schema.nothing").code,
+        1146
+    );
+    let mut reader = connect(&instance, "reader");
+    assert_eq!(reader.error("SELECT * FROM mysql.tables_priv").code, 1142);
 }

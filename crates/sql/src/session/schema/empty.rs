@@ -247,3 +247,63 @@ pub(super) const TABLES: &[Definition] = &[
         &[("SPACE", C::Int), ("NAME", C::Text(655))],
     ),
 ];
+
+/// What `mysql` has and nothing here fills: privileges on columns and routines, plugins.
+pub(super) const MYSQL: &[Definition] = &[
+    empty(
+        "columns_priv",
+        &[
+            ("Host", C::Text(255)),
+            ("Db", NAME),
+            ("User", C::Text(32)),
+            ("Table_name", NAME),
+            ("Column_name", NAME),
+            ("Timestamp", C::Time),
+            ("Column_priv", C::Text(255)),
+        ],
+    ),
+    empty(
+        "procs_priv",
+        &[
+            ("Host", C::Text(255)),
+            ("Db", NAME),
+            ("User", C::Text(32)),
+            ("Routine_name", NAME),
+            ("Routine_type", C::Text(9)),
+            ("Grantor", C::Text(288)),
+            ("Proc_priv", C::Text(255)),
+            ("Timestamp", C::Time),
+        ],
+    ),
+    empty(
+        "proxies_priv",
+        &[
+            ("Host", C::Text(255)),
+            ("User", C::Text(32)),
+            ("Proxied_host", C::Text(255)),
+            ("Proxied_user", C::Text(32)),
+            ("With_grant", C::Int),
+            ("Grantor", C::Text(288)),
+            ("Timestamp", C::Time),
+        ],
+    ),
+    empty(
+        "default_roles",
+        &[
+            ("HOST", C::Text(255)),
+            ("USER", C::Text(32)),
+            ("DEFAULT_ROLE_HOST", C::Text(255)),
+            ("DEFAULT_ROLE_USER", C::Text(32)),
+        ],
+    ),
+    empty(
+        "func",
+        &[
+            ("name", NAME),
+            ("ret", C::Int),
+            ("dl", C::Text(128)),
+            ("type", C::Text(9)),
+        ],
+    ),
+    empty("plugin", &[("name", NAME), ("dl", C::Text(128))]),
+];

@@ -318,6 +318,12 @@ fn check_constraints(source: &Source<'_>) -> SqlResult<Vec<Row>> {
         .tables()
         .into_iter()
         .flat_map(|table| table.checks.iter().map(move |check| (table, check)))
-        .map(|(table, check)| row(&table.database, &check.name, &check.expression))
+        .map(|(table, check)| {
+            row(
+                &table.database,
+                &check.name,
+                &format!("({})", check.expression),
+            )
+        })
         .collect())
 }

@@ -82,7 +82,7 @@ fn entries(database: &'static str) -> Vec<Entry> {
             privileges::INFORMATION,
             empty::TABLES,
         ],
-        "mysql" => &[privileges::MYSQL],
+        "mysql" => &[privileges::MYSQL, empty::MYSQL],
         _ => &[variables::TABLES],
     };
     let mut entries: Vec<Entry> = lists

@@ -44,7 +44,7 @@ pub(super) const INFORMATION: &[Definition] = &[
     },
 ];
 
-/// `mysql.user`, `mysql.db`, `mysql.role_edges`.
+/// `mysql.user`, `mysql.db`, `mysql.tables_priv`, `mysql.role_edges`.
 pub(super) const MYSQL: &[Definition] = &[
     Definition {
         name: "user",
@@ -94,6 +94,20 @@ pub(super) const MYSQL: &[Definition] = &[
             ("WITH_ADMIN_OPTION", C::Text(1)),
         ],
     ),
+    Definition {
+        name: "tables_priv",
+        columns: &[
+            ("Host", C::Text(255)),
+            ("Db", NAME),
+            ("User", C::Text(32)),
+            ("Table_name", NAME),
+            ("Grantor", C::Text(288)),
+            ("Timestamp", C::Time),
+            ("Table_priv", C::Text(255)),
+            ("Column_priv", C::Text(255)),
+        ],
+        rows: mysql_tables_priv,
+    },
 ];
 
 /// Accounts the session may see: all with SELECT everywhere, else its own.
@@ -257,4 +271,37 @@ fn mysql_db(source: &Source<'_>) -> SqlResult<Vec<Row>> {
         }
     }
     Ok(rows)
+}
+
+fn mysql_tables_priv(source: &Source<'_>) -> SqlResult<Vec<Row>> {
+    require_select(source, "tables_priv")?;
+    let mut rows = Vec::new();
+    for account in source.facts.instance.accounts.load().all.values() {
+        for ((database, table), set) in &account.tables {
+            let mut names: Vec<String> = set.names().into_iter().map(member).collect();
+            if set.has(Privileges::GRANT_OPTION) {
+                names.push("Grant".to_string());
+            }
+            rows.push(vec![
+                text(&*account.key.host),
+                text(&**database),
+                text(&*account.key.user),
+                text(&**table),
+                text(""), // who granted is not kept
+                Value::Null,
+                text(names.join(",")),
+                text(""),
+            ]);
+        }
+    }
+    Ok(rows)
+}
+
+/// A privilege as `mysql.tables_priv` spells it.
+fn member(privilege: &str) -> String {
+    if privilege == "CREATE VIEW" {
+        return "Create View".to_string();
+    }
+    let (first, rest) = privilege.split_at(privilege.len().min(1));
+    format!("{first}{}", rest.to_lowercase())
 }

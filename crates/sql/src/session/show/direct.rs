@@ -9,6 +9,34 @@ use crate::session::session::Session;
 use crate::statement::quote_name as quoted;
 use crate::types::{Row, Value};
 
+/// There is no binary log to be at a place of.
+const MASTER_STATUS: [&str; 5] = [
+    "File",
+    "Position",
+    "Binlog_Do_DB",
+    "Binlog_Ignore_DB",
+    "Executed_Gtid_Set",
+];
+
+/// No server is a replica of another by a binary log; the columns are those that are asked for.
+const REPLICA_STATUS: [&str; 9] = [
+    "Replica_IO_State",
+    "Source_Host",
+    "Source_User",
+    "Source_Port",
+    "Replica_IO_Running",
+    "Replica_SQL_Running",
+    "Last_Errno",
+    "Last_Error",
+    "Seconds_Behind_Source",
+];
+
+const REPLICAS: [&str; 5] = ["Server_Id", "Host", "Port", "Source_Id", "Replica_UUID"];
+
+fn no_binary_log() -> SqlError {
+    SqlError::new(1381, "HY000", "You are not using binary logging")
+}
+
 fn text(value: impl Into<String>) -> Value {
     Value::Text(value.into())
 }
@@ -35,6 +63,10 @@ impl Session {
                 let names = ["Database", "Table", "In_use", "Name_locked"];
                 self.send_rows(&names, &[], sink, more)
             }
+            "BINARY LOGS" => Err(no_binary_log()),
+            "MASTER STATUS" => self.send_rows(&MASTER_STATUS, &[], sink, more),
+            "REPLICA STATUS" => self.send_rows(&REPLICA_STATUS, &[], sink, more),
+            "REPLICAS" => self.send_rows(&REPLICAS, &[], sink, more),
             "PROFILES" => self.send_rows(&["Query_ID", "Duration", "Query"], &[], sink, more),
             "ENGINE" => {
                 let row = vec![text("InnoDB"), text(""), text(self.statistics())];
