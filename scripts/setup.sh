@@ -2,7 +2,7 @@
 # Installs what is missing for one purpose and says each step; quick when nothing is missing.
 #
 #   scripts/setup.sh run     Rust is there, C++ headers for bindgen, RocksDB
-#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python, Node, Go
+#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python, Node, Go, Java
 #   scripts/setup.sh lint    run + cargo-deny
 #   scripts/setup.sh bench   run + MariaDB, sysbench
 #
@@ -79,6 +79,8 @@ want_test_packages() {
     need_command node nodejs
     need_command npm npm
     need_command go golang-go
+    need_command javac default-jdk-headless
+    need_command mvn maven
 }
 
 rocksdb_directory() { printf '%s/rocksdb-%s' "$CACHE" "$ROCKSDB_VERSION"; }
@@ -154,6 +156,16 @@ install_node_clients() {
     cp "$folder/package-lock.json" "$folder/node_modules/.manxdb-pins"
 }
 
+# Maven keeps the JVM's clients and its own plugins in its repository; compiling fetches both.
+install_jvm_clients() {
+    local pins=tests/clients/jvm/pom.xml target="${CARGO_TARGET_DIR:-$PWD/target}/clients-jvm"
+    [ -f "$pins" ] || return 0
+    cmp -s "$pins" "$target/.manxdb-pins" && return 0
+    say "fetching the JVM clients with Maven"
+    mvn -q -B -f "$pins" -Dsuite.target="$target" compile || die "Maven could not build $pins"
+    cp "$pins" "$target/.manxdb-pins"
+}
+
 install_cargo_deny() {
     cargo deny --version >/dev/null 2>&1 && return 0
     say "installing cargo-deny (a few minutes, once)"
@@ -177,6 +189,6 @@ install_apt_packages
 [ "${ROCKSDB:-prebuilt}" = source ] || fetch_rocksdb
 write_cargo_config
 case "$PURPOSE" in
-    test) make_python_environment; install_node_clients ;;
+    test) make_python_environment; install_node_clients; install_jvm_clients ;;
     lint) install_cargo_deny ;;
 esac

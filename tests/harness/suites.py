@@ -42,6 +42,7 @@ def all_suites():
     clients = TESTS / "clients"
     go_binary = target_directory() / "clients-go" / "suite"
     rust_target = target_directory() / "clients-rust"
+    jvm_target = target_directory() / "clients-jvm"
     return [
         python_suite("connect", "clients/python/connect.py",
                      "what 25 clients send when they connect"),
@@ -68,6 +69,9 @@ def all_suites():
         Suite("rust", [str(rust_target / "debug" / "suite")], "sqlx and mysql_async",
               cwd=clients / "rust",
               prepare=["cargo", "build", "--quiet", "--locked", "--target-dir", str(rust_target)]),
+        Suite("jvm", ["java", "-cp", f"{jvm_target}/classes:{jvm_target}/lib/*", "manxdb.suite.Main"],
+              "Connector/J, MariaDB Connector/J, HikariCP, Flyway, Hibernate", cwd=clients / "jvm",
+              prepare=["mvn", "-q", "-B", f"-Dsuite.target={jvm_target}", "compile"]),
         python_suite("sql", "sql/run.py", "sqllogictest files"),
         python_suite("hostile", "hostile/run.py", "malformed packets and rude clients",
                      only_manxdb=True),
