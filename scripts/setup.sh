@@ -2,7 +2,8 @@
 # Installs what is missing for one purpose and says each step; quick when nothing is missing.
 #
 #   scripts/setup.sh run     Rust is there, C++ headers for bindgen, RocksDB
-#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python, Node, Go, Java
+#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python, Node, Go,
+#                          Java, PHP, Ruby (clients that the tests drive)
 #   scripts/setup.sh lint    run + cargo-deny
 #   scripts/setup.sh bench   run + MariaDB, sysbench
 #
@@ -81,6 +82,10 @@ want_test_packages() {
     need_command go golang-go
     need_command javac default-jdk-headless
     need_command mvn maven
+    php -r 'exit(extension_loaded("mysqli") && extension_loaded("pdo_mysql") ? 0 : 1);' 2>/dev/null \
+        || apt_wanted+=(php-cli php-mysql)
+    ruby -e 'require "active_record"; require "mysql2"' 2>/dev/null \
+        || apt_wanted+=(ruby ruby-activerecord ruby-mysql2)
 }
 
 rocksdb_directory() { printf '%s/rocksdb-%s' "$CACHE" "$ROCKSDB_VERSION"; }
