@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use common::{Client, connect, instance_on};
 use manxdb_sql::session::Instance;
 use manxdb_storage::{
-    Cursor, Direction, Durability, Engine, KeyRange, MemoryEngine, Rows, StorageError, Version,
+    Appended, Cursor, Direction, Engine, KeyRange, MemoryEngine, Rows, StorageError, Version,
     Versioned, WriteBatch,
 };
 
@@ -68,8 +68,12 @@ impl Engine for Counting {
         self.engine.scan_many(ranges, at, limit)
     }
 
-    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
-        self.engine.write(batch, durability)
+    fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
+        self.engine.append(batch)
+    }
+
+    fn sync(&self, appended: &Appended) -> Result<(), StorageError> {
+        self.engine.sync(appended)
     }
 
     fn latest(&self) -> Result<Version, StorageError> {

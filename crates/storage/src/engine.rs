@@ -3,6 +3,8 @@
 use std::ops::Bound;
 use std::path::Path;
 
+use crate::log::Unsynced;
+
 /// Commit order of a write: strictly increasing, assigned by the commit path.
 ///
 /// Version 0 is before every write.
@@ -186,6 +188,13 @@ pub struct WriteBatch {
     pub writes: Vec<(Version, Vec<u8>, Option<Vec<u8>>)>,
 }
 
+/// A batch on its way to the disk: what [`Engine::append`] answers.
+#[derive(Debug, Clone, Default)]
+pub struct Appended {
+    /// `None` when there is nothing to wait for.
+    pub(crate) unsynced: Option<Unsynced>,
+}
+
 /// An ordered, multi-version, crash-safe key-value store.
 ///
 /// Invariants every implementation keeps, proven by the conformance suite:
@@ -246,12 +255,32 @@ pub trait Engine: Send + Sync + 'static {
         Ok(pages)
     }
 
-    /// Applies a batch atomically and returns once it is as durable as asked.
+    /// Applies a batch atomically. It outlives the process then; power loss only after
+    /// [`Engine::sync`] with what this answers.
     ///
     /// # Errors
     /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Behind`] leave the
     /// store as it was.
-    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError>;
+    fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError>;
+
+    /// Waits until a batch, and all appended before it, are on disk. Several may wait at a time,
+    /// and others append meanwhile.
+    ///
+    /// # Errors
+    /// [`StorageError`]: whether the batch survives is not known, and nothing more is taken.
+    fn sync(&self, appended: &Appended) -> Result<(), StorageError>;
+
+    /// Applies a batch atomically and returns once it is as durable as asked.
+    ///
+    /// # Errors
+    /// As [`Engine::append`] and [`Engine::sync`].
+    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
+        let appended = self.append(batch)?;
+        match durability {
+            Durability::Sync => self.sync(&appended),
+            Durability::Async => Ok(()),
+        }
+    }
 
     /// Highest version ever written, recovered at open.
     ///

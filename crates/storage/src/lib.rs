@@ -20,8 +20,8 @@ pub mod physical;
 pub mod rocks;
 
 pub use engine::{
-    Cursor, Direction, Durability, Engine, Entry, KeyRange, Rows, StorageError, Version, Versioned,
-    WriteBatch,
+    Appended, Cursor, Direction, Durability, Engine, Entry, KeyRange, Rows, StorageError, Version,
+    Versioned, WriteBatch,
 };
 pub use memory::MemoryEngine;
 pub use rocks::{Options, RocksEngine};

@@ -8,7 +8,7 @@ use std::path::Path;
 use parking_lot::RwLock;
 
 use crate::engine::{
-    Cursor, Direction, Durability, Engine, Entry, KeyRange, StorageError, Version, Versioned,
+    Appended, Cursor, Direction, Engine, Entry, KeyRange, StorageError, Version, Versioned,
     WriteBatch,
 };
 
@@ -104,7 +104,7 @@ impl Engine for MemoryEngine {
         }))
     }
 
-    fn write(&self, batch: &WriteBatch, _durability: Durability) -> Result<(), StorageError> {
+    fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
         let mut state = self.state.write();
         let watermark = state.watermark;
         for (version, key, value) in &batch.writes {
@@ -116,6 +116,11 @@ impl Engine for MemoryEngine {
             prune(chain, watermark);
             state.latest = state.latest.max(*version);
         }
+        Ok(Appended::default())
+    }
+
+    /// There is no disk.
+    fn sync(&self, _appended: &Appended) -> Result<(), StorageError> {
         Ok(())
     }
 

@@ -16,8 +16,8 @@ use std::time::Duration;
 use manxdb_sql::error::{SqlError, SqlResult};
 use manxdb_sql::session::Host;
 use manxdb_storage::{
-    Cursor, Direction, Durability, Engine, KeyRange, MemoryEngine, StorageError, Version,
-    Versioned, WriteBatch,
+    Appended, Cursor, Direction, Engine, KeyRange, MemoryEngine, StorageError, Version, Versioned,
+    WriteBatch,
 };
 use manxdb_txn::testing::Mutants;
 use manxdb_txn::{LocalOptions, LocalPath};
@@ -181,13 +181,17 @@ impl Engine for Baton {
     }
 
     // No pause: the order of commits is the order in which they answer.
-    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
+    fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
         let mut state = self.state.lock();
         let percent = state.full_percent;
         if state.turn != Turn::Director && state.random.percent(percent) {
             return Err(StorageError::Full("planted".into()));
         }
-        self.engine.write(batch, durability)
+        self.engine.append(batch)
+    }
+
+    fn sync(&self, appended: &Appended) -> Result<(), StorageError> {
+        self.engine.sync(appended)
     }
 
     fn latest(&self) -> Result<Version, StorageError> {

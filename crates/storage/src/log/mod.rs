@@ -18,6 +18,7 @@
 //! one; the module is public for the fuzz target that damages one.
 
 mod disk;
+mod lanes;
 #[cfg(test)]
 mod power;
 mod record;
@@ -28,8 +29,11 @@ mod spares;
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use disk::create_folder;
+pub use lanes::Unsynced;
 pub use record::Place;
 pub use recovery::salvage;
 
@@ -65,16 +69,18 @@ pub struct CommitLog {
     pending: Vec<u8>,
     /// Why nothing can be written any more.
     broken: Option<String>,
-    counters: Counters,
+    counters: Arc<Counters>,
 }
 
-/// What a log has done since it was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What a log has done since it was opened, for metrics, which must not wait for a write.
+#[derive(Debug, Default)]
 pub struct Counters {
     /// Waits for the disk.
-    pub syncs: u64,
+    pub syncs: AtomicU64,
     /// Bytes of records.
-    pub bytes: u64,
+    pub bytes: AtomicU64,
+    /// Files that hold records, now.
+    pub files: AtomicU64,
 }
 
 impl CommitLog {
@@ -102,7 +108,7 @@ impl CommitLog {
         for path in &recovered.obsolete {
             spares.give_back(path);
         }
-        Ok(Self {
+        let log = Self {
             directory: directory.to_owned(),
             segment_bytes,
             spares,
@@ -116,8 +122,10 @@ impl CommitLog {
             end: recovered.end.or(applied),
             pending: Vec::new(),
             broken: None,
-            counters: Counters::default(),
-        })
+            counters: Arc::default(),
+        };
+        log.count_files();
+        Ok(log)
     }
 
     /// Makes `batch` ready to be committed, with room for it; where the log will end with it.
@@ -149,29 +157,45 @@ impl CommitLog {
         })
     }
 
-    /// Writes what [`CommitLog::prepare`] made ready; with [`Durability::Sync`] it and all before
-    /// it are on disk then.
+    /// Writes what [`CommitLog::prepare`] made ready: it outlives the process then, and power
+    /// loss when it was waited for ([`Unsynced::wait`]), for which the log is not needed. Others
+    /// may be written meanwhile.
     ///
     /// # Errors
     /// [`StorageError::Io`]: whether the batch is in the log is not known, and it takes nothing
     /// more until it is opened again.
-    pub fn commit(&mut self, durability: Durability) -> Result<(), StorageError> {
+    pub fn append(&mut self) -> Result<Unsynced, StorageError> {
         let Some(active) = &mut self.active else {
             return Err(StorageError::Engine("nothing was prepared".to_owned()));
         };
-        let mut written = active.append(&mut self.pending);
-        if durability == Durability::Sync {
-            written = written.and_then(|()| active.sync());
-            self.counters.syncs += 1;
+        let appended = active.append(&mut self.pending).map(|()| active.unsynced());
+        let bytes = self.pending.len() as u64;
+        self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.or_broken(appended)
+    }
+
+    /// As [`CommitLog::append`]; with [`Durability::Sync`] the batch and all before it are on
+    /// disk then.
+    ///
+    /// # Errors
+    /// As [`CommitLog::append`].
+    pub fn commit(&mut self, durability: Durability) -> Result<(), StorageError> {
+        let unsynced = self.append()?;
+        match durability {
+            Durability::Sync => self.or_broken(unsynced.wait()),
+            Durability::Async => Ok(()),
         }
-        self.counters.bytes += self.pending.len() as u64;
-        self.or_broken(written)
+    }
+
+    /// Takes nothing more, because a wait for a batch failed.
+    pub fn stop(&mut self, why: &StorageError) {
+        self.broken.get_or_insert_with(|| why.to_string());
     }
 
     /// After an error that leaves open what is on disk, nothing may follow: what is written behind
     /// a hole would be lost with it, and the system may call a file synced after it lost a part.
     fn or_broken<T>(&mut self, done: Result<T, StorageError>) -> Result<T, StorageError> {
-        done.inspect_err(|error| self.broken = Some(error.to_string()))
+        done.inspect_err(|error| self.stop(error))
     }
 
     /// Whether segments wait for the sorted files to hold what is in them.
@@ -188,6 +212,7 @@ impl CommitLog {
             self.spares.give_back(&oldest.path);
             self.sealed.pop_front();
         }
+        self.count_files();
     }
 
     /// Where the log ends; `None` when nothing was ever logged.
@@ -196,8 +221,8 @@ impl CommitLog {
     }
 
     /// Since the log was opened.
-    pub fn counters(&self) -> Counters {
-        self.counters
+    pub fn counters(&self) -> Arc<Counters> {
+        Arc::clone(&self.counters)
     }
 
     /// Number of files that hold records.
@@ -208,8 +233,8 @@ impl CommitLog {
     /// Begins a segment with room for a record of `size` bytes. Everything before it is on disk
     /// before it exists, and its head before it has its name.
     fn roll_over(&mut self, size: u64) -> Result<(), StorageError> {
-        if let Some(active) = &mut self.active {
-            let synced = active.sync();
+        if let Some(active) = &self.active {
+            let synced = active.unsynced().wait();
             self.or_broken(synced)?;
         }
         let header = Header {
@@ -218,7 +243,8 @@ impl CommitLog {
         };
         let length = self.segment_bytes.max(segment::HEADER_BYTES + size);
         let spare = self.spares.take(length)?;
-        let begun = Segment::begin(spare.clone(), &header).and_then(|segment| self.name(segment));
+        let begun = Segment::begin(spare.clone(), &header, &self.counters)
+            .and_then(|segment| self.name(segment));
         let segment = begun.inspect_err(|_| {
             // One that cannot be removed is a spare again at the next start.
             let _ = disk::remove(&spare);
@@ -236,7 +262,13 @@ impl CommitLog {
             });
         }
         self.end = None;
+        self.count_files();
         Ok(())
+    }
+
+    fn count_files(&self) {
+        let files = self.segments() as u64;
+        self.counters.files.store(files, Ordering::Relaxed);
     }
 
     /// Gives a segment that was begun in a spare file its name.
@@ -260,7 +292,7 @@ pub fn begin_empty(directory: &Path, after: Option<Place>) -> Result<(), Storage
     let path = recovery::path_of(directory, number);
     segment::fill(&path, segment::HEADER_BYTES)?;
     let previous = None;
-    Segment::begin(path, &Header { number, previous })?;
+    Segment::begin(path, &Header { number, previous }, &Arc::default())?;
     disk::sync_folder(directory).map_err(context)
 }
 

@@ -13,9 +13,11 @@
 use std::fs::{self, File};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::disk;
+use super::lanes::{Lanes, Unsynced, unknown};
 use super::record::{self, ALIGNMENT, Place};
+use super::{Counters, disk};
 use crate::engine::StorageError;
 use crate::files::io_error;
 
@@ -74,35 +76,41 @@ impl Header {
 #[derive(Debug)]
 pub struct Segment {
     file: File,
-    path: PathBuf,
+    path: Arc<Path>,
     number: u64,
     length: u64,
     end: u64,
-    synced_to: u64,
+    lanes: Arc<Lanes>,
 }
 
 impl Segment {
-    /// Makes `path`, a file filled before (see [`fill`]), the segment that `header` says.
+    /// Makes `path`, a file filled before (see [`fill`]), the segment that `header` says; each
+    /// wait for the disk will be counted.
     ///
     /// # Errors
     /// [`StorageError::Io`], [`StorageError::Full`] or [`StorageError::ReadOnly`].
-    pub fn begin(path: PathBuf, header: &Header) -> Result<Self, StorageError> {
+    pub fn begin(
+        path: PathBuf,
+        header: &Header,
+        counters: &Arc<Counters>,
+    ) -> Result<Self, StorageError> {
         let begin = || {
             let file = File::options().read(true).write(true).open(&path)?;
             let length = file.metadata()?.len();
             disk::write_at(&file, &path, &header.bytes(), 0)?;
             disk::sync(&file, &path)?;
-            Ok((file, length))
+            let lanes = Lanes::open(&path, HEADER_BYTES, counters)?;
+            Ok((file, length, Arc::new(lanes)))
         };
-        let (file, length) =
+        let (file, length, lanes) =
             begin().map_err(|error| io_error(format!("cannot begin {}", path.display()), error))?;
         Ok(Self {
             file,
-            path,
+            path: path.into(),
             number: header.number,
             length,
             end: HEADER_BYTES,
-            synced_to: HEADER_BYTES,
+            lanes,
         })
     }
 
@@ -112,7 +120,7 @@ impl Segment {
     /// What the operating system reports; the file then has its old name.
     pub fn rename(&mut self, path: PathBuf) -> std::io::Result<()> {
         disk::rename(&self.path, &path)?;
-        self.path = path;
+        self.path = path.into();
         Ok(())
     }
 
@@ -140,31 +148,20 @@ impl Segment {
     /// # Errors
     /// [`StorageError::Io`]: whether the record is in the file is not known.
     pub fn append(&mut self, bytes: &mut Vec<u8>) -> Result<(), StorageError> {
-        record::seal(self.end(), self.synced_to, bytes);
+        record::seal(self.end(), self.lanes.synced_to(), bytes);
         disk::write_at(&self.file, &self.path, bytes, self.end)
-            .map_err(|error| self.unknown("write", error))?;
+            .map_err(|error| unknown("write", &self.path, error))?;
         self.end += bytes.len() as u64;
+        self.lanes.written(self.end);
         Ok(())
     }
 
-    /// Waits until all records are on disk.
-    ///
-    /// # Errors
-    /// [`StorageError::Io`]: which of the records are there is not known.
-    pub fn sync(&mut self) -> Result<(), StorageError> {
-        if self.synced_to < self.end {
-            disk::sync(&self.file, &self.path).map_err(|error| self.unknown("sync", error))?;
-            self.synced_to = self.end;
-        }
-        Ok(())
-    }
-
-    /// Never [`StorageError::Full`] or [`StorageError::ReadOnly`], which promise that nothing was
-    /// written.
-    fn unknown(&self, what: &str, source: std::io::Error) -> StorageError {
-        StorageError::Io {
-            context: format!("cannot {what} the commit log {}", self.path.display()),
-            source,
+    /// All records, to wait for without the segment.
+    pub fn unsynced(&self) -> Unsynced {
+        Unsynced {
+            lanes: Arc::clone(&self.lanes),
+            path: Arc::clone(&self.path),
+            end: self.end,
         }
     }
 }

@@ -328,6 +328,28 @@ impl Story {
         self.note();
     }
 
+    /// A batch is written while another is waited for.
+    fn write_during_a_wait(&mut self, random: &mut Random) {
+        let version = self.now.written + 1;
+        let log = self.log();
+        let end = log.prepare(&batch(version, 500)).unwrap();
+        let unsynced = log.append().unwrap();
+        self.ends.push(end);
+        self.now.written = version;
+        self.note();
+        for _ in 0..random.below(3) {
+            let version = self.now.written + 1;
+            let size = [20, 1500, 6000][random.below(3)];
+            let end = write(self.log(), version, size, Durability::Async);
+            self.ends.push(end);
+            self.now.written = version;
+            self.note();
+        }
+        unsynced.wait().unwrap();
+        self.now.acknowledged = version;
+        self.note();
+    }
+
     /// The sorted files get some of what they miss; `prepared` more than the log has.
     fn flush(&mut self, random: &mut Random) {
         if random.below(4) == 0 {
@@ -381,6 +403,7 @@ fn power_lost_at_any_moment_takes_nothing_that_was_promised() {
             match random.below(12) {
                 0 => story.log = None,
                 1 | 2 => story.flush(&mut random),
+                3 | 4 => story.write_during_a_wait(&mut random),
                 _ => story.write(&mut random),
             }
         }
@@ -510,7 +533,7 @@ fn a_segment_with_the_last_number_there_is_is_refused() {
         number: u64::MAX,
         previous: None,
     };
-    Segment::begin(path.clone(), &header).unwrap();
+    Segment::begin(path.clone(), &header, &Arc::default()).unwrap();
     let Err(StorageError::Corrupt(message)) = open(directory.path(), None) else {
         panic!("opened");
     };
@@ -527,7 +550,7 @@ fn a_segment_numbered_zero_is_refused() {
         number: 0,
         previous: None,
     };
-    Segment::begin(path, &header).unwrap();
+    Segment::begin(path, &header, &Arc::default()).unwrap();
     let opened = open(directory.path(), None).map(|(_, replayed)| replayed);
     assert!(
         matches!(opened, Err(StorageError::Corrupt(_))),

@@ -27,7 +27,7 @@ use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
 
 use crate::engine::{
-    Cursor, Direction, Durability, Engine, KeyRange, Rows, StorageError, Version, Versioned,
+    Appended, Cursor, Direction, Engine, KeyRange, Rows, StorageError, Version, Versioned,
     WriteBatch,
 };
 use crate::log::{self, CommitLog, Place};
@@ -51,8 +51,7 @@ pub struct RocksEngine {
     // the order they are declared.
     writer: Mutex<Writer>,
     db: Arc<DB>,
-    /// For metrics, which must not wait for a write: see [`Writer::statistics`].
-    log_statistics: Mutex<(log::Counters, usize)>,
+    log_counters: Arc<log::Counters>,
     directory: PathBuf,
     watermark: Arc<AtomicU64>,
     /// Deletes that compactions could not drop.
@@ -89,7 +88,7 @@ impl RocksEngine {
         tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
         Ok(Self {
             readers: PointReaders::new(),
-            log_statistics: Mutex::new((log.counters(), log.segments())),
+            log_counters: log.counters(),
             writer: Mutex::new(Writer::new(log)),
             db: Arc::new(db),
             directory: directory.to_owned(),
@@ -155,11 +154,12 @@ impl RocksEngine {
         let mut numbers = statistics::collect(&self.db, &self.cache, settings);
         #[allow(clippy::cast_precision_loss, reason = "at most some ten thousand")]
         {
-            let (counters, files) = *self.log_statistics.lock();
+            let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
+            let log = &self.log_counters;
             numbers.push(("storage_deletes_to_bury", self.graves.len() as f64));
-            numbers.push(("storage_log_syncs_total", counters.syncs as f64));
-            numbers.push(("storage_log_bytes_total", counters.bytes as f64));
-            numbers.push(("storage_log_files", files as f64));
+            numbers.push(("storage_log_syncs_total", read(&log.syncs)));
+            numbers.push(("storage_log_bytes_total", read(&log.bytes)));
+            numbers.push(("storage_log_files", read(&log.files)));
         }
         numbers
     }
@@ -304,14 +304,14 @@ impl Engine for RocksEngine {
         )
     }
 
-    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
+    fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
         if batch.writes.is_empty() {
-            return Ok(());
+            return Ok(Appended::default());
         }
         let mut writer = self.writer.lock();
         let end = writer.prepare(batch)?;
         let (latest, bytes) = self.put_in_memtables(batch, end)?;
-        writer.commit(durability)?;
+        let unsynced = Some(writer.append()?);
         let before = self.latest.swap(latest.0, Ordering::AcqRel);
         let late = |(version, _, _): &(Version, _, _)| version.0 <= before;
         if batch.writes.iter().any(late) {
@@ -324,8 +324,16 @@ impl Engine for RocksEngine {
         if let Err(error) = writer.retire(&self.db, end) {
             tracing::warn!(%error, "the commit log keeps files that may be done with");
         }
-        *self.log_statistics.lock() = writer.statistics();
-        Ok(())
+        Ok(Appended { unsynced })
+    }
+
+    fn sync(&self, appended: &Appended) -> Result<(), StorageError> {
+        let Some(unsynced) = &appended.unsynced else {
+            return Ok(());
+        };
+        unsynced
+            .wait()
+            .inspect_err(|error| self.writer.lock().stop(error))
     }
 
     fn latest(&self) -> Result<Version, StorageError> {

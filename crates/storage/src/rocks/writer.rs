@@ -13,8 +13,8 @@ use std::time::Duration;
 use rocksdb::{DB, ReadOptions, ReadTier, WriteOptions};
 
 use super::error;
-use crate::engine::{Durability, StorageError, Version, WriteBatch};
-use crate::log::{CommitLog, Counters, Place};
+use crate::engine::{StorageError, Version, WriteBatch};
+use crate::log::{CommitLog, Place, Unsynced};
 use crate::physical::{self, LATEST_KEY, Record};
 
 /// How far a store got.
@@ -200,8 +200,13 @@ impl Writer {
     /// # Errors
     /// [`StorageError::Io`]: whether the batch will be there after a restart is not known, and no
     /// write is taken until then.
-    pub fn commit(&mut self, durability: Durability) -> Result<(), StorageError> {
-        self.log.commit(durability)
+    pub fn append(&mut self) -> Result<Unsynced, StorageError> {
+        self.log.append()
+    }
+
+    /// Takes nothing more, because a wait for a batch failed.
+    pub fn stop(&mut self, why: &StorageError) {
+        self.log.stop(why);
     }
 
     /// Lets the log reuse what the sorted files hold, once a segment.
@@ -220,17 +225,12 @@ impl Writer {
     pub fn end(&self) -> Option<Place> {
         self.log.end()
     }
-
-    /// For metrics: counters, and the number of files in use.
-    pub fn statistics(&self) -> (Counters, usize) {
-        (self.log.counters(), self.log.segments())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Engine as _;
+    use crate::engine::{Durability, Engine as _};
     use crate::rocks::{Options, RocksEngine};
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_storage::{
-    Cursor, Direction, Durability, Engine, KeyRange, MemoryEngine, StorageError, Version,
+    Appended, Cursor, Direction, Durability, Engine, KeyRange, MemoryEngine, StorageError, Version,
     Versioned, WriteBatch,
 };
 use manxdb_txn::testing::PolledWaiter;
@@ -64,12 +64,20 @@ impl House {
     }
 }
 
-type BeforeWrite = Box<dyn FnMut() -> Result<(), StorageError> + Send>;
+type Hook = Box<dyn FnMut() -> Result<(), StorageError> + Send>;
 
-/// An engine that calls a hook before it writes, to look at the world at that moment or to fail.
+/// Calls a hook, once.
+fn call(hook: &Mutex<Option<Hook>>) -> Result<(), StorageError> {
+    let hook = hook.lock().take();
+    hook.map_or(Ok(()), |mut hook| hook())
+}
+
+/// An engine that calls a hook before it writes or waits for the disk, to look at the world at
+/// that moment or to fail.
 pub struct HookedEngine {
     inner: Arc<dyn Engine>,
-    before_write: Mutex<Option<BeforeWrite>>,
+    before_write: Mutex<Option<Hook>>,
+    before_sync: Mutex<Option<Hook>>,
     pub watermark: Mutex<Version>,
     pub batches: AtomicU64,
 }
@@ -83,6 +91,7 @@ impl HookedEngine {
         Arc::new(Self {
             inner,
             before_write: Mutex::new(None),
+            before_sync: Mutex::new(None),
             watermark: Mutex::new(Version::ZERO),
             batches: AtomicU64::new(0),
         })
@@ -94,6 +103,14 @@ impl HookedEngine {
         hook: impl FnMut() -> Result<(), StorageError> + Send + 'static,
     ) {
         *self.before_write.lock() = Some(Box::new(hook));
+    }
+
+    /// Calls `hook` before the next wait for the disk, once.
+    pub fn before_next_sync(
+        &self,
+        hook: impl FnMut() -> Result<(), StorageError> + Send + 'static,
+    ) {
+        *self.before_sync.lock() = Some(Box::new(hook));
     }
 }
 
@@ -111,13 +128,15 @@ impl Engine for HookedEngine {
         self.inner.scan(range, at, direction)
     }
 
-    fn write(&self, batch: &WriteBatch, durability: Durability) -> Result<(), StorageError> {
-        let hook = self.before_write.lock().take();
-        if let Some(mut hook) = hook {
-            hook()?;
-        }
+    fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
+        call(&self.before_write)?;
         self.batches.fetch_add(1, Ordering::Relaxed);
-        self.inner.write(batch, durability)
+        self.inner.append(batch)
+    }
+
+    fn sync(&self, appended: &Appended) -> Result<(), StorageError> {
+        call(&self.before_sync)?;
+        self.inner.sync(appended)
     }
 
     fn latest(&self) -> Result<Version, StorageError> {
