@@ -146,6 +146,52 @@ fn after_a_write_of_unknown_outcome_nothing_more_is_written() {
     ));
 }
 
+#[test]
+fn after_a_failed_wait_for_the_disk_nothing_more_is_written() {
+    let engine = HookedEngine::new();
+    let house = House::over(engine.clone());
+    house.set("k", "old");
+    engine.before_next_sync(|| Err(StorageError::Engine("sync failed".into())));
+    let txn = house.begin(Serializable);
+    txn.put(b"k".to_vec(), b"?".to_vec()).unwrap();
+    let answer = txn.commit(Durability::Sync);
+    assert!(matches!(answer, Err(TxnError::Unknown(_))));
+    let reader = house.begin(RepeatableRead);
+    assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+    let txn = house.begin(RepeatableRead);
+    txn.put(b"other".to_vec(), b"!".to_vec()).unwrap();
+    let answer = txn.commit(Durability::Sync);
+    assert!(matches!(
+        answer,
+        Err(TxnError::Storage(StorageError::ReadOnly(_)))
+    ));
+}
+
+/// While a group waits for the disk, the next is committed whole.
+#[test]
+fn a_commit_that_overtakes_one_that_waits_for_the_disk_shows_both() {
+    let engine = HookedEngine::new();
+    let house = Arc::new(House::over(engine.clone()));
+    house.set("k", "old");
+    let (inner, hooks) = (house.clone(), engine.clone());
+    engine.before_next_sync(move || {
+        // What waits is not seen yet, and validation knows of it.
+        let reader = inner.begin(Serializable);
+        assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("old"));
+        reader.put(b"l".to_vec(), b"late".to_vec()).unwrap();
+        assert!(is_conflict(&reader.commit(Durability::Sync)));
+        let before = hooks.batches.load(Ordering::Relaxed);
+        inner.set("m", "second");
+        assert_eq!(hooks.batches.load(Ordering::Relaxed), before + 1);
+        let reader = inner.begin(RepeatableRead);
+        assert_eq!(reader.get(b"m", ReadMode::Plain).unwrap(), text("second"));
+        assert_eq!(reader.get(b"k", ReadMode::Plain).unwrap(), text("new"));
+        Ok(())
+    });
+    house.set("k", "new");
+    assert_eq!(house.path.visible(), Version(3));
+}
+
 /// What a reader that begins in the middle of a write sees then, and what it sees afterwards.
 fn states_seen_during_a_write(mutants: Mutants) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let engine = HookedEngine::new();

@@ -1,8 +1,10 @@
 //! Group commit: of the sessions that commit at the same time one leads and commits for all.
 //!
-//! Committers line up in a queue. The first to find nobody leading takes everyone in line,
-//! commits them as one group and then passes the lead to whoever lined up meanwhile, so
-//! that no session works for others longer than one group.
+//! Committers line up in a queue. One that finds the lead free takes everyone in line and stages
+//! them as a group: validated, given versions, written. Then it gives the lead away and waits for
+//! the disk. So the next groups are staged, and wait in turn, while the first one waits: between
+//! two syncs nobody has to be woken up, which takes longer than half a sync. Who finishes tells
+//! its group, and calls the head of the line when all who may lead did.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +21,10 @@ pub(super) type Verdict = Result<Version, TxnError>;
 /// large transactions becomes several batches.
 const GROUP_BYTES_MAX: usize = 16 << 20;
 
+/// Groups on their way at a time. More make smaller groups, each with a sync of its own; fewer
+/// leave the disk idle while the next leader wakes up.
+const GROUPS_MAX: usize = 4;
+
 /// The line of committers.
 #[derive(Default)]
 pub(super) struct GroupQueue {
@@ -28,7 +34,28 @@ pub(super) struct GroupQueue {
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<Committer>,
-    led: bool,
+    /// Somebody has the lead: its group is not staged yet.
+    is_led: bool,
+    /// Groups that are not finished, the one being staged among them.
+    groups: usize,
+}
+
+impl Line {
+    /// Takes the lead if it is free, for whoever stands first.
+    fn take_lead(&mut self) -> bool {
+        let is_free = !self.is_led && self.groups < GROUPS_MAX;
+        if is_free {
+            self.is_led = true;
+            self.groups += 1;
+        }
+        is_free
+    }
+
+    /// Gives a free lead to the head of the line, if there is one: who is to be told.
+    fn call_next(&mut self) -> Option<Arc<Seat>> {
+        let next = Arc::clone(&self.waiting.front()?.seat);
+        self.take_lead().then_some(next)
+    }
 }
 
 struct Committer {
@@ -74,48 +101,89 @@ impl Seat {
 /// this a panic in one session would stop every later commit.
 struct Lead<'a> {
     queue: &'a GroupQueue,
+    stage: Stage,
     /// Those of the group that have no verdict yet.
     followers: VecDeque<Arc<Seat>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Staging,
+    Finishing,
+    Over,
 }
 
 fn left_out() -> TxnError {
     TxnError::Unknown("the session that committed for this one failed".into())
 }
 
+impl Lead<'_> {
+    /// The next group may be staged.
+    fn staged(&mut self) {
+        self.stage = Stage::Finishing;
+        self.pass(|line| line.is_led = false);
+    }
+
+    /// This group takes no part any more.
+    fn over(&mut self) {
+        let was = std::mem::replace(&mut self.stage, Stage::Over);
+        if was != Stage::Over {
+            self.pass(|line| {
+                line.is_led &= was != Stage::Staging;
+                line.groups -= 1;
+            });
+        }
+    }
+
+    fn pass(&self, change: impl FnOnce(&mut Line)) {
+        let next = {
+            let mut line = self.queue.line.lock();
+            change(&mut line);
+            line.call_next()
+        };
+        if let Some(next) = next {
+            next.tell(Call::Lead);
+        }
+    }
+}
+
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
+        self.over();
         for follower in self.followers.drain(..) {
             follower.tell(Call::Done(Err(left_out())));
-        }
-        let mut line = self.queue.line.lock();
-        match line.waiting.front() {
-            Some(next) => next.seat.tell(Call::Lead),
-            None => line.led = false,
         }
     }
 }
 
 impl GroupQueue {
-    /// Commits `intent` in a group. `commit` gets the intents of a group in commit order, never
-    /// runs twice at a time, and answers as many verdicts in the same order.
-    pub(super) fn submit(
+    /// Commits `intent` in a group. `stage` gets the intents of a group in commit order and never
+    /// runs twice at a time; `finish` gets what it made, beside other groups' `finish` and the
+    /// next group's `stage`, and answers as many verdicts in the same order.
+    pub(super) fn submit<Staged>(
         &self,
         intent: Intent,
-        commit: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
+        stage: impl FnOnce(Vec<Intent>) -> Staged,
+        finish: impl FnOnce(Staged) -> Vec<Verdict>,
     ) -> Verdict {
         let seat = Arc::new(Seat::default());
-        let is_led = self.line_up(intent, &seat);
-        if is_led && let Some(verdict) = seat.listen() {
+        let leads = self.line_up(intent, &seat);
+        if !leads && let Some(verdict) = seat.listen() {
             return verdict;
         }
         let mut lead = Lead {
             queue: self,
+            stage: Stage::Staging,
             followers: VecDeque::new(),
         };
         let intents = self.take_group(&mut lead.followers);
         // The leader itself stands first in its group.
         lead.followers.pop_front();
-        let mut verdicts = commit(intents).into_iter();
+        let staged = stage(intents);
+        lead.staged();
+        let mut verdicts = finish(staged).into_iter();
+        // Before the followers: the disk has less to do than they.
+        lead.over();
         let own = verdicts.next();
         for verdict in verdicts {
             if let Some(follower) = lead.followers.pop_front() {
@@ -125,14 +193,17 @@ impl GroupQueue {
         own.unwrap_or_else(|| Err(left_out()))
     }
 
-    /// Joins the line; whether somebody leads already.
+    /// Joins the line; whether the lead is the newcomer's, which then stands first.
     fn line_up(&self, intent: Intent, seat: &Arc<Seat>) -> bool {
         let mut line = self.line.lock();
+        // Nobody stands in line while the lead is free: whoever freed it called the first.
+        let leads = line.take_lead();
+        debug_assert!(!leads || line.waiting.is_empty(), "a lead passed someone");
         line.waiting.push_back(Committer {
             intent,
             seat: Arc::clone(seat),
         });
-        std::mem::replace(&mut line.led, true)
+        leads
     }
 
     /// The head of the line, which is the leader itself, and whoever fits behind it.
@@ -174,20 +245,29 @@ mod tests {
         }
     }
 
-    /// A leader whose commit waits until `followers` have lined up, and then does `finish`.
+    /// A leader whose staging waits until `followers` have lined up, and then does `stage`.
     fn lead(
         queue: &GroupQueue,
         leading: &AtomicBool,
         followers: usize,
-        finish: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
+        stage: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
     ) -> Verdict {
-        queue.submit(intent(0), |own| {
+        lead_with(queue, leading, followers, stage, as_they_are)
+    }
+
+    fn lead_with(
+        queue: &GroupQueue,
+        leading: &AtomicBool,
+        followers: usize,
+        stage: impl FnOnce(Vec<Intent>) -> Vec<Verdict>,
+        finish: impl FnOnce(Vec<Verdict>) -> Vec<Verdict>,
+    ) -> Verdict {
+        let wait_and_stage = |own| {
             leading.store(true, Ordering::Release);
-            while queue.line.lock().waiting.len() < followers {
-                std::thread::yield_now();
-            }
-            finish(own)
-        })
+            wait_for_line(queue, followers);
+            stage(own)
+        };
+        queue.submit(intent(0), wait_and_stage, finish)
     }
 
     /// Until the leader has taken its group: who comes now lines up behind it.
@@ -197,9 +277,24 @@ mod tests {
         }
     }
 
+    fn wait_for_line(queue: &GroupQueue, length: usize) {
+        while queue.line.lock().waiting.len() < length {
+            std::thread::yield_now();
+        }
+    }
+
     fn versions(intents: Vec<Intent>) -> Vec<Verdict> {
         let ids = intents.into_iter().map(|intent| intent.txn.0);
         ids.map(|id| Ok(Version(id))).collect()
+    }
+
+    fn as_they_are(verdicts: Vec<Verdict>) -> Vec<Verdict> {
+        verdicts
+    }
+
+    fn assert_idle(queue: &GroupQueue) {
+        let line = queue.line.lock();
+        assert!(!line.is_led && line.groups == 0 && line.waiting.is_empty());
     }
 
     #[test]
@@ -207,37 +302,81 @@ mod tests {
         let queue = GroupQueue::default();
         let leading = AtomicBool::new(false);
         let groups = Mutex::new(Vec::new());
-        let commit = |intents: Vec<Intent>| {
+        let stage = |intents: Vec<Intent>| {
             groups.lock().push(intents.len());
             versions(intents)
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| lead(&queue, &leading, 5, commit).unwrap());
+            scope.spawn(|| lead(&queue, &leading, 5, stage).unwrap());
             wait_for(&leading);
             for id in 1..=5 {
-                let (queue, commit) = (&queue, &commit);
+                let (queue, stage) = (&queue, &stage);
                 scope.spawn(move || {
-                    let verdict = queue.submit(intent(id), commit).unwrap();
+                    let verdict = queue.submit(intent(id), stage, as_they_are).unwrap();
                     assert_eq!(verdict, Version(id));
                 });
             }
         });
         assert_eq!(*groups.lock(), [1, 5]);
-        assert!(!queue.line.lock().led);
+        assert_idle(&queue);
+    }
+
+    #[test]
+    fn the_next_group_is_staged_while_one_finishes_and_no_more_than_allowed() {
+        let queue = GroupQueue::default();
+        let is_synced = AtomicBool::new(false);
+        let groups = Mutex::new(Vec::new());
+        let stage = |intents: Vec<Intent>| {
+            groups.lock().push(intents.len());
+            versions(intents)
+        };
+        let finish = |verdicts: Vec<Verdict>| {
+            wait_for(&is_synced);
+            verdicts
+        };
+        std::thread::scope(|scope| {
+            let (queue, stage, finish) = (&queue, &stage, &finish);
+            for id in 1..=GROUPS_MAX {
+                scope.spawn(move || queue.submit(intent(id as u64), stage, finish).unwrap());
+                while groups.lock().len() < id {
+                    std::thread::yield_now();
+                }
+            }
+            // Whom nobody may stage yet.
+            for id in [8, 9] {
+                scope.spawn(move || queue.submit(intent(id), stage, as_they_are).unwrap());
+            }
+            wait_for_line(queue, 2);
+            assert_eq!(*groups.lock(), [1; GROUPS_MAX]);
+            is_synced.store(true, Ordering::Release);
+        });
+        assert_eq!(groups.lock().iter().sum::<usize>(), GROUPS_MAX + 2);
+        assert_idle(&queue);
     }
 
     #[test]
     fn a_leader_that_panics_leaves_the_lead_to_the_next() {
-        let queue = GroupQueue::default();
-        let leading = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let leader = scope.spawn(|| lead(&queue, &leading, 1, |_| panic!("planted")));
-            wait_for(&leading);
-            let next = queue.submit(intent(7), versions).unwrap();
-            assert_eq!(next, Version(7));
-            assert!(leader.join().is_err());
-        });
-        assert_eq!(queue.submit(intent(8), versions).unwrap(), Version(8));
+        for in_finish in [false, true] {
+            let queue = GroupQueue::default();
+            let leading = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let leader = scope.spawn(|| {
+                    let stage = |own| {
+                        assert!(in_finish, "planted");
+                        versions(own)
+                    };
+                    let panics = |_| panic!("planted");
+                    lead_with(&queue, &leading, 1, stage, panics)
+                });
+                wait_for(&leading);
+                let next = queue.submit(intent(7), versions, as_they_are).unwrap();
+                assert_eq!(next, Version(7));
+                assert!(leader.join().is_err());
+            });
+            let after = queue.submit(intent(8), versions, as_they_are).unwrap();
+            assert_eq!(after, Version(8));
+            assert_idle(&queue);
+        }
     }
 
     #[test]
@@ -249,8 +388,9 @@ mod tests {
             wait_for(&leading);
             // The two form the second group, whose leader panics: the other hears of it.
             let queue = &queue;
-            let panics = |_| panic!("planted");
-            let both = [1, 2].map(|id| scope.spawn(move || queue.submit(intent(id), panics)));
+            let panics = |_: Vec<Verdict>| -> Vec<Verdict> { panic!("planted") };
+            let both =
+                [1, 2].map(|id| scope.spawn(move || queue.submit(intent(id), versions, panics)));
             let mut ends: Vec<bool> = both
                 .into_iter()
                 .map(|thread| match thread.join() {
@@ -262,5 +402,6 @@ mod tests {
             ends.sort_unstable();
             assert_eq!(ends, [false, true]);
         });
+        assert_idle(&queue);
     }
 }

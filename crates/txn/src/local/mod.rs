@@ -2,23 +2,31 @@
 //!
 //! A commit is validated against the versions of recent writes ([`recent`]), in the order of
 //! the queue ([`group`]): every read of the intent must still be true. The group's writes
-//! reach the engine in one synced batch; only then do new snapshots ([`pins`]) see them and
+//! reach the engine in one batch; only when it is on disk do new snapshots ([`pins`]) see them and
 //! the sessions hear of it. So the order of versions is a serial order of all validated
 //! transactions, and it agrees with real time.
+//!
+//! While one group waits for the disk the next is validated and written. Its snapshots do not see
+//! the first, whose writes validation knows: they can only refuse, as if it were there already.
+//! Batches are on disk in their order, so a group that is there publishes those before it too.
 
 mod group;
 mod pins;
 mod recent;
+mod staged;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manxdb_storage::{Direction, Durability, Engine, KeyRange, StorageError, Version, WriteBatch};
+use manxdb_storage::{
+    Appended, Direction, Durability, Engine, KeyRange, StorageError, Version, WriteBatch,
+};
 use parking_lot::{Mutex, RwLock};
 
 use self::group::{GroupQueue, Verdict};
 use self::pins::Pins;
 use self::recent::{Recent, Undo};
+use self::staged::{Order, Staged, left_untouched};
 use crate::locks::LockTable;
 use crate::path::{CommitPath, Intent, Page, ReadSet, Reply, Snapshot, TxnError};
 use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
@@ -84,25 +92,6 @@ pub struct LocalStatistics {
     pub locks: usize,
 }
 
-/// What only the leader of a group touches.
-struct Order {
-    /// Last version given to an intent, also to one whose write failed: numbers are not reused.
-    assigned: Version,
-    /// Why nothing can be written any more: the state of the log is unknown until a restart.
-    broken: Option<String>,
-    watermark: Version,
-}
-
-/// The part of a group that passed validation.
-struct Staged {
-    batch: WriteBatch,
-    durability: Durability,
-    undo: Undo,
-    /// Per intent of the group: its version, or why it may not commit.
-    verdicts: Vec<Verdict>,
-    last: Version,
-}
-
 impl LocalPath {
     /// The path over `engine`, going on behind its newest version.
     ///
@@ -118,7 +107,6 @@ impl LocalPath {
             order: Mutex::new(Order {
                 assigned: latest,
                 broken: None,
-                watermark: Version::ZERO,
             }),
             locks: LockTable::default(),
             counters: Counters::default(),
@@ -161,17 +149,15 @@ impl LocalPath {
         }
     }
 
-    fn count(&self, verdicts: &[Verdict], written: bool) {
-        let committed = verdicts.iter().filter(|verdict| verdict.is_ok()).count() as u64;
-        let refused = verdicts.len() as u64 - committed;
-        self.counters
-            .conflicts
-            .fetch_add(refused, Ordering::Relaxed);
-        if written {
-            self.counters.groups.fetch_add(1, Ordering::Relaxed);
-            self.counters
-                .commits
-                .fetch_add(committed, Ordering::Relaxed);
+    fn count(&self, staged: &Staged) {
+        let committed = staged.verdicts.iter().filter(|verdict| verdict.is_ok());
+        let committed = committed.count() as u64;
+        let conflicts = staged.conflicts as u64;
+        let add = |counter: &AtomicU64, more| counter.fetch_add(more, Ordering::Relaxed);
+        add(&self.counters.conflicts, conflicts);
+        if committed > 0 {
+            add(&self.counters.groups, 1);
+            add(&self.counters.commits, committed);
         }
     }
 
@@ -181,30 +167,50 @@ impl LocalPath {
         self.recent.read().len()
     }
 
-    fn commit_group(&self, intents: Vec<Intent>) -> Vec<Verdict> {
+    /// Validates a group and writes it; in the order of groups.
+    fn stage_group(&self, intents: Vec<Intent>) -> Staged {
         let mut order = self.order.lock();
-        let staged = self.stage(&mut order, intents);
+        let mut staged = self.stage(&mut order, intents);
         if staged.batch.writes.is_empty() {
-            self.count(&staged.verdicts, false);
-            return staged.verdicts;
+            return staged;
         }
         #[cfg(feature = "mutants")]
         if self.mutants.lock().publish_before_write {
             self.pins.publish(staged.last);
         }
-        match self.write(&mut order, &staged) {
-            Ok(()) => {
-                self.count(&staged.verdicts, true);
-                self.publish(staged.last);
-                self.collect(&mut order);
-                staged.verdicts
-            }
+        match self.append(&mut order, &staged.batch) {
+            Ok(appended) => staged.appended = Some(appended),
             Err(failure) => {
-                self.recent.write().take_back(staged.undo);
-                let fail = |verdict: Verdict| verdict.and_then(|_| Err(again(&failure)));
-                staged.verdicts.into_iter().map(fail).collect()
+                let undo = std::mem::take(&mut staged.undo);
+                self.recent.write().take_back(undo);
+                staged.fail(&failure);
             }
         }
+        staged
+    }
+
+    /// Waits for a group's durability and shows it to new snapshots; beside other groups.
+    fn finish_group(&self, mut staged: Staged) -> Vec<Verdict> {
+        let synced = match &staged.appended {
+            Some(appended) if staged.durability == Durability::Sync => self.engine.sync(appended),
+            _ => Ok(()),
+        };
+        if let Err(failure) = synced {
+            // What it wrote stays noted as changed: later groups were validated against it.
+            self.order.lock().break_off(&failure);
+            staged.fail(&failure);
+        } else if staged.appended.is_some() {
+            self.publish(staged.last);
+            self.collect();
+        }
+        self.count(&staged);
+        staged.verdicts
+    }
+
+    /// A whole commit, for who needs no queue.
+    #[cfg(test)]
+    fn commit_group(&self, intents: Vec<Intent>) -> Vec<Verdict> {
+        self.finish_group(self.stage_group(intents))
     }
 
     fn publish(&self, version: Version) {
@@ -240,13 +246,16 @@ impl LocalPath {
         let mut staged = Staged {
             batch: WriteBatch::default(),
             durability: Durability::Async,
+            appended: None,
             undo: Undo::new(),
             verdicts: Vec::with_capacity(intents.len()),
+            conflicts: 0,
             last: order.assigned,
         };
         for intent in intents {
             if let Some(what) = self.first_change(&recent, &intent.reads) {
                 staged.verdicts.push(Err(TxnError::Conflict { what }));
+                staged.conflicts += 1;
                 #[cfg(feature = "mutants")]
                 if self.mutants.lock().write_before_validation {
                     order.assigned = Version(order.assigned.0 + 1);
@@ -271,27 +280,23 @@ impl LocalPath {
         staged
     }
 
-    fn write(&self, order: &mut Order, staged: &Staged) -> Result<(), StorageError> {
+    fn append(&self, order: &mut Order, batch: &WriteBatch) -> Result<Appended, StorageError> {
         if let Some(reason) = &order.broken {
             return Err(StorageError::ReadOnly(reason.clone()));
         }
-        let written = self.engine.write(&staged.batch, staged.durability);
-        if let Err(failure) = &written
+        let appended = self.engine.append(batch);
+        if let Err(failure) = &appended
             && !left_untouched(failure)
         {
-            tracing::error!(%failure, "commit failed half way; writes stop until a restart");
-            order.broken = Some(format!("an earlier write failed: {failure}"));
+            order.break_off(failure);
         }
-        written
+        appended
     }
 
     /// Lets go of what no snapshot needs any more.
-    fn collect(&self, order: &mut Order) {
+    fn collect(&self) {
         let oldest = self.pins.oldest();
-        if oldest > order.watermark {
-            order.watermark = oldest;
-            self.engine.set_watermark(oldest);
-        }
+        self.engine.set_watermark(oldest);
         self.recent.write().trim(oldest);
     }
 
@@ -378,8 +383,9 @@ impl CommitPath for LocalPath {
                 None => Ok(self.pins.visible()),
             });
         }
-        let commit = |intents| self.commit_group(intents);
-        Reply::Ready(self.queue.submit(intent, commit))
+        let stage = |intents| self.stage_group(intents);
+        let finish = |staged| self.finish_group(staged);
+        Reply::Ready(self.queue.submit(intent, stage, finish))
     }
 
     fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {
@@ -412,24 +418,6 @@ impl CommitPath for LocalPath {
 
     fn locks(&self) -> Option<&LockTable> {
         Some(&self.locks)
-    }
-}
-
-/// Whether the engine promises that nothing of the batch was applied.
-fn left_untouched(failure: &StorageError) -> bool {
-    matches!(
-        failure,
-        StorageError::Full(_) | StorageError::ReadOnly(_) | StorageError::Behind(_)
-    )
-}
-
-/// The failure of a group, told to each of its members.
-fn again(failure: &StorageError) -> TxnError {
-    match failure {
-        StorageError::Full(what) => StorageError::Full(what.clone()).into(),
-        StorageError::ReadOnly(what) => StorageError::ReadOnly(what.clone()).into(),
-        StorageError::Behind(what) => StorageError::Behind(what.clone()).into(),
-        other => TxnError::Unknown(other.to_string()),
     }
 }
 

@@ -64,15 +64,16 @@ impl Pins {
         self.current.read().version
     }
 
-    /// Makes `version` the one that new snapshots see. It must be newer than the visible one.
+    /// Makes `version` the one that new snapshots see, unless they see a newer one.
     pub(super) fn publish(&self, version: Version) {
-        let next = VersionPin::new(version, &self.live);
-        // The old pin is dropped after the lock: dropping takes `live`.
-        let previous = std::mem::replace(&mut *self.current.write(), next);
-        debug_assert!(
-            previous.version < version,
-            "versions are published in order"
-        );
+        // Dropped after the lock: dropping takes `live`.
+        let _previous = {
+            let mut current = self.current.write();
+            if current.version >= version {
+                return;
+            }
+            std::mem::replace(&mut *current, VersionPin::new(version, &self.live))
+        };
     }
 
     /// The oldest version any snapshot, also one taken from now on, may read at.
@@ -102,5 +103,13 @@ mod tests {
         drop(second);
         assert_eq!(pins.oldest(), Version(9));
         assert_eq!(pins.visible(), Version(9));
+    }
+
+    #[test]
+    fn an_older_version_published_late_changes_nothing() {
+        let pins = Pins::new(Version(3));
+        pins.publish(Version(9));
+        pins.publish(Version(5));
+        assert_eq!((pins.visible(), pins.oldest()), (Version(9), Version(9)));
     }
 }
