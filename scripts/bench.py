@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""sysbench and Lobsters on ManxDB and MariaDB, alternating in the same run; writes docs/benchmarks.md.
+"""sysbench, parts of a statement and Lobsters on ManxDB and MariaDB, alternating in the same run; writes docs/benchmarks.md.
 
 Both servers start once, with equal durability (every commit on disk), and are loaded with the
 same tables. Each workload runs on one, then on the other, several times in turn, so that a busy
 neighbour hits both. CPU is the server process's own, from /proc.
 
-    bench.py [--rounds 5] [--seconds 8] [--threads 1,8,32] [--only oltp_insert,lobsters] [--rate 100] [--smoke]
+    bench.py [--rounds 5] [--seconds 8] [--threads 1,8,32] [--only oltp_insert,parts,lobsters] [--rate 100] [--smoke]
 
-With --only, the other part of the page is kept.
+With --only, the other parts of the page are kept.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from bench_lobsters import run_lobsters, section
+from bench_parts import parts_section, run_parts
 from harness.servers import PASSWORD, Manxdb, Mariadb
 from harness.suites import target_directory
 
@@ -34,7 +35,9 @@ TABLES = 4
 ROWS = 10_000
 DATABASE = "bench"
 LOBSTERS = "lobsters"
+PARTS = "parts"
 # What parts of docs/benchmarks.md begin with.
+PARTS_MARKER = "<!-- parts: made by `make bench` -->"
 LOBSTERS_MARKER = "<!-- lobsters: made by `make bench` -->"
 HAND_MARKER = "<!-- below: written by hand, kept by `make bench` -->"
 AIMS = {"oltp_point_select": 1.5}
@@ -57,12 +60,12 @@ def client(server, sql):
                    env={**os.environ, "MYSQL_PWD": PASSWORD}, check=True)
 
 
-def sysbench(server, workload, command, threads, seconds):
+def sysbench(server, workload, command, threads, seconds, extra=()):
     """sysbench's output."""
     arguments = ["sysbench", workload, "--db-driver=mysql", "--mysql-host=127.0.0.1", f"--mysql-port={server.port}",
                  "--mysql-user=root", f"--mysql-password={PASSWORD}", f"--mysql-db={DATABASE}", f"--tables={TABLES}",
                  f"--table-size={ROWS}", f"--threads={threads}", f"--time={seconds}", "--rand-seed=7",
-                 "--mysql-ignore-errors=1213,1205,1020,1062", command]
+                 "--mysql-ignore-errors=1213,1205,1020,1062", *extra, command]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{workload} {command} on {server.name}: {(done.stdout + done.stderr)[-600:]}")
@@ -83,10 +86,20 @@ def measure(server, workload, threads, seconds, into):
     into.cpu.append(1e6 * spent / max(1, int(total)))
 
 
+def cpu_of(seconds):
+    """Answers the server's CPU microseconds a query of one round."""
+    def one_round(server, workload, threads, extra):
+        before = server.cpu_seconds()
+        text = sysbench(server, workload, "run", threads, seconds, extra)
+        spent = server.cpu_seconds() - before
+        return 1e6 * spent / max(1, int(re.search(r"queries:\s+(\d+)", text)[1]))
+    return one_round
+
+
 def run_all(servers, options):
     """{(workload, threads): {server name: Measured or the error}}."""
     results = {}
-    for workload in [name for name in options.only or WORKLOADS if name != LOBSTERS]:
+    for workload in [name for name in options.only or WORKLOADS if name not in (LOBSTERS, PARTS)]:
         for server in servers:
             client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {workload.partition('@')[2] or LEVEL}")
         for threads in options.threads:
@@ -125,18 +138,21 @@ def row(workload, threads, cell):
             f"{median(ours.cpu):.1f} / {median(theirs.cpu):.1f} | {lost[0]:.0f} / {lost[1]:.0f} | ±{50 * spread:.0f} % |")
 
 
-def write_page(results, lobsters, options):
+def write_page(results, parts, lobsters, options):
     """docs/benchmarks.md; a part that did not run, and what people wrote, are kept."""
     path = ROOT / "docs" / "benchmarks.md"
     before = path.read_text() if path.exists() else ""
     made, _, kept = before.partition(HAND_MARKER)
-    sysbench_part, _, lobsters_part = made.partition(LOBSTERS_MARKER)
+    rest, _, lobsters_part = made.partition(LOBSTERS_MARKER)
+    sysbench_part, _, parts_part = rest.partition(PARTS_MARKER)
     if results:
         sysbench_part = "\n".join(sysbench_section(results, options)) + "\n\n"
+    if parts:
+        parts_part = "\n\n" + "\n".join(parts_section(parts)) + "\n\n"
     if lobsters:
         lobsters_part = "\n\n" + "\n".join(section(lobsters, options)) + "\n\n"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(sysbench_part + LOBSTERS_MARKER + (lobsters_part or "\n\n") + HAND_MARKER + (kept or "\n\n## What dominates\n"))
+    path.write_text(sysbench_part + PARTS_MARKER + (parts_part or "\n\n") + LOBSTERS_MARKER + (lobsters_part or "\n\n") + HAND_MARKER + (kept or "\n\n## What dominates\n"))
     print(f"bench: wrote {path.relative_to(ROOT)}")
 
 
@@ -170,7 +186,7 @@ def main():
     if options.smoke:
         options.rounds, options.seconds = 1, 2
     servers = [Manxdb(options.binary), Mariadb(["--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=1G", "--skip-log-bin"])]
-    lobsters = None
+    parts = lobsters = None
     try:
         for server in servers:
             server.start()
@@ -178,6 +194,8 @@ def main():
                 client(server, f"CREATE DATABASE {DATABASE}")
                 sysbench(server, "oltp_read_write", "prepare", 1, 1)
         results = run_all(servers, options)
+        if not options.only or PARTS in options.only:
+            parts = run_parts(servers, options, cpu_of(options.seconds))
         if not options.only or LOBSTERS in options.only:
             for server in servers:
                 client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {LEVEL}")
@@ -186,7 +204,7 @@ def main():
         for server in servers:
             server.close()
     if not options.smoke:
-        write_page(results, lobsters, options)
+        write_page(results, parts, lobsters, options)
 
 
 if __name__ == "__main__":
