@@ -45,7 +45,7 @@ fn a_lost_increment_is_found() {
     assert_eq!(check(&shards.rows, 500, 5).len(), 3);
     let (key, _) = shards.rows[0].changes().next().unwrap();
     let key = key.to_vec();
-    shards.rows[0].write(key, Some(0_u64.to_le_bytes().to_vec()));
+    shards.rows[0].write(&key, Some(0_u64.to_le_bytes().to_vec()));
     let found = check(&shards.rows, 600, 0);
     assert!(found[0].starts_with("the tables have"), "{found:?}");
 }

@@ -157,7 +157,7 @@ fn damage_of_any_table_is_found() {
     assert!(seen.len() >= 9, "{:?}", seen.keys());
     for (table, (shard, key, value)) in seen {
         let mut gone = town.shards.rows.clone();
-        gone[shard].write(key.clone(), None);
+        gone[shard].write(&key, None);
         let found = check(&gone, TOPOLOGY, Scale::tiny());
         assert_eq!(found.is_empty(), table == 7, "a row of table {table} gone");
         if !value.is_empty() && table != 7 {
@@ -165,7 +165,7 @@ fn damage_of_any_table_is_found() {
             let mut value = value;
             // A stock's quantity comes first, and has no sum that it must agree with.
             value[if table == 12 { 2 } else { 0 }] ^= 1;
-            damaged[shard].write(key, Some(value));
+            damaged[shard].write(&key, Some(value));
             let found = check(&damaged, TOPOLOGY, Scale::tiny());
             assert!(!found.is_empty(), "a row of table {table} damaged");
         }

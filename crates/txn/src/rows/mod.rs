@@ -7,6 +7,7 @@
 //! and [`run_serially`] whole calls, for tests.
 
 mod base;
+mod key;
 mod overlay;
 mod serial;
 mod view;

@@ -1,6 +1,7 @@
 //! What one replica changed, over what was there from the start.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::{self, Debug, Formatter};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use manxdb_storage::{Direction, KeyRange};
 
 use super::Base;
+use super::key::RowKey;
 use crate::path::Page;
 
 /// A key's place in the overlay.
@@ -19,14 +21,14 @@ pub(super) enum Change {
     To(Option<Vec<u8>>),
 }
 
-type ChangesInOrder<'a> = Box<dyn Iterator<Item = (&'a Vec<u8>, &'a Option<Vec<u8>>)> + 'a>;
+type ChangesInOrder<'a> = Box<dyn Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + 'a>;
 
 /// The rows of one replica.
 #[derive(Clone)]
 pub struct Rows {
     base: Arc<dyn Base>,
     /// `None` hides a row of the base.
-    changed: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    changed: BTreeMap<RowKey, Option<Vec<u8>>>,
     digest: u64,
 }
 
@@ -53,7 +55,7 @@ impl Rows {
     /// The value of `key`.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        match self.changed.get(key) {
+        match self.changed.get(&RowKey::new(key)) {
             Some(value) => value.clone(),
             None => self.base.get(key),
         }
@@ -75,25 +77,27 @@ impl Rows {
                 (Some(_), None) => true,
                 (None, Some(_)) => false,
                 (Some((new, _)), Some((old, _))) => {
-                    if new.as_slice() == old.as_slice() {
+                    if *new == old.as_slice() {
                         base.skip();
                         continue;
                     }
-                    (direction == Direction::Forward) == (new.as_slice() < old.as_slice())
+                    (direction == Direction::Forward) == (*new < old.as_slice())
                 }
             };
             if !take_changed {
                 page.extend(base.take());
             } else if let Some((key, Some(value))) = changed.next() {
-                page.push((key.clone(), value.clone()));
+                page.push((key.to_vec(), value.to_vec()));
             }
         }
         page
     }
 
     fn changed_in<'a>(&'a self, range: &KeyRange, direction: Direction) -> ChangesInOrder<'a> {
-        let bounds = (as_slice(&range.start), as_slice(&range.end));
-        let changed = self.changed.range::<[u8], _>(bounds);
+        let bound = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| RowKey::new(key));
+        let bounds = (bound(&range.start), bound(&range.end));
+        let changed = self.changed.range(bounds);
+        let changed = changed.map(|(key, value)| (key.as_slice(), value.as_deref()));
         match direction {
             Direction::Forward => Box::new(changed),
             Direction::Reverse => Box::new(changed.rev()),
@@ -101,42 +105,47 @@ impl Rows {
     }
 
     /// Writes (`Some`) or deletes (`None`) a row.
-    pub fn write(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
-        if value.is_none() && self.base.get(&key).is_none() {
-            if let Some(old) = self.changed.remove(&key) {
-                self.digest = self.digest.wrapping_sub(digest_of(&key, old.as_deref()));
-            }
-            return;
+    pub fn write(&mut self, key: &[u8], value: Option<Vec<u8>>) {
+        self.change(RowKey::new(key), value);
+    }
+
+    /// As [`Rows::write`]; what was changed at the key before.
+    pub(super) fn change(&mut self, key: RowKey, value: Option<Vec<u8>>) -> Change {
+        if value.is_none() && self.base.get(key.as_slice()).is_none() {
+            return self.forget(&key);
         }
-        let added = digest_of(&key, value.as_deref());
+        let added = digest_of(key.as_slice(), value.as_deref());
         self.digest = self.digest.wrapping_add(added);
-        if let Some(slot) = self.changed.get_mut(&key) {
-            let removed = digest_of(&key, slot.as_deref());
-            self.digest = self.digest.wrapping_sub(removed);
-            *slot = value;
-        } else {
-            self.changed.insert(key, value);
+        match self.changed.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(value);
+                Change::Unchanged
+            }
+            Entry::Occupied(mut place) => {
+                let old = place.insert(value);
+                let removed = digest_of(place.key().as_slice(), old.as_deref());
+                self.digest = self.digest.wrapping_sub(removed);
+                Change::To(old)
+            }
         }
     }
 
-    /// Takes back a write of `key`: `before` is what [`Rows::change`] said ahead of it.
-    pub(super) fn restore(&mut self, key: Vec<u8>, before: Change) {
-        if let Some(now) = self.changed.remove(&key) {
-            let removed = digest_of(&key, now.as_deref());
-            self.digest = self.digest.wrapping_sub(removed);
-        }
+    fn forget(&mut self, key: &RowKey) -> Change {
+        let Some(old) = self.changed.remove(key) else {
+            return Change::Unchanged;
+        };
+        let removed = digest_of(key.as_slice(), old.as_deref());
+        self.digest = self.digest.wrapping_sub(removed);
+        Change::To(old)
+    }
+
+    /// Takes back a change of `key`: `before` is what [`Rows::change`] said.
+    pub(super) fn restore(&mut self, key: RowKey, before: Change) {
+        self.forget(&key);
         if let Change::To(value) = before {
-            let added = digest_of(&key, value.as_deref());
+            let added = digest_of(key.as_slice(), value.as_deref());
             self.digest = self.digest.wrapping_add(added);
             self.changed.insert(key, value);
-        }
-    }
-
-    /// What was changed at `key`.
-    pub(super) fn change(&self, key: &[u8]) -> Change {
-        match self.changed.get(key) {
-            Some(value) => Change::To(value.clone()),
-            None => Change::Unchanged,
         }
     }
 
@@ -153,10 +162,6 @@ impl Rows {
     pub fn digest(&self) -> u64 {
         self.digest
     }
-}
-
-fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
-    bound.as_ref().map(Vec::as_slice)
 }
 
 /// Whether a map would refuse the bounds, or find nothing between them.
@@ -297,7 +302,7 @@ mod tests {
         let mut rows = Rows::new(Arc::new(Map(initial.clone())));
         let mut oracle = Map(initial);
         for (key, value) in written {
-            rows.write(key.clone(), value.clone());
+            rows.write(key, value.clone());
             match value {
                 Some(value) => oracle.0.insert(key.clone(), value.clone()),
                 None => oracle.0.remove(key),
@@ -333,15 +338,16 @@ mod tests {
             let (rows, _) = rows_and_oracle(&base, &written);
             let (mut copy, _) = rows_and_oracle(&base, &Written::new());
             for (key, value) in rows.changes().collect::<Vec<_>>().into_iter().rev() {
-                copy.write(key.to_vec(), value.map(<[u8]>::to_vec));
+                copy.write(key, value.map(<[u8]>::to_vec));
             }
             prop_assert_eq!(copy.digest(), rows.digest());
-            let before = copy.change(&other.0);
-            copy.write(other.0.clone(), other.1);
-            let is_same = copy.change(&other.0) == before;
+            let key = RowKey::new(&other.0);
+            let before = copy.change(key.clone(), other.1);
+            let is_same = copy.changes().eq(rows.changes());
             prop_assert_eq!(copy.digest() == rows.digest(), is_same);
-            copy.restore(other.0, before);
+            copy.restore(key, before);
             prop_assert_eq!(copy.digest(), rows.digest());
+            prop_assert!(copy.changes().eq(rows.changes()));
         }
     }
 }

@@ -3,6 +3,7 @@
 use manxdb_storage::{Direction, KeyRange};
 
 use super::Rows;
+use super::key::RowKey;
 use super::overlay::Change;
 use crate::path::{Page, ReadSet, TxnError};
 use crate::procedure::{
@@ -51,7 +52,7 @@ pub struct PieceRows<'a> {
     shard: ShardId,
     touches: Option<Vec<Touch>>,
     /// Keys written, each with what was changed there before.
-    undo: Vec<(Vec<u8>, Change)>,
+    undo: Vec<(RowKey, Change)>,
 }
 
 impl<'a> PieceRows<'a> {
@@ -145,8 +146,9 @@ impl RowView for PieceRows<'_> {
 
     fn write(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) -> Result<(), TxnError> {
         self.check(&key, true)?;
-        self.undo.push((key.clone(), self.rows.change(&key)));
-        self.rows.write(key, value);
+        let key = RowKey::new(&key);
+        let before = self.rows.change(key.clone(), value);
+        self.undo.push((key, before));
         Ok(())
     }
 
@@ -160,5 +162,126 @@ impl RowView for PieceRows<'_> {
             name: format!("piece on shard {}", self.shard.0),
             what: "rows without versions cannot tell whether reads are still true".into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::procedure::OneShard;
+    use crate::rows::NoRows;
+
+    /// Writes a key for each byte of its arguments, and gives up at a zero.
+    struct Script {
+        touches: Vec<Touch>,
+        gives: Values,
+    }
+
+    impl Procedure for Script {
+        fn name(&self) -> &'static str {
+            "script"
+        }
+
+        fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+            Ok(Vec::new())
+        }
+
+        fn run(
+            &self,
+            _piece: &Piece,
+            args: &[u8],
+            _inputs: &Values,
+            rows: &mut dyn RowView,
+        ) -> Result<Values, ProcedureError> {
+            for byte in args {
+                if *byte == 0 {
+                    return Err(ProcedureError::Aborted("a zero".into()));
+                }
+                let count = rows.get(&[*byte])?.map_or(0, |value| value[0]);
+                rows.write(vec![*byte], Some(vec![count + 1]))?;
+            }
+            let _ = rows.scan(&KeyRange::prefix(&[1]), Direction::Forward, 9)?;
+            Ok(self.gives.clone())
+        }
+
+        fn touches(&self, _piece: &Piece, _args: &[u8]) -> Vec<Touch> {
+            self.touches.clone()
+        }
+    }
+
+    fn run(script: &Script, args: &[u8], rows: &mut Rows) -> Result<Values, ProcedureError> {
+        let piece = Piece {
+            part: 0,
+            shard: ShardId(0),
+            needs: Vec::new(),
+            gives: Vec::new(),
+        };
+        run_piece(script, &OneShard, args, &piece, &Values::new(), rows)
+    }
+
+    fn anywhere() -> Script {
+        Script {
+            touches: vec![Touch::everything()],
+            gives: Values::new(),
+        }
+    }
+
+    #[test]
+    fn a_piece_that_fails_leaves_no_trace() {
+        let mut rows = Rows::new(Arc::new(NoRows));
+        run(&anywhere(), &[1, 2, 2], &mut rows).unwrap();
+        let before = (rows.digest(), rows.get(&[2]));
+        assert_eq!(before.1, Some(vec![2]));
+        let failed = run(&anywhere(), &[2, 3, 2, 0], &mut rows);
+        assert!(matches!(failed, Err(ProcedureError::Aborted(_))));
+        assert_eq!((rows.digest(), rows.get(&[2])), before);
+        assert_eq!(rows.changes().count(), 2);
+    }
+
+    #[test]
+    fn a_piece_that_gives_what_it_did_not_plan_fails() {
+        let mut rows = Rows::new(Arc::new(NoRows));
+        let mut script = anywhere();
+        script.gives.insert(crate::procedure::Slot(1), vec![1]);
+        let failed = run(&script, &[1], &mut rows);
+        assert!(matches!(failed, Err(ProcedureError::Plan(_))));
+        assert_eq!(rows.changes().count(), 0);
+    }
+
+    #[test]
+    fn a_piece_that_leaves_its_touches_fails() {
+        let mut rows = Rows::new(Arc::new(NoRows));
+        let range = Touch {
+            range: KeyRange::prefix(&[1]),
+            writes: false,
+        };
+        let within = Script {
+            touches: vec![Touch::write(&[1]), range.clone()],
+            gives: Values::new(),
+        };
+        run(&within, &[1], &mut rows).unwrap();
+        let only_read = Script {
+            touches: vec![Touch::read(&[1]), range],
+            ..anywhere()
+        };
+        let without_range = Script {
+            touches: vec![Touch::write(&[1])],
+            ..anywhere()
+        };
+        for (script, args) in [
+            (&within, &[1, 2][..]),
+            (&only_read, &[1]),
+            (&without_range, &[1]),
+        ] {
+            let failed = run(script, args, &mut rows);
+            assert!(
+                failed
+                    .unwrap_err()
+                    .to_string()
+                    .contains("outside of its touches")
+            );
+        }
     }
 }

@@ -126,12 +126,34 @@ impl Template {
 
     pub(super) fn get(&self, suffix: &[u8], w: Partition) -> Option<Vec<u8>> {
         let part = self.part(suffix)?;
+        let guess = self.guess(part, suffix).filter(|index| *index < part.len());
+        if let Some(index) = guess {
+            let (key, value) = part.row(index);
+            if key == suffix {
+                return Some(part.value(value, w));
+            }
+        }
         let index = part.position(suffix, false);
         if index == part.len() {
             return None;
         }
         let (key, value) = part.row(index);
         (key == suffix).then(|| part.value(value, w))
+    }
+
+    /// Where a row is if its table numbers its rows from 1, in each district if it has districts.
+    fn guess(&self, part: &Part, suffix: &[u8]) -> Option<usize> {
+        let number = usize::try_from(keys::last_number(suffix))
+            .ok()?
+            .checked_sub(1)?;
+        match suffix {
+            [_, _, _, _, _] => Some(number),
+            [_, district, _, _, _, _] => {
+                let rows_each = part.len() / usize::from(self.scale.districts);
+                Some(usize::from(*district).checked_sub(1)? * rows_each + number)
+            }
+            _ => None,
+        }
     }
 
     /// Rows below `suffix`, or up to it.
