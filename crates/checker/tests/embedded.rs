@@ -80,7 +80,9 @@ fn move_to(planted: &mut [Transaction], time: u64) {
             match operation {
                 Operation::Read { key, list } => {
                     *key += BEYOND;
-                    list.iter_mut().for_each(|element| *element += BEYOND);
+                    for element in list {
+                        *element += BEYOND;
+                    }
                 }
                 Operation::Append { key, element } => {
                     *key = key.map(|key| key + BEYOND);

@@ -98,7 +98,7 @@ fn run(plans: &[Plan], defects: Defects) -> History {
         let effective = match outcome {
             Outcome::Ok => true,
             Outcome::Failed => plan.defective && defects.failed_take_effect,
-            Outcome::Unknown => plan.end % 2 == 0,
+            Outcome::Unknown => plan.end.is_multiple_of(2),
         };
         let operations = execute(&mut state, plan, index, effect, effective, defects);
         transactions.push(Transaction {

@@ -157,7 +157,7 @@ fn touch(operation: Operation) -> Touch {
 /// The stored bytes of a list.
 fn elements(key: &[u8], rows: &mut dyn RowView) -> Result<Vec<u8>, ProcedureError> {
     let list = rows.get(key)?.unwrap_or_default();
-    if list.len() % 8 == 0 {
+    if list.len().is_multiple_of(8) {
         return Ok(list);
     }
     Err(strange_row(key))
