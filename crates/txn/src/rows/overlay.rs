@@ -105,8 +105,8 @@ impl Rows {
     }
 
     /// Writes (`Some`) or deletes (`None`) a row.
-    pub fn write(&mut self, key: &[u8], value: Option<Vec<u8>>) {
-        self.change(RowKey::new(key), value);
+    pub fn write(&mut self, key: impl AsRef<[u8]>, value: Option<Vec<u8>>) {
+        self.change(RowKey::new(key.as_ref()), value);
     }
 
     /// As [`Rows::write`]; what was changed at the key before.
