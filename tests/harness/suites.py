@@ -88,6 +88,8 @@ def all_suites():
                      "random transactions of real clients, judged by what each level promises"),
         python_suite("disk", "disk/run.py", "full, read-only and damaged disks under a server",
                      own_server=True, only_manxdb=True),
+        python_suite("cluster", "cluster/run.py", "processes of a cluster that die under load",
+                     own_server=True, only_manxdb=True, seconds=300),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

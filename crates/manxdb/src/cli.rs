@@ -1,10 +1,17 @@
 //! The command line, with the text of `--help`.
 
+mod cluster;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
+
+pub use self::cluster::{
+    AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, ProtocolChoice, TpcaRun,
+    TpccRun, TpccScale,
+};
 
 /// ManxDB: a MySQL-compatible database with short tails.
 #[derive(Debug, Parser)]
@@ -48,9 +55,12 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Make, check and restore backups
     #[command(subcommand)]
     Backup(BackupCommand),
-    /// Put a server under the load of an application and measure it
+    /// Put a server or a cluster under load and measure it
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Run a cluster over several regions, on this machine, with emulated distances
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
     /// Check a configuration file, or explain which settings hold
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -278,12 +288,21 @@ out of it (mysqldump) into a fresh server rather than going on with it, and pref
     },
 }
 
-/// Workloads, over the MySQL protocol, on any server.
+/// Workloads: of SQL over the MySQL protocol, on any server; of procedures, on a cluster.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Lobsters, a link-sharing site: the statements of its pages
+    /// Lobsters, a link-sharing site: the statements of its pages, on a MySQL server
     #[command(subcommand)]
     Lobsters(LobstersCommand),
+    /// Reads of lists and appends to them, on a cluster: --check proves the order serializable
+    #[command(after_help = CLUSTER_LOAD_HELP)]
+    Append(AppendRun),
+    /// TPC-C on a cluster: the five transactions, one warehouse a shard
+    #[command(after_help = CLUSTER_LOAD_HELP)]
+    Tpcc(TpccRun),
+    /// TPC-A as in the DAST paper, on a cluster: three increments, keys of a Zipf distribution
+    #[command(after_help = CLUSTER_LOAD_HELP)]
+    Tpca(TpcaRun),
 }
 
 /// What to do with Lobsters.

@@ -1,7 +1,8 @@
 //! ManxDB, the database with short tails: one binary, all roles.
 //!
 //! `cli` says what can be asked, `config` which settings hold, `serve` wires the rooms
-//! together; `sql`, `backup` and `bench` are clients of a running server.
+//! together; `sql`, `backup` and `bench` are clients of a running server; `cluster` runs nodes of
+//! one of the commit paths over several regions.
 #![forbid(unsafe_code)]
 // The binary is where the ban on clocks, files and sockets ends, and it talks to people.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -9,6 +10,7 @@
 mod backup;
 mod bench;
 mod cli;
+mod cluster;
 mod config;
 mod fault;
 mod notify;
@@ -46,6 +48,10 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Sql(args) => sql::run(&args),
         cli::Command::Backup(command) => backup::run(&command),
         cli::Command::Bench(cli::BenchCommand::Lobsters(command)) => bench::lobsters(&command),
+        cli::Command::Bench(cli::BenchCommand::Append(args)) => bench::cluster::append(&args),
+        cli::Command::Bench(cli::BenchCommand::Tpcc(args)) => bench::cluster::tpcc(&args),
+        cli::Command::Bench(cli::BenchCommand::Tpca(args)) => bench::cluster::tpca(&args),
+        cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {
             config::check(config.as_deref())
         }

@@ -66,7 +66,11 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
 }
 
-fn start_log(filter: &str) -> Result<(), Fault> {
+/// Logs to standard error what `filter` lets pass.
+///
+/// # Errors
+/// A filter that cannot be read.
+pub fn start_log(filter: &str) -> Result<(), Fault> {
     let filter = tracing_subscriber::EnvFilter::try_new(filter)
         .map_err(|error| Fault::Config(format!("log = \"{filter}\": {error}")))?;
     tracing_subscriber::fmt()

@@ -1,8 +1,9 @@
-//! `manxdb bench`: an application's load on a server.
+//! `manxdb bench`: load on a server or a cluster.
 //!
 //! What is asked is in the crate `manxdb-workloads`; here are the connections, the threads and
 //! the clock.
 
+pub mod cluster;
 mod compare;
 mod drive;
 mod fill;

@@ -1,0 +1,154 @@
+//! Whether what clients saw was right.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use manxdb_checker::append::{History, Level, Operation, Outcome, Transaction, check};
+use manxdb_dast::Answer;
+use manxdb_txn::procedure::{Slot, Values};
+use manxdb_workloads::append::{observe, sent};
+
+use super::load::{Load, Made, Purpose};
+use crate::cluster::{self, ClusterFile, dast};
+
+/// How long replicas may take to become equal once nothing is asked any more.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(20);
+/// Proofs that are printed.
+const PROOFS_MAX: usize = 5;
+
+/// What is wrong, in words.
+pub fn judge(load: &Load, file: &ClusterFile) -> Vec<String> {
+    let mut findings = Vec::new();
+    if !load.is_whole() {
+        findings.push("the run did not end: its history is judged as far as it goes".to_owned());
+    }
+    let made = load.made();
+    if made.iter().any(|made| made.purpose == Purpose::Before) {
+        judge_lists(made, &mut findings);
+    }
+    judge_replicas(file, &mut findings);
+    findings
+}
+
+fn judge_lists(made: &[Made], findings: &mut Vec<String>) {
+    let before = lists(made, Purpose::Before, findings);
+    let after = lists(made, Purpose::After, findings);
+    let load = made.iter().filter(|made| made.purpose == Purpose::Load);
+    let mut transactions = vec![all_before(&before)];
+    for (name, made) in (1..).zip(load) {
+        match transaction(name, made) {
+            Ok(transaction) => transactions.push(transaction),
+            Err(error) => findings.push(format!("call {name}: {error}")),
+        }
+    }
+    let ended = made.iter().any(|made| made.purpose == Purpose::After);
+    let history = History {
+        transactions,
+        end_state: ended.then_some(after),
+    };
+    let verdict = check(&history, Level::Serializable);
+    let violations = verdict.violations();
+    for found in violations.iter().take(PROOFS_MAX) {
+        findings.push(format!("{}: {}", found.anomaly.name(), found.proof));
+    }
+    if violations.len() > PROOFS_MAX {
+        findings.push(format!("and {} more", violations.len() - PROOFS_MAX));
+    }
+}
+
+/// One transaction that stands for everything that was in the lists at the beginning.
+fn all_before(lists: &BTreeMap<u64, Vec<u64>>) -> Transaction {
+    let appended = lists.iter().flat_map(|(key, list)| {
+        let key = Some(*key);
+        list.iter()
+            .map(move |&element| Operation::Append { key, element })
+    });
+    Transaction {
+        name: 0,
+        session: u64::MAX,
+        invoked: 0,
+        completed: 0,
+        outcome: Outcome::Ok,
+        operations: appended.collect(),
+    }
+}
+
+fn values(answer: &Answer) -> Result<Values, String> {
+    let given = answer.given.as_ref().map_err(Clone::clone)?;
+    let given = given.iter().cloned();
+    Ok(given.map(|(slot, value)| (Slot(slot), value)).collect())
+}
+
+fn transaction(name: u64, made: &Made) -> Result<Transaction, String> {
+    let sent = || sent(&made.args).map_err(|error| error.to_string());
+    let (outcome, completed, operations) = match &made.answered {
+        None => (Outcome::Unknown, 0, sent()?),
+        Some((at, answer)) if answer.given.is_err() => (Outcome::Failed, at.0, sent()?),
+        Some((at, answer)) => {
+            let observed = observe(&made.args, &values(answer)?);
+            let observed = observed.map_err(|error| error.to_string())?;
+            (Outcome::Ok, at.0, observed)
+        }
+    };
+    Ok(Transaction {
+        name,
+        session: made.client as u64,
+        invoked: made.asked.0,
+        completed,
+        outcome,
+        operations,
+    })
+}
+
+/// What the calls of a purpose read.
+fn lists(made: &[Made], purpose: Purpose, findings: &mut Vec<String>) -> BTreeMap<u64, Vec<u64>> {
+    let mut lists = BTreeMap::new();
+    for made in made.iter().filter(|made| made.purpose == purpose) {
+        let read = transaction(0, made).and_then(|read| match read.outcome {
+            Outcome::Ok => Ok(read.operations),
+            _ => Err(format!("{:?}", made.answered)),
+        });
+        match read {
+            Ok(operations) => lists.extend(operations.into_iter().filter_map(|read| match read {
+                Operation::Read { key, list } => Some((key, list)),
+                Operation::Append { .. } => None,
+            })),
+            Err(error) => findings.push(format!("the lists could not be read: {error}")),
+        }
+    }
+    lists
+}
+
+/// Replicas that take part have equal rows once everything has run everywhere.
+fn judge_replicas(file: &ClusterFile, findings: &mut Vec<String>) {
+    let deadline = Instant::now() + SETTLE_PATIENCE;
+    loop {
+        let wrong = unequal(file);
+        if wrong.is_empty() {
+            return;
+        }
+        if Instant::now() >= deadline {
+            findings.extend(wrong);
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+fn unequal(file: &ClusterFile) -> Vec<String> {
+    let mut of_shard: BTreeMap<&str, BTreeMap<String, Vec<u32>>> = BTreeMap::new();
+    for node in &file.nodes {
+        let Ok(status) = cluster::ask(file, node) else {
+            continue;
+        };
+        if let Some(rows) = cluster::note(&status, dast::ROWS)
+            && cluster::note(&status, dast::STATE) == Some(dast::TAKES_PART)
+        {
+            let shard = of_shard.entry(&node.role).or_default();
+            shard.entry(rows.to_owned()).or_default().push(node.number);
+        }
+    }
+    let unequal = of_shard.iter().filter(|(_, rows)| rows.len() > 1);
+    let words = unequal.map(|(role, rows)| format!("{role}: rows differ: {rows:?}"));
+    words.collect()
+}

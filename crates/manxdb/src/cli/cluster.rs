@@ -1,0 +1,200 @@
+//! The command line of clusters.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use manxdb_workloads::tpcc::Scale;
+use serde::{Deserialize, Serialize};
+
+/// Below the flags of each load.
+pub const CLUSTER_LOAD_HELP: &str = "\
+Every client has one call under way and makes the next when it is answered. The clients are\n\
+spread evenly over the shards and live in one process with the emulated distance of their\n\
+shard's region. The exit code is 1 when a call was not answered or a check failed.";
+
+/// A load on a cluster.
+#[derive(Debug, Args)]
+pub struct ClusterLoad {
+    /// The cluster: its file, or the data directory that holds it
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+    pub cluster: PathBuf,
+    /// Clients, each with one call under way
+    #[arg(long, default_value_t = 8)]
+    pub clients: u32,
+    /// How long to measure, in seconds
+    #[arg(long, default_value_t = 10.0)]
+    pub seconds: f64,
+    /// How long to run before measuring, in seconds
+    #[arg(long, default_value_t = 1.0)]
+    pub warm_up: f64,
+    /// How long to wait for the last answers, in seconds
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
+    pub patience: f64,
+    /// Equal seeds make equal calls
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Record what clients saw and judge it: every call ends, no acknowledged one is lost,
+    /// replicas of a shard are equal in the end
+    #[arg(long)]
+    pub check: bool,
+    /// Write the measurement to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+}
+
+/// Flags of `bench append`.
+#[derive(Debug, Args)]
+pub struct AppendRun {
+    /// The load
+    #[command(flatten)]
+    pub load: ClusterLoad,
+    /// Share of calls that touch several regions, in percent
+    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
+    pub crt_percent: f64,
+    /// Share of calls of which a part waits for values that other parts find, in percent
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    pub deferred_percent: f64,
+    /// Lists of each shard: the fewer, the more conflicts. They grow, and each read gives a
+    /// whole one
+    #[arg(long, default_value_t = 32)]
+    pub lists: u32,
+}
+
+/// Flags of `bench tpca`.
+#[derive(Debug, Args)]
+pub struct TpcaRun {
+    /// The load
+    #[command(flatten)]
+    pub load: ClusterLoad,
+    /// Share of calls that touch several regions, in percent
+    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
+    pub crt_percent: f64,
+    /// Exponent of the Zipf distribution, below 1: the larger, the more conflicts
+    #[arg(long, default_value_t = 0.5)]
+    pub theta: f64,
+}
+
+/// Flags of `bench tpcc`.
+#[derive(Debug, Args)]
+pub struct TpccRun {
+    /// The load
+    #[command(flatten)]
+    pub load: ClusterLoad,
+    /// With the parameters of the TPC-C standard; without it those of the DAST paper
+    #[arg(long)]
+    pub standard: bool,
+    /// Share of payments by customers of another warehouse, in percent [default: 15]
+    #[arg(long, value_name = "PERCENT")]
+    pub remote_payments: Option<f64>,
+}
+
+/// How large a warehouse of TPC-C is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TpccScale {
+    /// 3 districts, 12 customers each, 40 items: for tests
+    Tiny,
+    /// The standard's: 10 districts, 3,000 customers each, 100,000 items, 30 MB
+    Full,
+}
+
+impl TpccScale {
+    /// In numbers.
+    pub fn scale(self) -> Scale {
+        match self {
+            Self::Tiny => Scale::tiny(),
+            Self::Full => Scale::full(),
+        }
+    }
+}
+
+/// Where a cluster's file is when nobody says.
+const DEFAULT_CLUSTER: &str = "./manxdb-cluster/cluster.toml";
+
+/// Clusters.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Start a cluster, one process a node, and stay until it is stopped
+    #[command(after_help = "\
+Each shard has three replicas, each region three managers. Distances between regions are\n\
+emulated: every message is held for half the round trip before it is sent. All nodes listen on\n\
+127.0.0.1 without authentication.\n\n\
+A replica's rows live in its memory: one node of each shard and of each region's managers may\n\
+die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM and\n\
+`manxdb cluster down` end it.")]
+    Up(ClusterUp),
+    /// Run one node of a cluster: what `up` does for each, and a way to start a dead one again
+    Node {
+        /// The cluster: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// The node's number, as `manxdb cluster status` shows it
+        #[arg(long, value_name = "NUMBER")]
+        node: u32,
+        /// End when this process does
+        #[arg(long, hide = true, value_name = "PID")]
+        parent: Option<i32>,
+    },
+    /// Say how every node of a cluster is; the exit code is 1 when one does not answer
+    Status {
+        /// The cluster: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+        /// Print JSON, with everything the nodes count
+        #[arg(long)]
+        json: bool,
+    },
+    /// Stop a cluster and wait until its last process is gone
+    Down {
+        /// The cluster: its file, or the data directory that holds it
+        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
+        cluster: PathBuf,
+    },
+}
+
+/// Protocols that can order a cluster's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtocolChoice {
+    /// Local transactions never wait for cross-region ones (EuroSys 2021)
+    Dast,
+}
+
+/// Flags of `cluster up`.
+#[derive(Debug, Args)]
+pub struct ClusterUp {
+    /// What orders the transactions
+    #[arg(value_enum)]
+    pub protocol: ProtocolChoice,
+    /// Regions
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub regions: u32,
+    /// Shards of each region
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub shards: u32,
+    /// Round trip within a region, in milliseconds
+    #[arg(long, default_value_t = 5.0, value_name = "MS")]
+    pub lan_ms: f64,
+    /// Round trip between regions, in milliseconds
+    #[arg(long, default_value_t = 100.0, value_name = "MS")]
+    pub wan_ms: f64,
+    /// Up to so much more for a message between regions, in milliseconds
+    #[arg(long, default_value_t = 0.0, value_name = "MS")]
+    pub wan_jitter_ms: f64,
+    /// A replica that is silent for so long is put out, in milliseconds: above the longest pause
+    /// that a busy machine gives a process
+    #[arg(long, default_value_t = 1000.0, value_name = "MS")]
+    pub suspect_ms: f64,
+    /// The warehouse of TPC-C that every shard begins with; its replicas have it in memory
+    #[arg(long, value_enum, default_value_t = TpccScale::Full, value_name = "SCALE")]
+    pub tpcc_scale: TpccScale,
+    /// Data directory, made when missing; cluster.toml in it describes the cluster
+    #[arg(long, value_name = "DIR", default_value = "./manxdb-cluster")]
+    pub data: PathBuf,
+    /// The first node listens here, the others on the ports behind it
+    #[arg(long, default_value_t = 7400, value_name = "PORT")]
+    pub base_port: u16,
+    /// Start nodes that die again
+    #[arg(long)]
+    pub supervise: bool,
+}

@@ -1,0 +1,108 @@
+//! How a node of DAST is put together.
+
+use std::sync::Arc;
+
+use manxdb_core::{Nanos, NodeId};
+use manxdb_dast::{DastNode, Options, Role, Shared, Topology};
+use manxdb_txn::procedure::{Registry, ShardId};
+use manxdb_workloads::{append, tpca, tpcc};
+
+use super::file::{ClusterFile, nanos};
+use super::rows::ReplicaRows;
+
+/// Managers look after their group so often. Twelve ticks without a word change the leader: more
+/// than a busy machine makes a process wait, as a rule.
+const MANAGER_TICK: Nanos = Nanos::from_millis(25);
+
+/// The shape of a cluster.
+pub fn topology(file: &ClusterFile) -> Topology {
+    Topology {
+        regions: file.regions,
+        shards_per_region: file.shards_per_region,
+    }
+}
+
+/// The shape as workloads see it, which is also where keys live.
+pub fn placement(file: &ClusterFile) -> manxdb_workloads::Topology {
+    manxdb_workloads::Topology {
+        regions: file.regions,
+        shards_per_region: file.shards_per_region,
+    }
+}
+
+/// What every node of a cluster is given.
+pub fn shared(file: &ClusterFile) -> Shared {
+    let procedures = Registry::default();
+    procedures.register(Arc::new(append::Append));
+    procedures.register(Arc::new(tpca::Increment));
+    for procedure in tpcc::procedures() {
+        procedures.register(procedure);
+    }
+    let round_trip = file.delays().wan * 2;
+    Shared {
+        topology: topology(file),
+        options: Options {
+            manager_tick: MANAGER_TICK,
+            suspect_after: nanos(file.suspect_ms),
+            first_estimate: round_trip + Nanos::from_millis(10),
+            ..Options::default()
+        },
+        procedures: Arc::new(procedures),
+        placement: Arc::new(placement(file)),
+    }
+}
+
+/// A node in its `life`th life.
+pub fn node(file: &ClusterFile, node: NodeId, life: u64, shared: &Shared) -> DastNode {
+    let shard = match shared.topology.role(node) {
+        Role::Replica(shard) => shard,
+        // They keep no rows and never ask for any.
+        Role::Manager(_) | Role::Client => ShardId(0),
+    };
+    DastNode::new(node, life, shared, || {
+        Box::new(ReplicaRows::of_shard(file, placement(file), shard))
+    })
+}
+
+/// What a node is, for people, and its region.
+pub fn role(topology: Topology, node: NodeId) -> (String, u32) {
+    let region = topology.region_of_node(node).map_or(0, |region| region.0);
+    let role = match topology.role(node) {
+        Role::Replica(shard) => format!("replica of shard {}", shard.0),
+        Role::Manager(region) => format!("manager of region {}", region.0),
+        Role::Client => "client".to_owned(),
+    };
+    (role, region)
+}
+
+/// Says that a node does its work: a replica takes part, a manager leads or follows.
+pub const STATE: &str = "state";
+
+/// The state of a replica that does.
+pub const TAKES_PART: &str = "takes part";
+
+/// Equal for replicas with equal rows.
+pub const ROWS: &str = "rows";
+
+/// What a node says of itself.
+pub fn notes(core: &DastNode) -> Vec<(String, String)> {
+    let mut notes = Vec::new();
+    let mut note = |name: &str, value: String| notes.push((name.to_owned(), value));
+    if let Some(replica) = core.replica() {
+        let state = if replica.is_live() {
+            TAKES_PART
+        } else {
+            "is out"
+        };
+        note(STATE, state.to_owned());
+        let rows = replica.execution().store().digest();
+        note(ROWS, format!("{rows:016x}"));
+        note("records", replica.records().to_string());
+    }
+    if let Some(manager) = core.manager() {
+        let state = if manager.leads() { "leads" } else { "follows" };
+        note(STATE, state.to_owned());
+        note("records", manager.records().to_string());
+    }
+    notes
+}

@@ -1,0 +1,86 @@
+//! One node of a cluster, as a process.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::ExitCode;
+
+use manxdb_core::NodeId;
+use manxdb_net::runtime::channel_options;
+use manxdb_net::{DataDirectory, NoDriver, Runtime, Settings};
+
+use super::file::{ClusterFile, Node};
+use super::{dast, stop_signal};
+use crate::fault::Fault;
+
+/// Runs it until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(path: &Path, number: u32, parent: Option<i32>) -> Result<ExitCode, Fault> {
+    if let Some(parent) = parent {
+        end_with(parent)?;
+    }
+    crate::serve::start_log(&std::env::var("MANXDB_LOG").unwrap_or_else(|_| "info".to_owned()))?;
+    let stop = stop_signal()?;
+    let (file, path) = ClusterFile::read(path)?;
+    let Some(node) = file.nodes.iter().find(|node| node.number == number) else {
+        return Err(Fault::Other(format!(
+            "the cluster has nodes 0 to {}, not {number}",
+            file.nodes.len() - 1
+        )));
+    };
+    let data = DataDirectory::open(&directory_of(&path, number)).map_err(other)?;
+    let listener = listen(node)?;
+    let life = data.begin_life().map_err(other)?;
+    let delays = file.delays();
+    let settings = Settings {
+        cluster: file.id(),
+        directory: file.directory(),
+        channel: channel_options(&delays),
+        delays,
+        seed: u64::from(number) << 32 | life.0,
+        notes: dast::notes,
+    };
+    let mut runtime = Runtime::new(settings, listener, NoDriver).map_err(other)?;
+    let core = dast::node(&file, NodeId(number), life.0, &dast::shared(&file));
+    runtime.add(node.place(), life, core);
+    tracing::info!(node = number, role = node.role, address = %node.address, life = life.0, "up");
+    runtime.run(Some(&stop)).map_err(other)?;
+    tracing::info!(node = number, "stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The data directory of a node, beside the cluster file.
+pub fn directory_of(cluster_file: &Path, number: u32) -> std::path::PathBuf {
+    let directory = cluster_file.parent().unwrap_or(Path::new("."));
+    directory.join(format!("node-{number}"))
+}
+
+/// No node outlives the `cluster up` that started it, however that ends.
+fn end_with(parent: i32) -> Result<(), Fault> {
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let io = |error: rustix::io::Errno| Fault::io("cannot watch `cluster up`", error.into());
+    set_parent_process_death_signal(Some(Signal::TERM)).map_err(io)?;
+    // It may have ended before that.
+    let actual = getppid().map(rustix::process::Pid::as_raw_pid);
+    if actual == Some(parent) {
+        return Ok(());
+    }
+    Err(Fault::Other("`cluster up` has ended".to_owned()))
+}
+
+fn listen(node: &Node) -> Result<TcpListener, Fault> {
+    TcpListener::bind(node.address).map_err(|error| Fault::Listen {
+        address: node.address,
+        door: "nodes of the cluster",
+        flag: "base-port",
+        reason: match error.kind() {
+            std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
+            _ => error.to_string(),
+        },
+    })
+}
+
+fn other(error: impl std::fmt::Display) -> Fault {
+    Fault::Other(error.to_string())
+}

@@ -1,0 +1,195 @@
+"""A cluster of 18 processes under load while some of them die.
+
+Lists are read and appended to by clients of all shards (`manxdb bench append --check`), so that
+what they saw proves the order: every call ends, no acknowledged append is lost, the history is
+serializable, replicas are equal in the end. Meanwhile one node after another is killed and
+started again. Latencies are printed, not judged.
+
+    run.py [word of a check's name …]
+"""
+
+import atexit
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness.checks import check, expect, main
+
+BINARY = os.environ["MANXDB_TEST_BINARY"]
+SERVERS = 18
+# Longer than anything here takes; only a hanging test meets it.
+PATIENCE = 60
+
+
+def free_ports():
+    """The first of a row of ports that nobody has."""
+    for base in range(21000 + os.getpid() % 500 * 20, 32000, 20):
+        sockets = [socket.socket() for _ in range(SERVERS)]
+        try:
+            for offset, one in enumerate(sockets):
+                one.bind(("127.0.0.1", base + offset))
+            return base
+        except OSError:
+            continue
+        finally:
+            for one in sockets:
+                one.close()
+    raise AssertionError("no free ports")
+
+
+class Cluster:
+    """The processes, started once for all checks."""
+
+    def __init__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="manxdb-cluster-")
+        self.data = pathlib.Path(self.directory.name) / "data"
+        self.base = free_ports()
+        self.restarted = []
+        self.up = self.start(self.data, self.base, stdout=subprocess.PIPE)
+        atexit.register(self.close)
+        lines = []
+        for line in self.up.stdout:
+            lines.append(line)
+            if line.startswith("cluster is up"):
+                break
+        else:
+            raise AssertionError("the cluster did not start: " + "".join(lines))
+
+    @staticmethod
+    def start(data, base, **more):
+        """`manxdb cluster up`."""
+        command = [BINARY, "cluster", "up", "dast", "--regions", "2", "--shards", "2", "--lan-ms", "2",
+                   "--wan-ms", "30", "--data", str(data), "--base-port", str(base),
+                   "--tpcc-scale", "tiny"]
+        return subprocess.Popen(command, text=True, stderr=subprocess.STDOUT, **more)
+
+    def run(self, *arguments):
+        """Another command on it."""
+        command = [BINARY, *arguments, "--cluster", str(self.data)]
+        return subprocess.run(command, text=True, stdin=subprocess.DEVNULL, check=False, timeout=PATIENCE,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def nodes(self):
+        """What every node says of itself."""
+        return json.loads(self.run("cluster", "status", "--json").stdout)["nodes"]
+
+    def wait(self, what, holds):
+        """Until a node's answer is as wanted."""
+        deadline = time.monotonic() + PATIENCE
+        while not any(holds(node["answer"]) for node in self.nodes() if node["number"] == what):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"node {what} does not come back: {self.nodes()[what]}")
+            time.sleep(0.1)
+
+    def kill_and_restart(self, number):
+        """kill -9, and after a while `manxdb cluster node`."""
+        os.kill(self.nodes()[number]["answer"]["process"], signal.SIGKILL)
+        time.sleep(2)
+        log = open(self.data / f"node-{number}" / "log", "a", encoding="utf-8")
+        command = [BINARY, "cluster", "node", "--cluster", str(self.data), "--node", str(number)]
+        self.restarted.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
+        self.wait(number, lambda answer: answer.get("life", 0) > 1
+                  and answer["notes"]["state"] != "is out")
+
+    def load(self, seconds, meanwhile):
+        """The lists under load, and what happens meanwhile."""
+        report = self.data / "report.json"
+        report.unlink(missing_ok=True)
+        command = [BINARY, "bench", "append", "--check", "--clients", "8", "--seconds", str(seconds),
+                   "--crt-percent", "20", "--patience", "15",
+                   "--cluster", str(self.data), "--json", str(report)]
+        bench = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            time.sleep(3)
+            meanwhile()
+            out, _ = bench.communicate(timeout=2 * PATIENCE)
+        finally:
+            bench.kill()
+        print(out, flush=True)
+        expect(bench.returncode, 0, out)
+        result = json.loads(report.read_text())
+        expect((result["open"], result["findings"]), (0, []))
+        for name in ("local", "cross-region"):
+            if not result["classes"][name]["calls"]:
+                raise AssertionError(f"no {name} call was answered")
+
+    def close(self):
+        """Whatever is left of it."""
+        if self.up.poll() is None:
+            self.up.terminate()
+            self.up.wait(PATIENCE)
+        for process in self.restarted:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        self.directory.cleanup()
+
+
+CLUSTER = None
+
+
+def cluster():
+    """The one cluster of this run."""
+    global CLUSTER
+    if CLUSTER is None:
+        CLUSTER = Cluster()
+    return CLUSTER
+
+
+@check
+def a_port_or_a_directory_in_use_is_said():
+    up = cluster()
+    for data, base, words in [(up.data, free_ports(), "in use by another process"),
+                              (up.data.parent / "other", up.base, "the port is in use")]:
+        second = up.start(data, base, stdout=subprocess.PIPE)
+        out, _ = second.communicate(timeout=PATIENCE)
+        expect(second.returncode, 1, out)
+        if words not in out:
+            raise AssertionError(out)
+    unknown = subprocess.run([BINARY, "bench", "append", "--cluster", "/nowhere/cluster.toml"],
+                             text=True, capture_output=True, check=False)
+    expect(unknown.returncode, 1)
+    if "there is no cluster file /nowhere/cluster.toml" not in unknown.stderr:
+        raise AssertionError(unknown.stderr)
+
+
+@check
+def a_replica_is_killed_and_comes_back():
+    cluster().load(6, lambda: cluster().kill_and_restart(1))
+
+
+@check
+def a_coordinator_is_killed_and_comes_back():
+    # Clients of a shard take turns with its replicas, so each of them coordinates.
+    cluster().load(6, lambda: cluster().kill_and_restart(6))
+
+
+@check
+def a_leading_manager_is_killed_and_comes_back():
+    def kill_leader():
+        leader = next(node["number"] for node in cluster().nodes()
+                      if node["region"] == 0 and node["answer"]["notes"]["state"] == "leads")
+        cluster().kill_and_restart(leader)
+    cluster().load(6, kill_leader)
+
+
+@check
+def a_cluster_stops_when_told():
+    down = cluster().run("cluster", "down")
+    expect(down.returncode, 0, down.stdout)
+    expect(cluster().up.wait(PATIENCE), 0)
+    expect(cluster().run("cluster", "status").returncode, 1)
+    for process in cluster().restarted:
+        process.wait(PATIENCE)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    main()
