@@ -178,10 +178,11 @@ fn read_time(reader: &mut PayloadReader<'_>) -> Result<Value, Malformed> {
     }
     let negative = reader.u8()? != 0;
     let days = u64::from(reader.u32()?);
-    let mut magnitude = days * 86_400_000_000 + read_clock(reader)?;
+    let mut clock = read_clock(reader)?;
     if length == 12 {
-        magnitude += read_fraction(reader)?;
+        clock += read_fraction(reader)?;
     }
+    let magnitude = days.saturating_mul(86_400_000_000).saturating_add(clock);
     // MySQL's range of TIME; what is longer is cut to it.
     let limit = ((838 * 60 + 59) * 60 + 59) * 1_000_000;
     let micros = i64::try_from(magnitude).unwrap_or(limit).min(limit);
@@ -291,6 +292,21 @@ mod tests {
             read(&[0, 1, 12, 0, 5, 0, 0, 0, 0, 0], 1, &mut types),
             Err(Malformed)
         );
+    }
+
+    #[test]
+    fn a_time_of_more_days_than_there_are_is_the_greatest_time() {
+        for days in [35_u32, 1 << 31, u32::MAX] {
+            let mut body = vec![0, 1, 11, 0, 8, 0];
+            body.extend_from_slice(&days.to_le_bytes());
+            body.extend_from_slice(&[23, 59, 59]);
+            let greatest = ((838 * 60 + 59) * 60 + 59) * 1_000_000;
+            assert_eq!(
+                read(&body, 1, &mut Vec::new()),
+                Ok(vec![Value::Time(Time { micros: greatest })]),
+                "{days} days"
+            );
+        }
     }
 
     #[test]

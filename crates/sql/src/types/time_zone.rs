@@ -99,7 +99,9 @@ pub fn from_utc_micros(micros: i64, zone: &TimeZone) -> DateTime {
             Err(_) => 0,
         }
     };
-    DateTime::from_linear_micros(EPOCH_DAY * MICROS_PER_DAY + micros.saturating_add(offset))
+    micros
+        .checked_add(EPOCH_DAY * MICROS_PER_DAY + offset)
+        .and_then(DateTime::from_linear_micros)
         .unwrap_or(DateTime::ZERO)
 }
 
@@ -112,6 +114,15 @@ pub fn today(micros: i64, zone: &TimeZone) -> Date {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_instant_past_the_calendar_is_zero() {
+        for micros in [i64::MIN, i64::MAX, i64::MAX - EPOCH_DAY * MICROS_PER_DAY] {
+            for zone in [TimeZone::UTC, TimeZone::get("Asia/Tokyo").unwrap()] {
+                assert_eq!(from_utc_micros(micros, &zone), DateTime::ZERO);
+            }
+        }
+    }
 
     #[test]
     fn zones_are_known_by_name_and_offset() {

@@ -48,6 +48,9 @@ pub const FOLDER: &str = "log";
 /// Smallest segment, so that the head and a few records fit.
 const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 
+/// Highest number a segment is found with: behind it a process never runs out of numbers.
+const NUMBER_MAX: u64 = u64::MAX >> 1;
+
 /// A segment that gets no more records.
 #[derive(Debug)]
 struct Sealed {
@@ -101,10 +104,14 @@ impl CommitLog {
         let segment_bytes = segment_bytes.max(SEGMENT_BYTES_MIN);
         let spares = Spares::open(directory, segment_bytes)?;
         let recovered = recovery::recover(directory, applied, &mut replay)?;
-        let next_number = recovered.newest.checked_add(1).ok_or_else(|| {
+        if recovered.newest > NUMBER_MAX {
             let last = recovery::path_of(directory, recovered.newest);
-            StorageError::Corrupt(format!("no number is left after {}", last.display()))
-        })?;
+            return Err(StorageError::Corrupt(format!(
+                "{} is no file that the commit log made: its number is too high",
+                last.display()
+            )));
+        }
+        let next_number = recovered.newest + 1;
         for path in &recovered.obsolete {
             spares.give_back(path);
         }
@@ -288,7 +295,7 @@ impl CommitLog {
 pub fn begin_empty(directory: &Path, after: Option<Place>) -> Result<(), StorageError> {
     let context = |error| io_error(format!("cannot write {}", directory.display()), error);
     fs::create_dir(directory).map_err(context)?;
-    let number = after.map_or(1, |place| place.segment + 1);
+    let number = after.map_or(1, |place| place.segment.saturating_add(1));
     let path = recovery::path_of(directory, number);
     segment::fill(&path, segment::HEADER_BYTES)?;
     let previous = None;

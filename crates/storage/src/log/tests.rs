@@ -525,19 +525,21 @@ fn damage_before_a_record_that_knew_better_is_found_among_forged_heads() {
 }
 
 #[test]
-fn a_segment_with_the_last_number_there_is_is_refused() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = recovery::path_of(directory.path(), u64::MAX);
-    segment::fill(&path, SEGMENT_BYTES).unwrap();
-    let header = Header {
-        number: u64::MAX,
-        previous: None,
-    };
-    Segment::begin(path.clone(), &header, &Arc::default()).unwrap();
-    let Err(StorageError::Corrupt(message)) = open(directory.path(), None) else {
-        panic!("opened");
-    };
-    assert!(message.contains(path.to_str().unwrap()), "{message}");
+fn a_segment_behind_which_numbers_could_run_out_is_refused() {
+    for number in [u64::MAX, u64::MAX - 1, NUMBER_MAX + 1] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = recovery::path_of(directory.path(), number);
+        segment::fill(&path, SEGMENT_BYTES).unwrap();
+        let header = Header {
+            number,
+            previous: None,
+        };
+        Segment::begin(path.clone(), &header, &Arc::default()).unwrap();
+        let Err(StorageError::Corrupt(message)) = open(directory.path(), None) else {
+            panic!("opened");
+        };
+        assert!(message.contains(path.to_str().unwrap()), "{message}");
+    }
 }
 
 /// 0 stands for no segment where the next one names it.
