@@ -76,6 +76,15 @@ fn every_type() -> Table {
         DataType::Timestamp { fsp: 0 },
         DataType::Year,
         DataType::Json,
+        DataType::Enum {
+            members: vec!["a".to_owned(), "b".to_owned()],
+            collation: Collation::GeneralCi,
+        },
+        DataType::Set {
+            members: vec!["a".to_owned(), "b".to_owned()],
+            collation: Collation::Uca0900AsCs,
+        },
+        DataType::Bit { width: 64 },
     ];
     let columns: Vec<Column> = types
         .into_iter()

@@ -15,7 +15,7 @@ WORDS = ["", "a", "A", "ab", "abc", "Manx", "manx", "cat", "Cat ", "žluť", "zz
 
 @dataclass
 class Column:
-    """A column; `kind` is int, tiny, uns, big, dec, str, bin, date, time or json."""
+    """A column; `kind` is int, tiny, uns, big, dec, str, bin, set, bit, date, time or json."""
 
     name: str
     kind: str
@@ -28,7 +28,7 @@ class Column:
         """Its definition."""
         types = {"int": "INT", "tiny": "TINYINT", "uns": "INT UNSIGNED", "big": "BIGINT", "dec": "DECIMAL(10,2)",
                  "str": "VARCHAR(20)", "bin": "VARCHAR(20) COLLATE utf8mb4_bin", "date": "DATE", "time": "DATETIME",
-                 "json": "JSON"}
+                 "json": "JSON", "set": "SET('a','ab','manx','zz')", "bit": "BIT(6)"}
         computed = f" GENERATED ALWAYS AS {self.generated}" if self.generated else ""
         null = "" if self.null else " NOT NULL"
         return f"{self.name} {types[self.kind]}{computed}{null}{' UNIQUE' if self.unique else ''}"
@@ -86,6 +86,10 @@ class Generator(Queries, Writes):
             return f"{random.randint(-500, 1500) / 100:.2f}"
         if kind in ("str", "bin"):
             return "'" + random.choice(WORDS) + "'"
+        if kind == "set":
+            return random.choice(["''", "'a'", "'zz,a'", "'ab'", "'A,MANX'", "5", "15", "0"])
+        if kind == "bit":
+            return random.choice(["b'101'", "0", "1", "5", "b'111111'", "0x0C"])
         if kind == "json":
             return random.choice(["'{\"a\": 1, \"b\": [1, 2]}'", "'[1, 2, 3]'", "'{\"a\": \"x\"}'", "'\"text\"'", "'7'", "'{}'", "'[]'"])
         day = datetime.date(2024, 1, 1) + datetime.timedelta(days=random.randint(-40, 70))
@@ -106,7 +110,7 @@ class Generator(Queries, Writes):
         random = self.random
         columns = [Column("id", "int", null=False)]
         for index in range(random.randint(2, 5)):
-            kind = random.choice(["int", "int", "tiny", "uns", "big", "dec", "str", "str", "bin", "date", "time", "json"])
+            kind = random.choice(["int", "int", "tiny", "uns", "big", "dec", "str", "str", "bin", "set", "bit", "date", "time", "json"])
             columns.append(Column(f"c{index}", kind, kind == "json" or random.random() < 0.7, kind != "json" and random.random() < 0.12))
         if random.random() < 0.4:
             columns.append(self.generated_column(columns[1:]))
@@ -147,6 +151,10 @@ class Generator(Queries, Writes):
                 ("int", f"{name} LIKE 'a%'")])
         elif base.kind == "json":
             kind, expression = random.choice([("int", f"JSON_LENGTH({name})"), ("str", f"JSON_TYPE({name})")])
+        elif base.kind == "set":
+            kind, expression = random.choice([("int", f"FIND_IN_SET('zz', {name})"), ("big", f"{name} + 0"), ("str", f"CONCAT({name}, '!')")])
+        elif base.kind == "bit":
+            kind, expression = random.choice([("big", f"{name} + 1"), ("str", f"HEX({name})")])
         else:
             kind, expression = random.choice([("int", f"YEAR({name})"), ("date", f"DATE({name})"),
                                               ("int", f"{name} > '2024-01-10'")])
@@ -220,6 +228,12 @@ class Generator(Queries, Writes):
                                   "SUBSTRING({}, 2, 2)", "TRIM({})", "INSTR({}, 'a')", "HEX({})", "LPAD({}, 6, '*')",
                                   "CASE {} WHEN 'a' THEN 1 WHEN 'Manx' THEN 2 END", "FIELD({}, 'cat', 'manx')", "STRCMP({}, 'b')",
                                   "{} = 'MANX'", "{} COLLATE utf8mb4_bin = 'manx'", "SUBSTRING_INDEX({}, 'a', 1)", "LOCATE('b', {})"])
+        elif column.kind == "set":
+            form = random.choice(["{}", "{} + 0", "FIND_IN_SET('ab', {})", "{} & 5", "CONCAT({}, '!')", "{} = 'a,ab'", "{} > 2",
+                                  "{} LIKE '%a%'", "COALESCE({}, 'none')", "LENGTH({})", "{} IN ('a', 3)", "IF({}, 'some', 'none')"])
+        elif column.kind == "bit":
+            form = random.choice(["{}", "{} + 0", "HEX({})", "BIN({})", "{} & 6", "LENGTH({})", "CONCAT({}, 'b')", "{} = 5",
+                                  "IF({}, 1, 0)", "COALESCE({}, 7) + 0", "CAST({} AS UNSIGNED)", "{} IN (b'101', 1)"])
         elif column.kind == "date":
             form = random.choice(["{}", "YEAR({})", "MONTH({})", "DAYOFWEEK({})", "{} + INTERVAL 1 MONTH", "LAST_DAY({})",
                                   "DATEDIFF({}, '2024-01-15')", "DATE_FORMAT({}, '%d.%m.%y')", "TO_DAYS({})"])

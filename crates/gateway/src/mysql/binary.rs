@@ -227,6 +227,14 @@ mod tests {
     }
 
     #[test]
+    fn bits_are_bytes_the_greatest_first() {
+        let ty = DataType::Bit { width: 12 };
+        assert_eq!(encoded(ty, Value::UInt(0x5AB)), b"\0\0\x02\x05\xAB");
+        let ty = DataType::Bit { width: 64 };
+        assert_eq!(encoded(ty, Value::UInt(1)), b"\0\0\x08\0\0\0\0\0\0\0\x01");
+    }
+
+    #[test]
     fn everything_else_is_its_text() {
         let ty = DataType::Varchar {
             length: 5,

@@ -98,6 +98,17 @@ fn string(ty: &DataType) -> WireType {
             wire.flags |= ColumnFlags::ENUM_FLAG;
             wire
         }
+        DataType::Set { collation, .. } => {
+            let length = characters(ty.char_length());
+            let mut wire = text(ColumnType::MYSQL_TYPE_STRING, length, *collation);
+            wire.flags |= ColumnFlags::SET_FLAG;
+            wire
+        }
+        DataType::Bit { width } => plain(
+            ColumnType::MYSQL_TYPE_BIT,
+            u32::from(*width),
+            ColumnFlags::UNSIGNED_FLAG,
+        ),
         DataType::Binary { length } => plain(
             ColumnType::MYSQL_TYPE_STRING,
             *length,
@@ -312,5 +323,18 @@ mod tests {
         });
         assert_eq!((wire.code as u8, wire.length), (254, 16));
         assert!(wire.flags.contains(ColumnFlags::ENUM_FLAG));
+    }
+
+    #[test]
+    fn a_set_is_a_string_with_its_flag_and_bits_are_counted() {
+        let set = wire_type(&DataType::Set {
+            members: vec!["a".into(), "long".into()],
+            collation: Collation::default(),
+        });
+        assert_eq!((set.code as u8, set.length), (254, 24));
+        assert!(set.flags.contains(ColumnFlags::SET_FLAG));
+        let bit = wire_type(&DataType::Bit { width: 12 });
+        assert_eq!((bit.code as u8, bit.length), (16, 12));
+        assert!(bit.flags.contains(ColumnFlags::UNSIGNED_FLAG));
     }
 }

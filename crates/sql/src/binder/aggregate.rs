@@ -6,6 +6,7 @@ use super::Binder;
 use super::scope::column_expr;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, ExprKind};
+use crate::functions;
 use crate::planner::walk;
 use crate::types::{Collation, DataType, IntWidth, TextSize, Value};
 
@@ -185,6 +186,7 @@ fn digits(ty: &DataType) -> Option<(u8, u8)> {
             0,
         )),
         DataType::Year => Some((4, 0)),
+        DataType::Bit { .. } => Some(ty.precision_scale()),
         DataType::Decimal {
             precision, scale, ..
         } => Some((*precision, *scale)),
@@ -315,6 +317,17 @@ impl Binder<'_> {
         if kind.is_bitwise() {
             let arguments = std::mem::take(&mut call.arguments);
             call.arguments = arguments.into_iter().map(Expr::member_number).collect();
+        }
+        let shown = match kind {
+            AggregateKind::GroupConcat => Some(functions::shown_as_declared as fn(Expr) -> Expr),
+            AggregateKind::JsonArray | AggregateKind::JsonObject => {
+                Some(functions::json_truth as fn(Expr) -> Expr)
+            }
+            _ => None,
+        };
+        if let Some(shown) = shown {
+            let arguments = std::mem::take(&mut call.arguments);
+            call.arguments = arguments.into_iter().map(shown).collect();
         }
         simplify_count(&mut call);
         check_arity(&call, function)?;

@@ -116,7 +116,7 @@ pub(super) fn alike(a: &DataType, b: &DataType) -> bool {
     a == b
         || matches!(a, D::Null)
         || matches!((a, b), (D::Int { .. }, D::Int { .. }))
-        || (a.is_text() && b.is_text() && !matches!(b, D::Enum { .. }))
+        || (a.is_text() && b.is_text() && !matches!(b, D::Enum { .. } | D::Set { .. }))
 }
 
 /// Converts columns whose values would be of another kind.

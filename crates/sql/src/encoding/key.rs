@@ -5,8 +5,8 @@ use jiff::tz::TimeZone;
 use crate::catalog::{Index, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{
-    Collation, DataType, Decimal, IntWidth, Value, round_decimal, sort_key, to_utc_micros,
-    write_escaped,
+    Collation, DataType, Decimal, IntWidth, Value, round_decimal, set_bits, sort_key,
+    to_utc_micros, write_escaped,
 };
 
 const NULL_TAG: u8 = 0;
@@ -57,6 +57,14 @@ pub fn encode_key_column(
                 .position(|member| member == text)
                 .map_or(0, |at| at + 1);
             out.extend_from_slice(&u16::try_from(place).unwrap_or(u16::MAX).to_be_bytes());
+            Ok(())
+        }
+        (Value::Text(text), DataType::Set { members, .. }) => {
+            out.extend_from_slice(&set_bits(members, text).to_be_bytes());
+            Ok(())
+        }
+        (Value::UInt(bits), DataType::Bit { .. }) => {
+            out.extend_from_slice(&bits.to_be_bytes());
             Ok(())
         }
         (Value::Text(text), _) if ty.is_text() => {

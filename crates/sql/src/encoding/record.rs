@@ -240,6 +240,12 @@ fn read_literal(text: &str) -> Option<Value> {
     if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
         return Some(Value::Int(i64::from(text.eq_ignore_ascii_case("true"))));
     }
+    if let Some(bits) = text
+        .strip_prefix("b'")
+        .and_then(|rest| rest.strip_suffix('\''))
+    {
+        return u64::from_str_radix(bits, 2).ok().map(Value::UInt);
+    }
     let quoted = text
         .strip_prefix('\'')
         .and_then(|rest| rest.strip_suffix('\''));

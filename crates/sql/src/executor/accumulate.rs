@@ -287,17 +287,11 @@ impl Accumulator {
     }
 }
 
-/// What SUM and its kin add: quotients with all their digits, and the places of ENUM's members.
+/// What SUM and its kin add: quotients with all their digits, and the numbers of ENUM and SET.
 fn addend(run: &Run<'_>, argument: &Expr, row: &[Value]) -> SqlResult<Value> {
     let eval = run.context.eval;
     let value = argument.eval_unrounded(eval, row, run.outer)?.into_owned();
-    Ok(match (&argument.ty, &value) {
-        (DataType::Enum { members, .. }, Value::Text(text)) => {
-            let place = members.iter().position(|member| member == text);
-            Value::UInt(place.map_or(0, |place| place as u64 + 1))
-        }
-        _ => value,
-    })
+    Ok(value.stored_from(&argument.ty, &DataType::DOUBLE))
 }
 
 fn number(run: &Run<'_>, value: &Value) -> SqlResult<f64> {

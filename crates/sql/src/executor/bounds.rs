@@ -221,6 +221,11 @@ fn key_value(run: &Run<'_>, value: Value, ty: &DataType, end: End) -> Option<Val
                 types::integer_value(number.clamp(least, greatest), *width, *unsigned)
             })
         }
+        DataType::Bit { width } => {
+            let greatest = (1i128 << u32::from(*width)) - 1;
+            let number = integer(&value, end)?.clamp(0, greatest);
+            u64::try_from(number).ok().map(Value::UInt)
+        }
         DataType::Year => match value {
             Value::Int(year) if (1901..=2155).contains(&year) || year == 0 => Some(value),
             _ => None,

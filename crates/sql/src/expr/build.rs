@@ -162,7 +162,9 @@ impl Expr {
             return Ok(Self::int(i64::MIN));
         }
         let ty = match &a.ty {
-            DataType::Int { .. } | DataType::Year | DataType::Null => DataType::BIGINT,
+            DataType::Int { .. } | DataType::Year | DataType::Bit { .. } | DataType::Null => {
+                DataType::BIGINT
+            }
             DataType::Decimal {
                 precision, scale, ..
             } => DataType::Decimal {
@@ -247,6 +249,8 @@ impl Expr {
     /// # Errors
     /// None yet.
     pub fn like(value: Expr, pattern: Expr, escape: Option<char>) -> SqlResult<Expr> {
+        let value = functions::shown_as_declared(value);
+        let pattern = functions::shown_as_declared(pattern);
         let collation = result_collation([&value, &pattern]);
         let nullable = value.nullable || pattern.nullable;
         let kind = ExprKind::Like {
@@ -263,6 +267,8 @@ impl Expr {
     /// # Errors
     /// None yet: patterns are read when evaluated.
     pub fn regexp(value: Expr, pattern: Expr) -> SqlResult<Expr> {
+        let value = functions::shown_as_declared(value);
+        let pattern = functions::shown_as_declared(pattern);
         let collation = result_collation([&value, &pattern]);
         let nullable = value.nullable || pattern.nullable;
         let kind = ExprKind::Regexp {
@@ -278,7 +284,15 @@ impl Expr {
     /// # Errors
     /// As [`Expr::compare`].
     pub fn in_list(value: Expr, list: Vec<Expr>) -> SqlResult<Expr> {
-        let numbers = !list.is_empty() && list.iter().all(|item| item.ty.is_number());
+        let is_number = |item: &Expr| item.ty.is_number();
+        let is_member = matches!(value.ty, DataType::Enum { .. } | DataType::Set { .. });
+        if is_member && list.iter().any(is_number) && !list.iter().all(is_number) {
+            // Among numbers it is one, among texts it is a text.
+            let (numbers, texts) = list.into_iter().partition(is_number);
+            let by_number = Self::in_list(value.clone(), numbers)?;
+            return Ok(Self::or(by_number, Self::in_list(value, texts)?));
+        }
+        let numbers = !list.is_empty() && list.iter().all(is_number);
         let value = if numbers {
             beside(value, &DataType::BIGINT)
         } else {
@@ -427,9 +441,23 @@ impl Expr {
             let equal = Expr::compare(CompareOp::Eq, a.clone(), b.clone())?;
             return Expr::case(vec![(equal, Expr::null())], Some(a.clone()));
         }
+        if function.name == "FIND_IN_SET"
+            && let [text, set] = &args[..]
+            && let DataType::Set { members, .. } = &set.ty
+            && matches!(set.kind, ExprKind::Column(_) | ExprKind::Outer { .. })
+            && is_constant(text)
+        {
+            let (text, set, members) = (text.clone(), set.clone(), members.clone());
+            let found = Self::prepared_call(function, args);
+            return Ok(find_member(text, found, set, members));
+        }
+        Ok(Self::prepared_call(function, args))
+    }
+
+    fn prepared_call(function: &'static functions::ScalarFunction, args: Vec<Expr>) -> Expr {
         let args = functions::prepare_arguments(function, args);
         let (ty, nullable) = (function.infer)(&args);
-        Ok(Self::new(ExprKind::Call(function, args), ty, nullable))
+        Self::new(ExprKind::Call(function, args), ty, nullable)
     }
 
     /// `expr + INTERVAL amount unit`; `unit` as in SQL (`DAY`, `HOUR_SECOND`, …).
@@ -468,11 +496,18 @@ impl Expr {
         Self::call("EXTRACT", vec![unit, expr])
     }
 
-    /// This expression where a number is computed: the place of an ENUM's value in its list.
+    /// This expression where a number is computed: the place of an ENUM's value in its list, the
+    /// bits of a SET's.
     #[must_use]
     pub fn member_number(self) -> Expr {
         match &self.ty {
-            DataType::Enum { members, .. } => member_number(members.clone(), self),
+            DataType::Enum { members, .. } => {
+                member_number("_MEMBER_NUMBER", DataType::BIGINT, members.clone(), self)
+            }
+            DataType::Set { members, .. } => {
+                let ty = DataType::BIGINT_UNSIGNED;
+                member_number("_MEMBER_BITS", ty, members.clone(), self)
+            }
             _ => self,
         }
     }
@@ -493,8 +528,10 @@ impl Expr {
 fn same_representation(from: &DataType, to: &DataType) -> bool {
     match (from, to) {
         _ if from == to => true,
-        (DataType::Int { .. } | DataType::Year, DataType::Int { .. }) => {
-            let big = |ty: &DataType| *ty == DataType::BIGINT_UNSIGNED;
+        (DataType::Int { .. } | DataType::Year | DataType::Bit { .. }, DataType::Int { .. }) => {
+            let big = |ty: &DataType| {
+                *ty == DataType::BIGINT_UNSIGNED || matches!(ty, DataType::Bit { .. })
+            };
             big(from) == big(to)
         }
         (DataType::Float { .. }, DataType::Double { .. })
@@ -505,6 +542,7 @@ fn same_representation(from: &DataType, to: &DataType) -> bool {
             DataType::DateTime { .. } | DataType::Timestamp { .. },
         )
         | (DataType::Time { .. }, DataType::Time { .. }) => from.fsp() <= to.fsp(),
+        (DataType::Bit { .. }, DataType::Bit { .. }) => true,
         _ if from.is_text() && to.is_text() => true,
         _ => from.is_bytes() && to.is_bytes(),
     }
@@ -524,9 +562,9 @@ fn number_of_bytes(expr: Expr) -> Expr {
     expr
 }
 
-/// The place of an ENUM's value in its list, from 1, which is what it is among numbers.
-fn member_number(members: Vec<String>, expr: Expr) -> Expr {
-    let Some(function) = functions::lookup("_MEMBER_NUMBER") else {
+/// What an ENUM or a SET is among numbers: the place in its list, from 1, or the bits.
+fn member_number(function: &str, ty: DataType, members: Vec<String>, expr: Expr) -> Expr {
+    let Some(function) = functions::lookup(function) else {
         return expr;
     };
     let nullable = expr.nullable;
@@ -534,10 +572,37 @@ fn member_number(members: Vec<String>, expr: Expr) -> Expr {
     let args = std::iter::once(expr)
         .chain(members.into_iter().map(member))
         .collect();
-    Expr::new(ExprKind::Call(function, args), DataType::BIGINT, nullable)
+    Expr::new(ExprKind::Call(function, args), ty, nullable)
 }
 
-/// An ENUM and a hexadecimal literal beside a number are numbers.
+/// `FIND_IN_SET` of a constant in a SET column: as in MySQL the place in the column's list, not in
+/// the value.
+fn find_member(text: Expr, found: Expr, set: Expr, members: Vec<String>) -> Expr {
+    let Some(function) = functions::lookup("_FIND_MEMBER") else {
+        return found;
+    };
+    let members = members
+        .into_iter()
+        .map(|member| Expr::text(member, Collation::Bin0900));
+    let args: Vec<Expr> = [text, found, set.member_number()]
+        .into_iter()
+        .chain(members)
+        .collect();
+    let (ty, nullable) = (function.infer)(&args);
+    Expr::new(ExprKind::Call(function, args), ty, nullable)
+}
+
+/// Whether the value is the same for every row and known before any is read.
+fn is_constant(expr: &Expr) -> bool {
+    !expr.any(&mut |inner| {
+        !matches!(
+            inner.kind,
+            ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Call(..) | ExprKind::Cast(_)
+        )
+    })
+}
+
+/// An ENUM, a SET and a hexadecimal literal beside a number are numbers.
 fn beside(expr: Expr, other: &DataType) -> Expr {
     if other.is_number() {
         number_of_bytes(expr)
@@ -645,6 +710,7 @@ fn numeric_type(ty: &DataType) -> DataType {
     match ty {
         DataType::Int { .. } | DataType::Decimal { .. } => ty.clone(),
         DataType::Year | DataType::Date => DataType::BIGINT,
+        DataType::Bit { .. } => DataType::BIGINT_UNSIGNED,
         DataType::Null => DataType::BIGINT,
         DataType::Time { fsp } | DataType::DateTime { fsp } | DataType::Timestamp { fsp } => {
             if *fsp == 0 {

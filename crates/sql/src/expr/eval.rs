@@ -11,11 +11,11 @@ use super::matching::{like, regexp};
 use super::members::rows_equal;
 use super::{BinaryOp, CompareOp, EvalContext, Expr, ExprKind};
 use crate::error::{SqlError, SqlResult};
-use crate::functions::{Arguments, RESULT_BYTES_MAX, too_long};
+use crate::functions::{Arguments, RESULT_BYTES_MAX, encode_base64, too_long};
 use crate::planner::Plan;
 use crate::types::{
     Collation, DataType, MAX_DECIMAL_SCALE, Row, Value, cast, compare, round_decimal, to_text,
-    today,
+    today, write_bits,
 };
 
 /// A lent or computed value.
@@ -32,6 +32,16 @@ impl CompareOp {
             CompareOp::Le => ordering.is_le(),
             CompareOp::Gt => ordering.is_gt(),
             CompareOp::Ge => ordering.is_ge(),
+        }
+    }
+
+    /// The operator without equality: what decides between rows whose first columns differ.
+    #[must_use]
+    pub fn strict(self) -> Self {
+        match self {
+            CompareOp::Le => CompareOp::Lt,
+            CompareOp::Ge => CompareOp::Gt,
+            other => other,
         }
     }
 }
@@ -555,9 +565,26 @@ fn cast_typed(
     {
         return too_long(ctx, "cast_as_binary");
     }
+    if let (Value::UInt(bits), DataType::Bit { width }) = (&*value, from)
+        && !to.is_number()
+    {
+        return cast_bits(ctx, *bits, *width, to);
+    }
     let shows_type = matches!(from, DataType::Float { .. } | DataType::Year) || from.fsp() > 0;
     if (to.is_text() || to.is_bytes()) && shows_type && !matches!(*value, Value::Text(_)) {
         return cast(ctx, Value::Text(to_text(&value, from)), to);
     }
     cast(ctx, value.into_owned(), to)
+}
+
+/// A BIT where no number is wanted: its bytes, in JSON an opaque value of its type.
+fn cast_bits(ctx: &EvalContext<'_>, bits: u64, width: u8, to: &DataType) -> SqlResult<Value> {
+    let mut bytes = Vec::new();
+    write_bits(bits, width, &mut bytes);
+    if matches!(to, DataType::Json) {
+        let text = format!("base64:type16:{}", encode_base64(&bytes));
+        let json = serde_json::Value::String(text);
+        return Ok(Value::Json(std::sync::Arc::new(json)));
+    }
+    cast(ctx, Value::Bytes(bytes), to)
 }

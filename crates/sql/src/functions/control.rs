@@ -4,7 +4,7 @@
 use super::{Arguments, MANY, ScalarFunction, infer};
 use crate::error::SqlResult;
 use crate::expr::{EvalContext, Expr};
-use crate::types::{DataType, Value, compare, sort_cmp};
+use crate::types::{DataType, Value, compare, set_bits, sort_cmp};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("IF", (3, 3), infer_if, if_).with(Arguments::Common),
@@ -17,6 +17,8 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("INTERVAL", (2, MANY), infer::integer_always, interval),
     ScalarFunction::new("ANY_VALUE", (1, 1), infer_same, any_value),
     ScalarFunction::new("_MEMBER_NUMBER", (2, MANY), infer::integer, member_number),
+    ScalarFunction::new("_MEMBER_BITS", (2, MANY), infer::unsigned, member_bits),
+    ScalarFunction::new("_FIND_MEMBER", (3, MANY), infer::integer, find_member),
 ];
 
 /// The place of an ENUM's value among its members, which follow; 0 for the empty value.
@@ -27,6 +29,30 @@ fn member_number(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlR
     let place = members.iter().position(|member| member == value);
     let number = place.map_or(0, |place| i64::try_from(place + 1).unwrap_or(i64::MAX));
     Ok(Value::Int(number))
+}
+
+/// The number of a SET's value, whose members follow.
+fn member_bits(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
+    let Some((Value::Text(value), members)) = args.split_first() else {
+        return Ok(Value::Null);
+    };
+    let members: Vec<String> = members.iter().filter_map(Value::to_text).collect();
+    Ok(Value::UInt(set_bits(&members, value)))
+}
+
+/// A text, what searching for it found, the number of a SET's value and the SET's members: the
+/// place of the text among the members if the value has it, and what was found if it is none.
+fn find_member(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
+    let [Value::Text(text), found, Value::UInt(bits), members @ ..] = args else {
+        return Ok(Value::Null);
+    };
+    let is_it =
+        |member: &Value| matches!(member, Value::Text(member) if member.eq_ignore_ascii_case(text));
+    let Some(place) = members.iter().position(is_it) else {
+        return Ok(found.clone());
+    };
+    let has = place < 64 && bits >> place & 1 == 1;
+    Ok(Value::Int(if has { place as i64 + 1 } else { 0 }))
 }
 
 /// Arguments that are results take the common type.

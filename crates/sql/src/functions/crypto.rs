@@ -3,17 +3,17 @@
 use aws_lc_rs::digest::{self, Algorithm};
 
 use super::numeric::hex_of;
-use super::{ScalarFunction, hash, infer};
+use super::{Arguments, ScalarFunction, hash, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::EvalContext;
 use crate::types::{DataType, Value};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    ScalarFunction::new("MD5", (1, 1), infer::short_text, md5),
-    ScalarFunction::new("SHA1", (1, 1), infer::short_text, sha1),
-    ScalarFunction::new("SHA2", (2, 2), infer_sha2, sha2),
-    ScalarFunction::new("TO_BASE64", (1, 1), infer::long_ascii, to_base64),
-    ScalarFunction::new("FROM_BASE64", (1, 1), infer::bytes, from_base64),
+    ScalarFunction::new("MD5", (1, 1), infer::short_text, md5).with(Arguments::AsText),
+    ScalarFunction::new("SHA1", (1, 1), infer::short_text, sha1).with(Arguments::AsText),
+    ScalarFunction::new("SHA2", (2, 2), infer_sha2, sha2).with(Arguments::AsText),
+    ScalarFunction::new("TO_BASE64", (1, 1), infer::long_ascii, to_base64).with(Arguments::AsText),
+    ScalarFunction::new("FROM_BASE64", (1, 1), infer::bytes, from_base64).with(Arguments::AsText),
     ScalarFunction::new("RANDOM_BYTES", (1, 1), infer::bytes, random_bytes).volatile(),
 ];
 
@@ -61,6 +61,11 @@ fn to_base64(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResul
     let Some(bytes) = args[0].to_bytes() else {
         return Ok(Value::Null);
     };
+    Ok(Value::Text(encode_base64(&bytes)))
+}
+
+/// The bytes as base64, in lines of [`LINE`] characters.
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     let mut out = String::new();
     let mut line = 0;
     for chunk in bytes.chunks(3) {
@@ -80,7 +85,7 @@ fn to_base64(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResul
         }
         line += 4;
     }
-    Ok(Value::Text(out))
+    out
 }
 
 fn from_base64(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {

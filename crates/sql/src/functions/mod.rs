@@ -32,6 +32,7 @@ mod temporal_parse;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crypto::encode_base64;
 pub use info::SERVER_VERSION;
 pub use interval::is_interval_unit;
 pub use random::SeededRandom;
@@ -41,7 +42,7 @@ use std::sync::OnceLock;
 
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr, ExprKind, result_collation};
-use crate::types::{Collation, DataType, Value};
+use crate::types::{Collation, DataType, Value, bit_bytes};
 
 /// What is done to arguments before a call is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,9 @@ pub enum Arguments {
     AsText,
     /// As `AsText`, and the collation of the text arguments follows as one more argument (its id).
     Collated,
-    /// As they are, quotients with the digits that are not shown.
+    /// Numbers: what ENUM and SET count as.
+    Numbers,
+    /// As `Numbers`, quotients with the digits that are not shown.
     Unrounded,
     /// All are converted to their common type.
     Common,
@@ -263,7 +266,10 @@ pub fn is_left_out(name: &str) -> bool {
 #[must_use]
 pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr> {
     match function.arguments {
-        Arguments::Plain | Arguments::Unrounded => args,
+        Arguments::Plain => args,
+        Arguments::Numbers | Arguments::Unrounded => {
+            args.into_iter().map(Expr::member_number).collect()
+        }
         Arguments::AsText => args.into_iter().map(shown_as_declared).collect(),
         Arguments::Collated => {
             let collation = result_collation(&args);
@@ -277,7 +283,12 @@ pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr
 }
 
 /// Text of values whose look depends on the declared type is made while that type is known.
-fn shown_as_declared(expr: Expr) -> Expr {
+#[must_use]
+pub(crate) fn shown_as_declared(expr: Expr) -> Expr {
+    if let DataType::Bit { width } = expr.ty {
+        let length = bit_bytes(width);
+        return expr.convert_to(&DataType::Varbinary { length });
+    }
     let depends = expr.ty.fsp() > 0 || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
     if !depends {
         return expr;
@@ -291,8 +302,12 @@ fn shown_as_declared(expr: Expr) -> Expr {
     }
 }
 
-/// TRUE, FALSE and what comparisons give are booleans in JSON, other integers are numbers.
+/// TRUE, FALSE and what comparisons give are booleans in JSON, BIT is opaque, other integers are
+/// numbers.
 pub(crate) fn json_truth(expr: Expr) -> Expr {
+    if matches!(expr.ty, DataType::Bit { .. }) {
+        return expr.convert_to(&DataType::Json);
+    }
     let is_truth = match &expr.kind {
         ExprKind::Literal(Value::Int(_)) => expr.ty == DataType::BOOLEAN,
         kind => kind.is_predicate(),

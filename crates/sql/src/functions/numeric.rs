@@ -13,10 +13,10 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::{BinaryOp, EvalContext, Expr};
 use crate::types::{DataType, IntWidth, Value, decimal_scale, integer_value};
 
-use Arguments::Unrounded;
+use Arguments::{Numbers, Unrounded};
 
 pub(super) const FUNCTIONS: &[ScalarFunction] = &[
-    ScalarFunction::new("ABS", (1, 1), infer_number, abs),
+    ScalarFunction::new("ABS", (1, 1), infer_number, abs).with(Numbers),
     ScalarFunction::new("SIGN", (1, 1), infer::integer, sign).with(Unrounded),
     ScalarFunction::new("MOD", (2, 2), infer_mod, modulo).with(Unrounded),
     ScalarFunction::new("CEILING", (1, 1), infer_whole, ceiling).with(Unrounded),
@@ -33,29 +33,36 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("PI", (0, 0), infer::double, pi),
     ScalarFunction::new("SIN", (1, 1), infer::double, |_, args, _| {
         real(args, f64::sin)
-    }),
+    })
+    .with(Numbers),
     ScalarFunction::new("COS", (1, 1), infer::double, |_, args, _| {
         real(args, f64::cos)
-    }),
+    })
+    .with(Numbers),
     ScalarFunction::new("TAN", (1, 1), infer::double, |_, args, _| {
         real(args, f64::tan)
-    }),
-    ScalarFunction::new("COT", (1, 1), infer::double, cot),
+    })
+    .with(Numbers),
+    ScalarFunction::new("COT", (1, 1), infer::double, cot).with(Numbers),
     ScalarFunction::new("ASIN", (1, 1), infer::double_or_null, |_, args, _| {
         real(args, f64::asin)
-    }),
+    })
+    .with(Numbers),
     ScalarFunction::new("ACOS", (1, 1), infer::double_or_null, |_, args, _| {
         real(args, f64::acos)
-    }),
-    ScalarFunction::new("ATAN", (1, 2), infer::double, atan),
-    ScalarFunction::new("ATAN2", (2, 2), infer::double, atan),
+    })
+    .with(Numbers),
+    ScalarFunction::new("ATAN", (1, 2), infer::double, atan).with(Numbers),
+    ScalarFunction::new("ATAN2", (2, 2), infer::double, atan).with(Numbers),
     ScalarFunction::new("DEGREES", (1, 1), infer::double, |_, args, _| {
         real(args, f64::to_degrees)
-    }),
+    })
+    .with(Numbers),
     ScalarFunction::new("RADIANS", (1, 1), infer::double, |_, args, _| {
         real(args, f64::to_radians)
-    }),
-    ScalarFunction::new("BIT_COUNT", (1, 1), infer::integer, bit_count),
+    })
+    .with(Numbers),
+    ScalarFunction::new("BIT_COUNT", (1, 1), infer::integer, bit_count).with(Numbers),
     ScalarFunction::new("BIN", (1, 1), infer::short_text, |_, args, _| {
         Ok(converted(&args[0], 10, 2))
     }),
@@ -64,14 +71,15 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     }),
     ScalarFunction::new("CONV", (3, 3), infer::short_text, conv),
     ScalarFunction::new("HEX", (1, 1), infer::long_ascii, hex),
-    ScalarFunction::new("UNHEX", (1, 1), infer::bytes, unhex),
-    ScalarFunction::new("CRC32", (1, 1), infer::integer, crc32),
+    ScalarFunction::new("UNHEX", (1, 1), infer::bytes, unhex).with(Arguments::AsText),
+    ScalarFunction::new("CRC32", (1, 1), infer::integer, crc32).with(Arguments::AsText),
 ];
 
 fn number_type(arg: Option<&Expr>) -> DataType {
     match arg.map(|arg| &arg.ty) {
         Some(ty @ (DataType::Int { .. } | DataType::Decimal { .. })) => ty.clone(),
         Some(DataType::Year | DataType::Date | DataType::Null) => DataType::BIGINT,
+        Some(DataType::Bit { .. }) => DataType::BIGINT_UNSIGNED,
         Some(ty) if ty.is_temporal() => {
             let (precision, scale) = ty.precision_scale();
             DataType::Decimal {

@@ -38,6 +38,11 @@ pub(super) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<Tokens> {
             Token::DoubleQuotedString(text) => {
                 token.token = Token::SingleQuotedString(text.clone());
             }
+            Token::Word(word) => {
+                if let Some(bits) = bits_of_word(word, out.last()) {
+                    token.token = Token::SingleQuotedByteStringLiteral(bits.to_owned());
+                }
+            }
             _ => {}
         }
         if joins_variable(out.last(), &token)
@@ -53,6 +58,15 @@ pub(super) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<Tokens> {
     let out = super::depth::balance(out);
     super::depth::check(&out)?;
     Ok(out)
+}
+
+/// The digits of `0b101`, which is read as a name; a small `b` only, and no name behind a point.
+fn bits_of_word<'a>(word: &'a Word, last: Option<&TokenWithSpan>) -> Option<&'a str> {
+    let digits = word.value.strip_prefix("0b")?;
+    let is_name =
+        word.quote_style.is_some() || last.is_some_and(|last| last.token == Token::Period);
+    let are_bits = !digits.is_empty() && digits.bytes().all(|digit| matches!(digit, b'0' | b'1'));
+    (are_bits && !is_name).then_some(digits)
 }
 
 fn keyword(text: &str, keyword: Keyword) -> Token {

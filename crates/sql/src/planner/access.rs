@@ -171,7 +171,8 @@ fn key_parts(candidate: &Candidate<'_>, table: &Table, sargs: &[Sarg<'_>]) -> Ve
             });
             continue;
         }
-        if matches!(table.columns[*column].ty, DataType::Enum { .. }) {
+        let ty = &table.columns[*column].ty;
+        if matches!(ty, DataType::Enum { .. } | DataType::Set { .. }) {
             break;
         }
         let find = |low: bool| {
@@ -516,6 +517,7 @@ fn comparable(column: &DataType, value: &DataType, collation: Collation) -> bool
         DataType::Int { .. }
         | DataType::Decimal { .. }
         | DataType::Double { .. }
+        | DataType::Bit { .. }
         | DataType::Year => parameter || value.is_number() || value.is_text(),
         DataType::Char { collation: own, .. }
         | DataType::Varchar { collation: own, .. }
@@ -529,6 +531,10 @@ fn comparable(column: &DataType, value: &DataType, collation: Collation) -> bool
         | DataType::Time { .. }
         | DataType::DateTime { .. }
         | DataType::Timestamp { .. } => parameter || value.is_temporal() || value.is_text(),
-        DataType::Enum { .. } | DataType::Json | DataType::Float { .. } | DataType::Null => false,
+        DataType::Enum { .. }
+        | DataType::Set { .. }
+        | DataType::Json
+        | DataType::Float { .. }
+        | DataType::Null => false,
     }
 }

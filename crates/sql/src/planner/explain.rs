@@ -519,6 +519,7 @@ fn key_length(scan: &Scan) -> u32 {
                 DataType::Varbinary { length } => length + 2,
                 DataType::Date => 3,
                 DataType::Year => 1,
+                DataType::Bit { width } => crate::types::bit_bytes(*width),
                 DataType::Timestamp { .. } => 4,
                 DataType::DateTime { .. } => 5,
                 _ => 8,

@@ -470,7 +470,9 @@ fn hash_pair(expr: &Expr, right: &Range<usize>) -> Option<(Expr, Expr, crate::ty
 /// Types whose equal values have equal group keys.
 pub(crate) fn family(ty: &DataType) -> Option<u8> {
     match ty {
-        DataType::Int { .. } | DataType::Decimal { .. } | DataType::Year => Some(1),
+        DataType::Int { .. } | DataType::Decimal { .. } | DataType::Year | DataType::Bit { .. } => {
+            Some(1)
+        }
         DataType::Double { .. } | DataType::Float { .. } => Some(2),
         DataType::Date | DataType::DateTime { .. } | DataType::Timestamp { .. } => Some(3),
         DataType::Time { .. } => Some(4),

@@ -79,7 +79,7 @@ fn extreme(parts: &mut SelectParts) -> Option<Wish> {
     let ExprKind::Column(slot) = argument.kind else {
         return None;
     };
-    if matches!(argument.ty, DataType::Enum { .. }) {
+    if matches!(argument.ty, DataType::Enum { .. } | DataType::Set { .. }) {
         return None;
     }
     let descending = call.kind == AggregateKind::Max;

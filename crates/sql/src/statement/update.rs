@@ -271,6 +271,7 @@ fn assigned_values(
         let value = match expr {
             Some(expr) => {
                 let value = expr.eval_unrounded(eval, &values, &[])?.into_owned();
+                let value = value.stored_from(&expr.ty, &meta.ty);
                 assign(eval, value, meta, number)?
             }
             None if written.target.is_generated(*column) => continue,

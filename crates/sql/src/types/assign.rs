@@ -62,7 +62,8 @@ fn today_of(value: &Value, ctx: &EvalContext<'_>) -> super::temporal::Date {
 fn needs_text(value: &Value, ty: &DataType) -> bool {
     match value {
         Value::Text(_) | Value::Bytes(_) => {
-            !ty.is_text() && !ty.is_bytes() || matches!(value, Value::Bytes(_)) && ty.is_text()
+            !ty.is_text() && !ty.is_bytes() && !matches!(ty, DataType::Bit { .. })
+                || matches!(value, Value::Bytes(_)) && ty.is_text()
         }
         _ => ty.is_temporal(),
     }
@@ -104,6 +105,8 @@ pub fn implicit_default(ty: &DataType) -> Value {
         DataType::DateTime { .. } | DataType::Timestamp { .. } => Value::DateTime(DateTime::ZERO),
         DataType::Json => Value::Json(std::sync::Arc::new(serde_json::Value::Null)),
         DataType::Enum { members, .. } => Value::Text(members.first().cloned().unwrap_or_default()),
+        DataType::Set { .. } => Value::Text(String::new()),
+        DataType::Bit { .. } => Value::UInt(0),
     }
 }
 
@@ -121,7 +124,12 @@ fn report(
             "22003",
             format!("Out of range value for column '{name}' at row {row}"),
         ),
-        Issue::TooLong => (
+        Issue::TooManyBits if !ctx.strict_write => (
+            1264,
+            "22003",
+            format!("Out of range value for column '{name}' at row {row}"),
+        ),
+        Issue::TooLong | Issue::TooManyBits => (
             1406,
             "22001",
             format!("Data too long for column '{name}' at row {row}"),
@@ -222,7 +230,9 @@ pub fn cast(ctx: &EvalContext<'_>, value: Value, to: &DataType) -> SqlResult<Val
                 number
             }))
         }
-        (Value::Text(_), DataType::Text { .. } | DataType::Enum { .. }) => Ok(value),
+        (Value::Text(_), DataType::Text { .. } | DataType::Enum { .. } | DataType::Set { .. }) => {
+            Ok(value)
+        }
         (_, DataType::Json) => cast_json(value),
         (_, ty) if ty.is_temporal() => cast_temporal(ctx, value, to),
         (_, DataType::Year) => cast_year(ctx, value),

@@ -6,6 +6,7 @@ use super::collate::{compare_text, sort_head, sort_key, write_escaped};
 use super::convert_json::to_json;
 use super::data_type::{Collation, DataType};
 use super::json_text::{compare_json, json_to_text};
+use super::members::set_bits;
 use super::number::write_decimal;
 use super::temporal::{Date, DateTime};
 use super::value::Value;
@@ -70,7 +71,7 @@ pub fn sort_cmp(a: &Value, b: &Value, collation: Collation) -> Ordering {
     compare(a, b, collation).unwrap_or_else(|| a.to_text().cmp(&b.to_text()))
 }
 
-/// As [`sort_cmp`], with the declared type: ENUM sorts by the place of the member.
+/// As [`sort_cmp`], with the declared type: ENUM sorts by the place of the member, SET by its number.
 #[must_use]
 pub fn sort_cmp_typed(a: &Value, b: &Value, ty: &DataType) -> Ordering {
     if let DataType::Enum { members, .. } = ty {
@@ -83,6 +84,13 @@ pub fn sort_cmp_typed(a: &Value, b: &Value, ty: &DataType) -> Ordering {
         };
         return (!a.is_null(), place(a)).cmp(&(!b.is_null(), place(b)));
     }
+    if let DataType::Set { members, .. } = ty {
+        let number = |value: &Value| match value {
+            Value::Text(text) => Some(set_bits(members, text)),
+            _ => None,
+        };
+        return number(a).cmp(&number(b));
+    }
     sort_cmp(a, b, ty.collation().unwrap_or_default())
 }
 
@@ -91,7 +99,7 @@ pub fn sort_cmp_typed(a: &Value, b: &Value, ty: &DataType) -> Ordering {
 #[must_use]
 pub fn sort_head_typed(value: &Value, ty: &DataType) -> Option<(u8, u64)> {
     match (value, ty) {
-        (_, DataType::Enum { .. }) => None,
+        (_, DataType::Enum { .. } | DataType::Set { .. }) => None,
         (Value::Text(text), _) => {
             sort_head(ty.collation().unwrap_or_default(), text).map(|head| (1, head))
         }

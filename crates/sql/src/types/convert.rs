@@ -2,7 +2,9 @@
 
 use bigdecimal::{FromPrimitive, ToPrimitive, Zero};
 
+use super::data_type::DataType;
 use super::json_text::json_to_text;
+use super::members::set_bits;
 use super::number::{
     decimal_of_double, decimal_to_integer, parse_decimal, parse_double, parse_integer,
     parse_integer_cut,
@@ -72,6 +74,22 @@ impl Value {
     #[must_use]
     pub fn to_decimal(&self) -> Option<Decimal> {
         self.to_decimal_checked().map(|(value, _)| value)
+    }
+
+    /// What a value of type `from` is where `to` is stored: an ENUM's place in its list and a SET's
+    /// bits for a number, and itself otherwise.
+    #[must_use]
+    pub fn stored_from(self, from: &DataType, to: &DataType) -> Self {
+        match (&self, from) {
+            (Value::Text(text), DataType::Set { members, .. }) if to.is_number() => {
+                Value::UInt(set_bits(members, text))
+            }
+            (Value::Text(text), DataType::Enum { members, .. }) if to.is_number() => {
+                let place = members.iter().position(|member| member == text);
+                Value::UInt(place.map_or(0, |place| place as u64 + 1))
+            }
+            _ => self,
+        }
     }
 
     /// Rounded to an integer wide enough for BIGINT and BIGINT UNSIGNED. `None` for NULL.

@@ -149,6 +149,18 @@ pub enum DataType {
         /// Comparison.
         collation: Collation,
     },
+    /// SET: a text of members that sorts by the number whose bits they are.
+    Set {
+        /// Members in order, at most 64.
+        members: Vec<String>,
+        /// Comparison.
+        collation: Collation,
+    },
+    /// BIT(n): an unsigned number among numbers, bytes where text is wanted.
+    Bit {
+        /// Bits, 1–64.
+        width: u8,
+    },
 }
 
 /// What a client is told of one result column.

@@ -11,12 +11,14 @@ mod assign;
 mod assign_tests;
 mod collate;
 mod collation;
+mod common;
 mod compare;
 mod convert;
 mod convert_json;
 mod data_type;
 mod general_ci;
 mod json_text;
+mod members;
 mod number;
 mod store;
 mod temporal;
@@ -28,6 +30,7 @@ mod value;
 
 pub use assign::{assign, cast, implicit_default};
 pub use collate::{compare_text, sort_key, text_equal, write_escaped};
+pub use common::{common_type, merge_collations};
 pub use compare::{compare, group_key, sort_cmp, sort_cmp_typed, sort_head_typed};
 pub use convert_json::to_json;
 pub use data_type::{Collation, ColumnMeta, DataType, IntWidth, TextSize};
@@ -35,6 +38,7 @@ pub use json_text::{
     JsonIssue, MAX_JSON_DEPTH, check_json, compare_json, json_bytes, json_depth, json_to_text,
     normalise, parse_json, write_json, write_json_string,
 };
+pub use members::{SET_MEMBERS_MAX, set_bits, set_text};
 pub use number::{
     MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE, decimal_limit, decimal_of_double, decimal_scale,
     decimal_to_integer, parse_decimal, parse_double, parse_integer, round_decimal, write_decimal,
@@ -49,7 +53,7 @@ pub use temporal_text::{
     Parsed, datetime_from_number, expand_year, last_day, parse_datetime, parse_time,
     round_datetime, time_from_number, write_date, write_datetime, write_time,
 };
-pub use text::{to_text, write_text, write_value};
+pub use text::{to_text, write_bits, write_text, write_value};
 pub use time_zone::{from_utc_micros, parse_time_zone, to_utc_micros, today};
-pub use type_info::{common_type, merge_collations};
+pub use type_info::bit_bytes;
 pub use value::{Decimal, Row, Value};

@@ -9,6 +9,7 @@ use super::collate::text_equal;
 use super::convert_json::to_json;
 use super::data_type::{Collation, DataType, IntWidth};
 use super::json_text::{JsonIssue, parse_json};
+use super::members::{all_members, read_set, set_text};
 use super::number::{decimal_limit, parse_double, round_decimal};
 use super::temporal::{Date, DateTime, Time, round_micros};
 use super::temporal_text::{parse_datetime, parse_time, round_datetime};
@@ -23,6 +24,8 @@ pub enum Issue {
     OutOfRange,
     /// 1406: text was cut.
     TooLong,
+    /// 1406, or 1264 as a warning: more bits than a BIT has.
+    TooManyBits,
     /// 1265: something after a readable start was ignored.
     Truncated,
     /// 1265 as a note: only digits or a time of day beyond the type's precision were lost.
@@ -91,6 +94,8 @@ pub fn fit(value: Value, ty: &DataType, rules: &StoreRules<'_>) -> Fitted {
         (value, DataType::Year) => fit_year(&value),
         (value, DataType::Json) => fit_json(value),
         (value, DataType::Enum { members, collation }) => fit_enum(&value, members, *collation),
+        (value, DataType::Set { members, collation }) => fit_set(&value, members, *collation),
+        (value, DataType::Bit { width }) => fit_bit(&value, *width),
     }
 }
 
@@ -411,4 +416,68 @@ fn fit_enum(value: &Value, members: &[String], collation: Collation) -> Fitted {
         Some(member) => (Value::Text(member.clone()), None),
         None => (Value::Text(String::new()), Some(Issue::Truncated)),
     }
+}
+
+/// A list of members, or the number whose bits they are.
+fn fit_set(value: &Value, members: &[String], collation: Collation) -> Fitted {
+    let all = all_members(members.len());
+    let (bits, complete) = match value {
+        Value::Text(text) => set_of_text(members, text, collation),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => set_of_text(members, text, collation),
+            Err(_) => (0, false),
+        },
+        other => {
+            let (number, _) = other.to_integer_checked().unwrap_or((0, true));
+            // Negative numbers are the bits of their two's complement.
+            let bits = u64::try_from(number)
+                .unwrap_or_else(|_| i64::try_from(number).unwrap_or(i64::MIN).cast_unsigned());
+            (bits & all, bits & !all == 0)
+        }
+    };
+    let issue = (!complete).then_some(Issue::Truncated);
+    (Value::Text(set_text(members, bits)), issue)
+}
+
+/// Text that names no member may be a number.
+fn set_of_text(members: &[String], text: &str, collation: Collation) -> (u64, bool) {
+    let (bits, complete) = read_set(members, text, collation);
+    if bits != 0 || complete {
+        return (bits, complete);
+    }
+    match text.parse::<u64>() {
+        Ok(number) if number & !all_members(members.len()) == 0 => (number, true),
+        _ => (0, false),
+    }
+}
+
+/// A number, or the bits of a text's bytes. What has more bits than the column becomes all ones.
+fn fit_bit(value: &Value, width: u8) -> Fitted {
+    let all = u64::MAX >> (64 - u32::from(width.clamp(1, 64)));
+    let bits = match value {
+        Value::UInt(bits) => Some(*bits),
+        Value::Int(number) => Some(number.cast_unsigned()),
+        Value::Double(number) => Some((*number as i64).cast_unsigned()),
+        Value::Decimal(_) => match value.to_integer_checked() {
+            Some((number, _)) if number < 0 => return (Value::UInt(0), Some(Issue::OutOfRange)),
+            Some((number, _)) => u64::try_from(number).ok(),
+            None => None,
+        },
+        other => bits_of_bytes(&other.to_bytes().unwrap_or_default()),
+    };
+    match bits.filter(|bits| *bits <= all) {
+        Some(bits) => (Value::UInt(bits), None),
+        None => (Value::UInt(all), Some(Issue::TooManyBits)),
+    }
+}
+
+/// `None` when they are more than 64.
+fn bits_of_bytes(bytes: &[u8]) -> Option<u64> {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    let significant = &bytes[zeros..];
+    (significant.len() <= 8).then(|| {
+        significant
+            .iter()
+            .fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    })
 }

@@ -4,6 +4,7 @@ use super::data_type::DataType;
 use super::json_text::write_json;
 use super::number::{write_decimal, write_double, write_float, write_integer, write_unsigned};
 use super::temporal_text::{write_date, write_datetime, write_time};
+use super::type_info::bit_bytes;
 use super::value::Value;
 
 /// Appends the text-protocol form of `value` of type `ty`. NULL appends nothing: the protocol
@@ -19,8 +20,16 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
         (Value::Int(year), DataType::Year) => {
             out.extend_from_slice(format!("{year:04}").as_bytes());
         }
+        (Value::UInt(bits), DataType::Bit { width }) => write_bits(*bits, *width, out),
         _ => write_value(value, out),
     }
+}
+
+/// Appends the bytes that hold the `width` bits of a BIT, the greatest first.
+pub fn write_bits(bits: u64, width: u8, out: &mut Vec<u8>) {
+    let bytes = bits.to_be_bytes();
+    let used = (bit_bytes(width) as usize).min(bytes.len());
+    out.extend_from_slice(&bytes[bytes.len() - used..]);
 }
 
 /// Appends `value` without knowing its type: fractions of times only when there are any.

@@ -1,4 +1,4 @@
-//! What a declared type implies: names, widths, families, and the type that holds several.
+//! What a declared type implies: names, widths, families.
 
 use super::data_type::{Collation, DataType, IntWidth, TextSize};
 use super::number::{MAX_DECIMAL_PRECISION, MAX_DECIMAL_SCALE};
@@ -127,7 +127,8 @@ impl DataType {
             DataType::Char { collation, .. }
             | DataType::Varchar { collation, .. }
             | DataType::Text { collation, .. }
-            | DataType::Enum { collation, .. } => Some(*collation),
+            | DataType::Enum { collation, .. }
+            | DataType::Set { collation, .. } => Some(*collation),
             DataType::Binary { .. } | DataType::Varbinary { .. } | DataType::Blob { .. } => {
                 Some(Collation::Binary)
             }
@@ -144,13 +145,14 @@ impl DataType {
             DataType::Char { collation, .. }
             | DataType::Varchar { collation, .. }
             | DataType::Text { collation, .. }
-            | DataType::Enum { collation, .. } => *collation = new,
+            | DataType::Enum { collation, .. }
+            | DataType::Set { collation, .. } => *collation = new,
             _ => {}
         }
         ty
     }
 
-    /// CHAR, VARCHAR, TEXT, ENUM.
+    /// CHAR, VARCHAR, TEXT, ENUM, SET.
     #[must_use]
     pub fn is_text(&self) -> bool {
         matches!(
@@ -159,6 +161,7 @@ impl DataType {
                 | DataType::Varchar { .. }
                 | DataType::Text { .. }
                 | DataType::Enum { .. }
+                | DataType::Set { .. }
         )
     }
 
@@ -171,10 +174,13 @@ impl DataType {
         )
     }
 
-    /// Integers and YEAR.
+    /// Integers, YEAR and BIT.
     #[must_use]
     pub fn is_integer(&self) -> bool {
-        matches!(self, DataType::Int { .. } | DataType::Year)
+        matches!(
+            self,
+            DataType::Int { .. } | DataType::Year | DataType::Bit { .. }
+        )
     }
 
     /// FLOAT and DOUBLE.
@@ -183,7 +189,7 @@ impl DataType {
         matches!(self, DataType::Float { .. } | DataType::Double { .. })
     }
 
-    /// Integers, decimals, doubles, YEAR.
+    /// Integers, decimals, doubles, YEAR, BIT.
     #[must_use]
     pub fn is_number(&self) -> bool {
         self.is_integer() || self.is_float() || matches!(self, DataType::Decimal { .. })
@@ -209,7 +215,7 @@ impl DataType {
             | DataType::Decimal { unsigned, .. }
             | DataType::Float { unsigned }
             | DataType::Double { unsigned } => *unsigned,
-            DataType::Year => true,
+            DataType::Year | DataType::Bit { .. } => true,
             _ => false,
         }
     }
@@ -236,6 +242,7 @@ impl DataType {
                 precision, scale, ..
             } => (*precision, *scale),
             DataType::Year => (4, 0),
+            DataType::Bit { width } => (bit_digits(*width), 0),
             DataType::Date => (8, 0),
             DataType::Time { fsp } => (7 + fsp, *fsp),
             DataType::DateTime { fsp } | DataType::Timestamp { fsp } => (14 + fsp, *fsp),
@@ -244,7 +251,7 @@ impl DataType {
         }
     }
 
-    /// Most characters a value shows (bytes for byte strings).
+    /// Most characters a value shows (bytes for byte strings, bits for BIT).
     #[must_use]
     pub fn char_length(&self) -> u32 {
         match self {
@@ -277,6 +284,11 @@ impl DataType {
                 .map(|member| u32::try_from(member.chars().count()).unwrap_or(u32::MAX))
                 .max()
                 .unwrap_or(0),
+            DataType::Set { members, .. } => {
+                let characters: usize = members.iter().map(|member| member.chars().count()).sum();
+                u32::try_from(characters + members.len().saturating_sub(1)).unwrap_or(u32::MAX)
+            }
+            DataType::Bit { width } => u32::from(*width),
         }
     }
 
@@ -284,7 +296,8 @@ impl DataType {
     /// without character set and collation.
     #[must_use]
     pub fn sql_name(&self) -> String {
-        let sign = if self.is_unsigned() && *self != DataType::Year {
+        let is_named_without = matches!(self, DataType::Year | DataType::Bit { .. });
+        let sign = if self.is_unsigned() && !is_named_without {
             " unsigned"
         } else {
             ""
@@ -310,13 +323,14 @@ impl DataType {
             {
                 format!("{base}({fsp})")
             }
-            DataType::Enum { members, .. } => {
+            DataType::Enum { members, .. } | DataType::Set { members, .. } => {
                 let quoted: Vec<String> = members
                     .iter()
                     .map(|member| format!("'{}'", member.replace('\'', "''")))
                     .collect();
-                format!("enum({})", quoted.join(","))
+                format!("{base}({})", quoted.join(","))
             }
+            DataType::Bit { width } => format!("{base}({width})"),
             DataType::Null => "binary(0)".to_string(),
             _ => base,
         }
@@ -344,127 +358,22 @@ impl DataType {
             DataType::Year => "year".to_string(),
             DataType::Json => "json".to_string(),
             DataType::Enum { .. } => "enum".to_string(),
+            DataType::Set { .. } => "set".to_string(),
+            DataType::Bit { .. } => "bit".to_string(),
         }
     }
 }
 
-/// The type that holds values of all `types`: of CASE, COALESCE, UNION and their kin.
+/// Bytes that hold `width` bits.
 #[must_use]
-pub fn common_type(types: &[&DataType]) -> DataType {
-    let mut known = types.iter().filter(|ty| !matches!(ty, DataType::Null));
-    let Some(first) = known.next() else {
-        return DataType::Null;
-    };
-    known.fold((*first).clone(), |a, b| common_pair(&a, b))
+pub fn bit_bytes(width: u8) -> u32 {
+    u32::from(width).div_ceil(8)
 }
 
-fn common_pair(a: &DataType, b: &DataType) -> DataType {
-    if a == b {
-        return a.clone();
-    }
-    if a.is_number() && b.is_number() {
-        return common_number(a, b);
-    }
-    if a.is_temporal() && b.is_temporal() {
-        return common_temporal(a, b);
-    }
-    let length = a.char_length().max(b.char_length());
-    DataType::text_of(length, common_collation(a, b))
-}
-
-fn common_collation(a: &DataType, b: &DataType) -> Collation {
-    match (a.collation(), b.collation()) {
-        (Some(a), Some(b)) => merge_collations(a, b),
-        (Some(one), None) | (None, Some(one)) => one,
-        (None, None) => Collation::default(),
-    }
-}
-
-/// The collation of two texts of equal standing: bytes win, then `_bin`, else the first.
-#[must_use]
-pub fn merge_collations(a: Collation, b: Collation) -> Collation {
-    match (a, b) {
-        (Collation::Binary, _) | (_, Collation::Binary) => Collation::Binary,
-        _ if a.is_binary() => a,
-        _ if b.is_binary() => b,
-        _ => a,
-    }
-}
-
-fn common_number(a: &DataType, b: &DataType) -> DataType {
-    if a.is_float() || b.is_float() {
-        let single = matches!(a, DataType::Float { .. }) && matches!(b, DataType::Float { .. });
-        return if single {
-            DataType::Float { unsigned: false }
-        } else {
-            DataType::DOUBLE
-        };
-    }
-    if let (
-        DataType::Int {
-            width: left,
-            unsigned: a_unsigned,
-            ..
-        },
-        DataType::Int {
-            width: right,
-            unsigned: b_unsigned,
-            ..
-        },
-    ) = (a, b)
-    {
-        return common_integer((*left, *a_unsigned), (*right, *b_unsigned));
-    }
-    if a.is_integer() && b.is_integer() {
-        return DataType::BIGINT;
-    }
-    let ((a_precision, a_scale), (b_precision, b_scale)) =
-        (a.precision_scale(), b.precision_scale());
-    let scale = a_scale.max(b_scale);
-    let whole = a_precision
-        .saturating_sub(a_scale)
-        .max(b_precision.saturating_sub(b_scale));
-    DataType::Decimal {
-        precision: (whole + scale).min(MAX_DECIMAL_PRECISION),
-        scale,
-        unsigned: a.is_unsigned() && b.is_unsigned(),
-    }
-}
-
-fn common_integer(a: (IntWidth, bool), b: (IntWidth, bool)) -> DataType {
-    let wider = if a.0.bytes() >= b.0.bytes() { a.0 } else { b.0 };
-    let integer = |width, unsigned| DataType::Int {
-        width,
-        unsigned,
-        display_width: None,
-    };
-    if a.1 == b.1 {
-        return integer(wider, a.1);
-    }
-    let unsigned_width = if a.1 { a.0 } else { b.0 };
-    if unsigned_width.bytes() < wider.bytes() {
-        return integer(wider, false);
-    }
-    match wider {
-        IntWidth::Tiny => integer(IntWidth::Small, false),
-        IntWidth::Small => integer(IntWidth::Medium, false),
-        IntWidth::Medium => integer(IntWidth::Int, false),
-        IntWidth::Int => integer(IntWidth::Big, false),
-        IntWidth::Big => DataType::Decimal {
-            precision: 20,
-            scale: 0,
-            unsigned: false,
-        },
-    }
-}
-
-fn common_temporal(a: &DataType, b: &DataType) -> DataType {
-    let fsp = a.fsp().max(b.fsp());
-    match (a, b) {
-        (DataType::Time { .. }, DataType::Time { .. }) => DataType::Time { fsp },
-        (DataType::Timestamp { .. }, DataType::Timestamp { .. }) => DataType::Timestamp { fsp },
-        _ => DataType::DateTime { fsp },
-    }
+/// Decimal digits of the greatest number of `width` bits.
+fn bit_digits(width: u8) -> u8 {
+    // log10(2) is a little more than 0.3.
+    u8::try_from(u32::from(width) * 302 / 1000 + 1).unwrap_or(20)
 }
 
 #[cfg(test)]
@@ -506,37 +415,17 @@ mod tests {
                 },
                 "enum('a','b''c')",
             ),
+            (
+                DataType::Set {
+                    members: vec!["a".into(), "b'c".into()],
+                    collation: Collation::Bin,
+                },
+                "set('a','b''c')",
+            ),
+            (DataType::Bit { width: 1 }, "bit(1)"),
         ];
         for (ty, expected) in table {
             assert_eq!(ty.sql_name(), expected);
-        }
-    }
-
-    #[test]
-    fn common_types_hold_both_sides() {
-        let table = [
-            (DataType::BIGINT, DataType::BIGINT_UNSIGNED, decimal(20, 0)),
-            (DataType::BIGINT, decimal(5, 2), decimal(21, 2)),
-            (DataType::BIGINT, DataType::DOUBLE, DataType::DOUBLE),
-            (DataType::Null, DataType::Date, DataType::Date),
-            (
-                DataType::Date,
-                DataType::Time { fsp: 3 },
-                DataType::DateTime { fsp: 3 },
-            ),
-            (
-                DataType::varchar(5),
-                DataType::BIGINT,
-                DataType::varchar(20),
-            ),
-            (
-                DataType::varchar(5),
-                DataType::Varbinary { length: 9 },
-                DataType::Varbinary { length: 9 },
-            ),
-        ];
-        for (a, b, expected) in table {
-            assert_eq!(common_type(&[&a, &b]), expected);
         }
     }
 }

@@ -14,13 +14,13 @@ pub enum Value {
     Null,
     /// Signed integers of every width, booleans, YEAR.
     Int(i64),
-    /// BIGINT UNSIGNED and results above `i64::MAX`.
+    /// BIGINT UNSIGNED, BIT, and results above `i64::MAX`.
     UInt(u64),
     /// FLOAT and DOUBLE.
     Double(f64),
     /// DECIMAL and exact literals with a fraction.
     Decimal(Box<Decimal>),
-    /// Character strings, ENUM.
+    /// Character strings, ENUM, SET.
     Text(String),
     /// BINARY, BLOB, hexadecimal literals.
     Bytes(Vec<u8>),

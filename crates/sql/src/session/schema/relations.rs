@@ -280,10 +280,11 @@ fn type_columns(ty: &DataType, row: &mut Row) {
     } else {
         22
     };
-    let precision = if is_float {
-        float_precision
-    } else {
-        i64::from(precision)
+    let is_bit = matches!(ty, DataType::Bit { .. });
+    let precision = match ty {
+        DataType::Bit { width } => i64::from(*width),
+        _ if is_float => float_precision,
+        _ => i64::from(precision),
     };
     let is_number = ty.is_number() && *ty != DataType::Year;
     let has_time = matches!(
@@ -296,7 +297,7 @@ fn type_columns(ty: &DataType, row: &mut Row) {
         number_or_null(is_string, shown_length),
         number_or_null(is_string, octets),
         number_or_null(is_number, precision),
-        number_or_null(is_number && !is_float, i64::from(scale)),
+        number_or_null(is_number && !is_float && !is_bit, i64::from(scale)),
         number_or_null(has_time, i64::from(ty.fsp())),
         text_or_null(collation.map(Collation::charset)),
         text_or_null(collation.map(Collation::name)),
@@ -308,7 +309,7 @@ fn octet_length(ty: &DataType) -> i64 {
     match ty {
         DataType::Text { size, .. } | DataType::Blob { size } => i64::from(size.bytes()),
         DataType::Char { length, .. } | DataType::Varchar { length, .. } => i64::from(*length) * 4,
-        DataType::Enum { .. } => i64::from(ty.char_length()) * 4,
+        DataType::Enum { .. } | DataType::Set { .. } => i64::from(ty.char_length()) * 4,
         _ => i64::from(ty.char_length()),
     }
 }

@@ -199,9 +199,10 @@ fn convert(
     let strict = super::super::writing(context.eval, false);
     let mut out = vec![Value::Null; new.columns.len()];
     let before = |at: usize| {
-        let id = new.columns.get(at)?.id;
-        let place = old.columns.iter().position(|other| other.id == id)?;
-        row.get(place)
+        let column = new.columns.get(at)?;
+        let place = old.columns.iter().position(|other| other.id == column.id)?;
+        let value = row.get(place)?.clone();
+        Some(value.stored_from(&old.columns[place].ty, &column.ty))
     };
     // Defaults of new columns may read any other: they come last.
     let (kept, added): (Vec<usize>, Vec<usize>) =
@@ -215,7 +216,7 @@ fn convert(
             Some(Value::Null) if column.not_null => {
                 return Err(SqlError::new(1138, "22004", "Invalid use of NULL value"));
             }
-            Some(value) => assign(&strict, value.clone(), column, number)?,
+            Some(value) => assign(&strict, value, column, number)?,
             None if column.auto_increment => {
                 let sequences = context.store.sequences();
                 let next = sequences.next(new.id, SequenceKind::AutoIncrement)?;

@@ -8,7 +8,7 @@ use sqlparser::tokenizer::Token;
 use super::define::NamedOption;
 
 use crate::error::{SqlError, SqlResult};
-use crate::types::{Collation, DataType, IntWidth, TextSize};
+use crate::types::{Collation, DataType, IntWidth, SET_MEMBERS_MAX, TextSize, text_equal};
 
 /// Characters a VARCHAR of four-byte characters can hold.
 pub(super) const VARCHAR_MAX: u64 = 16_383;
@@ -36,6 +36,7 @@ pub(super) fn resolve(name: &str, ast: &Ast, collation: Collation) -> SqlResult<
     }
     match ast {
         Ast::JSON => Ok(DataType::Json),
+        Ast::Bit(width) => bit(name, *width),
         Ast::Custom(custom, arguments) => {
             custom_type(name, &custom.to_string(), arguments, collation)
         }
@@ -200,17 +201,74 @@ fn text(name: &str, ast: &Ast, collation: Collation) -> SqlResult<Option<DataTyp
         Ast::LongBlob => DataType::Blob {
             size: TextSize::Long,
         },
-        Ast::Enum(members, _) => DataType::Enum {
-            members: members
-                .iter()
-                .map(|member| match member {
-                    EnumMember::Name(name) | EnumMember::NamedValue(name, _) => name.clone(),
-                })
-                .collect(),
-            collation,
-        },
+        Ast::Enum(members, _) => {
+            let written = members.iter().map(|member| match member {
+                EnumMember::Name(name) | EnumMember::NamedValue(name, _) => name.as_str(),
+            });
+            DataType::Enum {
+                members: members_of(name, "ENUM", written, collation)?,
+                collation,
+            }
+        }
+        Ast::Set(members) => set(name, members, collation)?,
         _ => return Ok(None),
     }))
+}
+
+/// Spaces at the end are no part of a member; no two members may be equal.
+fn members_of<'a>(
+    name: &str,
+    kind: &str,
+    written: impl Iterator<Item = &'a str>,
+    collation: Collation,
+) -> SqlResult<Vec<String>> {
+    let mut members: Vec<String> = Vec::new();
+    for member in written {
+        let member = member.trim_end_matches(' ');
+        if members
+            .iter()
+            .any(|known| text_equal(collation, known, member))
+        {
+            let text = format!("Column '{name}' has duplicated value '{member}' in {kind}");
+            return Err(SqlError::new(1291, "HY000", text));
+        }
+        members.push(member.to_string());
+    }
+    Ok(members)
+}
+
+fn set(name: &str, written: &[String], collation: Collation) -> SqlResult<DataType> {
+    if written.len() > SET_MEMBERS_MAX {
+        let text = format!("Too many strings for column {name} and SET");
+        return Err(SqlError::new(1097, "HY000", text));
+    }
+    if let Some(member) = written.iter().find(|member| member.contains(',')) {
+        let text = format!("Illegal set '{member}' value found during parsing");
+        return Err(SqlError::new(1367, "22007", text));
+    }
+    let members = members_of(name, "SET", written.iter().map(String::as_str), collation)?;
+    // Alone it would read like no member at all.
+    if members.iter().any(String::is_empty) {
+        return Err(SqlError::not_supported("an empty member of a SET"));
+    }
+    Ok(DataType::Set { members, collation })
+}
+
+/// BIT(n), 1 bit where nothing is said.
+fn bit(name: &str, width: Option<u64>) -> SqlResult<DataType> {
+    match width.unwrap_or(1) {
+        0 => {
+            let text = format!("Invalid size for column '{name}'.");
+            Err(SqlError::new(3013, "HY000", text))
+        }
+        width => match u8::try_from(width) {
+            Ok(width @ 1..=64) => Ok(DataType::Bit { width }),
+            _ => {
+                let text = format!("Display width out of range for column '{name}' (max = 64)");
+                Err(SqlError::new(1439, "42000", text))
+            }
+        },
+    }
 }
 
 fn characters(length: Option<&CharacterLength>) -> Option<u64> {

@@ -24,7 +24,11 @@ pub(super) fn of_expr(column: &Column, expr: &Expr) -> SqlResult<Option<ColumnDe
     if let Expr::Nested(inner) = expr {
         return Ok(Some(ColumnDefault::Expression(inner.to_string())));
     }
-    let Some(text) = literal(expr) else {
+    let text = match (&column.ty, expr) {
+        (DataType::Bit { .. }, Expr::Value(value)) => bit_literal(&value.value),
+        _ => None,
+    };
+    let Some(text) = text.or_else(|| literal(expr)) else {
         return Err(invalid(column));
     };
     if text == "NULL" {
@@ -76,6 +80,16 @@ fn literal(expr: &Expr) -> Option<String> {
             Value::SingleQuotedString(text) => Some(quote(text)),
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// A hexadecimal literal of a BIT column stands for its bytes, whatever text they would be.
+fn bit_literal(value: &Value) -> Option<String> {
+    match value {
+        Value::HexStringLiteral(digits) => u64::from_str_radix(digits, 16)
+            .ok()
+            .map(|bits| bits.to_string()),
         _ => None,
     }
 }
@@ -183,9 +197,11 @@ pub(super) fn settle(context: &DdlContext<'_>, column: &mut Column) -> SqlResult
     Ok(())
 }
 
-/// A number's or time's literal; other types keep what was written.
+/// The literal of a number, a time, a member or bits; other types keep what was written.
 fn canonical(value: &crate::types::Value, ty: &DataType) -> Option<String> {
     match ty {
+        DataType::Bit { .. } => Some(bits(value)),
+        DataType::Enum { .. } | DataType::Set { .. } => Some(quote(&to_text(value, ty))),
         DataType::Int { .. } | DataType::Decimal { .. } | DataType::Year => {
             Some(to_text(value, ty))
         }
@@ -195,6 +211,11 @@ fn canonical(value: &crate::types::Value, ty: &DataType) -> Option<String> {
         | DataType::Timestamp { .. } => Some(quote(&to_text(value, ty))),
         _ => None,
     }
+}
+
+/// A BIT's literal, as MySQL writes it.
+pub(super) fn bits(value: &crate::types::Value) -> String {
+    format!("b'{:b}'", value.to_bits().unwrap_or(0))
 }
 
 /// Binds every CHECK and DEFAULT expression of `table`.

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, CheckConstraint, Column, ColumnId, Index, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Annotations, is_binary_attribute};
 use crate::statement::target::position;
-use crate::types::Collation;
+use crate::types::{Collation, DataType};
 
 /// Columns a table may have.
 const COLUMNS_MAX: usize = 4_096;
@@ -428,7 +428,8 @@ impl<'a> Builder<'a> {
             .collect();
         if let Some(&at) = automatic.first() {
             let column = &self.table.columns[at];
-            if !column.ty.is_integer() && !column.ty.is_float() {
+            let counts = column.ty.is_integer() && !matches!(column.ty, DataType::Bit { .. });
+            if !counts && !column.ty.is_float() {
                 let text = format!("Incorrect column specifier for column '{}'", column.name);
                 return Err(SqlError::new(1063, "42000", text));
             }

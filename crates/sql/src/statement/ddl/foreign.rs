@@ -277,7 +277,7 @@ fn action(action: Option<ReferentialAction>) -> SqlResult<ForeignKeyAction> {
 
 /// MySQL wants the same type; only the length of strings and display widths may differ.
 fn compatible(a: &DataType, b: &DataType) -> bool {
-    if a.is_text() && b.is_text() && !matches!(a, DataType::Enum { .. }) {
+    if a.is_text() && b.is_text() && !matches!(a, DataType::Enum { .. } | DataType::Set { .. }) {
         return a.collation() == b.collation();
     }
     if a.is_bytes() && b.is_bytes() {

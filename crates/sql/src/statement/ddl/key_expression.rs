@@ -167,7 +167,7 @@ fn key_type(bound: &Expr, generated: &Generated) -> SqlResult<DataType> {
                 displayed(&generated.expression)
             ),
         )),
-        DataType::Enum { .. } => Ok(DataType::Varchar {
+        DataType::Enum { .. } | DataType::Set { .. } => Ok(DataType::Varchar {
             length: bound.ty.char_length(),
             collation: bound.ty.collation().unwrap_or_default(),
         }),

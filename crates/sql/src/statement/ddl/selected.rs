@@ -99,7 +99,11 @@ fn implied(ty: &DataType) -> Option<ColumnDefault> {
     ) {
         return None;
     }
-    let text = to_text(&implicit_default(ty), ty);
+    let value = implicit_default(ty);
+    if matches!(ty, DataType::Bit { .. }) {
+        return Some(ColumnDefault::Literal(super::default::bits(&value)));
+    }
+    let text = to_text(&value, ty);
     let text = if ty.is_number() { text } else { quote(&text) };
     Some(ColumnDefault::Literal(text))
 }

@@ -9,7 +9,7 @@ use crate::statement::foreign_key::ForeignKeys;
 use crate::statement::generated::warn_passed_over;
 use crate::statement::rows::{Duplicate, RowWriter};
 use crate::statement::{Outcome, is_ignorable, warn};
-use crate::types::{DataType, Row, Value, assign};
+use crate::types::{ColumnMeta, DataType, Row, Value, assign};
 
 /// Chances one row of REPLACE gets to remove the rows in its way: one a unique key, and some.
 const REPLACE_ROUNDS_MAX: usize = 128;
@@ -80,7 +80,8 @@ pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> S
             let rows = executor::collect(context, plan, None)?;
             for (number, values) in rows.into_iter().enumerate() {
                 context.waiter.check()?;
-                let row = run.ignoring(|run| run.row_of_values(values, number + 1))?;
+                let row =
+                    run.ignoring(|run| run.row_of_values(values, &plan.columns, number + 1))?;
                 run.store(row, number + 1)?;
             }
         }
@@ -133,7 +134,7 @@ impl Run<'_> {
             let value = match expr {
                 Some(expr) => {
                     let value = expr.eval_unrounded(eval, &row, &[])?.into_owned();
-                    self.fit(at, value, number)?
+                    self.fit(at, value, &expr.ty, number)?
                 }
                 None if self.insert.target.default_reads_row(at) => {
                     dependent.push(at);
@@ -148,11 +149,16 @@ impl Run<'_> {
         self.finish(row, dependent, number)
     }
 
-    fn row_of_values(&mut self, values: Row, number: usize) -> SqlResult<Row> {
+    fn row_of_values(
+        &mut self,
+        values: Row,
+        sources: &[ColumnMeta],
+        number: usize,
+    ) -> SqlResult<Row> {
         let mut row = vec![Value::Null; self.insert.target.table.columns.len()];
         let dependent = self.fill_defaults(&mut row, number)?;
-        for (&at, value) in self.insert.columns.iter().zip(values) {
-            let value = self.fit(at, value, number)?;
+        for ((&at, value), source) in self.insert.columns.iter().zip(values).zip(sources) {
+            let value = self.fit(at, value, &source.ty, number)?;
             if let Some(slot) = row.get_mut(at) {
                 *slot = value;
             }
@@ -209,8 +215,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The value as the column stores it; NULL stays NULL where a number will be generated.
-    fn fit(&self, at: usize, value: Value, number: usize) -> SqlResult<Value> {
+    /// A value of type `from` as the column stores it; NULL stays NULL where a number will be
+    /// generated.
+    fn fit(&self, at: usize, value: Value, from: &DataType, number: usize) -> SqlResult<Value> {
         let column = self
             .insert
             .target
@@ -221,6 +228,7 @@ impl Run<'_> {
         if column.auto_increment && value.is_null() {
             return Ok(Value::Null);
         }
+        let value = value.stored_from(from, &column.ty);
         assign(self.context.eval, value, column, number)
     }
 
@@ -378,6 +386,7 @@ impl Run<'_> {
                     let value = expr.eval_unrounded(eval, &row, &[new, new])?.into_owned();
                     let column = target.table.columns.get(*at);
                     let column = column.ok_or_else(|| SqlError::internal("no such column"))?;
+                    let value = value.stored_from(&expr.ty, &column.ty);
                     assign(eval, value, column, number)?
                 }
             };
