@@ -12,7 +12,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::{CompareOp, Expr, ExprKind};
 use crate::planner::physical::Node;
 use crate::planner::walk;
-use crate::types::{Collation, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// BETWEENs inside each other.
 const DOUBLINGS_MAX: usize = 12;
@@ -31,8 +31,16 @@ impl Binder<'_> {
     ) -> SqlResult<Expr> {
         match (row_items(left), row_items(right)) {
             (Some(left), Some(right)) => self.compare_rows(op, left, right),
-            (Some(items), None) => Self::compare_row_with_subquery(items, right),
-            (None, Some(_)) => Err(operand_columns(1)),
+            (Some(items), None) => {
+                let values = self.bind_all(items)?;
+                let found = self.row_of_subquery(right, items.len())?;
+                self.compare_bound_rows(op, &values, &found)
+            }
+            (None, Some(items)) => {
+                let found = self.row_of_subquery(left, items.len())?;
+                let values = self.bind_all(items)?;
+                self.compare_bound_rows(op, &found, &values)
+            }
             (None, None) => {
                 let left = self.bind_scalar(left)?;
                 let right = self.bind_scalar(right)?;
@@ -125,17 +133,7 @@ impl Binder<'_> {
         if left.len() != right.len() {
             return Err(operand_columns(left.len()));
         }
-        let is_equality = matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne);
-        let most = if is_equality {
-            ROW_MAX
-        } else {
-            ORDERED_ROW_MAX
-        };
-        if left.len() > most {
-            return Err(SqlError::not_supported(format!(
-                "a comparison of rows of more than {most} columns"
-            )));
-        }
+        check_row(op, left.len())?;
         match op {
             CompareOp::Eq | CompareOp::NullSafeEq => {
                 let mut columns = Vec::with_capacity(left.len());
@@ -152,6 +150,55 @@ impl Binder<'_> {
         }
     }
 
+    fn bind_all(&mut self, items: &[ast::Expr]) -> SqlResult<Vec<Expr>> {
+        items.iter().map(|item| self.bind_scalar(item)).collect()
+    }
+
+    /// As [`Self::compare_rows`], of rows of equal length that are bound.
+    fn compare_bound_rows(
+        &mut self,
+        op: CompareOp,
+        left: &[Expr],
+        right: &[Expr],
+    ) -> SqlResult<Expr> {
+        check_row(op, left.len())?;
+        let pairs = left.iter().zip(right);
+        let test = match op {
+            CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne => {
+                let equal = if op == CompareOp::Ne {
+                    CompareOp::Eq
+                } else {
+                    op
+                };
+                let columns: SqlResult<Vec<Expr>> = pairs
+                    .map(|(a, b)| self.compare(equal, a.clone(), b.clone()))
+                    .collect();
+                balanced(columns?, Expr::and)
+            }
+            _ => {
+                let strict = op.strict();
+                let mut test: Option<Expr> = None;
+                for (a, b) in pairs.rev() {
+                    test = Some(match test {
+                        None => self.compare(op, a.clone(), b.clone())?,
+                        Some(rest) => {
+                            let first = self.compare(strict, a.clone(), b.clone())?;
+                            let equal = self.compare(CompareOp::Eq, a.clone(), b.clone())?;
+                            Expr::or(first, Expr::and(equal, rest))
+                        }
+                    });
+                }
+                test
+            }
+        };
+        let test = test.ok_or_else(|| operand_columns(1))?;
+        Ok(if op == CompareOp::Ne {
+            Expr::not(test)
+        } else {
+            test
+        })
+    }
+
     /// `(a, b) < (c, d)` is `a < c OR (a = c AND b < d)`.
     fn order_rows(
         &mut self,
@@ -165,12 +212,7 @@ impl Binder<'_> {
         if left.len() == 1 {
             return self.bind_compare(op, a, b);
         }
-        let strict = match op {
-            CompareOp::Le => CompareOp::Lt,
-            CompareOp::Ge => CompareOp::Gt,
-            other => other,
-        };
-        let first = self.bind_compare(strict, a, b)?;
+        let first = self.bind_compare(op.strict(), a, b)?;
         let equal = self.bind_compare(CompareOp::Eq, a, b)?;
         let rest = self.order_rows(op, &left[1..], &right[1..])?;
         Ok(Expr::or(first, Expr::and(equal, rest)))
@@ -241,7 +283,7 @@ impl Binder<'_> {
                 })
         };
         self.doublings -= 1;
-        let bound = bound?;
+        let bound = as_one_kind(bound?)?;
         let changes = match &bound.kind {
             ExprKind::And(above, _) => {
                 matches!(&above.kind, ExprKind::Compare(_, value, ..) if walk::is_changing(value))
@@ -343,6 +385,46 @@ impl Binder<'_> {
         self.refuse_mixes(" IN ", &all)?;
         Expr::in_list(value, candidates)
     }
+}
+
+/// Where one end of a BETWEEN over a text is a number, the other end is one, too.
+fn as_one_kind(between: Expr) -> SqlResult<Expr> {
+    let ExprKind::And(above, below) = &between.kind else {
+        return Ok(between);
+    };
+    let (ExprKind::Compare(_, value, low, _), ExprKind::Compare(_, other, high, _)) =
+        (&above.kind, &below.kind)
+    else {
+        return Ok(between);
+    };
+    let number = |end: &Expr| Expr::cast(end.clone(), DataType::DOUBLE);
+    match (low.ty.is_number(), high.ty.is_number()) {
+        (true, false) if other.ty.is_text() && high.ty.is_text() => {
+            let below = Expr::compare(CompareOp::Le, (**value).clone(), number(high)?)?;
+            Ok(Expr::and((**above).clone(), below))
+        }
+        (false, true) if value.ty.is_text() && low.ty.is_text() => {
+            let above = Expr::compare(CompareOp::Ge, (**other).clone(), number(low)?)?;
+            Ok(Expr::and(above, (**below).clone()))
+        }
+        _ => Ok(between),
+    }
+}
+
+/// Rows of as many columns as a comparison can take.
+fn check_row(op: CompareOp, columns: usize) -> SqlResult<()> {
+    let is_equality = matches!(op, CompareOp::Eq | CompareOp::NullSafeEq | CompareOp::Ne);
+    let most = if is_equality {
+        ROW_MAX
+    } else {
+        ORDERED_ROW_MAX
+    };
+    if columns <= most {
+        return Ok(());
+    }
+    Err(SqlError::not_supported(format!(
+        "a comparison of rows of more than {most} columns"
+    )))
 }
 
 /// Joins conditions to a tree as shallow as can be, in their order.

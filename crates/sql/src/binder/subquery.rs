@@ -17,7 +17,7 @@ use crate::planner::join::family;
 use crate::planner::logical::{Hints, Leaf, Member, Source, Tree};
 use crate::planner::physical::{JoinKind, Node};
 use crate::planner::walk;
-use crate::types::{Collation, Value};
+use crate::types::{Collation, ColumnMeta, Value};
 
 /// A bound subquery and whether it reads rows of enclosing queries.
 pub(crate) struct Nested {
@@ -204,17 +204,33 @@ impl Binder<'_> {
         }
     }
 
-    /// `(a, b) = (SELECT …)`.
-    pub(crate) fn compare_row_with_subquery(
-        items: &[ast::Expr],
-        right: &ast::Expr,
-    ) -> SqlResult<Expr> {
-        match right {
-            ast::Expr::Subquery(_) => {
-                Err(SqlError::not_supported("comparing a row with a subquery"))
-            }
-            _ => Err(operand_columns(items.len())),
+    /// The columns of `(SELECT a, b …)` beside a row of `wanted`: each is a subquery of its own,
+    /// NULL where there is no row. So keys see what they are compared with, and a subquery that
+    /// does not read the rows outside is run once a column.
+    ///
+    /// # Errors
+    /// 1241 for another number of columns, or where no subquery stands.
+    pub(crate) fn row_of_subquery(
+        &mut self,
+        row: &ast::Expr,
+        wanted: usize,
+    ) -> SqlResult<Vec<Expr>> {
+        let ast::Expr::Subquery(query) = strip_parentheses(row) else {
+            return Err(operand_columns(wanted));
+        };
+        let nested = self.bind_nested(query)?;
+        if nested.bound.columns() != wanted {
+            return Err(operand_columns(wanted));
         }
+        let plan = Self::nested_plan(nested)?;
+        if walk::node_is_changing(&plan.root) {
+            let what = "comparing a row with a subquery that answers anew each time";
+            return Err(SqlError::not_supported(what));
+        }
+        let columns = plan.columns.iter().enumerate();
+        Ok(columns
+            .map(|(at, column)| one_column(&plan, at, column))
+            .collect())
     }
 
     fn bind_row(&mut self, value: &ast::Expr) -> SqlResult<Vec<Expr>> {
@@ -327,6 +343,24 @@ impl Binder<'_> {
             ty: bigint(false),
             nullable: true,
         })
+    }
+}
+
+/// Column `at` of the one row that `plan` gives.
+fn one_column(plan: &Plan, at: usize, column: &ColumnMeta) -> Expr {
+    let value = column_expr(at, column.ty.clone(), true);
+    let one = Plan {
+        columns: vec![column.clone()],
+        root: Node::Project {
+            input: Box::new(plan.root.clone()),
+            expressions: vec![value],
+        },
+        ..plan.clone()
+    };
+    Expr {
+        kind: ExprKind::ScalarSubquery(Box::new(one)),
+        ty: column.ty.clone(),
+        nullable: true,
     }
 }
 

@@ -52,7 +52,8 @@ fn find_member(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlRes
         return Ok(found.clone());
     };
     let has = place < 64 && bits >> place & 1 == 1;
-    Ok(Value::Int(if has { place as i64 + 1 } else { 0 }))
+    let number = i64::try_from(place + 1).unwrap_or(0);
+    Ok(Value::Int(if has { number } else { 0 }))
 }
 
 /// Arguments that are results take the common type.

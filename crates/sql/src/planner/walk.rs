@@ -113,6 +113,16 @@ pub fn is_changing(expr: &Expr) -> bool {
     })
 }
 
+/// Whether running a plan twice may answer differently, its subqueries included.
+pub fn node_is_changing(node: &Node) -> bool {
+    let mut changing = false;
+    node_exprs(node, &mut |expr| {
+        let inside = |e: &Expr| plan_of(e).is_some_and(|plan| node_is_changing(&plan.root));
+        changing = changing || is_changing(expr) || any(expr, &inside);
+    });
+    changing
+}
+
 /// As [`is_changing`], or what other expressions may change.
 pub fn is_volatile(expr: &Expr) -> bool {
     is_changing(expr) || any(expr, &|e| matches!(e.kind, ExprKind::UserVariable(_)))
