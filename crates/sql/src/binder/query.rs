@@ -8,7 +8,8 @@ use super::from::FromState;
 use super::order::order_keys;
 use super::scope::{Frame, FrameColumn, column_expr, same_name};
 use super::select::{SelectParts, output};
-use super::set_operation::{alike, cast_to, combine, different_widths};
+use super::set_operation::{alike, combine, different_widths};
+use crate::catalog::Column;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
 use crate::planner::physical::{Node, Recursive, SetOp, SortKey};
@@ -380,13 +381,14 @@ impl Binder<'_> {
             return Err(different_widths());
         }
         let collations = collations(&columns);
-        let step = cast_to(step, &columns)?;
         let node = Node::Recursive(Box::new(Recursive {
             id,
             anchor: anchor.node,
             step: step.node,
             distinct: !matches!(set_quantifier, ast::SetQuantifier::All),
             collations,
+            columns: columns.iter().map(Column::of_result).collect(),
+            step_types: step.columns.iter().map(|c| c.ty.clone()).collect(),
         }));
         Ok(Bound::Query(BoundQuery {
             node,

@@ -120,7 +120,7 @@ pub(super) fn alike(a: &DataType, b: &DataType) -> bool {
 }
 
 /// Converts columns whose values would be of another kind.
-pub(super) fn cast_to(query: BoundQuery, columns: &[ColumnMeta]) -> SqlResult<BoundQuery> {
+fn cast_to(query: BoundQuery, columns: &[ColumnMeta]) -> SqlResult<BoundQuery> {
     if query
         .columns
         .iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::{Collation, DataType};
+use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Identity of a table, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -100,6 +100,23 @@ pub struct Column {
 }
 
 impl Column {
+    /// A column that holds what a query's column shows.
+    #[must_use]
+    pub fn of_result(meta: &ColumnMeta) -> Self {
+        Self {
+            id: ColumnId(0),
+            name: meta.name.clone(),
+            ty: meta.ty.clone(),
+            not_null: meta.not_null,
+            default: None,
+            on_update_now: false,
+            auto_increment: false,
+            comment: String::new(),
+            absent_value: None,
+            generated: None,
+        }
+    }
+
     /// Whether no client sees the column: a functional key part stands on it.
     #[must_use]
     pub fn is_hidden(&self) -> bool {

@@ -9,9 +9,9 @@ use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::{collect, row_key};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::expr::{EvalContext, Expr};
 use crate::planner::physical::{CteScan, Derived, Recursive, Virtual};
-use crate::types::{Row, Value};
+use crate::types::{Row, Value, assign};
 
 /// Rounds a recursive CTE may take where `cte_max_recursion_depth` is not known.
 const ROUNDS_MAX: u64 = 1000;
@@ -229,6 +229,18 @@ impl<'p> RecursiveOp<'p> {
         }
     }
 
+    /// A row of the step as one of the columns: what does not fit is an error in strict mode, as
+    /// if it were written.
+    fn stored(&self, store: &EvalContext<'_>, row: Row) -> SqlResult<Row> {
+        let columns = &self.recursive.columns;
+        row.into_iter()
+            .zip(columns.iter().zip(&self.recursive.step_types))
+            .map(|(value, (column, from))| {
+                assign(store, value.stored_from(from, &column.ty), column, 1)
+            })
+            .collect()
+    }
+
     fn new_rows(
         &self,
         run: &Run<'_>,
@@ -260,6 +272,8 @@ impl Operator for RecursiveOp<'_> {
         let mut all: Vec<Row> = Vec::new();
         let mut rounds = 0u64;
         let most = rounds_max(run)?;
+        let eval = run.context.eval;
+        let store = eval.writing(eval.sql_mode.strict);
         while !latest.is_empty() {
             rounds += 1;
             if rounds > most.saturating_add(1) {
@@ -277,8 +291,10 @@ impl Operator for RecursiveOp<'_> {
             let shown = Rc::new(latest);
             run.ctes.borrow_mut().insert(self.recursive.id, shown);
             self.step.open(run, &[])?;
-            let made = collect(run, &mut self.step)?;
-            latest = self.new_rows(run, made, &mut seen)?;
+            let made = collect(run, &mut self.step)?
+                .map(|row| self.stored(&store, row))
+                .collect::<SqlResult<Vec<Row>>>()?;
+            latest = self.new_rows(run, made.into_iter(), &mut seen)?;
         }
         run.ctes.borrow_mut().remove(&self.recursive.id);
         self.rows = all.into_iter();

@@ -181,6 +181,20 @@ impl SqlMode {
     }
 }
 
+impl<'a> EvalContext<'a> {
+    /// The same context for storing values: what does not fit is an error when `strict`.
+    #[must_use]
+    pub fn writing(&self, strict: bool) -> EvalContext<'a> {
+        EvalContext {
+            time_zone: self.time_zone.clone(),
+            seeded: crate::functions::SeededRandom::default(),
+            lists: ConstantLists::default(),
+            strict_write: strict,
+            ..*self
+        }
+    }
+}
+
 impl EvalContext<'_> {
     /// Most warnings a statement keeps (`max_error_count`).
     const WARNINGS_MAX: usize = 1024;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::binder::AggregateCall;
-use crate::catalog::Table;
+use crate::catalog::{Column, Table};
 use crate::expr::Expr;
 use crate::types::{Collation, DataType};
 
@@ -304,4 +304,8 @@ pub struct Recursive {
     pub distinct: bool,
     /// Collation of each column.
     pub collations: Vec<Collation>,
+    /// The columns, whose types are those of the first rows.
+    pub columns: Vec<Column>,
+    /// Types of what the step gives, to be stored in the columns.
+    pub step_types: Vec<DataType>,
 }

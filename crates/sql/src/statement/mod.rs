@@ -148,22 +148,7 @@ impl ModifyStatement {
 
 /// The context under which values are stored: errors in strict mode, warnings under IGNORE.
 fn writing<'a>(eval: &EvalContext<'a>, ignore: bool) -> EvalContext<'a> {
-    EvalContext {
-        params: eval.params,
-        now_micros: eval.now_micros,
-        clock: eval.clock,
-        time_zone: eval.time_zone.clone(),
-        sql_mode: eval.sql_mode,
-        div_precision_increment: eval.div_precision_increment,
-        group_concat_max_len: eval.group_concat_max_len,
-        random: eval.random,
-        seeded: crate::functions::SeededRandom::default(),
-        lists: crate::expr::ConstantLists::default(),
-        session: eval.session,
-        subqueries: eval.subqueries,
-        warnings: eval.warnings,
-        strict_write: eval.sql_mode.strict && !ignore,
-    }
+    eval.writing(eval.sql_mode.strict && !ignore)
 }
 
 /// Adds a warning.

@@ -5,7 +5,7 @@
 //! its digits, and when it is never NULL the default that its type implies.
 
 use super::default::quote;
-use crate::catalog::{Catalog, Column, ColumnDefault, ColumnId};
+use crate::catalog::{Catalog, Column, ColumnDefault};
 use crate::expr::{BinaryOp, Expr, ExprKind};
 use crate::planner::Plan;
 use crate::planner::physical::Node;
@@ -77,16 +77,9 @@ fn computed(meta: &ColumnMeta, expr: Option<&Expr>) -> Column {
 
 fn plain(meta: &ColumnMeta, ty: DataType, default: Option<ColumnDefault>) -> Column {
     Column {
-        id: ColumnId(0),
-        name: meta.name.clone(),
         ty,
-        not_null: meta.not_null,
         default,
-        on_update_now: false,
-        auto_increment: false,
-        comment: String::new(),
-        absent_value: None,
-        generated: None,
+        ..Column::of_result(meta)
     }
 }
 
