@@ -147,7 +147,14 @@ impl Expr {
             }
             _ => {
                 let value = self.eval_ref(ctx, row, outer)?;
-                truth(ctx, &value)
+                match self.ty {
+                    // As among numbers: an ENUM's place in its list, a SET's bits.
+                    DataType::Enum { .. } | DataType::Set { .. } => {
+                        let number = value.into_owned().stored_from(&self.ty, &DataType::DOUBLE);
+                        truth(ctx, &number)
+                    }
+                    _ => truth(ctx, &value),
+                }
             }
         }
     }
