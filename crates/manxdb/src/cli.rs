@@ -9,8 +9,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
 pub use self::cluster::{
-    AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, ProtocolChoice, TpcaRun,
-    TpccRun, TpccScale,
+    AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun,
+    ProtocolChoice, TpcaRun, TpccRun, TpccScale,
 };
 
 /// ManxDB: a MySQL-compatible database with short tails.
@@ -300,6 +300,9 @@ pub enum BenchCommand {
     /// TPC-C on a cluster: the five transactions, one warehouse a shard
     #[command(after_help = CLUSTER_LOAD_HELP)]
     Tpcc(TpccRun),
+    /// TPC-C's Payment alone, on a cluster, with a share of cross-region ones to be chosen
+    #[command(after_help = CLUSTER_LOAD_HELP)]
+    Payment(PaymentRun),
     /// TPC-A as in the DAST paper, on a cluster: three increments, keys of a Zipf distribution
     #[command(after_help = CLUSTER_LOAD_HELP)]
     Tpca(TpcaRun),

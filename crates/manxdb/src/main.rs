@@ -50,6 +50,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::Lobsters(command)) => bench::lobsters(&command),
         cli::Command::Bench(cli::BenchCommand::Append(args)) => bench::cluster::append(&args),
         cli::Command::Bench(cli::BenchCommand::Tpcc(args)) => bench::cluster::tpcc(&args),
+        cli::Command::Bench(cli::BenchCommand::Payment(args)) => bench::cluster::payment(&args),
         cli::Command::Bench(cli::BenchCommand::Tpca(args)) => bench::cluster::tpca(&args),
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {

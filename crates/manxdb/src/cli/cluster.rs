@@ -25,16 +25,16 @@ pub struct ClusterLoad {
     #[arg(long, default_value_t = 10.0)]
     pub seconds: f64,
     /// How long to run before measuring, in seconds
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     pub warm_up: f64,
     /// How long to wait for the last answers, in seconds
     #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
     pub patience: f64,
-    /// Equal seeds make equal calls
+    /// Seed of what is asked; each run has clients of its own, so equal seeds make alike runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Record what clients saw and judge it: every call ends, no acknowledged one is lost,
-    /// replicas of a shard are equal in the end
+    /// Judge the run: every call ends, replicas of a shard are equal in the end; of `append`
+    /// also that nothing acknowledged is lost and the order is serializable
     #[arg(long)]
     pub check: bool,
     /// Write the measurement to this file, as JSON
@@ -86,6 +86,17 @@ pub struct TpccRun {
     /// Share of payments by customers of another warehouse, in percent [default: 15]
     #[arg(long, value_name = "PERCENT")]
     pub remote_payments: Option<f64>,
+}
+
+/// Flags of `bench payment`.
+#[derive(Debug, Args)]
+pub struct PaymentRun {
+    /// The load
+    #[command(flatten)]
+    pub load: ClusterLoad,
+    /// Share of calls that touch several regions, in percent
+    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
+    pub crt_percent: f64,
 }
 
 /// How large a warehouse of TPC-C is.

@@ -152,3 +152,96 @@ fn unequal(file: &ClusterFile) -> Vec<String> {
     let words = unequal.map(|(role, rows)| format!("{role}: rows differ: {rows:?}"));
     words.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manxdb_core::{Nanos, NodeId};
+    use manxdb_dast::{CallId, Timestamp};
+    use manxdb_workloads::Partition;
+    use manxdb_workloads::append::{Form, Kind, List, encode};
+
+    const LIST: List = List {
+        partition: Partition(0),
+        row: 0,
+    };
+
+    fn made(purpose: Purpose, kind: Kind, given: Result<Vec<u8>, String>) -> Made {
+        let operation = manxdb_workloads::append::Operation { list: LIST, kind };
+        let answer = Answer {
+            id: CallId {
+                client: NodeId(1),
+                number: 1,
+            },
+            at: Timestamp::ZERO,
+            given: given.map(|value| vec![(0, value)]),
+            attempts: 1,
+        };
+        Made {
+            client: 0,
+            purpose,
+            args: encode(Form::Together, &[operation]),
+            is_local: true,
+            asked: Nanos(1),
+            answered: Some((Nanos(2), answer)),
+        }
+    }
+
+    fn appended(element: u64, given: Result<Vec<u8>, String>) -> Made {
+        made(Purpose::Load, Kind::Append(element), given)
+    }
+
+    fn read(purpose: Purpose, list: &[u64]) -> Made {
+        let bytes = u32::try_from(list.len() * 8).unwrap().to_le_bytes();
+        let mut given = bytes.to_vec();
+        given.extend(list.iter().flat_map(|element| element.to_le_bytes()));
+        made(purpose, Kind::Read, Ok(given))
+    }
+
+    fn findings(made: &[Made]) -> Vec<String> {
+        let mut findings = Vec::new();
+        judge_lists(made, &mut findings);
+        findings
+    }
+
+    const ROW: [u8; 4] = [0; 4];
+
+    #[test]
+    fn lists_of_an_earlier_run_are_no_surprise() {
+        let right = [
+            read(Purpose::Before, &[3, 4]),
+            appended(7, Ok(ROW.to_vec())),
+            read(Purpose::Load, &[3, 4, 7]),
+            read(Purpose::After, &[3, 4, 7]),
+        ];
+        assert_eq!(findings(&right), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_found() {
+        let before = read(Purpose::Before, &[]);
+        let lost = [
+            before.clone(),
+            appended(7, Ok(ROW.to_vec())),
+            read(Purpose::After, &[]),
+        ];
+        assert!(
+            findings(&lost)[0].starts_with("lost append"),
+            "{:?}",
+            findings(&lost)
+        );
+        let refused = [
+            before.clone(),
+            appended(7, Err("no".into())),
+            read(Purpose::Load, &[7]),
+            read(Purpose::After, &[7]),
+        ];
+        assert!(!findings(&refused).is_empty());
+        let strange = [before, appended(7, Ok(vec![1])), read(Purpose::After, &[])];
+        assert!(
+            findings(&strange)[0].starts_with("call 1"),
+            "{:?}",
+            findings(&strange)
+        );
+    }
+}

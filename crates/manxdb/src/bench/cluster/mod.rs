@@ -1,4 +1,4 @@
-//! `manxdb bench append`, `tpca`, `tpcc`: closed loops of clients on a cluster.
+//! `manxdb bench append`, `payment`, `tpca`, `tpcc`: closed loops of clients on a cluster.
 //!
 //! | file | |
 //! |---|---|
@@ -25,7 +25,7 @@ use manxdb_workloads::{append, tpcc};
 
 use self::load::{Client, Load, Plan};
 use self::source::Source;
-use crate::cli::{AppendRun, ClusterLoad, TpcaRun, TpccRun};
+use crate::cli::{AppendRun, ClusterLoad, PaymentRun, TpcaRun, TpccRun};
 use crate::cluster::{ClusterFile, dast, stop_signal};
 use crate::fault::Fault;
 
@@ -80,6 +80,16 @@ pub fn tpcc(args: &TpccRun) -> Result<ExitCode, Fault> {
         parameters.remote_payments = share("--remote-payments", percent)?;
     }
     let source = |world: &World<'_>| Source::tpcc(world, parameters);
+    run(&args.load, &source, None)
+}
+
+/// `manxdb bench payment`.
+///
+/// # Errors
+/// As [`append`].
+pub fn payment(args: &PaymentRun) -> Result<ExitCode, Fault> {
+    let cross_region = share("--crt-percent", args.crt_percent)?;
+    let source = |world: &World<'_>| Source::payment(world, cross_region);
     run(&args.load, &source, None)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use manxdb_core::NodeId;
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::append::{self, Form, Kind, List, Operation};
-use manxdb_workloads::{Partition, Request, Zipf, tpca, tpcc};
+use manxdb_workloads::{Partition, Request, Zipf, payment, tpca, tpcc};
 
 use super::World;
 
@@ -17,6 +17,8 @@ pub enum Source {
     Tpca(Vec<tpca::Generator>),
     /// TPC-C.
     Tpcc(Vec<tpcc::Generator>),
+    /// Payments alone.
+    Payment(Vec<payment::Generator>),
 }
 
 impl Source {
@@ -49,11 +51,21 @@ impl Source {
         Self::Tpcc(world.clients.iter().map(generator).collect())
     }
 
+    /// Payments alone, this share of them by customers of other regions.
+    pub fn payment(world: &World<'_>, share: f64) -> Self {
+        let generator = |(node, home): &(NodeId, ShardId)| {
+            let scale = world.tpcc_scale;
+            payment::Generator::new(world.topology, scale, share, node.0, *home, world.seed)
+        };
+        Self::Payment(world.clients.iter().map(generator).collect())
+    }
+
     /// The next call of the client at a place in the list of clients; `date` is on what it makes.
     pub fn next(&mut self, place: usize, date: u64) -> Option<Request> {
         Some(match self {
             Self::Append(generators) => generators.get_mut(place)?.next_request(),
             Self::Tpca(generators) => generators.get_mut(place)?.next_request(),
+            Self::Payment(generators) => generators.get_mut(place)?.next_request(date),
             Self::Tpcc(generators) => generators.get_mut(place)?.next_request(date),
         })
     }
