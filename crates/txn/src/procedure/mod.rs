@@ -20,7 +20,7 @@ use manxdb_storage::{Direction, Durability, KeyRange};
 use parking_lot::RwLock;
 
 pub use self::intent::{APPLY_INTENT, ApplyIntent, decode_intent, encode_intent, is_applied};
-pub use self::run::{run_attempts, run_whole};
+pub use self::run::{in_running_order, run_attempts, run_whole};
 
 use crate::path::{Page, ReadSet, TxnError, TxnId};
 

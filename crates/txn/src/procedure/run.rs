@@ -1,5 +1,6 @@
 //! Running all pieces of a call in one transaction.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use manxdb_storage::{Direction, KeyRange};
@@ -56,19 +57,35 @@ pub fn run_whole(
     txn: &Transaction,
 ) -> Result<Values, TxnError> {
     let named = |failure: ProcedureError| failure.of(procedure.name());
-    let mut waiting = procedure.plan(args, placement).map_err(named)?;
+    let pieces = procedure.plan(args, placement).map_err(named)?;
+    let pieces = in_running_order(pieces).map_err(named)?;
     let mut values = Values::new();
-    while !waiting.is_empty() {
-        let has_inputs = |piece: &Piece| piece.needs.iter().all(|slot| values.contains_key(slot));
-        let Some(next) = waiting.iter().position(has_inputs) else {
-            let what = "pieces wait for each other or for a value nobody gives";
-            return Err(named(ProcedureError::Plan(what.into())));
-        };
-        let piece = waiting.remove(next);
+    for piece in pieces {
         let given = run_piece(procedure, placement, args, &piece, &values, txn).map_err(named)?;
         values.extend(given);
     }
     Ok(values)
+}
+
+/// The order in which a call's pieces run, one after another: always the first that has its
+/// inputs. Paths that run pieces side by side keep this order where the pieces meet.
+///
+/// # Errors
+/// [`ProcedureError::Plan`] when pieces wait for each other or for a value nobody gives.
+pub fn in_running_order(mut waiting: Vec<Piece>) -> Result<Vec<Piece>, ProcedureError> {
+    let mut given = BTreeSet::new();
+    let mut ordered = Vec::with_capacity(waiting.len());
+    while !waiting.is_empty() {
+        let has_inputs = |piece: &Piece| piece.needs.iter().all(|slot| given.contains(slot));
+        let Some(next) = waiting.iter().position(has_inputs) else {
+            let what = "pieces wait for each other or for a value nobody gives";
+            return Err(ProcedureError::Plan(what.into()));
+        };
+        let piece = waiting.remove(next);
+        given.extend(piece.gives.iter().copied());
+        ordered.push(piece);
+    }
+    Ok(ordered)
 }
 
 fn run_piece(
