@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use manxdb_core::NodeId;
-use manxdb_txn::procedure::{Piece, ShardId, Slot};
+use manxdb_txn::procedure::{Piece, ProcedureError, ShardId, Slot, in_running_order};
 use serde::{Deserialize, Serialize};
 
 use crate::topology::{RegionId, Topology};
@@ -69,7 +69,8 @@ pub struct Planned {
     pub call: Call,
     /// Who answers the client.
     pub coordinator: NodeId,
-    /// Its pieces, in the procedure's order.
+    /// Its pieces, in the order in which they would run one after another: where two meet on a
+    /// row, they keep it.
     pub pieces: Vec<PieceOfCall>,
     /// The shards of the pieces, each once, ascending.
     pub shards: Vec<u32>,
@@ -129,25 +130,28 @@ impl From<Piece> for PieceOfCall {
 
 impl Planned {
     /// A call and its pieces.
-    #[must_use]
+    ///
+    /// # Errors
+    /// The pieces wait for each other or for a value nobody gives.
     pub fn new(
         call: Call,
         coordinator: NodeId,
         pieces: Vec<Piece>,
         topology: Topology,
-    ) -> Arc<Self> {
+    ) -> Result<Arc<Self>, ProcedureError> {
+        let pieces = in_running_order(pieces)?;
         let shards: BTreeSet<u32> = pieces.iter().map(|piece| piece.shard.0).collect();
         let regions = shards
             .iter()
             .map(|shard| topology.region_of(ShardId(*shard)));
         let regions: BTreeSet<RegionId> = regions.collect();
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             crosses_regions: regions.len() > 1,
             call,
             coordinator,
             pieces: pieces.into_iter().map(PieceOfCall::from).collect(),
             shards: shards.into_iter().collect(),
-        })
+        }))
     }
 
     /// Who calls.

@@ -21,8 +21,11 @@ use crate::call::{CallId, PieceOfCall, Planned};
 use crate::store::{Changes, PieceRows, Store};
 use crate::timestamp::Timestamp;
 
+/// Values by the numbers of their slots.
+pub type Numbered = Vec<(u32, Vec<u8>)>;
+
 /// What the pieces of one shard gave, or why one of them failed.
-pub type Given = Result<Vec<(u32, Vec<u8>)>, String>;
+pub type Given = Result<Numbered, String>;
 
 /// What a transaction did on this shard, kept until nobody can ask for it any more.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -44,6 +47,15 @@ pub struct Ended {
     pub coordinator: NodeId,
 }
 
+/// What came of running what could run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Transactions that have run here as a whole.
+    pub ended: Vec<Ended>,
+    /// Transactions that have not, and of which pieces here gave values that other shards want.
+    pub gave: Vec<Ended>,
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Known {
     planned: Arc<Planned>,
@@ -59,6 +71,8 @@ struct Running {
     /// Values from other shards, and of its own pieces.
     values: BTreeMap<u32, Vec<u8>>,
     failed: Option<String>,
+    /// Values of its pieces here that other shards have been given.
+    shared: usize,
 }
 
 /// Everything a replica knows that a new replica of the shard needs.
@@ -142,22 +156,30 @@ impl Execution {
         self.known.contains_key(&at)
     }
 
-    /// Whether transactions at `at`, if there were any, have had their turn.
+    /// Whether a transaction waits here for its turn, has had it, or has ended for its client.
     #[must_use]
-    pub fn has_had_turn(&self, at: Timestamp) -> bool {
-        at <= self.turn
+    pub fn knows(&self, id: CallId) -> bool {
+        let of = |planned: &Planned| planned.id() == id;
+        self.has_ended(id)
+            || self.done.contains_key(&id)
+            || self.known.values().any(|known| of(&known.planned))
+            || self.running.values().any(|running| of(&running.planned))
     }
 
-    /// Moves a transaction from its anticipated timestamp to its final one.
-    pub fn settle(&mut self, anticipated: Timestamp, at: Timestamp) {
-        assert!(
-            anticipated <= at,
-            "I3: no region anticipated more than the final timestamp"
-        );
-        if let Some(mut known) = self.known.remove(&anticipated) {
-            known.settled = true;
-            self.known.insert(at, known);
+    /// Moves a transaction from its anticipated timestamp to its final one. False: the final one
+    /// lies before (I3 is broken), unless this is a repetition of what has run already.
+    #[must_use]
+    pub fn settle(&mut self, anticipated: Timestamp, at: Timestamp) -> bool {
+        let Some(mut known) = self.known.remove(&anticipated) else {
+            return true;
+        };
+        if at < anticipated {
+            let id = known.planned.id();
+            return self.done.contains_key(&id) || self.has_ended(id);
         }
+        known.settled = true;
+        self.known.insert(at, known);
+        true
     }
 
     /// Forgets a transaction that was given up before it was settled.
@@ -192,11 +214,10 @@ impl Execution {
         }
     }
 
-    /// Runs what may run, given that everything up to `safe` is known; the transactions that
-    /// ended here by it.
-    pub fn run(&mut self, safe: Timestamp) -> Vec<Ended> {
-        let mut ended = Vec::new();
-        self.run_deferred(&mut ended);
+    /// Runs what may run, given that everything up to `safe` is known.
+    pub fn run(&mut self, safe: Timestamp) -> Progress {
+        let mut progress = Progress::default();
+        self.run_deferred(&mut progress);
         while let Some(first) = self.known.first_entry() {
             if *first.key() > safe || !first.get().settled {
                 break;
@@ -204,12 +225,12 @@ impl Execution {
             let (at, known) = first.remove_entry();
             assert!(at > self.turn, "I2: {at:?} after {:?}", self.turn);
             self.turn = at;
-            self.begin(at, known.planned, &mut ended);
+            self.begin(at, known.planned, &mut progress);
         }
-        ended
+        progress
     }
 
-    fn begin(&mut self, at: Timestamp, planned: Arc<Planned>, ended: &mut Vec<Ended>) {
+    fn begin(&mut self, at: Timestamp, planned: Arc<Planned>, progress: &mut Progress) {
         let id = planned.id();
         if self.keeps_order {
             self.order.push((at, id));
@@ -219,7 +240,7 @@ impl Execution {
         *ended_below = (*ended_below).max(planned.call.ended_below);
         let running_already = || self.running.values().any(|other| other.planned.id() == id);
         if is_repetition || running_already() {
-            ended.push(Ended {
+            progress.ended.push(Ended {
                 id,
                 coordinator: planned.coordinator,
             });
@@ -234,10 +255,11 @@ impl Execution {
             left,
             values,
             failed,
+            shared: 0,
         };
         let mut blockers = self.blockers(Timestamp::MAX);
         self.run_pieces(&mut running, &mut blockers);
-        self.put_aside_or_end(at, running, ended);
+        self.put_aside_or_end(at, running, progress);
     }
 
     /// Touches of all deferred pieces of transactions before `at`.
@@ -266,26 +288,34 @@ impl Execution {
     }
 
     /// Tries all deferred pieces again, in the order of their transactions.
-    fn run_deferred(&mut self, ended: &mut Vec<Ended>) {
+    fn run_deferred(&mut self, progress: &mut Progress) {
         let mut blockers = Vec::new();
         for at in self.running.keys().copied().collect::<Vec<_>>() {
             if let Some(mut running) = self.running.remove(&at) {
                 self.run_pieces(&mut running, &mut blockers);
-                self.put_aside_or_end(at, running, ended);
+                self.put_aside_or_end(at, running, progress);
             }
         }
     }
 
-    fn put_aside_or_end(&mut self, at: Timestamp, running: Running, ended: &mut Vec<Ended>) {
+    fn put_aside_or_end(&mut self, at: Timestamp, mut running: Running, progress: &mut Progress) {
+        let ended = Ended {
+            id: running.planned.id(),
+            coordinator: running.planned.coordinator,
+        };
         if !running.left.is_empty() {
+            let wanted = running.planned.wanted_from(self.shard);
+            let given = wanted
+                .filter(|(_, slot)| running.values.contains_key(&slot.0))
+                .count();
+            if given > running.shared {
+                running.shared = given;
+                progress.gave.push(ended);
+            }
             self.running.insert(at, running);
             return;
         }
-        let id = running.planned.id();
-        ended.push(Ended {
-            id,
-            coordinator: running.planned.coordinator,
-        });
+        progress.ended.push(ended);
         self.note_region_span(at, &running.planned);
         let mut given_here: Vec<u32> = Vec::new();
         for piece in &running.planned.pieces {
@@ -303,7 +333,7 @@ impl Execution {
                 Some(failure) => Err(failure),
             },
         };
-        self.done.insert(id, done);
+        self.done.insert(ended.id, done);
     }
 
     fn note_region_span(&mut self, at: Timestamp, planned: &Planned) {
@@ -389,6 +419,26 @@ impl Execution {
         self.done.get(&id)
     }
 
+    /// The values that other shards want of a transaction and that its pieces here have given, with
+    /// the transaction.
+    #[must_use]
+    pub fn given_so_far(&self, id: CallId) -> Option<(Arc<Planned>, Numbered)> {
+        let mut running = self.running.values();
+        let running = running.find(|running| running.planned.id() == id);
+        let (planned, values): (_, BTreeMap<u32, Vec<u8>>) = match (running, self.done.get(&id)) {
+            (Some(running), _) => (&running.planned, running.values.clone()),
+            (None, Some(done)) => (
+                &done.planned,
+                done.given.clone().ok()?.into_iter().collect(),
+            ),
+            (None, None) => return None,
+        };
+        let wanted = planned.wanted_from(self.shard).map(|(_, slot)| slot.0);
+        let given = wanted.filter_map(|slot| Some((slot, values.get(&slot)?.clone())));
+        let given: BTreeMap<u32, Vec<u8>> = given.collect();
+        Some((Arc::clone(planned), given.into_iter().collect()))
+    }
+
     /// Whether calls with this identity have ended for their client.
     #[must_use]
     pub fn has_ended(&self, id: CallId) -> bool {
@@ -434,6 +484,20 @@ impl Execution {
         };
         let all = self.running.values().map(missing);
         all.filter(|(_, slots)| !slots.is_empty()).collect()
+    }
+
+    /// Transactions whose turn has come and that have pieces left, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let running = self.running.iter().map(|(at, running)| {
+            let values: Vec<&u32> = running.values.keys().collect();
+            format!(
+                "{at:?} {:?} left {:?} has {values:?}",
+                running.planned.id(),
+                running.left
+            )
+        });
+        running.collect::<Vec<_>>().join("; ")
     }
 
     /// Lets go of what no client asks for any more and no replica: of the region, which have all

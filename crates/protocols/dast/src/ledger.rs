@@ -104,6 +104,11 @@ pub struct Ledger {
     pub crts: BTreeMap<CallId, Crt>,
     /// Transactions that never get a timestamp here.
     pub refused: BTreeSet<CallId>,
+    /// Transactions that have run everywhere and that their clients may still ask for, so that they
+    /// are not given a second timestamp.
+    pub finished: BTreeMap<CallId, Timestamp>,
+    /// Calls of a client below this number have ended.
+    pub ended_below: BTreeMap<NodeId, u64>,
     /// The last timestamp given.
     pub assigned: Timestamp,
     /// Cuts up to this may have been told.
@@ -126,11 +131,47 @@ impl Ledger {
         }
     }
 
+    /// Whether a transaction must not be given a timestamp: it has had one, or nobody waits for it.
+    #[must_use]
+    pub fn is_over(&self, id: CallId) -> bool {
+        let ended_below = self.ended_below.get(&id.client);
+        self.finished.contains_key(&id) || ended_below.is_some_and(|below| id.number < *below)
+    }
+
+    /// Notes that a client waits for nothing below `number` any more.
+    fn end_below(&mut self, client: NodeId, number: u64) {
+        let below = self.ended_below.entry(client).or_default();
+        if *below < number {
+            *below = number;
+            let first = CallId { client, number: 0 };
+            let end = CallId { client, number };
+            let ended: Vec<CallId> = self.finished.range(first..end).map(|(id, _)| *id).collect();
+            for id in ended {
+                self.finished.remove(&id);
+            }
+        }
+    }
+
     fn refuse(&mut self, id: CallId) {
         self.crts.remove(&id);
         self.refused.insert(id);
         while self.refused.len() > REFUSED_MAX {
             self.refused.pop_first();
+        }
+    }
+}
+
+impl Ledger {
+    /// Only what is decided: an open one of this name is a repetition, of which nobody has been
+    /// told yet that it is one.
+    fn forget(&mut self, id: CallId) {
+        match self.crts.get(&id).and_then(|crt| crt.decision) {
+            Some(Decision::Commit(at)) => {
+                self.crts.remove(&id);
+                self.finished.insert(id, at);
+            }
+            Some(Decision::Abort) => self.refuse(id),
+            None => {}
         }
     }
 }
@@ -142,7 +183,8 @@ impl State for Ledger {
         match entry {
             Entry::Assign { planned, home, at } => {
                 let id = planned.id();
-                if self.crts.contains_key(&id) || self.refused.contains(&id) {
+                self.end_below(id.client, planned.call.ended_below);
+                if self.crts.contains_key(&id) || self.refused.contains(&id) || self.is_over(id) {
                     return;
                 }
                 self.assigned = self.assigned.max(*at);
@@ -155,7 +197,7 @@ impl State for Ledger {
                 self.crts.insert(id, crt);
             }
             Entry::Refuse { id } => {
-                if !self.crts.contains_key(id) {
+                if !self.crts.contains_key(id) && !self.is_over(*id) {
                     self.refuse(*id);
                 }
             }
@@ -166,12 +208,7 @@ impl State for Ledger {
                     crt.decision = Some(*decision);
                 }
             }
-            Entry::Forget { id } => {
-                let aborted = |crt: &Crt| crt.decision == Some(Decision::Abort);
-                if self.crts.remove(id).is_some_and(|crt| aborted(&crt)) {
-                    self.refuse(*id);
-                }
-            }
+            Entry::Forget { id } => self.forget(*id),
             Entry::Reserve { upto } => self.reserved = self.reserved.max(*upto),
             Entry::Evict { nodes } => self.evict(nodes),
             Entry::Closed => self.members.closing.clear(),
@@ -198,9 +235,8 @@ impl Ledger {
             if members.live.remove(node) {
                 members.closing.insert(*node);
             }
-            if members.joining == Some(*node) {
-                members.joining = None;
-            }
         }
+        // Half a joining is worth nothing when everybody else starts anew: the node asks again.
+        members.joining = None;
     }
 }

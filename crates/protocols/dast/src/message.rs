@@ -7,7 +7,7 @@ use manxdb_vr::GroupMessage;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Call, CallId, Planned};
-use crate::execution::{Copy, Given};
+use crate::execution::{Copy, Given, Numbered};
 use crate::ledger::{Entry, Ledger};
 use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
@@ -107,7 +107,14 @@ pub enum DastMessage {
         /// Which.
         id: CallId,
     },
-    /// What the pieces of the sender's shard gave.
+    /// Values that pieces of the sender's shard gave and pieces of the receiver's may want.
+    Inputs {
+        /// Of which transaction.
+        id: CallId,
+        /// The values.
+        given: Numbered,
+    },
+    /// What all pieces of the sender's shard gave: they have run.
     Output {
         /// Of which transaction.
         id: CallId,
@@ -115,7 +122,7 @@ pub enum DastMessage {
         shard: u32,
         /// Its place in the order.
         at: Timestamp,
-        /// The values, or those that the receiver needs.
+        /// The values.
         given: Given,
         /// The newest cross-region transaction that ended on the shard.
         cross_region_high: Timestamp,
@@ -251,9 +258,10 @@ pub enum DastMessage {
         /// Their transactions that touch the receiver's shard.
         held: Vec<Held>,
     },
-    /// The sender starts from nothing, or was told that it is out, and wants in.
+    /// The sender starts from nothing, or was told that it is out, and wants in. Goes to all nodes
+    /// of the region: what they sent to its earlier life is lost, and now they know.
     Join {
-        /// How many times it has asked to, over all its lives.
+        /// How many times it has started from nothing, over all its lives.
         attempt: u64,
     },
     /// The sender counts the receiver as out.
@@ -261,12 +269,14 @@ pub enum DastMessage {
         /// The epoch.
         epoch: u64,
     },
-    /// Send this node what you send its shard from now on.
+    /// Send this node what you send its shard from now on, once you have heard it yourself.
     Admit {
         /// The epoch.
         epoch: u64,
         /// Who.
         node: NodeId,
+        /// Which of its attempts.
+        attempt: u64,
     },
     /// The sender does.
     Admitted {
@@ -348,6 +358,7 @@ impl Message for DastMessage {
             Self::PrepareIrt { .. } => "PrepareIrt",
             Self::AckIrt { .. } => "AckIrt",
             Self::Confirm { .. } => "Confirm",
+            Self::Inputs { .. } => "Inputs",
             Self::Output { .. } => "Output",
             Self::AskOutput { .. } => "AskOutput",
             Self::Report(_) => "Report",
@@ -388,6 +399,7 @@ impl Message for DastMessage {
             Self::Outcome { id, .. }
             | Self::AckIrt { id }
             | Self::Confirm { id }
+            | Self::Inputs { id, .. }
             | Self::Output { id, .. }
             | Self::AskOutput { id }
             | Self::Floor { id, .. }

@@ -24,6 +24,9 @@ pub struct Options {
     /// What a region expects between giving a timestamp and hearing the decision, until it has
     /// measured it.
     pub first_estimate: Nanos,
+    /// The least it expects, however fast decisions were: floors must reach all nodes of the region
+    /// before their clocks do, or local transactions wait.
+    pub least_estimate: Nanos,
     /// Replicas keep the order in which transactions ran, for checkers.
     pub keeps_order: bool,
     /// Planted defects.
@@ -42,6 +45,7 @@ impl Default for Options {
             progress_every: Nanos::from_millis(10),
             client_patience: Nanos::from_secs(2),
             first_estimate: Nanos::from_millis(110),
+            least_estimate: Nanos::from_millis(20),
             keeps_order: false,
             #[cfg(feature = "mutants")]
             mutant: None,

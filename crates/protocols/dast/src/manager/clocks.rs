@@ -174,12 +174,8 @@ impl Manager {
         report: Report,
         out: &mut Out,
     ) {
-        let members = &self.group.state().members;
-        if !members.live.contains(&from) {
-            if !members.closing.contains(&from) && members.joining != Some(from) {
-                let epoch = members.epoch;
-                out.send(from, DastMessage::Out { epoch });
-            }
+        if !self.ledger().members.live.contains(&from) {
+            self.tell_if_out(from, out);
             return;
         }
         if let Some(lead) = &mut self.lead {
@@ -287,14 +283,20 @@ impl Manager {
         let Some((closed, position)) = self.progress() else {
             return;
         };
-        for region in self.shared.topology.all_regions() {
-            if region != self.region {
+        let topology = self.shared.topology;
+        for region in topology
+            .all_regions()
+            .filter(|region| *region != self.region)
+        {
+            // To all of them: so each knows who speaks for this region, and a leader that has
+            // just begun is heard without being known.
+            for manager in topology.managers(region) {
                 let progress = DastMessage::Progress {
                     region: self.region,
                     closed,
                     position,
                 };
-                out.send(self.leader_of(region), progress);
+                out.send(manager, progress);
             }
         }
     }

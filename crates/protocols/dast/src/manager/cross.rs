@@ -19,7 +19,7 @@ use crate::manager::estimate::Estimate;
 use crate::message::{DastMessage, Decision};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
-use crate::topology::RegionId;
+use crate::topology::{RegionId, Role};
 
 /// A cross-region transaction under way, as this leader knows it.
 #[derive(Debug)]
@@ -58,6 +58,10 @@ impl Manager {
         out: &mut Out,
     ) {
         let id = planned.id();
+        if self.ledger().is_over(id) {
+            // Its coordinator asks the replicas for what it gave.
+            return;
+        }
         if let Some(crt) = self.ledger().crts.get(&id) {
             let (at, home) = (crt.at, crt.home);
             self.say_assigned(now, id, home, Some(at), out);
@@ -65,6 +69,14 @@ impl Manager {
         }
         if self.ledger().refused.contains(&id) {
             self.say_assigned(now, id, home, None, out);
+            if home == self.region {
+                let refusal = DastMessage::Settle {
+                    id,
+                    anticipated: Timestamp::ZERO,
+                    decision: Decision::Abort,
+                };
+                out.send(planned.coordinator, refusal);
+            }
             return;
         }
         if self
@@ -93,6 +105,7 @@ impl Manager {
     fn anticipate(&self, now: LocalTime, home: RegionId, after: Timestamp) -> Timestamp {
         let first = self.shared.options.first_estimate;
         let estimate = self.estimates.get(&home).map_or(first, Estimate::span);
+        let estimate = estimate.max(self.shared.options.least_estimate);
         let site = self.shared.topology.manager_site(self.region);
         let Some(lead) = &self.lead else {
             return Timestamp::MAX;
@@ -126,7 +139,7 @@ impl Manager {
         let topology = self.shared.topology;
         for node in self.listeners() {
             let touched = match topology.role(node) {
-                crate::topology::Role::Replica(shard) => crt.planned.touches(shard),
+                Role::Replica(shard) => crt.planned.touches(shard),
                 _ => false,
             };
             let at = crt.at;
@@ -287,11 +300,18 @@ impl Manager {
     pub(super) fn on_decided(
         &mut self,
         now: LocalTime,
+        from: NodeId,
         id: CallId,
         decision: Decision,
         out: &mut Out,
     ) {
         let Some(crt) = self.ledger().crts.get(&id) else {
+            // It has run here and is forgotten, or never was here and is given up: the home region
+            // need not wait.
+            if let Role::Manager(home) = self.shared.topology.role(from) {
+                let region = self.region;
+                out.send(self.leader_of(home), DastMessage::Executed { id, region });
+            }
             return;
         };
         let known = crt.decision.is_some();
@@ -432,17 +452,28 @@ impl Manager {
         self.forget_crossing(id);
     }
 
-    fn forget_crossing(&mut self, id: CallId) {
+    pub(super) fn forget_crossing(&mut self, id: CallId) {
         if let Some(lead) = &mut self.lead {
             lead.crossing.remove(&id);
         }
     }
 
-    pub(super) fn on_ask_decision(&mut self, id: CallId, from: NodeId, out: &mut Out) {
+    pub(super) fn on_ask_decision(&mut self, id: CallId, region: RegionId, out: &mut Out) {
         if let Some(crt) = self.ledger().crts.get(&id) {
             if let Some(decision) = crt.decision {
-                out.send(from, DastMessage::Decided { id, decision });
+                out.send(
+                    self.leader_of(region),
+                    DastMessage::Decided { id, decision },
+                );
             }
+            return;
+        }
+        if let Some(at) = self.ledger().finished.get(&id) {
+            let decision = Decision::Commit(*at);
+            out.send(
+                self.leader_of(region),
+                DastMessage::Decided { id, decision },
+            );
             return;
         }
         let is_under_way = self
@@ -450,18 +481,15 @@ impl Manager {
             .as_ref()
             .is_some_and(|lead| lead.untold.contains_key(&id));
         if !is_under_way {
-            self.propose(
-                Entry::Refuse { id },
-                Effect::TellRefused { id, to: from },
-                out,
-            );
+            let effect = Effect::TellRefused { id, to: region };
+            self.propose(Entry::Refuse { id }, effect, out);
         }
     }
 
-    pub(super) fn tell_refused(&mut self, id: CallId, to: NodeId, out: &mut Out) {
+    pub(super) fn tell_refused(&mut self, id: CallId, to: RegionId, out: &mut Out) {
         if self.ledger().refused.contains(&id) {
             let decision = Decision::Abort;
-            out.send(to, DastMessage::Decided { id, decision });
+            out.send(self.leader_of(to), DastMessage::Decided { id, decision });
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) struct Changing {
     /// Who sends to the joining node, and from which number on.
     admitted: BTreeMap<NodeId, u64>,
     fetched: bool,
+    attempt: u64,
     joining_since: Option<LocalTime>,
 }
 
@@ -41,7 +42,7 @@ impl Manager {
     ) {
         match message {
             DastMessage::Frozen { epoch, held } => self.on_frozen(from, epoch, held, out),
-            DastMessage::Join { .. } => self.on_join(now, from, out),
+            DastMessage::Join { attempt } => self.on_join(now, from, attempt, out),
             DastMessage::Admitted {
                 epoch,
                 node,
@@ -172,7 +173,7 @@ impl Manager {
         }
     }
 
-    fn on_join(&mut self, now: LocalTime, from: NodeId, out: &mut Out) {
+    fn on_join(&mut self, now: LocalTime, from: NodeId, attempt: u64, out: &mut Out) {
         let members = &self.ledger().members;
         if members.live.contains(&from) {
             // It has started again before anybody missed it.
@@ -193,6 +194,7 @@ impl Manager {
             return;
         }
         lead.changing.joining_since = Some(now);
+        lead.changing.attempt = attempt;
         self.propose(Entry::Admit { node: from }, Effect::Admit(from), out);
     }
 
@@ -203,8 +205,14 @@ impl Manager {
             return;
         }
         let epoch = members.epoch;
+        let attempt = self.lead.as_ref().map_or(0, |lead| lead.changing.attempt);
         for other in &members.live {
-            out.send(*other, DastMessage::Admit { epoch, node });
+            let admit = DastMessage::Admit {
+                epoch,
+                node,
+                attempt,
+            };
+            out.send(*other, admit);
         }
         let view = self.group.view();
         out.send(node, DastMessage::Lead { view, epoch });
@@ -253,6 +261,20 @@ impl Manager {
         let members = &self.ledger().members;
         if epoch == members.epoch && members.joining == Some(from) {
             self.propose(Entry::Live { node: from }, Effect::Count(from), out);
+        } else {
+            self.tell_if_out(from, out);
+        }
+    }
+
+    /// A node that believes to take part and does not must begin again from nothing.
+    pub(super) fn tell_if_out(&self, node: NodeId, out: &mut Out) {
+        let members = &self.ledger().members;
+        let is_in = members.live.contains(&node)
+            || members.closing.contains(&node)
+            || members.joining == Some(node);
+        if !is_in {
+            let epoch = members.epoch;
+            out.send(node, DastMessage::Out { epoch });
         }
     }
 

@@ -31,7 +31,7 @@ use crate::message::{DastMessage, Decision};
 use crate::node::{DastTimer, Out};
 use crate::replica::Shared;
 use crate::timestamp::Timestamp;
-use crate::topology::RegionId;
+use crate::topology::{RegionId, Role};
 
 /// What a leader does once an entry it proposed is agreed on.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ enum Effect {
     /// Tell everybody the timestamp.
     TellAssigned(CallId),
     /// Tell the region that asked that this one never will, or that the home never decided.
-    TellRefused { id: CallId, to: NodeId },
+    TellRefused { id: CallId, to: RegionId },
     /// Tell everybody that the transaction is given up.
     TellAborted(CallId),
     /// Say that the decision is safe here.
@@ -130,6 +130,43 @@ impl Manager {
         self.ledger().crts.len() + lead.map_or(0, |lead| lead.crossing.len() + lead.waiting.len())
     }
 
+    /// Where it stands, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let ledger = self.ledger();
+        let lead = self.lead.as_ref().map(|lead| {
+            format!(
+                "told {:?}, untold {:?}, waiting {:?}, regions {:?}, {:?}, {} effects",
+                lead.clocks.told(),
+                lead.untold,
+                lead.waiting,
+                lead.regions,
+                lead.changing,
+                lead.effects.len()
+            )
+        });
+        format!(
+            "manager of region {}: view {} {:?}, {} committed, members {:?}, reserved {:?}, {} open {:?}, lead {lead:?}",
+            self.region.0,
+            self.group.view(),
+            self.group.status(),
+            self.group.committed(),
+            ledger.members,
+            ledger.reserved,
+            ledger.crts.len(),
+            ledger
+                .crts
+                .iter()
+                .map(|(id, crt)| (id, crt.home.0, crt.at, crt.decision))
+                .filter(|(_, _, _, decision)| decision.is_none())
+                .map(|open| {
+                    let lead = self.lead.as_ref();
+                    (open, lead.and_then(|lead| lead.crossing.get(open.0)))
+                })
+                .collect::<Vec<_>>(),
+        )
+    }
+
     pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
         let mut wanted = Vec::new();
         self.group.start(&mut wanted);
@@ -174,7 +211,7 @@ impl Manager {
             self.on_group(now, from, message, out);
             return;
         }
-        if !self.group.leads() {
+        if self.lead.is_none() {
             self.forward(from, message, out);
             return;
         }
@@ -190,16 +227,22 @@ impl Manager {
                 self.leads_region(region, from);
                 self.on_assigned(now, id, region, at, out);
             }
-            DastMessage::Decided { id, decision } => self.on_decided(now, id, decision, out),
+            DastMessage::Decided { id, decision } => self.on_decided(now, from, id, decision, out),
             DastMessage::AskDecision { id, region } => {
                 self.leads_region(region, from);
-                self.on_ask_decision(id, from, out);
+                self.on_ask_decision(id, region, out);
             }
             DastMessage::Executed { id, region } => {
                 self.leads_region(region, from);
                 self.on_executed(id, region, out);
             }
-            DastMessage::Forget { id } => self.propose(Entry::Forget { id }, Effect::Nothing, out),
+            DastMessage::Forget { id } => {
+                let crt = self.ledger().crts.get(&id);
+                if crt.is_some_and(|crt| crt.decision.is_some()) {
+                    self.propose(Entry::Forget { id }, Effect::Nothing, out);
+                    self.forget_crossing(id);
+                }
+            }
             DastMessage::Progress {
                 region,
                 closed,
@@ -218,11 +261,21 @@ impl Manager {
     /// What came to the wrong manager goes to the one that leads.
     fn forward(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
         let leader = self.group.leader();
+        if let DastMessage::Progress { region, .. } = message {
+            self.leads_region(region, from);
+            return;
+        }
+        if matches!(message, DastMessage::Report(_) | DastMessage::Joined { .. }) {
+            // The node has not heard of the new leader, perhaps because it does not count.
+            self.tell_if_out(from, out);
+            return;
+        }
         let is_for_any = matches!(
             message,
             DastMessage::PrepareRegion { .. }
                 | DastMessage::Assigned { .. }
                 | DastMessage::Decided { .. }
+                | DastMessage::AskDecision { .. }
                 | DastMessage::Executed { .. }
                 | DastMessage::Forget { .. }
         );
@@ -231,7 +284,11 @@ impl Manager {
         }
     }
 
+    /// Notes who speaks for another region, unless it is only passed on.
     fn leads_region(&mut self, region: RegionId, node: NodeId) {
+        if self.shared.topology.role(node) != Role::Manager(region) {
+            return;
+        }
         let place = usize::try_from(region.0).unwrap_or(usize::MAX);
         if let Some(leader) = self.leaders.get_mut(place) {
             *leader = node;
@@ -272,8 +329,12 @@ impl Manager {
 
     /// Takes up or lays down the lead, and does what waited for agreement.
     fn after_group(&mut self, now: LocalTime, out: &mut Out) {
-        let leads_view = self.group.leads().then(|| self.group.view());
+        // What a new leader has taken over and not yet brought to agreement may name timestamps
+        // that its predecessor has told of.
+        let view = self.group.view();
         let was_leading = self.lead.as_ref().map(|lead| lead.view);
+        let is_agreed = was_leading == Some(view) || self.group.uncommitted().next().is_none();
+        let leads_view = (self.group.leads() && is_agreed).then_some(view);
         if leads_view != was_leading {
             self.lead = None;
             if let Some(view) = leads_view {

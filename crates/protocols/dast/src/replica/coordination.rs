@@ -129,7 +129,8 @@ impl Replica {
                 call.procedure
             ));
         }
-        Ok(Planned::new(call.clone(), self.me, pieces, topology))
+        let planned = Planned::new(call.clone(), self.me, pieces, topology);
+        planned.map_err(|failure| failure.to_string())
     }
 
     fn coordinate(
@@ -281,24 +282,28 @@ impl Replica {
             coordination.given.insert(self.shard.0, done.given.clone());
             self.try_answer(id, out);
         }
-        if self.speaks_for(ended.coordinator) {
-            if ended.coordinator != self.me {
-                self.send_output(ended.coordinator, id, out);
-            }
-            let mut wanting: Vec<ShardId> = done
-                .planned
-                .wanted_from(self.shard)
-                .map(|(shard, _)| shard)
-                .collect();
-            wanting.sort_unstable();
-            wanting.dedup();
-            for shard in wanting {
-                for node in self.receivers(shard) {
-                    if node != ended.coordinator {
-                        self.send_output(node, id, out);
-                    }
-                }
-            }
+        if self.speaks_for(ended.coordinator) && ended.coordinator != self.me {
+            self.send_output(ended.coordinator, id, out);
+        }
+        self.share_inputs(ended, out);
+    }
+
+    /// Gives the shards that want them the values that pieces here have given so far.
+    pub(super) fn share_inputs(&self, gave: Ended, out: &mut Out) {
+        if !self.speaks_for(gave.coordinator) {
+            return;
+        }
+        let id = gave.id;
+        let Some((planned, given)) = self.execution.given_so_far(id) else {
+            return;
+        };
+        let wanting: BTreeSet<ShardId> = planned
+            .wanted_from(self.shard)
+            .map(|(shard, _)| shard)
+            .collect();
+        for node in wanting.into_iter().flat_map(|shard| self.receivers(shard)) {
+            let given = given.clone();
+            out.send(node, DastMessage::Inputs { id, given });
         }
     }
 
@@ -316,7 +321,11 @@ impl Replica {
     }
 
     pub(super) fn on_ask_output(&mut self, from: NodeId, id: CallId, out: &mut Out) {
-        self.send_output(from, id, out);
+        if self.execution.done(id).is_some() {
+            self.send_output(from, id, out);
+        } else if let Some((_, given)) = self.execution.given_so_far(id) {
+            out.send(from, DastMessage::Inputs { id, given });
+        }
     }
 
     pub(super) fn on_output(

@@ -16,8 +16,11 @@ impl Replica {
     /// decided.
     pub(super) fn on_prepare_crt(&mut self, planned: Arc<Planned>, at: Timestamp) {
         let id = planned.id();
-        let is_new = !self.floors.contains_key(&id) && !self.execution.is_known(at);
-        if is_new && at <= self.cuts.safe() && !self.execution.has_had_turn(at) {
+        if self.execution.knows(id) {
+            // A new leader tells again what the last one has told.
+            return;
+        }
+        if at <= self.cuts.safe() {
             let safe = self.cuts.safe();
             self.violated(format!(
                 "E3: {id:?} was promised behind {safe:?} and is at {at:?}"
@@ -53,7 +56,9 @@ impl Replica {
         match decision {
             Decision::Commit(at) => {
                 out.mark(id.for_traces(), "settled");
-                self.execution.settle(anticipated, at);
+                if !self.execution.settle(anticipated, at) {
+                    self.violated(format!("I3: {id:?} is at {at:?}, before {anticipated:?}"));
+                }
                 self.report_once_past(now, at, out);
             }
             Decision::Abort => {

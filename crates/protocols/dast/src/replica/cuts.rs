@@ -104,6 +104,16 @@ impl Cuts {
         self.received.get(&from).copied().unwrap_or(0)
     }
 
+    /// What the next cut waits for, for people.
+    pub(super) fn describe(&self) -> String {
+        format!(
+            "{} cuts wait for {:?} of {:?}",
+            self.told.len(),
+            self.missing,
+            self.received
+        )
+    }
+
     /// By coordinator, for a new replica.
     pub(super) fn all_received(&self) -> Vec<(NodeId, u64)> {
         self.received

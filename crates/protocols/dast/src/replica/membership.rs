@@ -69,6 +69,7 @@ impl Replica {
         match message {
             DastMessage::State { .. } | DastMessage::Lead { .. } => Some(message),
             DastMessage::PrepareIrt { .. }
+            | DastMessage::Inputs { .. }
             | DastMessage::Output { .. }
             | DastMessage::Cut(_)
             | DastMessage::PrepareCrt { .. }
@@ -84,10 +85,36 @@ impl Replica {
     }
 
     pub(super) fn ask_to_join(&mut self, out: &mut Out) {
-        self.attempts_to_join += 1;
         let attempt = self.attempts_to_join;
-        for manager in self.shared.topology.managers(self.region) {
-            out.send(manager, DastMessage::Join { attempt });
+        let topology = self.shared.topology;
+        for node in topology
+            .nodes(self.region)
+            .chain(topology.managers(self.region))
+        {
+            if node != self.me {
+                out.send(node, DastMessage::Join { attempt });
+            }
+        }
+    }
+
+    /// A replica with state that is not counted reminds its leader, who may have changed.
+    pub(super) fn ask_to_be_counted(&mut self, out: &mut Out) {
+        if matches!(self.standing, Standing::Ready) {
+            let epoch = self.epoch;
+            for manager in self.shared.topology.managers(self.region) {
+                out.send(manager, DastMessage::Joined { epoch });
+            }
+        }
+    }
+
+    /// A peer starts from nothing.
+    fn on_join(&mut self, from: NodeId, attempt: u64, out: &mut Out) {
+        let heard = self.heard_to_join.entry(from).or_default();
+        *heard = attempt.max(*heard);
+        if let Some((leader, epoch, node, attempt)) = self.admission
+            && node == from
+        {
+            self.on_admit(leader, epoch, node, attempt, out);
         }
     }
 
@@ -129,7 +156,12 @@ impl Replica {
             DastMessage::Freeze { epoch, gone } => self.on_freeze(from, epoch, &gone, out),
             DastMessage::Close { epoch, gone, held } => self.on_close(epoch, &gone, held),
             DastMessage::Out { epoch } => self.on_out(from, epoch, out),
-            DastMessage::Admit { epoch, node } => self.on_admit(from, epoch, node, out),
+            DastMessage::Join { attempt } => self.on_join(from, attempt, out),
+            DastMessage::Admit {
+                epoch,
+                node,
+                attempt,
+            } => self.on_admit(from, epoch, node, attempt, out),
             DastMessage::Fetch {
                 epoch,
                 node,
@@ -167,10 +199,8 @@ impl Replica {
         for node in gone {
             self.live.remove(node);
             self.closing.insert(*node);
-            if self.joining == Some(*node) {
-                self.joining = None;
-            }
         }
+        self.joining = None;
         let of_gone = self
             .locals
             .iter()
@@ -205,7 +235,8 @@ impl Replica {
 
     /// This node is out: what it knows may be wrong, so it begins again from nothing.
     fn on_out(&mut self, from: NodeId, epoch: u64, out: &mut Out) {
-        if epoch < self.epoch || from != self.leader || !self.standing.has_state() {
+        let is_manager = self.shared.topology.role(from) == Role::Manager(self.region);
+        if epoch < self.epoch || !is_manager || !self.standing.has_state() {
             return;
         }
         self.epoch = epoch;
@@ -223,14 +254,26 @@ impl Replica {
         self.stamped.clear();
         self.reported.clear();
         self.gift = None;
+        self.admission = None;
+        self.attempts_to_join += 1;
         self.ask_to_join(out);
     }
 
-    fn on_admit(&mut self, from: NodeId, epoch: u64, node: NodeId, out: &mut Out) {
+    fn on_admit(&mut self, from: NodeId, epoch: u64, node: NodeId, attempt: u64, out: &mut Out) {
         if epoch < self.epoch || node == self.me {
             return;
         }
         self.epoch = epoch;
+        if self
+            .heard_to_join
+            .get(&node)
+            .is_none_or(|heard| *heard < attempt)
+        {
+            // Nothing sent now would reach the node's new life.
+            self.admission = Some((from, epoch, node, attempt));
+            return;
+        }
+        self.admission = None;
         self.live.remove(&node);
         self.closing.remove(&node);
         self.cuts.forget(node);

@@ -89,6 +89,10 @@ pub struct Replica {
     early_calls: Vec<(crate::call::Call, Timestamp)>,
     attempts_to_join: u64,
     gift: Option<Gift>,
+    /// Attempts of peers to join that this node has heard of itself.
+    heard_to_join: BTreeMap<NodeId, u64>,
+    /// A node that is to be let in and was not heard yet: leader, epoch, node and attempt.
+    admission: Option<(NodeId, u64, NodeId, u64)>,
     violation: Option<String>,
 }
 
@@ -146,6 +150,8 @@ impl Replica {
             early_calls: Vec::new(),
             attempts_to_join: life << 32,
             gift: None,
+            heard_to_join: BTreeMap::new(),
+            admission: None,
             violation: None,
             shared,
         }
@@ -177,6 +183,29 @@ impl Replica {
             + self.floors.len()
             + self.coordinating.len()
             + self.early_calls.len()
+    }
+
+    /// Where it stands, for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!(
+            "replica of shard {}: {:?}, leader {:?} view {}, epoch {}, live {:?}, closing {:?}, joining {:?}, safe {:?}, {}, clock {:?} floor {:?}, first unsettled {:?}, running {}, {} coordinated",
+            self.shard.0,
+            self.standing,
+            self.leader,
+            self.leader_view,
+            self.epoch,
+            self.live,
+            self.closing,
+            self.joining,
+            self.cuts.safe(),
+            self.cuts.describe(),
+            self.clock.last(),
+            self.clock.lowest_floor(),
+            self.execution.first_unsettled(),
+            self.execution.describe(),
+            self.coordinating.len(),
+        )
     }
 
     pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
@@ -240,6 +269,7 @@ impl Replica {
                 given,
                 cross_region_high,
             } => self.on_output(id, ShardId(shard), (at, given), cross_region_high, out),
+            DastMessage::Inputs { id, given } => self.execution.give(id, Ok(given)),
             DastMessage::AskOutput { id } => self.on_ask_output(from, id, out),
             DastMessage::Cut(cut) if from == self.leader => {
                 self.clock.hear(cut.reading);
@@ -271,13 +301,16 @@ impl Replica {
         if let Some(cut) = self.cuts.apply(&counted) {
             self.collect(cut.position, cut.everywhere);
         }
-        let ended = self.execution.run(self.cuts.safe_to_run());
+        let progress = self.execution.run(self.cuts.safe_to_run());
         let pieces = self.execution.take_pieces_run();
         out.work(Work {
             pieces,
             ..Work::default()
         });
-        for ended in ended {
+        for gave in progress.gave {
+            self.share_inputs(gave, out);
+        }
+        for ended in progress.ended {
             self.after_execution(ended, out);
         }
         self.answer_what_is_closed(now, out);
@@ -342,6 +375,7 @@ impl Replica {
             self.ask_to_join(out);
             return;
         }
+        self.ask_to_be_counted(out);
         self.ask_for_missing_inputs(out);
         self.ask_for_what_coordination_misses(now, out);
     }
