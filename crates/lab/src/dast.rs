@@ -1,6 +1,6 @@
 //! A DAST cluster in the simulator.
 
-use manxdb_core::channel::Life;
+use manxdb_core::channel::{ChannelOptions, Life, Reliable};
 use manxdb_core::{Nanos, NodeId};
 use manxdb_dast::store::{MapStore, Store};
 use manxdb_dast::{DastNode, Role, Shared, Topology};
@@ -36,6 +36,18 @@ impl System for DastSystem {
     fn start(&mut self, node: NodeId, life: Life, _disk: Vec<()>) -> DastNode {
         let store = &mut self.store;
         DastNode::new(node, life.0, &self.shared, || store(node))
+    }
+}
+
+/// The nodes of a cluster on a network that loses, repeats and reorders.
+pub struct ReliableDast(pub DastSystem);
+
+impl System for ReliableDast {
+    type Core = Reliable<DastNode>;
+
+    fn start(&mut self, node: NodeId, life: Life, disk: Vec<()>) -> Reliable<DastNode> {
+        let core = self.0.start(node, life, disk);
+        Reliable::new(core, node, life, ChannelOptions::default())
     }
 }
 

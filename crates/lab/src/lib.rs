@@ -3,10 +3,12 @@
 //! | question | answered in |
 //! |---|---|
 //! | how a DAST cluster is put into the simulator | [`dast`] |
+//! | what list-append clients ask, and the history they saw | [`append`] |
 //! | who asks, and what is kept of the answers | [`load`] |
 //!
 //! Start reading at [`load`].
 #![forbid(unsafe_code)]
 
+pub mod append;
 pub mod dast;
 pub mod load;

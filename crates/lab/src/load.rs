@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use manxdb_core::{Nanos, NodeId, Random, RequestId};
+use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
 use manxdb_dast::{Answer, Ask};
-use manxdb_sim::{Driver, Outside, SimTime};
+use manxdb_sim::{Driver, Outside, SimTime, System};
 use manxdb_txn::procedure::ShardId;
-
-use crate::dast::DastSystem;
 
 /// One call to make.
 #[derive(Debug, Clone)]
@@ -86,7 +84,11 @@ impl<G: Generator> Load<G> {
         self.open.len()
     }
 
-    fn ask(&mut self, outside: &mut Outside<'_, DastSystem>, place: usize) {
+    fn ask<S>(&mut self, outside: &mut Outside<'_, S>, place: usize)
+    where
+        S: System,
+        S::Core: Core<Request = Ask, Reply = Answer>,
+    {
         if outside.now() >= self.options.until {
             return;
         }
@@ -125,8 +127,13 @@ pub fn percentile(values: &[Nanos], percent: usize) -> Nanos {
     values.get(place).copied().unwrap_or(Nanos::ZERO)
 }
 
-impl<G: Generator> Driver<DastSystem> for Load<G> {
-    fn begin(&mut self, outside: &mut Outside<'_, DastSystem>) {
+impl<G, S> Driver<S> for Load<G>
+where
+    G: Generator,
+    S: System,
+    S::Core: Core<Request = Ask, Reply = Answer>,
+{
+    fn begin(&mut self, outside: &mut Outside<'_, S>) {
         for place in 0..self.options.clients.len() {
             for _ in 0..self.options.outstanding {
                 self.ask(outside, place);
@@ -134,13 +141,7 @@ impl<G: Generator> Driver<DastSystem> for Load<G> {
         }
     }
 
-    fn reply(
-        &mut self,
-        outside: &mut Outside<'_, DastSystem>,
-        node: NodeId,
-        id: RequestId,
-        body: Answer,
-    ) {
+    fn reply(&mut self, outside: &mut Outside<'_, S>, node: NodeId, id: RequestId, body: Answer) {
         let now = outside.now();
         if let Some(made) = self
             .open

@@ -1,184 +1,161 @@
-//! DAST in virtual time: latencies of an unloaded cluster to the microsecond.
+//! DAST in virtual time: the latencies of an unloaded cluster, to the microsecond.
+#![allow(clippy::unwrap_used)]
 
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+mod common;
 
-use std::sync::Arc;
-
-use manxdb_core::{Nanos, Random};
-use manxdb_dast::{Ask, Level, Options, Shared, Topology};
+use common::Increments;
+use manxdb_core::Nanos;
+use manxdb_dast::mutants::Mutant;
+use manxdb_dast::{Level, Options, Topology};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
-use manxdb_lab::load::{Generator, Job, Load, LoadOptions, percentile};
-use manxdb_sim::{SimTime, World, WorldOptions};
-use manxdb_storage::KeyRange;
-use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, Registry, RowView, ShardId, Touch, Values,
-};
+use manxdb_lab::load::{Load, LoadOptions, percentile};
+use manxdb_sim::{Link, SimTime, World, WorldOptions};
+use manxdb_txn::procedure::ShardId;
 
-struct Add;
-
-struct ByFirstByte;
-
-impl Placement for ByFirstByte {
-    fn shard_of(&self, key: &[u8]) -> ShardId {
-        ShardId(key.first().copied().unwrap_or(0).into())
-    }
-    fn shards_of(&self, _range: &KeyRange) -> Vec<ShardId> {
-        Vec::new()
-    }
-}
-
-impl Procedure for Add {
-    fn name(&self) -> &'static str {
-        "add"
-    }
-    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
-        let piece = |pair: &[u8]| Piece {
-            part: 0,
-            shard: ShardId(pair[0].into()),
-            needs: Vec::new(),
-            gives: Vec::new(),
-        };
-        Ok(args.chunks(2).map(piece).collect())
-    }
-    fn run(
-        &self,
-        piece: &Piece,
-        args: &[u8],
-        _: &Values,
-        rows: &mut dyn RowView,
-    ) -> Result<Values, ProcedureError> {
-        for pair in args.chunks(2) {
-            if u32::from(pair[0]) == piece.shard.0 {
-                let count = rows.get(pair)?.map_or(0, |value| value[0]);
-                rows.write(pair.to_vec(), Some(vec![count.wrapping_add(1)]))?;
-            }
-        }
-        Ok(Values::new())
-    }
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
-        let own = args
-            .chunks(2)
-            .filter(|pair| u32::from(pair[0]) == piece.shard.0);
-        own.map(Touch::write).collect()
-    }
-}
-
-struct Mixed {
+struct Run {
     topology: Topology,
-    crt_percent: u64,
+    world: World<DastSystem>,
+    load: Load<Increments>,
 }
 
-impl Generator for Mixed {
-    fn next(&mut self, _client: u32, home: ShardId, random: &mut Random) -> Job {
-        let home_byte = u8::try_from(home.0).unwrap();
-        let row = u8::try_from(random.below(50)).unwrap();
-        let mut args = vec![home_byte, row];
-        let crosses_regions = random.below(100) < self.crt_percent;
-        if crosses_regions {
-            let region = self.topology.region_of(home).0;
-            let others = self.topology.shards() - self.topology.shards_per_region;
-            let mut other = u32::try_from(random.below(others.into())).unwrap();
-            if other >= region * self.topology.shards_per_region {
-                other += self.topology.shards_per_region;
-            }
-            args.extend([u8::try_from(other).unwrap(), row]);
-        }
-        let ask = Ask {
-            procedure: "add".into(),
-            args,
-            level: Level::Serializable,
-            home,
-        };
-        Job {
-            ask,
-            crosses_regions,
-        }
-    }
-}
-
-fn run(crt_percent: u64, clients: u32, topology: Topology) -> (World<DastSystem>, Load<Mixed>) {
-    let procedures = Registry::default();
-    procedures.register(Arc::new(Add));
-    let shared = Shared {
-        topology,
-        options: Options {
-            keeps_order: true,
-            ..Options::default()
-        },
-        procedures: Arc::new(procedures),
-        placement: Arc::new(ByFirstByte),
+fn run(topology: Topology, clients: u32, crt_percent: u64, links: (Link, Link)) -> Run {
+    let options = Options {
+        keeps_order: true,
+        ..Options::default()
     };
-    let (lan, wan) = paper_links();
-    let (places, clients) = place(topology, clients, lan, wan);
-    let options = WorldOptions::new(7, places);
-    let mut world = World::new(DastSystem::new(shared), options);
-    let generator = Mixed {
+    run_with(options, topology, clients, crt_percent, links)
+}
+
+fn run_with(
+    options: Options,
+    topology: Topology,
+    clients: u32,
+    crt_percent: u64,
+    links: (Link, Link),
+) -> Run {
+    let (places, clients) = place(topology, clients, links.0, links.1);
+    let system = DastSystem::new(common::shared(topology, options));
+    let mut world = World::new(system, WorldOptions::new(7, places));
+    let generator = Increments {
         topology,
         crt_percent,
+        level: Level::Serializable,
     };
-    let until = SimTime::from_secs(4);
-    let load = LoadOptions {
+    let options = LoadOptions {
         clients,
         outstanding: 1,
-        until,
+        until: SimTime::from_secs(4),
     };
-    let mut load = Load::new(generator, load);
+    let mut load = Load::new(generator, options);
     world.run_until(&mut load, SimTime::from_secs(6)).unwrap();
-    (world, load)
+    assert_eq!(load.open(), 0, "every call ends");
+    let run = Run {
+        topology,
+        world,
+        load,
+    };
+    run.is_the_same_on_all_replicas();
+    run
 }
 
-fn same_on_all_replicas(world: &World<DastSystem>, topology: Topology) {
-    for shard in (0..topology.shards()).map(ShardId) {
-        let replicas: Vec<_> = topology
-            .replicas(shard)
-            .map(|node| world.core(node).unwrap().replica().unwrap())
-            .collect();
-        assert!(replicas[0].execution().order().len() > 100);
-        for replica in &replicas {
-            assert!(replica.execution().order().is_sorted());
-            assert_eq!(replica.execution().order(), replicas[0].execution().order());
-            assert_eq!(
-                replica.execution().digest(),
-                replicas[0].execution().digest()
-            );
-            println!("{shard:?} {} records", replica.records());
+impl Run {
+    fn is_the_same_on_all_replicas(&self) {
+        for shard in (0..self.topology.shards()).map(ShardId) {
+            let look = |node| self.world.core(node)?.replica();
+            let replicas = common::live(self.topology, shard, look);
+            assert_eq!(replicas.len(), 3);
+            let order = replicas[0].execution().order();
+            assert!(order.len() > 100 && order.is_sorted());
+            for replica in &replicas {
+                assert_eq!(replica.execution().order(), order);
+                assert_eq!(
+                    replica.execution().digest(),
+                    replicas[0].execution().digest()
+                );
+                assert!(replica.records() < 100, "{} records", replica.records());
+            }
         }
     }
-    for manager in topology
-        .all_regions()
-        .flat_map(|region| topology.managers(region))
-    {
-        println!(
-            "{manager:?} {} records",
-            world.core(manager).unwrap().manager().unwrap().records()
-        );
+
+    /// The median, the 99th percentile and the largest latency.
+    fn latencies(&self, crosses_regions: bool) -> (Nanos, Nanos, Nanos) {
+        let (from, until) = (SimTime::from_secs(1), SimTime::from_secs(4));
+        let all = self.load.latencies(crosses_regions, from, until);
+        (
+            percentile(&all, 50),
+            percentile(&all, 99),
+            percentile(&all, 100),
+        )
     }
+}
+
+const THREE_BY_TWO: Topology = Topology {
+    regions: 3,
+    shards_per_region: 2,
+};
+
+#[test]
+fn a_local_transaction_takes_two_local_round_trips_and_the_gate() {
+    let (median, tail, max) = run(THREE_BY_TWO, 4, 0, paper_links()).latencies(false);
+    // 2.5 to the coordinator, 2.5 back, 5 for the clocks to the manager and back, and up to one
+    // interval of reports; 2.5 more where another shard's output is needed.
+    assert!(median >= Nanos::from_millis(10) && median <= Nanos::from_micros(12_501));
+    assert!(tail <= Nanos::from_micros(15_001), "{tail:?}");
+    assert!(max <= Nanos::from_micros(15_001), "{max:?}");
 }
 
 #[test]
-fn an_unloaded_cluster_has_the_latencies_of_its_round_trips() {
+fn a_cross_region_transaction_takes_two_wide_round_trips_and_local_hops() {
+    let run = run(THREE_BY_TWO, 4, 10, paper_links());
+    let (median, tail, _) = run.latencies(true);
+    // 2.5 + 50 + 5 in the ledger + 50 + 50 + 2.5 + 2.5 + 2.5 for the clocks + 50 + 2.5
+    assert_eq!(median, Nanos::from_micros(217_500));
+    assert!(tail <= Nanos::from_millis(225), "{tail:?}");
+    let (_, tail, max) = run.latencies(false);
+    assert!(
+        tail <= Nanos::from_micros(15_001) && max <= Nanos::from_millis(16),
+        "{tail:?} {max:?}"
+    );
+}
+
+#[test]
+fn local_transactions_do_not_notice_jitter_of_the_wide_network() {
+    let (lan, wan) = paper_links();
+    let wan = wan.with_jitter(Nanos::from_millis(30));
+    let (_, calm, _) = run(THREE_BY_TWO, 4, 10, paper_links()).latencies(false);
+    let (_, tail, max) = run(THREE_BY_TWO, 4, 10, (lan, wan)).latencies(false);
+    assert!(
+        tail <= calm + Nanos::from_millis(1),
+        "{tail:?} instead of {calm:?}, at most {max:?}"
+    );
+}
+
+#[test]
+fn local_transactions_do_not_notice_how_many_cross_regions() {
+    let (_, calm, _) = run(THREE_BY_TWO, 4, 0, paper_links()).latencies(false);
+    let (_, tail, _) = run(THREE_BY_TWO, 4, 90, paper_links()).latencies(false);
+    assert!(
+        tail <= calm + Nanos::from_millis(1),
+        "{tail:?} instead of {calm:?}"
+    );
+}
+
+#[test]
+fn without_floors_on_all_nodes_local_transactions_wait_for_cross_region_ones() {
+    let options = Options {
+        keeps_order: true,
+        mutant: Some(Mutant::NoFloorsElsewhere),
+        ..Options::default()
+    };
     let topology = Topology {
         regions: 3,
-        shards_per_region: 2,
+        shards_per_region: 5,
     };
-    let (world, load) = run(10, 4, topology);
-    let (from, until) = (SimTime::from_secs(1), SimTime::from_secs(4));
-    let local = load.latencies(false, from, until);
-    let cross = load.latencies(true, from, until);
-    println!(
-        "local {} p50 {:?} p99 {:?} max {:?}; cross {} p50 {:?} p99 {:?}; open {}; {} events",
-        local.len(),
-        percentile(&local, 50),
-        percentile(&local, 99),
-        local.last(),
-        cross.len(),
-        percentile(&cross, 50),
-        percentile(&cross, 99),
-        load.open(),
-        world.counters().events
-    );
-    assert_eq!(load.open(), 0);
-    same_on_all_replicas(&world, topology);
-    assert!(percentile(&local, 99) <= Nanos::from_millis(16));
-    assert!(percentile(&cross, 99) <= Nanos::from_millis(225));
+    // With even delays decisions arrive just when they are expected, and no floor is reached.
+    let (lan, wan) = paper_links();
+    let links = (lan, wan.with_jitter(Nanos::from_millis(30)));
+    let (_, _, calm) = run(topology, 4, 10, links).latencies(false);
+    let (_, _, waits) = run_with(options, topology, 4, 10, links).latencies(false);
+    assert!(calm <= Nanos::from_micros(17_501), "{calm:?}");
+    assert!(waits >= Nanos::from_millis(25), "{waits:?}");
 }

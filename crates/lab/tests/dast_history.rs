@@ -1,0 +1,205 @@
+//! Histories of list-append under DAST, judged; and planted defects, which the judges must find.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+
+use manxdb_checker::append::{Level as Promise, check};
+use manxdb_core::{Nanos, NodeId};
+use manxdb_dast::mutants::Mutant;
+use manxdb_dast::{Level, Options};
+use manxdb_lab::append::{AppendLoad, history, shared};
+use manxdb_lab::dast::{DastSystem, paper_links, place};
+use manxdb_lab::load::{Load, LoadOptions};
+use manxdb_sim::{Fault, FaultKind, SimTime, World, WorldOptions};
+use manxdb_txn::procedure::ShardId;
+use manxdb_workloads::Topology;
+use manxdb_workloads::append::Settings;
+
+const TOPOLOGY: Topology = Topology {
+    regions: 2,
+    shards_per_region: 2,
+};
+
+/// Everything found wrong with a run.
+fn run(
+    seed: u64,
+    options: Options,
+    faults: &[Fault],
+    settings: Settings,
+    level: Level,
+    promise: Promise,
+) -> Vec<String> {
+    let shared = shared(TOPOLOGY, options);
+    let topology = shared.topology;
+    let (lan, wan) = paper_links();
+    let jitter = Nanos::from_millis(2);
+    let links = (
+        lan.with_jitter(jitter),
+        wan.with_jitter(Nanos::from_millis(20)),
+    );
+    let (places, clients) = place(topology, 3, links.0, links.1);
+    let mut world_options = WorldOptions::new(seed, places);
+    world_options.clocks.offset_max = Nanos::from_millis(5);
+    let mut world = World::new(DastSystem::new(shared), world_options);
+    for fault in faults {
+        world.schedule(fault.clone());
+    }
+    let options = LoadOptions {
+        clients,
+        outstanding: 1,
+        until: SimTime::from_secs(4),
+    };
+    let mut load = Load::new(AppendLoad::new(TOPOLOGY, settings, level, seed), options);
+    let mut found = Vec::new();
+    if let Err(failure) = world.run_until(&mut load, SimTime::from_secs(10)) {
+        found.push(failure.to_string());
+    }
+    if load.open() > 0 {
+        found.push(format!("{} calls never ended", load.open()));
+    }
+    let verdict = check(&history(load.made()), promise);
+    found.extend(
+        verdict
+            .violations()
+            .iter()
+            .map(|violation| format!("{violation:?}")),
+    );
+    for shard in (0..topology.shards()).map(ShardId) {
+        let replicas = topology.replicas(shard);
+        let look = |node| world.core(node).and_then(|core| core.replica());
+        let replicas: Vec<_> = replicas.filter_map(look).collect();
+        let orders: BTreeSet<_> = replicas.iter().map(|it| it.execution().order()).collect();
+        let digests: BTreeSet<u64> = replicas.iter().map(|it| it.execution().digest()).collect();
+        if orders.len() > 1 || digests.len() > 1 {
+            found.push(format!("replicas of {shard:?} differ"));
+        }
+        if !orders.iter().all(|order| order.is_sorted()) {
+            found.push(format!("a replica of {shard:?} ran out of order"));
+        }
+    }
+    found
+}
+
+fn options(mutant: Option<Mutant>) -> Options {
+    Options {
+        keeps_order: true,
+        mutant,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn histories_are_serializable() {
+    for seed in 0..10 {
+        let settings = Settings::default();
+        let found = run(
+            seed,
+            options(None),
+            &[],
+            settings,
+            Level::Serializable,
+            Promise::Serializable,
+        );
+        assert!(found.is_empty(), "seed {seed}: {found:#?}");
+    }
+}
+
+#[test]
+fn strict_sessions_see_real_time() {
+    for seed in 0..6 {
+        let settings = Settings::default();
+        let found = run(
+            seed,
+            options(None),
+            &[],
+            settings,
+            Level::Strict,
+            Promise::Strict,
+        );
+        assert!(found.is_empty(), "seed {seed}: {found:#?}");
+    }
+}
+
+#[test]
+fn sessions_keep_their_order() {
+    for seed in 0..6 {
+        let settings = Settings::default();
+        let found = run(
+            seed,
+            options(None),
+            &[],
+            settings,
+            Level::Session,
+            Promise::Session,
+        );
+        assert!(found.is_empty(), "seed {seed}: {found:#?}");
+    }
+}
+
+/// Seeds until a planted defect is found, if it is.
+fn seeds_to_find(mutant: Mutant, faults: &[Fault]) -> Option<u64> {
+    let found = |seed: &u64| {
+        let options = options(Some(mutant));
+        let settings = Settings::default();
+        let run = std::panic::catch_unwind(move || {
+            run(
+                *seed,
+                options,
+                faults,
+                settings,
+                Level::Serializable,
+                Promise::Serializable,
+            )
+        });
+        run.map_or(true, |found| !found.is_empty())
+    };
+    (0..20).find(found)
+}
+
+#[test]
+fn a_replica_that_does_not_wait_for_clocks_is_found() {
+    assert!(seeds_to_find(Mutant::NoClockGate, &[]).is_some());
+}
+
+#[test]
+fn a_manager_that_breaks_its_promise_is_found() {
+    assert!(seeds_to_find(Mutant::NoPromise, &[]).is_some());
+}
+
+#[test]
+fn a_cut_believed_before_its_transactions_are_there_is_found() {
+    assert!(seeds_to_find(Mutant::CutWithoutCounts, &[]).is_some());
+}
+
+#[test]
+fn a_lost_decision_is_found() {
+    assert!(seeds_to_find(Mutant::LostSettle, &[]).is_some());
+}
+
+#[test]
+fn the_smallest_timestamp_instead_of_the_largest_is_found() {
+    assert!(seeds_to_find(Mutant::MinInsteadOfMax, &[]).is_some());
+}
+
+#[test]
+fn a_clock_that_forgets_its_stretch_is_found() {
+    let steps = clocks_set_back();
+    let settings = Settings::default();
+    let (level, promise) = (Level::Serializable, Promise::Serializable);
+    let found = run(3, options(None), &steps, settings, level, promise);
+    assert!(found.is_empty(), "{found:#?}");
+    assert!(seeds_to_find(Mutant::ClockForgetsStretch, &steps).is_some());
+}
+
+/// Only a wall clock that goes back shows whether stamps remember.
+fn clocks_set_back() -> Vec<Fault> {
+    let step = |number: u32| Fault {
+        at: SimTime::from_millis(1_000 + 150 * u64::from(number)),
+        lasts: Nanos::ZERO,
+        kind: FaultKind::ClockStep {
+            node: NodeId(number % 12),
+            by: -80_000_000,
+        },
+    };
+    (0..18).map(step).collect()
+}
