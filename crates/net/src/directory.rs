@@ -1,20 +1,24 @@
 //! Who has which address: servers as the cluster was made, clients as they say themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use manxdb_core::NodeId;
+use manxdb_core::{Nanos, NodeId};
 
 use crate::packet::{Hello, Place, RegionId};
 
 /// Clients one process may know at a time.
 const CLIENTS_MAX: usize = 100_000;
+/// How long the process of a client may be without a connection.
+const ABSENCE_MAX: Nanos = Nanos::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     address: SocketAddr,
     region: RegionId,
     is_server: bool,
+    /// Of a client: since when its process has no connection here.
+    absent_since: Option<Nanos>,
 }
 
 /// Addresses and regions of nodes.
@@ -30,6 +34,7 @@ impl Directory {
             address,
             region: place.region,
             is_server: true,
+            absent_since: None,
         };
         self.nodes.insert(place.node, known);
     }
@@ -51,6 +56,7 @@ impl Directory {
                 address: hello.address,
                 region: place.region,
                 is_server: false,
+                absent_since: None,
             };
             match self.nodes.get(&place.node) {
                 Some(known) if known.is_server => {
@@ -72,25 +78,29 @@ impl Directory {
         Ok(())
     }
 
-    /// Forgets the clients at an address: those that were there.
-    pub fn forget(&mut self, address: SocketAddr) -> Vec<NodeId> {
-        let gone = |known: &Known| known.address == address && !known.is_server;
-        let nodes = self.nodes.iter();
-        let gone: Vec<NodeId> = nodes
-            .filter(|(_, known)| gone(known))
-            .map(|(node, _)| *node)
-            .collect();
-        for node in &gone {
-            self.nodes.remove(node);
-        }
+    /// Forgets clients whose process has had no connection here for [`ABSENCE_MAX`]; `present` are
+    /// the addresses of those that have one. A client that comes back says again who it is.
+    pub fn forget_absent(&mut self, now: Nanos, present: &BTreeSet<SocketAddr>) -> Vec<NodeId> {
+        let mut gone = Vec::new();
+        self.nodes.retain(|node, known| {
+            if known.is_server || present.contains(&known.address) {
+                known.absent_since = None;
+                return true;
+            }
+            let since = *known.absent_since.get_or_insert(now);
+            let stays = now.saturating_sub(since) < ABSENCE_MAX;
+            if !stays {
+                gone.push(*node);
+            }
+            stays
+        });
         gone
     }
 
-    /// Whether a server listens at an address.
+    /// Addresses of all nodes.
     #[must_use]
-    pub fn has_server_at(&self, address: SocketAddr) -> bool {
-        let mut nodes = self.nodes.values();
-        nodes.any(|known| known.is_server && known.address == address)
+    pub fn addresses(&self) -> BTreeSet<SocketAddr> {
+        self.nodes.values().map(|known| known.address).collect()
     }
 }
 
@@ -125,9 +135,16 @@ mod tests {
         assert!(directory.learn(&hello(5, 3)).is_ok());
         let client = SocketAddr::from(([127, 0, 0, 1], 3));
         assert_eq!(directory.find(NodeId(5)), Some((client, RegionId(0))));
-        assert_eq!(directory.forget(client), [NodeId(5)]);
+        let mut forget = |secs, present: &[SocketAddr]| {
+            let present = present.iter().copied().collect();
+            directory.forget_absent(Nanos::from_secs(secs), &present)
+        };
+        assert_eq!(forget(1, &[]), []);
+        assert_eq!(forget(50, &[client]), []);
+        assert_eq!(forget(70, &[]), []);
+        assert_eq!(forget(129, &[]), []);
+        assert_eq!(forget(130, &[]), [NodeId(5)]);
         assert_eq!(directory.find(NodeId(5)), None);
-        assert!(directory.forget(server).is_empty());
-        assert!(directory.has_server_at(server) && !directory.has_server_at(client));
+        assert_eq!(directory.addresses(), BTreeSet::from([server]));
     }
 }

@@ -17,8 +17,8 @@ const READ_BYTES: usize = 16 << 10;
 pub struct Inbound {
     pub(crate) stream: TcpStream,
     pub(crate) decoder: Decoder,
-    /// Who speaks, once that is known.
-    nodes: Option<BTreeSet<NodeId>>,
+    /// Who speaks, once that is known, and where they listen.
+    peer: Option<(SocketAddr, BTreeSet<NodeId>)>,
     pub(crate) opened: Nanos,
     pub(crate) from: SocketAddr,
     pub(crate) is_closed: bool,
@@ -35,7 +35,7 @@ impl Inbound {
         Ok(Self {
             stream,
             decoder: Decoder::new(FIRST_PAYLOAD_BYTES_MAX),
-            nodes: None,
+            peer: None,
             opened,
             from,
             is_closed: false,
@@ -45,21 +45,28 @@ impl Inbound {
     /// Takes in who speaks: longer frames are welcome now.
     pub fn introduce(&mut self, hello: &Hello) {
         let places = hello.places.iter();
-        self.nodes = Some(places.map(|place| place.node).collect());
+        let nodes = places.map(|place| place.node).collect();
+        self.peer = Some((hello.address, nodes));
         self.decoder.set_payload_max(PAYLOAD_BYTES_MAX);
     }
 
     /// Whether it is known who speaks.
     #[must_use]
     pub fn is_introduced(&self) -> bool {
-        self.nodes.is_some()
+        self.peer.is_some()
+    }
+
+    /// Where those who speak listen.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.peer.as_ref().map(|(address, _)| *address)
     }
 
     /// Whether a node speaks over this connection.
     #[must_use]
     pub fn speaks_for(&self, node: NodeId) -> bool {
-        let nodes = self.nodes.as_ref();
-        nodes.is_some_and(|nodes| nodes.contains(&node))
+        let peer = self.peer.as_ref();
+        peer.is_some_and(|(_, nodes)| nodes.contains(&node))
     }
 
     /// Reads once; whether there may be more.

@@ -65,12 +65,6 @@ impl Outbound {
         }
     }
 
-    /// Failures since the last connection that lasted.
-    #[must_use]
-    pub fn failures(&self) -> u32 {
-        self.failures
-    }
-
     /// Sends a frame, or drops it. A new connection begins with `hello`.
     pub fn send(&mut self, now: Nanos, hello: &[u8], frame: &[u8], counters: &mut Counters) {
         if let State::Closed { until } = self.state

@@ -27,8 +27,6 @@ const READS_MAX: usize = 32;
 const LOOK_EVERY: Nanos = Nanos::from_secs(1);
 /// How long a connection may last without saying who it is.
 const SILENCE_MAX: Nanos = Nanos::from_secs(10);
-/// Failures in a row after which a client counts as gone.
-const CLIENT_FAILURES_MAX: u32 = 8;
 
 /// What can go on.
 #[derive(Debug, Default)]
@@ -230,18 +228,17 @@ where
             !inbound.is_introduced() && now.saturating_sub(inbound.opened) > SILENCE_MAX
         };
         self.inbound.retain(|inbound| !too_long(inbound));
+        let present = self.inbound.iter().filter_map(Inbound::address).collect();
         let directory = &mut self.settings.directory;
-        let holder = &mut self.holder;
-        self.outbound.retain(|address, outbound| {
-            let is_gone = outbound.failures() >= CLIENT_FAILURES_MAX;
-            if !is_gone || directory.has_server_at(*address) {
-                return true;
-            }
-            for node in directory.forget(*address) {
-                holder.forget(node);
-            }
-            false
-        });
+        let gone = directory.forget_absent(now, &present);
+        if gone.is_empty() {
+            return;
+        }
+        for node in gone {
+            self.holder.forget(node);
+        }
+        let known = directory.addresses();
+        self.outbound.retain(|address, _| known.contains(address));
     }
 }
 
