@@ -73,10 +73,14 @@ pub struct Made {
     pub answered: Option<(Nanos, Answer)>,
 }
 
+/// Some ticks of the channels: by then answers are acknowledged.
+const LINGER: Nanos = Nanos::from_millis(100);
+
 /// What the driver is woken for.
 mod wakes {
     pub const LOAD_ENDS: u64 = 1;
     pub const PROGRESS: u64 = 2;
+    pub const END: u64 = 3;
     /// The patience of this phase is over: this plus the phase's number.
     pub const GIVE_UP: u64 = 10;
 }
@@ -211,10 +215,15 @@ impl Load {
                     self.phase = Purpose::After;
                     self.ask_lists(outside, lists);
                 }
-                None => self.is_done = true,
+                None => Self::end_soon(outside),
             },
-            Purpose::After => self.is_done = true,
+            Purpose::After => Self::end_soon(outside),
         }
+    }
+
+    /// Ends once the last answers are acknowledged, so that nobody sends them again for ever.
+    fn end_soon(outside: &mut Outside<DastNode>) {
+        outside.wake_after(LINGER, wakes::END);
     }
 
     fn print_progress(&self, outside: &mut Outside<DastNode>) {
@@ -264,6 +273,7 @@ impl Driver<DastNode> for Load {
                 self.advance(outside);
             }
             wakes::PROGRESS => self.print_progress(outside),
+            wakes::END => self.is_done = true,
             key if key == wakes::GIVE_UP + self.phase as u64 => self.is_done = true,
             _ => {}
         }
