@@ -97,19 +97,18 @@ class Cluster:
         self.wait(number, lambda answer: answer.get("life", 0) > 1
                   and answer["notes"]["state"] != "is out")
 
-    def load(self, seconds, meanwhile, patience=15, deferred=0):
+    def load(self, seconds, meanwhile):
         """The lists under load, and what happens meanwhile."""
         report = self.data / "report.json"
         report.unlink(missing_ok=True)
         command = [BINARY, "bench", "append", "--check", "--clients", "8", "--seconds", str(seconds),
-                   "--crt-percent", "20", "--patience", str(patience),
-                   "--deferred-percent", str(deferred), "--cluster", str(self.data), "--json", str(report)]
+                   "--crt-percent", "20", "--patience", "15",
+                   "--deferred-percent", "20", "--cluster", str(self.data), "--json", str(report)]
         bench = subprocess.Popen(command, text=True, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            if meanwhile:
-                time.sleep(3)
-                meanwhile()
+            time.sleep(3)
+            meanwhile()
             out, _ = bench.communicate(timeout=2 * PATIENCE)
         finally:
             bench.kill()
@@ -179,11 +178,6 @@ def a_leading_manager_is_killed_and_comes_back():
                       if node["region"] == 0 and node["answer"]["notes"]["state"] == "leads")
         cluster().kill_and_restart(leader)
     cluster().load(6, kill_leader)
-
-
-@check
-def calls_whose_parts_wait_for_each_other_end():
-    cluster().load(3, None, patience=5, deferred=40)
 
 
 @check

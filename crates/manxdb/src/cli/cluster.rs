@@ -52,7 +52,7 @@ pub struct AppendRun {
     #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
     pub crt_percent: f64,
     /// Share of calls of which a part waits for values that other parts find, in percent
-    #[arg(long, default_value_t = 0.0, value_name = "PERCENT")]
+    #[arg(long, default_value_t = 20.0, value_name = "PERCENT")]
     pub deferred_percent: f64,
     /// Lists of each shard: the fewer, the more conflicts. They grow, and each read gives a
     /// whole one
