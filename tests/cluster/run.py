@@ -186,6 +186,8 @@ def a_cluster_stops_when_told():
     expect(down.returncode, 0, down.stdout)
     expect(cluster().up.wait(PATIENCE), 0)
     expect(cluster().run("cluster", "status").returncode, 1)
+    bench = cluster().run("bench", "append")
+    expect((bench.returncode, "it is down" in bench.stdout), (1, True), bench.stdout)
     for process in cluster().restarted:
         process.wait(PATIENCE)
 

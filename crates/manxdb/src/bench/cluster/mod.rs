@@ -117,11 +117,7 @@ fn run(
 ) -> Result<ExitCode, Fault> {
     check(args)?;
     let (file, _) = ClusterFile::read(&args.cluster)?;
-    for node in &file.nodes {
-        if let Err(error) = crate::cluster::ask(&file, node) {
-            eprintln!("warning: node {} ({}): {error}", node.number, node.role);
-        }
-    }
+    look_around(&file)?;
     let topology = dast::placement(&file);
     let homes = homes(args.clients, topology.shards());
     let world = World {
@@ -155,6 +151,25 @@ fn run(
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Warns of nodes that do not answer; at least one must.
+fn look_around(file: &ClusterFile) -> Result<(), Fault> {
+    let mut silent = Vec::new();
+    for node in &file.nodes {
+        if let Err(error) = crate::cluster::ask(file, node) {
+            silent.push(format!("node {} ({}): {error}", node.number, node.role));
+        }
+    }
+    if silent.len() == file.nodes.len() {
+        return Err(Fault::Other(
+            "no node of the cluster answers: it is down (manxdb cluster up)".to_owned(),
+        ));
+    }
+    for warning in silent {
+        eprintln!("warning: {warning}");
+    }
+    Ok(())
 }
 
 fn check(args: &ClusterLoad) -> Result<(), Fault> {
