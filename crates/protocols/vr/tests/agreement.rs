@@ -92,7 +92,7 @@ impl Net {
         let pair = waiting[usize::try_from(random.below(waiting.len() as u64)).unwrap()];
         let message = self.links.get_mut(&pair).unwrap().pop_front().unwrap();
         self.with(pair.1, |member, out| {
-            member.receive(MEMBERS[pair.0], message, out)
+            member.receive(MEMBERS[pair.0], message, out);
         });
     }
 
