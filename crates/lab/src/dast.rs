@@ -1,25 +1,36 @@
 //! A DAST cluster in the simulator.
 
+use std::sync::Arc;
+
 use manxdb_core::channel::{ChannelOptions, Life, Reliable};
 use manxdb_core::{Nanos, NodeId};
-use manxdb_dast::store::{MapStore, Store};
 use manxdb_dast::{DastNode, Role, Shared, Topology};
 use manxdb_sim::{Link, RegionId, System};
 use manxdb_txn::procedure::ShardId;
+use manxdb_txn::rows::{NoRows, Rows};
+
+/// The rows of a shard at the start.
+type FirstRows = Box<dyn Fn(ShardId) -> Rows>;
 
 /// The nodes of a cluster.
 pub struct DastSystem {
     shared: Shared,
-    store: Box<dyn FnMut(NodeId) -> Box<dyn Store>>,
+    rows: FirstRows,
 }
 
 impl DastSystem {
     /// A cluster whose replicas begin with empty rows.
     #[must_use]
     pub fn new(shared: Shared) -> Self {
+        Self::with_rows(shared, |_| Rows::new(Arc::new(NoRows)))
+    }
+
+    /// A cluster whose replicas begin with the rows of their shard.
+    #[must_use]
+    pub fn with_rows(shared: Shared, rows: impl Fn(ShardId) -> Rows + 'static) -> Self {
         Self {
             shared,
-            store: Box::new(|_| Box::new(MapStore::default())),
+            rows: Box::new(rows),
         }
     }
 
@@ -34,8 +45,11 @@ impl System for DastSystem {
     type Core = DastNode;
 
     fn start(&mut self, node: NodeId, life: Life, _disk: Vec<()>) -> DastNode {
-        let store = &mut self.store;
-        DastNode::new(node, life.0, &self.shared, || store(node))
+        let rows = || match self.shared.topology.role(node) {
+            Role::Replica(shard) => (self.rows)(shard),
+            Role::Manager(_) | Role::Client => Rows::new(Arc::new(NoRows)),
+        };
+        DastNode::new(node, life.0, &self.shared, rows)
     }
 }
 

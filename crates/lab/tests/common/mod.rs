@@ -69,11 +69,8 @@ fn count_of(value: &[u8]) -> u64 {
 
 /// Sum of all rows of a replica.
 pub fn sum(replica: &Replica) -> u64 {
-    let rows = replica.execution().store().export();
-    rows.iter()
-        .filter_map(|(_, value)| value.as_ref())
-        .map(|value| count_of(value))
-        .sum()
+    let rows = replica.execution().rows().changes();
+    rows.filter_map(|(_, value)| value).map(count_of).sum()
 }
 
 /// Increments at home, some of them also in another region.

@@ -8,7 +8,7 @@ use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_workloads::{append, tpca, tpcc};
 
 use super::file::{ClusterFile, nanos};
-use super::rows::ReplicaRows;
+use super::rows::first_rows;
 
 /// Managers look after their group so often. Twelve ticks without a word change the leader: more
 /// than a busy machine makes a process wait, as a rule.
@@ -60,7 +60,7 @@ pub fn node(file: &ClusterFile, node: NodeId, life: u64, shared: &Shared) -> Das
         Role::Manager(_) | Role::Client => ShardId(0),
     };
     DastNode::new(node, life, shared, || {
-        Box::new(ReplicaRows::of_shard(file, placement(file), shard))
+        first_rows(file, placement(file), shard)
     })
 }
 
@@ -95,7 +95,7 @@ pub fn notes(core: &DastNode) -> Vec<(String, String)> {
             "is out"
         };
         note(STATE, state.to_owned());
-        let rows = replica.execution().store().digest();
+        let rows = replica.execution().rows().digest();
         note(ROWS, format!("{rows:016x}"));
         note("records", replica.records().to_string());
     }

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use manxdb_core::{Digest, NodeId};
 use manxdb_txn::procedure::{Placement, Procedure, Registry, ShardId, Slot, Touch, Values};
+use manxdb_txn::rows::{Rows, run_piece};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, PieceOfCall, Planned};
-use crate::store::{Changes, PieceRows, Store};
 use crate::timestamp::Timestamp;
 
 /// Values by the numbers of their slots.
@@ -75,6 +75,9 @@ struct Running {
     shared: usize,
 }
 
+/// Rows that differ from those at the start; `None` says that the row is gone.
+type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
 /// Everything a replica knows that a new replica of the shard needs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Copy {
@@ -100,7 +103,7 @@ pub struct Execution {
     shard: ShardId,
     procedures: Arc<Registry>,
     placement: Arc<dyn Placement>,
-    store: Box<dyn Store>,
+    rows: Rows,
     known: BTreeMap<Timestamp, Known>,
     running: BTreeMap<Timestamp, Running>,
     early: BTreeMap<CallId, Inputs>,
@@ -115,19 +118,19 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// An empty shard over `store`.
+    /// A shard that begins with `rows`.
     pub fn new(
         shard: ShardId,
         procedures: Arc<Registry>,
         placement: Arc<dyn Placement>,
-        store: Box<dyn Store>,
+        rows: Rows,
         keeps_order: bool,
     ) -> Self {
         Self {
             shard,
             procedures,
             placement,
-            store,
+            rows,
             known: BTreeMap::new(),
             running: BTreeMap::new(),
             early: BTreeMap::new(),
@@ -399,15 +402,15 @@ impl Execution {
                 inputs.insert(slot, value.clone());
             }
         }
-        let mut rows = PieceRows::new(self.store.as_mut(), self.placement.as_ref(), self.shard);
-        let given = procedure.run(&piece.to_piece(), &planned.call.args, &inputs, &mut rows);
+        let placement = self.placement.as_ref();
+        let (args, piece) = (&planned.call.args, piece.to_piece());
+        let given = run_piece(procedure, placement, args, &piece, &inputs, &mut self.rows);
         match given {
             Ok(given) => {
                 let given = given.into_iter().map(|(Slot(slot), value)| (slot, value));
                 running.values.extend(given);
             }
             Err(failure) => {
-                rows.roll_back();
                 running.failed = Some(failure.to_string());
             }
         }
@@ -538,8 +541,8 @@ impl Execution {
 
     /// The rows.
     #[must_use]
-    pub fn store(&self) -> &dyn Store {
-        self.store.as_ref()
+    pub fn rows(&self) -> &Rows {
+        &self.rows
     }
 
     /// Forgets everything.
@@ -551,7 +554,7 @@ impl Execution {
     #[must_use]
     pub fn copy(&self) -> Copy {
         Copy {
-            changes: self.store.export(),
+            changes: self.changes(),
             known: self
                 .known
                 .iter()
@@ -578,9 +581,18 @@ impl Execution {
         }
     }
 
+    fn changes(&self) -> Changes {
+        let changes = self.rows.changes();
+        let owned = changes.map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec)));
+        owned.collect()
+    }
+
     /// Becomes what a peer was.
     pub fn install(&mut self, copy: Copy) {
-        self.store.import(copy.changes);
+        self.rows.clear();
+        for (key, value) in copy.changes {
+            self.rows.write(key, value);
+        }
         self.known = copy.known.into_iter().collect();
         self.running = copy.running.into_iter().collect();
         self.early = copy.early.into_iter().collect();
@@ -600,7 +612,7 @@ impl Execution {
     pub fn digest(&self) -> u64 {
         let mut digest = Digest::default();
         digest
-            .number(self.store.digest())
+            .number(self.rows.digest())
             .number(self.turn.micros)
             .number(self.turn.stretch);
         digest.value()

@@ -36,7 +36,6 @@ pub mod mutants;
 pub mod node;
 pub mod options;
 pub mod replica;
-pub mod store;
 pub mod timestamp;
 pub mod topology;
 

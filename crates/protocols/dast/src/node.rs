@@ -1,12 +1,12 @@
 //! A node of a cluster: a replica, a manager or a client, as one core.
 
 use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, NodeId};
+use manxdb_txn::rows::Rows;
 
 use crate::client::{Answer, Ask, Client};
 use crate::manager::Manager;
 use crate::message::DastMessage;
 use crate::replica::{Replica, Shared};
-use crate::store::Store;
 use crate::timestamp::Timestamp;
 use crate::topology::Role;
 
@@ -48,16 +48,11 @@ pub enum DastNode {
 
 impl DastNode {
     /// The node of that number in its `life`th life, which has no memory of the earlier ones.
-    /// `store` is where a replica keeps its rows.
-    pub fn new(
-        me: NodeId,
-        life: u64,
-        shared: &Shared,
-        store: impl FnOnce() -> Box<dyn Store>,
-    ) -> Self {
+    /// `rows` are those a replica begins with.
+    pub fn new(me: NodeId, life: u64, shared: &Shared, rows: impl FnOnce() -> Rows) -> Self {
         match shared.topology.role(me) {
             Role::Replica(shard) => {
-                Self::Replica(Replica::new(me, shard, life, shared.clone(), store()))
+                Self::Replica(Replica::new(me, shard, life, shared.clone(), rows()))
             }
             Role::Manager(region) => Self::Manager(Manager::new(me, region, life, shared.clone())),
             Role::Client => Self::Client(Client::new(me, life, shared.clone())),

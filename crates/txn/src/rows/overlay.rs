@@ -52,6 +52,12 @@ impl Rows {
         }
     }
 
+    /// Forgets all changes.
+    pub fn clear(&mut self) {
+        self.changed.clear();
+        self.digest = 0;
+    }
+
     /// The value of `key`.
     #[must_use]
     pub fn get(&self, key: &[u8]) -> Option<Vec<u8>> {

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use manxdb_core::{Digest, LocalTime, Nanos, NodeId, Work};
 use manxdb_txn::procedure::{Placement, Registry, ShardId};
+use manxdb_txn::rows::Rows;
 
 use self::coordination::Coordination;
 use self::cuts::Cuts;
@@ -29,7 +30,6 @@ use crate::execution::Execution;
 use crate::message::{DastMessage, Report};
 use crate::node::{DastTimer, Out};
 use crate::options::Options;
-use crate::store::Store;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Topology};
 
@@ -99,20 +99,14 @@ pub struct Replica {
 impl Replica {
     /// Replica `me` of `shard`. `life` is 1 at the start of the cluster; a later life has no memory
     /// and asks to be let in again.
-    pub fn new(
-        me: NodeId,
-        shard: ShardId,
-        life: u64,
-        shared: Shared,
-        store: Box<dyn Store>,
-    ) -> Self {
+    pub fn new(me: NodeId, shard: ShardId, life: u64, shared: Shared, rows: Rows) -> Self {
         let topology = shared.topology;
         let region = topology.region_of(shard);
         let execution = Execution::new(
             shard,
             Arc::clone(&shared.procedures),
             Arc::clone(&shared.placement),
-            store,
+            rows,
             shared.options.keeps_order,
         );
         let first_manager = |region| topology.managers(region).next().unwrap_or(me);
