@@ -36,7 +36,7 @@ struct Reported {
 }
 
 /// The clocks of a region, as its leading manager knows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Clocks {
     reported: BTreeMap<NodeId, Reported>,
     /// Counts that have changed since the last cut, by shard and coordinator.
@@ -45,15 +45,6 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// Cuts up to `reserved` may have been told by others.
-    pub(super) fn new(_reserved: Timestamp) -> Self {
-        Self {
-            reported: BTreeMap::new(),
-            changed: BTreeMap::new(),
-            told: Timestamp::ZERO,
-        }
-    }
-
     /// The last cut told.
     pub(super) fn told(&self) -> Timestamp {
         self.told
@@ -342,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_clock_far_from_the_median_is_corrected_once() {
-        let mut clocks = Clocks::new(Timestamp::ZERO);
+        let mut clocks = Clocks::default();
         let now = LocalTime(1_000_000_000);
         for node in 1..=4 {
             clocks.take(now, NodeId(node), report(5, 1_000_000));

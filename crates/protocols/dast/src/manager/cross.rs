@@ -242,11 +242,7 @@ impl Manager {
         // The decision follows from the ledgers of all regions, so it need not be in this one
         // before it is told.
         let decision = Decision::Commit(at);
-        self.propose(
-            Entry::Decide { id, decision },
-            Effect::NoteDecided(id, decision),
-            out,
-        );
+        self.propose(Entry::Decide { id, decision }, Effect::NoteDecided, out);
         self.tell_decision(now, id, decision, out);
     }
 
@@ -293,7 +289,7 @@ impl Manager {
         }
         self.settle(now, id, decision, out);
         if decision == Decision::Abort {
-            self.note_decided(id, decision, out);
+            self.notice_what_has_run(out);
         }
     }
 
@@ -322,11 +318,7 @@ impl Manager {
         if known || acted {
             return;
         }
-        self.propose(
-            Entry::Decide { id, decision },
-            Effect::NoteDecided(id, decision),
-            out,
-        );
+        self.propose(Entry::Decide { id, decision }, Effect::NoteDecided, out);
         self.settle(now, id, decision, out);
     }
 
@@ -381,11 +373,6 @@ impl Manager {
                 .or_insert_with(|| Estimate::new(first));
             estimate.saw(now.since(crossing.since));
         }
-    }
-
-    /// The decision is in this region's ledger.
-    pub(super) fn note_decided(&mut self, _id: CallId, _decision: Decision, out: &mut Out) {
-        self.notice_what_has_run(out);
     }
 
     /// Tells home regions of transactions that have run on all replicas here.

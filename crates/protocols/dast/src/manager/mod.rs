@@ -43,7 +43,7 @@ enum Effect {
     /// Tell everybody that the transaction is given up.
     TellAborted(CallId),
     /// Say that the decision is safe here.
-    NoteDecided(CallId, Decision),
+    NoteDecided,
     /// Ask what the others hold of those who are out.
     Freeze,
     /// Begin sending to a node.
@@ -361,7 +361,7 @@ impl Manager {
             Effect::TellAssigned(id) => self.tell_assigned(now, id, out),
             Effect::TellRefused { id, to } => self.tell_refused(id, to, out),
             Effect::TellAborted(id) => self.tell_decision(now, id, Decision::Abort, out),
-            Effect::NoteDecided(id, decision) => self.note_decided(id, decision, out),
+            Effect::NoteDecided => self.notice_what_has_run(out),
             Effect::Freeze => self.freeze(out),
             Effect::Admit(node) => self.admit(node, out),
             Effect::Count(node) => self.count(now, node, out),
@@ -384,7 +384,7 @@ impl Manager {
         let lead = Lead {
             view,
             since: now,
-            clocks: Clocks::new(ledger.reserved),
+            clocks: Clocks::default(),
             crossing: BTreeMap::new(),
             changing: Changing::default(),
             untold: BTreeMap::new(),

@@ -240,22 +240,14 @@ impl Replica {
         }
     }
 
-    /// Whom to ask in a region: who led it last, and at later attempts the others in turn.
+    /// Whom to ask in a region: who leads this one, or another's first manager, which passes it on;
+    /// at later attempts the others in turn.
     fn leader_of(&self, region: RegionId, attempt: usize) -> NodeId {
-        let guess = if region == self.region {
-            self.leader
-        } else {
-            let place = usize::try_from(region.0).unwrap_or(usize::MAX);
-            self.leaders.get(place).copied().unwrap_or(self.leader)
-        };
-        if attempt == 0 {
-            return guess;
+        if region == self.region && attempt == 0 {
+            return self.leader;
         }
         let managers: Vec<NodeId> = self.shared.topology.managers(region).collect();
-        managers
-            .get(attempt % managers.len())
-            .copied()
-            .unwrap_or(guess)
+        managers[attempt % managers.len()]
     }
 
     /// Who speaks for this shard about a transaction: its coordinator, if it is one of the
@@ -379,7 +371,7 @@ impl Replica {
     }
 
     /// Strict answers wait for regions to close what they depend on.
-    pub(super) fn answer_what_is_closed(&mut self, _now: LocalTime, out: &mut Out) {
+    pub(super) fn answer_what_is_closed(&mut self, out: &mut Out) {
         let strict = |(id, coordination): (&CallId, &Coordination)| {
             let is_strict = coordination.planned.call.level == Level::Strict;
             (is_strict && coordination.has_run()).then_some(*id)

@@ -61,7 +61,6 @@ impl Replica {
         &mut self,
         from: NodeId,
         message: DastMessage,
-        _out: &mut Out,
     ) -> Option<DastMessage> {
         let Standing::Out { kept } = &mut self.standing else {
             return Some(message);

@@ -67,8 +67,6 @@ pub struct Replica {
     /// The manager that leads the region, and its view.
     leader: NodeId,
     leader_view: u64,
-    /// Whom this replica believes to lead the managers of each region.
-    leaders: Vec<NodeId>,
     /// Nodes of the region that count.
     live: BTreeSet<NodeId>,
     /// Nodes that are out and whose transactions are being collected.
@@ -109,7 +107,6 @@ impl Replica {
             rows,
             shared.options.keeps_order,
         );
-        let first_manager = |region| topology.managers(region).next().unwrap_or(me);
         #[allow(unused_mut)] // planted defects change it
         let mut clock = Clock::new(me.0);
         #[allow(unused_mut)]
@@ -128,9 +125,8 @@ impl Replica {
             execution,
             cuts,
             standing: Standing::at_start(life),
-            leader: first_manager(region),
+            leader: topology.managers(region).next().unwrap_or(me),
             leader_view: 0,
-            leaders: topology.all_regions().map(first_manager).collect(),
             live: topology.nodes(region).collect(),
             closing: BTreeSet::new(),
             joining: None,
@@ -230,7 +226,7 @@ impl Replica {
             }
             _ => {}
         }
-        self.advance(now, out);
+        self.advance(out);
     }
 
     pub(crate) fn on_message(
@@ -240,10 +236,10 @@ impl Replica {
         message: DastMessage,
         out: &mut Out,
     ) {
-        if let Some(message) = self.keep_for_later(from, message, out) {
+        if let Some(message) = self.keep_for_later(from, message) {
             self.take(now, from, message, out);
         }
-        self.advance(now, out);
+        self.advance(out);
     }
 
     fn take(&mut self, now: LocalTime, from: NodeId, message: DastMessage, out: &mut Out) {
@@ -286,13 +282,13 @@ impl Replica {
     }
 
     /// Goes as far as what is known allows.
-    fn advance(&mut self, now: LocalTime, out: &mut Out) {
+    fn advance(&mut self, out: &mut Out) {
         if !self.standing.has_state() {
             return;
         }
         self.give_state(out);
-        let counted: BTreeSet<NodeId> = self.live.union(&self.closing).copied().collect();
-        if let Some(cut) = self.cuts.apply(&counted) {
+        let counts = |node: NodeId| self.live.contains(&node) || self.closing.contains(&node);
+        if let Some(cut) = self.cuts.apply(counts) {
             self.collect(cut.position, cut.everywhere);
         }
         let progress = self.execution.run(self.cuts.safe_to_run());
@@ -307,7 +303,7 @@ impl Replica {
         for ended in progress.ended {
             self.after_execution(ended, out);
         }
-        self.answer_what_is_closed(now, out);
+        self.answer_what_is_closed(out);
     }
 
     fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {
