@@ -9,17 +9,28 @@
 //! later pieces pass it unless their touches clash with its own, and then they are deferred too.
 //! So every two pieces that clash run in the order of their timestamps, and the state is the one
 //! that running whole transactions in that order gives.
+//!
+//! | file | |
+//! |---|---|
+//! | here | which transaction's turn it is, and what is kept of it |
+//! | [`pieces`] | which of its pieces run now, and which are deferred |
+//! | [`transfer`] | the whole of it, for a new replica of the shard |
+
+mod pieces;
+mod transfer;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_core::{Digest, NodeId};
-use manxdb_txn::procedure::{Placement, Procedure, Registry, ShardId, Slot, Touch, Values};
-use manxdb_txn::rows::{Rows, run_piece};
+use manxdb_txn::procedure::{Placement, Registry, ShardId, Slot};
+use manxdb_txn::rows::Rows;
 use serde::{Deserialize, Serialize};
 
 use crate::call::{CallId, PieceOfCall, Planned};
 use crate::timestamp::Timestamp;
+
+pub use transfer::Copy;
 
 /// Values by the numbers of their slots.
 pub type Numbered = Vec<(u32, Vec<u8>)>;
@@ -73,22 +84,6 @@ struct Running {
     failed: Option<String>,
     /// Values of its pieces here that other shards have been given.
     shared: usize,
-}
-
-/// Rows that differ from those at the start; `None` says that the row is gone.
-type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
-
-/// Everything a replica knows that a new replica of the shard needs.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Copy {
-    changes: Changes,
-    known: Vec<(Timestamp, Known)>,
-    running: Vec<(Timestamp, Running)>,
-    early: Vec<(CallId, Inputs)>,
-    done: Vec<Done>,
-    ended_below: Vec<(NodeId, u64)>,
-    turn: Timestamp,
-    cross_region_high: Timestamp,
 }
 
 /// Values from other shards that came before their transaction's turn.
@@ -265,157 +260,6 @@ impl Execution {
         self.put_aside_or_end(at, running, progress);
     }
 
-    /// Touches of all deferred pieces of transactions before `at`.
-    fn blockers(&self, at: Timestamp) -> Vec<Touch> {
-        let mut blockers = Vec::new();
-        for running in self.running.range(..at).map(|(_, running)| running) {
-            self.touches_left(running, &mut blockers);
-        }
-        blockers
-    }
-
-    fn touches_left(&self, running: &Running, into: &mut Vec<Touch>) {
-        for place in &running.left {
-            into.extend(self.touches(&running.planned, *place));
-        }
-    }
-
-    fn touches(&self, planned: &Planned, place: usize) -> Vec<Touch> {
-        let Ok(procedure) = self.procedures.find(&planned.call.procedure) else {
-            return vec![Touch::everything()];
-        };
-        let piece = planned.pieces.get(place).map(PieceOfCall::to_piece);
-        piece.map_or_else(Vec::new, |piece| {
-            procedure.touches(&piece, &planned.call.args)
-        })
-    }
-
-    /// Tries all deferred pieces again, in the order of their transactions.
-    fn run_deferred(&mut self, progress: &mut Progress) {
-        let mut blockers = Vec::new();
-        for at in self.running.keys().copied().collect::<Vec<_>>() {
-            if let Some(mut running) = self.running.remove(&at) {
-                self.run_pieces(&mut running, &mut blockers);
-                self.put_aside_or_end(at, running, progress);
-            }
-        }
-    }
-
-    fn put_aside_or_end(&mut self, at: Timestamp, mut running: Running, progress: &mut Progress) {
-        let ended = Ended {
-            id: running.planned.id(),
-            coordinator: running.planned.coordinator,
-        };
-        if !running.left.is_empty() {
-            let wanted = running.planned.wanted_from(self.shard);
-            let given = wanted
-                .filter(|(_, slot)| running.values.contains_key(&slot.0))
-                .count();
-            if given > running.shared {
-                running.shared = given;
-                progress.gave.push(ended);
-            }
-            self.running.insert(at, running);
-            return;
-        }
-        progress.ended.push(ended);
-        self.note_region_span(at, &running.planned);
-        let mut given_here: Vec<u32> = Vec::new();
-        for piece in &running.planned.pieces {
-            if piece.shard() == self.shard {
-                given_here.extend(piece.gives().map(|slot| slot.0));
-            }
-        }
-        let mut values = running.values;
-        values.retain(|slot, _| given_here.contains(slot));
-        let done = Done {
-            at,
-            planned: running.planned,
-            given: match running.failed {
-                None => Ok(values.into_iter().collect()),
-                Some(failure) => Err(failure),
-            },
-        };
-        self.done.insert(ended.id, done);
-    }
-
-    fn note_region_span(&mut self, at: Timestamp, planned: &Planned) {
-        if planned.crosses_regions {
-            self.cross_region_high = self.cross_region_high.max(at);
-        }
-    }
-
-    /// Runs the pieces of one transaction that can run now. What stays is added to `blockers`.
-    fn run_pieces(&mut self, running: &mut Running, blockers: &mut Vec<Touch>) {
-        let planned = Arc::clone(&running.planned);
-        let Ok(procedure) = self.procedures.find(&planned.call.procedure) else {
-            running.failed = Some(format!("unknown procedure {}", planned.call.procedure));
-            running.left.clear();
-            return;
-        };
-        loop {
-            let before = running.left.len();
-            let mut kept: Vec<Touch> = Vec::new();
-            let mut still_left = Vec::new();
-            for place in std::mem::take(&mut running.left) {
-                if running.failed.is_some() {
-                    continue;
-                }
-                let Some(piece) = planned.pieces.get(place) else {
-                    continue;
-                };
-                let is_clear = || {
-                    let touches = self.touches(&planned, place);
-                    let clashes = |other: &Touch| touches.iter().any(|own| own.clashes(other));
-                    !blockers.iter().chain(&kept).any(clashes)
-                };
-                let has_inputs = piece
-                    .needs()
-                    .all(|slot| running.values.contains_key(&slot.0));
-                let nothing_in_the_way = blockers.is_empty() && kept.is_empty();
-                if has_inputs && (nothing_in_the_way || is_clear()) {
-                    self.run_piece(procedure.as_ref(), &planned, piece, running);
-                } else {
-                    kept.extend(self.touches(&planned, place));
-                    still_left.push(place);
-                }
-            }
-            running.left = still_left;
-            if running.left.len() == before || running.left.is_empty() {
-                blockers.extend(kept);
-                return;
-            }
-        }
-    }
-
-    fn run_piece(
-        &mut self,
-        procedure: &dyn Procedure,
-        planned: &Planned,
-        piece: &PieceOfCall,
-        running: &mut Running,
-    ) {
-        self.pieces_run += 1;
-        let mut inputs = Values::new();
-        for slot in piece.needs() {
-            if let Some(value) = running.values.get(&slot.0) {
-                inputs.insert(slot, value.clone());
-            }
-        }
-        let placement = self.placement.as_ref();
-        let (args, piece) = (&planned.call.args, piece.to_piece());
-        let given = run_piece(procedure, placement, args, &piece, &inputs, &mut self.rows);
-        match given {
-            Ok(given) => {
-                let given = given.into_iter().map(|(Slot(slot), value)| (slot, value));
-                running.values.extend(given);
-            }
-            Err(failure) => {
-                running.failed = Some(failure.to_string());
-            }
-        }
-    }
-
     /// What a transaction did here.
     #[must_use]
     pub fn done(&self, id: CallId) -> Option<&Done> {
@@ -543,68 +387,6 @@ impl Execution {
     #[must_use]
     pub fn rows(&self) -> &Rows {
         &self.rows
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.install(Copy::default());
-    }
-
-    /// For a new replica of the shard.
-    #[must_use]
-    pub fn copy(&self) -> Copy {
-        Copy {
-            changes: self.changes(),
-            known: self
-                .known
-                .iter()
-                .map(|(at, known)| (*at, known.clone()))
-                .collect(),
-            running: self
-                .running
-                .iter()
-                .map(|(at, running)| (*at, running.clone()))
-                .collect(),
-            early: self
-                .early
-                .iter()
-                .map(|(id, inputs)| (*id, inputs.clone()))
-                .collect(),
-            done: self.done.values().cloned().collect(),
-            ended_below: self
-                .ended_below
-                .iter()
-                .map(|(client, below)| (*client, *below))
-                .collect(),
-            turn: self.turn,
-            cross_region_high: self.cross_region_high,
-        }
-    }
-
-    fn changes(&self) -> Changes {
-        let changes = self.rows.changes();
-        let owned = changes.map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec)));
-        owned.collect()
-    }
-
-    /// Becomes what a peer was.
-    pub fn install(&mut self, copy: Copy) {
-        self.rows.clear();
-        for (key, value) in copy.changes {
-            self.rows.write(key, value);
-        }
-        self.known = copy.known.into_iter().collect();
-        self.running = copy.running.into_iter().collect();
-        self.early = copy.early.into_iter().collect();
-        self.done = copy
-            .done
-            .into_iter()
-            .map(|done| (done.planned.id(), done))
-            .collect();
-        self.ended_below = copy.ended_below.into_iter().collect();
-        self.turn = copy.turn;
-        self.cross_region_high = copy.cross_region_high;
-        self.order.clear();
     }
 
     /// A number that is equal for replicas that ran the same.

@@ -1,0 +1,88 @@
+//! All that a replica knows of its shard, for a new replica of it.
+
+use manxdb_core::NodeId;
+use serde::{Deserialize, Serialize};
+
+use super::{Done, Execution, Inputs, Known, Running};
+use crate::call::CallId;
+use crate::timestamp::Timestamp;
+
+/// Rows that differ from those at the start; `None` says that the row is gone.
+type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// Everything a replica knows that a new replica of the shard needs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Copy {
+    changes: Changes,
+    known: Vec<(Timestamp, Known)>,
+    running: Vec<(Timestamp, Running)>,
+    early: Vec<(CallId, Inputs)>,
+    done: Vec<Done>,
+    ended_below: Vec<(NodeId, u64)>,
+    turn: Timestamp,
+    cross_region_high: Timestamp,
+}
+
+impl Execution {
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.install(Copy::default());
+    }
+
+    /// For a new replica of the shard.
+    #[must_use]
+    pub fn copy(&self) -> Copy {
+        Copy {
+            changes: self.changes(),
+            known: self
+                .known
+                .iter()
+                .map(|(at, known)| (*at, known.clone()))
+                .collect(),
+            running: self
+                .running
+                .iter()
+                .map(|(at, running)| (*at, running.clone()))
+                .collect(),
+            early: self
+                .early
+                .iter()
+                .map(|(id, inputs)| (*id, inputs.clone()))
+                .collect(),
+            done: self.done.values().cloned().collect(),
+            ended_below: self
+                .ended_below
+                .iter()
+                .map(|(client, below)| (*client, *below))
+                .collect(),
+            turn: self.turn,
+            cross_region_high: self.cross_region_high,
+        }
+    }
+
+    fn changes(&self) -> Changes {
+        let changes = self.rows.changes();
+        let owned = changes.map(|(key, value)| (key.to_vec(), value.map(<[u8]>::to_vec)));
+        owned.collect()
+    }
+
+    /// Becomes what a peer was.
+    pub fn install(&mut self, copy: Copy) {
+        self.rows.clear();
+        for (key, value) in copy.changes {
+            self.rows.write(key, value);
+        }
+        self.known = copy.known.into_iter().collect();
+        self.running = copy.running.into_iter().collect();
+        self.early = copy.early.into_iter().collect();
+        self.done = copy
+            .done
+            .into_iter()
+            .map(|done| (done.planned.id(), done))
+            .collect();
+        self.ended_below = copy.ended_below.into_iter().collect();
+        self.turn = copy.turn;
+        self.cross_region_high = copy.cross_region_high;
+        self.order.clear();
+    }
+}
