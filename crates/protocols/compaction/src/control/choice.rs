@@ -1,0 +1,301 @@
+//! Which job next, on which worker: four policies over the same state.
+//!
+//! Ours puts every waiting job on one scale, milliseconds of one worker's time. A job's place is
+//! what its database was given so far by the fair clock (start-time fair queueing: a database with
+//! twice the weight is charged half), less a credit: for what starts on level 0, more the sooner
+//! its database stalls, and for waiting. So no database gets ahead of its share by more than the
+//! credit, and nothing waits for ever. Places within a second of each other count as equal: the
+//! shortest job goes first.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use manxdb_core::{LocalTime, Nanos};
+
+use super::jobs::Job;
+use super::workers::Worker;
+use super::{Control, State};
+use crate::job::{DatabaseId, JobId, LocalReason, WorkerId};
+use crate::options::Policy;
+
+/// What to do with a waiting job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// Give it to a worker.
+    Run(JobId, WorkerId),
+    /// Send it home.
+    GoLocal(JobId, LocalReason),
+    /// Look again later.
+    Later(JobId, Nanos),
+}
+
+/// Credit of a job that starts on level 0, in milliseconds of one worker.
+const LEVEL_0_CREDIT: u64 = 5_000;
+/// Most credit for a database that is about to stall, in milliseconds of one worker.
+const STALL_CREDIT: u64 = 20_000;
+/// Places this near to each other count as equal, in milliseconds of one worker.
+const SAME_PLACE: u64 = 1_000;
+/// Slots that a database may have while others wait, as a multiple of its share.
+const SHARE_MAX: u64 = 2;
+/// Bytes a second of a worker that has measured nothing yet.
+const SPEED_UNKNOWN: u64 = 64 << 20;
+
+/// CaaS-LSM's constants (procp_server.cc): jobs that may wait behind the one popped, times that
+/// a job is put off, tasks of a worker, and the memory that must be free, of the whole.
+const CAAS_WAITING_MAX: usize = 5;
+const CAAS_DEFERRED_MAX: u32 = 5;
+const CAAS_TASKS_MAX: usize = 5;
+const CAAS_PAUSE: Nanos = Nanos::from_secs(1);
+
+/// The next thing to do; none: everything waits.
+pub(super) fn next(control: &Control, now: LocalTime) -> Option<Choice> {
+    match control.options.policy {
+        Policy::Manxdb => manxdb(control, now),
+        Policy::CaasLevel => caas_level(control, now),
+        Policy::Random => random(control, now),
+        Policy::Static => fixed(control, now),
+    }
+}
+
+fn ready(control: &Control, now: LocalTime) -> impl Iterator<Item = (JobId, &Job)> {
+    let jobs = control.jobs.iter();
+    jobs.filter(move |(_, job)| job.is_waiting() && job.not_before <= now)
+        .map(|(id, job)| (*id, job))
+}
+
+fn suits(job: &Job, (id, worker): &(&WorkerId, &Worker)) -> bool {
+    worker.free() > 0 && worker.fits(&job.spec.facts) && !job.avoids.contains(*id)
+}
+
+fn manxdb(control: &Control, now: LocalTime) -> Option<Choice> {
+    if control.workers.values().all(|worker| worker.free() == 0) {
+        return None;
+    }
+    let crowd = Crowd::of(control);
+    let mut candidates: Vec<_> = ready(control, now)
+        .map(|(id, job)| {
+            (
+                crowd.is_over_share(control, id),
+                place_of(control, now, id, job),
+                id,
+                job,
+            )
+        })
+        .collect();
+    candidates.sort_unstable_by_key(|(over, place, id, job)| {
+        (*over, *place / SAME_PLACE, job.spec.facts.bytes, *id)
+    });
+    candidates
+        .into_iter()
+        .find_map(|(_, _, id, job)| best_worker(control, job).map(|worker| Choice::Run(id, worker)))
+}
+
+/// Where a job stands: smaller is sooner. Shifted so that credits do not make it negative.
+fn place_of(control: &Control, now: LocalTime, id: JobId, job: &Job) -> u64 {
+    let session = control.sessions.get(&id.database);
+    let used = session.map_or(0, |session| session.used);
+    let waited = now.since(job.since).0 / 1_000_000;
+    let mut credit = waited;
+    if job.spec.facts.start_level == 0 {
+        credit += LEVEL_0_CREDIT;
+        let stalls_in = session.and_then(|session| session.pressure.stalls_in_millis());
+        credit += stalls_in.map_or(0, |millis| STALL_CREDIT.saturating_sub(millis));
+    }
+    (used + (1 << 40)).saturating_sub(credit)
+}
+
+/// How the slots of the pool are spread over databases.
+struct Crowd {
+    running: BTreeMap<DatabaseId, u64>,
+    waits: usize,
+    weights: u64,
+    slots: u64,
+}
+
+impl Crowd {
+    fn of(control: &Control) -> Self {
+        let mut running = BTreeMap::new();
+        let mut waiting = std::collections::BTreeSet::new();
+        for (id, job) in &control.jobs {
+            match &job.state {
+                State::Leased { .. } => *running.entry(id.database).or_default() += 1,
+                State::Waiting => {
+                    waiting.insert(id.database);
+                }
+                State::Done { .. } => {}
+            }
+        }
+        let competes = |database: &DatabaseId| {
+            let weight = control.sessions.get(database).map(|one| one.weight);
+            u64::from(weight.unwrap_or(1))
+        };
+        Self {
+            weights: waiting.iter().map(competes).sum(),
+            waits: waiting.len(),
+            running,
+            slots: control
+                .workers
+                .values()
+                .map(|one| u64::from(one.slots()))
+                .sum(),
+        }
+    }
+
+    /// Whether a database has more slots than its share while others wait.
+    fn is_over_share(&self, control: &Control, job: JobId) -> bool {
+        let has = self.running.get(&job.database).copied().unwrap_or(0);
+        let session = control.sessions.get(&job.database);
+        let weight = u64::from(session.map_or(1, |session| session.weight));
+        self.waits > 1 && has * self.weights >= (SHARE_MAX * self.slots * weight).max(self.weights)
+    }
+}
+
+/// Where a job would end first.
+fn best_worker(control: &Control, job: &Job) -> Option<WorkerId> {
+    let facts = &job.spec.facts;
+    let has_room = |(_, worker): &(&WorkerId, &Worker)| {
+        // The last slot of a worker with several is for what relieves level 0.
+        let is_reserved = worker.slots() > 1 && worker.free() == 1 && facts.start_level > 0;
+        let jobs = worker.leased.len() as u64 + 1;
+        !is_reserved && worker.ability.memory >= control.options.job_memory.saturating_mul(jobs)
+    };
+    control
+        .workers
+        .iter()
+        .filter(|one| suits(job, one) && has_room(one))
+        .min_by_key(|(id, worker)| (predicted_millis(control, job, worker), **id))
+        .map(|(id, _)| *id)
+}
+
+/// Milliseconds that a job would take on a worker.
+fn predicted_millis(control: &Control, job: &Job, worker: &Worker) -> u64 {
+    let facts = &job.spec.facts;
+    let speed = match worker.ability.bytes_second {
+        0 => SPEED_UNKNOWN,
+        speed => speed,
+    };
+    let slots = u64::from(worker.slots()).max(1);
+    let busy = worker.leased.len() as u64;
+    // A busy worker's slots share its processors and its disk.
+    let own = facts.bytes.saturating_mul(1_000) / speed;
+    let shared = own + own * busy / slots;
+    if worker.ability.zone == facts.zone {
+        return shared;
+    }
+    let there_and_back = facts.bytes.saturating_mul(2_000);
+    shared + there_and_back / control.options.zone_bytes_second.max(1)
+}
+
+/// The waiting job that may best be sent home: nothing that relieves level 0 while there is
+/// something else, and of the database that waits for most.
+pub(super) fn least_urgent(control: &Control) -> Option<JobId> {
+    let mut waits: BTreeMap<DatabaseId, usize> = BTreeMap::new();
+    for (id, _) in control.jobs.iter().filter(|(_, job)| job.is_waiting()) {
+        *waits.entry(id.database).or_default() += 1;
+    }
+    control
+        .jobs
+        .iter()
+        .filter(|(_, job)| job.is_waiting())
+        .max_by_key(|(id, job)| {
+            let facts = &job.spec.facts;
+            let crowd = waits.get(&id.database);
+            (
+                facts.start_level > 0,
+                crowd,
+                Reverse(job.attempts),
+                facts.bytes,
+                **id,
+            )
+        })
+        .map(|(id, _)| *id)
+}
+
+impl Control {
+    /// Charges a job to its database by the fair clock.
+    pub(super) fn charge(&mut self, id: JobId, to: WorkerId) {
+        let (Some(job), Some(worker)) = (self.jobs.get(&id), self.workers.get(&to)) else {
+            return;
+        };
+        let millis = predicted_millis(self, job, worker).max(1);
+        let fair_clock = self.fair_clock;
+        let Some(session) = self.sessions.get_mut(&id.database) else {
+            return;
+        };
+        // Who had nothing to do for a while does not save up time.
+        let start = session.used.max(fair_clock);
+        session.used = start + millis / u64::from(session.weight) + 1;
+        self.fair_clock = start;
+    }
+}
+
+/// `start_level` ascending, then negative scores, then the higher score, then the older.
+fn caas_level(control: &Control, now: LocalTime) -> Option<Choice> {
+    let order = |(id, job): &(JobId, &Job)| {
+        let facts = &job.spec.facts;
+        (
+            facts.start_level,
+            facts.score >= 0,
+            -facts.score,
+            job.since,
+            *id,
+        )
+    };
+    let (id, job) = ready(control, now).min_by_key(order)?;
+    let waiting = control.jobs.values().filter(|job| job.is_waiting()).count();
+    let is_overloaded = waiting > CAAS_WAITING_MAX + 1;
+    if is_overloaded || job.deferred > CAAS_DEFERRED_MAX || control.workers.is_empty() {
+        return Some(Choice::GoLocal(id, LocalReason::Overloaded));
+    }
+    let fewest = control
+        .workers
+        .iter()
+        .filter(|(_, worker)| worker.fits(&job.spec.facts))
+        .min_by_key(|(id, worker)| (worker.leased.len(), **id));
+    let limit = |worker: &Worker| CAAS_TASKS_MAX.min(worker.slots() as usize);
+    match fewest {
+        // Only the best by count is looked at.
+        Some((worker, one)) if one.leased.len() < limit(one) => Some(Choice::Run(id, *worker)),
+        _ => Some(Choice::Later(id, CAAS_PAUSE)),
+    }
+}
+
+fn oldest(control: &Control, now: LocalTime) -> impl Iterator<Item = (JobId, &Job)> {
+    let mut jobs: Vec<_> = ready(control, now).collect();
+    jobs.sort_unstable_by_key(|(id, job)| (job.since, *id));
+    jobs.into_iter()
+}
+
+/// A worker drawn by the job's name, whatever it does; its queue is the wait for its slot.
+fn random(control: &Control, now: LocalTime) -> Option<Choice> {
+    oldest(control, now).find_map(|(id, job)| {
+        let fits: Vec<_> = control
+            .workers
+            .iter()
+            .filter(|(_, worker)| worker.fits(&job.spec.facts))
+            .collect();
+        let draw = spread(id.database.0 ^ id.number << 20 ^ u64::from(job.attempts));
+        let (worker, one) = pick(&fits, draw)?;
+        (one.free() > 0).then_some(Choice::Run(id, **worker))
+    })
+}
+
+/// The worker of the database.
+fn fixed(control: &Control, now: LocalTime) -> Option<Choice> {
+    let all: Vec<_> = control.workers.iter().collect();
+    oldest(control, now).find_map(|(id, job)| {
+        let (worker, one) = pick(&all, spread(id.database.0))?;
+        (one.free() > 0 && one.fits(&job.spec.facts)).then_some(Choice::Run(id, **worker))
+    })
+}
+
+fn pick<T>(list: &[T], draw: u64) -> Option<&T> {
+    let length = list.len() as u64;
+    let place = draw.checked_rem(length)?;
+    list.get(usize::try_from(place).ok()?)
+}
+
+/// A number that tells nothing about its neighbours'.
+fn spread(number: u64) -> u64 {
+    manxdb_core::Random::new(number).next_bits()
+}

@@ -1,0 +1,171 @@
+//! Databases: which are there, what they wait for, how near they are to stalling.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use manxdb_core::{LocalTime, NodeId};
+
+use super::jobs::State;
+use super::{Control, Step};
+use crate::job::{JobId, Pressure, SessionId};
+use crate::message::{Alive, Message};
+
+/// A database that is open.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub id: SessionId,
+    /// Where it was last heard from; none: not since the control plane started.
+    pub peer: Option<NodeId>,
+    /// The session before it, whose words may still arrive.
+    former: Option<SessionId>,
+    heard: LocalTime,
+    beat: u64,
+    pub weight: u32,
+    pub pressure: Pressure,
+    /// Jobs below `next` that are not among these are over.
+    waiting: BTreeSet<u64>,
+    next: u64,
+    /// What it was given so far, by the fair clock: milliseconds of one worker, by weight.
+    pub used: u64,
+}
+
+impl Session {
+    fn new(id: SessionId, former: Option<SessionId>, now: LocalTime) -> Self {
+        Self {
+            id,
+            peer: None,
+            former,
+            heard: now,
+            beat: 0,
+            weight: 1,
+            pressure: Pressure::default(),
+            waiting: BTreeSet::new(),
+            next: 0,
+            used: 0,
+        }
+    }
+
+    /// One whose jobs the store had.
+    pub fn remembered(id: SessionId, now: LocalTime) -> Self {
+        Self::new(id, None, now)
+    }
+}
+
+impl Control {
+    /// Whether a job is one of a database's present session.
+    pub(super) fn is_present(&self, job: JobId) -> bool {
+        let session = self.sessions.get(&job.database);
+        session.is_some_and(|session| session.id == job.session && session.peer.is_some())
+    }
+
+    /// Whether the database said that it does not wait for it any more.
+    pub(super) fn is_over(&self, job: JobId) -> bool {
+        let session = self.sessions.get(&job.database);
+        session.is_some_and(|one| job.number < one.next && !one.waiting.contains(&job.number))
+    }
+
+    pub(super) fn hear_alive(&mut self, step: &mut Step<'_>, from: NodeId, alive: &Alive) {
+        let fair_clock = self.fair_clock;
+        let known = self.sessions.get(&alive.database);
+        let (present, former) = (known.map(|one| one.id), known.and_then(|one| one.former));
+        if former == Some(alive.session) {
+            return; // it is over
+        }
+        if present != Some(alive.session) {
+            let mut session = Session::new(alive.session, present, step.now);
+            session.used = fair_clock;
+            self.sessions.insert(alive.database, session);
+        }
+        let Some(session) = self.sessions.get_mut(&alive.database) else {
+            return; // just inserted
+        };
+        if alive.beat <= session.beat {
+            return; // an old one
+        }
+        session.peer = Some(from);
+        session.heard = step.now;
+        session.beat = alive.beat;
+        session.weight = alive.weight.max(1);
+        session.pressure = alive.pressure;
+        session.waiting = alive.waiting.iter().copied().collect();
+        session.next = alive.next;
+        self.end_what_nobody_waits_for(alive);
+        self.answer_what_is_waited_for(alive);
+        self.tell_database(alive.database, Message::Heard { beat: alive.beat });
+    }
+
+    fn end_what_nobody_waits_for(&mut self, alive: &Alive) {
+        #[cfg(feature = "mutants")]
+        if self.is_mutant(crate::mutants::Mutant::KeepsJobsOfTheDead) {
+            return;
+        }
+        let of_database = self.jobs_of(alive);
+        let over = of_database.filter(|job| job.session != alive.session || self.is_over(*job));
+        let over: Vec<JobId> = over.collect();
+        for job in over {
+            self.end(job);
+        }
+    }
+
+    fn answer_what_is_waited_for(&mut self, alive: &Alive) {
+        for number in alive.waiting.iter().copied() {
+            let job = JobId {
+                database: alive.database,
+                session: alive.session,
+                number,
+            };
+            let word = match self.jobs.get(&job).map(|job| &job.state) {
+                #[cfg(feature = "mutants")]
+                None if self.is_mutant(crate::mutants::Mutant::NeverMends) => continue,
+                None => Message::Unknown { job },
+                Some(State::Done {
+                    attempt, result, ..
+                }) => Message::Done {
+                    attempt: *attempt,
+                    result: Arc::clone(result),
+                },
+                Some(State::Waiting | State::Leased { .. }) => continue,
+            };
+            self.tell_database(alive.database, word);
+        }
+    }
+
+    fn jobs_of(&self, alive: &Alive) -> impl Iterator<Item = JobId> {
+        let first = JobId {
+            database: alive.database,
+            ..JobId::default()
+        };
+        let range = self.jobs.range(first..);
+        let database = alive.database;
+        range
+            .map(|(job, _)| *job)
+            .take_while(move |job| job.database == database)
+    }
+
+    /// Databases that are gone want nothing more.
+    pub(super) fn forget_databases(&mut self, now: LocalTime) {
+        #[cfg(feature = "mutants")]
+        if self.is_mutant(crate::mutants::Mutant::KeepsJobsOfTheDead) {
+            return;
+        }
+        let patience = self.options.session;
+        let gone: Vec<_> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| now.since(session.heard) > patience)
+            .map(|(database, _)| *database)
+            .collect();
+        for database in gone {
+            let jobs: Vec<JobId> = self
+                .jobs
+                .keys()
+                .copied()
+                .filter(|job| job.database == database)
+                .collect();
+            for job in jobs {
+                self.end(job);
+            }
+            self.sessions.remove(&database);
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Workers: which are there, what they run, whether they can be trusted.
+
+use std::collections::BTreeMap;
+
+use manxdb_core::{LocalTime, NodeId};
+
+use super::jobs::{Job, State};
+use super::{Control, Step, leased_to};
+use crate::job::{AttemptId, Facts, JobId, WorkerId};
+use crate::message::{Ability, Beat, Message};
+use crate::record::Record;
+
+/// A worker that is there.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// Where it was last heard from.
+    pub peer: NodeId,
+    heard: LocalTime,
+    beat: u64,
+    pub ability: Ability,
+    drains: bool,
+    /// Attempts it has, each with the number of the order by which it was told.
+    pub leased: BTreeMap<AttemptId, u64>,
+    orders: u64,
+    /// Results of its that databases refused.
+    strikes: u32,
+    /// Bytes that its running attempts have read, as it says.
+    pub progress: BTreeMap<AttemptId, u64>,
+}
+
+impl Worker {
+    /// Jobs it runs at a time.
+    pub fn slots(&self) -> u32 {
+        if self.drains { 0 } else { self.ability.slots }
+    }
+
+    /// Slots that nothing runs in.
+    pub fn free(&self) -> u32 {
+        let leased = u32::try_from(self.leased.len()).unwrap_or(u32::MAX);
+        self.slots().saturating_sub(leased)
+    }
+
+    /// Whether it may ever be given such a job.
+    pub fn fits(&self, facts: &Facts) -> bool {
+        self.slots() > 0 && self.ability.fingerprint == facts.fingerprint
+    }
+
+    /// That what it has is what jobs say.
+    pub fn check(&self, id: WorkerId, jobs: &BTreeMap<JobId, Job>) -> Result<(), String> {
+        for attempt in self.leased.keys() {
+            if leased_to(jobs.get(&attempt.job), *attempt) != Some(id) {
+                return Err(format!("a worker has {attempt}, whose job says otherwise"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Control {
+    pub(super) fn hear_beat(&mut self, step: &mut Step<'_>, from: NodeId, beat: &Beat) {
+        if self.banned.contains(&beat.worker) {
+            for (attempt, _) in &beat.running {
+                let attempt = *attempt;
+                self.outbox.send(from, Message::Stop { attempt });
+            }
+            return;
+        }
+        if !self.workers.contains_key(&beat.worker) {
+            let worker = self.newcomer(from, beat);
+            self.workers.insert(beat.worker, worker);
+        }
+        let lease = self.options.lease;
+        let Some(worker) = self.workers.get_mut(&beat.worker) else {
+            return; // just inserted
+        };
+        if beat.beat <= worker.beat {
+            return; // an old one
+        }
+        worker.peer = from;
+        worker.heard = step.now;
+        worker.beat = beat.beat;
+        worker.ability = beat.ability;
+        worker.drains = beat.drains;
+        worker.progress = beat.running.iter().copied().collect();
+        self.mend_missing(step, beat);
+        let attempts = self.keep(step.now, beat);
+        let kept = Message::Kept {
+            beat: beat.beat,
+            attempts,
+            lease,
+        };
+        self.outbox.send(from, kept);
+    }
+
+    /// A worker heard for the first time, perhaps only since a restart: it has what jobs say.
+    fn newcomer(&self, peer: NodeId, beat: &Beat) -> Worker {
+        let mut leased = BTreeMap::new();
+        for job in self.jobs.values() {
+            if let State::Leased {
+                attempt, worker, ..
+            } = &job.state
+                && *worker == beat.worker
+            {
+                leased.insert(*attempt, 0);
+            }
+        }
+        Worker {
+            peer,
+            heard: LocalTime::default(),
+            beat: 0,
+            ability: beat.ability,
+            drains: beat.drains,
+            leased,
+            orders: beat.seen,
+            strikes: 0,
+            progress: BTreeMap::new(),
+        }
+    }
+
+    /// What it was told to run and does not: the order is under way, or lost, or what it ran is.
+    fn mend_missing(&mut self, step: &mut Step<'_>, beat: &Beat) {
+        let Some(worker) = self.workers.get(&beat.worker) else {
+            return;
+        };
+        let has = |attempt: &AttemptId| {
+            beat.running.iter().any(|(one, _)| one == attempt) || beat.ended.contains(attempt)
+        };
+        let missing = worker.leased.iter().filter(|(attempt, _)| !has(attempt));
+        let missing: Vec<_> = missing.map(|(attempt, order)| (*attempt, *order)).collect();
+        for (attempt, order) in missing {
+            if order > beat.seen {
+                self.send_run(beat.worker, attempt, order);
+            } else {
+                self.lose(step.now, beat.worker, attempt);
+            }
+        }
+    }
+
+    /// Renews the leases of what it runs and should; the rest it is told to stop.
+    fn keep(&mut self, now: LocalTime, beat: &Beat) -> Vec<AttemptId> {
+        let lease = self.options.lease;
+        let mut kept = Vec::new();
+        let ended = beat.ended.iter().copied();
+        for attempt in beat
+            .running
+            .iter()
+            .map(|(attempt, _)| *attempt)
+            .chain(ended)
+        {
+            let job = self.jobs.get_mut(&attempt.job);
+            match job.map(|job| &mut job.state) {
+                Some(State::Leased {
+                    attempt: present,
+                    worker,
+                    until,
+                }) if *present == attempt && *worker == beat.worker => {
+                    *until = now + lease;
+                    kept.push(attempt);
+                }
+                Some(State::Done {
+                    attempt: present, ..
+                }) if *present == attempt => {
+                    self.tell_worker(beat.worker, Message::Recorded { attempt });
+                }
+                _ => self.tell_worker(beat.worker, Message::Stop { attempt }),
+            }
+        }
+        kept
+    }
+
+    /// Gives a waiting job to a worker.
+    pub(super) fn lease(&mut self, now: LocalTime, id: JobId, to: WorkerId) {
+        let until = now + self.options.lease;
+        let token = self.random.next_bits();
+        #[cfg(feature = "mutants")]
+        let token = if self.is_mutant(crate::mutants::Mutant::NoTokens) {
+            0
+        } else {
+            token
+        };
+        let (Some(job), Some(worker)) = (self.jobs.get_mut(&id), self.workers.get_mut(&to)) else {
+            return; // chosen from what there is
+        };
+        job.attempts += 1;
+        let attempt = AttemptId {
+            job: id,
+            number: job.attempts,
+            token,
+        };
+        job.state = State::Leased {
+            attempt,
+            worker: to,
+            until,
+        };
+        worker.orders += 1;
+        let order = worker.orders;
+        worker.leased.insert(attempt, order);
+        self.charge(id, to);
+        self.record(Record::Leased {
+            attempt,
+            worker: to,
+        });
+        self.send_run(to, attempt, order);
+    }
+
+    fn send_run(&mut self, worker: WorkerId, attempt: AttemptId, order: u64) {
+        let Some(job) = self.jobs.get(&attempt.job) else {
+            return;
+        };
+        let run = Message::Run {
+            worker,
+            order,
+            attempt,
+            spec: job.spec.clone(),
+            lease: self.options.lease,
+        };
+        self.tell_worker(worker, run);
+    }
+
+    /// A worker has an attempt no more.
+    pub(super) fn unlease(&mut self, worker: WorkerId, attempt: AttemptId) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.leased.remove(&attempt);
+            worker.progress.remove(&attempt);
+        }
+    }
+
+    /// Attempts and workers not heard of in time.
+    pub(super) fn expire_leases(&mut self, step: &mut Step<'_>) {
+        #[cfg(feature = "mutants")]
+        if self.is_mutant(crate::mutants::Mutant::LeasesForEver) {
+            return;
+        }
+        let now = step.now;
+        let mut lapsed = Vec::new();
+        for job in self.jobs.values() {
+            if let State::Leased {
+                attempt,
+                worker,
+                until,
+            } = &job.state
+                && *until < now
+            {
+                lapsed.push((*worker, *attempt));
+            }
+        }
+        for (worker, attempt) in lapsed {
+            self.lose(now, worker, attempt);
+        }
+        let lease = self.options.lease;
+        let is_there = |worker: &Worker| now.since(worker.heard) <= lease;
+        self.workers
+            .retain(|_, worker| is_there(worker) || !worker.leased.is_empty());
+    }
+
+    /// A database refused what it made.
+    pub(super) fn strike(&mut self, id: WorkerId) {
+        let Some(worker) = self.workers.get_mut(&id) else {
+            return;
+        };
+        worker.strikes += 1;
+        if worker.strikes < self.options.strikes_max {
+            return;
+        }
+        let leased: Vec<AttemptId> = worker.leased.keys().copied().collect();
+        self.banned.insert(id);
+        self.record(Record::Banned { worker: id });
+        for attempt in leased {
+            self.lose(LocalTime::default(), id, attempt);
+        }
+        self.workers.remove(&id);
+    }
+}

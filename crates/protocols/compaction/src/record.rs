@@ -1,0 +1,146 @@
+//! What the control plane must not forget: written before anybody is told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::{AttemptId, JobId, Spec, WorkerId};
+
+/// A change of the durable state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Record {
+    /// A job was taken.
+    Job {
+        /// Which.
+        job: JobId,
+        /// What.
+        spec: Spec,
+    },
+    /// An attempt was given to a worker.
+    Leased {
+        /// Which.
+        attempt: AttemptId,
+        /// To whom.
+        worker: WorkerId,
+    },
+    /// An attempt failed or was lost, and the job waits again.
+    Released {
+        /// Which job.
+        job: JobId,
+    },
+    /// An attempt succeeded; the database is to hear of it.
+    Result {
+        /// Which.
+        attempt: AttemptId,
+        /// Who ran it.
+        worker: WorkerId,
+        /// What it said.
+        result: Arc<[u8]>,
+    },
+    /// The job is over.
+    Over {
+        /// Which.
+        job: JobId,
+    },
+    /// A worker is not to be trusted any more.
+    Banned {
+        /// Which.
+        worker: WorkerId,
+    },
+}
+
+impl Record {
+    /// The job it is about.
+    #[must_use]
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Job { job, .. } | Self::Released { job } | Self::Over { job } => Some(*job),
+            Self::Leased { attempt, .. } | Self::Result { attempt, .. } => Some(attempt.job),
+            Self::Banned { .. } => None,
+        }
+    }
+}
+
+/// How far a job got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reached {
+    /// It waits for a worker.
+    Waiting,
+    /// A worker has it.
+    Leased(AttemptId, WorkerId),
+    /// It has a result.
+    Result(AttemptId, WorkerId, Arc<[u8]>),
+}
+
+/// A job as it is on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// What.
+    pub spec: Spec,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// How far it got.
+    pub reached: Reached,
+}
+
+/// All records, folded: what a store has to keep, and what the control plane begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Durable {
+    /// Jobs that are not over.
+    pub jobs: BTreeMap<JobId, Stored>,
+    /// Workers not to be trusted.
+    pub banned: BTreeSet<WorkerId>,
+}
+
+impl Durable {
+    /// Folds records, oldest first. A record of a job that is not there changes nothing: its end
+    /// was written before it.
+    #[must_use]
+    pub fn of(records: impl IntoIterator<Item = Record>) -> Self {
+        let mut durable = Self::default();
+        for record in records {
+            durable.apply(record);
+        }
+        durable
+    }
+
+    /// Folds one more.
+    pub fn apply(&mut self, record: Record) {
+        match record {
+            Record::Job { job, spec } => {
+                self.jobs.entry(job).or_insert(Stored {
+                    spec,
+                    attempts: 0,
+                    reached: Reached::Waiting,
+                });
+            }
+            Record::Over { job } => {
+                self.jobs.remove(&job);
+            }
+            Record::Banned { worker } => {
+                self.banned.insert(worker);
+            }
+            Record::Leased { attempt, worker } => {
+                if let Some(stored) = self.jobs.get_mut(&attempt.job) {
+                    stored.attempts = attempt.number;
+                    stored.reached = Reached::Leased(attempt, worker);
+                }
+            }
+            Record::Released { job } => {
+                if let Some(stored) = self.jobs.get_mut(&job) {
+                    stored.reached = Reached::Waiting;
+                }
+            }
+            Record::Result {
+                attempt,
+                worker,
+                result,
+            } => {
+                if let Some(stored) = self.jobs.get_mut(&attempt.job) {
+                    stored.reached = Reached::Result(attempt, worker, result);
+                }
+            }
+        }
+    }
+}

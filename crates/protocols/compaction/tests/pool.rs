@@ -1,0 +1,183 @@
+//! A pool without faults, and one with everything that can go wrong.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{CONTROL, Load, Pool, Shape};
+use manxdb_core::Nanos;
+use manxdb_jobs::Policy;
+use manxdb_jobs::client::Answer;
+use manxdb_jobs::job::LocalReason;
+use manxdb_jobs::mutants::Mutant;
+use manxdb_jobs::node::Node;
+use manxdb_sim::fault::{Choice, DownTogether, Plan, Profile};
+use manxdb_sim::hunt::{Case, hunt};
+use manxdb_sim::{Ppm, SimTime, World};
+
+const SHAPE: Shape = Shape {
+    workers: 3,
+    databases: 4,
+    slots: 2,
+};
+
+fn report(world: &World<Pool>) -> manxdb_jobs::control::Report {
+    match world.core(CONTROL) {
+        Some(Node::Control(control)) => control.report(),
+        other => panic!("{other:?} is no control plane"),
+    }
+}
+
+#[test]
+fn without_faults_every_job_is_done_by_a_worker_and_leaves_nothing() {
+    for policy in Policy::ALL {
+        let mut pool = Pool::new(SHAPE, 7);
+        pool.options.policy = policy;
+        let mut world = World::new(pool, SHAPE.world(7));
+        let mut load = Load::new(SHAPE, SimTime::from_secs(60));
+        world.run_until(&mut load, SimTime::from_secs(100)).unwrap();
+        assert_eq!(load.problems, Vec::<String>::new());
+        assert!(load.asked.len() > 400, "{} asked", load.asked.len());
+        let by_workers = load.done * 100 / load.asked.len() as u64;
+        // CaaS-LSM's sends jobs home whenever six wait.
+        let least = if policy == Policy::CaasLevel { 90 } else { 100 };
+        assert!(by_workers >= least, "{}: {by_workers} %", policy.name());
+        assert_eq!(load.open(), 0, "{}", policy.name());
+        assert_eq!(report(&world).jobs, Vec::new(), "{}", policy.name());
+    }
+}
+
+/// Everything may go wrong with everybody, also all at once.
+fn plan(seed: u64) -> Plan {
+    let world = SHAPE.world(seed);
+    let until = SimTime::from_secs(40);
+    let mut profile = Profile::everything(&world.topology, until);
+    profile.choices = Profile::all_choices();
+    // A control plane that cannot write says nothing: like one that is away.
+    profile
+        .choices
+        .retain(|choice| !matches!(choice, Choice::PartRegion));
+    profile
+        .choices
+        .extend([Choice::Crash, Choice::Loss(Ppm::percent(20))]);
+    profile.down = vec![DownTogether {
+        nodes: world.topology.node_ids().collect(),
+        most: world.topology.nodes(),
+    }];
+    profile.draw(seed, &world.topology)
+}
+
+fn run(case: &Case) -> Result<u64, String> {
+    run_pool(case, Pool::new(SHAPE, case.seed))
+}
+
+fn run_pool(case: &Case, pool: Pool) -> Result<u64, String> {
+    let client = pool.client;
+    let mut world = World::new(pool, SHAPE.world(case.seed));
+    for fault in &case.plan.faults {
+        world.schedule(fault.clone());
+    }
+    let mut load = Load::new(SHAPE, SimTime::from_secs(45));
+    load.transient_percent = case.seed % 3 * 5;
+    let failed = world.run_until(&mut load, SimTime::from_secs(100));
+    failed.map_err(|failure| failure.to_string())?;
+    if let Some(problem) = load.problems.first() {
+        return Err(problem.clone());
+    }
+    if load.open() > 0 {
+        let lost = load
+            .asked
+            .iter()
+            .find(|one| one.answer.is_none() && !one.dropped);
+        return Err(format!("{} jobs never ended: {lost:?}", load.open()));
+    }
+    // Clocks may stand still or jump by up to 10 s, nodes may pause for 10 s.
+    let bound = client.deadline + client.away + Nanos::from_secs(30);
+    if load.longest() > bound {
+        return Err(format!("a job took {:?}", load.longest()));
+    }
+    let left = report(&world);
+    if !left.jobs.is_empty() {
+        return Err(format!("jobs are left: {:?}", left.jobs));
+    }
+    let late = load
+        .asked
+        .iter()
+        .filter(|one| one.at > SimTime::from_secs(43));
+    let local = late.filter(|one| matches!(&one.answer, Some((_, Answer::Local(_)))));
+    if local.count() > 6 {
+        return Err("the pool did not come back after the faults".to_owned());
+    }
+    Ok(world.core(CONTROL).map_or(0, manxdb_core::Core::digest))
+}
+
+#[test]
+fn under_faults_every_job_ends_once_and_no_result_goes_to_another() {
+    hunt(0..1_000, plan, run).unwrap();
+}
+
+/// What is wrong with a pool when something is left out, and with as few faults as it needs.
+fn found(change: impl Fn(&mut Pool)) -> String {
+    let found = hunt(0..300, plan, |case| {
+        let mut pool = Pool::new(SHAPE, case.seed);
+        change(&mut pool);
+        run_pool(case, pool)
+    });
+    let Err(found) = found else {
+        panic!("nothing was wrong");
+    };
+    assert!(found.case.plan.faults.len() <= 4, "{found}");
+    found.why
+}
+
+#[test]
+fn sessions_that_look_alike_are_found() {
+    let why = found(|pool| pool.same_sessions = true);
+    assert!(
+        why.contains("result") || why.contains("never ended"),
+        "{why}"
+    );
+}
+
+#[test]
+fn attempts_without_tokens_are_found() {
+    let why = found(|pool| pool.options.mutant = Some(Mutant::NoTokens));
+    assert!(why.contains("begun twice"), "{why}");
+}
+
+#[test]
+fn late_ends_taken_for_present_ones_are_found() {
+    let why = found(|pool| pool.options.mutant = Some(Mutant::TakesLateEnds));
+    assert!(why.contains("says otherwise"), "{why}");
+}
+
+#[test]
+fn jobs_not_given_up_with_their_database_are_found() {
+    let why = found(|pool| pool.options.mutant = Some(Mutant::KeepsJobsOfTheDead));
+    assert!(why.contains("jobs are left"), "{why}");
+}
+
+/// Jobs that were sent home because nobody finished them in time, through one fault.
+fn overdue_through(fault: &str, mutant: Option<Mutant>) -> usize {
+    let mut pool = Pool::new(SHAPE, 3);
+    pool.options.mutant = mutant;
+    let mut world = World::new(pool, SHAPE.world(3));
+    world.schedule(fault.parse().unwrap());
+    let mut load = Load::new(SHAPE, SimTime::from_secs(30));
+    world.run_until(&mut load, SimTime::from_secs(80)).unwrap();
+    assert_eq!((load.open(), load.problems.len()), (0, 0));
+    load.locals(LocalReason::Deadline)
+}
+
+#[test]
+fn what_a_dead_worker_ran_is_run_by_another_within_its_lease() {
+    let death = "10s+60s crash n1";
+    assert_eq!(overdue_through(death, None), 0);
+    assert!(overdue_through(death, Some(Mutant::LeasesForEver)) > 0);
+}
+
+#[test]
+fn jobs_that_a_control_plane_forgot_are_submitted_again() {
+    let amnesia = "10s+200ms wipe n0";
+    assert_eq!(overdue_through(amnesia, None), 0);
+    assert!(overdue_through(amnesia, Some(Mutant::NeverMends)) > 0);
+}
