@@ -9,7 +9,7 @@ pub enum Weight {
     Report,
     /// A call that carries this many pieces of transactions.
     Call {
-        /// Pieces carried.
+        /// Pieces carried, as published systems cut transactions.
         pieces: u32,
     },
 }
@@ -17,7 +17,7 @@ pub enum Weight {
 /// Work done inside one step, beside receiving its event and sending its messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Pieces of procedures executed.
+    /// Pieces of procedures executed, as published systems cut transactions.
     pub pieces: u32,
     /// Keys locked, unlocked or compared with a version.
     pub keys: u32,

@@ -81,6 +81,7 @@ impl Procedure for Payment {
             shard: placement.shard_of(table),
             needs,
             gives,
+            steps: 1,
         };
         Ok(vec![
             piece(0, b"w", vec![], vec![]),
@@ -212,6 +213,7 @@ impl Procedure for Knot {
             shard: WAREHOUSE,
             needs: vec![needs],
             gives: vec![gives],
+            steps: 1,
         };
         Ok(vec![piece(0, Slot(1), Slot(2)), piece(1, Slot(2), Slot(1))])
     }

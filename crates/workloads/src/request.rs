@@ -15,8 +15,10 @@ pub struct Request {
     pub args: Vec<u8>,
     /// How far it reaches from the client's region.
     pub reach: Reach,
-    /// Pieces as the workload counts them, for the cost of messages; a plan may put several
-    /// of them into one [`manxdb_txn::procedure::Piece`].
+    /// Pieces as published systems count them: the sum of the [steps] of the plan's pieces, which
+    /// are fewer.
+    ///
+    /// [steps]: manxdb_txn::procedure::Piece::steps
     pub pieces: u32,
     /// Whether a piece waits for a value from another region.
     pub waits_across_regions: bool,

@@ -320,3 +320,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_steps_of_a_plan_are_the_pieces_of_its_request() {
+    let mut plans = 0;
+    for parameters in [Parameters::as_published(), Parameters::standard()] {
+        let home = ShardId(1);
+        let mut client = Generator::new(TOPOLOGY, Scale::full(), parameters, 3, home, 5);
+        for date in 1..=2_000 {
+            let request = client.next_request(date);
+            let procedure = find(request.procedure);
+            let pieces = procedure.plan(&request.args, &TOPOLOGY).unwrap();
+            assert!(pieces.iter().all(|piece| piece.steps > 0));
+            let steps: u32 = pieces.iter().map(|piece| piece.steps).sum();
+            assert_eq!(steps, request.pieces, "{request:?}");
+            plans += 1;
+        }
+    }
+    assert_eq!(plans, 4_000);
+}

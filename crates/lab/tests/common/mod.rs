@@ -37,6 +37,7 @@ impl Procedure for Add {
             shard: ShardId(pair[0].into()),
             needs: Vec::new(),
             gives: Vec::new(),
+            steps: 1,
         };
         Ok(args.chunks(2).map(piece).collect())
     }

@@ -85,6 +85,7 @@ pub struct PieceOfCall {
     shard: u32,
     needs: Vec<u32>,
     gives: Vec<u32>,
+    steps: u32,
 }
 
 impl PieceOfCall {
@@ -104,6 +105,12 @@ impl PieceOfCall {
         self.gives.iter().map(|slot| Slot(*slot))
     }
 
+    /// How much work it is, for the cost of carrying and running it.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
     /// The piece as its procedure knows it.
     #[must_use]
     pub fn to_piece(&self) -> Piece {
@@ -112,6 +119,7 @@ impl PieceOfCall {
             shard: self.shard(),
             needs: self.needs().collect(),
             gives: self.gives().collect(),
+            steps: self.steps,
         }
     }
 }
@@ -124,6 +132,7 @@ impl From<Piece> for PieceOfCall {
             shard: piece.shard.0,
             needs: numbers(piece.needs),
             gives: numbers(piece.gives),
+            steps: piece.steps,
         }
     }
 }
@@ -152,6 +161,13 @@ impl Planned {
             pieces: pieces.into_iter().map(PieceOfCall::from).collect(),
             shards: shards.into_iter().collect(),
         }))
+    }
+
+    /// How much work all of it is.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        let steps = self.pieces.iter().map(PieceOfCall::steps);
+        steps.fold(0, u32::saturating_add)
     }
 
     /// Who calls.

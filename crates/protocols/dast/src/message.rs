@@ -334,7 +334,7 @@ impl Message for DastMessage {
         let pieces = match self {
             Self::PrepareIrt { planned, .. }
             | Self::PrepareCrt { planned, .. }
-            | Self::PrepareRegion { planned, .. } => planned.pieces.len(),
+            | Self::PrepareRegion { planned, .. } => planned.steps(),
             Self::Submit { .. } => 1,
             Self::Report(_)
             | Self::Cut(_)
@@ -346,9 +346,7 @@ impl Message for DastMessage {
             }
             _ => 0,
         };
-        Weight::Call {
-            pieces: u32::try_from(pieces).unwrap_or(u32::MAX),
-        }
+        Weight::Call { pieces }
     }
 
     fn label(&self) -> &'static str {

@@ -61,12 +61,14 @@ impl Procedure for ApplyIntent {
             shard: *shard,
             needs: Vec::new(),
             gives: vec![vote_of(*shard)],
+            steps: 1,
         };
         let apply = |shard: &ShardId| Piece {
             part: APPLY,
             shard: *shard,
             needs: votes.clone(),
             gives: Vec::new(),
+            steps: 1,
         };
         let pieces = shards.iter().map(vote);
         Ok(pieces.chain(shards.iter().map(apply)).collect())

@@ -46,6 +46,9 @@ pub struct Piece {
     pub needs: Vec<Slot>,
     /// Values it gives, all of them, always.
     pub gives: Vec<Slot>,
+    /// How much work it is, counted in reads and writes of single rows, as published systems cut
+    /// their transactions; for models of what a CPU does, at least 1.
+    pub steps: u32,
 }
 
 /// Rows a piece may touch, known before it runs.

@@ -217,6 +217,7 @@ mod tests {
             shard: ShardId(0),
             needs: Vec::new(),
             gives: Vec::new(),
+            steps: 1,
         };
         run_piece(script, &OneShard, args, &piece, &Values::new(), rows)
     }

@@ -77,7 +77,9 @@ impl Procedure for Append {
         let mut found = Vec::new();
         for operation in args.operations() {
             let part = Part::of(operation, args);
-            if pieces.iter().any(|piece| piece.part == part.number()) {
+            let mut known = pieces.iter_mut();
+            if let Some(piece) = known.find(|piece| piece.part == part.number()) {
+                piece.steps += 1;
                 continue;
             }
             if !part.is_deferred {
@@ -88,6 +90,7 @@ impl Procedure for Append {
                 shard: placement.shard_of(&operation.list.key()),
                 needs: Vec::new(),
                 gives: vec![part.slot()],
+                steps: 1,
             });
         }
         for piece in &mut pieces {

@@ -82,6 +82,7 @@ impl Procedure for Increment {
                 shard: placement.shard_of(&target(args, part)?),
                 needs: Vec::new(),
                 gives: Vec::new(),
+                steps: 1,
             })
         };
         (0..3).map(piece).collect()

@@ -86,6 +86,7 @@ impl Procedure for Delivery {
             shard: placement.shard_of(&args.warehouse.prefix()),
             needs: Vec::new(),
             gives: vec![DELIVERIES],
+            steps: 4 * u32::from(args.districts),
         }])
     }
 

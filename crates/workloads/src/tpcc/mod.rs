@@ -13,7 +13,7 @@
 //! | [`StockLevel`] | 1 | no | no |
 //!
 //! A plan has one piece where DAST's artifact had many on one shard; [`Request::pieces`] says how
-//! many there, for the cost of messages (5 + 4 a line, 5 or 6, 4 a district, 3 or 4, 2).
+//! many there, for models of a CPU (5 + 4 a line, 5 or 6, 4 a district, 3 or 4, 2).
 //!
 //! [`Parameters`] are those of DAST's experiments ([`Parameters::as_published`]) or those of
 //! the standard ([`Parameters::standard`]). In both, no order is rolled back (see [`NewOrder`]).

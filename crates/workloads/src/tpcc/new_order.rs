@@ -139,6 +139,17 @@ impl<'a> Args<'a> {
         self.lines().nth(index).map(|line| line.supplier)
     }
 
+    /// Reads and writes of a part: a line is an item, its stock read and written, and itself.
+    fn steps(self, part: u32) -> u32 {
+        let supplied = |supplier| self.supplied_by(supplier).fold(0, |count, _| count + 1);
+        match self.supplier_of(part) {
+            Some(supplier) => 2 * supplied(supplier),
+            None => self.lines().fold(5, |steps, line| {
+                steps + if line.supplier == self.warehouse { 4 } else { 2 }
+            }),
+        }
+    }
+
     /// Other warehouses that supply lines, each with its part.
     fn suppliers(self) -> impl Iterator<Item = (u32, Partition)> + 'a {
         let others = (1..).zip(self.lines().map(|line| line.supplier));
@@ -172,6 +183,7 @@ impl Procedure for NewOrder {
             } else {
                 Vec::new()
             },
+            steps: args.steps(part),
         };
         let home = std::iter::once((HOME, args.warehouse));
         Ok(home.chain(args.suppliers()).map(piece).collect())

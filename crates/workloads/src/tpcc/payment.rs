@@ -113,26 +113,27 @@ impl Procedure for Payment {
     fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
         let args = PaymentArgs::decode(args)?;
         let home = placement.shard_of(&args.warehouse.prefix());
-        let piece = |part, shard| Piece {
+        let piece = |part, shard, steps| Piece {
             part,
             shard,
             needs: Vec::new(),
             gives: Vec::new(),
+            steps,
         };
-        let mut pieces = vec![piece(HOME, home)];
+        // Warehouse, district twice, the customer's number if it is not known, customer, history.
+        let by_name = args.customer.is_name();
         if args.is_at_home() {
-            return Ok(pieces);
+            return Ok(vec![piece(HOME, home, if by_name { 6 } else { 5 })]);
         }
         let away = placement.shard_of(&args.customer_warehouse.prefix());
-        let mut customer = piece(CUSTOMER, away);
-        if args.customer.is_name() {
-            customer.gives.push(CUSTOMER_NUMBER);
-            let mut history = piece(HISTORY, home);
-            history.needs.push(CUSTOMER_NUMBER);
-            pieces.push(history);
+        if !by_name {
+            return Ok(vec![piece(HOME, home, 4), piece(CUSTOMER, away, 1)]);
         }
-        pieces.push(customer);
-        Ok(pieces)
+        let mut customer = piece(CUSTOMER, away, 2);
+        customer.gives.push(CUSTOMER_NUMBER);
+        let mut history = piece(HISTORY, home, 1);
+        history.needs.push(CUSTOMER_NUMBER);
+        Ok(vec![piece(HOME, home, 3), history, customer])
     }
 
     fn run(

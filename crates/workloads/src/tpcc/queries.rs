@@ -111,12 +111,13 @@ impl StockLevelArgs {
     }
 }
 
-fn one_piece(w: Partition, placement: &dyn Placement, slot: Slot) -> Vec<Piece> {
+fn one_piece(w: Partition, placement: &dyn Placement, slot: Slot, steps: u32) -> Vec<Piece> {
     vec![Piece {
         part: 0,
         shard: placement.shard_of(&w.prefix()),
         needs: Vec::new(),
         gives: vec![slot],
+        steps,
     }]
 }
 
@@ -138,7 +139,8 @@ impl Procedure for OrderStatus {
 
     fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
         let args = OrderStatusArgs::decode(args)?;
-        Ok(one_piece(args.warehouse, placement, STATUS))
+        let steps = if args.customer.is_name() { 4 } else { 3 };
+        Ok(one_piece(args.warehouse, placement, STATUS, steps))
     }
 
     fn run(
@@ -197,7 +199,7 @@ impl Procedure for StockLevel {
 
     fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
         let args = StockLevelArgs::decode(args)?;
-        Ok(one_piece(args.warehouse, placement, SHORT))
+        Ok(one_piece(args.warehouse, placement, SHORT, 2))
     }
 
     fn run(

@@ -109,7 +109,7 @@ pub struct Execution {
     cross_region_high: Timestamp,
     order: Vec<(Timestamp, CallId)>,
     keeps_order: bool,
-    pieces_run: u32,
+    steps_run: u32,
 }
 
 impl Execution {
@@ -135,7 +135,7 @@ impl Execution {
             cross_region_high: Timestamp::ZERO,
             order: Vec::new(),
             keeps_order,
-            pieces_run: 0,
+            steps_run: 0,
         }
     }
 
@@ -372,9 +372,9 @@ impl Execution {
         self.known.len() + self.running.len() + self.early.len() + self.done.len()
     }
 
-    /// Pieces run since this was last asked.
-    pub fn take_pieces_run(&mut self) -> u32 {
-        std::mem::take(&mut self.pieces_run)
+    /// Steps of pieces run since this was last asked.
+    pub fn take_steps_run(&mut self) -> u32 {
+        std::mem::take(&mut self.steps_run)
     }
 
     /// The order in which transactions had their turn, if it is kept.

@@ -146,7 +146,7 @@ impl Execution {
         piece: &PieceOfCall,
         running: &mut Running,
     ) {
-        self.pieces_run += 1;
+        self.steps_run = self.steps_run.saturating_add(piece.steps());
         let mut inputs = Values::new();
         for slot in piece.needs() {
             if let Some(value) = running.values.get(&slot.0) {

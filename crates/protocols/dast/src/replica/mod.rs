@@ -292,7 +292,7 @@ impl Replica {
             self.collect(cut.position, cut.everywhere);
         }
         let progress = self.execution.run(self.cuts.safe_to_run());
-        let pieces = self.execution.take_pieces_run();
+        let pieces = self.execution.take_steps_run();
         out.work(Work {
             pieces,
             ..Work::default()
