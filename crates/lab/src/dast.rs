@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use manxdb_core::channel::{ChannelOptions, Life, Reliable};
 use manxdb_core::{Nanos, NodeId};
-use manxdb_dast::{DastNode, Role, Shared, Topology};
+use manxdb_dast::{Answer, Ask, DastNode, Level, Options, Role, Shared, Topology};
 use manxdb_sim::{Link, RegionId, System};
 use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::{NoRows, Rows};
+use manxdb_workloads::Request;
 
-/// The rows of a shard at the start.
-type FirstRows = Box<dyn Fn(ShardId) -> Rows>;
+use crate::systems::{Candidate, Cluster, FirstRows};
 
 /// The nodes of a cluster.
 pub struct DastSystem {
@@ -34,6 +34,24 @@ impl DastSystem {
         }
     }
 
+    /// A cluster that runs `cluster`'s procedures on its rows.
+    #[must_use]
+    pub fn of(cluster: Cluster, options: Options) -> Self {
+        let shared = Shared {
+            topology: Topology {
+                regions: cluster.topology.regions,
+                shards_per_region: cluster.topology.shards_per_region,
+            },
+            options,
+            procedures: cluster.procedures,
+            placement: Arc::new(cluster.topology),
+        };
+        Self {
+            shared,
+            rows: cluster.rows,
+        }
+    }
+
     /// What its nodes are given.
     #[must_use]
     pub fn shared(&self) -> &Shared {
@@ -50,6 +68,40 @@ impl System for DastSystem {
             Role::Manager(_) | Role::Client => Rows::new(Arc::new(NoRows)),
         };
         DastNode::new(node, life.0, &self.shared, rows)
+    }
+}
+
+impl Candidate for DastSystem {
+    fn build(cluster: Cluster) -> Self {
+        Self::of(cluster, Options::default())
+    }
+
+    fn place(
+        &self,
+        clients_per_shard: u32,
+        lan: Link,
+        wan: Link,
+    ) -> (manxdb_sim::Topology, Vec<(NodeId, ShardId)>) {
+        place(self.shared.topology, clients_per_shard, lan, wan)
+    }
+
+    fn ask(request: Request, home: ShardId) -> Ask {
+        ask(request, home)
+    }
+
+    fn refusal(answer: &Answer) -> Option<String> {
+        answer.given.as_ref().err().cloned()
+    }
+}
+
+/// A request as a call, serializable.
+#[must_use]
+pub fn ask(request: Request, home: ShardId) -> Ask {
+    Ask {
+        procedure: request.procedure.into(),
+        args: request.args,
+        level: Level::Serializable,
+        home,
     }
 }
 

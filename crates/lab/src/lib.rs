@@ -2,15 +2,28 @@
 //!
 //! | question | answered in |
 //! |---|---|
+//! | which experiments there are, what each claims and how it is drawn | [`experiment`] |
+//! | what decides a run, and what is kept of it | [`trial`] |
+//! | which systems can be compared | [`systems`] |
+//! | how data look on disk | [`data`] |
+//! | how figures are drawn | [`figure`] |
 //! | how a DAST cluster is put into the simulator | [`dast`] |
+//! | what clients ask | [`requests`] |
 //! | what list-append clients ask, and the history they saw | [`append`] |
-//! | what TPC-C clients ask, and the rows they begin with | [`tpcc`] |
-//! | who asks, and what is kept of the answers | [`load`] |
+//! | what TPC-C clients ask of DAST, and the rows they begin with | [`tpcc`] |
+//! | closed loops that keep every answer, for checks | [`load`] |
 //!
-//! Start reading at [`load`].
+//! Files, threads and clocks are the program's: here a trial is a function of its parameters, and
+//! a figure one of its data. Start reading at [`trial`], then [`experiment`].
 #![forbid(unsafe_code)]
 
 pub mod append;
 pub mod dast;
+pub mod data;
+pub mod experiment;
+pub mod figure;
 pub mod load;
+pub mod requests;
+pub mod systems;
 pub mod tpcc;
+pub mod trial;

@@ -1,6 +1,7 @@
 //! The command line, with the text of `--help`.
 
 mod cluster;
+mod lab;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ pub use self::cluster::{
     AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun,
     ProtocolChoice, TpcaRun, TpccRun, TpccScale,
 };
+pub use self::lab::{EVERY, LabCommand, LabRun};
 
 /// ManxDB: a MySQL-compatible database with short tails.
 #[derive(Debug, Parser)]
@@ -61,6 +63,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Run a cluster over several regions, on this machine, with emulated distances
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Repeat published experiments in the simulator, and draw their figures
+    #[command(subcommand)]
+    Lab(LabCommand),
     /// Check a configuration file, or explain which settings hold
     #[command(subcommand)]
     Config(ConfigCommand),

@@ -2,7 +2,7 @@
 //!
 //! `cli` says what can be asked, `config` which settings hold, `serve` wires the rooms
 //! together; `sql`, `backup` and `bench` are clients of a running server; `cluster` runs nodes of
-//! one of the commit paths over several regions.
+//! one of the commit paths over several regions; `lab` simulates them.
 #![forbid(unsafe_code)]
 // The binary is where the ban on clocks, files and sockets ends, and it talks to people.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -13,6 +13,7 @@ mod cli;
 mod cluster;
 mod config;
 mod fault;
+mod lab;
 mod notify;
 mod serve;
 mod sql;
@@ -53,6 +54,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::Payment(args)) => bench::cluster::payment(&args),
         cli::Command::Bench(cli::BenchCommand::Tpca(args)) => bench::cluster::tpca(&args),
         cli::Command::Cluster(command) => cluster::run(&command),
+        cli::Command::Lab(command) => lab::run(&command),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {
             config::check(config.as_deref())
         }

@@ -145,7 +145,12 @@ impl<'a> Args<'a> {
         match self.supplier_of(part) {
             Some(supplier) => 2 * supplied(supplier),
             None => self.lines().fold(5, |steps, line| {
-                steps + if line.supplier == self.warehouse { 4 } else { 2 }
+                steps
+                    + if line.supplier == self.warehouse {
+                        4
+                    } else {
+                        2
+                    }
             }),
         }
     }

@@ -1,0 +1,153 @@
+//! The five panels that the paper's experiments share.
+
+use super::Experiment;
+use super::series::{At, series};
+use crate::data::{Data, Record};
+use crate::figure::{Figure, Line, Mark, Panel};
+use crate::systems::SystemName;
+use crate::trial::{Cpu, Outcome};
+
+/// Published values, panel by panel.
+#[derive(Default)]
+pub(super) struct Marks {
+    pub throughput: Vec<Mark>,
+    pub local_median: Vec<Mark>,
+    pub local_tail: Vec<Mark>,
+    pub cross_median: Vec<Mark>,
+    pub cross_tail: Vec<Mark>,
+}
+
+/// The points of a system, by the swept parameter.
+pub(super) fn points<'a>(
+    experiment: &Experiment,
+    data: &'a Data,
+    system: SystemName,
+) -> Vec<At<'a>> {
+    let belongs = |record: &Record| record.trial.system == system;
+    series(&data.records, belongs, |record| {
+        experiment.at(&record.trial)
+    })
+}
+
+/// A number of the outcome as a line per system, whose name ends in `suffix`.
+fn lines(
+    experiment: &Experiment,
+    data: &Data,
+    suffix: &str,
+    number: impl Fn(&Outcome) -> f64 + Copy,
+) -> Vec<Line> {
+    let of_system = |system: SystemName| {
+        let points = points(experiment, data, system);
+        let points: Vec<_> = points.iter().map(|at| at.point(number)).collect();
+        let look = system.look();
+        Line {
+            name: format!("{}{suffix}", system.title()),
+            look: if suffix.is_empty() {
+                look
+            } else {
+                look.secondary()
+            },
+            points,
+        }
+    };
+    let all = SystemName::ALL.into_iter().map(of_system);
+    all.filter(|line| !line.points.is_empty()).collect()
+}
+
+/// Median, tail or rate of all systems, five panels and the legend.
+pub(super) fn five(experiment: &Experiment, data: &Data, title: &str, marks: Marks) -> Figure {
+    let panel = |title: &str, y_label: &str, lines, marks| Panel {
+        title: title.into(),
+        x_label: experiment.swept.into(),
+        y_label: y_label.into(),
+        lines,
+        marks,
+    };
+    let line = |number: fn(&Outcome) -> f64| lines(experiment, data, "", number);
+    let tail = |p99: fn(&Outcome) -> f64, p95: fn(&Outcome) -> f64| {
+        let mut both = lines(experiment, data, ", 95th percentile", p95);
+        both.extend(line(p99));
+        both
+    };
+    let latency = "latency (ms)";
+    let throughput = line(|outcome| outcome.throughput / 1_000.0);
+    let local_median = line(|outcome| outcome.local.p50);
+    let local_tail = tail(|outcome| outcome.local.p99, |outcome| outcome.local.p95);
+    let cross_median = line(|outcome| outcome.cross_region.p50);
+    let cross_tail = tail(
+        |outcome| outcome.cross_region.p99,
+        |outcome| outcome.cross_region.p95,
+    );
+    let panels = vec![
+        panel(
+            "Throughput",
+            "1,000 transactions/s",
+            throughput,
+            marks.throughput,
+        ),
+        panel("IRT, median", latency, local_median, marks.local_median),
+        panel(
+            "IRT, 99th percentile",
+            latency,
+            local_tail,
+            marks.local_tail,
+        ),
+        panel("CRT, median", latency, cross_median, marks.cross_median),
+        panel(
+            "CRT, 99th percentile",
+            latency,
+            cross_tail,
+            marks.cross_tail,
+        ),
+    ];
+    Figure {
+        title: title.into(),
+        columns: 3,
+        legend_cell: 3,
+        panels,
+        notes: notes(experiment, data),
+    }
+}
+
+/// What a reader must know of the runs.
+pub(super) fn notes(experiment: &Experiment, data: &Data) -> Vec<String> {
+    let Some(first) = data.records.first() else {
+        return Vec::new();
+    };
+    let trial = &first.trial;
+    let same =
+        |number: fn(&Record) -> u32| data.records.iter().all(|one| number(one) == number(first));
+    let mut shape = String::new();
+    if same(|record| record.trial.regions) {
+        shape = format!("{} regions, ", trial.regions);
+    }
+    if same(|record| record.trial.shards_per_region) {
+        shape.push_str(&format!("{} shards a region, ", trial.shards_per_region));
+    }
+    let cpu = match (
+        data.records
+            .iter()
+            .all(|one| one.trial.cpu == Cpu::Modelled),
+        trial.cpu,
+    ) {
+        (true, _) => ", CPU model on",
+        (false, Cpu::Free) if data.records.iter().all(|one| one.trial.cpu == Cpu::Free) => {
+            ", message delays only"
+        }
+        (false, _) => "",
+    };
+    let repetitions = points(experiment, data, trial.system);
+    let repetitions = repetitions.iter().map(At::repetitions).max().unwrap_or(1);
+    let mut notes = vec![format!(
+        "{shape}3 replicas a shard; round trips 5 ms and 100 ms{cpu}"
+    )];
+    if repetitions > 1 {
+        notes.push(format!(
+            "Points: medians of {repetitions} seeds; bars: lowest and highest"
+        ));
+    }
+    notes.push("IRT: transactions of one region; CRT: of several".into());
+    notes.push("Grey, dotted: published or derived, see the report".into());
+    notes.push(format!("Simulated, scale {}", data.scale.name()));
+    notes
+}

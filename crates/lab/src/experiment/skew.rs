@@ -1,0 +1,89 @@
+//! Latencies and throughput as keys get hotter.
+
+use super::claim::{Claim, Source};
+use super::panels::{Marks, five, points};
+use super::{Experiment, Scale};
+use crate::data::Data;
+use crate::figure::{Figure, Mark};
+use crate::systems::SystemName;
+use crate::trial::{Outcome, Trial, Workload};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "tpca",
+    about: "throughput and latencies of TPC-A as its keys get hotter",
+    origin: "Experiment 3 of the paper: three increments of keys of a Zipf distribution, a tenth of \
+             the transactions across regions, 50 requests under way a shard. The hottest keys are \
+             on the first shards, so that region 0 is the hottest.",
+    swept: "exponent of the Zipf distribution",
+    plan,
+    at,
+    label: super::number,
+    figure,
+    claims,
+};
+
+fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
+    let alphas: &[f64] = scale.pick(
+        &[0.5, 1.0],
+        &[0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
+        &[0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
+    );
+    let trials = alphas.iter().map(|alpha| Trial {
+        outstanding: scale.pick(6, 50, 50),
+        workload: Workload::Tpca { alpha: *alpha },
+        ..scale.trial()
+    });
+    scale.repeated(seed, trials.collect())
+}
+
+fn at(trial: &Trial) -> f64 {
+    match trial.workload {
+        Workload::Tpca { alpha } => alpha,
+        Workload::Tpcc | Workload::Payment { .. } => 0.0,
+    }
+}
+
+fn figure(experiment: &Experiment, data: &Data) -> Figure {
+    let title = "TPC-A as keys get hotter";
+    let all = points(experiment, data, SystemName::Dast);
+    let flat = |number: fn(&Outcome) -> f64| {
+        let first = all.first().map(|at| at.median(number));
+        let level = |y| Mark::level(y, "published: flat");
+        first.map(level).into_iter().collect()
+    };
+    let marks = Marks {
+        throughput: flat(|outcome| outcome.throughput / 1_000.0),
+        local_median: flat(|outcome| outcome.local.p50),
+        local_tail: flat(|outcome| outcome.local.p99),
+        cross_median: flat(|outcome| outcome.cross_region.p50),
+        cross_tail: flat(|outcome| outcome.cross_region.p99),
+    };
+    five(experiment, data, title, marks)
+}
+
+fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
+    let all = points(experiment, data, SystemName::Dast);
+    let flat = |what: &str, number: fn(&Outcome) -> f64| {
+        let values = || all.iter().map(|at| at.median(number));
+        let (least, most) = (
+            values().fold(f64::MAX, f64::min),
+            values().fold(0.0, f64::max),
+        );
+        Claim::judged(
+            Source::Artifact,
+            format!("{what} is flat over the skew."),
+            format!("from {least:.1} to {most:.1}; judged: within a tenth"),
+            most <= least * 1.1,
+        )
+    };
+    vec![
+        flat("Throughput (transactions/s)", |outcome| outcome.throughput),
+        flat("The IRT tail (ms)", |outcome| outcome.local.p99),
+        flat("The CRT tail (ms)", |outcome| outcome.cross_region.p99),
+        Claim::open(
+            Source::Artifact,
+            "TAPIR and Janus degrade as keys get hotter, SLOG does not.",
+            "they are not in the lab yet",
+        ),
+    ]
+}

@@ -1,0 +1,293 @@
+//! What ManxDB's DAST aims at, condition by condition.
+
+use super::claim::{Claim, Source};
+use super::panels::notes;
+use super::series::{At, series};
+use super::{Experiment, Scale};
+use crate::data::{Data, Record};
+use crate::figure::{Figure, Line, Look, Mark, Panel};
+use crate::trial::{Cpu, Outcome, Trial, Workload};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "targets",
+    about: "ManxDB's targets for DAST: tails under jitter, many CRTs and many shards",
+    origin: "Not of the paper. TPC-C's Payment on 3 regions of 5 shards with 16 clients each, a tenth \
+             of it across regions, two fifths of that with a value from one region to another; from \
+             there one thing is changed at a time. Each case with message delays alone, where \
+             latencies are the protocol's, and with the CPU model.",
+    swept: "case",
+    plan,
+    at,
+    label,
+    figure,
+    claims,
+};
+
+/// Where a case differs from the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    jitter_ms: u32,
+    crt_percent: u32,
+    shards: u32,
+    cpu: Cpu,
+}
+
+const BASE: Case = Case {
+    jitter_ms: 0,
+    crt_percent: 10,
+    shards: 5,
+    cpu: Cpu::Free,
+};
+
+fn cases() -> Vec<Case> {
+    let mut found = Vec::new();
+    for cpu in [Cpu::Free, Cpu::Modelled] {
+        let base = Case { cpu, ..BASE };
+        let jitters = [0, 10, 20, 30].map(|jitter_ms| Case { jitter_ms, ..base });
+        let shares = [30, 50, 70, 90].map(|crt_percent| Case {
+            crt_percent,
+            ..base
+        });
+        let shapes = [3, 7, 10].map(|shards| Case { shards, ..base });
+        found.extend(jitters.into_iter().chain(shares).chain(shapes));
+    }
+    found
+}
+
+impl Case {
+    fn of(trial: &Trial) -> Self {
+        let share = match trial.workload {
+            Workload::Payment { cross_region } => cross_region,
+            Workload::Tpcc | Workload::Tpca { .. } => 0.0,
+        };
+        let percents = [10, 30, 50, 70, 90];
+        let near = |percent: &u32| (f64::from(*percent) / 100.0 - share).abs() < 1e-9;
+        Self {
+            jitter_ms: trial.wan_jitter_ms,
+            crt_percent: percents.into_iter().find(near).unwrap_or(0),
+            shards: trial.shards_per_region,
+            cpu: trial.cpu,
+        }
+    }
+
+    fn trial(self, scale: Scale) -> Trial {
+        // Cases compare tails of the same clients, so the shape is the same at all scales.
+        let (warm_up_ms, measured_ms) = scale.pick((400, 800), (500, 2_500), (1_000, 9_000));
+        Trial {
+            regions: 3,
+            shards_per_region: self.shards,
+            clients_per_shard: 16,
+            outstanding: 1,
+            workload: Workload::Payment {
+                cross_region: f64::from(self.crt_percent) / 100.0,
+            },
+            wan_jitter_ms: self.jitter_ms,
+            cpu: self.cpu,
+            warm_up_ms,
+            measured_ms,
+            ..scale.trial()
+        }
+    }
+}
+
+fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
+    // The ends of each range decide; a smoke test has nothing else.
+    let decides = |case: &Case| {
+        *case == BASE
+            || *case
+                == Case {
+                    cpu: Cpu::Modelled,
+                    ..BASE
+                }
+            || {
+                let changed = [
+                    (case.jitter_ms, 30),
+                    (case.crt_percent, 90),
+                    (case.shards, 3),
+                    (case.shards, 10),
+                ];
+                case.cpu == Cpu::Free && changed.iter().any(|(is, end)| is == end)
+            }
+    };
+    let cases = cases().into_iter();
+    let cases = cases.filter(|case| scale != Scale::Smoke || decides(case));
+    scale.repeated(seed, cases.map(|case| case.trial(scale)).collect())
+}
+
+#[allow(clippy::cast_precision_loss)] // two dozen cases
+fn at(trial: &Trial) -> f64 {
+    let place = cases().iter().position(|case| *case == Case::of(trial));
+    place.map_or(0.0, |place| (place + 1) as f64)
+}
+
+fn label(experiment: &Experiment, trial: &Trial) -> String {
+    let case = Case::of(trial);
+    let cpu = match case.cpu {
+        Cpu::Free => "delays only",
+        Cpu::Modelled => "CPU model",
+    };
+    format!(
+        "{}: ±{} ms, {} % CRT, {} shards a region, {cpu}",
+        experiment.at(trial),
+        case.jitter_ms,
+        case.crt_percent,
+        case.shards
+    )
+}
+
+/// One of the three things that are changed.
+#[derive(Clone, Copy)]
+struct Sweep {
+    x_label: &'static str,
+    x: fn(Case) -> u32,
+    belongs: fn(Case) -> bool,
+}
+
+const SWEEPS: [Sweep; 3] = [
+    Sweep {
+        x_label: "jitter between regions (± ms)",
+        x: |case| case.jitter_ms,
+        belongs: |case| case.crt_percent == BASE.crt_percent && case.shards == BASE.shards,
+    },
+    Sweep {
+        x_label: "cross-region transactions (%)",
+        x: |case| case.crt_percent,
+        belongs: |case| case.jitter_ms == BASE.jitter_ms && case.shards == BASE.shards,
+    },
+    Sweep {
+        x_label: "shards per region",
+        x: |case| case.shards,
+        belongs: |case| case.jitter_ms == BASE.jitter_ms && case.crt_percent == BASE.crt_percent,
+    },
+];
+
+fn along(data: &Data, sweep: Sweep, cpu: Cpu) -> Vec<At<'_>> {
+    let case = |record: &Record| Case::of(&record.trial);
+    series(
+        &data.records,
+        |record| case(record).cpu == cpu && (sweep.belongs)(case(record)),
+        |record| (sweep.x)(case(record)).into(),
+    )
+}
+
+fn panel(data: &Data, sweep: Sweep, kind: &str, number: fn(&Outcome) -> f64, mark: Mark) -> Panel {
+    let line = |(cpu, name, look): (Cpu, &str, Look)| Line {
+        name: name.into(),
+        look,
+        points: along(data, sweep, cpu)
+            .iter()
+            .map(|at| at.point(number))
+            .collect(),
+    };
+    let both = [
+        (Cpu::Free, "DAST, message delays only", Look::of(0)),
+        (Cpu::Modelled, "DAST, CPU model on", Look::of(1).secondary()),
+    ];
+    let lines = both
+        .into_iter()
+        .map(line)
+        .filter(|line| !line.points.is_empty());
+    Panel {
+        title: format!("{kind}, 99th percentile"),
+        x_label: sweep.x_label.into(),
+        y_label: "latency (ms)".into(),
+        lines: lines.collect(),
+        marks: vec![mark],
+    }
+}
+
+fn figure(experiment: &Experiment, data: &Data) -> Figure {
+    let local = SWEEPS.map(|sweep| {
+        let mark = Mark::level(16.0, "target: 16 ms");
+        panel(data, sweep, "IRT", |outcome| outcome.local.p99, mark)
+    });
+    let cross = SWEEPS.map(|sweep| {
+        let mark = Mark::level(225.0, "target: 225 ms");
+        panel(data, sweep, "CRT", |outcome| outcome.cross_region.p99, mark)
+    });
+    Figure {
+        title: "Payment, 16 clients a shard: tails as one thing changes".into(),
+        columns: 4,
+        legend_cell: 3,
+        panels: local.into_iter().chain(cross).collect(),
+        notes: notes(experiment, data),
+    }
+}
+
+/// The tail of a case.
+fn tail(data: &Data, case: Case, number: fn(&Outcome) -> f64) -> Option<f64> {
+    let belongs = |record: &Record| Case::of(&record.trial) == case;
+    let found = series(&data.records, belongs, |_| 0.0);
+    found.first().map(|at| at.median(number))
+}
+
+fn claims(_: &Experiment, data: &Data) -> Vec<Claim> {
+    let local: fn(&Outcome) -> f64 = |outcome| outcome.local.p99;
+    let cross: fn(&Outcome) -> f64 = |outcome| outcome.cross_region.p99;
+    let modelled = Case {
+        cpu: Cpu::Modelled,
+        ..BASE
+    };
+    let mut claims = Vec::new();
+    for (case, how) in [
+        (BASE, "with message delays only"),
+        (modelled, "with the CPU model"),
+    ] {
+        for (kind, number, most) in [("IRT", local, 16.0), ("CRT", cross, 225.0)] {
+            let says = format!("{kind} tail at most {most} ms, {how}.");
+            claims.push(match tail(data, case, number) {
+                Some(tail) => Claim::judged(
+                    Source::Target,
+                    says,
+                    format!("99th percentile {tail:.2} ms"),
+                    tail <= most,
+                ),
+                None => Claim::open(Source::Target, says, "not run"),
+            });
+        }
+    }
+    let unchanged = |what: &str, cases: &[Case]| {
+        let says =
+            format!("The IRT tail is the same within 1 ms {what}, with message delays only.");
+        let tails: Option<Vec<f64>> = cases.iter().map(|case| tail(data, *case, local)).collect();
+        let Some(tails) = tails else {
+            return Claim::open(Source::Target, says, "not run");
+        };
+        let shown: Vec<String> = tails.iter().map(|tail| format!("{tail:.2}")).collect();
+        let (low, high) = (
+            tails.iter().copied().fold(f64::MAX, f64::min),
+            tails.iter().copied().fold(0.0, f64::max),
+        );
+        Claim::judged(
+            Source::Target,
+            says,
+            format!("99th percentile {} ms", shown.join(" and ")),
+            high - low <= 1.0,
+        )
+    };
+    claims.push(unchanged(
+        "with jitter of ±30 ms between regions",
+        &[
+            BASE,
+            Case {
+                jitter_ms: 30,
+                ..BASE
+            },
+        ],
+    ));
+    claims.push(unchanged(
+        "with nine tenths of CRTs",
+        &[
+            BASE,
+            Case {
+                crt_percent: 90,
+                ..BASE
+            },
+        ],
+    ));
+    claims.push(unchanged(
+        "from 3 over 5 to 10 shards a region",
+        &[3, 5, 10].map(|shards| Case { shards, ..BASE }),
+    ));
+    claims
+}

@@ -1,0 +1,273 @@
+//! Axes, lines and marks.
+
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle, Text};
+use plotters::prelude::{Cartesian2d, DrawingArea, IntoDrawingArea, SVGBackend};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
+
+use super::place::{Area, Taken};
+use super::{Figure, FigureError, Line, Look, Mark, Panel, Point, Shape, legend};
+
+pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Pixel = (i32, i32);
+
+/// The figure that resvg draws with comes first; the others look alike where it is missing.
+const FAMILY: &str = "Noto Sans, DejaVu Sans, Verdana, Arial, sans-serif";
+/// Units across a figure. It is meant to be shown 800 to 1,600 pixels wide.
+const WIDTH: u32 = 2_400;
+const PANEL_HEIGHT: u32 = 600;
+const TITLE_HEIGHT: u32 = 90;
+pub(super) const INK: RGBColor = RGBColor(30, 30, 30);
+pub(super) const GREY: RGBColor = RGBColor(95, 95, 95);
+const FAINT: RGBColor = RGBColor(222, 222, 222);
+const WHITE: RGBColor = RGBColor(255, 255, 255);
+pub(super) const TEXT: f64 = 33.0;
+const MARKER: i32 = 9;
+
+pub(super) fn failed(error: impl std::fmt::Display) -> FigureError {
+    FigureError::Drawing(error.to_string())
+}
+
+pub(super) fn style(size: f64, weight: FontStyle, colour: RGBColor) -> TextStyle<'static> {
+    // The library hands a size on after dividing it by this.
+    FontDesc::new(FontFamily::Name(FAMILY), size * 1.24, weight).color(&colour)
+}
+
+/// The size at which words are not wider than `width`: as asked for, or less.
+pub(super) fn fitting(text: &str, size: f64, width: i32) -> f64 {
+    let wide = f64::from(width_of(text, size).max(1));
+    size * (f64::from(width.max(1)) / wide).min(1.0)
+}
+
+/// About how wide words are in units.
+#[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // a few hundred characters
+pub(super) fn width_of(text: &str, size: f64) -> i32 {
+    (text.chars().count() as f64 * size * 0.56) as i32
+}
+
+pub(super) fn figure(figure: &Figure) -> Result<String, FigureError> {
+    let cells = (figure.panels.len() + 1).max(figure.legend_cell + 1);
+    let rows = cells.div_ceil(figure.columns);
+    let row_count = u32::try_from(rows).map_err(failed)?;
+    let size = (WIDTH, TITLE_HEIGHT + PANEL_HEIGHT * row_count);
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        root.fill(&WHITE).map_err(failed)?;
+        let centre = i32::try_from(WIDTH / 2).map_err(failed)?;
+        let heading =
+            style(TEXT * 1.25, FontStyle::Bold, INK).pos(Pos::new(HPos::Center, VPos::Center));
+        root.draw(&Text::new(figure.title.as_str(), (centre, 48), heading))
+            .map_err(failed)?;
+        let (_, body) = root.split_vertically(TITLE_HEIGHT);
+        let mut panels = figure.panels.iter();
+        for (cell, area) in body.split_evenly((rows, figure.columns)).iter().enumerate() {
+            if cell == figure.legend_cell {
+                legend::draw(area, figure)?;
+            } else if let Some(panel) = panels.next() {
+                draw_panel(&root, area, panel)?;
+            }
+        }
+        root.present().map_err(failed)?;
+    }
+    Ok(svg)
+}
+
+/// The end of an axis: a little beyond the largest value.
+fn end(values: impl Iterator<Item = f64>) -> f64 {
+    let largest = values.fold(0.0, f64::max);
+    if largest > 0.0 { largest * 1.12 } else { 1.0 }
+}
+
+fn draw_panel<'a>(root: &Canvas<'a>, area: &Canvas<'a>, panel: &Panel) -> Result<(), FigureError> {
+    let points = || panel.lines.iter().flat_map(|line| &line.points);
+    let marks = || panel.marks.iter().flat_map(|mark| &mark.points);
+    let x_end = end(points().map(|point| point.x).chain(marks().map(|at| at.0)));
+    let y_end = end(points()
+        .map(|point| point.high)
+        .chain(marks().map(|at| at.1)));
+    let mut chart = ChartBuilder::on(area)
+        .margin_left(14)
+        .margin_right(34)
+        .margin_bottom(14)
+        .margin_top(72)
+        .x_label_area_size(96)
+        .y_label_area_size(128)
+        .build_cartesian_2d(0.0..x_end, 0.0..y_end)
+        .map_err(failed)?;
+    let across = chart.plotting_area().get_x_axis_pixel_range();
+    axes(&mut chart, panel, across.end - across.start)?;
+    let place = |at: (f64, f64)| chart.plotting_area().map_coordinate(&at);
+    let ((left, bottom), (right, top)) = (place((0.0, 0.0)), place((x_end, y_end)));
+    let inside = Area {
+        left,
+        top,
+        right,
+        bottom,
+    };
+    heading(root, &inside, &panel.title)?;
+    let corners = |line: &Line| -> Vec<Pixel> {
+        let points = line.points.iter();
+        points.map(|point| place((point.x, point.y))).collect()
+    };
+    let mut taken = Taken::default();
+    for line in &panel.lines {
+        taken.line(&corners(line));
+    }
+    let placed = |mark: &Mark| -> Vec<Pixel> { mark.points.iter().copied().map(place).collect() };
+    let placed: Vec<_> = panel.marks.iter().map(placed).collect();
+    draw_marks(root, &inside, panel, placed, &mut taken)?;
+    for line in &panel.lines {
+        let spread = |point: &Point| [point.low, point.high].map(|y| place((point.x, y)));
+        let spreads: Vec<[Pixel; 2]> = line.points.iter().map(spread).collect();
+        draw_line(root, &corners(line), &spreads, line.look)?;
+    }
+    Ok(())
+}
+
+fn heading(root: &Canvas<'_>, inside: &Area, title: &str) -> Result<(), FigureError> {
+    let size = fitting(title, TEXT * 1.05, inside.right - inside.left);
+    let words = style(size, FontStyle::Bold, INK).pos(Pos::new(HPos::Center, VPos::Center));
+    let above = (i32::midpoint(inside.left, inside.right), inside.top - 36);
+    root.draw(&Text::new(title, above, words)).map_err(failed)
+}
+
+/// Marks and their words, below all lines.
+fn draw_marks(
+    root: &Canvas<'_>,
+    inside: &Area,
+    panel: &Panel,
+    mut placed: Vec<Vec<Pixel>>,
+    taken: &mut Taken,
+) -> Result<(), FigureError> {
+    for corners in &mut placed {
+        if let [only] = corners[..] {
+            *corners = vec![(inside.left, only.1), (inside.right, only.1)];
+        }
+        dashes(root, corners, GREY.stroke_width(3), (7, 9))?;
+        taken.line(corners);
+    }
+    let size = TEXT * 0.84;
+    for (corners, mark) in placed.iter().zip(&panel.marks) {
+        #[allow(clippy::cast_possible_truncation)] // a text is some dozens of units high
+        let room = (width_of(&mark.text, size), (size * 1.1) as i32);
+        let at = taken.words(corners, room, inside);
+        // So that no line of the grid runs through them.
+        let paper = [(at.left, at.top), (at.right, at.bottom)];
+        root.draw(&Rectangle::new(paper, WHITE.filled()))
+            .map_err(failed)?;
+        let words = style(size, FontStyle::Normal, GREY).pos(Pos::new(HPos::Right, VPos::Center));
+        let middle = (at.right, i32::midpoint(at.top, at.bottom));
+        root.draw(&Text::new(mark.text.as_str(), middle, words))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn axes(chart: &mut Chart<'_>, panel: &Panel, width: i32) -> Result<(), FigureError> {
+    let labels = style(TEXT * 0.9, FontStyle::Normal, INK);
+    let size = fitting(&panel.x_label, TEXT, width + 60);
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .max_light_lines(0)
+        .bold_line_style(FAINT.stroke_width(2))
+        .axis_style(INK.stroke_width(3))
+        .set_all_tick_mark_size(8)
+        .x_labels(8)
+        .y_labels(7)
+        .x_label_formatter(&number)
+        .y_label_formatter(&number)
+        .label_style(labels)
+        .axis_desc_style(style(size, FontStyle::Normal, INK))
+        .x_desc(panel.x_label.as_str())
+        .y_desc(panel.y_label.as_str())
+        .draw()
+        .map_err(failed)
+}
+
+/// A number without zeros that say nothing.
+#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that the library calls
+fn number(value: &f64) -> String {
+    let text = format!("{value:.3}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    text.to_string()
+}
+
+fn dashes(
+    root: &Canvas<'_>,
+    corners: &[Pixel],
+    stroke: ShapeStyle,
+    (dash, gap): (i32, i32),
+) -> Result<(), FigureError> {
+    let path = DashedPathElement::new(corners.to_vec(), dash, gap, stroke);
+    root.draw(&path).map_err(failed)
+}
+
+/// A line with its markers and how far its values spread.
+pub(super) fn draw_line(
+    root: &Canvas<'_>,
+    corners: &[Pixel],
+    spreads: &[[Pixel; 2]],
+    look: Look,
+) -> Result<(), FigureError> {
+    let (red, green, blue) = look.colour;
+    let colour = RGBColor(red, green, blue);
+    if look.is_secondary {
+        dashes(root, corners, colour.stroke_width(3), (16, 10))?;
+    } else {
+        let path = PathElement::new(corners.to_vec(), colour.stroke_width(5));
+        root.draw(&path).map_err(failed)?;
+    }
+    for [low, high] in spreads {
+        // Below that the marker hides it.
+        if low.1 - high.1 <= 2 * MARKER {
+            continue;
+        }
+        for (from, to) in [
+            (*low, *high),
+            ((low.0 - 8, low.1), (low.0 + 8, low.1)),
+            ((high.0 - 8, high.1), (high.0 + 8, high.1)),
+        ] {
+            let bar = PathElement::new(vec![from, to], colour.stroke_width(2));
+            root.draw(&bar).map_err(failed)?;
+        }
+    }
+    for corner in corners {
+        marker(root, *corner, look.shape, colour, look.is_secondary)?;
+    }
+    Ok(())
+}
+
+fn marker(
+    root: &Canvas<'_>,
+    (x, y): Pixel,
+    shape: Shape,
+    colour: RGBColor,
+    is_hollow: bool,
+) -> Result<(), FigureError> {
+    let inside = if is_hollow { WHITE } else { colour };
+    if shape == Shape::Circle {
+        root.draw(&Circle::new((x, y), MARKER, inside.filled()))
+            .map_err(failed)?;
+        let outline = Circle::new((x, y), MARKER, colour.stroke_width(3));
+        return root.draw(&outline).map_err(failed);
+    }
+    let outline: &[Pixel] = match shape {
+        Shape::Circle => &[],
+        Shape::Square => &[(-9, -9), (9, -9), (9, 9), (-9, 9)],
+        Shape::Triangle => &[(0, -12), (11, 8), (-11, 8)],
+        Shape::Diamond => &[(0, -13), (13, 0), (0, 13), (-13, 0)],
+        Shape::Nabla => &[(0, 12), (11, -8), (-11, -8)],
+    };
+    let mut corners: Vec<Pixel> = outline.iter().map(|by| (x + by.0, y + by.1)).collect();
+    root.draw(&Polygon::new(corners.clone(), inside.filled()))
+        .map_err(failed)?;
+    corners.extend_from_within(..2);
+    root.draw(&PathElement::new(corners, colour.stroke_width(3)))
+        .map_err(failed)
+}

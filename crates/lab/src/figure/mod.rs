@@ -1,0 +1,266 @@
+//! Figures for readers: panels of lines on labelled axes, one legend, published values as
+//! reference marks; as SVG, and as PNG made from that SVG.
+//!
+//! Equal figures give equal bytes on every machine: the text of a PNG is set in a font that is
+//! part of the program, and the SVG names that font first.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | how lines are told apart, in colour, in grey and by the colour-blind | [`Look`] |
+//! | where axes, lines and marks go | `draw` |
+//! | where the words of a reference mark go, so that they cover no line | `place` |
+//! | what stands in the legend | `legend` |
+//! | how SVG becomes PNG | [`png`] |
+//!
+//! ```
+//! use manxdb_lab::figure::{Figure, Line, Look, Mark, Panel, Point, png};
+//!
+//! let points = [(1.0, 12.0), (2.0, 12.5), (4.0, 14.9)];
+//! let line = Line {
+//!     name: "DAST".into(),
+//!     look: Look::of(0),
+//!     points: points.iter().map(|(x, y)| Point::exact(*x, *y)).collect(),
+//! };
+//! let panel = Panel {
+//!     title: "Local transactions, 99th percentile".into(),
+//!     x_label: "clients per shard".into(),
+//!     y_label: "latency (ms)".into(),
+//!     lines: vec![line],
+//!     marks: vec![Mark::level(20.0, "published: below 20 ms")],
+//! };
+//! let figure = Figure {
+//!     title: "Latency of local transactions".into(),
+//!     columns: 2,
+//!     legend_cell: 1,
+//!     panels: vec![panel],
+//!     notes: vec!["message delays only".into()],
+//! };
+//! let svg = figure.svg()?;
+//! assert!(svg.starts_with("<svg") && svg.contains("latency (ms)"));
+//! assert!(png(&svg)?.starts_with(b"\x89PNG"));
+//! # Ok::<(), manxdb_lab::figure::FigureError>(())
+//! ```
+
+mod draw;
+mod legend;
+mod look;
+mod place;
+mod png;
+
+pub use self::look::{Look, Shape};
+pub use self::png::png;
+
+/// A figure cannot be drawn.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FigureError {
+    /// A number is infinite or not a number.
+    #[error("panel '{panel}' has a point that is no finite number")]
+    NotFinite {
+        /// Title of the panel.
+        panel: String,
+    },
+    /// No panels, or no columns.
+    #[error("a figure needs panels and columns")]
+    Empty,
+    /// The drawing library refuses.
+    #[error("drawing: {0}")]
+    Drawing(String),
+    /// What was drawn cannot be made into pixels.
+    #[error("making a PNG: {0}")]
+    Pixels(String),
+}
+
+/// Panels in rows, and a legend in one of the cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Figure {
+    /// Above everything.
+    pub title: String,
+    /// Cells in a row.
+    pub columns: usize,
+    /// The cell of the legend, row by row from 0; the panels fill the others in order.
+    pub legend_cell: usize,
+    /// The panels.
+    pub panels: Vec<Panel>,
+    /// What a reader must know, below the legend: a line each, broken where it is too long.
+    pub notes: Vec<String>,
+}
+
+/// One pair of axes. Both begin at zero, so that lengths can be compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    /// Above it.
+    pub title: String,
+    /// What goes across, and in which unit.
+    pub x_label: String,
+    /// What goes up, and in which unit.
+    pub y_label: String,
+    /// What was measured.
+    pub lines: Vec<Line>,
+    /// What it is compared with.
+    pub marks: Vec<Mark>,
+}
+
+/// Points that belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// In the legend, once for all lines of this name.
+    pub name: String,
+    /// How it is drawn.
+    pub look: Look,
+    /// By rising x.
+    pub points: Vec<Point>,
+}
+
+/// A value and how far repetitions of the measurement spread.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Across.
+    pub x: f64,
+    /// Up.
+    pub y: f64,
+    /// The lowest.
+    pub low: f64,
+    /// The highest.
+    pub high: f64,
+}
+
+impl Point {
+    /// A value that does not spread.
+    #[must_use]
+    pub fn exact(x: f64, y: f64) -> Self {
+        Self {
+            x,
+            y,
+            low: y,
+            high: y,
+        }
+    }
+}
+
+/// A reference: dashed, grey, with its words beside it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// From left to right; one point: a level over the whole width.
+    pub points: Vec<(f64, f64)>,
+    /// What it is.
+    pub text: String,
+}
+
+impl Mark {
+    /// A level over the whole width.
+    #[must_use]
+    pub fn level(y: f64, text: impl Into<String>) -> Self {
+        Self {
+            points: vec![(0.0, y)],
+            text: text.into(),
+        }
+    }
+
+    /// A curve.
+    #[must_use]
+    pub fn curve(points: Vec<(f64, f64)>, text: impl Into<String>) -> Self {
+        Self {
+            points,
+            text: text.into(),
+        }
+    }
+}
+
+impl Figure {
+    /// The figure as SVG.
+    ///
+    /// # Errors
+    /// [`FigureError`]: it has no panel, a number is not finite, or the library refuses.
+    pub fn svg(&self) -> Result<String, FigureError> {
+        if self.panels.is_empty() || self.columns == 0 {
+            return Err(FigureError::Empty);
+        }
+        for panel in &self.panels {
+            if !panel.numbers().all(f64::is_finite) {
+                let panel = panel.title.clone();
+                return Err(FigureError::NotFinite { panel });
+            }
+        }
+        draw::figure(self)
+    }
+}
+
+impl Panel {
+    fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        let points = points.flat_map(|point| [point.x, point.y, point.low, point.high]);
+        let marks = self.marks.iter().flat_map(|mark| &mark.points);
+        points.chain(marks.flat_map(|(x, y)| [*x, *y]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Figure {
+        let line = |name: &str, number: usize| Line {
+            name: name.into(),
+            look: Look::of(number),
+            points: vec![Point::exact(1.0, 2.0), Point::exact(3.0, 5.0)],
+        };
+        let panel = Panel {
+            title: "a < b".into(),
+            x_label: "clients".into(),
+            y_label: "time (ms)".into(),
+            lines: vec![line("one", 0), line("two", 1)],
+            marks: vec![Mark::level(4.0, "published: 4 ms")],
+        };
+        Figure {
+            title: "Title".into(),
+            columns: 2,
+            legend_cell: 2,
+            panels: vec![panel.clone(), panel],
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn each_name_stands_in_the_legend_once_and_each_mark_at_its_panel() {
+        let svg = small().svg().unwrap();
+        // Text stands on lines of its own.
+        let count = |text: &str| svg.lines().filter(|line| line.trim() == text).count();
+        assert_eq!((count("one"), count("two")), (1, 1));
+        assert_eq!(count("published: 4 ms"), 2);
+        assert_eq!(count("time (ms)"), 2);
+        assert_eq!(count("a &lt; b"), 2);
+        assert_eq!(svg, small().svg().unwrap());
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_refused_by_name() {
+        let mut figure = small();
+        figure.panels[1].title = "second".into();
+        figure.panels[1].lines[0].points[0].high = f64::NAN;
+        let panel = "second".to_string();
+        assert_eq!(figure.svg(), Err(FigureError::NotFinite { panel }));
+        figure.panels.clear();
+        assert_eq!(figure.svg(), Err(FigureError::Empty));
+        assert!(matches!(png("nothing"), Err(FigureError::Pixels(_))));
+    }
+
+    #[test]
+    fn a_panel_without_points_is_drawn_empty() {
+        let mut figure = small();
+        for panel in &mut figure.panels {
+            panel.lines.clear();
+            panel.marks.clear();
+        }
+        assert!(figure.svg().unwrap().contains("time (ms)"));
+    }
+
+    #[test]
+    fn the_text_of_a_png_is_in_it_on_a_machine_without_fonts() {
+        let with = small();
+        let mut without = small();
+        without.panels[0].x_label = String::new();
+        let pixels = |figure: &Figure| png(&figure.svg().unwrap()).unwrap();
+        assert_ne!(pixels(&with), pixels(&without));
+        assert_eq!(pixels(&with), pixels(&with));
+    }
+}

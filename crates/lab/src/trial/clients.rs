@@ -1,0 +1,121 @@
+//! Closed loops of terminals that keep numbers, not answers.
+
+use std::collections::BTreeMap;
+
+use manxdb_core::{NodeId, RequestId};
+use manxdb_sim::system::ReplyOf;
+use manxdb_sim::{Driver, Latencies, Outside, SimTime};
+use manxdb_txn::procedure::ShardId;
+
+use crate::requests::Requests;
+use crate::systems::Candidate;
+
+/// What is answered in the span that is measured.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    pub local: Latencies,
+    pub cross_region: Latencies,
+    /// Those of them that carry a value from one region to another.
+    pub dependent: Latencies,
+    /// Calls that failed, in the whole run, and why the first one did.
+    pub refused: u64,
+    pub refusal: Option<String>,
+    /// Answers of the whole run.
+    pub answered: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    terminal: u32,
+    asked: SimTime,
+    is_local: bool,
+    is_dependent: bool,
+}
+
+/// Every terminal asks, and asks again when it is answered.
+pub(super) struct Clients {
+    requests: Requests,
+    /// Client nodes with their home shards.
+    nodes: Vec<(NodeId, ShardId)>,
+    /// Terminals of each.
+    outstanding: u32,
+    from: SimTime,
+    open: BTreeMap<RequestId, Open>,
+    pub measured: Measured,
+}
+
+impl Clients {
+    pub fn new(
+        requests: Requests,
+        nodes: Vec<(NodeId, ShardId)>,
+        outstanding: u32,
+        from: SimTime,
+    ) -> Self {
+        Self {
+            requests,
+            nodes,
+            outstanding,
+            from,
+            open: BTreeMap::new(),
+            measured: Measured::default(),
+        }
+    }
+
+    /// When the longest open call was asked.
+    pub fn oldest(&self) -> Option<SimTime> {
+        self.open.values().map(|open| open.asked).min()
+    }
+
+    fn ask<S: Candidate>(&mut self, outside: &mut Outside<'_, S>, terminal: u32) {
+        let Some((node, home)) = self.nodes.get((terminal / self.outstanding) as usize) else {
+            return;
+        };
+        let request = self.requests.next(terminal, *home);
+        let open = Open {
+            terminal,
+            asked: outside.now(),
+            is_local: request.reach.is_local(),
+            is_dependent: request.waits_across_regions,
+        };
+        let id = outside.request(*node, S::ask(request, *home));
+        self.open.insert(id, open);
+    }
+}
+
+impl<S: Candidate> Driver<S> for Clients {
+    fn begin(&mut self, outside: &mut Outside<'_, S>) {
+        let terminals = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX) * self.outstanding;
+        for terminal in 0..terminals {
+            self.ask(outside, terminal);
+        }
+    }
+
+    fn reply(
+        &mut self,
+        outside: &mut Outside<'_, S>,
+        _node: NodeId,
+        id: RequestId,
+        reply: ReplyOf<S>,
+    ) {
+        let Some(open) = self.open.remove(&id) else {
+            return;
+        };
+        let measured = &mut self.measured;
+        measured.answered += 1;
+        if let Some(refusal) = S::refusal(&reply) {
+            measured.refused += 1;
+            measured.refusal.get_or_insert(refusal);
+        } else if outside.now() >= self.from {
+            let latency = outside.now().since(open.asked);
+            if open.is_local {
+                measured.local.add(latency);
+            } else {
+                measured.cross_region.add(latency);
+            }
+            if open.is_dependent {
+                measured.dependent.add(latency);
+            }
+        }
+        self.ask(outside, open.terminal);
+    }
+}

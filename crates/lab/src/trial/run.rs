@@ -1,0 +1,155 @@
+//! Builds a cluster, puts it under load and counts.
+
+use std::sync::{Arc, OnceLock};
+
+use manxdb_core::{Nanos, NodeId};
+use manxdb_sim::{CostModel, SimTime, World, WorldOptions};
+use manxdb_txn::procedure::Registry;
+use manxdb_txn::rows::{NoRows, Rows};
+use manxdb_workloads::tpcc::{Parameters, Scale, Template};
+use manxdb_workloads::{Zipf, tpca};
+
+use super::clients::Clients;
+use super::outcome::{millis, round};
+use super::{Cpu, Outcome, Spread, Trial, TrialError, Warehouse, Workload};
+use crate::dast::paper_links;
+use crate::requests::{Requests, Source};
+use crate::systems::{Candidate, Cluster};
+use crate::tpcc;
+
+/// Virtual time between two words to who waits.
+const SLICE: Nanos = Nanos::from_millis(20);
+
+/// Seed of the rows: the same in all trials.
+const ROWS_SEED: u64 = 1;
+
+/// A full warehouse is 30 MB and takes a while to fill: trials share it.
+static FULL_WAREHOUSE: OnceLock<Arc<Template>> = OnceLock::new();
+
+fn scale(warehouse: Warehouse) -> Scale {
+    match warehouse {
+        Warehouse::Tiny => Scale::tiny(),
+        Warehouse::Full => Scale::full(),
+    }
+}
+
+fn template(warehouse: Warehouse) -> Arc<Template> {
+    let fill = || Arc::new(Template::new(scale(warehouse), ROWS_SEED));
+    match warehouse {
+        Warehouse::Tiny => fill(),
+        Warehouse::Full => Arc::clone(FULL_WAREHOUSE.get_or_init(fill)),
+    }
+}
+
+fn cluster(trial: &Trial) -> Cluster {
+    match trial.workload {
+        Workload::Tpcc | Workload::Payment { .. } => {
+            tpcc::cluster(trial.topology(), template(trial.warehouse))
+        }
+        Workload::Tpca { .. } => {
+            let known = Registry::default();
+            known.register(Arc::new(tpca::Increment));
+            Cluster {
+                topology: trial.topology(),
+                procedures: Arc::new(known),
+                rows: Box::new(|_| Rows::new(Arc::new(NoRows))),
+            }
+        }
+    }
+}
+
+fn source(trial: &Trial) -> Source {
+    match trial.workload {
+        Workload::Tpcc => Source::Tpcc(Parameters::as_published()),
+        Workload::Payment { cross_region } => Source::Payment { cross_region },
+        Workload::Tpca { alpha } => Source::Tpca {
+            zipf: Arc::new(Zipf::new(tpca::KEYS, alpha, trial.topology().shards())),
+            cross_region: 0.1,
+        },
+    }
+}
+
+fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
+    let system = S::build(cluster(trial));
+    let (lan, wan) = paper_links();
+    let jitter = Nanos::from_millis(trial.wan_jitter_ms.into());
+    let (places, clients) = system.place(trial.clients_per_shard, lan, wan.with_jitter(jitter));
+    let first = clients.first().map_or(NodeId(u32::MAX), |client| client.0);
+    let servers = places.node_ids().take_while(|node| *node < first).collect();
+    let mut options = WorldOptions::new(trial.seed, places);
+    options.check = trial.warehouse == Warehouse::Tiny;
+    if trial.cpu == Cpu::Modelled {
+        options.cost = CostModel::default();
+    }
+    let mut world = World::new(system, options);
+    for (client, _) in &clients {
+        world.make_cpu_free(*client);
+    }
+    let (topology, scale) = (trial.topology(), scale(trial.warehouse));
+    let requests = Requests::new(topology, scale, source(trial), trial.seed);
+    let from = SimTime::from_millis(trial.warm_up_ms);
+    let clients = Clients::new(requests, clients, trial.outstanding, from);
+    (world, clients, servers)
+}
+
+/// Runs a trial on a system.
+pub(crate) fn measure<S: Candidate>(
+    trial: &Trial,
+    progress: &mut dyn FnMut(f64),
+) -> Result<Outcome, TrialError> {
+    let (mut world, mut clients, servers) = world::<S>(trial);
+    let from = SimTime::from_millis(trial.warm_up_ms);
+    let until = from + Nanos::from_millis(trial.measured_ms);
+    let busy = |world: &World<S>| -> Vec<Nanos> {
+        servers.iter().map(|node| world.cpu_busy(*node)).collect()
+    };
+    let mut before = vec![Nanos::ZERO; servers.len()];
+    while world.now() < until {
+        let next = (world.now() + SLICE).min(if world.now() < from { from } else { until });
+        let ran = world.run_until(&mut clients, next);
+        ran.map_err(|failure| TrialError::Broken(failure.to_string()))?;
+        if next == from {
+            before = busy(&world);
+        }
+        #[allow(clippy::cast_precision_loss)] // a share, for people
+        progress(next.0 as f64 / until.0.max(1) as f64);
+    }
+    let worked = busy(&world);
+    let worked = worked
+        .iter()
+        .zip(before)
+        .map(|(after, before)| *after - before);
+    let worked: Vec<f64> = worked.map(Nanos::as_millis_f64).collect();
+    Ok(outcome(trial, &world, clients, &worked))
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
+fn outcome<S: Candidate>(
+    trial: &Trial,
+    world: &World<S>,
+    mut clients: Clients,
+    worked_ms: &[f64],
+) -> Outcome {
+    let span_ms = trial.measured_ms.max(1) as f64;
+    let oldest = clients.oldest().map(|asked| world.now().since(asked));
+    let measured = &mut clients.measured;
+    let answered = measured.answered.max(1) as f64;
+    let sent = world.counters().sent_in_all();
+    let count = measured.local.len() + measured.cross_region.len();
+    let busiest = worked_ms.iter().copied().fold(0.0, f64::max);
+    let mean = worked_ms.iter().sum::<f64>() / worked_ms.len().max(1) as f64;
+    Outcome {
+        throughput: round(count as f64 * 1_000.0 / span_ms, 1),
+        local: Spread::of(&mut measured.local),
+        cross_region: Spread::of(&mut measured.cross_region),
+        dependent: Spread::of(&mut measured.dependent),
+        refused: measured.refused,
+        refusal: measured.refusal.take(),
+        oldest_open_ms: millis(oldest.unwrap_or_default()),
+        busiest_server: round(busiest / span_ms, 4),
+        mean_server: round(mean / span_ms, 4),
+        lan_messages: round(sent.lan as f64 / answered, 2),
+        wan_messages: round(sent.wan as f64 / answered, 2),
+        events: world.counters().events,
+    }
+}

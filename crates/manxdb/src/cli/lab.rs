@@ -1,0 +1,70 @@
+//! The command line of the lab.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
+use manxdb_lab::experiment::{ALL, Scale};
+
+/// Runs all of them.
+pub const EVERY: &str = "all";
+
+/// Experiments in the simulator.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// List the experiments
+    List,
+    /// Run an experiment: data, figure and report
+    #[command(after_help = "\
+Writes OUT/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg and figure.png,\n\
+report.md (claim by claim: what was said, what was measured, whether it holds) and run.json (the\n\
+machine, the time it took). Equal seeds make equal data, figures and reports, byte for byte,\n\
+whatever the machine and the number of threads; run.json alone differs.\n\n\
+Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (10\n\
+regions of 10 shards) and takes hours; --at and --seeds run a part of it.")]
+    Run(LabRun),
+    /// Draw figure and report of an experiment again, from its data
+    Figure {
+        /// Which one
+        #[arg(value_parser = experiments())]
+        experiment: String,
+        /// Where the results are
+        #[arg(long, value_name = "DIR", default_value = "results")]
+        out: PathBuf,
+    },
+}
+
+/// Flags of `lab run`.
+#[derive(Debug, Args)]
+pub struct LabRun {
+    /// Which one
+    #[arg(value_parser = experiments())]
+    pub experiment: String,
+    /// How large
+    #[arg(long, value_parser = scales(), default_value = "laptop")]
+    pub scale: String,
+    /// Where results go, in a directory of the experiment's name
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// The first seed; repetitions have those behind it
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Only so many repetitions of each point [default: as the scale has]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub seeds: Option<u64>,
+    /// Only points at these values of the swept parameter
+    #[arg(long, value_name = "VALUE", value_delimiter = ',')]
+    pub at: Vec<f64>,
+    /// Trials at a time [default: one a core]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+fn experiments() -> PossibleValuesParser {
+    let names = ALL.iter().map(|experiment| experiment.name);
+    PossibleValuesParser::new(names.chain([EVERY]))
+}
+
+fn scales() -> PossibleValuesParser {
+    PossibleValuesParser::new(Scale::ALL.map(Scale::name))
+}
