@@ -64,8 +64,8 @@ pub trait Service: Send + Sync {
     fn installed(&self, job: &str, is_installed: bool);
 }
 
-const SUCCESS: c_int = ffi::rocksdb_compactionservice_jobstatus_success as c_int;
-const USE_LOCAL: c_int = ffi::rocksdb_compactionservice_jobstatus_use_local as c_int;
+const SUCCESS: c_int = ffi::rocksdb_compactionservice_jobstatus_success.cast_signed();
+const USE_LOCAL: c_int = ffi::rocksdb_compactionservice_jobstatus_use_local.cast_signed();
 
 /// The name that RocksDB writes to its log.
 const NAME: &CStr = c"manxdb.compaction.1";

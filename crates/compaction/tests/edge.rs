@@ -1,129 +1,266 @@
 //! RocksDB's hook: a job done elsewhere makes the same database as one done at home, and whatever
-//! goes wrong ends with a compaction at home.
+//! goes wrong, or is made to, ends with a compaction at home.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use manxdb_compaction::edge::{
-    Cancel, JobInfo, Service, Waited, open_and_compact, set_service,
-};
+use manxdb_compaction::edge::{Cancel, JobInfo, Service, Waited, open_and_compact, set_service};
+use manxdb_compaction::outputs::{Answer, Expected, Reading, sum_files, verify};
+use manxdb_compaction::text::Fields;
 use rocksdb::{DB, Options};
 
-/// Runs jobs on the thread that waits for them.
+/// What becomes of a worker's answer before the database sees it.
+type Tamper = fn(&mut Answer, &Path, &mut Vec<Answer>);
+
+/// Runs jobs on the thread that waits for them, and checks what they made.
 struct Here {
     staging: PathBuf,
-    jobs: Mutex<Vec<(JobInfo, Vec<u8>)>>,
-    results: Mutex<Vec<Vec<u8>>>,
-    installed: Mutex<Vec<(String, bool)>>,
-    panics: bool,
+    tamper: Tamper,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    jobs: Vec<(JobInfo, Vec<u8>)>,
+    /// Answers, as tampered with.
+    answers: Vec<Answer>,
+    refusals: Vec<String>,
+    installed: usize,
+}
+
+impl Here {
+    /// Also after a panic, which one of the tests is about.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Service for Here {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
-        let mut jobs = self.jobs.lock().unwrap();
-        jobs.push((info.clone(), input.to_vec()));
-        Some((jobs.len() - 1).to_string())
+        let mut seen = self.seen();
+        seen.jobs.push((info.clone(), input.to_vec()));
+        Some((seen.jobs.len() - 1).to_string())
     }
 
     fn wait(&self, job: &str) -> Waited {
-        assert!(!self.panics, "a service of ours failed");
-        let (info, input) = self.jobs.lock().unwrap()[job.parse::<usize>().unwrap()].clone();
+        let place: usize = job.parse().unwrap();
+        let (info, input) = self.seen().jobs[place].clone();
         let output = self.staging.join(job);
-        std::fs::create_dir_all(&output).unwrap();
+        fs::create_dir_all(&output).unwrap();
         let database = Path::new(&info.database);
-        let result = open_and_compact(database, &output, &input, &options(), &Cancel::default());
-        match result {
-            Ok(result) => {
-                self.results.lock().unwrap().push(result.clone());
-                Waited::Done(result)
+        let cancel = Cancel::default();
+        let described = open_and_compact(database, &output, &input, &options(), &cancel);
+        let Ok(description) = described else {
+            return Waited::Local;
+        };
+        let files = sum_files(&description, &output).unwrap();
+        let mut answer = Answer { description, files };
+        let mut seen = self.seen();
+        (self.tamper)(&mut answer, &output, &mut seen.answers);
+        let asked = Fields::of(&input).unwrap();
+        let expected = Expected {
+            output_level: asked.number("output_level").unwrap(),
+            ..Expected::default()
+        };
+        match verify(&answer, &expected, &output, Reading::Whole) {
+            Ok(description) => Waited::Done(description),
+            Err(refusal) => {
+                seen.refusals.push(refusal.to_string());
+                Waited::Local
             }
-            Err(_) => Waited::Local,
         }
     }
 
     fn cancel(&self) {}
 
-    fn installed(&self, job: &str, is_installed: bool) {
-        let mut installed = self.installed.lock().unwrap();
-        installed.push((job.to_string(), is_installed));
+    fn installed(&self, _: &str, is_installed: bool) {
+        self.seen().installed += usize::from(is_installed);
     }
 }
 
 fn options() -> Options {
     let mut options = Options::default();
     options.create_if_missing(true);
-    options.set_write_buffer_size(64 << 10);
-    options.set_target_file_size_base(64 << 10);
+    options.set_disable_auto_compactions(true);
+    options.set_target_file_size_base(32 << 10);
     options
 }
 
+/// Three merges of overlapping files, with deletes.
 fn fill(db: &DB) {
     let mut number = 1_u64;
-    for _ in 0..20_000 {
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let key = (number >> 50).to_be_bytes();
-        if number.is_multiple_of(5) {
-            db.delete(key).unwrap();
-        } else {
-            db.put(key, number.to_be_bytes().repeat(4)).unwrap();
+    for _ in 0..3 {
+        for _ in 0..2 {
+            for _ in 0..3_000 {
+                number = number
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let key = (number >> 51).to_be_bytes();
+                if (number >> 30).is_multiple_of(5) {
+                    db.delete(key).unwrap();
+                } else {
+                    db.put(key, number.to_be_bytes().repeat(4)).unwrap();
+                }
+            }
+            db.flush().unwrap();
         }
+        db.compact_range::<&[u8], &[u8]>(None, None);
     }
-    db.flush().unwrap();
-    db.compact_range::<&[u8], &[u8]>(None, None);
 }
 
-fn content(db: &DB) -> Vec<(Box<[u8]>, Box<[u8]>)> {
-    db.iterator(rocksdb::IteratorMode::Start)
-        .map(Result::unwrap)
-        .collect()
+fn content(db: &DB) -> Vec<Vec<u8>> {
+    let pairs = db
+        .iterator(rocksdb::IteratorMode::Start)
+        .map(Result::unwrap);
+    pairs.map(|(key, value)| [key, value].concat()).collect()
 }
 
-fn service(staging: &Path, panics: bool) -> Arc<Here> {
-    Arc::new(Here {
-        staging: staging.to_owned(),
-        jobs: Mutex::default(),
-        results: Mutex::default(),
-        installed: Mutex::default(),
-        panics,
-    })
+/// Fills a database at home and one with a service; they must be equal, and go on working.
+fn compare(tamper: Tamper) -> Seen {
+    let directory = tempfile::tempdir().unwrap();
+    let home = DB::open(&options(), directory.path().join("home")).unwrap();
+    fill(&home);
+    let here = Arc::new(Here {
+        staging: directory.path().join("staging"),
+        tamper,
+        seen: Mutex::default(),
+    });
+    let mut with_service = options();
+    set_service(&mut with_service, here.clone());
+    let away = DB::open(&with_service, directory.path().join("away")).unwrap();
+    fill(&away);
+    assert_eq!(content(&home), content(&away));
+    away.put(b"it", b"writes").unwrap();
+    away.flush().unwrap();
+    drop(away);
+    DB::open(&options(), directory.path().join("away")).unwrap();
+    std::mem::take(&mut here.seen())
+}
+
+fn output(directory: &Path, place: usize) -> PathBuf {
+    let mut files: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sst"))
+        .collect();
+    files.sort();
+    files[place].clone()
+}
+
+/// All answers are refused, in these words, and nothing is installed.
+fn refuses(tamper: Tamper, words: &str) {
+    let seen = compare(tamper);
+    assert_eq!(seen.refusals.len(), seen.jobs.len(), "{:?}", seen.refusals);
+    for refusal in &seen.refusals {
+        assert!(refusal.contains(words), "{refusal}");
+    }
+    assert_eq!(seen.installed, 0);
 }
 
 #[test]
 fn jobs_done_elsewhere_make_the_same_database() {
-    let directory = tempfile::tempdir().unwrap();
-    let home = DB::open(&options(), directory.path().join("home")).unwrap();
-    fill(&home);
-    let here = service(&directory.path().join("staging"), false);
-    let mut with_service = options();
-    set_service(&mut with_service, here.clone());
-    let away = DB::open(&with_service, directory.path().join("away")).unwrap();
-    fill(&away);
-    assert_eq!(content(&home), content(&away));
-    let installed = here.installed.lock().unwrap();
-    assert!(installed.len() > 3, "{installed:?}");
-    assert!(installed.iter().all(|(_, is_installed)| *is_installed));
-    let (info, _) = here.jobs.lock().unwrap()[0].clone();
-    assert_eq!(Path::new(&info.database), directory.path().join("away"));
-    assert!(!info.database_id.is_empty() && !info.session.is_empty());
-    if std::env::var("SHOW").is_ok() {
-        let jobs = here.jobs.lock().unwrap();
-        println!("{:?}\n{}", jobs[0].0, String::from_utf8_lossy(&jobs[0].1));
-        println!("{}", String::from_utf8_lossy(&here.results.lock().unwrap()[0]));
-    }
+    let seen = compare(|_, _, _| {});
+    assert_eq!(seen.refusals, [""; 0]);
+    assert!(seen.jobs.len() >= 3, "{:?}", seen.jobs);
+    assert_eq!(seen.installed, seen.jobs.len());
+    let (info, _) = &seen.jobs[0];
+    assert!(info.database.ends_with("away") && info.family == "default");
+    assert!(!info.database_id.is_empty() && !info.session.is_empty() && info.is_manual);
 }
 
 #[test]
 fn a_service_that_fails_changes_nothing() {
-    let directory = tempfile::tempdir().unwrap();
-    let home = DB::open(&options(), directory.path().join("home")).unwrap();
-    fill(&home);
-    let here = service(&directory.path().join("staging"), true);
-    let mut with_service = options();
-    set_service(&mut with_service, here.clone());
-    let away = DB::open(&with_service, directory.path().join("away")).unwrap();
-    fill(&away);
-    assert_eq!(content(&home), content(&away));
-    assert!(here.installed.lock().unwrap().is_empty());
+    let seen = compare(|_, _, _| panic!("a service of ours failed"));
+    assert_eq!(seen.installed, 0);
+}
+
+#[test]
+fn a_flipped_bit_is_refused() {
+    refuses(
+        |_, directory, _| {
+            let path = output(directory, 0);
+            let mut bytes = fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(&path, bytes).unwrap();
+        },
+        "is not what the worker wrote",
+    );
+}
+
+#[test]
+fn a_shortened_file_is_refused() {
+    refuses(
+        |_, directory, _| {
+            let path = output(directory, 0);
+            let bytes = fs::read(&path).unwrap();
+            fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+        },
+        "bytes, RocksDB described",
+    );
+}
+
+#[test]
+fn a_missing_file_is_refused() {
+    refuses(
+        |_, directory, _| fs::remove_file(output(directory, 0)).unwrap(),
+        "cannot be read",
+    );
+}
+
+#[test]
+fn two_files_in_each_others_place_are_refused() {
+    refuses(
+        |_, directory, _| {
+            let (one, other) = (output(directory, 0), output(directory, 1));
+            let between = directory.join("between");
+            fs::rename(&one, &between).unwrap();
+            fs::rename(&other, &one).unwrap();
+            fs::rename(&between, &other).unwrap();
+        },
+        "output",
+    );
+}
+
+/// The first answer is good; each later one is the first again.
+#[test]
+fn the_answer_of_another_job_is_refused() {
+    let seen = compare(|answer, _, answers| match answers.first() {
+        Some(first) => *answer = first.clone(),
+        None => answers.push(answer.clone()),
+    });
+    assert_eq!(
+        (seen.installed, seen.refusals.len() + 1),
+        (1, seen.jobs.len())
+    );
+}
+
+#[test]
+fn an_entry_that_is_not_accounted_for_is_refused() {
+    refuses(
+        |answer, _, _| {
+            let text = String::from_utf8_lossy(&answer.description).into_owned();
+            let changed = text.replacen("num_output_records=", "num_output_records=9", 1);
+            answer.description = changed.into_bytes();
+        },
+        "the worker counted",
+    );
+}
+
+#[test]
+fn a_name_that_leads_elsewhere_is_refused() {
+    refuses(
+        |answer, _, _| {
+            let text = String::from_utf8_lossy(&answer.description).into_owned();
+            // "0" becomes "/": the name of a file in another directory.
+            let changed = text.replace("file_name=30", "file_name=2F");
+            answer.description = changed.into_bytes();
+            for file in &mut answer.files {
+                file.name.replace_range(..1, "/");
+            }
+        },
+        "is no name of a file",
+    );
 }
