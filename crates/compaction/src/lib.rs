@@ -1,13 +1,38 @@
 //! Compaction as a service for RocksDB.
 //!
+//! Who does what is decided by the cores of [`manxdb_jobs`]; here are the processes around them.
+//!
+//! ```text
+//! RocksDB ─edge─ service ─ actor(Client) ─ link ══gRPC══ server ─ actor(Control) ─ store
+//!                   │                                       ║
+//!                outputs                                    ╚═gRPC═ link ─ actor(Worker) ─ worker ─edge─ RocksDB
+//! ```
+//!
 //! | question | answered in |
 //! |---|---|
 //! | how RocksDB hands out a compaction, and how a worker runs it | [`edge`] |
-//! | how its descriptions of jobs and results are read | [`text`] |
+//! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | whether a worker's outputs may be installed | [`outputs`] |
+//! | a worker's side | [`worker`] |
+//! | what a worker is asked, without paths | [`order`] |
+//! | the control plane: its door and its file | [`server`], [`store`] |
+//! | words on the wire, and who may say them | [`wire`], [`security`] |
+//! | how a core runs in a process | [`actor`], [`link`] |
+//! | how RocksDB's descriptions of jobs and results are read | [`text`] |
 //!
-//! Start reading at [`edge`].
+//! Start reading at [`service`], then [`worker`].
+// Clocks, files, threads and sockets are what this crate keeps away from the cores.
+#![allow(clippy::disallowed_methods)]
 
+pub mod actor;
 pub mod edge;
+pub mod link;
+pub mod order;
 pub mod outputs;
+pub mod security;
+pub mod server;
+pub mod service;
+pub mod store;
 pub mod text;
+pub mod wire;
+pub mod worker;

@@ -1,0 +1,264 @@
+//! What the control plane must not forget, in a file.
+
+use std::path::Path;
+
+use manxdb_jobs::job::JobId;
+use manxdb_jobs::record::{Durable, Record, Stored};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+
+/// Jobs that are not over, by their names.
+const JOBS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("jobs");
+/// Workers not to be trusted.
+const BANNED: TableDefinition<'_, u64, ()> = TableDefinition::new("banned");
+/// How it is written.
+const FORMAT: TableDefinition<'_, (), u32> = TableDefinition::new("format");
+
+/// The only format there is.
+const CURRENT: u32 = 1;
+
+/// A store that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be opened, read or written.
+    #[error("the control plane's store {0}: {1}")]
+    Failed(&'static str, Box<redb::Error>),
+    /// A newer release wrote it, or it is damaged.
+    #[error("the control plane's store is not one that this release can read: {0}")]
+    Format(String),
+}
+
+fn failed<E: Into<redb::Error>>(what: &'static str) -> impl FnOnce(E) -> StoreError {
+    move |error| StoreError::Failed(what, Box::new(error.into()))
+}
+
+/// Keeps [`Durable`] in a file; one process at a time.
+pub struct Store {
+    database: Database,
+    durable: Durable,
+}
+
+impl Store {
+    /// Opens the store at `path`, making it when it is new.
+    ///
+    /// # Errors
+    /// [`StoreError`]: it is in use, damaged, or of a newer release.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let database = Database::create(path).map_err(failed("cannot be opened"))?;
+        let mut store = Self {
+            database,
+            durable: Durable::default(),
+        };
+        store.check_format()?;
+        store.durable = store.read()?;
+        Ok(store)
+    }
+
+    /// All that it keeps.
+    #[must_use]
+    pub fn durable(&self) -> &Durable {
+        &self.durable
+    }
+
+    fn check_format(&self) -> Result<(), StoreError> {
+        let write = self
+            .database
+            .begin_write()
+            .map_err(failed("is not writable"))?;
+        {
+            let mut table = write
+                .open_table(FORMAT)
+                .map_err(failed("is not readable"))?;
+            let found = table
+                .get(())
+                .map_err(failed("is not readable"))?
+                .map(|format| format.value());
+            match found {
+                Some(CURRENT) => {}
+                Some(other) => {
+                    return Err(StoreError::Format(format!("its format is {other}")));
+                }
+                None => {
+                    table
+                        .insert((), CURRENT)
+                        .map_err(failed("is not writable"))?;
+                }
+            }
+            write.open_table(JOBS).map_err(failed("is not writable"))?;
+            write
+                .open_table(BANNED)
+                .map_err(failed("is not writable"))?;
+        }
+        write.commit().map_err(failed("is not writable"))
+    }
+
+    fn read(&self) -> Result<Durable, StoreError> {
+        let mut durable = Durable::default();
+        let read = self
+            .database
+            .begin_read()
+            .map_err(failed("is not readable"))?;
+        let jobs = read.open_table(JOBS).map_err(failed("is not readable"))?;
+        for row in jobs.iter().map_err(failed("is not readable"))? {
+            let (key, value) = row.map_err(failed("is not readable"))?;
+            let job: JobId = decode(key.value())?;
+            let stored: Stored = decode(value.value())?;
+            durable.jobs.insert(job, stored);
+        }
+        let banned = read.open_table(BANNED).map_err(failed("is not readable"))?;
+        for row in banned.iter().map_err(failed("is not readable"))? {
+            let (worker, ()) = {
+                let (key, value) = row.map_err(failed("is not readable"))?;
+                (key.value(), value.value())
+            };
+            durable.banned.insert(manxdb_jobs::WorkerId(worker));
+        }
+        Ok(durable)
+    }
+
+    /// Writes records, all or none; they are on disk when this returns.
+    ///
+    /// # Errors
+    /// [`StoreError`]: nothing was written.
+    pub fn write(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        let changed = self.changed(records);
+        let write = self
+            .database
+            .begin_write()
+            .map_err(failed("is not writable"))?;
+        {
+            let mut jobs = write.open_table(JOBS).map_err(failed("is not writable"))?;
+            let mut banned = write
+                .open_table(BANNED)
+                .map_err(failed("is not writable"))?;
+            for record in records {
+                if let Record::Banned { worker } = record {
+                    banned
+                        .insert(worker.0, ())
+                        .map_err(failed("is not writable"))?;
+                }
+                let Some(job) = record.job() else {
+                    continue;
+                };
+                let key = encode(&job)?;
+                match changed.jobs.get(&job) {
+                    Some(stored) => {
+                        let value = encode(stored)?;
+                        jobs.insert(key.as_slice(), value.as_slice())
+                            .map_err(failed("is not writable"))?;
+                    }
+                    None => {
+                        jobs.remove(key.as_slice())
+                            .map_err(failed("is not writable"))?;
+                    }
+                }
+            }
+        }
+        write.commit().map_err(failed("is not writable"))?;
+        for record in records {
+            self.durable.apply(record.clone());
+        }
+        Ok(())
+    }
+
+    /// What records make of the jobs that they are about.
+    fn changed(&self, records: &[Record]) -> Durable {
+        let mut changed = Durable::default();
+        for job in records.iter().filter_map(Record::job) {
+            if let Some(stored) = self.durable.jobs.get(&job) {
+                changed.jobs.insert(job, stored.clone());
+            }
+        }
+        for record in records {
+            changed.apply(record.clone());
+        }
+        changed
+    }
+}
+
+fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+    postcard::to_stdvec(value).map_err(|error| StoreError::Format(error.to_string()))
+}
+
+fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
+    postcard::from_bytes(bytes).map_err(|error| StoreError::Format(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manxdb_jobs::{AttemptId, Spec, WorkerId};
+
+    fn job(number: u64) -> JobId {
+        JobId {
+            number,
+            ..JobId::default()
+        }
+    }
+
+    fn history() -> Vec<Record> {
+        let taken = |number| Record::Job {
+            job: job(number),
+            spec: Spec::default(),
+        };
+        let attempt = AttemptId {
+            job: job(2),
+            number: 1,
+            token: 9,
+        };
+        let worker = WorkerId(7);
+        vec![
+            taken(1),
+            taken(2),
+            Record::Leased { attempt, worker },
+            Record::Over { job: job(1) },
+            taken(3),
+            Record::Result {
+                attempt,
+                worker,
+                result: (&b"outputs"[..]).into(),
+            },
+            Record::Banned { worker },
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_there_when_it_is_opened_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control");
+        for cut in 0..self::history().len() {
+            let _ = std::fs::remove_file(&path);
+            let history = self::history();
+            let (before, after) = history.split_at(cut);
+            let mut store = Store::open(&path).unwrap();
+            for record in before {
+                store.write(std::slice::from_ref(record)).unwrap();
+            }
+            drop(store);
+            let mut store = Store::open(&path).unwrap();
+            assert_eq!(*store.durable(), Durable::of(before.iter().cloned()));
+            store.write(after).unwrap();
+            drop(store);
+            let store = Store::open(&path).unwrap();
+            assert_eq!(*store.durable(), Durable::of(history.iter().cloned()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_store_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control");
+        std::fs::write(&path, b"a letter").unwrap();
+        assert!(Store::open(&path).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"a letter");
+    }
+
+    #[test]
+    fn a_store_is_open_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control");
+        let store = Store::open(&path).unwrap();
+        assert!(Store::open(&path).is_err());
+        drop(store);
+        assert!(Store::open(&path).is_ok());
+    }
+}

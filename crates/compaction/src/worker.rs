@@ -1,0 +1,264 @@
+//! A worker as a process: it leases jobs, runs RocksDB's compactions and says how they ended.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use manxdb_jobs::job::{AttemptId, FailureClass, Spec, WorkerId, Zone};
+use manxdb_jobs::message::{Ability, Ended};
+use manxdb_jobs::worker::{Given, SlotAsk};
+use manxdb_jobs::{Options, Worker};
+
+use crate::actor::{Actor, Handle};
+use crate::edge::{Cancel, open_and_compact};
+use crate::link::{self, CONTROL, Link, Route};
+use crate::order::{Flavour, Order, STAGING, below, fingerprint};
+use crate::outputs::{Answer, sum_files};
+
+/// What a worker is.
+pub struct WorkerOptions {
+    /// Where the control plane may be.
+    pub route: Route,
+    /// Storage it reaches: by the operators' name, where it is here.
+    pub volumes: BTreeMap<String, PathBuf>,
+    /// Jobs it runs at a time.
+    pub slots: u32,
+    /// Where it is.
+    pub zone: Zone,
+    /// Databases it knows to compact.
+    pub flavours: Vec<Arc<dyn Flavour>>,
+    /// Drawn at random for each start.
+    pub id: WorkerId,
+}
+
+/// What all slots share.
+struct Shop {
+    volumes: BTreeMap<String, PathBuf>,
+    flavours: Vec<Arc<dyn Flavour>>,
+    core: Handle<Worker>,
+    zone: Zone,
+    slots: u32,
+    /// Bytes a second of one slot, as measured.
+    speed: AtomicU64,
+    counts: Counts,
+}
+
+/// What a worker has done since it started.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Attempts that made outputs.
+    pub finished: AtomicU64,
+    /// Attempts that failed.
+    pub failed: AtomicU64,
+    /// Attempts that were stopped from outside.
+    pub stopped: AtomicU64,
+    /// Bytes of inputs compacted.
+    pub bytes: AtomicU64,
+}
+
+/// A worker that works until it is dropped.
+pub struct RunningWorker {
+    shop: Arc<Shop>,
+    // Ends the core, which frees the slots.
+    actor: Option<Actor<Worker>>,
+    _link: Link,
+    slots: Vec<JoinHandle<()>>,
+}
+
+impl RunningWorker {
+    /// Starts a worker.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(options: WorkerOptions) -> std::io::Result<Self> {
+        let beat = Options::default().beat;
+        let ability = ability(options.slots, options.zone, 0);
+        let core = Worker::new(options.id, CONTROL, beat, ability);
+        let (to_control, waiting) = link::queue();
+        let actor = Actor::start("worker", core, |_| to_control)?;
+        let link = Link::start(options.route, waiting, actor.handle())?;
+        let shop = Arc::new(Shop {
+            volumes: options.volumes,
+            flavours: options.flavours,
+            core: actor.handle(),
+            zone: options.zone,
+            slots: options.slots,
+            speed: AtomicU64::new(0),
+            counts: Counts::default(),
+        });
+        let slots = (0..options.slots).map(|number| {
+            let shop = Arc::clone(&shop);
+            std::thread::Builder::new()
+                .name(format!("slot-{number}"))
+                .spawn(move || shop.work())
+        });
+        Ok(Self {
+            slots: slots.collect::<std::io::Result<_>>()?,
+            shop,
+            actor: Some(actor),
+            _link: link,
+        })
+    }
+
+    /// Takes nothing more, and returns when what it runs has ended and is recorded.
+    pub fn drain(&self) {
+        let _ = self.shop.core.ask(SlotAsk::Drain).recv(); // it ended: nothing is left either
+    }
+
+    /// What it has done.
+    pub fn counts(&self) -> &Counts {
+        &self.shop.counts
+    }
+}
+
+impl Drop for RunningWorker {
+    fn drop(&mut self) {
+        // A slot that runs something ends when that does.
+        drop(self.actor.take());
+        self.slots.clear();
+    }
+}
+
+fn ability(slots: u32, zone: Zone, bytes_second: u64) -> Ability {
+    Ability {
+        fingerprint: fingerprint(),
+        zone,
+        slots,
+        bytes_second,
+        memory: memory_available(),
+    }
+}
+
+/// Memory that could be had without swapping, in bytes; caches count. Everything when the system
+/// does not say.
+fn memory_available() -> u64 {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+    kilobytes.map_or(u64::MAX, |kilobytes: u64| kilobytes << 10)
+}
+
+/// How a compaction failed.
+struct Failure {
+    class: FailureClass,
+    why: String,
+}
+
+fn failure(class: FailureClass) -> impl FnOnce(String) -> Failure {
+    move |why| Failure { class, why }
+}
+
+impl Shop {
+    /// Runs one job after the other, until the core ends.
+    fn work(&self) {
+        while let Ok(given) = self.core.ask(SlotAsk::Next).recv() {
+            if let Given::Run(attempt, spec) = given {
+                self.run(attempt, &spec);
+            }
+        }
+    }
+
+    fn run(&self, attempt: AttemptId, spec: &Spec) {
+        let cancel = Arc::new(Cancel::default());
+        let stop = Arc::clone(&cancel);
+        let watch = move |given| {
+            if given == Given::Stop {
+                stop.cancel();
+            }
+        };
+        self.core.ask_with(SlotAsk::Watch(attempt), watch);
+        let began = Instant::now();
+        let end = match self.compact(attempt, spec, &cancel) {
+            Ok(result) => {
+                self.measure(spec.facts.bytes, began.elapsed());
+                self.counts.finished.fetch_add(1, Ordering::Relaxed);
+                Ended::Finished(result.into())
+            }
+            Err(failure) => {
+                tracing::warn!(%attempt, why = failure.why, "a compaction failed");
+                self.counts.failed.fetch_add(1, Ordering::Relaxed);
+                Ended::Failed(failure.class)
+            }
+        };
+        self.core.tell(SlotAsk::Ended(attempt, end));
+    }
+
+    /// Learns how fast a slot is: each job counts a quarter.
+    fn measure(&self, bytes: u64, took: Duration) {
+        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
+        let now = bytes.saturating_mul(1_000_000) / micros;
+        let before = self.speed.load(Ordering::Relaxed);
+        let speed = if before == 0 {
+            now
+        } else {
+            before - before / 4 + now / 4
+        };
+        self.speed.store(speed, Ordering::Relaxed);
+        let ability = ability(self.slots, self.zone, speed);
+        self.core.tell(SlotAsk::Able(ability));
+    }
+
+    fn compact(
+        &self,
+        attempt: AttemptId,
+        spec: &Spec,
+        cancel: &Cancel,
+    ) -> Result<Vec<u8>, Failure> {
+        let declined = |why: String| failure(FailureClass::Declined)(why);
+        let order: Order = postcard::from_bytes(&spec.input)
+            .map_err(|error| declined(format!("the order cannot be read: {error}")))?;
+        let Some(root) = self.volumes.get(&order.volume) else {
+            return Err(declined(format!("volume '{}' is not here", order.volume)));
+        };
+        let flavour = self.flavours.iter().find(|one| one.name() == order.flavour);
+        let Some(flavour) = flavour else {
+            return Err(declined(format!("'{}' is unknown here", order.flavour)));
+        };
+        let database = below(root, &order.database).map_err(declined)?;
+        let options = flavour.options(&order.parameters).map_err(declined)?;
+        let output = database.join(STAGING).join(attempt.to_string());
+        let result = compact_into(&database, &output, &order.input, &options, cancel);
+        if result.is_err() {
+            let _ = fs::remove_dir_all(&output); // the database sweeps what is left
+        }
+        result
+    }
+}
+
+fn compact_into(
+    database: &Path,
+    output: &Path,
+    input: &[u8],
+    options: &rocksdb::Options,
+    cancel: &Cancel,
+) -> Result<Vec<u8>, Failure> {
+    let transient = |why: String| failure(FailureClass::Transient)(why);
+    fs::create_dir_all(output)
+        .map_err(|error| transient(format!("{}: {error}", output.display())))?;
+    let description =
+        open_and_compact(database, output, input, options, cancel).map_err(|why| Failure {
+            class: class_of(&why),
+            why,
+        })?;
+    let files = sum_files(&description, output).map_err(|error| transient(error.to_string()))?;
+    let answer = Answer { description, files };
+    postcard::to_stdvec(&answer).map_err(|error| transient(error.to_string()))
+}
+
+/// What RocksDB's words mean for another attempt.
+fn class_of(why: &str) -> FailureClass {
+    if why.starts_with("Corruption") || why.starts_with("Invalid argument") {
+        let cause = crc32fast::hash(why.split(':').next().unwrap_or_default().as_bytes());
+        return FailureClass::Deterministic {
+            cause: u64::from(cause),
+        };
+    }
+    FailureClass::Transient
+}

@@ -1,0 +1,183 @@
+//! A whole pool in one process: databases, workers and a control plane that speak gRPC, and
+//! RocksDB on both ends.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use manxdb_compaction::edge::set_service;
+use manxdb_compaction::link::Route;
+use manxdb_compaction::order::{Plain, STAGING};
+use manxdb_compaction::outputs::Reading;
+use manxdb_compaction::security::Security;
+use manxdb_compaction::server::ControlPlane;
+use manxdb_compaction::service::{Remote, ServiceOptions};
+use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
+use manxdb_core::Nanos;
+use manxdb_jobs::client::ClientOptions;
+use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};
+use manxdb_jobs::{Options, WorkerId};
+use rocksdb::DB;
+
+static DRAWN: AtomicU64 = AtomicU64::new(1);
+
+fn drawn() -> u64 {
+    DRAWN.fetch_add(1, Ordering::Relaxed)
+}
+
+fn control(directory: &Path, security: &Security) -> ControlPlane {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let path = directory.join("control");
+    ControlPlane::start(address, &path, Options::default(), security, drawn()).unwrap()
+}
+
+fn route(control: &ControlPlane, security: &Security) -> Route {
+    Route::new(&[control.address().to_string()], security).unwrap()
+}
+
+fn worker(route: Route, volume: &Path) -> RunningWorker {
+    let options = WorkerOptions {
+        route,
+        volumes: BTreeMap::from([("fast".to_owned(), volume.to_owned())]),
+        slots: 2,
+        zone: Zone::default(),
+        flavours: vec![Arc::new(Plain)],
+        id: WorkerId(drawn()),
+    };
+    RunningWorker::start(options).unwrap()
+}
+
+fn service(route: Route, volume: &Path, database: &Path) -> Arc<Remote> {
+    std::fs::create_dir_all(database).unwrap();
+    let options = ServiceOptions {
+        route,
+        volume: "fast".to_owned(),
+        volume_root: volume.to_owned(),
+        database: database.to_owned(),
+        database_id: DatabaseId(drawn()),
+        session: SessionId(drawn()),
+        zone: Zone::default(),
+        flavour: "plain.1",
+        parameters: Box::new(Vec::new),
+        bytes_min: 0,
+        reading: Reading::Whole,
+        client: ClientOptions {
+            away: Nanos::from_secs(30),
+            ..ClientOptions::default()
+        },
+    };
+    Remote::start(options).unwrap()
+}
+
+fn options() -> rocksdb::Options {
+    let mut options = rocksdb::Options::default();
+    options.create_if_missing(true);
+    options.set_disable_auto_compactions(true);
+    options.set_target_file_size_base(32 << 10);
+    options
+}
+
+fn fill(db: &DB, seed: u64) {
+    let mut number = seed;
+    for _ in 0..3 {
+        for _ in 0..2 {
+            for _ in 0..3_000 {
+                number = number
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let key = (number >> 51).to_be_bytes();
+                if (number >> 30).is_multiple_of(5) {
+                    db.delete(key).unwrap();
+                } else {
+                    db.put(key, number.to_be_bytes().repeat(4)).unwrap();
+                }
+            }
+            db.flush().unwrap();
+        }
+        db.compact_range::<&[u8], &[u8]>(None, None);
+    }
+}
+
+fn content(db: &DB) -> Vec<Vec<u8>> {
+    let pairs = db
+        .iterator(rocksdb::IteratorMode::Start)
+        .map(Result::unwrap);
+    pairs.map(|(key, value)| [key, value].concat()).collect()
+}
+
+fn local(remote: &Remote, reason: LocalReason) -> u64 {
+    let place = LocalReason::ALL
+        .iter()
+        .position(|one| *one == reason)
+        .unwrap();
+    remote.counts().local[place].load(Ordering::Relaxed)
+}
+
+fn home(directory: &Path, seed: u64) -> Vec<Vec<u8>> {
+    let db = DB::open(&options(), directory.join("home")).unwrap();
+    fill(&db, seed);
+    content(&db)
+}
+
+#[test]
+fn databases_compact_through_a_pool_and_leave_nothing_behind() {
+    let volume = tempfile::tempdir().unwrap();
+    let security = Security {
+        token: Some("a secret".to_owned()),
+        tls: None,
+    };
+    let control = control(volume.path(), &security);
+    let worker = worker(route(&control, &security), volume.path());
+    let expected = home(volume.path(), 7);
+    for name in ["one", "two"] {
+        let path = volume.path().join(name);
+        let remote = service(route(&control, &security), volume.path(), &path);
+        let mut with_service = options();
+        set_service(&mut with_service, remote.clone());
+        let db = DB::open(&with_service, &path).unwrap();
+        fill(&db, 7);
+        assert_eq!(content(&db), expected);
+        let installed = remote.counts().installed.load(Ordering::Relaxed);
+        assert!(installed >= 3, "{installed} installed");
+        drop(db);
+        let left = std::fs::read_dir(path.join(STAGING)).unwrap().count();
+        assert_eq!(left, 0, "directories of attempts");
+    }
+    assert!(worker.counts().finished.load(Ordering::Relaxed) >= 6);
+    worker.drain();
+    let report = control.report().unwrap();
+    assert_eq!(report.jobs, []);
+    assert_eq!(report.counts.done, report.counts.taken);
+}
+
+#[test]
+fn who_does_not_know_the_token_is_not_let_in() {
+    let volume = tempfile::tempdir().unwrap();
+    let security = |token: &str| Security {
+        token: Some(token.to_owned()),
+        tls: None,
+    };
+    let control = control(volume.path(), &security("right"));
+    let error = route(&control, &security("wrong")).report().unwrap_err();
+    assert!(error.contains("asks for its token"), "{error}");
+    let report = route(&control, &security("right")).report().unwrap();
+    assert_eq!(report.taken, 0);
+}
+
+#[test]
+fn a_pool_without_workers_sends_everything_home() {
+    let volume = tempfile::tempdir().unwrap();
+    let security = Security::default();
+    let control = control(volume.path(), &security);
+    let expected = home(volume.path(), 9);
+    let path = volume.path().join("db");
+    let remote = service(route(&control, &security), volume.path(), &path);
+    let mut with_service = options();
+    set_service(&mut with_service, remote.clone());
+    let db = DB::open(&with_service, &path).unwrap();
+    fill(&db, 9);
+    assert_eq!(content(&db), expected);
+    assert!(local(&remote, LocalReason::NoWorker) >= 3);
+}
