@@ -235,6 +235,7 @@ impl<C: Core> Reliable<C> {
                 Action::Persist { record, token } => out.persist(record, token),
                 Action::Reply { id, body } => out.reply(id, body),
                 Action::Mark { txn, phase } => out.mark(txn, phase),
+                Action::Wait { txn, wait } => out.wait(txn, wait),
             }
         }
         self.inner = inner;

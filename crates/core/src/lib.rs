@@ -26,7 +26,7 @@ pub mod work;
 
 pub use digest::Digest;
 pub use machine::{
-    Action, ActionOf, Actions, Core, Event, EventOf, Message, NodeId, RequestId, Token,
+    Action, ActionOf, Actions, Core, Event, EventOf, Message, NodeId, RequestId, Token, Wait,
 };
 pub use random::Random;
 pub use time::{LocalTime, Nanos};

@@ -93,13 +93,30 @@ pub enum Action<M, T, P, R> {
         /// The answer.
         body: R,
     },
-    /// A note for traces and for the split of a transaction's latency; has no effect.
+    /// A note for traces; has no effect.
     Mark {
         /// The transaction.
         txn: u64,
         /// What it has just reached.
         phase: &'static str,
     },
+    /// A note for the split of a transaction's latency: from now on it waits on this node, or does
+    /// not any more; has no effect.
+    Wait {
+        /// The transaction.
+        txn: u64,
+        /// Why, until the next such note.
+        wait: Option<Wait>,
+    },
+}
+
+/// Why a transaction does not go on at a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// A constant of the protocol.
+    pub reason: &'static str,
+    /// The transaction that it waits for, if it is one.
+    pub on: Option<u64>,
 }
 
 /// The events of a core.
@@ -154,6 +171,11 @@ impl<C: Core + ?Sized> Actions<C> {
     /// See [`Action::Mark`].
     pub fn mark(&mut self, txn: u64, phase: &'static str) {
         self.list.push(Action::Mark { txn, phase });
+    }
+
+    /// See [`Action::Wait`].
+    pub fn wait(&mut self, txn: u64, wait: Option<Wait>) {
+        self.list.push(Action::Wait { txn, wait });
     }
 
     /// Notes work of this step.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_core::channel::{ChannelOptions, Life, Reliable};
-use manxdb_core::{Nanos, NodeId};
+use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_dast::{Answer, Ask, DastNode, Level, Options, Role, Shared, Topology};
 use manxdb_sim::{Link, RegionId, System};
 use manxdb_txn::procedure::ShardId;
@@ -69,6 +69,10 @@ impl System for DastSystem {
         };
         DastNode::new(node, life.0, &self.shared, rows)
     }
+
+    fn reply_txn(&self, _request: RequestId, reply: &Answer) -> Option<u64> {
+        Some(reply.id.for_traces())
+    }
 }
 
 impl Candidate for DastSystem {
@@ -114,6 +118,10 @@ impl System for ReliableDast {
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<()>) -> Reliable<DastNode> {
         let core = self.0.start(node, life, disk);
         Reliable::new(core, node, life, ChannelOptions::default())
+    }
+
+    fn reply_txn(&self, request: RequestId, reply: &Answer) -> Option<u64> {
+        self.0.reply_txn(request, reply)
     }
 }
 

@@ -20,7 +20,8 @@
 //! | what is on disk after a crash | [`disk`] |
 //! | what can go wrong, and drawing it from a seed | [`fault`] |
 //! | thousands of seeds, and a failing one made small | [`hunt`] |
-//! | what happened | [`counters`], [`marks`], [`trace`], drawn by [`timeline`] |
+//! | what happened | [`counters`], [`trace`], drawn by [`timeline`] |
+//! | why a transaction took as long as it did | [`explain`] |
 //! | how long it took, and how often | [`measure`] |
 //! | why a draw here shifts no draw there | [`streams`] |
 //!
@@ -81,9 +82,9 @@ pub mod cost;
 pub mod counters;
 mod cpu;
 pub mod disk;
+pub mod explain;
 pub mod fault;
 pub mod hunt;
-pub mod marks;
 pub mod measure;
 pub mod network;
 mod node;

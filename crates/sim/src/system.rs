@@ -32,8 +32,8 @@ pub trait System {
         None
     }
 
-    /// The transaction that a reply is about, for traces.
-    fn reply_txn(&self, _reply: &ReplyOf<Self>) -> Option<u64> {
+    /// The transaction that a reply is about, for traces and to explain its latency.
+    fn reply_txn(&self, _request: RequestId, _reply: &ReplyOf<Self>) -> Option<u64> {
         None
     }
 

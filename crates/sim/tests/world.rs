@@ -5,6 +5,7 @@ mod toys;
 
 use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_sim::clock::EPOCH;
+use manxdb_sim::explain::{CLIENT, LAN, QUEUE, WORK, explain};
 use manxdb_sim::timeline::timeline;
 use manxdb_sim::trace::Record;
 use manxdb_sim::{ClockOptions, CostModel, Link, NoDriver, SimTime, Topology, World, WorldOptions};
@@ -86,7 +87,7 @@ fn a_core_that_fails_its_check_ends_the_run() {
 fn equal_seeds_give_equal_runs_and_other_seeds_others() {
     let run = |seed, mark| {
         let mut options = WorldOptions::small(seed, 5);
-        options.marks = mark;
+        options.explain = mark;
         let link = Link::after(Nanos::from_millis(1)).with_jitter(Nanos::from_micros(300));
         options.topology = Topology::single(5, link);
         let mut world = World::new(Pings, options);
@@ -132,17 +133,37 @@ fn clocks_are_wrong_within_bounds_and_each_in_its_own_way() {
 }
 
 #[test]
-fn marks_split_a_latency() {
-    let mut options = WorldOptions::small(1, 2);
-    options.marks = true;
+fn a_latency_is_split_along_the_steps_that_led_to_the_answer() {
+    let mut options = WorldOptions::small(1, 3);
+    options.cost = CostModel::default();
+    options.cost.wake = Nanos::ZERO;
+    options.client_delay = Nanos::from_micros(100);
+    options.explain = true;
     let mut world = World::new(Pings, options);
+    let mut seen = Seen::default();
+    world.outside().request(NodeId(2), play(1));
     world.outside().request(A, play(1));
-    world.run_alone(SimTime::from_secs(1)).unwrap();
-    let marks = world.outside().take_marks(0);
-    let marks: Vec<_> = marks.iter().map(|mark| (mark.at, mark.phase)).collect();
-    let back = SimTime::from_millis(2);
-    assert_eq!(marks, [(SimTime::ZERO, "asked"), (back, "back")]);
-    assert!(world.outside().take_marks(0).is_empty());
+    world.run_until(&mut seen, SimTime::MAX).unwrap();
+    let (at, id, _) = seen.replies[1];
+    assert_eq!(id, RequestId(1));
+    let steps = world.outside().take_steps(1);
+    let parts = explain(SimTime::ZERO, at, &steps);
+    let parts = parts.iter();
+    let parts = parts.map(|part| (part.reason, part.label, part.span().as_micros()));
+    // The costs are those of the test above: B is busy with the other game for 30 µs.
+    let expected = [
+        (CLIENT, None, 100),
+        (WORK, None, 13),
+        (LAN, Some("ping"), 1_000),
+        (QUEUE, None, 30),
+        (WORK, None, 30),
+        (LAN, Some("pong"), 1_000),
+        (WORK, None, 14),
+        (CLIENT, None, 100),
+    ];
+    assert_eq!(parts.collect::<Vec<_>>(), expected);
+    assert!(world.outside().take_steps(1).is_empty());
+    assert_eq!(world.steps().count(), 1, "the other game's");
 }
 
 #[test]
@@ -163,6 +184,7 @@ transaction 0, from 0.000014000s
     3.045  •───────▶│        ping
     4.075  │◀───────•        pong
     4.089  *        │        back
+    4.089  ◇        │        reply
 ";
     assert_eq!(timeline(world.trace().rows(), 0), drawn);
 }

@@ -48,7 +48,7 @@ where
                 }
                 Action::Reply { id, body } => self.replies.push_back((node, id, body)),
                 // Cores that this driver runs keep nothing on disk: their record is `()`.
-                Action::Persist { .. } | Action::Mark { .. } => {}
+                Action::Persist { .. } | Action::Mark { .. } | Action::Wait { .. } => {}
             }
         }
         self.actions = actions;

@@ -5,6 +5,7 @@ use manxdb_core::{Core, Digest, LocalTime, Nanos, NodeId};
 
 use super::World;
 use crate::counters::Counters;
+use crate::explain::Step;
 use crate::node::Node;
 use crate::system::{RecordOf, System};
 use crate::time::SimTime;
@@ -76,6 +77,11 @@ impl<S: System> World<S> {
     /// What was recorded.
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// Steps about transactions that nobody took, if they are kept.
+    pub fn steps(&self) -> impl Iterator<Item = (u64, &[Step])> {
+        self.shared.steps.all()
     }
 
     /// Events that wait.

@@ -207,7 +207,8 @@ impl<S: System> World<S> {
         let now = self.shared.now;
         for ((from, to), messages) in self.network.release() {
             for held in messages {
-                self.send(held.departs.max(now), from, to, held.body);
+                let departs = held.departs.max(now);
+                self.send(departs, held.sent_in, (from, to), held.body);
             }
         }
     }

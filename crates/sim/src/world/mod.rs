@@ -64,6 +64,8 @@ pub struct World<S: System> {
     /// The buffer of every step.
     actions: Actions<S::Core>,
     begun: bool,
+    /// Numbers the steps of all nodes.
+    steps_taken: u64,
 }
 
 impl<S: System> World<S> {
@@ -87,6 +89,7 @@ impl<S: System> World<S> {
             trace: Trace::new(options.record),
             actions: Actions::default(),
             begun: false,
+            steps_taken: 0,
             system,
             options,
         };

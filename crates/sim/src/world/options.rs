@@ -49,8 +49,8 @@ pub struct WorldOptions {
     pub check: bool,
     /// What is recorded.
     pub record: Record,
-    /// Whether marks are kept for the driver.
-    pub marks: bool,
+    /// Whether steps about transactions are kept, to explain latencies.
+    pub explain: bool,
 }
 
 impl WorldOptions {
@@ -65,7 +65,7 @@ impl WorldOptions {
             clocks: ClockOptions::default(),
             check: true,
             record: Record::Nothing,
-            marks: false,
+            explain: false,
         }
     }
 

@@ -4,7 +4,7 @@ use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
 
 use super::pending::Pending;
 use super::{World, WorldOptions};
-use crate::marks::{Mark, Marks};
+use crate::explain::{Step, Steps};
 use crate::node::Node;
 use crate::queue::Queue;
 use crate::streams::{self, Purpose};
@@ -15,7 +15,7 @@ use crate::time::SimTime;
 pub(super) struct Shared<C: Core> {
     pub now: SimTime,
     pub queue: Queue<Pending<C>>,
-    pub marks: Marks,
+    pub steps: Steps,
     pub client_delay: Nanos,
     requests: u64,
     random: Random,
@@ -26,7 +26,7 @@ impl<C: Core> Shared<C> {
         Self {
             now: SimTime::ZERO,
             queue: Queue::default(),
-            marks: Marks::new(options.marks),
+            steps: Steps::new(options.explain),
             client_delay: options.client_delay,
             requests: 0,
             random: streams::of_run(options.seed, Purpose::Workload),
@@ -72,9 +72,9 @@ impl<S: System> Outside<'_, S> {
         &mut self.shared.random
     }
 
-    /// The marks of a transaction so far, given up.
-    pub fn take_marks(&mut self, txn: u64) -> Vec<Mark> {
-        self.shared.marks.take(txn)
+    /// The steps about a transaction so far, given up: later ones are not kept.
+    pub fn take_steps(&mut self, txn: u64) -> Vec<Step> {
+        self.shared.steps.take(txn)
     }
 
     /// Whether a node is up.

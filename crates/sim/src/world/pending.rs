@@ -8,6 +8,7 @@ use crate::time::SimTime;
 #[derive(Debug)]
 pub(crate) struct Held<M> {
     pub departs: SimTime,
+    pub sent_in: u64,
     pub body: M,
 }
 
@@ -20,6 +21,8 @@ pub(crate) enum Pending<C: Core> {
         from: NodeId,
         /// When the sender was done with it: a crash before that takes it back.
         departs: SimTime,
+        /// The number of the step that sent it.
+        sent_in: u64,
         body: C::Message,
     },
     /// A timer is over.

@@ -5,6 +5,7 @@ use manxdb_core::{Core, Event, Message, Nanos, NodeId, Weight};
 use super::pending::Pending;
 use super::step::Arrival;
 use super::{Failure, World};
+use crate::explain::Trigger;
 use crate::system::{Driver, NoDriver, System};
 use crate::time::SimTime;
 use crate::trace::{Kind, Row};
@@ -55,7 +56,13 @@ impl<S: System> World<S> {
         pending: Pending<S::Core>,
     ) -> Result<(), Failure> {
         match pending {
-            Pending::Message { to, from, body, .. } => self.message_arrives(at, to, from, body),
+            Pending::Message {
+                to,
+                from,
+                sent_in,
+                body,
+                ..
+            } => self.message_arrives(at, (from, to), sent_in, body),
             Pending::Timer { node, timer } => {
                 let arrival = Arrival::new(at, 2, self.options.cost.wake);
                 self.step(node, arrival, Event::Timer(timer))
@@ -70,13 +77,14 @@ impl<S: System> World<S> {
                 self.note(at, node, Kind::Request, "request", txn);
                 let weight = self.system.request_weight(&body);
                 let cost = self.options.cost.receiving(weight);
-                let arrival = Arrival::new(at, 3, cost);
+                let mut arrival = Arrival::new(at, 3, cost);
+                arrival.trigger = Trigger::Request;
                 self.step(node, arrival, Event::Request { id, body })
             }
             Pending::Reply { node, id, body, .. } => {
                 self.counters.replies += 1;
                 self.nodes[node.0 as usize].digest.number(at.0).number(id.0);
-                let txn = |system: &S| system.reply_txn(&body);
+                let txn = |system: &S| system.reply_txn(id, &body);
                 self.note(at, node, Kind::Reply, "reply", txn);
                 driver.reply(&mut self.outside(), node, id, body);
                 Ok(())
@@ -105,8 +113,8 @@ impl<S: System> World<S> {
     fn message_arrives(
         &mut self,
         at: SimTime,
-        to: NodeId,
-        from: NodeId,
+        (from, to): (NodeId, NodeId),
+        sent_in: u64,
         body: <S::Core as Core>::Message,
     ) -> Result<(), Failure> {
         if self.is_down(to) {
@@ -119,6 +127,14 @@ impl<S: System> World<S> {
             let weight = body.weight();
             arrival.cost = self.options.cost.receiving(weight);
             arrival.beside = self.options.cost.report_server && weight == Weight::Report;
+        }
+        if self.shared.steps.are_wanted() {
+            arrival.txn = body.txn();
+            arrival.trigger = Trigger::Message {
+                sent_in,
+                label: body.label(),
+                class: self.network.topology().class(from, to),
+            };
         }
         self.step(to, arrival, Event::Message { from, body })
     }

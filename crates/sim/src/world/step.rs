@@ -4,7 +4,7 @@ use manxdb_core::{Action, ActionOf, Core, EventOf, Message, Nanos, NodeId};
 
 use super::pending::{Held, Pending};
 use super::{Failure, World};
-use crate::marks::Mark;
+use crate::explain::{Step, Trigger};
 use crate::network::Fate;
 use crate::system::System;
 use crate::time::SimTime;
@@ -19,6 +19,10 @@ pub(super) struct Arrival {
     pub cost: Nanos,
     /// Whether the second server receives it.
     pub beside: bool,
+    /// What it is, for the steps that explain a latency.
+    pub trigger: Trigger,
+    /// The transaction that it is about.
+    pub txn: Option<u64>,
 }
 
 impl Arrival {
@@ -28,6 +32,8 @@ impl Arrival {
             code,
             cost,
             beside: false,
+            trigger: Trigger::Other,
+            txn: None,
         }
     }
 }
@@ -74,6 +80,10 @@ impl<S: System> World<S> {
             out.take_work();
             turn
         };
+        self.steps_taken += 1;
+        if self.shared.steps.are_wanted() {
+            self.keep_step(id, &arrival, (turn, done), out.as_slice());
+        }
         for action in out.drain() {
             self.act(id, done, action);
         }
@@ -83,6 +93,50 @@ impl<S: System> World<S> {
             node: id,
             what,
         })
+    }
+
+    /// Keeps a step for each transaction that it is about.
+    fn keep_step(
+        &mut self,
+        node: NodeId,
+        arrival: &Arrival,
+        (turn, done): (SimTime, SimTime),
+        actions: &[ActionOf<S::Core>],
+    ) {
+        let (number, arrived) = (self.steps_taken, arrival.at);
+        let step = |txn: u64| Step {
+            number,
+            node,
+            trigger: match arrival.trigger {
+                Trigger::Message { .. } if arrival.txn != Some(txn) => Trigger::Other,
+                trigger => trigger,
+            },
+            arrived,
+            turn,
+            done,
+            said: None,
+            answers: false,
+        };
+        let steps = &mut self.shared.steps;
+        if let Some(txn) = arrival.txn {
+            steps.note(txn, step(txn));
+        }
+        for action in actions {
+            let txn = match action {
+                Action::Send { body, .. } => body.txn(),
+                Action::Reply { id, body } => self.system.reply_txn(*id, body),
+                Action::Mark { txn, .. } | Action::Wait { txn, .. } => Some(*txn),
+                Action::SetTimer { .. } | Action::Persist { .. } => None,
+            };
+            let Some(kept) = txn.and_then(|txn| steps.note(txn, step(txn))) else {
+                continue;
+            };
+            match action {
+                Action::Wait { wait, .. } => kept.said = Some(*wait),
+                Action::Reply { .. } => kept.answers = true,
+                _ => {}
+            }
+        }
     }
 
     /// What it costs to send all that goes out.
@@ -105,7 +159,7 @@ impl<S: System> World<S> {
             Action::Send { to, body } => {
                 let class = self.network.topology().class(node, to);
                 self.counters.message(body.label(), class);
-                self.send(done, node, to, body);
+                self.send(done, self.steps_taken, (node, to), body);
             }
             Action::SetTimer { after, timer } => {
                 let span = self.nodes[node.0 as usize].clock.real_span(after);
@@ -128,14 +182,9 @@ impl<S: System> World<S> {
                 self.shared.queue.push(arrives, pending);
             }
             Action::Mark { txn, phase } => {
-                let mark = Mark {
-                    at: done,
-                    node,
-                    phase,
-                };
-                self.shared.marks.note(txn, mark);
                 self.note(done, node, Kind::Mark, phase, |_| Some(txn));
             }
+            Action::Wait { .. } => {}
         }
     }
 
@@ -143,8 +192,8 @@ impl<S: System> World<S> {
     pub(super) fn send(
         &mut self,
         departs: SimTime,
-        from: NodeId,
-        to: NodeId,
+        sent_in: u64,
+        (from, to): (NodeId, NodeId),
         body: <S::Core as Core>::Message,
     ) {
         if self.network.is_fifo() && self.is_down(to) {
@@ -156,6 +205,7 @@ impl<S: System> World<S> {
             to,
             from,
             departs,
+            sent_in,
             body,
         };
         match self.network.send(departs, from, to, &mut self.counters) {
@@ -166,7 +216,12 @@ impl<S: System> World<S> {
             }
             Fate::Lost => {}
             Fate::Held => {
-                self.network.hold(from, to, Held { departs, body });
+                let held = Held {
+                    departs,
+                    sent_in,
+                    body,
+                };
+                self.network.hold(from, to, held);
             }
         }
     }

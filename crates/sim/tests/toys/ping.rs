@@ -123,4 +123,8 @@ impl System for Pings {
     fn start(&mut self, _: NodeId, _: Life, _: Vec<()>) -> Ping {
         Ping::default()
     }
+
+    fn reply_txn(&self, request: RequestId, _: &LocalTime) -> Option<u64> {
+        Some(request.0)
+    }
 }
