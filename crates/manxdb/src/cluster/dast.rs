@@ -5,7 +5,6 @@ use std::sync::Arc;
 use manxdb_core::{Nanos, NodeId};
 use manxdb_dast::{DastNode, Options, Role, Shared, Topology};
 use manxdb_txn::procedure::{Registry, ShardId};
-use manxdb_workloads::{append, tpca, tpcc};
 
 use super::file::{ClusterFile, nanos};
 use super::rows::first_rows;
@@ -33,9 +32,7 @@ pub fn placement(file: &ClusterFile) -> manxdb_workloads::Topology {
 /// What every node of a cluster is given.
 pub fn shared(file: &ClusterFile) -> Shared {
     let procedures = Registry::default();
-    procedures.register(Arc::new(append::Append));
-    procedures.register(Arc::new(tpca::Increment));
-    for procedure in tpcc::procedures() {
+    for procedure in manxdb_workloads::procedures() {
         procedures.register(procedure);
     }
     let round_trip = file.delays().wan * 2;
@@ -44,8 +41,7 @@ pub fn shared(file: &ClusterFile) -> Shared {
         options: Options {
             manager_tick: MANAGER_TICK,
             suspect_after: nanos(file.suspect_ms),
-            first_estimate: round_trip + Nanos::from_millis(10),
-            ..Options::default()
+            ..Options::of_distance(round_trip)
         },
         procedures: Arc::new(procedures),
         placement: Arc::new(placement(file)),

@@ -11,6 +11,7 @@ use crate::message::DastMessage;
 use crate::node::{DastTimer, Out};
 use crate::replica::Shared;
 use crate::timestamp::Timestamp;
+use crate::waits::{ATTEMPT, wait};
 
 /// What is asked of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,6 +110,7 @@ impl Client {
         let replicas: Vec<NodeId> = self.shared.topology.replicas(asked.home).collect();
         let turn = usize::try_from(number.wrapping_add(u64::from(attempt))).unwrap_or(0);
         let to = replicas[turn % replicas.len()];
+        out.wait(call.id.for_traces(), Some(wait(ATTEMPT)));
         out.send(to, DastMessage::Submit { call, after });
         let patience = self.shared.options.client_patience;
         out.set_timer(patience, DastTimer::Again { number, attempt });

@@ -20,6 +20,7 @@
 //! | what the managers of a region do, and agree on | [`manager`], [`ledger`] |
 //! | who is where | [`topology`] |
 //! | what nodes say to each other | [`message`] |
+//! | why a transaction waits | [`waits`] |
 //!
 //! Start reading at [`clock`], then [`execution`], then [`replica`].
 #![forbid(unsafe_code)]
@@ -38,6 +39,7 @@ pub mod options;
 pub mod replica;
 pub mod timestamp;
 pub mod topology;
+pub mod waits;
 
 pub use call::{Call, CallId, Level, Planned};
 pub use client::{Answer, Ask};

@@ -29,6 +29,8 @@ pub struct Options {
     pub least_estimate: Nanos,
     /// Replicas keep the order in which transactions ran, for checkers.
     pub keeps_order: bool,
+    /// Replicas say what transactions wait for ([`crate::waits`]); costs time, not order.
+    pub explains: bool,
     /// Planted defects.
     #[cfg(feature = "mutants")]
     pub mutant: Option<crate::mutants::Mutant>,
@@ -47,8 +49,21 @@ impl Default for Options {
             first_estimate: Nanos::from_millis(110),
             least_estimate: Nanos::from_millis(20),
             keeps_order: false,
+            explains: false,
             #[cfg(feature = "mutants")]
             mutant: None,
+        }
+    }
+}
+
+impl Options {
+    /// For regions this far apart, there and back: what is expected of a decision is near what it
+    /// will take, from the first one on.
+    #[must_use]
+    pub fn of_distance(round_trip: Nanos) -> Self {
+        Self {
+            first_estimate: round_trip + Nanos::from_millis(10),
+            ..Self::default()
         }
     }
 }

@@ -19,6 +19,8 @@
 mod pieces;
 mod transfer;
 
+mod waits;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ impl Execution {
         blockers
     }
 
-    fn touches_left(&self, running: &Running, into: &mut Vec<Touch>) {
+    pub(super) fn touches_left(&self, running: &Running, into: &mut Vec<Touch>) {
         for place in &running.left {
             into.extend(self.touches(&running.planned, *place));
         }

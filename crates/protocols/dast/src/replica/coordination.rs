@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use manxdb_core::{LocalTime, NodeId};
+use manxdb_core::{LocalTime, NodeId, Wait};
 use manxdb_txn::procedure::ShardId;
 
 use super::Replica;
@@ -18,6 +18,7 @@ use crate::message::DastMessage;
 use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{MAJORITY, RegionId};
+use crate::waits::{CLOSING, wait};
 
 /// A client's call, as its coordinator sees it.
 #[derive(Debug)]
@@ -54,6 +55,15 @@ impl Coordination {
             .shards
             .iter()
             .all(|shard| self.given.contains_key(shard))
+    }
+
+    /// Up to where regions must be closed before the answer.
+    fn needs_closed(&self) -> Timestamp {
+        if self.planned.call.level != Level::Strict {
+            return Timestamp::ZERO;
+        }
+        let at = self.at.filter(|_| !self.is_local);
+        self.cross_region_high.max(at.unwrap_or_default())
     }
 
     /// What all pieces gave, or the first failure.
@@ -347,12 +357,8 @@ impl Replica {
         if !coordination.has_run() || !coordination.is_replicated(needed) {
             return;
         }
-        if coordination.planned.call.level == Level::Strict {
-            let at = coordination.at.filter(|_| !coordination.is_local);
-            let must_be_closed = coordination.cross_region_high.max(at.unwrap_or_default());
-            if self.cuts.closed() < must_be_closed {
-                return;
-            }
+        if coordination.needs_closed() > self.cuts.closed() {
+            return;
         }
         if let Some(coordination) = self.coordinating.remove(&id) {
             let (id, at, given) = coordination.outcome();
@@ -380,6 +386,19 @@ impl Replica {
         for id in waiting {
             self.try_answer(id, out);
         }
+    }
+
+    /// Calls that have run and whose answers wait for that.
+    pub(super) fn waiting_to_close(&self) -> impl Iterator<Item = (CallId, Wait)> + '_ {
+        let needed = self.acknowledgements_needed();
+        let closed = self.cuts.closed();
+        let waits = move |coordination: &Coordination| {
+            coordination.has_run()
+                && coordination.is_replicated(needed)
+                && coordination.needs_closed() > closed
+        };
+        let waiting = self.coordinating.iter().filter(move |(_, it)| waits(it));
+        waiting.map(|(id, _)| (*id, wait(CLOSING)))
     }
 
     /// A cross-region call was given up: its client may ask again.

@@ -7,17 +7,19 @@
 //! | [`coordination`] | what a coordinator waits for before it answers |
 //! | [`cuts`] | what the manager says of the region's clocks: up to where everything is known |
 //! | [`membership`] | leaving and coming back |
+//! | [`waits`] | what is said of transactions that cannot run yet |
 
 mod coordination;
 mod cross;
 mod cuts;
 mod local;
 mod membership;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use manxdb_core::{Digest, LocalTime, Nanos, NodeId, Work};
+use manxdb_core::{Digest, LocalTime, Nanos, NodeId, Wait, Work};
 use manxdb_txn::procedure::{Placement, Registry, ShardId};
 use manxdb_txn::rows::Rows;
 
@@ -92,6 +94,8 @@ pub struct Replica {
     /// A node that is to be let in and was not heard yet: leader, epoch, node and attempt.
     admission: Option<(NodeId, u64, NodeId, u64)>,
     violation: Option<String>,
+    /// What was said last of transactions that wait.
+    said_waits: BTreeMap<CallId, Wait>,
 }
 
 impl Replica {
@@ -143,6 +147,7 @@ impl Replica {
             heard_to_join: BTreeMap::new(),
             admission: None,
             violation: None,
+            said_waits: BTreeMap::new(),
             shared,
         }
     }
@@ -304,6 +309,7 @@ impl Replica {
             self.after_execution(ended, out);
         }
         self.answer_what_is_closed(out);
+        self.say_waits(out);
     }
 
     fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {

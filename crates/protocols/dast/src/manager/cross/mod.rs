@@ -31,6 +31,7 @@ use crate::message::{DastMessage, Decision};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
+use crate::waits::{LEDGER, wait};
 
 /// A cross-region transaction under way, as this leader knows it.
 #[derive(Debug)]
@@ -108,6 +109,7 @@ impl Manager {
             .entry(id)
             .or_insert_with(|| Crossing::new(now, true));
         crossing.is_own = true;
+        out.wait(id.for_traces(), Some(wait(LEDGER)));
         let entry = Entry::Assign { planned, home, at };
         self.propose(entry, Effect::TellAssigned(id), out);
     }
@@ -140,6 +142,7 @@ impl Manager {
         let Some(crt) = self.ledger().crts.get(&id).cloned() else {
             return;
         };
+        out.wait(id.for_traces(), None);
         self.tell_region(&crt, out);
         self.say_assigned(now, id, crt.home, Some(crt.at), out);
     }
