@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use manxdb_checker::append::{History, Outcome, Transaction};
+use manxdb_checker::append::History;
 use manxdb_core::Random;
 use manxdb_dast::{Ask, Level, Options, Shared};
-use manxdb_txn::procedure::{Registry, ShardId, Slot, Values};
+use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_workloads::Topology;
-use manxdb_workloads::append::{Append, Generator as Lists, Settings, observe, sent};
+use manxdb_workloads::append::{Append, Generator as Lists, Seen, Settings, transaction};
 
 use crate::load::{Generator, Job, Made};
 
@@ -35,7 +35,7 @@ impl AppendLoad {
 }
 
 impl Generator for AppendLoad {
-    fn next(&mut self, client: u32, home: ShardId, _random: &mut Random) -> Job {
+    fn next(&mut self, client: u32, home: ShardId, _random: &mut Random) -> Option<Job> {
         let place = client as usize;
         if self.clients.len() <= place {
             self.clients.resize(place + 1, None);
@@ -44,7 +44,7 @@ impl Generator for AppendLoad {
         // Elements must not meet those of other clients: numbers from 1.
         let fresh = || Lists::new(topology, settings, client + 1, home, seed);
         let request = self.clients[place].get_or_insert_with(fresh).next_request();
-        Job {
+        Some(Job {
             crosses_regions: !request.reach.is_local(),
             ask: Ask {
                 procedure: request.procedure.into(),
@@ -52,7 +52,7 @@ impl Generator for AppendLoad {
                 level: self.level,
                 home,
             },
-        }
+        })
     }
 }
 
@@ -73,39 +73,27 @@ pub fn shared(topology: Topology, options: Options) -> Shared {
 }
 
 /// The history that clients saw.
-#[must_use]
-pub fn history(made: &[Made]) -> History {
-    let transactions = made
-        .iter()
-        .enumerate()
-        .map(|(place, made)| transaction(place, made));
-    History {
-        transactions: transactions.collect(),
+///
+/// # Errors
+/// A call whose arguments or answer are not this workload's, and why.
+pub fn history(made: &[Made]) -> Result<History, String> {
+    let transactions = (0..).zip(made).map(|(name, made)| {
+        let (at, given) = match &made.answered {
+            Some((at, answer)) => (Some(at.0), answer.given.as_deref().ok()),
+            None => (None, None),
+        };
+        let seen = Seen {
+            name,
+            session: made.client.0.into(),
+            args: &made.job.ask.args,
+            asked: made.asked.0,
+            answered: at,
+            given,
+        };
+        transaction(seen).map_err(|error| format!("call {name}: {error}"))
+    });
+    Ok(History {
+        transactions: transactions.collect::<Result<_, _>>()?,
         end_state: None,
-    }
-}
-
-fn transaction(place: usize, made: &Made) -> Transaction {
-    let args = &made.job.ask.args;
-    let (outcome, completed, observed) = match &made.answered {
-        Some((at, answer)) => match &answer.given {
-            Ok(given) => {
-                let values: Values = given
-                    .iter()
-                    .map(|(slot, value)| (Slot(*slot), value.clone()))
-                    .collect();
-                (Outcome::Ok, at.0, observe(args, &values))
-            }
-            Err(_) => (Outcome::Failed, at.0, sent(args)),
-        },
-        None => (Outcome::Unknown, u64::MAX, sent(args)),
-    };
-    Transaction {
-        name: place as u64,
-        session: made.client.0.into(),
-        invoked: made.asked.0,
-        completed,
-        outcome,
-        operations: observed.unwrap_or_default(),
-    }
+    })
 }

@@ -48,6 +48,7 @@ fn run(
         clients,
         outstanding: 1,
         until: SimTime::from_secs(4),
+        explain: false,
     };
     let mut load = Load::new(AppendLoad::new(TOPOLOGY, settings, level, seed), options);
     let mut found = Vec::new();
@@ -57,7 +58,7 @@ fn run(
     if load.open() > 0 {
         found.push(format!("{} calls never ended", load.open()));
     }
-    let verdict = check(&history(load.made()), promise);
+    let verdict = check(&history(load.made()).unwrap(), promise);
     found.extend(
         verdict
             .violations()

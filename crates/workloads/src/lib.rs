@@ -21,6 +21,8 @@
 //! | [`tpcc`] | the five transactions of a wholesaler, one warehouse a shard |
 //! | [`payment`] | one of them alone, with a share of cross-region ones to be chosen |
 //!
+//! A [`Workload`] is one of these by name, [`Calls`] what all its clients ask.
+//!
 //! Start reading at [`lobsters`] for the one kind, at [`tpca`] for the other.
 #![forbid(unsafe_code)]
 
@@ -33,10 +35,12 @@ mod statement;
 mod topology;
 pub mod tpca;
 pub mod tpcc;
+mod workload;
 mod zipf;
 
 pub use manxdb_core::Random;
 pub use request::Request;
 pub use statement::{Answer, Statement, Value};
 pub use topology::{Partition, Reach, RegionId, Topology};
+pub use workload::{Calls, Workload, procedures};
 pub use zipf::Zipf;

@@ -2,7 +2,7 @@
 //!
 //! A transaction reads and appends to 1 to 4 lists on shards of its region or of several. Every
 //! element is appended once. What each read found comes back in the values of the call, and
-//! [`observe`] turns arguments and values into what the checker judges.
+//! [`transaction`] turns arguments and values into what the checker judges.
 //!
 //! Two forms:
 //!
@@ -16,8 +16,10 @@
 
 mod args;
 mod generator;
+mod history;
 mod procedure;
 
 pub use self::args::{Form, Kind, List, Operation, decode, encode};
 pub use self::generator::{Generator, Settings};
+pub use self::history::{Seen, transaction};
 pub use self::procedure::{Append, NAME, list_of, observe, sent};

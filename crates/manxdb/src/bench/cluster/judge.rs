@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use manxdb_checker::append::{History, Level, Operation, Outcome, Transaction, check};
-use manxdb_dast::Answer;
-use manxdb_txn::procedure::{Slot, Values};
-use manxdb_workloads::append::{observe, sent};
+use manxdb_workloads::append;
 
 use super::load::{Load, Made, Purpose};
 use crate::cluster::{self, ClusterFile, dast};
@@ -73,31 +71,20 @@ fn all_before(lists: &BTreeMap<u64, Vec<u64>>) -> Transaction {
     }
 }
 
-fn values(answer: &Answer) -> Result<Values, String> {
-    let given = answer.given.as_ref().map_err(Clone::clone)?;
-    let given = given.iter().cloned();
-    Ok(given.map(|(slot, value)| (Slot(slot), value)).collect())
-}
-
 fn transaction(name: u64, made: &Made) -> Result<Transaction, String> {
-    let sent = || sent(&made.args).map_err(|error| error.to_string());
-    let (outcome, completed, operations) = match &made.answered {
-        None => (Outcome::Unknown, 0, sent()?),
-        Some((at, answer)) if answer.given.is_err() => (Outcome::Failed, at.0, sent()?),
-        Some((at, answer)) => {
-            let observed = observe(&made.args, &values(answer)?);
-            let observed = observed.map_err(|error| error.to_string())?;
-            (Outcome::Ok, at.0, observed)
-        }
+    let (at, given) = match &made.answered {
+        Some((at, answer)) => (Some(at.0), answer.given.as_deref().ok()),
+        None => (None, None),
     };
-    Ok(Transaction {
+    let seen = append::Seen {
         name,
         session: made.client as u64,
-        invoked: made.asked.0,
-        completed,
-        outcome,
-        operations,
-    })
+        args: &made.args,
+        asked: made.asked.0,
+        answered: at,
+        given,
+    };
+    append::transaction(seen).map_err(|error| error.to_string())
 }
 
 /// What the calls of a purpose read.
@@ -157,7 +144,7 @@ fn unequal(file: &ClusterFile) -> Vec<String> {
 mod tests {
     use super::*;
     use manxdb_core::{Nanos, NodeId};
-    use manxdb_dast::{CallId, Timestamp};
+    use manxdb_dast::{Answer, CallId, Timestamp};
     use manxdb_workloads::Partition;
     use manxdb_workloads::append::{Form, Kind, List, encode};
 

@@ -10,9 +10,8 @@ use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_dast::{Answer, Ask, DastNode, Level};
 use manxdb_net::{Driver, Outside};
 use manxdb_txn::procedure::ShardId;
-use manxdb_workloads::append;
-
-use super::source::{Source, read_lists};
+use manxdb_workloads::append::{self, Form, Kind, List, Operation};
+use manxdb_workloads::{Calls, Partition};
 
 /// How long a run is.
 #[derive(Debug, Clone)]
@@ -87,7 +86,7 @@ mod wakes {
 
 /// The workload of a run.
 pub struct Load {
-    source: Source,
+    calls: Calls,
     clients: Vec<Client>,
     plan: Plan,
     phase: Purpose,
@@ -101,10 +100,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// Clients that ask what `source` says.
-    pub fn new(source: Source, clients: Vec<Client>, plan: Plan) -> Self {
+    /// Clients that ask what `calls` say.
+    pub fn new(calls: Calls, clients: Vec<Client>, plan: Plan) -> Self {
         Self {
-            source,
+            calls,
             clients,
             plan,
             phase: Purpose::Before,
@@ -155,7 +154,7 @@ impl Load {
     }
 
     fn ask_next(&mut self, outside: &mut Outside<DastNode>, place: usize) {
-        let Some(request) = self.source.next(place, outside.now().0.max(1)) else {
+        let Some(request) = self.calls.next(place, outside.now().0.max(1)) else {
             return;
         };
         let home = self.clients[place].home;
@@ -240,6 +239,19 @@ impl Load {
         let _ = std::io::stderr().flush();
         outside.wake_after(Nanos::from_secs(1), wakes::PROGRESS);
     }
+}
+
+/// The arguments of a call that reads all lists of a shard.
+fn read_lists(shard: ShardId, lists: u32) -> Vec<u8> {
+    let read = |row| Operation {
+        list: List {
+            partition: Partition(shard.0),
+            row,
+        },
+        kind: Kind::Read,
+    };
+    let operations: Vec<Operation> = (0..lists).map(read).collect();
+    append::encode(Form::Together, &operations)
 }
 
 impl Driver<DastNode> for Load {

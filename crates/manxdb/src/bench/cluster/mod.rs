@@ -3,14 +3,12 @@
 //! | file | |
 //! |---|---|
 //! | [`load`] | who asks when, and what is kept |
-//! | [`source`] | what is asked |
 //! | [`judge`] | whether it was right |
 //! | [`report`] | what is said of it |
 
 mod judge;
 mod load;
 mod report;
-mod source;
 
 use std::net::TcpListener;
 use std::process::ExitCode;
@@ -21,10 +19,9 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_net::runtime::channel_options;
 use manxdb_net::{Place, RegionId, Runtime, Settings};
 use manxdb_txn::procedure::ShardId;
-use manxdb_workloads::{append, tpcc};
+use manxdb_workloads::{Calls, Workload, append, tpcc};
 
 use self::load::{Client, Load, Plan};
-use self::source::Source;
 use crate::cli::{AppendRun, ClusterLoad, PaymentRun, TpcaRun, TpccRun};
 use crate::cluster::{ClusterFile, dast, stop_signal};
 use crate::fault::Fault;
@@ -49,8 +46,7 @@ pub fn append(args: &AppendRun) -> Result<ExitCode, Fault> {
         deferred: share("--deferred-percent", args.deferred_percent)?,
         ..append::Settings::default()
     };
-    let source = |world: &World<'_>| Source::append(world, settings);
-    run(&args.load, &source, Some(args.lists))
+    run(&args.load, Workload::Append(settings), Some(args.lists))
 }
 
 /// `manxdb bench tpca`.
@@ -61,9 +57,11 @@ pub fn tpca(args: &TpcaRun) -> Result<ExitCode, Fault> {
     if !(0.0..1.0).contains(&args.theta) {
         return Err(Fault::Other("--theta is 0 to below 1".to_owned()));
     }
-    let cross_region = share("--crt-percent", args.crt_percent)?;
-    let source = |world: &World<'_>| Source::tpca(world, args.theta, cross_region);
-    run(&args.load, &source, None)
+    let workload = Workload::Tpca {
+        cross_region: share("--crt-percent", args.crt_percent)?,
+        theta: args.theta,
+    };
+    run(&args.load, workload, None)
 }
 
 /// `manxdb bench tpcc`.
@@ -79,8 +77,7 @@ pub fn tpcc(args: &TpccRun) -> Result<ExitCode, Fault> {
     if let Some(percent) = args.remote_payments {
         parameters.remote_payments = share("--remote-payments", percent)?;
     }
-    let source = |world: &World<'_>| Source::tpcc(world, parameters);
-    run(&args.load, &source, None)
+    run(&args.load, Workload::Tpcc(parameters), None)
 }
 
 /// `manxdb bench payment`.
@@ -89,8 +86,7 @@ pub fn tpcc(args: &TpccRun) -> Result<ExitCode, Fault> {
 /// As [`append`].
 pub fn payment(args: &PaymentRun) -> Result<ExitCode, Fault> {
     let cross_region = share("--crt-percent", args.crt_percent)?;
-    let source = |world: &World<'_>| Source::payment(world, cross_region);
-    run(&args.load, &source, None)
+    run(&args.load, Workload::Payment { cross_region }, None)
 }
 
 /// A flag in percent as a share of one.
@@ -101,31 +97,16 @@ fn share(flag: &str, percent: f64) -> Result<f64, Fault> {
     Err(Fault::Other(format!("{flag} is 0 to 100")))
 }
 
-/// What a workload is made from.
-struct World<'a> {
-    topology: manxdb_workloads::Topology,
-    /// Each client's node and home shard.
-    clients: &'a [(NodeId, ShardId)],
-    tpcc_scale: tpcc::Scale,
-    seed: u64,
-}
-
-fn run(
-    args: &ClusterLoad,
-    source: &dyn Fn(&World<'_>) -> Source,
-    lists: Option<u32>,
-) -> Result<ExitCode, Fault> {
+fn run(args: &ClusterLoad, workload: Workload, lists: Option<u32>) -> Result<ExitCode, Fault> {
     check(args)?;
     let (file, _) = ClusterFile::read(&args.cluster)?;
     look_around(&file)?;
     let topology = dast::placement(&file);
     let homes = homes(args.clients, topology.shards());
-    let world = World {
-        topology,
-        clients: &homes,
-        tpcc_scale: file.tpcc_scale.scale(),
-        seed: args.seed,
-    };
+    // The numbers make what clients write different from that of every other run.
+    let numbered = homes.iter().map(|(node, home)| (node.0, *home));
+    let scale = file.tpcc_scale.scale();
+    let calls = Calls::new(workload, topology, scale, numbered, args.seed);
     let plan = Plan {
         warm_up: seconds(args.warm_up),
         measured: seconds(args.seconds),
@@ -134,7 +115,7 @@ fn run(
         shards: topology.shards(),
     };
     let clients = homes.iter().map(|(node, home)| Client::new(*node, *home));
-    let load = Load::new(source(&world), clients.collect(), plan);
+    let load = Load::new(calls, clients.collect(), plan);
     let load = drive(&file, load, &homes)?;
     let mut findings = Vec::new();
     if args.check {
