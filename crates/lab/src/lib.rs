@@ -12,6 +12,8 @@
 //! | what list-append clients ask, and the history they saw | [`append`] |
 //! | what TPC-C clients ask of DAST, and the rows they begin with | [`tpcc`] |
 //! | closed loops that keep every answer, for checks | [`load`] |
+//! | one cluster under one workload, watched, explained and judged | [`scenario`], [`simulate`] |
+//! | where the time of calls went | [`why`] |
 //!
 //! Files, threads and clocks are the program's: here a trial is a function of its parameters, and
 //! a figure one of its data. Start reading at [`trial`], then [`experiment`].
@@ -24,6 +26,9 @@ pub mod experiment;
 pub mod figure;
 pub mod load;
 pub mod requests;
+pub mod scenario;
+pub mod simulate;
 pub mod systems;
 pub mod tpcc;
 pub mod trial;
+pub mod why;

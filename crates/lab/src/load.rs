@@ -7,6 +7,8 @@ use manxdb_dast::{Answer, Ask};
 use manxdb_sim::{Driver, Outside, SimTime, System};
 use manxdb_txn::procedure::ShardId;
 
+use crate::why::Why;
+
 /// One call to make.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -27,6 +29,8 @@ pub struct Made {
     pub asked: SimTime,
     /// When it was answered, and what; none: never.
     pub answered: Option<(SimTime, Answer)>,
+    /// What the time went into, if steps are kept.
+    pub why: Why,
 }
 
 impl Made {
@@ -40,8 +44,8 @@ impl Made {
 
 /// What clients ask: the next call of a client of a home shard.
 pub trait Generator {
-    /// The next call.
-    fn next(&mut self, client: u32, home: ShardId, random: &mut Random) -> Job;
+    /// The next call; none: this client asks nothing more.
+    fn next(&mut self, client: u32, home: ShardId, random: &mut Random) -> Option<Job>;
 }
 
 /// Who asks, and for how long.
@@ -53,6 +57,9 @@ pub struct LoadOptions {
     pub outstanding: u32,
     /// No call is made after this.
     pub until: SimTime,
+    /// Whether answered calls are explained, of a world that keeps steps; what is left of their
+    /// steps is dropped.
+    pub explain: bool,
 }
 
 /// The workload of a run.
@@ -79,6 +86,16 @@ impl<G: Generator> Load<G> {
         &self.made
     }
 
+    /// The same, given up.
+    pub fn into_made(self) -> Vec<Made> {
+        self.made
+    }
+
+    /// Each client and its home shard.
+    pub fn clients(&self) -> &[(NodeId, ShardId)] {
+        &self.options.clients
+    }
+
     /// Calls that are not answered.
     pub fn open(&self) -> usize {
         self.open.len()
@@ -96,7 +113,9 @@ impl<G: Generator> Load<G> {
             return;
         };
         let number = u32::try_from(place).unwrap_or(u32::MAX);
-        let job = self.generator.next(number, home, outside.random());
+        let Some(job) = self.generator.next(number, home, outside.random()) else {
+            return;
+        };
         let id = outside.request(client, job.ask.clone());
         self.open.insert(id, self.made.len());
         self.made.push(Made {
@@ -104,6 +123,7 @@ impl<G: Generator> Load<G> {
             job,
             asked: outside.now(),
             answered: None,
+            why: Why::default(),
         });
     }
 
@@ -143,11 +163,12 @@ where
 
     fn reply(&mut self, outside: &mut Outside<'_, S>, node: NodeId, id: RequestId, body: Answer) {
         let now = outside.now();
-        if let Some(made) = self
-            .open
-            .remove(&id)
-            .and_then(|place| self.made.get_mut(place))
-        {
+        let asked = self.open.remove(&id);
+        if let Some(made) = asked.and_then(|place| self.made.get_mut(place)) {
+            if self.options.explain {
+                let steps = outside.take_steps(body.id.for_traces());
+                made.why = Why::of(made.asked, now, &steps);
+            }
             made.answered = Some((now, body));
         }
         let place = self

@@ -46,12 +46,12 @@ impl TpccLoad {
 }
 
 impl Generator for TpccLoad {
-    fn next(&mut self, client: u32, home: ShardId, _random: &mut Random) -> Job {
+    fn next(&mut self, client: u32, home: ShardId, _random: &mut Random) -> Option<Job> {
         let request = self.requests.next(client, home);
-        Job {
+        Some(Job {
             crosses_regions: !request.reach.is_local(),
             ask: ask(request, home),
-        }
+        })
     }
 }
 

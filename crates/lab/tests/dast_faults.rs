@@ -84,6 +84,7 @@ fn run(seed: u64, faults: &[Fault], options: Options) -> Result<(), String> {
         clients,
         outstanding: 1,
         until: SimTime::from_secs(12),
+        explain: false,
     };
     let mut load = Load::new(generator, options);
     world

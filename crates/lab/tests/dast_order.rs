@@ -49,6 +49,7 @@ fn run_with(
         clients,
         outstanding: 1,
         until: SimTime::from_secs(4),
+        explain: false,
     };
     let mut load = Load::new(generator, options);
     world.run_until(&mut load, SimTime::from_secs(6)).unwrap();

@@ -27,6 +27,7 @@ fn run(topology: Topology, clients: u32, mix: Mix, (lan, wan): (Link, Link), mil
         clients,
         outstanding: 1,
         until,
+        explain: false,
     };
     let generator = TpccLoad::new(topology, Scale::tiny(), mix, 1);
     let mut load = Load::new(generator, options);

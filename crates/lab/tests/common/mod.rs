@@ -82,7 +82,7 @@ pub struct Increments {
 }
 
 impl Generator for Increments {
-    fn next(&mut self, _client: u32, home: ShardId, random: &mut Random) -> Job {
+    fn next(&mut self, _client: u32, home: ShardId, random: &mut Random) -> Option<Job> {
         let row = u8::try_from(random.below(50)).unwrap();
         let mut args = vec![u8::try_from(home.0).unwrap(), row];
         let crosses_regions = random.below(100) < self.crt_percent;
@@ -106,10 +106,10 @@ impl Generator for Increments {
             level: self.level,
             home,
         };
-        Job {
+        Some(Job {
             ask,
             crosses_regions,
-        }
+        })
     }
 }
 
