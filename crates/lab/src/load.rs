@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
 use manxdb_dast::{Answer, Ask};
+use manxdb_sim::explain::{Part, explain};
 use manxdb_sim::{Driver, Outside, SimTime, System};
 use manxdb_txn::procedure::ShardId;
 
@@ -68,6 +69,9 @@ pub struct Load<G> {
     options: LoadOptions,
     open: BTreeMap<RequestId, usize>,
     made: Vec<Made>,
+    /// The call whose parts are kept one by one.
+    wanted: Option<u64>,
+    parts: Vec<Part>,
 }
 
 impl<G: Generator> Load<G> {
@@ -78,7 +82,19 @@ impl<G: Generator> Load<G> {
             options,
             open: BTreeMap::new(),
             made: Vec::new(),
+            wanted: None,
+            parts: Vec::new(),
         }
+    }
+
+    /// Keeps the parts of one call's latency one by one, if calls are explained.
+    pub fn keep_parts_of(&mut self, txn: u64) {
+        self.wanted = Some(txn);
+    }
+
+    /// Those parts, once the call is answered.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// All calls made, in the order in which they were made.
@@ -166,7 +182,11 @@ where
         let asked = self.open.remove(&id);
         if let Some(made) = asked.and_then(|place| self.made.get_mut(place)) {
             if self.options.explain {
-                let steps = outside.take_steps(body.id.for_traces());
+                let txn = body.id.for_traces();
+                let steps = outside.take_steps(txn);
+                if self.wanted == Some(txn) {
+                    self.parts = explain(made.asked, now, &steps);
+                }
                 made.why = Why::of(made.asked, now, &steps);
             }
             made.answered = Some((now, body));

@@ -8,6 +8,7 @@ use manxdb_core::{Core, Nanos, NodeId};
 use manxdb_dast::replica::Replica;
 use manxdb_dast::{Answer, Ask, DastNode, Level};
 use manxdb_sim::counters::Counters;
+use manxdb_sim::explain::Part;
 use manxdb_sim::trace::{Record, Row};
 use manxdb_sim::{Failure, SimTime, System, Transport, World};
 use manxdb_txn::procedure::ShardId;
@@ -92,32 +93,46 @@ pub fn simulate(
     }
 }
 
-/// Runs a scenario again until `until`, and gives what happened to one transaction.
+/// What happened to one transaction.
+#[derive(Debug, Clone)]
+pub struct Story {
+    /// Its messages, and faults while it was under way.
+    pub rows: Vec<Row>,
+    /// What its latency consists of.
+    pub parts: Vec<Part>,
+}
+
+/// Runs a scenario again until `until`, for what happened to one transaction.
 ///
 /// # Errors
 /// An invariant that a node saw broken.
-pub fn trace(scenario: &Scenario, txn: u64, until: SimTime) -> Result<Vec<Row>, Box<Failure>> {
+pub fn story(scenario: &Scenario, txn: u64, until: SimTime) -> Result<Story, Box<Failure>> {
     let record = Record::Txn(txn);
     if scenario.faults.is_empty() {
         let (world, load) = build(scenario, record, Transport::default(), |system| system);
-        rows(world, load, until)
+        tell(world, load, txn, until)
     } else {
         let (world, load) = build(scenario, record, Transport::Datagram, ReliableDast);
-        rows(world, load, until)
+        tell(world, load, txn, until)
     }
 }
 
-fn rows<S>(
+fn tell<S>(
     mut world: World<S>,
     mut load: Load<Asks>,
+    txn: u64,
     until: SimTime,
-) -> Result<Vec<Row>, Box<Failure>>
+) -> Result<Story, Box<Failure>>
 where
     S: System,
     S::Core: Core<Request = Ask, Reply = Answer>,
 {
+    load.keep_parts_of(txn);
     world.run_until(&mut load, until)?;
-    Ok(world.trace().rows().to_vec())
+    Ok(Story {
+        rows: world.trace().rows().to_vec(),
+        parts: load.parts().to_vec(),
+    })
 }
 
 fn build<S: System>(

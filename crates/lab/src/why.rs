@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_core::Nanos;
+use manxdb_dast::waits::ATTEMPT;
 use manxdb_sim::explain::{Step, explain, waits};
 use manxdb_sim::{Latencies, SimTime};
 
@@ -28,7 +29,9 @@ impl Why {
             *parts.entry(part.reason).or_default() += part.span();
         }
         let mut at_nodes: BTreeMap<_, Nanos> = BTreeMap::new();
-        for waited in waits(steps) {
+        // That a client waits for its answer goes without saying.
+        let at_servers = waits(steps).into_iter();
+        for waited in at_servers.filter(|waited| waited.wait.reason != ATTEMPT) {
             let until = waited.until.unwrap_or(answered);
             let entry = at_nodes.entry((waited.wait.reason, waited.node));
             *entry.or_default() += until.since(waited.from);

@@ -90,50 +90,18 @@ fn options(mutant: Option<Mutant>) -> Options {
 }
 
 #[test]
-fn histories_are_serializable() {
-    for seed in 0..10 {
-        let settings = Settings::default();
-        let found = run(
-            seed,
-            options(None),
-            &[],
-            settings,
-            Level::Serializable,
-            Promise::Serializable,
-        );
-        assert!(found.is_empty(), "seed {seed}: {found:#?}");
-    }
-}
-
-#[test]
-fn strict_sessions_see_real_time() {
-    for seed in 0..6 {
-        let settings = Settings::default();
-        let found = run(
-            seed,
-            options(None),
-            &[],
-            settings,
-            Level::Strict,
-            Promise::Strict,
-        );
-        assert!(found.is_empty(), "seed {seed}: {found:#?}");
-    }
-}
-
-#[test]
-fn sessions_keep_their_order() {
-    for seed in 0..6 {
-        let settings = Settings::default();
-        let found = run(
-            seed,
-            options(None),
-            &[],
-            settings,
-            Level::Session,
-            Promise::Session,
-        );
-        assert!(found.is_empty(), "seed {seed}: {found:#?}");
+fn histories_are_as_their_level_promises() {
+    let levels = [
+        (Level::Serializable, Promise::Serializable, 10),
+        (Level::Session, Promise::Session, 6),
+        (Level::Strict, Promise::Strict, 6),
+    ];
+    for (level, promise, seeds) in levels {
+        for seed in 0..seeds {
+            let settings = Settings::default();
+            let found = run(seed, options(None), &[], settings, level, promise);
+            assert!(found.is_empty(), "{level:?}, seed {seed}: {found:#?}");
+        }
     }
 }
 

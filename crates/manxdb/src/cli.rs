@@ -2,6 +2,7 @@
 
 mod cluster;
 mod lab;
+mod sim;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub use self::cluster::{
     ProtocolChoice, TpcaRun, TpccRun, TpccScale,
 };
 pub use self::lab::{EVERY, LabCommand, LabRun};
+pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
 
 /// ManxDB: a MySQL-compatible database with short tails.
 #[derive(Debug, Parser)]
@@ -66,6 +68,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Repeat published experiments in the simulator, and draw their figures
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Run a cluster over several regions in virtual time, and say where the time of calls went
+    #[command(after_help = SIM_HELP, allow_negative_numbers = true)]
+    Sim(Box<SimRun>),
     /// Check a configuration file, or explain which settings hold
     #[command(subcommand)]
     Config(ConfigCommand),

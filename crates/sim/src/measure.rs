@@ -45,6 +45,11 @@ impl Latencies {
         self.sorted = false;
     }
 
+    /// All of them, in no order that matters.
+    pub fn all(&self) -> &[Nanos] {
+        &self.samples
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.samples.len()

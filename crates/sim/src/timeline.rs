@@ -89,11 +89,11 @@ impl Columns {
     }
 }
 
-/// Draws the rows about a transaction and the faults among them.
+/// Draws the rows about a transaction, for people by its `name`, and the faults among them.
 ///
 /// `▶` and `◀` are messages that arrive, from the node with the dot; `↺` one to the sender itself;
 /// `◆` a request, `◇` its answer, `*` a phase that the core marked, `✗` a fault.
-pub fn timeline(rows: &[Row], txn: u64) -> String {
+pub fn timeline(rows: &[Row], txn: u64, name: &str) -> String {
     let about = |row: &&&Row| row.txn == Some(txn);
     // A mark is recorded when its step is taken, which may be before the step is done.
     let mut rows: Vec<&Row> = rows.iter().collect();
@@ -101,14 +101,14 @@ pub fn timeline(rows: &[Row], txn: u64) -> String {
     let mut ends = rows.iter().filter(about).map(|row| row.at);
     let start = ends.next();
     let (Some(start), Some(end)) = (start, ends.next_back().or(start)) else {
-        return format!("nothing about transaction {txn} was recorded\n");
+        return format!("nothing about transaction {name} was recorded\n");
     };
     rows.retain(|row| {
         let fault = row.kind == Kind::Fault && (start..=end).contains(&row.at);
         row.txn == Some(txn) || fault
     });
     let columns = Columns::new(&rows);
-    let mut text = format!("transaction {txn}, from {start}\n");
+    let mut text = format!("transaction {name}, from {start}\n");
     let _ = writeln!(text, "{:>9}  {}", "ms", columns.head().trim_end());
     for row in rows {
         let at = row.at.since(start).as_millis_f64();
@@ -194,7 +194,7 @@ mod tests {
         rows[3].txn = Some(8);
         rows[4].txn = None;
         let drawn = "\
-transaction 7, from 1.000000000s
+transaction seven, from 1.000000000s
        ms  n0       n2       n4
     0.000  ◆        │        │        request
     2.500  •────────────────▶│        prepare, waits 0.030
@@ -204,10 +204,10 @@ transaction 7, from 1.000000000s
     5.100  *        │        │        decided
     5.200  ◇        │        │        reply
 ";
-        assert_eq!(timeline(&rows, 7), drawn);
+        assert_eq!(timeline(&rows, 7, "seven"), drawn);
         assert_eq!(
-            timeline(&rows, 9),
-            "nothing about transaction 9 was recorded\n"
+            timeline(&rows, 9, "nine"),
+            "nothing about transaction nine was recorded\n"
         );
     }
 
@@ -226,7 +226,7 @@ transaction 7, from 1.000000000s
             one.wait = Nanos::from_millis(1);
             rows.push(one);
         }
-        let text = timeline(&rows, 7);
+        let text = timeline(&rows, 7, "seven");
         assert!(
             text.lines().all(|line| line.chars().count() <= WIDTH),
             "{text}"

@@ -186,7 +186,7 @@ transaction 0, from 0.000014000s
     4.089  *        │        back
     4.089  ◇        │        reply
 ";
-    assert_eq!(timeline(world.trace().rows(), 0), drawn);
+    assert_eq!(timeline(world.trace().rows(), 0, "0"), drawn);
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! What one transaction under DAST takes when nothing else runs, exactly, and what that consists
+//! of: 5 ms and 100 ms there and back, CPUs that take no time, right clocks.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use manxdb_core::{Nanos, NodeId, RequestId};
+use manxdb_dast::{Answer, Ask, Level, Options, Shared, Topology};
+use manxdb_lab::dast::{DastSystem, paper_links, place};
+use manxdb_lab::why::Why;
+use manxdb_sim::{Driver, Outside, SimTime, World, WorldOptions};
+use manxdb_storage::KeyRange;
+use manxdb_txn::procedure::{
+    Piece, Placement, Procedure, ProcedureError, Registry, RowView, ShardId, Slot, Touch, Values,
+};
+
+const TOPOLOGY: Topology = Topology {
+    regions: 4,
+    shards_per_region: 2,
+};
+
+/// Writes a row on each of some shards. Arguments: pairs of a shard and the place of the piece
+/// whose value it waits for, or [`NOTHING`].
+struct Chain;
+
+const NOTHING: u8 = 255;
+
+impl Procedure for Chain {
+    fn name(&self) -> &'static str {
+        "chain"
+    }
+    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+        let piece = |(part, pair): (u32, &[u8])| Piece {
+            part,
+            shard: ShardId(pair[0].into()),
+            needs: (pair[1] != NOTHING)
+                .then(|| Slot(pair[1].into()))
+                .into_iter()
+                .collect(),
+            gives: vec![Slot(part)],
+        };
+        Ok((0..).zip(args.chunks(2)).map(piece).collect())
+    }
+    fn run(
+        &self,
+        piece: &Piece,
+        args: &[u8],
+        _: &Values,
+        rows: &mut dyn RowView,
+    ) -> Result<Values, ProcedureError> {
+        let shard = args[piece.part as usize * 2];
+        rows.write(vec![shard], Some(vec![1]))?;
+        Ok(Values::from([(Slot(piece.part), vec![1])]))
+    }
+    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+        vec![Touch::write(&[args[piece.part as usize * 2]])]
+    }
+}
+
+/// The first byte of a key is its shard.
+struct ByFirstByte;
+
+impl Placement for ByFirstByte {
+    fn shard_of(&self, key: &[u8]) -> ShardId {
+        ShardId(key.first().copied().unwrap_or(0).into())
+    }
+    fn shards_of(&self, _range: &KeyRange) -> Vec<ShardId> {
+        Vec::new()
+    }
+}
+
+/// Asks the same again and again, at these times.
+struct Again {
+    client: NodeId,
+    ask: Ask,
+    times: Vec<SimTime>,
+    asked: BTreeMap<RequestId, SimTime>,
+    last: Option<(Nanos, Why)>,
+}
+
+impl Driver<DastSystem> for Again {
+    fn begin(&mut self, outside: &mut Outside<'_, DastSystem>) {
+        for at in &self.times {
+            let id = outside.request_at(*at, self.client, self.ask.clone());
+            self.asked.insert(id, *at);
+        }
+    }
+
+    fn reply(
+        &mut self,
+        outside: &mut Outside<'_, DastSystem>,
+        _: NodeId,
+        id: RequestId,
+        body: Answer,
+    ) {
+        assert!(body.given.is_ok(), "{body:?}");
+        let (asked, now) = (self.asked[&id], outside.now());
+        let steps = outside.take_steps(body.id.for_traces());
+        self.last = Some((now.since(asked), Why::of(asked, now, &steps)));
+    }
+}
+
+/// A transaction at a level, asked so long after a round of reports: the third of its kind, when
+/// regions know how long a decision takes.
+fn floor(pieces: &[(u8, u8)], level: Level, after_report: Nanos) -> (Nanos, Why) {
+    let procedures = Registry::default();
+    procedures.register(Arc::new(Chain));
+    let shared = Shared {
+        topology: TOPOLOGY,
+        options: Options {
+            explains: true,
+            ..Options::default()
+        },
+        procedures: Arc::new(procedures),
+        placement: Arc::new(ByFirstByte),
+    };
+    let (lan, wan) = paper_links();
+    let (places, clients) = place(TOPOLOGY, 1, lan, wan);
+    let mut options = WorldOptions::new(1, places);
+    options.explain = true;
+    let mut world = World::new(DastSystem::new(shared), options);
+    let times = [1, 2, 3].map(|second| SimTime::from_secs(second) + after_report);
+    let mut again = Again {
+        client: clients[0].0,
+        ask: Ask {
+            procedure: "chain".into(),
+            args: pieces
+                .iter()
+                .flat_map(|(shard, needs)| [*shard, *needs])
+                .collect(),
+            level,
+            home: clients[0].1,
+        },
+        times: times.to_vec(),
+        asked: BTreeMap::new(),
+        last: None,
+    };
+    world.run_until(&mut again, SimTime::from_secs(5)).unwrap();
+    again.last.unwrap()
+}
+
+fn line(name: &str, (latency, why): (Nanos, Why)) -> String {
+    let mut line = format!("{name:<42} {:>8.3}", latency.as_millis_f64());
+    for (reason, span) in why.parts {
+        let _ = write!(line, "  {:.3} {reason}", span.as_millis_f64());
+    }
+    line
+}
+
+/// Shard 0 is the client's; 1 is in its region, 2, 4 and 6 are in the others.
+#[test]
+fn unloaded_latencies_are_what_the_messages_in_a_row_take() {
+    let one: &[(u8, u8)] = &[(0, NOTHING)];
+    let mut lines = Vec::new();
+    for micros in [1, 1_250, 2_499, 2_500] {
+        let name = format!("one shard, {micros} µs after a report");
+        let floor = floor(one, Level::Serializable, Nanos::from_micros(micros));
+        lines.push(line(&name, floor));
+    }
+    let two: &[(u8, u8)] = &[(0, NOTHING), (2, NOTHING)];
+    for (name, level, pieces) in [
+        (
+            "two shards of a region",
+            Level::Serializable,
+            &[(0, NOTHING), (1, NOTHING)] as &[_],
+        ),
+        (
+            "another shard of the region",
+            Level::Serializable,
+            &[(1, NOTHING)],
+        ),
+        (
+            "home waits for the other shard",
+            Level::Serializable,
+            &[(0, 1), (1, NOTHING)],
+        ),
+        ("one shard, strict", Level::Strict, one),
+        ("2 regions", Level::Serializable, two),
+        (
+            "3 regions",
+            Level::Serializable,
+            &[(0, NOTHING), (2, NOTHING), (4, NOTHING)],
+        ),
+        (
+            "4 regions",
+            Level::Serializable,
+            &[(0, NOTHING), (2, NOTHING), (4, NOTHING), (6, NOTHING)],
+        ),
+        (
+            "2 others, none at home",
+            Level::Serializable,
+            &[(2, NOTHING), (4, NOTHING)],
+        ),
+        ("another region alone", Level::Serializable, &[(2, NOTHING)]),
+        (
+            "home waits for another region",
+            Level::Serializable,
+            &[(0, 1), (2, NOTHING)],
+        ),
+        (
+            "another region waits for home",
+            Level::Serializable,
+            &[(0, NOTHING), (2, 0)],
+        ),
+        (
+            "a third region waits for the second",
+            Level::Serializable,
+            &[(0, NOTHING), (2, NOTHING), (4, 1)],
+        ),
+        ("2 regions, strict", Level::Strict, two),
+    ] {
+        let floor = floor(pieces, level, Nanos::from_micros(1_250));
+        lines.push(line(name, floor));
+    }
+    let found = lines.join("\n");
+    assert_eq!(found, FLOORS.trim(), "\n{found}\n");
+}
+
+/// Milliseconds.
+const FLOORS: &str = "
+";
