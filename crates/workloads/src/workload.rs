@@ -49,8 +49,11 @@ impl Workload {
 /// The procedures of all one-shot workloads.
 #[must_use]
 pub fn procedures() -> Vec<Arc<dyn Procedure>> {
-    let mut all: Vec<Arc<dyn Procedure>> =
-        vec![Arc::new(append::Append), Arc::new(tpca::Increment)];
+    let mut all: Vec<Arc<dyn Procedure>> = vec![
+        Arc::new(append::Append),
+        Arc::new(tpca::Increment),
+        Arc::new(tpca::Totals),
+    ];
     all.extend(tpcc::procedures());
     all
 }

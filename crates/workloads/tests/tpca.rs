@@ -8,7 +8,9 @@ use std::sync::Arc;
 use common::{Shards, TOPOLOGY, Whole};
 use manxdb_txn::procedure::{Procedure, ShardId};
 use manxdb_txn::rows::NoRows;
-use manxdb_workloads::tpca::{Generator, Increment, check, encode, totals};
+use manxdb_workloads::tpca::{
+    Generator, Increment, Totals, check, encode, encode_totals, read_totals, totals,
+};
 use manxdb_workloads::{Partition, Zipf};
 
 const ROUNDS: u64 = 100;
@@ -36,6 +38,20 @@ fn the_tables_add_up_in_pieces_and_whole() {
     assert_eq!(check(&shards.rows, 600, 0), [""; 0]);
     assert_eq!(check(&shards.rows, 597, 3), [""; 0]);
     assert_eq!(whole.rows(), shards.changes());
+}
+
+#[test]
+fn a_transaction_adds_up_what_the_rows_do() {
+    let (mut shards, _) = run_in_turn();
+    let args = encode_totals(TOPOLOGY.shards());
+    let values = shards.run(&Totals, &args);
+    let given: Vec<(u32, Vec<u8>)> = values.into_iter().map(|(slot, it)| (slot.0, it)).collect();
+    assert_eq!(given.len(), TOPOLOGY.shards() as usize);
+    assert_eq!(read_totals(&given), Some([600; 3]));
+    assert_eq!(read_totals(&[(0, vec![1, 2, 3])]), None);
+    let too_many = encode_totals(TOPOLOGY.shards() + 1);
+    assert!(Totals.plan(&too_many, &TOPOLOGY).is_err());
+    assert!(Totals.plan(&[1], &TOPOLOGY).is_err());
 }
 
 #[test]

@@ -27,7 +27,12 @@ pub fn check<'a>(
     acknowledged: u64,
     unknown: u64,
 ) -> Vec<String> {
-    let totals = totals(shards);
+    check_totals(totals(shards), acknowledged, unknown)
+}
+
+/// The same of the sums themselves.
+#[must_use]
+pub fn check_totals(totals: [u64; 3], acknowledged: u64, unknown: u64) -> Vec<String> {
     let mut wrong = Vec::new();
     if totals[0] != totals[1] || totals[0] != totals[2] {
         wrong.push(format!("the tables have {totals:?} increments"));

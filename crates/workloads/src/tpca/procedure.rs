@@ -1,5 +1,8 @@
 //! The procedure.
 
+use std::ops::Bound;
+
+use manxdb_storage::KeyRange;
 use manxdb_txn::procedure::{Piece, Placement, Procedure, ProcedureError, RowView, Touch, Values};
 
 use crate::Partition;
@@ -33,9 +36,23 @@ impl Table {
 }
 
 const FIRST_TABLE: u8 = 0x20;
+const END_TABLE: u8 = 0x23;
 const KEY_BYTES: usize = 9;
 const TABLES: usize = Table::ALL.len();
 const ARGS_BYTES: usize = TABLES * 8;
+
+/// The rows of a partition.
+pub(super) fn key_range(partition: Partition) -> KeyRange {
+    let bound = |table| {
+        let mut key = partition.prefix().to_vec();
+        key.push(table);
+        key
+    };
+    KeyRange {
+        start: Bound::Included(bound(FIRST_TABLE)),
+        end: Bound::Excluded(bound(END_TABLE)),
+    }
+}
 
 /// A row of each table: where it lives, and its key.
 type Targets = [(Partition, u32); TABLES];
