@@ -81,6 +81,28 @@ impl Mul<u64> for Nanos {
     }
 }
 
+/// What points in time have in common, on whatever clock: a span lies between two of them, and
+/// leads from one to another. `$point` is a struct of nanoseconds since that clock's beginning.
+#[macro_export]
+macro_rules! point_in_time {
+    ($point:ident) => {
+        impl $point {
+            /// The time since `earlier`; zero when that was not earlier.
+            #[must_use]
+            pub const fn since(self, earlier: Self) -> $crate::Nanos {
+                $crate::Nanos(self.0).saturating_sub($crate::Nanos(earlier.0))
+            }
+        }
+
+        impl ::std::ops::Add<$crate::Nanos> for $point {
+            type Output = $point;
+            fn add(self, span: $crate::Nanos) -> $point {
+                $point(($crate::Nanos(self.0) + span).0)
+            }
+        }
+    };
+}
+
 /// What a node's wall clock shows, in nanoseconds since an epoch that all nodes share.
 ///
 /// Clocks of different nodes differ, drift and step, backwards too: no correctness may rest on
@@ -91,22 +113,11 @@ impl Mul<u64> for Nanos {
 pub struct LocalTime(pub u64);
 
 impl LocalTime {
-    /// The time since `earlier`; zero when the clock went back.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> Nanos {
-        Nanos(self.0.saturating_sub(earlier.0))
-    }
-
     /// Whole microseconds since the epoch, rounded down.
     #[must_use]
     pub const fn as_micros(self) -> u64 {
-        self.0 / 1_000
+        Nanos(self.0).as_micros()
     }
 }
 
-impl Add<Nanos> for LocalTime {
-    type Output = LocalTime;
-    fn add(self, span: Nanos) -> LocalTime {
-        LocalTime(self.0.saturating_add(span.0))
-    }
-}
+point_in_time!(LocalTime);

@@ -1,9 +1,8 @@
 //! Virtual time: what the simulator alone knows. Nodes see their own clocks.
 
 use std::fmt;
-use std::ops::Add;
 
-use manxdb_core::Nanos;
+use manxdb_core::{Nanos, point_in_time};
 
 /// Nanoseconds since the run began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -18,34 +17,23 @@ impl SimTime {
     /// So many microseconds after the run began.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros * 1_000)
+        Self(Nanos::from_micros(micros).0)
     }
 
     /// So many milliseconds after the run began.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
-        Self(millis * 1_000_000)
+        Self(Nanos::from_millis(millis).0)
     }
 
     /// So many seconds after the run began.
     #[must_use]
     pub const fn from_secs(secs: u64) -> Self {
-        Self(secs * 1_000_000_000)
-    }
-
-    /// The time since `earlier`; zero when that was not earlier.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> Nanos {
-        Nanos(self.0.saturating_sub(earlier.0))
+        Self(Nanos::from_secs(secs).0)
     }
 }
 
-impl Add<Nanos> for SimTime {
-    type Output = SimTime;
-    fn add(self, span: Nanos) -> SimTime {
-        SimTime(self.0.saturating_add(span.0))
-    }
-}
+point_in_time!(SimTime);
 
 impl fmt::Display for SimTime {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

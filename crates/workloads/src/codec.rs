@@ -37,6 +37,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// All of a call's arguments, by what reads them from their beginning.
+///
+/// # Errors
+/// [`ProcedureError::Arguments`]: they end early, go on, or `read` refuses them.
+pub(crate) fn arguments<T>(
+    procedure: &str,
+    args: &[u8],
+    read: impl FnOnce(&mut Cursor<'_>) -> Option<T>,
+) -> Result<T, ProcedureError> {
+    let mut input = Cursor::new(args);
+    let read = read(&mut input).filter(|_| input.is_at_end());
+    read.ok_or_else(|| malformed(procedure))
+}
+
 /// The error of arguments that cannot be read.
 pub(crate) fn malformed(procedure: &str) -> ProcedureError {
     ProcedureError::Arguments(format!("not the arguments of {procedure}"))

@@ -8,9 +8,10 @@ use manxdb_txn::procedure::{
 };
 
 use super::keys;
+use super::plan::one_piece;
 use super::rows::{Customer, Delivered, Order, OrderLine, Row, decode, get, put, update};
 use crate::Partition;
-use crate::codec::{Cursor, malformed};
+use crate::codec::arguments;
 
 /// Name of the procedure.
 pub const DELIVERY: &str = "tpcc.delivery";
@@ -49,20 +50,17 @@ impl DeliveryArgs {
     /// # Errors
     /// [`ProcedureError::Arguments`].
     pub fn decode(args: &[u8]) -> Result<Self, ProcedureError> {
-        let mut input = Cursor::new(args);
-        let mut read = || {
-            Some(Self {
+        arguments(DELIVERY, args, |input| {
+            let delivery = Self {
                 warehouse: Partition(input.u32()?),
                 first_district: input.u8()?,
                 districts: input.u8()?,
                 carrier: input.u8()?,
                 date: input.u64()?,
-            })
-        };
-        let delivery =
-            read().filter(|args| args.first_district.checked_add(args.districts).is_some());
-        let whole = delivery.filter(|_| input.is_at_end());
-        whole.ok_or_else(|| malformed(DELIVERY))
+            };
+            let last = delivery.first_district.checked_add(delivery.districts);
+            last.map(|_| delivery)
+        })
     }
 
     fn all_districts(&self) -> std::ops::Range<u8> {
@@ -81,13 +79,8 @@ impl Procedure for Delivery {
 
     fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
         let args = DeliveryArgs::decode(args)?;
-        Ok(vec![Piece {
-            part: 0,
-            shard: placement.shard_of(&args.warehouse.prefix()),
-            needs: Vec::new(),
-            gives: vec![DELIVERIES],
-            steps: 4 * u32::from(args.districts),
-        }])
+        let steps = 4 * u32::from(args.districts);
+        Ok(one_piece(args.warehouse, placement, DELIVERIES, steps))
     }
 
     fn run(

@@ -33,6 +33,7 @@ mod keys;
 mod new_order;
 mod parameters;
 mod payment;
+mod plan;
 mod queries;
 mod rows;
 mod scale;

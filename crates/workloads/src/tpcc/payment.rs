@@ -16,7 +16,7 @@ use super::customer::Who;
 use super::keys;
 use super::rows::{Customer, District, History, Warehouse, put, update};
 use crate::Partition;
-use crate::codec::{Cursor, malformed};
+use crate::codec::{Cursor, arguments, malformed};
 
 /// Name of the procedure.
 pub const PAYMENT: &str = "tpcc.payment";
@@ -69,23 +69,19 @@ impl PaymentArgs {
     /// # Errors
     /// [`ProcedureError::Arguments`].
     pub fn decode(args: &[u8]) -> Result<Self, ProcedureError> {
-        let mut input = Cursor::new(args);
-        let mut read = || {
+        arguments(PAYMENT, args, |input| {
             Some(Self {
                 warehouse: Partition(input.u32()?),
                 district: input.u8()?,
                 customer_warehouse: Partition(input.u32()?),
                 customer_district: input.u8()?,
-                customer: Who::decode(&mut input)?,
+                customer: Who::decode(input)?,
                 amount: input.u32()?,
                 date: input.u64()?,
                 client: input.u32()?,
                 number: input.u32()?,
             })
-        };
-        let payment = read();
-        let whole = payment.filter(|_| input.is_at_end());
-        whole.ok_or_else(|| malformed(PAYMENT))
+        })
     }
 
     fn is_at_home(&self) -> bool {

@@ -9,9 +9,10 @@ use manxdb_txn::procedure::{
 
 use super::customer::Who;
 use super::keys;
+use super::plan::one_piece;
 use super::rows::{Customer, District, Order, OrderLine, Stock, decode, get};
 use crate::Partition;
-use crate::codec::{Cursor, malformed};
+use crate::codec::arguments;
 
 /// Name of the procedure.
 pub const ORDER_STATUS: &str = "tpcc.order_status";
@@ -56,17 +57,13 @@ impl OrderStatusArgs {
     /// # Errors
     /// [`ProcedureError::Arguments`].
     pub fn decode(args: &[u8]) -> Result<Self, ProcedureError> {
-        let mut input = Cursor::new(args);
-        let mut read = || {
+        arguments(ORDER_STATUS, args, |input| {
             Some(Self {
                 warehouse: Partition(input.u32()?),
                 district: input.u8()?,
-                customer: Who::decode(&mut input)?,
+                customer: Who::decode(input)?,
             })
-        };
-        let question = read();
-        let whole = question.filter(|_| input.is_at_end());
-        whole.ok_or_else(|| malformed(ORDER_STATUS))
+        })
     }
 }
 
@@ -97,28 +94,14 @@ impl StockLevelArgs {
     /// # Errors
     /// [`ProcedureError::Arguments`].
     pub fn decode(args: &[u8]) -> Result<Self, ProcedureError> {
-        let mut input = Cursor::new(args);
-        let mut read = || {
+        arguments(STOCK_LEVEL, args, |input| {
             Some(Self {
                 warehouse: Partition(input.u32()?),
                 district: input.u8()?,
                 threshold: u16::from_le_bytes(input.take()?),
             })
-        };
-        let question = read();
-        let whole = question.filter(|_| input.is_at_end());
-        whole.ok_or_else(|| malformed(STOCK_LEVEL))
+        })
     }
-}
-
-fn one_piece(w: Partition, placement: &dyn Placement, slot: Slot, steps: u32) -> Vec<Piece> {
-    vec![Piece {
-        part: 0,
-        shard: placement.shard_of(&w.prefix()),
-        needs: Vec::new(),
-        gives: vec![slot],
-        steps,
-    }]
 }
 
 fn reads(range: KeyRange) -> Touch {
