@@ -34,7 +34,8 @@ pub struct ClusterLoad {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Judge the run: every call ends, replicas of a shard are equal in the end; of `append`
-    /// also that nothing acknowledged is lost and the order is serializable
+    /// also that nothing acknowledged is lost and the order is serializable, of `tpca` that each
+    /// table has one increment for each call
     #[arg(long)]
     pub check: bool,
     /// Write the measurement to this file, as JSON

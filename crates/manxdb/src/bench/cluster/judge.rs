@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use manxdb_checker::append::{History, Level, Operation, Outcome, Transaction, check};
-use manxdb_workloads::append;
+use manxdb_workloads::{append, tpca};
 
-use super::load::{Load, Made, Purpose};
+use super::load::{Load, Made, Purpose, Survey};
 use crate::cluster::{self, ClusterFile, dast};
 
 /// How long replicas may take to become equal once nothing is asked any more.
@@ -21,11 +21,39 @@ pub fn judge(load: &Load, file: &ClusterFile) -> Vec<String> {
         findings.push("the run did not end: its history is judged as far as it goes".to_owned());
     }
     let made = load.made();
-    if made.iter().any(|made| made.purpose == Purpose::Before) {
-        judge_lists(made, &mut findings);
+    match load.survey() {
+        Some(Survey::Lists(_)) => judge_lists(made, &mut findings),
+        Some(Survey::Totals) => judge_totals(made, &mut findings),
+        None => {}
     }
     judge_replicas(file, &mut findings);
     findings
+}
+
+/// Each table has one increment more for each call that took effect; nobody else may have made
+/// any meanwhile.
+fn judge_totals(made: &[Made], findings: &mut Vec<String>) {
+    let totals = |purpose| {
+        let mut reads = made.iter().filter(|made| made.purpose == purpose);
+        let (_, answer) = reads.next()?.answered.as_ref()?;
+        tpca::read_totals(answer.given.as_deref().ok()?)
+    };
+    let (Some(before), Some(after)) = (totals(Purpose::Before), totals(Purpose::After)) else {
+        findings.push("the tables could not be added up".to_owned());
+        return;
+    };
+    let load = || made.iter().filter(|made| made.purpose == Purpose::Load);
+    let took_effect = load().filter(|made| {
+        let answer = made.answered.as_ref();
+        answer.is_some_and(|(_, answer)| answer.given.is_ok())
+    });
+    let unknown = load().filter(|made| made.answered.is_none());
+    let (acknowledged, unknown) = (took_effect.count() as u64, unknown.count() as u64);
+    let mut made = [0; 3];
+    for (table, made) in made.iter_mut().enumerate() {
+        *made = after[table].saturating_sub(before[table]);
+    }
+    findings.extend(tpca::check_totals(made, acknowledged, unknown));
 }
 
 fn judge_lists(made: &[Made], findings: &mut Vec<String>) {
@@ -192,6 +220,31 @@ mod tests {
     }
 
     const ROW: [u8; 4] = [0; 4];
+
+    fn totals(purpose: Purpose, totals: [u64; 3]) -> Made {
+        let bytes = totals.iter().flat_map(|total| total.to_le_bytes());
+        made(purpose, Kind::Read, Ok(bytes.collect()))
+    }
+
+    #[test]
+    fn increments_are_counted_from_the_run_s_beginning() {
+        let findings = |after, load: &[Made]| {
+            let mut all = vec![totals(Purpose::Before, [5; 3])];
+            all.extend_from_slice(load);
+            all.push(totals(Purpose::After, after));
+            let mut findings = Vec::new();
+            judge_totals(&all, &mut findings);
+            findings
+        };
+        let answered = appended(1, Ok(Vec::new()));
+        let mut lost = appended(2, Ok(Vec::new()));
+        lost.answered = None;
+        let load = [answered.clone(), answered, lost];
+        assert_eq!(findings([7; 3], &load), [""; 0]);
+        assert_eq!(findings([8; 3], &load), [""; 0]);
+        assert_eq!(findings([6; 3], &load).len(), 3);
+        assert!(findings([7, 7, 8], &load)[0].starts_with("the tables have"));
+    }
 
     #[test]
     fn lists_of_an_earlier_run_are_no_surprise() {

@@ -1,7 +1,7 @@
 //! Who asks when, and what is kept of the answers.
 //!
-//! Phases of a run, each when the one before has its answers: read all lists (only when checked);
-//! load, for the time asked for; read all lists again.
+//! Phases of a run, each when the one before has its answers: read the rows (only when checked);
+//! load, for the time asked for; read the rows again.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -11,7 +11,16 @@ use manxdb_dast::{Answer, Ask, DastNode, Level};
 use manxdb_net::{Driver, Outside};
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::append::{self, Form, Kind, List, Operation};
-use manxdb_workloads::{Calls, Partition};
+use manxdb_workloads::{Calls, Partition, tpca};
+
+/// What a run's rows are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Survey {
+    /// So many lists of each shard.
+    Lists(u32),
+    /// The sums of TPC-A's tables.
+    Totals,
+}
 
 /// How long a run is.
 #[derive(Debug, Clone)]
@@ -22,8 +31,8 @@ pub struct Plan {
     pub measured: Nanos,
     /// For the last answers.
     pub patience: Nanos,
-    /// Lists of each shard, if they are read before and after.
-    pub lists: Option<u32>,
+    /// What is read before and after, to judge what lies between.
+    pub survey: Option<Survey>,
     /// How many shards.
     pub shards: u32,
 }
@@ -47,11 +56,11 @@ impl Client {
 /// What a call is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Lists before the load.
+    /// Rows before the load.
     Before,
     /// The load.
     Load,
-    /// Lists after it.
+    /// Rows after it.
     After,
 }
 
@@ -120,6 +129,11 @@ impl Load {
         &self.made
     }
 
+    /// What was read before and after.
+    pub fn survey(&self) -> Option<Survey> {
+        self.plan.survey
+    }
+
     /// Calls without an answer.
     pub fn open(&self) -> usize {
         self.open.len()
@@ -127,7 +141,7 @@ impl Load {
 
     /// Whether every phase was reached.
     pub fn is_whole(&self) -> bool {
-        self.is_done && (self.plan.lists.is_none() || self.phase == Purpose::After)
+        self.is_done && (self.plan.survey.is_none() || self.phase == Purpose::After)
     }
 
     /// From when to when it is measured.
@@ -167,20 +181,30 @@ impl Load {
         self.ask(outside, place, ask, request.reach.is_local());
     }
 
+    /// Asks for the rows that are to be judged.
+    fn ask_survey(&mut self, outside: &mut Outside<DastNode>, survey: Survey) {
+        match survey {
+            Survey::Lists(lists) => self.ask_lists(outside, lists),
+            Survey::Totals => {
+                let home = self
+                    .clients
+                    .first()
+                    .map_or(ShardId(0), |client| client.home);
+                let args = tpca::encode_totals(self.plan.shards);
+                self.ask(outside, 0, read(tpca::TOTALS, args, home), false);
+            }
+        }
+        self.give_up_later(outside);
+    }
+
     /// Asks for all lists: each shard's first client does.
     fn ask_lists(&mut self, outside: &mut Outside<DastNode>, lists: u32) {
         for shard in (0..self.plan.shards).map(ShardId) {
             // Shards with no client near them have one further away.
             let near = self.clients.iter().position(|client| client.home == shard);
-            let ask = Ask {
-                procedure: append::NAME.into(),
-                args: read_lists(shard, lists),
-                level: Level::Strict,
-                home: shard,
-            };
+            let ask = read(append::NAME, read_lists(shard, lists), shard);
             self.ask(outside, near.unwrap_or(0), ask, true);
         }
-        self.give_up_later(outside);
     }
 
     fn give_up_later(&self, outside: &mut Outside<DastNode>) {
@@ -209,10 +233,10 @@ impl Load {
         match self.phase {
             Purpose::Before => self.begin_load(outside),
             Purpose::Load if !self.is_over => {}
-            Purpose::Load => match self.plan.lists {
-                Some(lists) => {
+            Purpose::Load => match self.plan.survey {
+                Some(survey) => {
                     self.phase = Purpose::After;
-                    self.ask_lists(outside, lists);
+                    self.ask_survey(outside, survey);
                 }
                 None => Self::end_soon(outside),
             },
@@ -241,6 +265,16 @@ impl Load {
     }
 }
 
+/// A call that reads what there is at its time.
+fn read(procedure: &str, args: Vec<u8>, home: ShardId) -> Ask {
+    Ask {
+        procedure: procedure.into(),
+        args,
+        level: Level::Strict,
+        home,
+    }
+}
+
 /// The arguments of a call that reads all lists of a shard.
 fn read_lists(shard: ShardId, lists: u32) -> Vec<u8> {
     let read = |row| Operation {
@@ -256,8 +290,8 @@ fn read_lists(shard: ShardId, lists: u32) -> Vec<u8> {
 
 impl Driver<DastNode> for Load {
     fn begin(&mut self, outside: &mut Outside<DastNode>) {
-        match self.plan.lists {
-            Some(lists) => self.ask_lists(outside, lists),
+        match self.plan.survey {
+            Some(survey) => self.ask_survey(outside, survey),
             None => self.begin_load(outside),
         }
     }

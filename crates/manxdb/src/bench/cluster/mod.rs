@@ -21,7 +21,7 @@ use manxdb_net::{Place, RegionId, Runtime, Settings};
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::{Calls, Workload, append, tpcc};
 
-use self::load::{Client, Load, Plan};
+use self::load::{Client, Load, Plan, Survey};
 use crate::cli::{AppendRun, ClusterLoad, PaymentRun, TpcaRun, TpccRun};
 use crate::cluster::{ClusterFile, dast, stop_signal};
 use crate::fault::Fault;
@@ -46,7 +46,11 @@ pub fn append(args: &AppendRun) -> Result<ExitCode, Fault> {
         deferred: share("--deferred-percent", args.deferred_percent)?,
         ..append::Settings::default()
     };
-    run(&args.load, Workload::Append(settings), Some(args.lists))
+    run(
+        &args.load,
+        Workload::Append(settings),
+        Some(Survey::Lists(args.lists)),
+    )
 }
 
 /// `manxdb bench tpca`.
@@ -61,7 +65,7 @@ pub fn tpca(args: &TpcaRun) -> Result<ExitCode, Fault> {
         cross_region: share("--crt-percent", args.crt_percent)?,
         theta: args.theta,
     };
-    run(&args.load, workload, None)
+    run(&args.load, workload, Some(Survey::Totals))
 }
 
 /// `manxdb bench tpcc`.
@@ -97,7 +101,7 @@ fn share(flag: &str, percent: f64) -> Result<f64, Fault> {
     Err(Fault::Other(format!("{flag} is 0 to 100")))
 }
 
-fn run(args: &ClusterLoad, workload: Workload, lists: Option<u32>) -> Result<ExitCode, Fault> {
+fn run(args: &ClusterLoad, workload: Workload, survey: Option<Survey>) -> Result<ExitCode, Fault> {
     check(args)?;
     let (file, _) = ClusterFile::read(&args.cluster)?;
     look_around(&file)?;
@@ -111,7 +115,7 @@ fn run(args: &ClusterLoad, workload: Workload, lists: Option<u32>) -> Result<Exi
         warm_up: seconds(args.warm_up),
         measured: seconds(args.seconds),
         patience: seconds(args.patience),
-        lists: lists.filter(|_| args.check),
+        survey: survey.filter(|_| args.check),
         shards: topology.shards(),
     };
     let clients = homes.iter().map(|(node, home)| Client::new(*node, *home));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::load::{Load, Made, Purpose};
+use super::load::{Load, Made, Purpose, Survey};
 use crate::bench::measure::Times;
 use crate::cli::ClusterLoad;
 
@@ -20,7 +20,7 @@ pub struct Outcome<'a> {
     /// Asked more than once.
     asked_again: usize,
     findings: Vec<String>,
-    lists_were_read: bool,
+    survey: Option<Survey>,
 }
 
 /// Calls that stay in a region, or those that do not.
@@ -48,10 +48,7 @@ impl<'a> Outcome<'a> {
             open: load.open(),
             asked_again: attempts.filter(|(_, answer)| answer.attempts > 1).count(),
             findings,
-            lists_were_read: load
-                .made()
-                .iter()
-                .any(|made| made.purpose == Purpose::After),
+            survey: load.survey(),
         }
     }
 
@@ -103,9 +100,11 @@ impl<'a> Outcome<'a> {
         }
         if self.args.check && self.is_good() {
             text.push_str("checked: every call ended, replicas are equal");
-            if self.lists_were_read {
-                text.push_str(", nothing was lost, the history is serializable");
-            }
+            text.push_str(match self.survey {
+                Some(Survey::Lists(_)) => ", nothing was lost, the history is serializable",
+                Some(Survey::Totals) => ", each table has an increment for each call",
+                None => "",
+            });
         }
         text.trim_end().to_owned()
     }
