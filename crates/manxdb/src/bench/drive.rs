@@ -10,7 +10,7 @@ use manxdb_workloads::lobsters::{Counters, Kind, Mix, Page, Request, Scale};
 use manxdb_workloads::{Answer, Random, Statement};
 
 use super::Link;
-use super::measure::Seen;
+use super::measure::{Seen, cpu_of};
 use crate::cli::LobstersRun;
 use crate::fault::Fault;
 
@@ -228,15 +228,4 @@ fn page(link: &mut Link, request: Request, mut seen: Option<&mut Seen>) -> mysql
         }
     }
     Ok(())
-}
-
-/// User and system time of a process so far; None where there is no /proc or no such process.
-fn cpu_of(pid: Option<u32>) -> Option<Duration> {
-    let text = std::fs::read_to_string(format!("/proc/{}/stat", pid?)).ok()?;
-    // The name in brackets may hold spaces; user and system time are fields 14 and 15 of all.
-    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
-    let user: u64 = fields.next()?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    let ticks = rustix::param::clock_ticks_per_second().max(1);
-    Some(Duration::from_micros((user + system) * 1_000_000 / ticks))
 }

@@ -69,6 +69,17 @@ impl Seen {
     }
 }
 
+/// User and system time of a process so far; None where there is no /proc or no such process.
+pub fn cpu_of(pid: Option<u32>) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", pid?)).ok()?;
+    // The name in brackets may hold spaces; user and system time are fields 14 and 15 of all.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    let ticks = rustix::param::clock_ticks_per_second().max(1);
+    Some(Duration::from_micros((user + system) * 1_000_000 / ticks))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -41,6 +41,9 @@ pub struct ClusterLoad {
     /// Write the measurement to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Run the same in the simulator too, and write a figure, data and report of both here
+    #[arg(long, value_name = "DIR")]
+    pub against_sim: Option<PathBuf>,
 }
 
 /// Flags of `bench append`.

@@ -5,7 +5,9 @@
 //! | [`load`] | who asks when, and what is kept |
 //! | [`judge`] | whether it was right |
 //! | [`report`] | what is said of it |
+//! | [`against`] | the same in the simulator, in one figure |
 
+mod against;
 mod judge;
 mod load;
 mod report;
@@ -104,6 +106,7 @@ fn share(flag: &str, percent: f64) -> Result<f64, Fault> {
 fn run(args: &ClusterLoad, workload: Workload, survey: Option<Survey>) -> Result<ExitCode, Fault> {
     check(args)?;
     let (file, _) = ClusterFile::read(&args.cluster)?;
+    against::check(args, &file)?;
     look_around(&file)?;
     let topology = dast::placement(&file);
     let homes = homes(args.clients, topology.shards());
@@ -120,10 +123,22 @@ fn run(args: &ClusterLoad, workload: Workload, survey: Option<Survey>) -> Result
     };
     let clients = homes.iter().map(|(node, home)| Client::new(*node, *home));
     let load = Load::new(calls, clients.collect(), plan);
+    let before = against::Machine::now(&file);
     let load = drive(&file, load, &homes)?;
     let mut findings = Vec::new();
     if args.check {
         findings = judge::judge(&load, &file);
+    }
+    if let Some(directory) = &args.against_sim {
+        let measured = against::Measured {
+            args,
+            file: &file,
+            workload,
+            load: &load,
+            findings: &findings,
+            before: &before,
+        };
+        against::write(directory, &measured)?;
     }
     let outcome = report::Outcome::new(args, &load, findings);
     println!("{}", outcome.text());
