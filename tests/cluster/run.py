@@ -3,7 +3,8 @@
 Lists are read and appended to by clients of all shards (`manxdb bench append --check`), so that
 what they saw proves the order: every call ends, no acknowledged append is lost, the history is
 serializable, replicas are equal in the end. Meanwhile one node after another is killed and
-started again. Latencies are printed, not judged.
+started again. Increments are counted before and after, and a run is drawn beside the simulator's.
+Latencies are printed, not judged.
 
     run.py [word of a check's name …]
 """
@@ -178,6 +179,36 @@ def a_leading_manager_is_killed_and_comes_back():
                       if node["region"] == 0 and node["answer"]["notes"]["state"] == "leads")
         cluster().kill_and_restart(leader)
     cluster().load(6, kill_leader)
+
+
+@check
+def every_increment_of_tpc_a_is_in_all_three_tables():
+    # Twice: the second run counts from where the first one ended.
+    for seed in ("1", "2"):
+        bench = cluster().run("bench", "tpca", "--check", "--seconds", "3", "--seed", seed)
+        expect(bench.returncode, 0, bench.stdout)
+        if "each table has an increment for each call" not in bench.stdout:
+            raise AssertionError(bench.stdout)
+
+
+@check
+def a_run_is_drawn_beside_the_simulator_s():
+    out = cluster().data / "comparison"
+    flags = ["--clients", "8", "--seconds", "3", "--check", "--against-sim", str(out)]
+    bench = cluster().run("bench", "payment", *flags)
+    expect(bench.returncode, 0, bench.stdout)
+    data = json.loads((out / "data.json").read_text())
+    expect(data["findings"], {"processes": [], "simulator": []})
+    for name in ("local", "cross-region"):
+        for who in ("processes", "simulator"):
+            if not data["classes"][name][who]["calls"]:
+                raise AssertionError(f"no {name} call of the {who}: {data}")
+    expect((out / "comparison.png").read_bytes()[:4], b"\x89PNG")
+    expect((out / "comparison.svg").read_text()[:4], "<svg")
+    uneven = cluster().run("bench", "payment", "--clients", "6", "--against-sim", str(out))
+    expect(uneven.returncode, 1, uneven.stdout)
+    if "--clients 6 cannot be spread evenly over 4 shards" not in uneven.stdout:
+        raise AssertionError(uneven.stdout)
 
 
 @check
