@@ -153,14 +153,12 @@ pub struct Asks {
 }
 
 impl Asks {
-    /// Of clients at the shards named.
+    /// Of the scenario's clients.
     #[must_use]
-    pub fn new(scenario: &Scenario, homes: impl IntoIterator<Item = ShardId>) -> Self {
-        // Elements of lists bear the client's number, and 0 is the initial state's.
-        let clients = (1..).zip(homes);
+    pub fn new(scenario: &Scenario) -> Self {
         let (topology, scale, seed) = (scenario.topology, scenario.scale, scenario.seed);
         Self {
-            calls: Calls::new(scenario.workload, topology, scale, clients, seed),
+            calls: Calls::new(scenario.workload, topology, scale, seed),
             level: scenario.level,
             date: 0,
         }
@@ -170,7 +168,10 @@ impl Asks {
 impl Generator for Asks {
     fn next(&mut self, client: u32, home: ShardId, _random: &mut Random) -> Option<Job> {
         self.date += 1;
-        let request = self.calls.next(client as usize, self.date)?;
+        // Elements of lists bear the client's number, and 0 is the initial state's.
+        let request = self
+            .calls
+            .next(client as usize, client + 1, home, self.date);
         Some(Job {
             crosses_regions: !request.reach.is_local(),
             ask: Ask {

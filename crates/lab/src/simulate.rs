@@ -157,7 +157,7 @@ fn build<S: System>(
     for fault in &scenario.faults {
         world.schedule(fault.clone());
     }
-    let asks = Asks::new(scenario, clients.iter().map(|(_, home)| *home));
+    let asks = Asks::new(scenario);
     let (_, until) = scenario.span();
     let options = LoadOptions {
         clients,

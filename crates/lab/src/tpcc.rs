@@ -6,12 +6,12 @@ use manxdb_core::Random;
 use manxdb_dast::Options;
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::Rows;
-use manxdb_workloads::Topology;
 use manxdb_workloads::tpcc::{Parameters, Scale, Template, Warehouses, procedures};
+use manxdb_workloads::{Topology, Workload};
 
 use crate::dast::{DastSystem, ask};
 use crate::load::{Generator, Job};
-use crate::requests::{Requests, Source};
+use crate::requests::Requests;
 use crate::systems::Cluster;
 
 /// Which transactions.
@@ -35,12 +35,12 @@ impl TpccLoad {
     /// Clients of a cluster of this shape.
     #[must_use]
     pub fn new(topology: Topology, scale: Scale, mix: Mix, seed: u64) -> Self {
-        let source = match mix {
-            Mix::Tpcc(parameters) => Source::Tpcc(parameters),
-            Mix::Payment { cross_region } => Source::Payment { cross_region },
+        let workload = match mix {
+            Mix::Tpcc(parameters) => Workload::Tpcc(parameters),
+            Mix::Payment { cross_region } => Workload::Payment { cross_region },
         };
         Self {
-            requests: Requests::new(topology, scale, source, seed),
+            requests: Requests::new(topology, scale, workload, seed),
         }
     }
 }

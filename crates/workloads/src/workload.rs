@@ -69,63 +69,86 @@ enum Client {
 /// The calls of all clients of a cluster, each in a stream of its own.
 #[derive(Debug, Clone)]
 pub struct Calls {
-    clients: Vec<Client>,
+    workload: Workload,
+    topology: Topology,
+    scale: tpcc::Scale,
+    seed: u64,
+    /// Of TPC-A's keys.
+    zipf: Option<Arc<Zipf>>,
+    clients: Vec<Option<Client>>,
 }
 
 impl Calls {
-    /// Of clients with a number, unlike every other's, and a home shard. `scale` is that of the
-    /// warehouses, if there are any.
+    /// In a cluster of this shape; `scale` is that of the warehouses, if there are any.
     #[must_use]
-    pub fn new(
-        workload: Workload,
-        topology: Topology,
-        scale: tpcc::Scale,
-        clients: impl IntoIterator<Item = (u32, ShardId)>,
-        seed: u64,
-    ) -> Self {
-        let clients = clients.into_iter();
-        let clients = match workload {
-            Workload::Append(settings) => {
-                let generator =
-                    |(number, home)| append::Generator::new(topology, settings, number, home, seed);
-                clients.map(generator).map(Client::Append).collect()
+    pub fn new(workload: Workload, topology: Topology, scale: tpcc::Scale, seed: u64) -> Self {
+        let zipf = match workload {
+            Workload::Tpca { theta, .. } => {
+                Some(Arc::new(Zipf::new(tpca::KEYS, theta, topology.shards())))
             }
-            Workload::Tpca {
-                cross_region,
-                theta,
-            } => {
-                let zipf = Arc::new(Zipf::new(tpca::KEYS, theta, topology.shards()));
-                let generator = |(number, home)| {
-                    let zipf = Arc::clone(&zipf);
-                    tpca::Generator::new(topology, zipf, cross_region, number, home, seed)
-                };
-                clients.map(generator).map(Client::Tpca).collect()
-            }
-            Workload::Tpcc(parameters) => {
-                let generator = |(number, home)| {
-                    tpcc::Generator::new(topology, scale, parameters, number, home, seed)
-                };
-                clients.map(generator).map(Client::Tpcc).collect()
-            }
-            Workload::Payment { cross_region } => {
-                let generator = |(number, home)| {
-                    payment::Generator::new(topology, scale, cross_region, number, home, seed)
-                };
-                clients.map(generator).map(Client::Payment).collect()
-            }
+            _ => None,
         };
-        Self { clients }
+        Self {
+            workload,
+            topology,
+            scale,
+            seed,
+            zipf,
+            clients: Vec::new(),
+        }
     }
 
     /// The next call of the client at a place in the list of clients; `date`, not 0, is on what it
-    /// makes. None: there is no such client.
-    pub fn next(&mut self, place: usize, date: u64) -> Option<Request> {
-        Some(match self.clients.get_mut(place)? {
+    /// makes. `number`, unlike that of every other client, and `home` stay the same for a place.
+    pub fn next(&mut self, place: usize, number: u32, home: ShardId, date: u64) -> Request {
+        if self.clients.len() <= place {
+            self.clients.resize(place + 1, None);
+        }
+        let mut known = self.clients[place].take();
+        let client = known.get_or_insert_with(|| self.client(number, home));
+        let request = match client {
             Client::Append(generator) => generator.next_request(),
             Client::Tpca(generator) => generator.next_request(),
             Client::Tpcc(generator) => generator.next_request(date),
             Client::Payment(generator) => generator.next_request(date),
-        })
+        };
+        self.clients[place] = known;
+        request
+    }
+
+    fn client(&self, number: u32, home: ShardId) -> Client {
+        let (topology, scale, seed) = (self.topology, self.scale, self.seed);
+        match self.workload {
+            Workload::Append(settings) => Client::Append(append::Generator::new(
+                topology, settings, number, home, seed,
+            )),
+            Workload::Tpca {
+                cross_region,
+                theta,
+            } => {
+                let fresh = || Arc::new(Zipf::new(tpca::KEYS, theta, topology.shards()));
+                let zipf = self.zipf.clone().unwrap_or_else(fresh);
+                Client::Tpca(tpca::Generator::new(
+                    topology,
+                    zipf,
+                    cross_region,
+                    number,
+                    home,
+                    seed,
+                ))
+            }
+            Workload::Tpcc(parameters) => Client::Tpcc(tpcc::Generator::new(
+                topology, scale, parameters, number, home, seed,
+            )),
+            Workload::Payment { cross_region } => Client::Payment(payment::Generator::new(
+                topology,
+                scale,
+                cross_region,
+                number,
+                home,
+                seed,
+            )),
+        }
     }
 }
 
@@ -151,18 +174,17 @@ mod tests {
         ];
         let known = procedures();
         for workload in workloads {
-            let clients = [(7, ShardId(0)), (8, ShardId(3))];
-            let scale = tpcc::Scale::tiny();
-            let mut calls = Calls::new(workload, TOPOLOGY, scale, clients, 1);
+            let homes = [ShardId(0), ShardId(3)];
+            let mut calls = Calls::new(workload, TOPOLOGY, tpcc::Scale::tiny(), 1);
             for date in 1..50 {
                 let place = usize::from(date % 2 == 0);
-                let request = calls.next(place, date).unwrap();
+                let number = 7 + u32::from(place == 1);
+                let request = calls.next(place, number, homes[place], date);
                 let procedure = known.iter().find(|it| it.name() == request.procedure);
                 let pieces = procedure.unwrap().plan(&request.args, &TOPOLOGY).unwrap();
                 let shards: Vec<ShardId> = pieces.iter().map(|piece| piece.shard).collect();
                 assert_eq!(TOPOLOGY.reach(shards), request.reach, "{}", workload.name());
             }
-            assert!(calls.next(2, 1).is_none());
         }
     }
 }

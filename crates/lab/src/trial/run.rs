@@ -6,14 +6,14 @@ use manxdb_core::{Nanos, NodeId};
 use manxdb_sim::{CostModel, SimTime, World, WorldOptions};
 use manxdb_txn::procedure::Registry;
 use manxdb_txn::rows::{NoRows, Rows};
+use manxdb_workloads::tpca;
 use manxdb_workloads::tpcc::{Parameters, Scale, Template};
-use manxdb_workloads::{Zipf, tpca};
 
 use super::clients::Clients;
 use super::outcome::{millis, round};
 use super::{Cpu, Outcome, Spread, Trial, TrialError, Warehouse, Workload};
 use crate::dast::paper_links;
-use crate::requests::{Requests, Source};
+use crate::requests::Requests;
 use crate::systems::{Candidate, Cluster};
 use crate::tpcc;
 
@@ -58,13 +58,14 @@ fn cluster(trial: &Trial) -> Cluster {
     }
 }
 
-fn source(trial: &Trial) -> Source {
+fn workload(trial: &Trial) -> manxdb_workloads::Workload {
+    use manxdb_workloads::Workload as Asked;
     match trial.workload {
-        Workload::Tpcc => Source::Tpcc(Parameters::as_published()),
-        Workload::Payment { cross_region } => Source::Payment { cross_region },
-        Workload::Tpca { alpha } => Source::Tpca {
-            zipf: Arc::new(Zipf::new(tpca::KEYS, alpha, trial.topology().shards())),
+        Workload::Tpcc => Asked::Tpcc(Parameters::as_published()),
+        Workload::Payment { cross_region } => Asked::Payment { cross_region },
+        Workload::Tpca { alpha } => Asked::Tpca {
             cross_region: 0.1,
+            theta: alpha,
         },
     }
 }
@@ -86,7 +87,7 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
         world.make_cpu_free(*client);
     }
     let (topology, scale) = (trial.topology(), scale(trial.warehouse));
-    let requests = Requests::new(topology, scale, source(trial), trial.seed);
+    let requests = Requests::new(topology, scale, workload(trial), trial.seed);
     let from = SimTime::from_millis(trial.warm_up_ms);
     let clients = Clients::new(requests, clients, trial.outstanding, from);
     (world, clients, servers)

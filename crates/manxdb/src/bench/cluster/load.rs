@@ -168,10 +168,12 @@ impl Load {
     }
 
     fn ask_next(&mut self, outside: &mut Outside<DastNode>, place: usize) {
-        let Some(request) = self.calls.next(place, outside.now().0.max(1)) else {
+        let Some(Client { node, home }) = self.clients.get(place).cloned() else {
             return;
         };
-        let home = self.clients[place].home;
+        // The number makes what clients write different from that of every other run.
+        let date = outside.now().0.max(1);
+        let request = self.calls.next(place, node.0, home, date);
         let ask = Ask {
             procedure: request.procedure.into(),
             args: request.args,

@@ -110,10 +110,7 @@ fn run(args: &ClusterLoad, workload: Workload, survey: Option<Survey>) -> Result
     look_around(&file)?;
     let topology = dast::placement(&file);
     let homes = homes(args.clients, topology.shards());
-    // The numbers make what clients write different from that of every other run.
-    let numbered = homes.iter().map(|(node, home)| (node.0, *home));
-    let scale = file.tpcc_scale.scale();
-    let calls = Calls::new(workload, topology, scale, numbered, args.seed);
+    let calls = Calls::new(workload, topology, file.tpcc_scale.scale(), args.seed);
     let plan = Plan {
         warm_up: seconds(args.warm_up),
         measured: seconds(args.seconds),
