@@ -14,7 +14,7 @@ use manxdb_dast::{Level, Options, Topology};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions};
 use manxdb_sim::explain::{OTHER, explain, waits};
-use manxdb_sim::{CostModel, Link, SimTime, World, WorldOptions};
+use manxdb_sim::{ClockOptions, CostModel, Link, SimTime, World, WorldOptions};
 
 const THREE_BY_FIVE: Topology = Topology {
     regions: 3,
@@ -24,6 +24,16 @@ const THREE_BY_FIVE: Topology = Topology {
 type Run = (World<DastSystem>, Load<Increments>);
 
 fn run(mutant: Option<Mutant>, cost: CostModel, crt_percent: u64, links: (Link, Link)) -> Run {
+    run_with(mutant, cost, ClockOptions::default(), crt_percent, links)
+}
+
+fn run_with(
+    mutant: Option<Mutant>,
+    cost: CostModel,
+    clocks: ClockOptions,
+    crt_percent: u64,
+    links: (Link, Link),
+) -> Run {
     let topology = THREE_BY_FIVE;
     let (places, clients) = place(topology, 4, links.0, links.1);
     let options = Options {
@@ -34,6 +44,7 @@ fn run(mutant: Option<Mutant>, cost: CostModel, crt_percent: u64, links: (Link, 
     let mut world_options = WorldOptions::new(7, places);
     world_options.explain = true;
     world_options.cost = cost;
+    world_options.clocks = clocks;
     let system = DastSystem::new(common::shared(topology, options));
     let mut world = World::new(system, world_options);
     let generator = Increments {
@@ -89,6 +100,20 @@ fn no_local_transaction_waits_for_the_place_of_a_cross_region_one() {
         assert!(waits[GATE].0 > 100, "{waits:?}");
         assert_eq!(waits.get(CROSS_REGION), None, "{waits:?}");
     }
+}
+
+#[test]
+fn nor_with_busy_processors_wrong_clocks_and_jitter_everywhere() {
+    let (lan, wan) = shaken();
+    let links = (lan.with_jitter(Nanos::from_millis(1)), wan);
+    let clocks = ClockOptions {
+        offset_max: Nanos::from_millis(5),
+        drift_max_ppm: 100,
+    };
+    let run = run_with(None, CostModel::default(), clocks, 30, links);
+    let waits = local_waits(&run);
+    assert!(waits[GATE].0 > 100, "{waits:?}");
+    assert_eq!(waits.get(CROSS_REGION), None, "{waits:?}");
 }
 
 #[test]
