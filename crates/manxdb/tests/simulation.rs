@@ -80,6 +80,18 @@ fn the_parts_of_every_call_add_up_to_its_latency() {
 }
 
 #[test]
+fn whoever_stops_reading_does_not_make_it_fail() {
+    let mut command = manxdb();
+    command.args(SMALL).args(["--tpcc-scale", "tiny"]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn a_killed_replica_is_lived_through() {
     let faults = ["--tpcc-scale", "tiny", "--fault", "300ms+200ms crash n1"];
     let (code, [text, _, _]) = run(&faults);
@@ -112,6 +124,10 @@ fn what_is_wrong_with_a_flag_is_said_and_what_would_be_right() {
         ),
         (&["--wan-ms", "-1"], "--wan-ms -1 is not 0 to 60000"),
         (&["--seconds", "0"], "--seconds 0 is not 0.001 to 86400"),
+        (
+            &["--regions", "1", "--crt-percent", "5"],
+            "--crt-percent is of calls that touch several regions: with --regions 1 it is 0",
+        ),
         (
             &["--level", "session", "--outstanding", "2"],
             "--outstanding 2 makes calls of one session overlap, which have no order to keep: \

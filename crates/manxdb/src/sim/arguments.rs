@@ -132,6 +132,12 @@ fn workload(args: &SimRun) -> Result<Workload, Fault> {
         }
     }
     let cross_region = share("--crt-percent", args.crt_percent.unwrap_or(10.0))?;
+    if args.regions == 1 && args.crt_percent.is_some_and(|percent| percent > 0.0) {
+        return Err(Fault::Other(
+            "--crt-percent is of calls that touch several regions: with --regions 1 it is 0"
+                .to_owned(),
+        ));
+    }
     Ok(match args.workload {
         Payment => Workload::Payment { cross_region },
         Tpca => Workload::Tpca {

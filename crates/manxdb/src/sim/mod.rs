@@ -45,26 +45,36 @@ pub fn run(args: &SimRun) -> Result<ExitCode, Fault> {
         None => None,
     };
     let scenario = arguments::scenario(args)?;
-    print!("{}", table::head(args, &scenario));
+    say(&table::head(args, &scenario))?;
     let mut live = Live::new();
     let outcome = simulate(&scenario, &mut |look| live.show(&scenario, &look)).map_err(broken)?;
     live.clear();
     let (from, until) = scenario.span();
     let measure = Measure::new(&outcome.made, from, until);
-    print!("{}", table::table(&measure));
-    print!("{}", table::end(&scenario, &measure, &outcome));
+    say(&table::table(&measure))?;
+    say(&table::end(&scenario, &measure, &outcome))?;
     write(args.json.as_deref(), || {
         data::json(args, &scenario, &measure, &outcome)
     })?;
     write(args.calls.as_deref(), || data::csv(&scenario, &outcome))?;
     if let Some(wanted) = wanted {
-        print!("\n{}", draw(&scenario, &outcome, wanted)?);
+        say(&format!("\n{}", draw(&scenario, &outcome, wanted)?))?;
     }
     Ok(if outcome.findings.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// Prints; whoever has read enough (`| head`) is no reason to fail.
+fn say(text: &str) -> Result<(), Fault> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Fault::io("cannot print", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn wrong_timeline(what: String) -> Fault {

@@ -21,13 +21,13 @@ pub fn head(args: &SimRun, scenario: &Scenario) -> String {
         }
     };
     let mut text = format!(
-        "{} under {}: {} regions × {} shards × {} replicas, {} clients a shard",
+        "{} under {}: {} × {} × {} replicas, {} a shard",
         format!("{:?}", args.system).to_lowercase(),
         scenario.workload.name(),
-        args.regions,
-        args.shards,
+        counted(args.regions, "region"),
+        counted(args.shards, "shard"),
         manxdb_dast::topology::COPIES,
-        args.clients,
+        counted(args.clients, "client"),
     );
     if args.outstanding > 1 {
         let _ = write!(text, " with {} calls each", args.outstanding);
@@ -46,6 +46,11 @@ pub fn head(args: &SimRun, scenario: &Scenario) -> String {
     }
     text.push('\n');
     text
+}
+
+fn counted(count: u32, what: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {what}{ending}")
 }
 
 /// The table of a run under way, or at its end.
