@@ -89,6 +89,14 @@ impl Candidate for DastSystem {
         place(self.shared.topology, clients_per_shard, lan, wan)
     }
 
+    fn role(&self, server: NodeId) -> &'static str {
+        match self.shared.topology.role(server) {
+            Role::Replica(_) => "replica",
+            Role::Manager(_) => "manager",
+            Role::Client => "client",
+        }
+    }
+
     fn ask(request: Request, home: ShardId) -> Ask {
         ask(request, home)
     }

@@ -119,7 +119,7 @@ impl Data {
             }
         }
         text.push_str(
-            ",refused,oldest_open,busiest_server,mean_server,lan_messages_per_txn,\
+            ",refused,oldest_open,busiest_server,busiest_role,mean_server,lan_messages_per_txn,\
              wan_messages_per_txn,events\n",
         );
         for record in &self.records {
@@ -167,10 +167,11 @@ fn row(text: &mut String, Record { trial, outcome }: &Record) {
     }
     let _ = writeln!(
         text,
-        ",{},{},{},{},{},{},{}",
+        ",{},{},{},{},{},{},{},{}",
         outcome.refused,
         outcome.oldest_open_ms,
         outcome.busiest_server,
+        outcome.busiest_role,
         outcome.mean_server,
         outcome.lan_messages,
         outcome.wan_messages,
@@ -212,6 +213,7 @@ mod tests {
             refusal: Some("a \"reason\", with a comma".into()),
             oldest_open_ms: 1.0,
             busiest_server: 0.5,
+            busiest_role: "replica".into(),
             mean_server: 0.25,
             lan_messages: 9.0,
             wan_messages: 0.5,

@@ -81,6 +81,9 @@ pub trait Candidate: System + Sized {
         wan: Link,
     ) -> (manxdb_sim::Topology, Vec<(NodeId, ShardId)>);
 
+    /// What a server is, in a word.
+    fn role(&self, server: NodeId) -> &'static str;
+
     /// A request as its clients take it.
     fn ask(request: Request, home: ShardId) -> RequestOf<Self>;
 

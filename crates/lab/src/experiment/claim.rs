@@ -82,6 +82,12 @@ impl Claim {
         }
     }
 
+    /// What is left of the claims about a sweep when one point of it was run.
+    pub(super) fn of_one_point() -> Vec<Self> {
+        let says = "What changes, and what does not, over the whole range.";
+        vec![Self::open(Source::Artifact, says, "one point was run")]
+    }
+
     /// A claim that these data cannot judge.
     pub(super) fn open(source: Source, says: impl Into<String>, why: impl Into<String>) -> Self {
         Self {

@@ -1,12 +1,12 @@
 //! Latencies and throughput on a wide network that is not even.
 
 use super::claim::{Claim, Source};
-use super::panels::{Marks, five, points};
+use super::panels::{Marks, five, flat, points};
 use super::{Experiment, Scale};
 use crate::data::Data;
-use crate::figure::{Figure, Mark};
+use crate::figure::Figure;
 use crate::systems::SystemName;
-use crate::trial::{Outcome, Trial, Workload};
+use crate::trial::{Trial, Workload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "robust",
@@ -47,16 +47,9 @@ fn at(trial: &Trial) -> f64 {
 fn figure(experiment: &Experiment, data: &Data) -> Figure {
     let title = "TPC-C under jitter between regions";
     let all = points(experiment, data, SystemName::Dast);
-    let flat = |number: fn(&Outcome) -> f64| {
-        let first = all.first().map(|at| at.median(number));
-        first
-            .map(|y| Mark::level(y, "published: flat"))
-            .into_iter()
-            .collect()
-    };
     let marks = Marks {
-        local_median: flat(|outcome| outcome.local.p50),
-        local_tail: flat(|outcome| outcome.local.p99),
+        local_median: flat(&all, |outcome| outcome.local.p50),
+        local_tail: flat(&all, |outcome| outcome.local.p99),
         ..Marks::default()
     };
     five(experiment, data, title, marks)
@@ -79,6 +72,9 @@ fn straightness(points: &[(f64, f64)]) -> f64 {
 
 fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
     let all = points(experiment, data, SystemName::Dast);
+    if all.len() < 2 {
+        return Claim::of_one_point();
+    }
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
         return Vec::new();
     };

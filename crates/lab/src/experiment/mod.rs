@@ -14,6 +14,7 @@
 
 mod claim;
 mod crt_ratio;
+mod index;
 mod jitter;
 mod n_clients;
 mod panels;
@@ -29,6 +30,7 @@ use crate::figure::{Figure, FigureError, png};
 use crate::trial::Trial;
 
 pub use self::claim::{Claim, Source, Verdict};
+pub use self::index::index;
 pub use self::scale::Scale;
 
 /// An experiment.
@@ -128,8 +130,11 @@ fn number(experiment: &Experiment, trial: &Trial) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::data::Record;
+    use crate::trial::{Outcome, Spread};
 
     #[test]
     fn every_experiment_has_a_plan_of_its_own_at_every_scale() {
@@ -148,5 +153,70 @@ mod tests {
             }
         }
         assert!(Experiment::named("nonsense").is_none());
+    }
+
+    /// A measurement as good as nobody's, or with `worse` tails and rates.
+    fn data(experiment: &Experiment, worse: f64) -> Data {
+        let spread = |p99: f64| Spread {
+            count: 100,
+            p50: p99,
+            p95: p99,
+            p99,
+            max: p99,
+            ..Spread::default()
+        };
+        let mut factor = 1.0;
+        let record = |trial: Trial| {
+            let clients = f64::from(trial.clients_per_region()) * f64::from(trial.regions);
+            let outcome = Outcome {
+                throughput: clients / factor,
+                local: spread(14.0 * factor),
+                cross_region: spread(220.0 * factor),
+                dependent: spread(220.0 * factor),
+                refused: 0,
+                refusal: None,
+                oldest_open_ms: 1.0,
+                busiest_server: 0.1,
+                busiest_role: "replica".into(),
+                mean_server: 0.1,
+                lan_messages: 1.0,
+                wan_messages: 1.0,
+                events: 1,
+            };
+            factor *= worse;
+            Record { trial, outcome }
+        };
+        Data {
+            experiment: experiment.name.into(),
+            scale: Scale::Smoke,
+            seed: 1,
+            version: "test".into(),
+            records: experiment
+                .plan(Scale::Smoke, 1)
+                .into_iter()
+                .map(record)
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_claim_about_what_stays_the_same_can_fail() {
+        for (experiment, failing) in ALL.iter().zip([2, 1, 3, 3, 2, 5]) {
+            let claims = experiment.claims(&data(experiment, 1.9));
+            let fails = claims
+                .iter()
+                .filter(|claim| claim.verdict == Verdict::Fails);
+            assert_eq!(fails.count(), failing, "{} {claims:#?}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn one_point_of_a_sweep_judges_nothing_about_it() {
+        for experiment in &ALL[1..5] {
+            let mut data = data(experiment, 1.0);
+            data.records.truncate(1);
+            let claims = experiment.claims(&data);
+            assert!(claims.iter().all(|claim| claim.verdict == Verdict::Open));
+        }
     }
 }

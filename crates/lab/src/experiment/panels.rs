@@ -29,6 +29,13 @@ pub(super) fn points<'a>(
     })
 }
 
+/// The mark of what is said to be flat: the level of the first point.
+pub(super) fn flat(all: &[At<'_>], number: fn(&Outcome) -> f64) -> Vec<Mark> {
+    let first = all.first().map(|at| at.median(number));
+    let level = |y| Mark::level(y, "published: flat");
+    first.map(level).into_iter().collect()
+}
+
 /// A number of the outcome as a line per system, whose name ends in `suffix`.
 fn lines(
     experiment: &Experiment,
@@ -142,12 +149,10 @@ pub(super) fn notes(experiment: &Experiment, data: &Data) -> Vec<String> {
         "{shape}3 replicas a shard; round trips 5 ms and 100 ms{cpu}"
     )];
     if repetitions > 1 {
-        notes.push(format!(
-            "Points: medians of {repetitions} seeds; bars: lowest and highest"
-        ));
+        notes.push(format!("Medians of {repetitions} seeds; bars: their range"));
     }
     notes.push("IRT: transactions of one region; CRT: of several".into());
-    notes.push("Grey, dotted: published or derived, see the report".into());
+    notes.push("Grey, dotted: published or derived".into());
     notes.push(format!("Simulated, scale {}", data.scale.name()));
     notes
 }

@@ -187,7 +187,7 @@ fn row(text: &mut String, label: &str, at: &At<'_>) {
     });
     let _ = writeln!(
         text,
-        "| {label} | {:.0} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} % | {:.1} | {:.1} % |",
+        "| {label} | {:.0} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} % ({}) | {:.1} | {:.1} % |",
         at.median(|outcome| outcome.throughput),
         at.median(|outcome| outcome.local.p50),
         at.median(|outcome| outcome.local.p95),
@@ -197,6 +197,7 @@ fn row(text: &mut String, label: &str, at: &At<'_>) {
         at.median(|outcome| outcome.cross_region.p99),
         at.median(|outcome| outcome.dependent.p99),
         100.0 * at.median(|outcome| outcome.busiest_server).min(1.0),
+        at.busiest_role(),
         at.median(|outcome| outcome.lan_messages + outcome.wan_messages),
         100.0 * share
     );

@@ -36,6 +36,17 @@ impl At<'_> {
         self.point(number).y
     }
 
+    /// What its busiest server is, in most repetitions.
+    pub fn busiest_role(&self) -> &str {
+        let roles = || {
+            self.outcomes
+                .iter()
+                .map(|outcome| outcome.busiest_role.as_str())
+        };
+        let count = |role: &str| roles().filter(|other| *other == role).count();
+        roles().max_by_key(|role| count(role)).unwrap_or_default()
+    }
+
     /// How many repetitions there are.
     pub fn repetitions(&self) -> usize {
         self.outcomes.len()

@@ -1,10 +1,10 @@
 //! Latencies and throughput as keys get hotter.
 
 use super::claim::{Claim, Source};
-use super::panels::{Marks, five, points};
+use super::panels::{Marks, five, flat, points};
 use super::{Experiment, Scale};
 use crate::data::Data;
-use crate::figure::{Figure, Mark};
+use crate::figure::Figure;
 use crate::systems::SystemName;
 use crate::trial::{Outcome, Trial, Workload};
 
@@ -46,24 +46,22 @@ fn at(trial: &Trial) -> f64 {
 fn figure(experiment: &Experiment, data: &Data) -> Figure {
     let title = "TPC-A as keys get hotter";
     let all = points(experiment, data, SystemName::Dast);
-    let flat = |number: fn(&Outcome) -> f64| {
-        let first = all.first().map(|at| at.median(number));
-        let level = |y| Mark::level(y, "published: flat");
-        first.map(level).into_iter().collect()
-    };
     let marks = Marks {
-        throughput: flat(|outcome| outcome.throughput / 1_000.0),
-        local_median: flat(|outcome| outcome.local.p50),
-        local_tail: flat(|outcome| outcome.local.p99),
-        cross_median: flat(|outcome| outcome.cross_region.p50),
-        cross_tail: flat(|outcome| outcome.cross_region.p99),
+        throughput: flat(&all, |outcome| outcome.throughput / 1_000.0),
+        local_median: flat(&all, |outcome| outcome.local.p50),
+        local_tail: flat(&all, |outcome| outcome.local.p99),
+        cross_median: flat(&all, |outcome| outcome.cross_region.p50),
+        cross_tail: flat(&all, |outcome| outcome.cross_region.p99),
     };
     five(experiment, data, title, marks)
 }
 
 fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
     let all = points(experiment, data, SystemName::Dast);
-    let flat = |what: &str, number: fn(&Outcome) -> f64| {
+    if all.len() < 2 {
+        return Claim::of_one_point();
+    }
+    let steady = |what: &str, number: fn(&Outcome) -> f64| {
         let values = || all.iter().map(|at| at.median(number));
         let (least, most) = (
             values().fold(f64::MAX, f64::min),
@@ -77,9 +75,9 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         )
     };
     vec![
-        flat("Throughput (transactions/s)", |outcome| outcome.throughput),
-        flat("The IRT tail (ms)", |outcome| outcome.local.p99),
-        flat("The CRT tail (ms)", |outcome| outcome.cross_region.p99),
+        steady("Throughput (transactions/s)", |outcome| outcome.throughput),
+        steady("The IRT tail (ms)", |outcome| outcome.local.p99),
+        steady("The CRT tail (ms)", |outcome| outcome.cross_region.p99),
         Claim::open(
             Source::Artifact,
             "TAPIR and Janus degrade as keys get hotter, SLOG does not.",

@@ -65,16 +65,26 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FigureError> {
             .map_err(failed)?;
         let (_, body) = root.split_vertically(TITLE_HEIGHT);
         let mut panels = figure.panels.iter();
+        let label_size = label_size(figure)?;
         for (cell, area) in body.split_evenly((rows, figure.columns)).iter().enumerate() {
             if cell == figure.legend_cell {
                 legend::draw(area, figure)?;
             } else if let Some(panel) = panels.next() {
-                draw_panel(&root, area, panel)?;
+                draw_panel(&root, area, panel, label_size)?;
             }
         }
         root.present().map_err(failed)?;
     }
     Ok(svg)
+}
+
+/// One size for the labels of all axes: the longest must fit below its panel.
+fn label_size(figure: &Figure) -> Result<f64, FigureError> {
+    let cell =
+        i32::try_from(WIDTH).map_err(failed)? / i32::try_from(figure.columns).map_err(failed)?;
+    let labels = figure.panels.iter().map(|panel| &panel.x_label);
+    let sizes = labels.map(|label| fitting(label, TEXT, cell - 100));
+    Ok(sizes.fold(TEXT, f64::min))
 }
 
 /// The end of an axis: a little beyond the largest value.
@@ -83,7 +93,12 @@ fn end(values: impl Iterator<Item = f64>) -> f64 {
     if largest > 0.0 { largest * 1.12 } else { 1.0 }
 }
 
-fn draw_panel<'a>(root: &Canvas<'a>, area: &Canvas<'a>, panel: &Panel) -> Result<(), FigureError> {
+fn draw_panel<'a>(
+    root: &Canvas<'a>,
+    area: &Canvas<'a>,
+    panel: &Panel,
+    label_size: f64,
+) -> Result<(), FigureError> {
     let points = || panel.lines.iter().flat_map(|line| &line.points);
     let marks = || panel.marks.iter().flat_map(|mark| &mark.points);
     let x_end = end(points().map(|point| point.x).chain(marks().map(|at| at.0)));
@@ -99,8 +114,7 @@ fn draw_panel<'a>(root: &Canvas<'a>, area: &Canvas<'a>, panel: &Panel) -> Result
         .y_label_area_size(128)
         .build_cartesian_2d(0.0..x_end, 0.0..y_end)
         .map_err(failed)?;
-    let across = chart.plotting_area().get_x_axis_pixel_range();
-    axes(&mut chart, panel, across.end - across.start)?;
+    axes(&mut chart, panel, label_size)?;
     let place = |at: (f64, f64)| chart.plotting_area().map_coordinate(&at);
     let ((left, bottom), (right, top)) = (place((0.0, 0.0)), place((x_end, y_end)));
     let inside = Area {
@@ -149,7 +163,7 @@ fn draw_marks(
             *corners = vec![(inside.left, only.1), (inside.right, only.1)];
         }
         dashes(root, corners, GREY.stroke_width(3), (7, 9))?;
-        taken.line(corners);
+        taken.mark(corners);
     }
     let size = TEXT * 0.84;
     for (corners, mark) in placed.iter().zip(&panel.marks) {
@@ -168,9 +182,8 @@ fn draw_marks(
     Ok(())
 }
 
-fn axes(chart: &mut Chart<'_>, panel: &Panel, width: i32) -> Result<(), FigureError> {
+fn axes(chart: &mut Chart<'_>, panel: &Panel, label_size: f64) -> Result<(), FigureError> {
     let labels = style(TEXT * 0.9, FontStyle::Normal, INK);
-    let size = fitting(&panel.x_label, TEXT, width + 60);
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -183,7 +196,7 @@ fn axes(chart: &mut Chart<'_>, panel: &Panel, width: i32) -> Result<(), FigureEr
         .x_label_formatter(&number)
         .y_label_formatter(&number)
         .label_style(labels)
-        .axis_desc_style(style(size, FontStyle::Normal, INK))
+        .axis_desc_style(style(label_size, FontStyle::Normal, INK))
         .x_desc(panel.x_label.as_str())
         .y_desc(panel.y_label.as_str())
         .draw()

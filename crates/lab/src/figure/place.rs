@@ -34,6 +34,8 @@ impl Area {
 pub(super) struct Taken {
     /// Points close together along every line.
     dots: Vec<(i32, i32)>,
+    /// The same along every mark: they have no markers.
+    marks: Vec<(i32, i32)>,
     words: Vec<Area>,
 }
 
@@ -41,24 +43,31 @@ pub(super) struct Taken {
 const STEP: i32 = 6;
 /// Between words and their mark.
 const GAP: i32 = 6;
+/// From the middle of a line to the rim of its markers.
+const THICK: i32 = 12;
 
 impl Taken {
     /// A line takes its place.
     pub fn line(&mut self, corners: &[(i32, i32)]) {
-        self.dots.extend(corners.first());
-        for pair in corners.windows(2) {
-            let (from, to) = (pair[0], pair[1]);
-            let (across, down) = (to.0 - from.0, to.1 - from.1);
-            let steps = (across.abs().max(down.abs()) / STEP).max(1);
-            let between = (1..=steps)
-                .map(|step| (from.0 + across * step / steps, from.1 + down * step / steps));
-            self.dots.extend(between);
-        }
+        self.dots.extend(along(corners));
+    }
+
+    /// A mark takes its place.
+    pub fn mark(&mut self, corners: &[(i32, i32)]) {
+        self.marks.extend(along(corners));
     }
 
     /// How much of what is there words at a place would cover.
     fn covered(&self, area: &Area) -> usize {
-        let dots = self.dots.iter().filter(|dot| area.holds(**dot)).count();
+        let around = Area {
+            left: area.left - THICK,
+            top: area.top - THICK,
+            right: area.right + THICK,
+            bottom: area.bottom + THICK,
+        };
+        let lines = self.dots.iter().filter(|dot| around.holds(**dot)).count();
+        let marks = self.marks.iter().filter(|dot| area.holds(**dot)).count();
+        let dots = lines + marks;
         let words = self.words.iter().filter(|words| words.meets(area)).count();
         dots + 1_000 * words
     }
@@ -79,6 +88,19 @@ impl Taken {
         self.words.push(best);
         best
     }
+}
+
+/// Points close together along a path.
+fn along(corners: &[(i32, i32)]) -> Vec<(i32, i32)> {
+    let mut dots: Vec<(i32, i32)> = corners.first().copied().into_iter().collect();
+    for pair in corners.windows(2) {
+        let (from, to) = (pair[0], pair[1]);
+        let (across, down) = (to.0 - from.0, to.1 - from.1);
+        let steps = (across.abs().max(down.abs()) / STEP).max(1);
+        let place = |step| (from.0 + across * step / steps, from.1 + down * step / steps);
+        dots.extend((1..=steps).map(place));
+    }
+    dots
 }
 
 /// Above and below a mark, from its right end to its left one.
@@ -148,7 +170,7 @@ mod tests {
     #[test]
     fn words_give_way_to_lines_and_to_other_words() {
         let mut taken = Taken::default();
-        taken.line(&[(200, 85), (400, 85)]);
+        taken.line(&[(200, 75), (400, 75)]);
         let first = taken.words(&LEVEL, SIZE, &PANEL);
         assert_eq!((first.right, first.top), (394, 106), "below the right end");
         let second = taken.words(&LEVEL, SIZE, &PANEL);
@@ -160,8 +182,8 @@ mod tests {
     fn words_beside_a_rising_mark_do_not_lie_on_it() {
         let mut taken = Taken::default();
         let mark = [(0, 290), (400, 10)];
-        taken.line(&mark);
+        taken.mark(&mark);
         let area = taken.words(&mark, SIZE, &PANEL);
-        assert!(taken.dots.iter().all(|dot| !area.holds(*dot)), "{area:?}");
+        assert!(taken.marks.iter().all(|dot| !area.holds(*dot)), "{area:?}");
     }
 }

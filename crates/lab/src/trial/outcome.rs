@@ -23,6 +23,8 @@ pub struct Outcome {
     pub oldest_open_ms: f64,
     /// Share of the measured span in which the busiest server worked.
     pub busiest_server: f64,
+    /// What that server is.
+    pub busiest_role: String,
     /// The same of all servers together.
     pub mean_server: f64,
     /// Messages inside regions per answered transaction, reports included.

@@ -121,7 +121,15 @@ pub(crate) fn measure<S: Candidate>(
         .zip(before)
         .map(|(after, before)| *after - before);
     let worked: Vec<f64> = worked.map(Nanos::as_millis_f64).collect();
-    Ok(outcome(trial, &world, clients, &worked))
+    let mut outcome = outcome(trial, &world, clients, &worked);
+    let busiest = worked
+        .iter()
+        .enumerate()
+        .max_by(|one, other| one.1.total_cmp(other.1));
+    let busiest = busiest.and_then(|(place, _)| servers.get(place));
+    let role = busiest.map(|node| world.system().role(*node));
+    outcome.busiest_role = role.unwrap_or_default().into();
+    Ok(outcome)
 }
 
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
@@ -148,6 +156,7 @@ fn outcome<S: Candidate>(
         refusal: measured.refusal.take(),
         oldest_open_ms: millis(oldest.unwrap_or_default()),
         busiest_server: round(busiest / span_ms, 4),
+        busiest_role: String::new(),
         mean_server: round(mean / span_ms, 4),
         lan_messages: round(sent.lan as f64 / answered, 2),
         wan_messages: round(sent.wan as f64 / answered, 2),

@@ -18,8 +18,8 @@ pub enum LabCommand {
     #[command(after_help = "\
 Writes OUT/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg and figure.png,\n\
 report.md (claim by claim: what was said, what was measured, whether it holds) and run.json (the\n\
-machine, the time it took). Equal seeds make equal data, figures and reports, byte for byte,\n\
-whatever the machine and the number of threads; run.json alone differs.\n\n\
+machine, the time it took); OUT/README.md leads to all of them. Equal seeds make equal data,\n\
+figures and reports, byte for byte, whatever the number of threads; run.json alone differs.\n\n\
 Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (10\n\
 regions of 10 shards) and takes hours; --at and --seeds run a part of it.")]
     Run(LabRun),

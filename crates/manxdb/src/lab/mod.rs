@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{ALL, Claim, Experiment, Scale, Verdict};
+use manxdb_lab::experiment::{ALL, Claim, Experiment, Scale, Verdict, index};
 use manxdb_lab::trial::Trial;
 
 use crate::cli::{EVERY, LabCommand, LabRun};
@@ -17,6 +17,8 @@ use crate::fault::Fault;
 
 const DATA: &str = "data.json";
 const RUN: &str = "run.json";
+/// Leads to all results of a directory.
+const INDEX: &str = "README.md";
 
 /// Runs one of the lab's commands.
 pub fn run(command: &LabCommand) -> Result<ExitCode, Fault> {
@@ -25,12 +27,14 @@ pub fn run(command: &LabCommand) -> Result<ExitCode, Fault> {
         LabCommand::Run(args) => {
             for experiment in chosen(&args.experiment) {
                 run_one(experiment, args)?;
+                write_index(&args.out)?;
             }
         }
         LabCommand::Figure { experiment, out } => {
             for experiment in chosen(experiment) {
                 draw_again(experiment, out)?;
             }
+            write_index(out)?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -142,6 +146,18 @@ fn run_one(experiment: &'static Experiment, args: &LabRun) -> Result<(), Fault> 
         directory.display()
     );
     Ok(())
+}
+
+/// The page over all results that are there.
+fn write_index(out: &Path) -> Result<(), Fault> {
+    let known = ALL.iter().filter_map(|experiment| {
+        let file = out.join(experiment.name).join(DATA);
+        // What cannot be read is told when that experiment is asked for.
+        let data = Data::from_json(&fs::read_to_string(file).ok()?).ok()?;
+        Some((experiment, data))
+    });
+    let known: Vec<_> = known.collect();
+    write(out, INDEX, index(&known).as_bytes())
 }
 
 fn draw_again(experiment: &Experiment, out: &Path) -> Result<(), Fault> {

@@ -1,7 +1,8 @@
 //! Trials on several threads, and how far they are.
 
+use std::io::{IsTerminal as _, stderr};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub fn run(
         let expected = |place: usize| trials[place].expected_events();
         expected(*other).total_cmp(&expected(*one))
     });
-    let bar = bar(trials.iter().map(steps).sum());
+    let progress = Progress::new(trials.iter().map(steps).sum());
     let next = AtomicUsize::new(0);
     let failed = AtomicBool::new(false);
     let outcomes: Mutex<Vec<Option<Result<Outcome, TrialError>>>> =
@@ -38,7 +39,7 @@ pub fn run(
                     if failed.load(Ordering::Relaxed) {
                         break;
                     }
-                    let outcome = run_one(&trials[*place], &bar);
+                    let outcome = run_one(&trials[*place], &progress);
                     failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
                     if let Ok(mut outcomes) = outcomes.lock() {
                         outcomes[*place] = Some(outcome);
@@ -47,7 +48,7 @@ pub fn run(
             });
         }
     });
-    bar.finish_and_clear();
+    progress.bar.finish_and_clear();
     let outcomes = outcomes.into_inner();
     let outcomes = outcomes.map_err(|_| Fault::Other("a trial panicked".into()))?;
     let mut found = Vec::with_capacity(trials.len());
@@ -79,26 +80,54 @@ fn steps(trial: &Trial) -> u64 {
     clippy::cast_sign_loss,
     clippy::cast_precision_loss
 )] // a position on a bar
-fn run_one(trial: &Trial, bar: &ProgressBar) -> Result<Outcome, TrialError> {
+fn run_one(trial: &Trial, progress: &Progress) -> Result<Outcome, TrialError> {
     let all = steps(trial);
     let mut told = 0;
     let outcome = trial.run(&mut |share| {
         let now = ((all as f64 * share) as u64).min(all);
-        bar.inc(now.saturating_sub(told));
+        progress.add(now.saturating_sub(told));
         told = told.max(now);
     });
-    bar.inc(all - told);
+    progress.add(all - told);
     outcome
 }
 
-/// Drawn on a terminal only.
-fn bar(steps: u64) -> ProgressBar {
-    let bar = ProgressBar::new(steps);
-    let style =
-        ProgressStyle::with_template("[{bar:40}] {percent:>3} %, {elapsed} passed, {eta} left");
-    if let Ok(style) = style {
-        bar.set_style(style.progress_chars("=> "));
+/// A bar on a terminal; elsewhere a line for each tenth.
+struct Progress {
+    bar: ProgressBar,
+    steps: u64,
+    lines: bool,
+    /// Tenths told of.
+    told: AtomicU64,
+}
+
+impl Progress {
+    fn new(steps: u64) -> Self {
+        let bar = ProgressBar::new(steps);
+        let style = "[{bar:40}] {percent:>3} %, {elapsed} passed, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Self {
+            bar,
+            steps,
+            lines: !stderr().is_terminal(),
+            told: AtomicU64::new(0),
+        }
     }
-    bar.enable_steady_tick(Duration::from_millis(500));
-    bar
+
+    fn add(&self, steps: u64) {
+        self.bar.inc(steps);
+        let tenths = self.bar.position() * 10 / self.steps.max(1);
+        if self.lines && self.told.fetch_max(tenths, Ordering::Relaxed) < tenths {
+            let (passed, left) = (self.bar.elapsed(), self.bar.eta());
+            let percent = tenths * 10;
+            eprintln!(
+                "{percent:>3} %, {} s passed, {} s left",
+                passed.as_secs(),
+                left.as_secs()
+            );
+        }
+    }
 }
