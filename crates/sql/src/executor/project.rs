@@ -109,27 +109,36 @@ impl Operator for Filter<'_> {
     }
 }
 
-/// Computes output rows. Columns that are taken over unchanged, each once, are moved.
+/// Computes output rows. A column that nothing after it needs is moved there, not copied.
 pub(super) struct Project<'p> {
     input: BoxedOperator<'p>,
-    expressions: &'p [Expr],
-    moves: Option<Vec<usize>>,
+    /// What is computed, or copied, with its place in the output.
+    computed: Vec<(usize, &'p Expr)>,
+    /// Columns that move: from where to where.
+    moved: Vec<(usize, usize)>,
+    width: usize,
+    /// The output is the beginning of the row as it is.
+    keeps_row: bool,
 }
 
 impl<'p> Project<'p> {
     pub fn new(input: BoxedOperator<'p>, expressions: &'p [Expr]) -> Self {
-        let mut moves = Vec::with_capacity(expressions.len());
-        for expr in expressions {
+        let mut computed = Vec::new();
+        let mut moved: Vec<(usize, usize)> = Vec::with_capacity(expressions.len());
+        for (place, expr) in expressions.iter().enumerate() {
             match expr.kind {
-                ExprKind::Column(at) if !moves.contains(&at) => moves.push(at),
-                _ => break,
+                ExprKind::Column(at) if moved.iter().all(|(from, _)| *from != at) => {
+                    moved.push((at, place));
+                }
+                _ => computed.push((place, expr)),
             }
         }
-        let moves = (moves.len() == expressions.len()).then_some(moves);
         Self {
             input,
-            expressions,
-            moves,
+            keeps_row: computed.is_empty() && moved.iter().all(|(from, place)| from == place),
+            computed,
+            moved,
+            width: expressions.len(),
         }
     }
 }
@@ -143,17 +152,20 @@ impl Operator for Project<'_> {
         let Some(mut row) = self.input.next(run)? else {
             return Ok(None);
         };
-        if let Some(moves) = &self.moves {
-            let mut output = Vec::with_capacity(moves.len());
-            for at in moves {
-                let value = row.get_mut(*at).ok_or_else(|| missing(*at))?;
-                output.push(std::mem::replace(value, Value::Null));
+        if self.keeps_row {
+            if row.len() < self.width {
+                return Err(missing(row.len()));
             }
-            return Ok(Some(output));
+            row.truncate(self.width);
+            return Ok(Some(row));
         }
-        let mut output = Vec::with_capacity(self.expressions.len());
-        for expr in self.expressions {
-            output.push(run.eval(expr, &row)?);
+        let mut output = vec![Value::Null; self.width];
+        for (place, expr) in &self.computed {
+            output[*place] = run.eval(expr, &row)?;
+        }
+        for (from, place) in &self.moved {
+            let value = row.get_mut(*from).ok_or_else(|| missing(*from))?;
+            std::mem::swap(&mut output[*place], value);
         }
         Ok(Some(output))
     }
