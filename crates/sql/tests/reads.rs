@@ -236,3 +236,127 @@ fn rows_read_together_are_validated_one_by_one() {
         assert_eq!(committed.is_err(), conflicts, "user {user}");
     }
 }
+
+#[test]
+fn what_an_index_holds_is_read_from_it_alone() {
+    let mut forum = Forum::new();
+    let queries = [
+        ("SELECT id, user_id FROM story WHERE user_id = 7", 3),
+        (
+            "SELECT user_id, COUNT(*) FROM story WHERE user_id > 20 GROUP BY user_id",
+            19,
+        ),
+        (
+            "SELECT COUNT(*) FROM story s JOIN comment c ON c.story_id = s.id WHERE s.user_id = 7",
+            1,
+        ),
+        ("SELECT MAX(id) FROM comment WHERE story_id = 5", 1),
+    ];
+    for (query, expected) in queries {
+        let (rows, _, keys) = forum.asked(query);
+        assert_eq!(rows, expected, "{query}");
+        // The catalog's records are keys too: one a table.
+        assert!(keys <= 2, "{keys} keys: {query}");
+    }
+    let (_, _, keys) = forum.asked("SELECT id, score FROM story WHERE user_id = 7");
+    assert!(keys > 2, "another column needs the rows, {keys} keys");
+}
+
+/// A table of marks that users left on stories: user 1 left most, and story 2 has most.
+fn marks(forum: &mut Forum) {
+    let client = &mut forum.client;
+    client.run(
+        "CREATE TABLE mark (id INT PRIMARY KEY, user_id INT, story_id INT, seen INT, \
+         KEY (user_id), KEY (story_id))",
+    );
+    let mut rows = String::from("(0,1,2,0)");
+    for number in 1..400 {
+        write!(rows, ",({number},1,{},0)", number + 10).expect("text");
+        write!(rows, ",({},{},2,0)", number + 1000, number + 10).expect("text");
+    }
+    client.run(&format!("INSERT INTO mark VALUES {rows}"));
+}
+
+#[test]
+fn of_two_indexes_the_one_with_fewer_entries_for_these_values_is_read() {
+    let mut forum = Forum::new();
+    marks(&mut forum);
+    for (user, story, expected) in [(1, 20, 1), (20, 2, 1), (20, 20, 0), (999, 2, 0)] {
+        let query = format!("SELECT seen FROM mark WHERE user_id = {user} AND story_id = {story}");
+        let (rows, _, keys) = forum.asked(&query);
+        assert_eq!(rows, expected, "{query}");
+        assert!(keys <= 2 + 1, "{keys} keys: {query}");
+    }
+    let (rows, _, keys) = forum.asked("SELECT seen FROM mark WHERE user_id = 1 AND story_id = 2");
+    assert_eq!(rows, 1);
+    assert!(keys >= 400, "both are long, {keys} keys");
+    let query = "SELECT seen FROM mark WHERE user_id = 1 AND story_id = 2 LIMIT 1";
+    let (rows, questions, keys) = forum.asked(query);
+    assert_eq!(rows, 1);
+    assert!(
+        questions <= QUESTIONS_MAX && keys <= 3,
+        "{questions} questions, {keys} keys: {query}"
+    );
+}
+
+#[test]
+fn choosing_an_index_promises_nothing_about_the_others() {
+    let mut forum = Forum::new();
+    marks(&mut forum);
+    let mut other = connect(&forum.instance, "root");
+    other.run("USE d");
+    let client = &mut forum.client;
+    client.run("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    // The transaction reads by story 20; that user 1 leaves another mark does not touch it.
+    for (id, story, conflicts) in [(5000, 21, false), (5001, 20, true)] {
+        client.run("BEGIN");
+        client.rows("SELECT seen FROM mark WHERE user_id = 1 AND story_id = 20");
+        client.run("UPDATE story SET score = score + 1 WHERE id = 90");
+        other.run(&format!("INSERT INTO mark VALUES ({id}, 1, {story}, 0)"));
+        let committed = client.try_run("COMMIT");
+        assert_eq!(committed.is_err(), conflicts, "story {story}");
+    }
+}
+
+#[test]
+fn an_update_locks_the_rows_of_the_shorter_index() {
+    let mut forum = Forum::new();
+    marks(&mut forum);
+    let mut other = connect(&forum.instance, "root");
+    other.run("USE d");
+    let client = &mut forum.client;
+    client.run("BEGIN");
+    client.run("UPDATE mark SET seen = 1 WHERE user_id = 1 AND story_id = 20");
+    // Another mark of the same user is free.
+    other.run("SET SESSION innodb_lock_wait_timeout = 1");
+    other.run("UPDATE mark SET seen = 2 WHERE id = 100");
+    client.run("COMMIT");
+    assert_eq!(client.rows("SELECT id FROM mark WHERE seen > 0").len(), 2);
+}
+
+#[test]
+fn an_index_answers_like_the_rows_beside_own_writes() {
+    let mut forum = Forum::new();
+    let mut other = connect(&forum.instance, "root");
+    other.run("USE d");
+    let client = &mut forum.client;
+    client.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    client.run("BEGIN");
+    client.rows("SELECT id FROM story WHERE user_id = 7");
+    // Story 1 moves from user 7 to 8 behind this snapshot; then its score is written here.
+    other.run("UPDATE story SET user_id = 8 WHERE id = 1");
+    client.run("UPDATE story SET score = 77 WHERE id = 1");
+    client.run("UPDATE story SET user_id = 7 WHERE id = 2");
+    client.run("DELETE FROM story WHERE id = 41");
+    for condition in ["user_id = 7", "user_id = 8", "user_id IN (6, 7, 8, 14)"] {
+        let by = |hint: &str| {
+            format!("SELECT user_id, id FROM story {hint} WHERE {condition} ORDER BY id")
+        };
+        let wanted = client.rows(&by("IGNORE INDEX (user_id)"));
+        assert_eq!(
+            client.rows(&by("FORCE INDEX (user_id)")),
+            wanted,
+            "{condition}"
+        );
+    }
+}

@@ -9,8 +9,8 @@ use crate::types::{
     to_utc_micros, write_escaped,
 };
 
-const NULL_TAG: u8 = 0;
-const VALUE_TAG: u8 = 1;
+pub(super) const NULL_TAG: u8 = 0;
+pub(super) const VALUE_TAG: u8 = 1;
 /// First byte of everything that belongs to a table.
 const TABLE_SPACE: u8 = 1;
 
@@ -185,6 +185,11 @@ fn encode_temporal(
 /// Unsigned number in the order of the signed one.
 fn flip(value: i64) -> u64 {
     value.cast_unsigned() ^ 1 << 63
+}
+
+/// Back from [`flip`].
+pub(super) fn unflip(value: u64) -> i64 {
+    (value ^ 1 << 63).cast_signed()
 }
 
 /// `0x01 ‖ table ‖ index`; index 0 is the row store.

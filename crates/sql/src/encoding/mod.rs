@@ -10,15 +10,18 @@
 //! The *row key suffix* is the encoded primary key (or the hidden row id, 8 bytes big-endian).
 //! A key column is one tag byte (0x00 NULL, 0x01 value) and an order-preserving, self-delimiting
 //! body, so byte order is MySQL's order and NULL sorts first. Text keys are collation sort keys:
-//! lossy, so the row record always holds every column.
+//! lossy, so the row record always holds every column. What is not lossy can be read back from the
+//! key alone ([`decode_entry`]).
 //!
 //! Functions take the session's time zone: rows in flight hold TIMESTAMP in session time, stored
 //! ones in UTC.
 
+mod entry;
 mod key;
 mod record;
 #[cfg(test)]
 mod tests;
 
+pub use entry::{KEY_HEAD, decode_entry, entry_holds};
 pub use key::{encode_key_column, index_key, index_prefix, row_key, row_key_suffix};
 pub use record::{decode_columns, decode_row, encode_row};

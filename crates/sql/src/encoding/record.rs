@@ -133,29 +133,45 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 /// # Errors
 /// 1712 when the record is damaged.
 pub fn decode_row(table: &Table, record: &[u8], tz: &TimeZone) -> SqlResult<Row> {
-    decode(table, record, None, tz)
+    let mut row = vec![Value::Null; table.columns.len()];
+    decode(table, record, None, tz, &mut row)?;
+    Ok(row)
 }
 
-/// As [`decode_row`], for the `wanted` columns only; the others are NULL.
+/// As [`decode_row`], for the `wanted` columns only, into their places in `row`, whose other
+/// values stay.
 ///
 /// # Errors
-/// 1712 when the record is damaged.
+/// 1712 when the record is damaged; 1105 when `row` is not as wide as the table.
 pub fn decode_columns(
     table: &Table,
     record: &[u8],
     wanted: &[bool],
     tz: &TimeZone,
-) -> SqlResult<Row> {
-    decode(table, record, Some(wanted), tz)
+    row: &mut [Value],
+) -> SqlResult<()> {
+    if row.len() != table.columns.len() {
+        return Err(SqlError::internal(format!(
+            "a row of table '{}' has no room for its columns",
+            table.name
+        )));
+    }
+    decode(table, record, Some(wanted), tz, row)
 }
 
-fn decode(table: &Table, record: &[u8], wanted: Option<&[bool]>, tz: &TimeZone) -> SqlResult<Row> {
+/// `row` is as wide as the table.
+fn decode(
+    table: &Table,
+    record: &[u8],
+    wanted: Option<&[bool]>,
+    tz: &TimeZone,
+    row: &mut [Value],
+) -> SqlResult<()> {
     let columns = &table.columns;
     let is_wanted = |position: usize| {
         wanted.is_none_or(|wanted| wanted.get(position).copied().unwrap_or(false))
     };
     let damaged = || damaged(table);
-    let mut row = vec![Value::Null; columns.len()];
     let mut reader = Reader { bytes: record };
     if reader.byte().ok_or_else(damaged)? != FORMAT {
         return Err(damaged());
@@ -200,7 +216,7 @@ fn decode(table: &Table, record: &[u8], wanted: Option<&[bool]>, tz: &TimeZone) 
             }
         }
     }
-    Ok(row)
+    Ok(())
 }
 
 fn damaged(table: &Table) -> SqlError {

@@ -200,6 +200,54 @@ fn records_come_back_as_they_went() {
 }
 
 #[test]
+fn entries_of_an_index_give_back_what_they_hold() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for (ty, values) in typed_values() {
+        let mut table = table(vec![ty.clone(), DataType::BIGINT, DataType::BIGINT]);
+        table.primary_key = vec![1];
+        let index = Index {
+            id: IndexId(3),
+            name: "i".into(),
+            columns: vec![IndexColumn {
+                column: 0,
+                prefix: None,
+                descending: false,
+            }],
+            unique: false,
+            state: IndexState::Public,
+            comment: String::new(),
+        };
+        assert!(entry_holds(&table, &index, &[false, true]));
+        assert!(!entry_holds(&table, &index, &[false, false, true]));
+        let wanted = [entry_holds(&table, &index, &[true]), true, false];
+        let is_lossy = match &ty {
+            DataType::Varchar { collation, .. } => *collation != Collation::Bin0900,
+            other => {
+                other.is_text() || matches!(other, DataType::Decimal { .. } | &DataType::DOUBLE)
+            }
+        };
+        assert_eq!(wanted[0], !is_lossy, "{ty:?}");
+        let with_null = prop_oneof![1 => Just(Value::Null), 9 => values];
+        let with_id = (with_null, any::<i64>());
+        runner
+            .run(&with_id, |(value, id)| {
+                let zone = TimeZone::UTC;
+                let row = [value, Value::Int(id), Value::Int(5)];
+                let suffix = row_key_suffix(&table, &row, 0, &zone).unwrap();
+                let key = index_key(&table, &index, &row, &suffix, &zone).unwrap();
+                let mut read = vec![Value::Int(9); 3];
+                let entry = (key.as_slice(), suffix.as_slice());
+                decode_entry(&table, &index, entry, &wanted, &zone, &mut read).unwrap();
+                let first = if wanted[0] { &row[0] } else { &Value::Int(9) };
+                prop_assert_eq!(&read[0], first);
+                prop_assert_eq!(&read[1..], &[Value::Int(id), Value::Int(9)]);
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+#[test]
 fn json_text_and_blobs_come_back() {
     let table = table(vec![
         DataType::Json,
@@ -257,10 +305,12 @@ fn added_columns_take_their_absent_value_and_dropped_ones_are_skipped() {
         Value::Int(0),
     ];
     assert_eq!(decode_row(&new, &record, &TimeZone::UTC).unwrap(), expected);
-    let wanted = decode_columns(&new, &record, &[false, true, false], &TimeZone::UTC).unwrap();
+    let mut row = vec![Value::Int(8), Value::Null, Value::Null];
+    let wanted = [false, true, false];
+    decode_columns(&new, &record, &wanted, &TimeZone::UTC, &mut row).unwrap();
     assert_eq!(
-        wanted,
-        vec![Value::Null, Value::Text("it's".into()), Value::Null]
+        row,
+        vec![Value::Int(8), Value::Text("it's".into()), Value::Null]
     );
 }
 
@@ -290,6 +340,28 @@ fn unique_entries_carry_the_row_key_only_beside_a_null() {
 }
 
 proptest! {
+    #[test]
+    fn damaged_entries_are_errors(bytes in prop::collection::vec(prop_oneof![0u8..2, any::<u8>()], 0..40)) {
+        for (ty, _) in typed_values() {
+            let mut table = table(vec![ty, DataType::BIGINT]);
+            table.primary_key = vec![1];
+            let index = Index {
+                id: IndexId(3),
+                name: "i".into(),
+                columns: vec![IndexColumn { column: 0, prefix: None, descending: false }],
+                unique: false,
+                state: IndexState::Public,
+                comment: String::new(),
+            };
+            let mut row = vec![Value::Null; 2];
+            let entry = (bytes.as_slice(), bytes.as_slice());
+            let read = decode_entry(&table, &index, entry, &[true, true], &TimeZone::UTC, &mut row);
+            if let Err(error) = read {
+                prop_assert_eq!(error.code, 1712);
+            }
+        }
+    }
+
     #[test]
     fn damaged_records_are_errors(mut bytes in prop::collection::vec(any::<u8>(), 0..40), valid in any::<bool>()) {
         let types: Vec<DataType> = typed_values().into_iter().map(|(ty, _)| ty).collect();

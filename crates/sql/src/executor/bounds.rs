@@ -7,10 +7,11 @@ use manxdb_storage::KeyRange;
 
 use super::operator::Run;
 use super::sweep::Sweep;
+use crate::catalog::Table;
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::expr::Expr;
-use crate::planner::physical::{KeyPart, Scan};
+use crate::planner::physical::{Access, KeyPart};
 use crate::types::{self, DataType, Value};
 
 /// Key ranges past this number are not enumerated: the first column's bounds alone are used.
@@ -33,23 +34,23 @@ enum End {
     High,
 }
 
-/// Evaluates the bounds of `scan` over the row `base`; `may_sweep` when reading more than is
-/// wanted is harmless.
+/// Evaluates the bounds of a way into `table` over the row `base`; `may_sweep` when reading more
+/// than is wanted is harmless.
 pub(super) fn places(
     run: &Run<'_>,
-    scan: &Scan,
+    table: &Table,
+    access: &Access,
     base: &[Value],
     may_sweep: bool,
 ) -> SqlResult<Places> {
-    let table = &scan.table;
-    let (id, columns) = match scan.access.index {
+    let (id, columns) = match access.index {
         None => (0, None),
         Some(at) => (table.indexes[at].id.0, Some(&table.indexes[at].columns)),
     };
     let mut prefixes = vec![encoding::index_prefix(table, id)];
     let mut exact = true;
     let mut ends_in_integer = false;
-    for (at, part) in scan.access.parts.iter().enumerate() {
+    for (at, part) in access.parts.iter().enumerate() {
         let (column, prefix) = match columns {
             None => (table.primary_key[at], None),
             Some(columns) => (columns[at].column, columns[at].prefix),
@@ -88,7 +89,7 @@ pub(super) fn places(
         }
     }
     in_order(&mut prefixes);
-    if scan.access.unique && exact {
+    if access.unique && exact {
         return Ok(Places::Points(prefixes));
     }
     if may_sweep

@@ -9,6 +9,7 @@ mod aggregate;
 mod ahead;
 mod analyze;
 mod bounds;
+mod fewest;
 mod join;
 mod memory;
 mod operator;

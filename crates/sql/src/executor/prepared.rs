@@ -31,6 +31,11 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// Whether nothing was read.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.pages.is_empty()
+    }
+
     /// What was read at `key`, if it was: perhaps nothing.
     pub fn value(&self, key: &[u8]) -> Option<&Option<Vec<u8>>> {
         let at = self
@@ -66,7 +71,7 @@ impl Prepared {
         };
         let (mut keys, mut ranges) = (Vec::new(), Vec::new());
         for base in bases {
-            match places(run, scan, base, false)? {
+            match places(run, &scan.table, &scan.access, base, false)? {
                 Places::Points(points) => keys.extend(points),
                 Places::Ranges(some) => ranges.extend(some),
                 Places::Near(_) => {}

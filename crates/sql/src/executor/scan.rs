@@ -7,16 +7,15 @@ use manxdb_txn::IsolationLevel;
 use manxdb_txn::transaction::rest_behind;
 
 use super::bounds::{Places, places};
+use super::fewest::fewest;
 use super::operator::{Demand, Operator, Run};
 use super::prepared::{Entries, Prepared, can_prepare};
 use super::sweep::{Next, Sweep};
 use crate::encoding;
 use crate::error::SqlResult;
-use crate::planner::physical::Scan;
+use crate::planner::physical::{Access, Scan};
 use crate::types::{Row, Value};
 
-/// Bytes before the columns of a key: space, table, index.
-const KEY_HEAD: usize = 9;
 /// Entries of the first page of a range when its reader may stop early, and when it reads all of
 /// it: every page costs a seek. Pages double up to the last.
 const PAGE_FIRST: usize = 32;
@@ -33,6 +32,8 @@ type Entry = (Vec<u8>, Vec<u8>);
 /// Reads a stored table through its access path.
 pub(super) struct ScanOp<'p> {
     scan: &'p Scan,
+    /// The way in that is used.
+    access: &'p Access,
     base: Row,
     points: IntoIter<Vec<u8>>,
     /// What was read before it was opened.
@@ -58,6 +59,7 @@ impl<'p> ScanOp<'p> {
     pub fn new(scan: &'p Scan, demand: Demand) -> Self {
         Self {
             scan,
+            access: &scan.access,
             base: Vec::new(),
             points: Vec::new().into_iter(),
             prepared: Prepared::default(),
@@ -74,6 +76,23 @@ impl<'p> ScanOp<'p> {
                 && scan.predicates.is_empty()
                 && !scan.wanted.contains(&true),
         }
+    }
+
+    /// Takes the way in with the fewest entries, if there is a choice.
+    fn open_fewest(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<bool> {
+        self.access = &self.scan.access;
+        if !self.prepared.is_empty() {
+            return Ok(false);
+        }
+        let Some(chosen) = fewest(run, self.scan, self.demand, base)? else {
+            return Ok(false);
+        };
+        self.access = chosen.access;
+        match chosen.entries {
+            Some(entries) => self.page = entries.into_iter(),
+            None => self.ranges = vec![chosen.range],
+        }
+        Ok(true)
     }
 
     /// Where pages and chunks begin to grow.
@@ -115,7 +134,7 @@ impl<'p> ScanOp<'p> {
         }
         let chunk = self.next_chunk(run);
         let mut keys: Vec<Vec<u8>> = self.points.by_ref().take(chunk).collect();
-        let reverse = self.scan.access.reverse;
+        let reverse = self.access.reverse;
         if reverse {
             keys.reverse();
         }
@@ -153,7 +172,7 @@ impl<'p> ScanOp<'p> {
                 None => return Ok(false),
             },
         };
-        let direction = if self.scan.access.reverse {
+        let direction = if self.access.reverse {
             Direction::Reverse
         } else {
             Direction::Forward
@@ -194,13 +213,13 @@ impl<'p> ScanOp<'p> {
 
     /// The next row record with the row key suffix, which is left out where nobody wants it.
     fn record(&mut self, run: &Run<'_>) -> SqlResult<Option<(Vec<u8>, Vec<u8>)>> {
-        if self.scan.access.index.is_none() {
+        if self.access.index.is_none() {
             let Some((key, value)) = self.entry(run)? else {
                 return Ok(None);
             };
             run.tick()?;
             let suffix = if self.scan.key_slot.is_some() {
-                key.get(KEY_HEAD..).unwrap_or_default().to_vec()
+                key.get(encoding::KEY_HEAD..).unwrap_or_default().to_vec()
             } else {
                 Vec::new()
             };
@@ -259,24 +278,44 @@ impl<'p> ScanOp<'p> {
         if !is_mixed(run) || !own() {
             return Ok(true);
         }
-        let Some(index) = self.scan.access.index.and_then(|at| table.indexes.get(at)) else {
+        let Some(index) = self.access.index.and_then(|at| table.indexes.get(at)) else {
             return Ok(true);
         };
         let row = encoding::decode_row(table, record, zone)?;
         Ok(encoding::index_key(table, index, &row, suffix, zone)? == key)
     }
 
+    /// Whether entries of the index are read and no rows: an entry of an older state (see
+    /// [`is_mixed`]) is known by its row, and what is locked is the row.
+    fn reads_entries(&self, run: &Run<'_>) -> bool {
+        self.access.covers && !run.mode.locks() && !is_mixed(run)
+    }
+
+    fn next_of_entries(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
+        let scan = self.scan;
+        let Some(index) = self.access.index.and_then(|at| scan.table.indexes.get(at)) else {
+            return Ok(None);
+        };
+        let zone = &run.context.eval.time_zone;
+        while let Some((key, suffix)) = self.entry(run)? {
+            run.tick()?;
+            let mut row = self.base.clone();
+            let columns = row.get_mut(scan.slots.clone()).unwrap_or_default();
+            let entry = (key.as_slice(), suffix.as_slice());
+            encoding::decode_entry(&scan.table, index, entry, &scan.wanted, zone, columns)?;
+            if run.holds(&scan.predicates, &row)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
     fn assemble(&self, run: &Run<'_>, record: &[u8], suffix: Vec<u8>) -> SqlResult<Row> {
         let scan = self.scan;
         let zone = &run.context.eval.time_zone;
-        let decoded = encoding::decode_columns(&scan.table, record, &scan.wanted, zone)?;
-        if decoded.len() == self.base.len() && scan.key_slot.is_none() {
-            return Ok(decoded);
-        }
         let mut row = self.base.clone();
-        for (slot, value) in scan.slots.clone().zip(decoded) {
-            row[slot] = value;
-        }
+        let columns = row.get_mut(scan.slots.clone()).unwrap_or_default();
+        encoding::decode_columns(&scan.table, record, &scan.wanted, zone, columns)?;
         if let Some(slot) = scan.key_slot {
             row[slot] = Value::Bytes(suffix);
         }
@@ -302,10 +341,13 @@ impl Operator for ScanOp<'_> {
         self.page = Vec::new().into_iter();
         self.looked_up = Vec::new().into_iter();
         self.start_small(run);
-        let reverse = self.scan.access.reverse;
+        if self.open_fewest(run, base)? {
+            return Ok(());
+        }
+        let reverse = self.access.reverse;
         // A read that locks or is validated at commit takes what it must and no more.
         let may_sweep = !reverse && !run.mode.locks() && !run.context.txn.records(run.mode);
-        match places(run, self.scan, base, may_sweep)? {
+        match places(run, &self.scan.table, self.access, base, may_sweep)? {
             Places::Points(mut keys) => {
                 if reverse {
                     keys.reverse();
@@ -333,6 +375,9 @@ impl Operator for ScanOp<'_> {
             run.tick()?;
             return Ok(entry.map(|_| self.base.clone()));
         }
+        if self.reads_entries(run) {
+            return self.next_of_entries(run);
+        }
         while let Some((record, suffix)) = self.record(run)? {
             let row = self.assemble(run, &record, suffix)?;
             if run.holds(&self.scan.predicates, &row)? {
@@ -344,8 +389,9 @@ impl Operator for ScanOp<'_> {
 
     fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
         self.prepared = Prepared::default();
+        self.access = &self.scan.access;
         if self.can_prepare && run.reads_ahead(self.demand) {
-            let wanted = !self.entries_only;
+            let wanted = !self.entries_only && !self.reads_entries(run);
             self.prepared = Prepared::read(run, self.scan, self.demand, wanted, bases)?;
         }
         Ok(())

@@ -4,16 +4,20 @@
 //! index column as one in fifty, a range as one in five, a column as NULL in most rows. That is
 //! enough to prefer unique look-ups to index look-ups to ranges. Reading a whole table is the
 //! last resort, however long a list of values is: of all mistakes it is the one without bound.
+//! Where a guess decides between two single ranges of indexes, the plan keeps both and the executor
+//! counts (`executor::fewest`).
 
 use std::ops::Range;
 
 use super::join::Wish;
 use super::logical::Leaf;
 use super::physical::{Access, KeyPart};
+use super::sargs::{Bound, Sarg, add_sargs};
 use super::walk;
 use crate::catalog::{Index, Table};
-use crate::expr::{CompareOp, Expr, ExprKind};
-use crate::types::{Collation, DataType};
+use crate::encoding;
+use crate::expr::{Expr, ExprKind};
+use crate::types::DataType;
 
 /// Rows an unknown table is taken to have.
 pub(crate) const TABLE_ROWS: f64 = 1000.0;
@@ -33,18 +37,27 @@ pub(crate) struct Choice {
     pub keyed: bool,
     pub ordered: bool,
     pub possible: Vec<String>,
+    pub alternatives: Vec<Access>,
 }
 
-/// What a condition says about one column.
-struct Sarg<'e> {
-    column: usize,
-    bound: Bound<'e>,
-}
-
-enum Bound<'e> {
-    Points(Vec<&'e Expr>, bool),
-    Low(&'e Expr),
-    High(&'e Expr),
+impl Choice {
+    /// The whole table.
+    fn everything() -> Self {
+        Self {
+            access: Access {
+                index: None,
+                parts: Vec::new(),
+                unique: false,
+                reverse: false,
+                covers: false,
+            },
+            rows: TABLE_ROWS,
+            keyed: false,
+            ordered: false,
+            possible: Vec::new(),
+            alternatives: Vec::new(),
+        }
+    }
 }
 
 /// Chooses a way into `table` under `conditions`, which read `leaf` and `bound` slots only.
@@ -54,7 +67,7 @@ pub(crate) fn choose(
     conditions: &[&Expr],
     bound: &[Range<usize>],
     wish: &Wish,
-    needs_columns: bool,
+    needs: &Needs,
 ) -> Choice {
     let mut sargs = Vec::new();
     for condition in conditions {
@@ -62,39 +75,80 @@ pub(crate) fn choose(
     }
     let filters = conditions.len();
     let mut best: Option<(f64, Choice)> = None;
+    let mut others = Vec::new();
     let mut possible = Vec::new();
-    let narrow = if needs_columns || filters > 0 {
-        None
-    } else {
+    let nothing = !needs.row_key && !needs.columns.contains(&true);
+    let narrow = if nothing && filters == 0 {
         narrowest(table)
+    } else {
+        None
     };
-    for candidate in candidates(leaf, table) {
+    for mut candidate in candidates(leaf, table) {
+        candidate.covers = covers(table, candidate.index, needs);
         let parts = key_parts(&candidate, table, &sargs);
         if !parts.is_empty() {
             possible.push(candidate.name.to_string());
         }
         let (cost, choice) = rate(leaf, table, &candidate, parts, filters, wish, bound, narrow);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            others.extend(best.take().map(|(_, beaten)| beaten));
             best = Some((cost, choice));
+        } else {
+            others.push(choice);
         }
     }
-    let mut choice = best.map_or_else(
-        || Choice {
-            access: Access {
-                index: None,
-                parts: Vec::new(),
-                unique: false,
-                reverse: false,
-            },
-            rows: TABLE_ROWS,
-            keyed: false,
-            ordered: false,
-            possible: Vec::new(),
-        },
-        |(_, choice)| choice,
-    );
+    let mut choice = best.map_or_else(Choice::everything, |(_, choice)| choice);
+    choice.alternatives = alternatives(table, &choice, others);
     choice.possible = possible;
     choice
+}
+
+/// Ways that may meet fewer entries than the chosen one, for values that are known only when the
+/// query runs: nothing here tells a column of a thousand values from one of two, and a value that
+/// is everywhere from one that is rare.
+fn alternatives(table: &Table, chosen: &Choice, others: Vec<Choice>) -> Vec<Access> {
+    if chosen.ordered || !is_comparable(chosen) {
+        return Vec::new();
+    }
+    let bound = |choice: &Choice| -> Vec<usize> {
+        let parts = choice.access.parts.len();
+        key_columns(table, choice.access.index)
+            .take(parts)
+            .collect()
+    };
+    let known = bound(chosen);
+    others
+        .into_iter()
+        .filter(|other| is_comparable(other) && bound(other).iter().any(|c| !known.contains(c)))
+        .map(|other| other.access)
+        .collect()
+}
+
+/// Whether what a way meets can be counted before a row is read: it is bounded by values that are
+/// there then, and working them out twice warns of nothing twice.
+fn is_comparable(choice: &Choice) -> bool {
+    let is_simple = |expr: &Expr| {
+        matches!(
+            expr.kind,
+            ExprKind::Literal(_) | ExprKind::Param(_) | ExprKind::Outer { .. }
+        )
+    };
+    let access = &choice.access;
+    !access.unique
+        && !access.parts.is_empty()
+        && access.parts.iter().all(|part| match part {
+            KeyPart::Points { values, .. } => {
+                matches!(values.as_slice(), [value] if is_simple(value))
+            }
+            KeyPart::Span { low, high } => low.iter().chain(high).all(is_simple),
+        })
+}
+
+fn key_columns(table: &Table, index: Option<usize>) -> Box<dyn Iterator<Item = usize> + '_> {
+    match index.and_then(|at| table.indexes.get(at)) {
+        Some(index) => Box::new(index.columns.iter().map(|part| part.column)),
+        None => Box::new(table.primary_key.iter().copied()),
+    }
 }
 
 /// A key: the primary one or an index.
@@ -104,6 +158,21 @@ struct Candidate<'t> {
     /// Column and whether only a prefix of it is in the key.
     columns: Vec<(usize, bool)>,
     unique: bool,
+    /// Its entries hold all that is needed of a row.
+    covers: bool,
+}
+
+/// What a query needs of the rows of a table.
+pub(crate) struct Needs {
+    /// The columns, one a column of the table.
+    pub columns: Vec<bool>,
+    /// The row key, to change the row: the row itself is read then.
+    pub row_key: bool,
+}
+
+fn covers(table: &Table, index: Option<usize>, needs: &Needs) -> bool {
+    let index = index.and_then(|at| table.indexes.get(at));
+    !needs.row_key && index.is_some_and(|index| encoding::entry_holds(table, index, &needs.columns))
 }
 
 fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
@@ -125,6 +194,7 @@ fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
             Vec::new()
         },
         unique: true,
+        covers: false,
     }];
     for (at, index) in table.indexes.iter().enumerate() {
         if index.state.is_readable() && allowed(&index.name) {
@@ -137,6 +207,7 @@ fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
                     .map(|c| (c.column, c.prefix.is_some()))
                     .collect(),
                 unique: index.unique,
+                covers: false,
             });
         }
     }
@@ -217,7 +288,11 @@ fn rate(
         && candidate.columns.iter().all(|(_, prefix)| !prefix);
     let touched = estimate(&parts, unique);
     let order = order_given(leaf, table, candidate, &parts, wish);
-    let fetch = if candidate.index.is_none() { 1.0 } else { 2.0 };
+    let fetch = if candidate.index.is_none() || candidate.covers {
+        1.0
+    } else {
+        2.0
+    };
     let stops_early = order.is_some() && wish.limited && !wish.order.is_empty();
     let mut cost = touched * fetch - LONGER * parts_weight(&parts);
     if parts.is_empty() && !stops_early {
@@ -241,11 +316,13 @@ fn rate(
             parts,
             unique,
             reverse: order.unwrap_or(false),
+            covers: candidate.covers,
         },
         rows: if unique { touched } else { rows },
         keyed,
         ordered: order.is_some() && !wish.order.is_empty(),
         possible: Vec::new(),
+        alternatives: Vec::new(),
     };
     (cost, choice)
 }
@@ -361,180 +438,4 @@ fn order_given(
         }
     }
     Some(direction.unwrap_or(false))
-}
-
-fn add_sargs<'e>(condition: &'e Expr, leaf: &Leaf, table: &Table, sargs: &mut Vec<Sarg<'e>>) {
-    match &condition.kind {
-        ExprKind::Compare(op, left, right, collation) => {
-            let flipped = match op {
-                CompareOp::Lt => CompareOp::Gt,
-                CompareOp::Le => CompareOp::Ge,
-                CompareOp::Gt => CompareOp::Lt,
-                CompareOp::Ge => CompareOp::Le,
-                other => *other,
-            };
-            add_comparison(*op, left, right, *collation, leaf, table, sargs);
-            add_comparison(flipped, right, left, *collation, leaf, table, sargs);
-        }
-        ExprKind::InList {
-            value,
-            list,
-            collation,
-        } => {
-            if let Some(column) = own_column(value, leaf)
-                && list.iter().all(|item| usable(item, leaf))
-                && list
-                    .iter()
-                    .all(|item| comparable(&table.columns[column].ty, &item.ty, *collation))
-            {
-                sargs.push(Sarg {
-                    column,
-                    bound: Bound::Points(list.iter().collect(), false),
-                });
-            }
-        }
-        ExprKind::IsNull(value) => {
-            if let Some(column) = own_column(value, leaf)
-                && !table.columns[column].not_null
-            {
-                sargs.push(Sarg {
-                    column,
-                    bound: Bound::Points(vec![null()], true),
-                });
-            }
-        }
-        ExprKind::Or(..) => add_alternatives(condition, leaf, table, sargs),
-        ExprKind::And(left, right) => {
-            add_sargs(left, leaf, table, sargs);
-            add_sargs(right, leaf, table, sargs);
-        }
-        _ => {}
-    }
-}
-
-/// `a = 1 OR a = 2`, and `(a, b) IN ((1, 2), (3, 4))` which is bound to an OR of ANDs: a column
-/// that every branch fixes is one of the values of all branches.
-fn add_alternatives<'e>(
-    condition: &'e Expr,
-    leaf: &Leaf,
-    table: &Table,
-    sargs: &mut Vec<Sarg<'e>>,
-) {
-    let mut branches = Vec::new();
-    split_or(condition, &mut branches);
-    let mut fixed: Option<Vec<(usize, Vec<&'e Expr>, bool)>> = None;
-    for branch in branches {
-        let mut own = Vec::new();
-        add_sargs(branch, leaf, table, &mut own);
-        let own: Vec<(usize, Vec<&Expr>, bool)> = own
-            .into_iter()
-            .filter_map(|sarg| match sarg.bound {
-                Bound::Points(values, null) => Some((sarg.column, values, null)),
-                Bound::Low(_) | Bound::High(_) => None,
-            })
-            .collect();
-        fixed = Some(match fixed {
-            None => own,
-            Some(known) => known
-                .into_iter()
-                .filter_map(|(column, mut values, null)| {
-                    let (_, more, more_null) = own.iter().find(|(c, ..)| *c == column)?;
-                    values.extend(more);
-                    Some((column, values, null || *more_null))
-                })
-                .collect(),
-        });
-    }
-    for (column, values, null) in fixed.unwrap_or_default() {
-        sargs.push(Sarg {
-            column,
-            bound: Bound::Points(values, null),
-        });
-    }
-}
-
-fn split_or<'e>(expr: &'e Expr, branches: &mut Vec<&'e Expr>) {
-    match &expr.kind {
-        ExprKind::Or(left, right) => {
-            split_or(left, branches);
-            split_or(right, branches);
-        }
-        _ => branches.push(expr),
-    }
-}
-
-fn null() -> &'static Expr {
-    static NULL: std::sync::LazyLock<Expr> =
-        std::sync::LazyLock::new(|| Expr::literal(crate::types::Value::Null, DataType::Null));
-    &NULL
-}
-
-fn add_comparison<'e>(
-    op: CompareOp,
-    column: &Expr,
-    value: &'e Expr,
-    collation: Collation,
-    leaf: &Leaf,
-    table: &Table,
-    sargs: &mut Vec<Sarg<'e>>,
-) {
-    let Some(column) = own_column(column, leaf) else {
-        return;
-    };
-    if !usable(value, leaf) || !comparable(&table.columns[column].ty, &value.ty, collation) {
-        return;
-    }
-    let bound = match op {
-        CompareOp::Eq => Bound::Points(vec![value], false),
-        CompareOp::NullSafeEq => Bound::Points(vec![value], true),
-        CompareOp::Lt | CompareOp::Le => Bound::High(value),
-        CompareOp::Gt | CompareOp::Ge => Bound::Low(value),
-        CompareOp::Ne => return,
-    };
-    sargs.push(Sarg { column, bound });
-}
-
-fn own_column(expr: &Expr, leaf: &Leaf) -> Option<usize> {
-    match expr.kind {
-        ExprKind::Column(slot) if leaf.slots.contains(&slot) => Some(slot - leaf.slots.start),
-        _ => None,
-    }
-}
-
-/// The value does not depend on the table itself and may be computed before it is read.
-fn usable(expr: &Expr, leaf: &Leaf) -> bool {
-    let mut own = false;
-    walk::references(expr, &mut |(depth, index)| {
-        own |= depth == 0 && leaf.slots.contains(&index);
-    });
-    !own && !walk::is_changing(expr)
-}
-
-/// Comparing a column of type `column` with a `value` can be narrowed to a key range.
-fn comparable(column: &DataType, value: &DataType, collation: Collation) -> bool {
-    let parameter = matches!(value, DataType::Null);
-    match column {
-        DataType::Int { .. }
-        | DataType::Decimal { .. }
-        | DataType::Double { .. }
-        | DataType::Bit { .. }
-        | DataType::Year => parameter || value.is_number() || value.is_text(),
-        DataType::Char { collation: own, .. }
-        | DataType::Varchar { collation: own, .. }
-        | DataType::Text { collation: own, .. } => {
-            *own == collation && (parameter || value.is_text())
-        }
-        DataType::Binary { .. } | DataType::Varbinary { .. } | DataType::Blob { .. } => {
-            parameter || value.is_text() || value.is_bytes()
-        }
-        DataType::Date
-        | DataType::Time { .. }
-        | DataType::DateTime { .. }
-        | DataType::Timestamp { .. } => parameter || value.is_temporal() || value.is_text(),
-        DataType::Enum { .. }
-        | DataType::Set { .. }
-        | DataType::Json
-        | DataType::Float { .. }
-        | DataType::Null => false,
-    }
 }

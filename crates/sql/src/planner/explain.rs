@@ -298,23 +298,36 @@ fn describe(node: &Node) -> String {
 }
 
 fn describe_scan(scan: &Scan) -> String {
-    let key = key_name(scan);
+    let mut key = key_name(scan).to_string();
+    for other in &scan.alternatives {
+        key.push_str(" or ");
+        key.push_str(key_of(scan, other));
+    }
     let reverse = if scan.access.reverse {
         " (reverse)"
     } else {
         ""
     };
+    let (index, one) = if scan.access.covers {
+        ("Covering index", "Single-row covering index")
+    } else {
+        ("Index", "Single-row index")
+    };
     match access_type(&scan.access) {
-        "const" | "eq_ref" => format!("Single-row index lookup on {} using {key}", scan.alias),
-        "range" => format!("Index range scan on {} using {key}{reverse}", scan.alias),
-        "ref" => format!("Index lookup on {} using {key}{reverse}", scan.alias),
-        "index" => format!("Index scan on {} using {key}{reverse}", scan.alias),
+        "const" | "eq_ref" => format!("{one} lookup on {} using {key}", scan.alias),
+        "range" => format!("{index} range scan on {} using {key}{reverse}", scan.alias),
+        "ref" => format!("{index} lookup on {} using {key}{reverse}", scan.alias),
+        "index" => format!("{index} scan on {} using {key}{reverse}", scan.alias),
         _ => format!("Table scan on {}{reverse}", scan.alias),
     }
 }
 
 fn key_name(scan: &Scan) -> &str {
-    scan.access
+    key_of(scan, &scan.access)
+}
+
+fn key_of<'s>(scan: &'s Scan, access: &Access) -> &'s str {
+    access
         .index
         .map_or("PRIMARY", |at| scan.table.indexes[at].name.as_str())
 }
@@ -484,7 +497,7 @@ fn scan_row(scan: &Scan, id: u64, kind: &str) -> Row {
     if scan.predicates.len() > scan.access.parts.len() || ty == "range" {
         extra.push("Using where");
     }
-    if !scan.wanted.contains(&true) && scan.predicates.is_empty() && scan.access.index.is_some() {
+    if scan.access.covers {
         extra.push("Using index");
     }
     row[11] = text(extra.join("; "));

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::access::{self, Choice};
+use super::access::{self, Choice, Needs};
 use super::logical::{Group, Leaf, Member, Source, Tree};
 use super::physical::{CteScan, Derived, HashKeys, Join, JoinKind, Node, Scan, Virtual};
 use super::walk;
@@ -147,15 +147,11 @@ impl<'a> Planner<'a> {
             .filter(|c| c.within(&[bound, std::slice::from_ref(&leaf.slots)]))
             .map(|c| &c.expr)
             .collect();
-        let needs_columns = leaf.key_slot.is_some() || self.wanted(&leaf.slots).contains(&true);
-        Some(access::choose(
-            leaf,
-            table,
-            &usable,
-            bound,
-            wish,
-            needs_columns,
-        ))
+        let needs = Needs {
+            columns: self.wanted(&leaf.slots),
+            row_key: leaf.key_slot.is_some(),
+        };
+        Some(access::choose(leaf, table, &usable, bound, wish, &needs))
     }
 
     /// Rows a leaf is expected to give over `bound` rows.
@@ -202,6 +198,7 @@ impl<'a> Planner<'a> {
                     predicates,
                     estimate: rows,
                     possible: choice.possible,
+                    alternatives: choice.alternatives,
                 })),
             },
             (Source::Stored(table) | Source::Virtual(table), _) => unkeyed(

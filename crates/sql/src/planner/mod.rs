@@ -11,6 +11,7 @@ mod generated;
 pub(crate) mod join;
 pub(crate) mod logical;
 pub(crate) mod physical;
+mod sargs;
 pub(crate) mod select;
 pub(crate) mod walk;
 

@@ -123,6 +123,9 @@ pub struct Scan {
     pub key_slot: Option<usize>,
     /// Way in.
     pub access: Access,
+    /// Other ways in, each a single range: the one with the fewest entries is taken when the
+    /// query runs. The order of rows is nobody's concern then.
+    pub alternatives: Vec<Access>,
     /// Conditions on the wide row, all of them needed.
     pub predicates: Vec<Expr>,
     /// Rows expected, for EXPLAIN.
@@ -142,6 +145,8 @@ pub struct Access {
     pub unique: bool,
     /// From the end of the key range.
     pub reverse: bool,
+    /// The entries of the index hold all that is needed of a row.
+    pub covers: bool,
 }
 
 /// Bound on one key column.

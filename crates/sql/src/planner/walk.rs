@@ -293,7 +293,8 @@ pub fn node_exprs(node: &Node, each: &mut dyn FnMut(&Expr)) {
     match node {
         Node::Values(rows) => rows.iter().flatten().for_each(&mut *each),
         Node::Scan(scan) => {
-            for part in &scan.access.parts {
+            let ways = std::iter::once(&scan.access).chain(&scan.alternatives);
+            for part in ways.flat_map(|way| &way.parts) {
                 match part {
                     KeyPart::Points { values, .. } => values.iter().for_each(&mut *each),
                     KeyPart::Span { low, high } => low.iter().chain(high).for_each(&mut *each),
@@ -342,7 +343,8 @@ pub fn node_exprs_mut(node: &mut Node, each: &mut dyn FnMut(&mut Expr)) {
     match node {
         Node::Values(rows) => rows.iter_mut().flatten().for_each(&mut *each),
         Node::Scan(scan) => {
-            for part in &mut scan.access.parts {
+            let ways = std::iter::once(&mut scan.access).chain(&mut scan.alternatives);
+            for part in ways.flat_map(|way| &mut way.parts) {
                 match part {
                     KeyPart::Points { values, .. } => values.iter_mut().for_each(&mut *each),
                     KeyPart::Span { low, high } => {

@@ -9,6 +9,23 @@ use crate::path::{Page, TxnError};
 use crate::waiter::resolve;
 
 impl Transaction {
+    /// How many entries `range` has, counted up to `limit`, own writes aside. Nothing is recorded
+    /// or locked and no snapshot taken: it is for choosing among ways to the same rows, not for
+    /// answers.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn count_up_to(&self, range: &KeyRange, limit: usize) -> Result<usize, TxnError> {
+        self.check_usable()?;
+        let taken = self.inner.borrow().snapshot.clone();
+        let at = match taken {
+            Some(snapshot) => snapshot,
+            None => self.newest()?,
+        };
+        let reply = self.path.scan(at.version, range, Direction::Forward, limit);
+        Ok(resolve(reply, &self.waiter)?.len())
+    }
+
     /// As [`Transaction::get`] for each of `keys`, which ascend and differ. Keys that are locked
     /// are read one by one.
     ///

@@ -511,7 +511,7 @@ fn plans_use_keys_and_orders() {
         ),
         (
             "SELECT COUNT(*) FROM orders",
-            "Index scan on orders using i_user_id",
+            "Covering index scan on orders using i_user_id",
         ),
         (
             "SELECT who FROM adults WHERE id = 2",
