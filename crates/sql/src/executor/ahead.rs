@@ -61,9 +61,12 @@ impl<'p> Ahead<'p> {
     ) -> SqlResult<Option<Row>> {
         if self.rows.is_empty() && !self.ended {
             self.take(run, left)?;
-            if self.rows.len() > 1 {
-                right.prepare(run, self.rows.make_contiguous())?;
-            }
+            // A single row is read when it is opened over; what was prepared before is void.
+            let rows: &[Row] = match self.rows.make_contiguous() {
+                rows @ [_, _, ..] => rows,
+                _ => &[],
+            };
+            right.prepare(run, rows)?;
         }
         Ok(self.rows.pop_front())
     }

@@ -13,6 +13,7 @@ mod fewest;
 mod join;
 mod memory;
 mod operator;
+mod page;
 mod prepared;
 mod project;
 mod scan;

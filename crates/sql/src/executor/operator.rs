@@ -118,7 +118,8 @@ pub(super) trait Operator {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()>;
     /// The next row.
     fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>>;
-    /// Tells which rows it will be opened over next, so that it may read what they need together.
+    /// Tells which rows it will be opened over next, in this order, so that it may read what they
+    /// need together; what it heard before is void.
     fn prepare(&mut self, _run: &Run<'_>, _bases: &[Row]) -> SqlResult<()> {
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Reading stored tables.
 
+use std::rc::Rc;
 use std::vec::IntoIter;
 
 use manxdb_storage::{Direction, KeyRange};
@@ -9,7 +10,8 @@ use manxdb_txn::transaction::rest_behind;
 use super::bounds::{Places, places};
 use super::fewest::fewest;
 use super::operator::{Demand, Operator, Run};
-use super::prepared::{Entries, Prepared, can_prepare};
+use super::page::{Entry, Page};
+use super::prepared::{Entries, Opening, Prepared, can_prepare};
 use super::sweep::{Next, Sweep};
 use crate::encoding;
 use crate::error::SqlResult;
@@ -26,9 +28,6 @@ const PAGE_LAST: usize = 1024;
 const CHUNK_LAST: usize = 256;
 const CHUNK_GROWTH: usize = 4;
 
-/// A key and its value.
-type Entry = (Vec<u8>, Vec<u8>);
-
 /// Reads a stored table through its access path.
 pub(super) struct ScanOp<'p> {
     scan: &'p Scan,
@@ -44,7 +43,7 @@ pub(super) struct ScanOp<'p> {
     sweep: Option<Sweep>,
     /// What is left of the range being read.
     current: Option<KeyRange>,
-    page: IntoIter<(Vec<u8>, Vec<u8>)>,
+    page: Page,
     page_size: usize,
     demand: Demand,
     /// Index entries with the rows behind them.
@@ -67,7 +66,7 @@ impl<'p> ScanOp<'p> {
             ranges: Vec::new(),
             sweep: None,
             current: None,
-            page: Vec::new().into_iter(),
+            page: Page::default(),
             page_size: PAGE_FIRST,
             demand,
             looked_up: Vec::new().into_iter(),
@@ -76,6 +75,19 @@ impl<'p> ScanOp<'p> {
                 && scan.predicates.is_empty()
                 && !scan.wanted.contains(&true),
         }
+    }
+
+    /// Takes what was read for this opening, if it was.
+    fn open_prepared(&mut self, base: &[Value]) -> bool {
+        match self.prepared.next_opening(base) {
+            Opening::Unknown => return false,
+            Opening::Page { page, rest } => {
+                self.page = Page::new(page);
+                self.current = rest;
+            }
+            Opening::Value(entry) => self.page = Page::new(Vec::from_iter(entry)),
+        }
+        true
     }
 
     /// Takes the way in with the fewest entries, if there is a choice.
@@ -89,7 +101,7 @@ impl<'p> ScanOp<'p> {
         };
         self.access = chosen.access;
         match chosen.entries {
-            Some(entries) => self.page = entries.into_iter(),
+            Some(entries) => self.page = Page::new(entries),
             None => self.ranges = vec![chosen.range],
         }
         Ok(true)
@@ -117,14 +129,21 @@ impl<'p> ScanOp<'p> {
 
     /// The next key and value of the index or the row store.
     fn entry(&mut self, run: &Run<'_>) -> SqlResult<Option<Entry>> {
-        loop {
-            if let Some(entry) = self.page.next() {
-                return Ok(Some(entry));
-            }
+        Ok(if self.has_entry(run)? {
+            self.page.next()
+        } else {
+            None
+        })
+    }
+
+    /// Reads on until there is an entry; false at the end.
+    fn has_entry(&mut self, run: &Run<'_>) -> SqlResult<bool> {
+        while self.page.len() == 0 {
             if !self.read_points(run)? && !self.turn_page(run)? {
-                return Ok(None);
+                return Ok(false);
             }
         }
+        Ok(true)
     }
 
     /// Fetches the next complete keys; false when there are none left.
@@ -146,7 +165,7 @@ impl<'p> ScanOp<'p> {
         if reverse {
             page.reverse();
         }
-        self.page = page.into_iter();
+        self.page = Page::new(page);
         Ok(true)
     }
 
@@ -178,19 +197,19 @@ impl<'p> ScanOp<'p> {
             Direction::Forward
         };
         let prepared = self.prepared.page(&range).filter(|_| is_new);
-        let (page, goes_on) = if let Some((page, goes_on)) = prepared {
-            (page.clone(), goes_on)
+        let (page, goes_on) = if let Some(prepared) = prepared {
+            prepared
         } else {
             let limit = self.page_size;
             let page = run.context.txn.scan(&range, direction, limit, run.mode)?;
             self.page_size = (limit * 2).min(PAGE_LAST);
             let goes_on = page.len() == limit;
-            (page, goes_on)
+            (Rc::new(page), goes_on)
         };
         if goes_on && let Some((last, _)) = page.last() {
             self.current = Some(rest_behind(&range, last, direction));
         }
-        self.page = page.into_iter();
+        self.page = Page::new(page);
         Ok(true)
     }
 
@@ -207,7 +226,7 @@ impl<'p> ScanOp<'p> {
             Next::End => {}
         }
         self.page_size = (self.page_size * 2).min(PAGE_LAST);
-        self.page = page.into_iter();
+        self.page = Page::new(page);
         Ok(())
     }
 
@@ -297,12 +316,20 @@ impl<'p> ScanOp<'p> {
             return Ok(None);
         };
         let zone = &run.context.eval.time_zone;
-        while let Some((key, suffix)) = self.entry(run)? {
+        while self.has_entry(run)?
+            && let Some((key, suffix)) = self.page.look()
+        {
             run.tick()?;
             let mut row = self.base.clone();
             let columns = row.get_mut(scan.slots.clone()).unwrap_or_default();
-            let entry = (key.as_slice(), suffix.as_slice());
-            encoding::decode_entry(&scan.table, index, entry, &scan.wanted, zone, columns)?;
+            encoding::decode_entry(
+                &scan.table,
+                index,
+                (key, suffix),
+                &scan.wanted,
+                zone,
+                columns,
+            )?;
             if run.holds(&scan.predicates, &row)? {
                 return Ok(Some(row));
             }
@@ -338,10 +365,10 @@ impl Operator for ScanOp<'_> {
         self.ranges.clear();
         self.sweep = None;
         self.current = None;
-        self.page = Vec::new().into_iter();
+        self.page = Page::default();
         self.looked_up = Vec::new().into_iter();
         self.start_small(run);
-        if self.open_fewest(run, base)? {
+        if self.open_prepared(base) || self.open_fewest(run, base)? {
             return Ok(());
         }
         let reverse = self.access.reverse;
@@ -390,7 +417,7 @@ impl Operator for ScanOp<'_> {
     fn prepare(&mut self, run: &Run<'_>, bases: &[Row]) -> SqlResult<()> {
         self.prepared = Prepared::default();
         self.access = &self.scan.access;
-        if self.can_prepare && run.reads_ahead(self.demand) {
+        if !bases.is_empty() && self.can_prepare && run.reads_ahead(self.demand) {
             let wanted = !self.entries_only && !self.reads_entries(run);
             self.prepared = Prepared::read(run, self.scan, self.demand, wanted, bases)?;
         }
