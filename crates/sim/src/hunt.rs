@@ -60,6 +60,13 @@ pub struct Found {
     pub drawn: usize,
 }
 
+impl Found {
+    /// The command that runs the case again, given the one that hunts.
+    pub fn command(&self, hunt: &str) -> String {
+        format!("{VARIABLE}='{}' {hunt}", self.case)
+    }
+}
+
 /// Runs a case for each seed, with the faults that `draw` gives; the digest of all runs.
 ///
 /// `run` gives a digest of its history, or says what went wrong; a panic counts as that too.
@@ -136,7 +143,8 @@ fn smaller(case: Case, why: String, mut test: impl FnMut(&Case) -> Result<u64, S
 }
 
 /// Leaves of a plan that fails what it needs to fail: first halves of it are dropped, then
-/// quarters and so on down to single faults; then those left are made shorter.
+/// quarters and so on down to single faults; then those left are made shorter, which can make
+/// others needless.
 pub fn cut_down(plan: Plan, mut fails: impl FnMut(&Plan) -> bool) -> Plan {
     let mut attempts = 0;
     let mut try_out = |plan: &Plan| {
@@ -159,7 +167,7 @@ pub fn cut_down(plan: Plan, mut fails: impl FnMut(&Plan) -> bool) -> Plan {
             plan = shorter;
         }
     }
-    plan
+    drop_faults(plan, &mut try_out)
 }
 
 fn drop_faults(mut plan: Plan, fails: &mut impl FnMut(&Plan) -> bool) -> Plan {
@@ -231,6 +239,10 @@ mod tests {
             "broken at 30\n\
              to see it again: MANXDB_SIM_CASE='seed=30 plan=3s+1us pause n2; 7s+112us part r0 r1'\n\
              (5 of the 7 faults drawn had no part in it)"
+        );
+        assert_eq!(
+            found.command("cargo test rings"),
+            "MANXDB_SIM_CASE='seed=30 plan=3s+1us pause n2; 7s+112us part r0 r1' cargo test rings"
         );
         assert_eq!(found.case.to_string().parse::<Case>().unwrap(), found.case);
         assert!(hunt(0..30, draw, run).is_ok());
