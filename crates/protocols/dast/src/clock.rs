@@ -136,6 +136,11 @@ impl Clock {
         self.bound = micros.saturating_add(AHEAD_MAX_MICROS);
     }
 
+    /// So many microseconds have passed by a timer, which nobody can set: they are believed.
+    pub fn pass_time(&mut self, micros: u64) {
+        self.bound = self.bound.saturating_add(micros);
+    }
+
     /// Stamps given so far end here.
     #[must_use]
     pub fn last(&self) -> Timestamp {
@@ -213,6 +218,8 @@ mod tests {
         let mut clock = Clock::new(1);
         clock.hear(1_000);
         assert_eq!(clock.tick(at(10_000_000)).micros, 1_000 + AHEAD_MAX_MICROS);
+        clock.pass_time(700);
+        assert_eq!(clock.tick(at(10_000_000)).micros, 1_700 + AHEAD_MAX_MICROS);
     }
 
     #[derive(Debug, Clone)]

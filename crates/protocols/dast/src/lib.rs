@@ -13,7 +13,7 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | how places in the order look, and how a clock stays below a floor | [`timestamp`], [`clock`] |
+//! | how places in the order look, and how a clock stays below a floor | [`timestamp`], [`clock`], [`wall`] |
 //! | what is asked, and how it is cut into pieces | [`call`] |
 //! | in which order a shard's transactions run, and what may pass a piece that waits | [`execution`] |
 //! | what a replica does | [`replica`] |
@@ -40,6 +40,7 @@ pub mod replica;
 pub mod timestamp;
 pub mod topology;
 pub mod waits;
+pub mod wall;
 
 pub use call::{Call, CallId, Level, Planned};
 pub use client::{Answer, Ask};

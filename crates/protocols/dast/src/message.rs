@@ -21,6 +21,17 @@ pub enum Decision {
     Abort,
 }
 
+impl Decision {
+    /// Where it runs; what never runs is over before everything else.
+    #[must_use]
+    pub fn place(self) -> Timestamp {
+        match self {
+            Self::Commit(at) => at,
+            Self::Abort => Timestamp::ZERO,
+        }
+    }
+}
+
 /// What a replica says of its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
@@ -124,7 +135,7 @@ pub enum DastMessage {
         at: Timestamp,
         /// The values.
         given: Given,
-        /// The newest cross-region transaction that ended on the shard.
+        /// The newest cross-region transaction that what has run on the shard may depend on.
         cross_region_high: Timestamp,
     },
     /// The receiver's shard owes the sender an output.

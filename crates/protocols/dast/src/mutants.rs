@@ -20,11 +20,16 @@ pub enum Mutant {
     MinInsteadOfMax,
     /// A clock that leaves a floor forgets how far it had stretched.
     ClockForgetsStretch,
+    /// A strict answer is not thought to depend on a cross-region transaction with a piece that
+    /// waits.
+    HighWithoutDeferred,
+    /// A local transaction of several shards is not thought to carry what it depends on.
+    HighOfOwnShard,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 8] = [
+    pub const ALL: [Mutant; 10] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -33,5 +38,7 @@ impl Mutant {
         Mutant::LostSettle,
         Mutant::MinInsteadOfMax,
         Mutant::ClockForgetsStretch,
+        Mutant::HighWithoutDeferred,
+        Mutant::HighOfOwnShard,
     ];
 }

@@ -14,14 +14,16 @@
 //! |---|---|
 //! | here | which transaction's turn it is, and what is kept of it |
 //! | [`pieces`] | which of its pieces run now, and which are deferred |
+//! | [`crossings`] | which cross-region transactions lie before a local one of several shards |
 //! | [`transfer`] | the whole of it, for a new replica of the shard |
 
+mod crossings;
 mod pieces;
 mod transfer;
 
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use manxdb_core::{Digest, NodeId};
@@ -32,7 +34,8 @@ use serde::{Deserialize, Serialize};
 use crate::call::{CallId, PieceOfCall, Planned};
 use crate::timestamp::Timestamp;
 
-pub use transfer::Copy;
+use self::crossings::Crossings;
+pub use self::transfer::Copy;
 
 /// Values by the numbers of their slots.
 pub type Numbered = Vec<(u32, Vec<u8>)>;
@@ -105,14 +108,21 @@ pub struct Execution {
     running: BTreeMap<Timestamp, Running>,
     early: BTreeMap<CallId, Inputs>,
     done: BTreeMap<CallId, Done>,
+    /// Cross-region transactions that were known here and never run.
+    given_up: BTreeSet<CallId>,
     ended_below: BTreeMap<NodeId, u64>,
     /// The last transaction whose turn came.
     turn: Timestamp,
-    cross_region_high: Timestamp,
+    crossings: Crossings,
     order: Vec<(Timestamp, CallId)>,
     keeps_order: bool,
     steps_run: u32,
+    /// Records at which it pays to look for those that nobody wants any more.
+    collect_at: usize,
 }
+
+/// Records that may come between two collections of them.
+const COLLECT_LEAST: usize = 16;
 
 impl Execution {
     /// A shard that begins with `rows`.
@@ -132,12 +142,14 @@ impl Execution {
             running: BTreeMap::new(),
             early: BTreeMap::new(),
             done: BTreeMap::new(),
+            given_up: BTreeSet::new(),
             ended_below: BTreeMap::new(),
             turn: Timestamp::ZERO,
-            cross_region_high: Timestamp::ZERO,
+            crossings: Crossings::default(),
             order: Vec::new(),
             keeps_order,
             steps_run: 0,
+            collect_at: COLLECT_LEAST,
         }
     }
 
@@ -156,12 +168,14 @@ impl Execution {
         self.known.contains_key(&at)
     }
 
-    /// Whether a transaction waits here for its turn, has had it, or has ended for its client.
+    /// Whether a transaction waits here for its turn, has had it, was given up, or has ended for
+    /// its client.
     #[must_use]
     pub fn knows(&self, id: CallId) -> bool {
         let of = |planned: &Planned| planned.id() == id;
         self.has_ended(id)
             || self.done.contains_key(&id)
+            || self.given_up.contains(&id)
             || self.known.values().any(|known| of(&known.planned))
             || self.running.values().any(|running| of(&running.planned))
     }
@@ -182,17 +196,18 @@ impl Execution {
         true
     }
 
-    /// Forgets a transaction that was given up before it was settled.
-    pub fn give_up(&mut self, anticipated: Timestamp) {
-        let settled = self
-            .known
-            .get(&anticipated)
-            .is_none_or(|known| known.settled);
-        assert!(
-            !settled || !self.known.contains_key(&anticipated),
-            "a settled one is not given up"
-        );
-        self.known.remove(&anticipated);
+    /// Drops a transaction that was given up before it was settled, and remembers that: a new
+    /// manager may tell of it once more.
+    pub fn give_up(&mut self, id: CallId, anticipated: Timestamp) {
+        let known = self.known.get(&anticipated);
+        if known.is_some_and(|known| known.planned.id() == id) {
+            let dropped = self.known.remove(&anticipated);
+            assert!(
+                dropped.is_none_or(|known| !known.settled),
+                "a settled one is not given up"
+            );
+            self.given_up.insert(id);
+        }
     }
 
     /// Takes values that another shard gave.
@@ -232,9 +247,6 @@ impl Execution {
 
     fn begin(&mut self, at: Timestamp, planned: Arc<Planned>, progress: &mut Progress) {
         let id = planned.id();
-        if self.keeps_order {
-            self.order.push((at, id));
-        }
         let ended_below = self.ended_below.entry(id.client).or_default();
         let is_repetition = id.number < *ended_below || self.done.contains_key(&id);
         *ended_below = (*ended_below).max(planned.call.ended_below);
@@ -246,6 +258,10 @@ impl Execution {
             });
             return;
         }
+        if self.keeps_order {
+            self.order.push((at, id));
+        }
+        self.crossings.turn(at, &planned);
         let here = planned.pieces.iter().enumerate();
         let here = here.filter(|(_, piece)| piece.shard() == self.shard);
         let left = here.map(|(place, _)| place).collect();
@@ -295,6 +311,22 @@ impl Execution {
         ended_below.is_some_and(|below| id.number < *below)
     }
 
+    /// Plants a defect.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&mut self, mutant: Option<crate::mutants::Mutant>) {
+        self.crossings.plant(mutant);
+    }
+
+    /// A cross-region transaction of the region, on whatever shard, has an anticipated timestamp.
+    pub fn open_crossing(&mut self, anticipated: Timestamp) {
+        self.crossings.open(anticipated);
+    }
+
+    /// It is decided; without a place it never runs.
+    pub fn decide_crossing(&mut self, anticipated: Timestamp, at: Option<Timestamp>) {
+        self.crossings.decide(anticipated, at);
+    }
+
     /// Everything before this has run here.
     #[must_use]
     pub fn position(&self, safe: Timestamp) -> Timestamp {
@@ -304,10 +336,10 @@ impl Execution {
         first.map_or(safe, |first| first.min(safe))
     }
 
-    /// The newest cross-region transaction that ended here.
+    /// The newest cross-region transaction that what has run here may depend on.
     #[must_use]
     pub fn cross_region_high(&self) -> Timestamp {
-        self.cross_region_high
+        self.crossings.high()
     }
 
     /// The first transaction in line, if its place is not final.
@@ -352,6 +384,10 @@ impl Execution {
     /// Lets go of what no client asks for any more and no replica: of the region, which have all
     /// passed `region`, and of all regions, which have passed `everywhere`.
     pub fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {
+        // Looking at all of them pays when many have come since this last looked.
+        if self.records() < self.collect_at {
+            return;
+        }
         let ended_below = &self.ended_below;
         let is_wanted = |id: &CallId| {
             let below = ended_below.get(&id.client).copied().unwrap_or(0);
@@ -366,12 +402,24 @@ impl Execution {
             done.at >= passed || is_wanted(id)
         });
         self.early.retain(|id, _| is_wanted(id));
+        self.given_up.retain(is_wanted);
+        self.collect_at = self.records() * 3 / 2 + COLLECT_LEAST;
+    }
+
+    /// Transactions that wait for their turn, or have pieces left.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.known.len() + self.running.len()
     }
 
     /// Records kept about transactions.
     #[must_use]
     pub fn records(&self) -> usize {
-        self.known.len() + self.running.len() + self.early.len() + self.done.len()
+        self.known.len()
+            + self.running.len()
+            + self.early.len()
+            + self.done.len()
+            + self.given_up.len()
     }
 
     /// Steps of pieces run since this was last asked.
@@ -379,7 +427,7 @@ impl Execution {
         std::mem::take(&mut self.steps_run)
     }
 
-    /// The order in which transactions had their turn, if it is kept.
+    /// The order in which transactions had their turn, if it is kept; without repetitions.
     #[must_use]
     pub fn order(&self) -> &[(Timestamp, CallId)] {
         &self.order

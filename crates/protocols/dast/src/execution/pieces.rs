@@ -70,7 +70,6 @@ impl Execution {
             return;
         }
         progress.ended.push(ended);
-        self.note_region_span(at, &running.planned);
         let mut given_here: Vec<u32> = Vec::new();
         for piece in &running.planned.pieces {
             if piece.shard() == self.shard {
@@ -88,12 +87,6 @@ impl Execution {
             },
         };
         self.done.insert(ended.id, done);
-    }
-
-    fn note_region_span(&mut self, at: Timestamp, planned: &Planned) {
-        if planned.crosses_regions {
-            self.cross_region_high = self.cross_region_high.max(at);
-        }
     }
 
     /// Runs the pieces of one transaction that can run now. What stays is added to `blockers`.

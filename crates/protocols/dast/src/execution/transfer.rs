@@ -3,7 +3,7 @@
 use manxdb_core::NodeId;
 use serde::{Deserialize, Serialize};
 
-use super::{Done, Execution, Inputs, Known, Running};
+use super::{Crossings, Done, Execution, Inputs, Known, Running};
 use crate::call::CallId;
 use crate::timestamp::Timestamp;
 
@@ -18,9 +18,12 @@ pub struct Copy {
     running: Vec<(Timestamp, Running)>,
     early: Vec<(CallId, Inputs)>,
     done: Vec<Done>,
+    given_up: Vec<CallId>,
     ended_below: Vec<(NodeId, u64)>,
     turn: Timestamp,
-    cross_region_high: Timestamp,
+    crossings: Crossings,
+    /// Empty unless it is kept.
+    order: Vec<(Timestamp, CallId)>,
 }
 
 impl Execution {
@@ -50,13 +53,15 @@ impl Execution {
                 .map(|(id, inputs)| (*id, inputs.clone()))
                 .collect(),
             done: self.done.values().cloned().collect(),
+            given_up: self.given_up.iter().copied().collect(),
             ended_below: self
                 .ended_below
                 .iter()
                 .map(|(client, below)| (*client, *below))
                 .collect(),
             turn: self.turn,
-            cross_region_high: self.cross_region_high,
+            crossings: self.crossings.clone(),
+            order: self.order.clone(),
         }
     }
 
@@ -80,9 +85,10 @@ impl Execution {
             .into_iter()
             .map(|done| (done.planned.id(), done))
             .collect();
+        self.given_up = copy.given_up.into_iter().collect();
         self.ended_below = copy.ended_below.into_iter().collect();
         self.turn = copy.turn;
-        self.cross_region_high = copy.cross_region_high;
-        self.order.clear();
+        self.crossings = copy.crossings;
+        self.order = copy.order;
     }
 }

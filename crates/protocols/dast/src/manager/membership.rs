@@ -29,20 +29,15 @@ pub(super) struct Changing {
     admitted: BTreeMap<NodeId, u64>,
     fetched: bool,
     attempt: u64,
-    joining_since: Option<LocalTime>,
+    /// By the manager's timer: nobody can set it.
+    joining_since_tick: Option<u64>,
 }
 
 impl Manager {
-    pub(super) fn take_membership(
-        &mut self,
-        now: LocalTime,
-        from: NodeId,
-        message: DastMessage,
-        out: &mut Out,
-    ) {
+    pub(super) fn take_membership(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
         match message {
             DastMessage::Frozen { epoch, held } => self.on_frozen(from, epoch, held, out),
-            DastMessage::Join { attempt } => self.on_join(now, from, attempt, out),
+            DastMessage::Join { attempt } => self.on_join(from, attempt, out),
             DastMessage::Admitted {
                 epoch,
                 node,
@@ -54,8 +49,12 @@ impl Manager {
     }
 
     /// Puts out what has been silent for too long, as long as a majority of each shard is left.
-    pub(super) fn look_for_silent_nodes(&mut self, now: LocalTime, out: &mut Out) {
-        let patience = self.shared.options.suspect_after;
+    pub(super) fn look_for_silent_nodes(&mut self, out: &mut Out) {
+        let options = self.shared.options;
+        let patience = options
+            .suspect_after
+            .0
+            .div_ceil(options.manager_tick.0.max(1));
         let Some(lead) = &self.lead else {
             return;
         };
@@ -63,15 +62,14 @@ impl Manager {
             return;
         }
         let members = &self.ledger().members;
-        let is_silent = |node: &&NodeId| {
-            let heard = lead.clocks.heard(**node).unwrap_or(lead.since);
-            now.since(heard) >= patience
-        };
+        // A whole tick more: it may have been heard right after one.
+        let is_silent = |node: &&NodeId| lead.clocks.silent_ticks(**node) > patience;
         let silent: Vec<NodeId> = members.live.iter().filter(is_silent).copied().collect();
-        let joining_for = lead.changing.joining_since.map(|since| now.since(since));
+        let since = lead.changing.joining_since_tick;
+        let joining_for = since.map(|since| lead.clocks.ticks() - since);
         let stuck = members
             .joining
-            .filter(|_| joining_for.is_some_and(|span| span >= patience * 20));
+            .filter(|_| joining_for.is_some_and(|ticks| ticks >= patience * 20));
         let mut gone: Vec<NodeId> = Vec::new();
         for node in silent {
             gone.push(node);
@@ -173,7 +171,7 @@ impl Manager {
         }
     }
 
-    fn on_join(&mut self, now: LocalTime, from: NodeId, attempt: u64, out: &mut Out) {
+    fn on_join(&mut self, from: NodeId, attempt: u64, out: &mut Out) {
         let members = &self.ledger().members;
         if members.live.contains(&from) {
             // It has started again before anybody missed it.
@@ -190,10 +188,10 @@ impl Manager {
         let Some(lead) = &mut self.lead else {
             return;
         };
-        if !is_free || lead.changing.evicting || lead.changing.joining_since.is_some() {
+        if !is_free || lead.changing.evicting || lead.changing.joining_since_tick.is_some() {
             return;
         }
-        lead.changing.joining_since = Some(now);
+        lead.changing.joining_since_tick = Some(lead.clocks.ticks());
         lead.changing.attempt = attempt;
         self.propose(Entry::Admit { node: from }, Effect::Admit(from), out);
     }

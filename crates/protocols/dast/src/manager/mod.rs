@@ -15,8 +15,9 @@ mod clocks;
 mod cross;
 mod estimate;
 mod membership;
+mod slowest;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use manxdb_core::{Digest, LocalTime, NodeId, Work};
 use manxdb_vr::{Group, GroupMessage, GroupOptions};
@@ -32,6 +33,7 @@ use crate::node::{DastTimer, Out};
 use crate::replica::Shared;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Role};
+use crate::wall::Wall;
 
 /// What a leader does once an entry it proposed is agreed on.
 #[derive(Debug, Clone)]
@@ -68,7 +70,10 @@ struct Lead {
     /// The largest timestamp given.
     assigned: Timestamp,
     /// Final timestamps of this region's transactions that no cut has passed.
-    waiting: std::collections::BTreeSet<Timestamp>,
+    waiting: BTreeSet<Timestamp>,
+    /// Decided transactions of which the home region has not been told that they have run here,
+    /// by final timestamp; those that never run first.
+    untold_ends: BTreeSet<(Timestamp, CallId)>,
     effects: VecDeque<(u64, Effect)>,
     /// A reservation is under way.
     reserving: bool,
@@ -81,6 +86,7 @@ pub struct Manager {
     me: NodeId,
     region: RegionId,
     shared: Shared,
+    wall: Wall,
     group: Group<Ledger>,
     lead: Option<Lead>,
     /// Whom it believes to lead each region.
@@ -102,6 +108,7 @@ impl Manager {
         Self {
             me,
             region,
+            wall: Wall::default(),
             group,
             lead: None,
             leaders: topology.all_regions().map(first_manager).collect(),
@@ -168,6 +175,7 @@ impl Manager {
     }
 
     pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
+        let now = self.wall.see(now);
         let mut wanted = Vec::new();
         self.group.start(&mut wanted);
         send_to_group(wanted, out);
@@ -178,15 +186,20 @@ impl Manager {
     }
 
     pub(crate) fn on_timer(&mut self, now: LocalTime, timer: &DastTimer, out: &mut Out) {
+        let now = self.wall.see(now);
         match timer {
             DastTimer::Tick => {
                 out.set_timer(self.shared.options.manager_tick, DastTimer::Tick);
+                self.wall.pass_time(self.shared.options.manager_tick);
                 let mut wanted = Vec::new();
                 self.group.tick(&mut wanted);
                 send_to_group(wanted, out);
                 self.after_group(now, out);
+                if let Some(lead) = &mut self.lead {
+                    lead.clocks.tick();
+                }
                 self.reserve(now, out);
-                self.look_for_silent_nodes(now, out);
+                self.look_for_silent_nodes(out);
             }
             DastTimer::Progress => {
                 out.set_timer(self.shared.options.progress_every, DastTimer::Progress);
@@ -207,6 +220,7 @@ impl Manager {
         message: DastMessage,
         out: &mut Out,
     ) {
+        let now = self.wall.see(now);
         if let DastMessage::Group(message) = message {
             self.on_group(now, from, message, out);
             return;
@@ -253,7 +267,7 @@ impl Manager {
                     lead.regions.insert(region, (closed, position));
                 }
             }
-            other => self.take_membership(now, from, other, out),
+            other => self.take_membership(from, other, out),
         }
         self.after_group(now, out);
     }
@@ -381,15 +395,18 @@ impl Manager {
             Some(Decision::Commit(at)) => Some(at),
             _ => None,
         });
+        let decided = ledger.crts.iter();
+        let decided = decided.filter_map(|(id, crt)| Some((crt.decision?.place(), *id)));
         let lead = Lead {
             view,
             since: now,
-            clocks: Clocks::default(),
+            clocks: Clocks::new(self.shared.topology.nodes(self.region)),
             crossing: BTreeMap::new(),
             changing: Changing::default(),
             untold: BTreeMap::new(),
             assigned: ledger.assigned.max(ledger.reserved),
             waiting: waiting.collect(),
+            untold_ends: decided.collect(),
             effects: VecDeque::new(),
             reserving: false,
             regions: BTreeMap::new(),

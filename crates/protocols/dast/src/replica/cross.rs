@@ -34,6 +34,7 @@ impl Replica {
     /// that stamp's transaction would have to wait for it.
     pub(super) fn on_floor(&mut self, id: CallId, at: Timestamp) {
         self.floors.insert(id, at);
+        self.execution.open_crossing(at);
         #[cfg(feature = "mutants")]
         if self.is_mutant(crate::mutants::Mutant::NoFloorsElsewhere) && !self.execution.is_known(at)
         {
@@ -53,6 +54,11 @@ impl Replica {
         if let Some(floor) = self.floors.remove(&id) {
             self.clock.remove_floor(floor);
         }
+        let place = match decision {
+            Decision::Commit(at) => Some(at),
+            Decision::Abort => None,
+        };
+        self.execution.decide_crossing(anticipated, place);
         match decision {
             Decision::Commit(at) => {
                 out.mark(id.for_traces(), "settled");
@@ -62,7 +68,7 @@ impl Replica {
                 self.report_once_past(now, at, out);
             }
             Decision::Abort => {
-                self.execution.give_up(anticipated);
+                self.execution.give_up(id, anticipated);
                 self.coordination_aborted(id, out);
             }
         }

@@ -82,7 +82,9 @@ impl Replica {
         planned: Arc<Planned>,
         out: &mut Out,
     ) {
-        if !self.live.contains(&from) || !planned.touches(self.shard) {
+        // One that joins stamps only when it counts: it may have heard so first.
+        let counts = self.live.contains(&from) || self.joining == Some(from);
+        if !counts || !planned.touches(self.shard) {
             return;
         }
         let id = planned.id();

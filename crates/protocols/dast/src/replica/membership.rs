@@ -66,7 +66,12 @@ impl Replica {
             return Some(message);
         };
         match message {
-            DastMessage::State { .. } | DastMessage::Lead { .. } => Some(message),
+            DastMessage::Lead { .. } => {
+                // It is being let in: of what this manager said before, part was not said here.
+                kept.retain(|(other, _)| *other != from);
+                Some(message)
+            }
+            DastMessage::State { .. } => Some(message),
             DastMessage::PrepareIrt { .. }
             | DastMessage::Inputs { .. }
             | DastMessage::Output { .. }

@@ -34,6 +34,7 @@ use crate::node::{DastTimer, Out};
 use crate::options::Options;
 use crate::timestamp::Timestamp;
 use crate::topology::{RegionId, Topology};
+use crate::wall::Wall;
 
 /// What every node of a cluster is given.
 #[derive(Clone)]
@@ -61,7 +62,10 @@ pub struct Replica {
     shard: ShardId,
     region: RegionId,
     shared: Shared,
+    wall: Wall,
     clock: Clock,
+    /// What the timer of the next report was set to.
+    report_after: Nanos,
     corrections: u32,
     execution: Execution,
     cuts: Cuts,
@@ -104,14 +108,15 @@ impl Replica {
     pub fn new(me: NodeId, shard: ShardId, life: u64, shared: Shared, rows: Rows) -> Self {
         let topology = shared.topology;
         let region = topology.region_of(shard);
-        let execution = Execution::new(
+        #[allow(unused_mut)] // planted defects change it
+        let mut execution = Execution::new(
             shard,
             Arc::clone(&shared.procedures),
             Arc::clone(&shared.placement),
             rows,
             shared.options.keeps_order,
         );
-        #[allow(unused_mut)] // planted defects change it
+        #[allow(unused_mut)]
         let mut clock = Clock::new(me.0);
         #[allow(unused_mut)]
         let mut cuts = Cuts::default();
@@ -119,12 +124,15 @@ impl Replica {
         {
             clock.plant(shared.options.mutant);
             cuts.plant(shared.options.mutant);
+            execution.plant(shared.options.mutant);
         }
         Self {
             me,
             shard,
             region,
+            wall: Wall::default(),
             clock,
+            report_after: Nanos::ZERO,
             corrections: 0,
             execution,
             cuts,
@@ -170,6 +178,12 @@ impl Replica {
         self.cuts.safe()
     }
 
+    /// What holds its clock back, if anything does.
+    #[must_use]
+    pub fn lowest_floor(&self) -> Option<Timestamp> {
+        self.clock.lowest_floor()
+    }
+
     /// Records kept about transactions, of all kinds: bounded while everything is well.
     #[must_use]
     pub fn records(&self) -> usize {
@@ -204,6 +218,7 @@ impl Replica {
     }
 
     pub(crate) fn start(&mut self, now: LocalTime, out: &mut Out) {
+        let now = self.wall.see(now);
         self.set_report_timer(now, out);
         out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
         if !self.is_live() {
@@ -212,8 +227,11 @@ impl Replica {
     }
 
     pub(crate) fn on_timer(&mut self, now: LocalTime, timer: &DastTimer, out: &mut Out) {
+        let now = self.wall.see(now);
         match timer {
             DastTimer::Report => {
+                self.wall.pass_time(self.report_after);
+                self.clock.pass_time(self.report_after.as_micros());
                 self.set_report_timer(now, out);
                 self.report(now, out);
                 self.retry_early_calls(now, out);
@@ -241,6 +259,7 @@ impl Replica {
         message: DastMessage,
         out: &mut Out,
     ) {
+        let now = self.wall.see(now);
         if let Some(message) = self.keep_for_later(from, message) {
             self.take(now, from, message, out);
         }
@@ -293,7 +312,8 @@ impl Replica {
         }
         self.give_state(out);
         let counts = |node: NodeId| self.live.contains(&node) || self.closing.contains(&node);
-        if let Some(cut) = self.cuts.apply(counts) {
+        let cut = self.cuts.apply(counts);
+        if let Some(cut) = &cut {
             self.collect(cut.position, cut.everywhere);
         }
         let progress = self.execution.run(self.cuts.safe_to_run());
@@ -308,7 +328,9 @@ impl Replica {
         for ended in progress.ended {
             self.after_execution(ended, out);
         }
-        self.answer_what_is_closed(out);
+        if cut.is_some() {
+            self.answer_what_is_closed(out);
+        }
         self.say_waits(out);
     }
 
@@ -325,11 +347,11 @@ impl Replica {
 
     /// Reports go out at multiples of the interval, the same on all nodes, so that the manager
     /// has a whole round of them at once.
-    fn set_report_timer(&self, now: LocalTime, out: &mut Out) {
+    fn set_report_timer(&mut self, now: LocalTime, out: &mut Out) {
         let interval = self.shared.options.report_every.as_micros().max(1);
         let reading = self.clock.reading(now);
-        let left = interval - reading % interval;
-        out.set_timer(Nanos::from_micros(left), DastTimer::Report);
+        self.report_after = Nanos::from_micros(interval - reading % interval);
+        out.set_timer(self.report_after, DastTimer::Report);
     }
 
     fn report(&mut self, now: LocalTime, out: &mut Out) {

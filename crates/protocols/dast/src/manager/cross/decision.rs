@@ -200,6 +200,7 @@ impl Manager {
         {
             lead.waiting.insert(at);
         }
+        lead.untold_ends.insert((decision.place(), id));
         let crossing = lead
             .crossing
             .entry(id)

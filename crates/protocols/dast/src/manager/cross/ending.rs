@@ -1,10 +1,11 @@
 //! The end of a transaction: it has run on all replicas of all regions, and all may forget it.
 
 use crate::call::CallId;
-use crate::ledger::{Crt, Entry};
+use crate::ledger::Entry;
 use crate::manager::{Effect, Manager};
-use crate::message::{DastMessage, Decision};
+use crate::message::DastMessage;
 use crate::node::Out;
+use crate::timestamp::Timestamp;
 use crate::topology::RegionId;
 
 impl Manager {
@@ -13,30 +14,37 @@ impl Manager {
         let Some((_, position)) = self.progress() else {
             return;
         };
-        let has_run = |crt: &Crt| match crt.decision {
-            Some(Decision::Commit(at)) => at < position,
-            Some(Decision::Abort) => true,
-            None => false,
+        let Some(lead) = &self.lead else {
+            return;
         };
-        let all = self.ledger().crts.iter().filter(|(_, crt)| has_run(crt));
-        let run: Vec<(CallId, RegionId)> = all.map(|(id, crt)| (*id, crt.home)).collect();
-        for (id, home) in run {
-            let Some(crossing) = self
-                .lead
-                .as_mut()
-                .and_then(|lead| lead.crossing.get_mut(&id))
-            else {
-                continue;
-            };
-            if std::mem::replace(&mut crossing.told_executed, true) {
-                continue;
-            }
-            let region = self.region;
-            if home == region {
-                self.on_executed(id, region, out);
-            } else {
-                out.send(self.leader_of(home), DastMessage::Executed { id, region });
-            }
+        let end = (position, CallId::default());
+        let run: Vec<(Timestamp, CallId)> = lead.untold_ends.range(..end).copied().collect();
+        for (at, id) in run {
+            self.tell_end(at, id, out);
+        }
+    }
+
+    fn tell_end(&mut self, at: Timestamp, id: CallId, out: &mut Out) {
+        let crt = self.group.state().crts.get(&id);
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        // Not yet one whose decision may still get lost; and the retry has to know it again first
+        // when the lead is new.
+        let is_early = crt.is_some_and(|crt| crt.decision.is_none());
+        if is_early || (crt.is_some() && !lead.crossing.contains_key(&id)) {
+            return;
+        }
+        lead.untold_ends.remove(&(at, id));
+        let (Some(crt), region) = (crt, self.region) else {
+            // An earlier leader has told it.
+            return;
+        };
+        if crt.home == region {
+            self.on_executed(id, region, out);
+        } else {
+            let home = self.leader_of(crt.home);
+            out.send(home, DastMessage::Executed { id, region });
         }
     }
 

@@ -44,7 +44,6 @@ pub(super) struct Crossing {
     executed: BTreeSet<RegionId>,
     /// The decision is acted upon.
     decided: bool,
-    told_executed: bool,
 }
 
 impl Crossing {
@@ -55,7 +54,6 @@ impl Crossing {
             assigned: BTreeMap::new(),
             executed: BTreeSet::new(),
             decided: false,
-            told_executed: false,
         }
     }
 }
@@ -192,7 +190,9 @@ impl Manager {
     pub(super) fn tell_all_open(&mut self, out: &mut Out) {
         let crts: Vec<Crt> = self.ledger().crts.values().cloned().collect();
         for crt in crts {
-            self.tell_region(&crt, out);
+            if crt.decision != Some(Decision::Abort) {
+                self.tell_region(&crt, out);
+            }
             if let Some(decision) = crt.decision {
                 let settle = DastMessage::Settle {
                     id: crt.planned.id(),

@@ -53,11 +53,11 @@ impl Manager {
         };
         let lead_since = self.lead.as_ref().map_or(now, |lead| lead.since);
         if let Some(lead) = &mut self.lead {
-            let crossing = lead
-                .crossing
+            lead.crossing
                 .entry(id)
                 .or_insert_with(|| Crossing::new(lead_since, false));
-            crossing.told_executed = false;
+            let decided = crt.decision.map(|decision| (decision.place(), id));
+            lead.untold_ends.extend(decided);
         }
         let is_home = crt.home == self.region;
         let region = self.region;
