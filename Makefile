@@ -7,7 +7,7 @@ TEST_ARGS ?=
 export ROCKSDB
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench compat fuzz
+.PHONY: help setup run test lint fmt bench compat fuzz soak
 
 help: ## Lists these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -43,3 +43,6 @@ compat: ## SQLAlchemy's and Django's own suites on ManxDB and MariaDB; writes CO
 
 fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|sql_text|template|records|log"
 	@bash scripts/fuzz.sh $(FUZZ_ARGS)
+
+soak: setup ## Endless: clusters of DAST under random faults, seed after seed (SOAK_ARGS="FIRST_SEED")
+	cargo run --release --locked -p manxdb-lab --bin soak -- $(SOAK_ARGS)

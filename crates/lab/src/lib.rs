@@ -14,6 +14,7 @@
 //! | closed loops that keep every answer, for checks | [`load`] |
 //! | one cluster under one workload, watched, explained and judged | [`scenario`], [`simulate`] |
 //! | where the time of calls went | [`why`] |
+//! | what a cluster does under faults drawn from a seed, judged | [`soak`] |
 //!
 //! Files, threads and clocks are the program's: here a trial is a function of its parameters, and
 //! a figure one of its data. Start reading at [`trial`], then [`experiment`].
@@ -28,6 +29,7 @@ pub mod load;
 pub mod requests;
 pub mod scenario;
 pub mod simulate;
+pub mod soak;
 pub mod systems;
 pub mod tpcc;
 pub mod trial;

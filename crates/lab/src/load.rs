@@ -117,6 +117,11 @@ impl<G: Generator> Load<G> {
         self.open.len()
     }
 
+    /// Calls that may be under way at a time.
+    pub fn calls_at_a_time(&self) -> usize {
+        self.options.clients.len() * self.options.outstanding as usize
+    }
+
     fn ask<S>(&mut self, outside: &mut Outside<'_, S>, place: usize)
     where
         S: System,

@@ -1,268 +1,169 @@
-//! DAST under faults: nothing acknowledged is lost, nothing runs twice, every call ends.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+//! DAST under random faults: nothing acknowledged is lost, nothing runs twice, every call ends.
+//!
+//! Settings and faults are drawn from a seed ([`manxdb_lab::soak`]). A seed that fails is cut
+//! down to the faults that it needs, and printed with the command that runs it again.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+use std::ops::Range;
+use std::process::Command;
 
-use std::collections::BTreeMap;
-
-use common::Increments;
-use manxdb_core::{Nanos, NodeId, Random};
+use manxdb_core::{Nanos, NodeId};
 use manxdb_dast::mutants::Mutant;
-use manxdb_dast::{Level, Options, Role, Topology};
-use manxdb_lab::dast::{DastSystem, ReliableDast, paper_links, place};
-use manxdb_lab::load::{Load, LoadOptions};
-use manxdb_sim::{
-    Between, Fault, FaultKind, Group, Ppm, RegionId, SimTime, Transport, World, WorldOptions,
-};
-use manxdb_txn::procedure::ShardId;
+use manxdb_dast::{Level, Options};
+use manxdb_lab::soak::{Setting, of_case, plan};
+use manxdb_sim::hunt::{Case, Found, VARIABLE, hunt};
+use manxdb_sim::{Fault, FaultKind, Group, Plan, SimTime};
 
-const TOPOLOGY: Topology = Topology {
-    regions: 2,
-    shards_per_region: 2,
-};
-
-/// Faults of a seed: at most one copy of each shard and one manager of each region at a time.
-fn plan(seed: u64) -> Vec<Fault> {
-    let mut random = Random::new(seed ^ 0xFA17);
-    let mut faults = Vec::new();
-    let count = 1 + random.below(4);
-    for number in 0..count {
-        let at = SimTime::from_millis(1_000 + 2_500 * number + random.below(500));
-        let lasts = Nanos::from_millis(20 + random.below(1_500));
-        let node = NodeId(u32::try_from(random.below(TOPOLOGY.servers().into())).unwrap());
-        let wide = Between::EVERYWHERE;
-        let kind = match random.below(9) {
-            0..=2 => FaultKind::Crash {
-                node,
-                disk_lost: true,
-            },
-            3 => FaultKind::Pause { node },
-            4 => FaultKind::Part {
-                one: Group::Region(RegionId(0)),
-                other: Group::Region(RegionId(1)),
-            },
-            5 => FaultKind::Loss {
-                between: wide,
-                share: Ppm::percent(5),
-            },
-            6 => FaultKind::Reorder {
-                between: wide,
-                share: Ppm::percent(20),
-                by: Nanos::from_millis(40),
-            },
-            7 => FaultKind::ClockStep {
-                node,
-                by: i64::try_from(random.below(2_000_000_000)).unwrap() - 1_000_000_000,
-            },
-            _ => FaultKind::Part {
-                one: Group::Nodes(vec![node]),
-                other: Group::All,
-            },
-        };
-        faults.push(Fault { at, lasts, kind });
-    }
-    faults
+fn draw(seed: u64) -> Plan {
+    plan::draw(seed, &Setting::of_seed(seed))
 }
 
-/// Runs a seed; what is wrong, if anything.
-fn run(seed: u64, faults: &[Fault], options: Options) -> Result<(), String> {
-    let (lan, wan) = paper_links();
-    let (places, clients) = place(TOPOLOGY, 2, lan, wan);
-    let system = DastSystem::new(common::shared(TOPOLOGY, options));
-    let mut world_options = WorldOptions::new(seed, places);
-    world_options.transport = Transport::Datagram;
-    let mut world = World::new(ReliableDast(system), world_options);
-    for fault in faults {
-        world.schedule(fault.clone());
-    }
-    let generator = Increments {
-        topology: TOPOLOGY,
-        crt_percent: 20,
-        level: Level::Serializable,
-    };
-    let options = LoadOptions {
-        clients,
-        outstanding: 1,
-        until: SimTime::from_secs(12),
-        explain: false,
-    };
-    let mut load = Load::new(generator, options);
-    world
-        .run_until(&mut load, SimTime::from_secs(40))
-        .map_err(|failure| failure.to_string())?;
-    if load.open() > 0 {
-        describe(&world);
-        let first = load.made().iter().find(|made| made.answered.is_none());
-        return Err(format!(
-            "{} calls never ended, the first: {first:?}",
-            load.open()
-        ));
-    }
-    judge(&world, &load)
-}
-
-/// Where everybody stands, for people.
-fn describe(world: &World<ReliableDast>) {
-    if std::env::var("DAST_FIRST").is_err() {
-        return;
-    }
-    for node in (0..TOPOLOGY.servers()).map(NodeId) {
-        let Some(core) = world.core(node) else {
-            println!("{node:?} is down");
-            continue;
-        };
-        if let Some(replica) = core.core().replica() {
-            println!("{node:?} {}", replica.describe());
-        }
-        if let Some(manager) = core.core().manager() {
-            println!("{node:?} {}", manager.describe());
-        }
+fn hold(test: &str, seeds: Range<u64>) {
+    if let Err(found) = hunt(seeds, draw, |case| of_case(case).map(|ran| ran.digest)) {
+        fail(test, &found);
     }
 }
 
-fn judge(world: &World<ReliableDast>, load: &Load<Increments>) -> Result<(), String> {
-    let mut expected: BTreeMap<u32, u64> = BTreeMap::new();
-    let mut aborted = 0;
-    for made in load.made() {
-        let (_, answer) = made.answered.as_ref().unwrap();
-        if answer.given.is_err() {
-            aborted += 1;
-            continue;
-        }
-        for pair in made.job.ask.args.chunks(2) {
-            *expected.entry(pair[0].into()).or_default() += 1;
-        }
-    }
-    for shard in (0..TOPOLOGY.shards()).map(ShardId) {
-        let look = |node| world.core(node)?.core().replica();
-        let replicas = common::live(TOPOLOGY, shard, look);
-        if replicas.len() < 3 {
-            describe(world);
-            return Err(format!("{shard:?} has {} live replicas", replicas.len()));
-        }
-        for replica in &replicas {
-            if common::sum(replica) != expected[&shard.0] {
-                let sums: Vec<u64> = replicas
-                    .iter()
-                    .map(|replica| common::sum(replica))
-                    .collect();
-                return Err(format!(
-                    "{shard:?}: {sums:?} increments, {} answered ({aborted} aborted)",
-                    expected[&shard.0]
-                ));
-            }
-            if replica.execution().digest() != replicas[0].execution().digest() {
-                return Err(format!("{shard:?}: replicas differ"));
-            }
-            if replica.records() > 200 {
-                return Err(format!("{shard:?}: {} records kept", replica.records()));
-            }
-        }
-    }
-    Ok(())
+fn fail(test: &str, found: &Found) -> ! {
+    let hunt = format!("cargo test -p manxdb-lab --test dast_faults {test}");
+    panic!("{found}\n{}", found.command(&hunt));
 }
 
-fn options() -> Options {
+// A thousand seeds in four tests, so that they use the processors there are.
+
+#[test]
+fn seeds_up_to_250_hold() {
+    hold("seeds_up_to_250", 0..250);
+}
+
+#[test]
+fn seeds_up_to_500_hold() {
+    hold("seeds_up_to_500", 250..500);
+}
+
+#[test]
+fn seeds_up_to_750_hold() {
+    hold("seeds_up_to_750", 500..750);
+}
+
+#[test]
+fn seeds_up_to_1000_hold() {
+    hold("seeds_up_to_1000", 750..1_000);
+}
+
+fn with(mutant: Mutant) -> Options {
     Options {
-        keeps_order: true,
+        mutant: Some(mutant),
         ..Options::default()
     }
 }
 
-fn seeds() -> std::ops::Range<u64> {
-    let count = std::env::var("DAST_SEEDS")
-        .ok()
-        .and_then(|count| count.parse().ok());
-    let first = std::env::var("DAST_FIRST")
-        .ok()
-        .and_then(|first| first.parse().ok());
-    let first = first.unwrap_or(0);
-    first..first + count.unwrap_or(30)
+fn run_with(mutant: Mutant) -> impl Fn(&Case) -> Result<u64, String> {
+    let run = move |case: &Case| Setting::of_seed(case.seed).run(case, with(mutant));
+    move |case| run(case).map(|ran| ran.digest)
 }
 
+/// A defect that only faults can show. The hunt finds it and cuts its plan down, and the command
+/// that it prints fails in the same way: this test runs itself again, as it says.
 #[test]
-fn random_faults_lose_nothing_and_repeat_nothing() {
-    let mut failures = Vec::new();
-    for seed in seeds() {
-        let faults = plan(seed);
-        let outcome = std::panic::catch_unwind(|| run(seed, &faults, options()));
-        let outcome = outcome.unwrap_or_else(|_| Err("panicked".into()));
-        if let Err(what) = outcome {
-            let texts: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            failures.push(format!("seed {seed}: {what}\n    {}", texts.join("\n    ")));
-        }
+fn a_defect_is_cut_down_to_the_faults_that_show_it() {
+    let test = "a_defect_is_cut_down_to_the_faults_that_show_it";
+    let found = hunt(0..400, draw, run_with(Mutant::ClockForgetsStretch)).unwrap_err();
+    if std::env::var(VARIABLE).is_ok() {
+        fail(test, &found);
     }
-    assert!(
-        failures.is_empty(),
-        "{} seeds failed\n{}",
-        failures.len(),
-        failures.join("\n")
-    );
-}
-
-#[test]
-fn a_crashed_replica_is_put_out_and_comes_back() {
-    for node in (0..TOPOLOGY.servers()).map(NodeId) {
-        let fault = Fault {
-            at: SimTime::from_millis(1_500),
-            lasts: Nanos::from_millis(700),
-            kind: FaultKind::Crash {
-                node,
-                disk_lost: true,
-            },
-        };
-        let role = TOPOLOGY.role(node);
-        if let Err(what) = run(1, &[fault], options()) {
-            panic!("{node:?}, {role:?}: {what}");
-        }
-        assert_ne!(role, Role::Client);
-    }
-}
-
-/// For one seed by hand: `DAST_FIRST=5 cargo test -p manxdb-lab --test dast_faults one -- --ignored`
-#[test]
-#[ignore = "prints the state of one seed's cluster"]
-fn one_seed() {
-    let seed = seeds().start;
-    let outcome = run(seed, &plan(seed), options());
-    assert_eq!(outcome, Ok(()));
+    let faults = &found.case.plan.faults;
+    assert!((1..=3).contains(&faults.len()), "{found}");
+    assert!(found.drawn > faults.len(), "{found}");
+    assert!(of_case(&found.case).is_ok(), "it is another defect");
+    let again = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(VARIABLE, found.case.to_string())
+        .output()
+        .unwrap();
+    assert!(!again.status.success(), "the case does not fail again");
+    let printed = String::from_utf8_lossy(&again.stdout).into_owned()
+        + &String::from_utf8_lossy(&again.stderr);
+    let first = found.why.lines().next().unwrap();
+    assert!(printed.contains(first), "{first}\nis not in\n{printed}");
 }
 
 /// A coordinator that is cut off from the other replicas of its shard, and then fails.
-fn lonely_coordinators() -> impl Iterator<Item = Vec<Fault>> {
-    (0..TOPOLOGY.shards() * 3).map(|node| {
-        let peers = TOPOLOGY.replicas(ShardId(node / 3));
-        let others = peers.filter(move |peer| peer.0 != node).collect();
-        let at = SimTime::from_millis(1_500);
-        let apart = Fault {
-            at,
-            lasts: Nanos::from_millis(500),
-            kind: FaultKind::Part {
-                one: Group::Nodes(vec![NodeId(node)]),
-                other: Group::Nodes(others),
-            },
-        };
-        let crash = Fault {
-            at: at + Nanos::from_millis(45),
-            lasts: Nanos::from_millis(500),
-            kind: FaultKind::Crash {
-                node: NodeId(node),
-                disk_lost: true,
-            },
-        };
-        vec![apart, crash]
-    })
+fn lonely_coordinator(node: u32) -> Vec<Fault> {
+    let shard = node / 3;
+    let others = (shard * 3..shard * 3 + 3).filter(|other| *other != node);
+    let at = SimTime::from_millis(1_500);
+    let apart = Fault {
+        at,
+        lasts: Nanos::from_millis(500),
+        kind: FaultKind::Part {
+            one: Group::Nodes(vec![NodeId(node)]),
+            other: Group::Nodes(others.map(NodeId).collect()),
+        },
+    };
+    let crash = Fault {
+        at: at + Nanos::from_millis(45),
+        lasts: Nanos::from_millis(500),
+        kind: FaultKind::Crash {
+            node: NodeId(node),
+            disk_lost: true,
+        },
+    };
+    vec![apart, crash]
+}
+
+/// Its two faults hidden among harmless ones.
+fn lonely_among_others(seed: u64) -> Plan {
+    let harmless: Plan = "400ms+300ms delay r0>r1 20ms; 700ms+1s drift n3 100ppm; \
+                          900ms+200ms duplicate *>* 300000ppm; 2s+100ms loss r1>r0 50000ppm"
+        .parse()
+        .unwrap();
+    let mut faults = harmless.faults;
+    faults.extend(lonely_coordinator(u32::try_from(seed % 6).unwrap()));
+    Plan { faults }
 }
 
 #[test]
-fn an_answer_that_one_replica_holds_is_found() {
-    for (seed, faults) in (0..).zip(lonely_coordinators()) {
-        assert_eq!(run(seed, &faults, options()), Ok(()));
-    }
-    let options = Options {
-        mutant: Some(Mutant::TooFewAcknowledgements),
-        ..options()
+fn an_answer_that_one_replica_holds_is_found_and_its_plan_cut_down() {
+    let setting = Setting::small();
+    let run = |case: &Case, options| setting.run(case, options).map(|ran| ran.digest);
+    let sound = |case: &Case| run(case, Options::default());
+    assert!(hunt(0..6, lonely_among_others, sound).is_ok());
+    let mutant = |case: &Case| run(case, with(Mutant::TooFewAcknowledgements));
+    let found = hunt(0..60, lonely_among_others, mutant).unwrap_err();
+    let kinds = found.case.plan.faults.iter().map(|fault| fault.kind.name());
+    let kinds: Vec<&str> = kinds.collect();
+    assert!(kinds.ends_with(&["part", "wipe"]), "{found}");
+    assert!(kinds.len() <= 3, "{found}");
+}
+
+/// Seeds without faults until strict clients see a planted defect, if they do.
+fn strict_seeds_to_find(setting: &Setting, mutant: Mutant) -> Option<u64> {
+    let case = |seed| Case {
+        seed,
+        plan: Plan::default(),
     };
-    let mut all = (0..).zip(lonely_coordinators());
-    assert!(all.any(|(seed, faults)| run(seed, &faults, options).is_err()));
+    let mut setting = setting.clone();
+    setting.level = Level::Strict;
+    setting.clients_per_shard = 4;
+    setting.wan.jitter = Nanos::from_millis(20);
+    setting.clocks.offset_max = Nanos::from_millis(50);
+    let (sound, planted) = (Options::default(), with(mutant));
+    let found = (0..40).find(|seed| setting.run(&case(*seed), planted).is_err())?;
+    assert_eq!(setting.run(&case(found), sound).err(), None);
+    Some(found)
+}
+
+#[test]
+fn a_strict_answer_that_forgets_what_still_waits_is_found() {
+    let found = strict_seeds_to_find(&Setting::small(), Mutant::HighWithoutDeferred);
+    assert!(found.is_some());
+}
+
+#[test]
+fn a_strict_answer_that_forgets_other_shards_is_found() {
+    let mut setting = Setting::small();
+    setting.topology.shards_per_region = 2;
+    let found = strict_seeds_to_find(&setting, Mutant::HighOfOwnShard);
+    assert!(found.is_some());
 }
