@@ -10,6 +10,7 @@ use manxdb_checker::append::{self, Level as Promise};
 use manxdb_checker::replicas::{self, Extent, Log};
 use manxdb_checker::replies::{self, Call, End};
 use manxdb_core::NodeId;
+use manxdb_dast::manager::Manager;
 use manxdb_dast::replica::Replica;
 use manxdb_dast::{Level, Timestamp};
 use manxdb_sim::World;
@@ -58,7 +59,7 @@ pub fn judge(
         &executed(&logs),
         true,
     ));
-    let mut history = history(load.made()).map_err(|error| error.to_string())?;
+    let mut history = history(load.made())?;
     history.end_state = Some(end_state(world));
     let verdict = append::check(&history, promise(setting.level));
     if !verdict.is_valid() {
@@ -135,7 +136,7 @@ fn where_all_stand(world: &World<ReliableDast>) -> Vec<String> {
             return format!("{node:?} is down");
         };
         let replica = core.core().replica().map(Replica::describe);
-        let manager = core.core().manager().map(|manager| manager.describe());
+        let manager = core.core().manager().map(Manager::describe);
         let text = replica.or(manager).unwrap_or_default();
         format!("{node:?}: {text}")
     });

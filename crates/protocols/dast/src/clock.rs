@@ -222,6 +222,26 @@ mod tests {
         assert_eq!(clock.tick(at(10_000_000)).micros, 1_700 + AHEAD_MAX_MICROS);
     }
 
+    /// Two stamps in one microsecond, and a floor that goes in between.
+    fn stamps_around_a_floors_end(mutant: Option<crate::mutants::Mutant>) -> [Timestamp; 2] {
+        let mut clock = Clock::new(1);
+        clock.plant(mutant);
+        let floor = Timestamp::at(200, 9);
+        clock.add_floor(floor, call(1));
+        let before = clock.tick(at(150));
+        clock.remove_floor(floor);
+        [before, clock.tick(at(150))]
+    }
+
+    #[test]
+    fn a_clock_that_forgets_its_stretch_is_found() {
+        let [before, after] = stamps_around_a_floors_end(None);
+        assert!(before < after);
+        let mutant = crate::mutants::Mutant::ClockForgetsStretch;
+        let [before, after] = stamps_around_a_floors_end(Some(mutant));
+        assert_eq!(before, after, "two transactions at one place");
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
         Tick(u64),

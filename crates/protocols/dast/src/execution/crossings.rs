@@ -41,6 +41,7 @@ impl Crossings {
 
     /// A transaction has its turn here, at which every cut has passed it.
     pub(super) fn turn(&mut self, at: Timestamp, planned: &Planned) {
+        #[cfg(feature = "mutants")]
         if self.is_overlooked(planned) {
             return;
         }
@@ -59,25 +60,15 @@ impl Crossings {
         self.high
     }
 
-    #[allow(clippy::unused_self)] // a planted defect asks
-    fn is_overlooked(&self, _planned: &Planned) -> bool {
-        #[cfg(feature = "mutants")]
-        {
-            use crate::mutants::Mutant;
-            let waits = || {
-                _planned
-                    .pieces
-                    .iter()
-                    .any(|piece| piece.needs().next().is_some())
-            };
-            return match self.mutant {
-                Some(Mutant::HighWithoutDeferred) => waits(),
-                Some(Mutant::HighOfOwnShard) => !_planned.crosses_regions,
-                _ => false,
-            };
+    #[cfg(feature = "mutants")]
+    fn is_overlooked(&self, planned: &Planned) -> bool {
+        use crate::mutants::Mutant;
+        let mut pieces = planned.pieces.iter();
+        match self.mutant {
+            Some(Mutant::HighWithoutDeferred) => pieces.any(|piece| piece.needs().next().is_some()),
+            Some(Mutant::HighOfOwnShard) => !planned.crosses_regions,
+            _ => false,
         }
-        #[cfg(not(feature = "mutants"))]
-        false
     }
 
     /// Plants a defect.
