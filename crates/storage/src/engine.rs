@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crate::log::Unsynced;
 
-/// Commit order of a write: strictly increasing, assigned by the commit path.
+/// Commit order of a write: strictly increasing, assigned by the commit path. Of one key, a lower
+/// version is never written after a higher one.
 ///
 /// Version 0 is before every write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -62,6 +63,19 @@ impl KeyRange {
         Self {
             start: Bound::Included(prefix.to_vec()),
             end: Bound::Unbounded,
+        }
+    }
+
+    /// Whether no key lies between the bounds; `BTreeMap::range` panics on some of these.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match (&self.start, &self.end) {
+            (Bound::Included(start), Bound::Included(end)) => start > end,
+            (
+                Bound::Included(start) | Bound::Excluded(start),
+                Bound::Excluded(end) | Bound::Included(end),
+            ) => start >= end,
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         }
     }
 
@@ -199,8 +213,8 @@ pub struct Appended {
 ///
 /// Invariants every implementation keeps, proven by the conformance suite:
 /// a batch is applied whole or not at all, also across a crash; a read at `v`
-/// never changes while `v` is at or above the collection watermark; batches
-/// are recovered in the order they were written.
+/// never changes while `v` is at or above the collection watermark, and as long
+/// as the engine is open; batches are recovered in the order they were written.
 pub trait Engine: Send + Sync + 'static {
     /// Newest value of `key` at or below `at`; `None` when absent or deleted.
     ///

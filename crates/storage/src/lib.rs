@@ -16,6 +16,7 @@ mod files;
 pub mod format;
 pub mod log;
 pub mod memory;
+mod memtable;
 pub mod physical;
 pub mod rocks;
 

@@ -67,18 +67,6 @@ fn visible(chain: &Chain, at: Version) -> Option<(Version, &Vec<u8>)> {
     Some((*version, value.as_ref()?))
 }
 
-/// Whether no key lies between the bounds; `BTreeMap::range` would panic on some of these.
-fn is_empty(start: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>) -> bool {
-    match (start, end) {
-        (Bound::Included(start), Bound::Included(end)) => start > end,
-        (
-            Bound::Included(start) | Bound::Excluded(start),
-            Bound::Excluded(end) | Bound::Included(end),
-        ) => start >= end,
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-    }
-}
-
 impl Engine for MemoryEngine {
     fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
         let state = self.state.read();
@@ -153,7 +141,7 @@ struct MemoryCursor<'a> {
 
 impl MemoryCursor<'_> {
     fn find(&self) -> Option<(Vec<u8>, Version, Vec<u8>)> {
-        if is_empty(&self.rest.start, &self.rest.end) {
+        if self.rest.is_empty() {
             return None;
         }
         let state = self.engine.state.read();

@@ -1,18 +1,16 @@
-//! Walking a range in both directions over version chains of any length.
-
-use std::ops::Bound;
+//! Walking a range of the sorted files in both directions over version chains of any length.
 
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
 use super::error;
-use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version, Versioned};
+use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version};
 use crate::physical::{self, Record};
 
 /// Versions of one key stepped over one by one before a seek jumps over the rest: a seek costs
 /// about as much as this many steps.
 const STEPS_BEFORE_SEEK: usize = 8;
 
-/// A [`Cursor`] over a RocksDB iterator.
+/// A cursor over a RocksDB iterator.
 ///
 /// The iterator is made for one scan, unlike those of point reads: only bounds given when it is
 /// made keep RocksDB from stepping over removed records behind the range.
@@ -27,6 +25,8 @@ pub struct RocksCursor<'a> {
     key: Vec<u8>,
     version: Version,
     value: Vec<u8>,
+    /// Where the range given to [`RocksCursor::go_to`] ends.
+    upper: Option<Vec<u8>>,
 }
 
 /// What one key turned out to be at the version read.
@@ -59,13 +59,15 @@ impl<'a> RocksCursor<'a> {
             key: Vec::new(),
             version: Version::ZERO,
             value: Vec::new(),
+            upper: None,
         })
     }
 
-    /// Goes on at the physical key `lower`, which lies behind everything read so far. Ascending
-    /// only. A near place is walked to.
-    pub fn go_to(&mut self, lower: &[u8]) {
+    /// Goes on at the physical key `lower`, which lies behind everything read so far, and ends
+    /// before `upper`. Ascending only. A near place is walked to.
+    pub fn go_to(&mut self, lower: &[u8], upper: Option<Vec<u8>>) {
         debug_assert_eq!(self.direction, Direction::Forward, "go_to is for ascending");
+        self.upper = upper;
         if std::mem::replace(&mut self.started, true) {
             for _ in 0..STEPS_BEFORE_SEEK {
                 // At the end, or at a block that cannot be read: the next read tells.
@@ -78,46 +80,47 @@ impl<'a> RocksCursor<'a> {
         self.iterator.seek(lower);
     }
 
-    /// The next entry below the physical key `upper`, and none of what is behind that.
-    pub fn next_below(&mut self, upper: Option<&[u8]>) -> Result<Option<Entry<'_>>, StorageError> {
-        debug_assert!(self.started, "go_to comes first");
-        loop {
-            if let Some((key, upper)) = self.iterator.key().zip(upper)
-                && key >= upper
-            {
-                return Ok(None);
-            }
-            match self.step_forward()? {
-                Found::End => return Ok(None),
-                Found::Absent => {}
-                Found::Value => return self.entry().map(Some),
+    /// Moves to the next key that has a value; whether there is one.
+    pub fn advance(&mut self) -> Result<bool, StorageError> {
+        if !std::mem::replace(&mut self.started, true) {
+            match self.direction {
+                Direction::Forward => self.iterator.seek_to_first(),
+                Direction::Reverse => self.iterator.seek_to_last(),
             }
         }
-    }
-
-    /// The value of `key`, which lies behind everything read so far.
-    pub fn find(&mut self, key: &[u8]) -> Result<Option<Versioned>, StorageError> {
-        let only = KeyRange {
-            start: Bound::Included(key.to_vec()),
-            end: Bound::Included(key.to_vec()),
-        };
-        let (lower, upper) = physical::bounds(&only);
-        self.go_to(&lower);
-        let found = self.next_below(upper.as_deref())?;
-        Ok(found.map(|entry| Versioned {
-            version: entry.version,
-            value: entry.value.to_vec(),
-        }))
-    }
-
-    /// What was found last.
-    fn entry(&mut self) -> Result<Entry<'_>, StorageError> {
+        loop {
+            if let Some((key, upper)) = self.iterator.key().zip(self.upper.as_ref())
+                && key >= upper.as_slice()
+            {
+                return Ok(false);
+            }
+            let found = match self.direction {
+                Direction::Forward => self.step_forward()?,
+                Direction::Reverse => self.step_reverse()?,
+            };
+            match found {
+                Found::End => return Ok(false),
+                Found::Absent => {}
+                Found::Value => break,
+            }
+        }
         physical::unescape(&self.prefix, &mut self.key)?;
-        Ok(Entry {
-            key: &self.key,
-            version: self.version,
-            value: &self.value,
-        })
+        Ok(true)
+    }
+
+    /// The key moved to.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The version found there.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Its value.
+    pub fn value(&self) -> &[u8] {
+        &self.value
     }
 
     /// Tells the end of the range from a block that could not be read.
@@ -250,25 +253,11 @@ fn split(key: &[u8]) -> Result<(&[u8], Version), StorageError> {
 
 impl Cursor for RocksCursor<'_> {
     fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
-        if !self.started {
-            self.started = true;
-            match self.direction {
-                Direction::Forward => self.iterator.seek_to_first(),
-                Direction::Reverse => self.iterator.seek_to_last(),
-            }
-        }
-        loop {
-            let found = match self.direction {
-                Direction::Forward => self.step_forward()?,
-                Direction::Reverse => self.step_reverse()?,
-            };
-            match found {
-                Found::End => return Ok(None),
-                Found::Absent => {}
-                Found::Value => break,
-            }
-        }
-        self.entry().map(Some)
+        Ok(self.advance()?.then_some(Entry {
+            key: &self.key,
+            version: self.version,
+            value: &self.value,
+        }))
     }
 }
 

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use rocksdb::DB;
 
 use super::cursor::RocksCursor;
+use super::merge::MergedCursor;
 use super::point::PointReaders;
-use crate::engine::{Direction, KeyRange, Rows, StorageError, Version, Versioned};
+use super::store::Layers;
+use crate::engine::{Cursor as _, Direction, KeyRange, Rows, StorageError, Version, Versioned};
 use crate::physical;
 
 /// Fewer keys than this are read one by one: making an iterator costs about as much as so many
@@ -22,14 +24,14 @@ const GAP_MAX: u64 = 3;
 /// Bytes at the end of a key that are compared as a number.
 const TAIL: usize = 8;
 
-/// As [`crate::Engine::get_many`]. `latest` is the version of the last finished write, read
-/// before this call.
+/// As [`crate::Engine::get_many`] in files that hold `ingested` memtables, which was read before
+/// this call.
 pub fn get_many(
     db: &Arc<DB>,
     readers: &PointReaders,
     keys: &[&[u8]],
     at: Version,
-    latest: Version,
+    ingested: u64,
 ) -> Result<Vec<Option<Versioned>>, StorageError> {
     debug_assert!(keys.is_sorted(), "keys are given in order");
     match keys {
@@ -38,15 +40,26 @@ pub fn get_many(
             let Some(mut cursor) = RocksCursor::new(db, &whole, at, Direction::Forward) else {
                 return Ok(vec![None; keys.len()]);
             };
-            keys.iter().map(|key| cursor.find(key)).collect()
+            keys.iter().map(|key| find(&mut cursor, key)).collect()
         }
-        _ => readers.get_many(db, keys, at, latest),
+        _ => readers.get_many(db, keys, at, ingested),
     }
+}
+
+/// The value of `key`, which lies behind everything `cursor` read so far.
+fn find(cursor: &mut RocksCursor<'_>, key: &[u8]) -> Result<Option<Versioned>, StorageError> {
+    let (lower, upper) = physical::bounds(&KeyRange::point(key));
+    cursor.go_to(&lower, upper);
+    Ok(cursor.advance()?.then(|| Versioned {
+        version: cursor.version(),
+        value: cursor.value().to_vec(),
+    }))
 }
 
 /// As [`crate::Engine::scan_many`].
 pub fn scan_many(
-    db: &Arc<DB>,
+    db: &DB,
+    layers: &Layers,
     ranges: &[KeyRange],
     at: Version,
     limit: usize,
@@ -59,20 +72,15 @@ pub fn scan_many(
         },
         [only] => only.clone(),
     };
-    let Some(mut cursor) = RocksCursor::new(db, &whole, at, Direction::Forward) else {
-        return Ok(vec![Rows::new(); ranges.len()]);
-    };
+    let mut cursor = MergedCursor::new(db, layers, &whole, at, Direction::Forward);
     let mut pages = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let (lower, upper) = physical::bounds(range);
+        cursor.go_to(range);
         let mut page = Rows::new();
-        if upper.as_ref().is_none_or(|upper| *upper > lower) {
-            cursor.go_to(&lower);
-            while page.len() < limit
-                && let Some(entry) = cursor.next_below(upper.as_deref())?
-            {
-                page.push((entry.key.to_vec(), entry.value.to_vec()));
-            }
+        while page.len() < limit
+            && let Some(entry) = cursor.next()?
+        {
+            page.push((entry.key.to_vec(), entry.value.to_vec()));
         }
         pages.push(page);
     }
@@ -165,6 +173,7 @@ mod tests {
         engine
             .write(&WriteBatch { writes }, Durability::Async)
             .unwrap();
+        engine.flush().unwrap();
         let get_many = |numbers: &[u32]| {
             let keys: Vec<Vec<u8>> = numbers.iter().map(|n| key(*n)).collect();
             let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();

@@ -1,20 +1,33 @@
-//! The durable engine, over RocksDB. The only folder that knows RocksDB.
+//! The durable engine: memtables of ours over the sorted files of RocksDB. The only folder that
+//! knows RocksDB.
 //!
 //! A data directory holds `FORMAT` (see [`crate::format`]), the commit log (see [`crate::log`]) and
 //! the folder `rocksdb`. RocksDB's own lock on that folder keeps a second process out.
 //!
-//! Start reading at [`RocksEngine`]; then `writer`, `point` (the hot path), `cursor`, `many`,
-//! `filter`.
+//! ```text
+//! append   writer: room → log → active memtable         store, crate::memtable
+//! freeze   a full memtable waits, a new one takes over  store
+//! flush    the oldest one becomes a sorted file         flusher, flush
+//! read     active, frozen, files: the first that knows  store, point, merge, cursor, many
+//! ```
+//!
+//! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
+//! `merge`, `filter`.
 
 mod cursor;
 mod error;
 mod filter;
+mod flush;
+mod flusher;
 mod graves;
 mod many;
+mod merge;
 mod options;
 mod point;
+mod progress;
 pub mod salvage;
 mod statistics;
+mod store;
 mod writer;
 
 use std::fs;
@@ -30,13 +43,15 @@ use crate::engine::{
     Appended, Cursor, Direction, Engine, KeyRange, Rows, StorageError, Version, Versioned,
     WriteBatch,
 };
-use crate::log::{self, CommitLog, Place};
+use crate::log::{self, CommitLog};
 use crate::{files, format, physical};
 use filter::CollectorFactory;
+use flusher::Flusher;
 use graves::Graves;
 pub use options::Options;
-use point::PointReaders;
-use writer::{Progress, Writer};
+use progress::Progress;
+use store::{FROZEN_MAX, Store};
+use writer::{Filling, Limits, PAUSE, Writer, until_taken};
 
 /// Name of this engine in the `FORMAT` file.
 pub const ENGINE_NAME: &str = "rocksdb";
@@ -46,21 +61,26 @@ pub const DATA_FOLDER: &str = "rocksdb";
 
 /// An [`Engine`] on disk.
 pub struct RocksEngine {
-    readers: PointReaders,
-    // Dropped before `db`, whose lock keeps other processes away from the log too: fields drop in
-    // the order they are declared.
+    /// Ended before the rest goes.
+    flusher: Flusher,
+    // Dropped before `store`, whose lock keeps other processes away from the log too: fields drop
+    // in the order they are declared.
     writer: Mutex<Writer>,
-    db: Arc<DB>,
+    store: Arc<Store>,
     log_counters: Arc<log::Counters>,
     directory: PathBuf,
-    watermark: Arc<AtomicU64>,
-    /// Deletes that compactions could not drop.
-    graves: Arc<Graves>,
     latest: AtomicU64,
-    /// Kept for its counters.
-    settings: rocksdb::Options,
+    counters: Counters,
     statistics_enabled: bool,
     cache: Cache,
+}
+
+#[derive(Default)]
+struct Counters {
+    /// Bytes of keys and values written.
+    written_bytes: AtomicU64,
+    /// Time that writes waited for memtables to be written out.
+    stall_microseconds: AtomicU64,
 }
 
 impl RocksEngine {
@@ -79,23 +99,25 @@ impl RocksEngine {
         let graves = Arc::new(Graves::default());
         let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&graves));
         let (db, settings) = open_database(directory, options, &cache, &collector)?;
+        store::remove_half_written(&data)?;
         files::sync(directory).map_err(|error| {
             files::io_error(format!("cannot sync {}", directory.display()), error)
         })?;
         // Older releases know nothing of the log.
         format::upgrade(directory, &format)?;
-        let (log, latest) = open_log(directory, options, &db)?;
+        let store = Arc::new(Store::new(db, settings, data, &watermark, &graves));
+        let flusher = Flusher::start(&store)?;
+        let writer = open_log(directory, options, &store, &flusher)?;
+        let latest = writer.filling.progress().latest;
         tracing::info!(directory = %directory.display(), latest = latest.0, "storage opened");
         Ok(Self {
-            readers: PointReaders::new(),
-            log_counters: log.counters(),
-            writer: Mutex::new(Writer::new(log)),
-            db: Arc::new(db),
+            flusher,
+            log_counters: writer.log_counters(),
+            writer: Mutex::new(writer),
+            store,
             directory: directory.to_owned(),
-            watermark,
-            graves,
             latest: AtomicU64::new(latest.0),
-            settings,
+            counters: Counters::default(),
             statistics_enabled: options.statistics,
             cache,
         })
@@ -131,8 +153,8 @@ impl RocksEngine {
         let mut options = CompactOptions::default();
         options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
         options.set_exclusive_manual_compaction(true);
-        self.db.compact_range_opt(lower, upper, &options);
-        self.readers.clear();
+        self.store.db.compact_range_opt(lower, upper, &options);
+        self.store.readers.clear();
         Ok(())
     }
 
@@ -141,22 +163,42 @@ impl RocksEngine {
     /// # Errors
     /// [`StorageError`] when they cannot be written.
     pub fn flush(&self) -> Result<(), StorageError> {
-        self.db
-            .flush()
-            .map_err(|error| error::map("cannot flush memtables", &error))
+        if self.store.layers().frozen.len() == FROZEN_MAX {
+            // Tried again at once, whatever the last flush met.
+            self.flusher.finish()?;
+        }
+        let mut writer = self.writer.lock();
+        if !self.store.layers().active.is_empty() {
+            self.freeze(&mut writer)?;
+        }
+        drop(writer);
+        self.flusher.finish()
+    }
+
+    /// Begins a new memtable, when one more may wait to be written out.
+    fn freeze(&self, writer: &mut Writer) -> Result<(), StorageError> {
+        let micros = u64::try_from(PAUSE.as_micros()).unwrap_or(u64::MAX);
+        let stalled = &self.counters.stall_microseconds;
+        let pause = || {
+            self.flusher.wait(PAUSE);
+            stalled.fetch_add(micros, Ordering::Relaxed);
+        };
+        freeze(&self.store, &self.flusher, &mut writer.filling, pause)
     }
 
     /// Gauges and counters for metrics: name and value, names as in [`statistics`]. Cheap enough
     /// for every scrape.
     #[must_use]
     pub fn stats(&self) -> Vec<(&'static str, f64)> {
-        let settings = self.statistics_enabled.then_some(&self.settings);
-        let mut numbers = statistics::collect(&self.db, &self.cache, settings);
+        let mut numbers = statistics::collect(&self.store, &self.cache, self.statistics_enabled);
         #[allow(clippy::cast_precision_loss, reason = "at most some ten thousand")]
         {
             let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
             let log = &self.log_counters;
-            numbers.push(("storage_deletes_to_bury", self.graves.len() as f64));
+            let counters = &self.counters;
+            numbers.push(("storage_written_bytes_total", read(&counters.written_bytes)));
+            let stalled = read(&counters.stall_microseconds);
+            numbers.push(("storage_stall_microseconds_total", stalled));
             numbers.push(("storage_log_syncs_total", read(&log.syncs)));
             numbers.push(("storage_log_bytes_total", read(&log.bytes)));
             numbers.push(("storage_log_files", read(&log.files)));
@@ -169,28 +211,30 @@ impl RocksEngine {
     pub fn directory(&self) -> &Path {
         &self.directory
     }
+}
 
-    /// Puts a batch that ends at `end` in the log into the memtables; the latest version and the
-    /// bytes written.
-    fn put_in_memtables(
-        &self,
-        batch: &WriteBatch,
-        end: Place,
-    ) -> Result<(Version, usize), StorageError> {
-        let before = Version(self.latest.load(Ordering::Acquire));
-        let graves = self.graves.take();
-        let mut latest = before;
-        let bytes = writer::put(&self.db, || {
-            let (mut stored, newest) = writer::stored_batch(batch, before, end);
-            latest = newest;
-            let watermark = Version(self.watermark.load(Ordering::Acquire));
-            for grave in &graves {
-                graves::bury(&self.db, grave, watermark, &mut stored);
-            }
-            stored
-        })?;
-        Ok((latest, bytes))
+impl Drop for RocksEngine {
+    /// What is in memory goes to sorted files, so that the next start finds nothing to do. The log
+    /// has it as well.
+    fn drop(&mut self) {
+        if let Err(error) = self.flush() {
+            tracing::warn!(%error, "memtables are not written out: the next start reads the log");
+        }
     }
+}
+
+/// Begins a new memtable, after waiting for room for one more.
+fn freeze(
+    store: &Store,
+    flusher: &Flusher,
+    filling: &mut Filling,
+    pause: impl FnMut(),
+) -> Result<(), StorageError> {
+    until_taken(|| flusher.has_room(), pause)?;
+    store.freeze(filling.progress());
+    filling.begin();
+    flusher.order();
+    Ok(())
 }
 
 /// Opens RocksDB, without compression when the linked library has none.
@@ -240,36 +284,44 @@ fn is_new(data: &Path) -> Result<bool, StorageError> {
     Ok(true)
 }
 
-/// Opens the log and puts into the memtables what the sorted files do not hold yet.
+/// Opens the log and puts into memtables what the sorted files do not hold yet.
+///
+/// Nobody reads yet, and who will, reads at the last version or above: of each key only the newest
+/// version is kept, however often the log has it.
 fn open_log(
     directory: &Path,
     options: &Options,
-    db: &DB,
-) -> Result<(CommitLog, Version), StorageError> {
-    let Progress {
-        mut latest,
-        applied,
-    } = Progress::read(db, ReadTier::All)?;
+    store: &Store,
+    flusher: &Flusher,
+) -> Result<Writer, StorageError> {
+    let limits = Limits {
+        memtable_bytes: options.write_buffer_bytes,
+        segment_bytes: options.log_segment_bytes,
+    };
+    let held = Progress::read(&store.db, ReadTier::All)?;
+    let mut filling = Filling::new(limits, held);
     let mut replayed = 0_u64;
     let place = directory.join(log::FOLDER);
-    let log = CommitLog::open(&place, options.log_segment_bytes, applied, |end, batch| {
-        let before = latest;
-        writer::put(db, || {
-            let (stored, newest) = writer::stored_batch(&batch, before, end);
-            latest = newest;
-            stored
-        })?;
-        replayed += 1;
-        Ok(())
-    })?;
+    let log = CommitLog::open(
+        &place,
+        options.log_segment_bytes,
+        held.applied,
+        |end, batch| {
+            if filling.is_full(&store.layers().active) {
+                freeze(store, flusher, &mut filling, || flusher.wait(PAUSE))?;
+            }
+            filling.wrote(store.apply(&batch, Version::MAX), end);
+            replayed += 1;
+            Ok(())
+        },
+    )?;
     tracing::info!(batches = replayed, "log replayed");
-    Ok((log, latest))
+    Ok(Writer::new(log, filling))
 }
 
 impl Engine for RocksEngine {
     fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
-        let latest = Version(self.latest.load(Ordering::Acquire));
-        self.readers.get(&self.db, key, at, latest)
+        self.store.get(key, at)
     }
 
     fn get_many(
@@ -277,8 +329,7 @@ impl Engine for RocksEngine {
         keys: &[&[u8]],
         at: Version,
     ) -> Result<Vec<Option<Versioned>>, StorageError> {
-        let latest = Version(self.latest.load(Ordering::Acquire));
-        many::get_many(&self.db, &self.readers, keys, at, latest)
+        self.store.get_many(keys, at)
     }
 
     fn scan_many(
@@ -287,7 +338,7 @@ impl Engine for RocksEngine {
         at: Version,
         limit: usize,
     ) -> Result<Vec<Rows>, StorageError> {
-        many::scan_many(&self.db, ranges, at, limit)
+        self.store.scan_many(ranges, at, limit)
     }
 
     fn scan<'a>(
@@ -296,12 +347,7 @@ impl Engine for RocksEngine {
         at: Version,
         direction: Direction,
     ) -> Result<Box<dyn Cursor + 'a>, StorageError> {
-        Ok(
-            match cursor::RocksCursor::new(&self.db, range, at, direction) {
-                Some(cursor) => Box::new(cursor),
-                None => Box::new(cursor::EmptyCursor),
-            },
-        )
+        Ok(self.store.scan(range, at, direction))
     }
 
     fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
@@ -309,19 +355,20 @@ impl Engine for RocksEngine {
             return Ok(Appended::default());
         }
         let mut writer = self.writer.lock();
-        let end = writer.prepare(batch)?;
-        let (latest, bytes) = self.put_in_memtables(batch, end)?;
-        let unsynced = Some(writer.append()?);
-        let before = self.latest.swap(latest.0, Ordering::AcqRel);
-        let late = |(version, _, _): &(Version, _, _)| version.0 <= before;
-        if batch.writes.iter().any(late) {
-            // Written below what readers believe to be complete: they must look again.
-            self.readers.clear();
-        } else {
-            self.readers.written(bytes);
+        if writer.filling.is_full(&self.store.layers().active) {
+            self.freeze(&mut writer)?;
         }
+        let end = writer.prepare(batch)?;
+        let unsynced = Some(writer.append()?);
+        let latest = self.store.apply(batch, self.store.watermark());
+        writer.filling.wrote(latest, end);
+        self.latest.fetch_max(latest.0, Ordering::AcqRel);
+        let bytes = size_bytes(batch);
+        let written = &self.counters.written_bytes;
+        written.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.store.readers.written(bytes);
         // The batch is written whatever this meets: the next segment asks again.
-        if let Err(error) = writer.retire(&self.db, end) {
+        if let Err(error) = writer.retire(&self.store.db, end) {
             tracing::warn!(%error, "the commit log keeps files that may be done with");
         }
         Ok(Appended { unsynced })
@@ -341,7 +388,7 @@ impl Engine for RocksEngine {
     }
 
     fn set_watermark(&self, watermark: Version) {
-        self.watermark.fetch_max(watermark.0, Ordering::AcqRel);
+        self.store.set_watermark(watermark);
     }
 
     fn checkpoint(&self, directory: &Path) -> Result<(), StorageError> {
@@ -366,7 +413,8 @@ impl RocksEngine {
                 format::FILE_NAME
             ))
         })?;
-        Checkpoint::new(&self.db)
+        self.flush()?;
+        Checkpoint::new(&self.store.db)
             .and_then(|checkpoint| checkpoint.create_checkpoint(directory.join(DATA_FOLDER)))
             .map_err(|error| error::map(&context, &error))?;
         let held = self.writer.lock().end();
@@ -374,3 +422,15 @@ impl RocksEngine {
         format::write(directory, &format)
     }
 }
+
+/// Bytes of keys and values.
+fn size_bytes(batch: &WriteBatch) -> usize {
+    let value_bytes = |value: &Option<Vec<u8>>| value.as_ref().map_or(0, Vec::len);
+    let sizes = batch.writes.iter();
+    sizes
+        .map(|(_, key, value)| key.len() + value_bytes(value))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,7 @@ pub(super) fn database(
     database.set_paranoid_checks(true);
     recovery(&mut database);
 
+    // Memtables are ours ([`crate::memtable`]); RocksDB's own only serve to salvage a store.
     database.set_write_buffer_size(options.write_buffer_bytes);
     database.set_max_write_buffer_number(3);
     database.set_target_file_size_base(options.file_bytes);
@@ -63,8 +64,8 @@ pub(super) fn database(
     database.set_compaction_filter_factory(collector);
     database.set_compression_type(compression);
     database.set_bytes_per_sync(1 << 20);
-    // Stopped, a write can be asked to come back; slowed down, it cannot be called back when the
-    // disk turns out to be full. So writes are stopped where they would first be slowed down long.
+    // Where it would stop writes, no memtable is handed to it ([`super::flush`]). Stopped, one can
+    // come back; slowed down, it cannot be called back when the disk turns out to be full.
     database.set_level_zero_stop_writes_trigger(FILES_BEFORE_STOP);
     database.set_level_zero_slowdown_writes_trigger(FILES_BEFORE_STOP);
     database.set_soft_pending_compaction_bytes_limit(0);
@@ -75,7 +76,6 @@ pub(super) fn database(
         prefix_of,
         Some(has_prefix),
     ));
-    database.set_memtable_prefix_bloom_ratio(0.05);
     database.set_block_based_table_factory(&tables(cache));
 
     database.set_keep_log_file_num(4);

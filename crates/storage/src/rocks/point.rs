@@ -1,13 +1,15 @@
-//! Point reads at a version: one seek on an iterator that is kept for the next read.
+//! Point reads of the sorted files at a version: one seek on an iterator that is kept for the next
+//! read.
 //!
 //! A read at `v` wants the newest version at or below `v`, so it is a seek, not RocksDB's `Get`.
 //! Making an iterator costs more than seeking with it, so iterators are pooled. An iterator shows
-//! the store as of its creation or last refresh. It may serve a read at `v` as it is when it
-//! contains every write that was finished at or below `v`; else it is refreshed, which is cheap
-//! while no memtable or file has changed and otherwise rebuilds it.
+//! the files as of its creation or last refresh. They change what a read finds only when a
+//! memtable becomes a file, so an iterator serves all reads that ask for no more memtables than it
+//! has seen; else it is refreshed.
 //!
-//! A pooled iterator pins the memtables and files it was built on, so the pool is emptied after
-//! every [`PINNED_BYTES`] written and after a compaction asked for by an operator.
+//! A pooled iterator pins the files it was built on, also those that compactions have replaced, so
+//! the pool is emptied after every [`PINNED_BYTES`] written and after a compaction asked for by an
+//! operator.
 
 use std::sync::Arc;
 
@@ -40,21 +42,21 @@ struct Idle {
 struct Reader {
     // Dropped before `_db`: fields drop in the order they are declared.
     iterator: DBRawIterator<'static>,
-    /// Every write finished at or below this version is in the iterator's view.
-    complete_to: Version,
+    /// How many memtables were in the files when the iterator was made, at least.
+    ingested: u64,
     generation: u64,
     seek: Vec<u8>,
     _db: Arc<DB>,
 }
 
 impl Reader {
-    fn new(db: &Arc<DB>, complete_to: Version, generation: u64) -> Self {
+    fn new(db: &Arc<DB>, ingested: u64, generation: u64) -> Self {
         let mut options = ReadOptions::default();
         // Without bounds the iterator ends where the prefix ends, and consults the filters.
         options.set_prefix_same_as_start(true);
         Self {
             iterator: iterator_of(db, options),
-            complete_to,
+            ingested,
             generation,
             seek: Vec::new(),
             _db: Arc::clone(db),
@@ -105,16 +107,16 @@ impl PointReaders {
         }
     }
 
-    /// The newest value of `key` at or below `at`. `latest` is the version of the last finished
-    /// write, read before this call.
+    /// The newest value of `key` at or below `at` in files that hold `ingested` memtables, which was
+    /// read before this call.
     pub fn get(
         &self,
         db: &Arc<DB>,
         key: &[u8],
         at: Version,
-        latest: Version,
+        ingested: u64,
     ) -> Result<Option<Versioned>, StorageError> {
-        let mut reader = self.take(db, at.min(latest), latest)?;
+        let mut reader = self.take(db, ingested)?;
         let found = reader.get(key, at)?;
         self.give_back(reader);
         Ok(found)
@@ -126,28 +128,28 @@ impl PointReaders {
         db: &Arc<DB>,
         keys: &[&[u8]],
         at: Version,
-        latest: Version,
+        ingested: u64,
     ) -> Result<Vec<Option<Versioned>>, StorageError> {
-        let mut reader = self.take(db, at.min(latest), latest)?;
+        let mut reader = self.take(db, ingested)?;
         let found = keys.iter().map(|key| reader.get(key, at)).collect();
         self.give_back(reader);
         found
     }
 
-    fn take(&self, db: &Arc<DB>, needed: Version, latest: Version) -> Result<Reader, StorageError> {
+    fn take(&self, db: &Arc<DB>, ingested: u64) -> Result<Reader, StorageError> {
         let (reader, generation) = {
             let mut idle = self.idle.lock();
             (idle.readers.pop(), idle.generation)
         };
         let Some(mut reader) = reader else {
-            return Ok(Reader::new(db, latest, generation));
+            return Ok(Reader::new(db, ingested, generation));
         };
-        if reader.complete_to < needed {
+        if reader.ingested < ingested {
             reader
                 .iterator
                 .refresh()
                 .map_err(|error| error::map("cannot refresh an iterator", &error))?;
-            reader.complete_to = latest;
+            reader.ingested = ingested;
         }
         Ok(reader)
     }
@@ -179,7 +181,7 @@ impl PointReaders {
             idle.generation += 1;
             std::mem::take(&mut idle.readers)
         };
-        // Freeing memtables and files takes time: not under the lock.
+        // Freeing files takes time: not under the lock.
         drop(dropped);
     }
 }

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use rocksdb::{Cache, DB, DBCompressionType, ReadTier};
+use rocksdb::{Cache, DB, DBCompressionType, ReadTier, WriteOptions};
 
 use super::filter::CollectorFactory;
 use super::graves::Graves;
-use super::writer::{self, Progress};
+use super::progress::Progress;
+use super::writer::{PAUSE, until_taken};
 use super::{DATA_FOLDER, ENGINE_NAME, Options, RocksEngine, error, options};
-use crate::engine::{Engine as _, StorageError, Version};
-use crate::log::{self, Place};
-use crate::{files, format, physical};
+use crate::engine::{Engine as _, StorageError, Version, WriteBatch};
+use crate::log;
+use crate::physical::{self, LATEST_KEY, Record};
+use crate::{files, format};
 
 /// What became of a damaged store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,7 @@ pub fn salvage(from: &Path, into: &Path) -> Result<Salvaged, StorageError> {
     let latest = {
         let db = DB::open(&settings, &data)
             .map_err(|error| error::map(&format!("cannot open {}", data.display()), &error))?;
+        take_over(&db, into, &mut lost)?;
         lost.extend(take_from_log(&from.join(log::FOLDER), &db)?);
         note_latest(&db)?
     };
@@ -107,6 +110,42 @@ fn lost_files(data: &Path) -> Result<Vec<String>, StorageError> {
     Ok(lost.map(|path| path.display().to_string()).collect())
 }
 
+/// Takes over what the repair called lost and is not: it knows only files that RocksDB wrote by
+/// itself, not those made of memtables.
+fn take_over(db: &DB, into: &Path, lost: &mut Vec<String>) -> Result<(), StorageError> {
+    // Names are numbers in the order of making, which is that of what they hold.
+    lost.sort();
+    let folder = into.join(DATA_FOLDER).join("lost");
+    let probe = into.join("probe");
+    let mut removed = Ok(());
+    lost.retain(|name| {
+        let file = folder.join(name);
+        let taken = is_whole(&file, &probe) && db.ingest_external_file(vec![&file]).is_ok();
+        if probe.exists() {
+            removed = fs::remove_dir_all(&probe);
+        }
+        !taken
+    });
+    removed.map_err(|error| files::io_error(format!("cannot remove {}", probe.display()), error))
+}
+
+/// Whether all of a file made of a memtable can be read, tried in a store of its own.
+fn is_whole(file: &Path, probe: &Path) -> bool {
+    let mut settings = settings();
+    settings.create_if_missing(true);
+    let read = || {
+        let db = DB::open(&settings, probe)?;
+        db.ingest_external_file(vec![file])?;
+        let mut iterator = db.raw_iterator();
+        iterator.seek_to_first();
+        while iterator.valid() {
+            iterator.next();
+        }
+        iterator.status()
+    };
+    read().is_ok()
+}
+
 /// Writes what can be read of the log, also what the sorted files hold: it is the same; the files
 /// nothing could be read of.
 fn take_from_log(folder: &Path, db: &DB) -> Result<Vec<String>, StorageError> {
@@ -121,16 +160,43 @@ fn take_from_log(folder: &Path, db: &DB) -> Result<Vec<String>, StorageError> {
             .map(|_| folder.display().to_string())
             .collect());
     }
-    let anywhere = Place {
-        segment: 0,
-        offset: 0,
-    };
-    let lost = log::salvage(folder, &mut |batch| {
-        let make = || writer::stored_batch(&batch, Version::ZERO, anywhere).0;
-        writer::put(db, make).map(|_| ())
-    })?;
+    let lost = log::salvage(folder, &mut |batch| put(db, || stored(&batch)))?;
     let name = |path: &PathBuf| path.file_name().unwrap_or_default().display().to_string();
     Ok(lost.iter().map(name).collect())
+}
+
+/// `batch` as RocksDB stores it.
+fn stored(batch: &WriteBatch) -> rocksdb::WriteBatch {
+    let mut out = rocksdb::WriteBatch::new();
+    let mut value_bytes = Vec::new();
+    for (version, user_key, value) in &batch.writes {
+        let key = physical::key(user_key, *version);
+        let record = value.as_deref().map_or(Record::Delete, Record::Put);
+        physical::encode_value(&key, record, &mut value_bytes);
+        out.put(&key, &value_bytes);
+    }
+    out
+}
+
+/// Straight into RocksDB's own memtables, waiting while flushes or compactions are behind.
+///
+/// Asked to wait, RocksDB would wait without end when writes are stopped because a flush found the
+/// disk full. Asked not to, it reports the stop, and a new try meets the error of the flush as soon
+/// as there is one. It slows no write down before it stops them ([`super::options`]).
+fn put(db: &DB, make: impl Fn() -> rocksdb::WriteBatch) -> Result<(), StorageError> {
+    let mut options = WriteOptions::default();
+    options.disable_wal(true);
+    options.set_no_slowdown(true);
+    until_taken(
+        || match db.write_opt(make(), &options) {
+            Ok(()) => Ok(Ok(())),
+            Err(stop) if stop.kind() == rocksdb::ErrorKind::Incomplete => {
+                Ok(Err(stop.into_string()))
+            }
+            Err(error) => Err(error::map("cannot write what was salvaged", &error)),
+        },
+        || std::thread::park_timeout(PAUSE),
+    )
 }
 
 /// Finds the newest version there is and notes it: the record of it may have been in what is
@@ -154,7 +220,11 @@ fn note_latest(db: &DB) -> Result<Version, StorageError> {
         latest,
         applied: None,
     };
-    writer::put(db, || progress.stored())?;
+    put(db, || {
+        let mut batch = rocksdb::WriteBatch::new();
+        batch.put(LATEST_KEY, progress.stored());
+        batch
+    })?;
     db.flush()
         .map_err(|error| error::map("cannot write what was salvaged", &error))?;
     Ok(latest)

@@ -1,0 +1,289 @@
+//! What readers and the flusher share: memtables in front of sorted files.
+//!
+//! ```text
+//! active    written to
+//! frozen    full, newest first: being written to sorted files, the oldest first
+//! RocksDB   sorted files only: its own memtable stays empty
+//! ```
+//!
+//! Versions are written in ascending order, so what a newer layer says of a key hides all older
+//! layers: a read asks them in turn and stops at the first answer. It takes the list of layers
+//! before it looks into RocksDB: a memtable that is gone from the list is in the files then. One
+//! that is both in the list and in the files says the same twice.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use rocksdb::DB;
+
+use super::cursor::{EmptyCursor, RocksCursor};
+use super::graves::Graves;
+use super::many;
+use super::merge::MergedCursor;
+use super::point::PointReaders;
+use super::progress::Progress;
+use crate::engine::{
+    Cursor, Direction, KeyRange, Rows, StorageError, Version, Versioned, WriteBatch,
+};
+use crate::memtable::{Lookup, Memtable, Shared};
+use crate::{files, physical};
+
+/// Full memtables that wait to be written out, at most; with the active one three, as
+/// [`super::Options`] promises.
+pub const FROZEN_MAX: usize = 2;
+
+/// File of a memtable that is being written out, in RocksDB's folder; no name RocksDB knows.
+const FLUSHING: &str = "flushing";
+
+/// A memtable that gets no more batches.
+#[derive(Debug, Clone)]
+pub struct Frozen {
+    /// What it holds.
+    pub memtable: Arc<Memtable>,
+    /// What the store holds with it.
+    pub progress: Progress,
+}
+
+/// Where to look for a key, as of one moment.
+#[derive(Debug)]
+pub struct Layers {
+    /// Written to.
+    pub active: Arc<Memtable>,
+    /// Newest first.
+    pub frozen: Vec<Frozen>,
+    /// How many memtables were written out and are not listed any more: a view of RocksDB from
+    /// before misses the last of them.
+    pub ingested: u64,
+    /// Whether sorted files hold anything.
+    pub has_files: bool,
+}
+
+impl Layers {
+    /// The memtables that hold anything, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        let frozen = self.frozen.iter().map(|frozen| &frozen.memtable);
+        let all = std::iter::once(&self.active).chain(frozen);
+        all.filter(|memtable| !memtable.is_empty())
+    }
+
+    fn get(&self, shared: &Shared, key: &[u8], at: Version) -> Lookup {
+        let mut hash = None;
+        for memtable in self.memtables() {
+            let hash = *hash.get_or_insert_with(|| shared.hash(key));
+            match memtable.get(hash, key, at) {
+                Lookup::Unknown => {}
+                known => return known,
+            }
+        }
+        Lookup::Unknown
+    }
+}
+
+/// Memtables in front of RocksDB.
+pub struct Store {
+    /// Dropped before `db`.
+    pub readers: PointReaders,
+    layers: ArcSwap<Layers>,
+    /// What all memtables share.
+    pub shared: Arc<Shared>,
+    /// Deletes that compactions could not drop.
+    pub graves: Arc<Graves>,
+    watermark: Arc<AtomicU64>,
+    /// The settings RocksDB was opened with.
+    pub settings: rocksdb::Options,
+    /// Bytes of the files made of memtables.
+    pub flushed_bytes: AtomicU64,
+    data: PathBuf,
+    /// The sorted files.
+    pub db: Arc<DB>,
+}
+
+impl Store {
+    /// Over RocksDB just opened in the folder `data` with `settings`.
+    pub fn new(
+        db: DB,
+        settings: rocksdb::Options,
+        data: PathBuf,
+        watermark: &Arc<AtomicU64>,
+        graves: &Arc<Graves>,
+    ) -> Self {
+        let shared = Arc::default();
+        let layers = Layers {
+            active: Arc::new(Memtable::new(&shared)),
+            frozen: Vec::new(),
+            ingested: 0,
+            has_files: has_rows(&db),
+        };
+        Self {
+            readers: PointReaders::new(),
+            layers: ArcSwap::from_pointee(layers),
+            shared,
+            graves: Arc::clone(graves),
+            watermark: Arc::clone(watermark),
+            settings,
+            flushed_bytes: AtomicU64::new(0),
+            data,
+            db: Arc::new(db),
+        }
+    }
+
+    /// The layers of now.
+    pub fn layers(&self) -> arc_swap::Guard<Arc<Layers>> {
+        self.layers.load()
+    }
+
+    /// Below it nobody reads.
+    pub fn watermark(&self) -> Version {
+        Version(self.watermark.load(Ordering::Acquire))
+    }
+
+    /// Nobody will read below `watermark` any more.
+    pub fn set_watermark(&self, watermark: Version) {
+        self.watermark.fetch_max(watermark.0, Ordering::AcqRel);
+    }
+
+    /// Where a memtable is written before RocksDB takes it over.
+    pub fn flushing(&self) -> PathBuf {
+        flushing(&self.data)
+    }
+
+    /// Puts a batch into the active memtable; what nobody at or above `watermark` sees then goes.
+    /// The newest version. One caller at a time, who also freezes.
+    pub fn apply(&self, batch: &WriteBatch, watermark: Version) -> Version {
+        let layers = self.layers();
+        let mut latest = Version::ZERO;
+        for (version, key, value) in &batch.writes {
+            let value = value.as_deref();
+            layers.active.write(*version, key, value, watermark);
+            latest = latest.max(*version);
+        }
+        latest
+    }
+
+    /// Begins a new memtable; the one so far holds the store up to `progress`.
+    pub fn freeze(&self, progress: Progress) {
+        let active = Arc::new(Memtable::new(&self.shared));
+        self.layers.rcu(|layers| {
+            let memtable = Arc::clone(&layers.active);
+            let mut frozen = vec![Frozen { memtable, progress }];
+            frozen.extend(layers.frozen.iter().cloned());
+            Layers {
+                active: Arc::clone(&active),
+                frozen,
+                ..**layers
+            }
+        });
+    }
+
+    /// The sorted files hold the oldest frozen memtable.
+    pub fn ingested(&self) {
+        self.layers.rcu(|layers| {
+            let kept = layers.frozen.len().saturating_sub(1);
+            Layers {
+                active: Arc::clone(&layers.active),
+                frozen: layers.frozen[..kept].to_vec(),
+                ingested: layers.ingested + 1,
+                has_files: true,
+            }
+        });
+    }
+
+    /// As [`crate::Engine::get`].
+    pub fn get(&self, key: &[u8], at: Version) -> Result<Option<Versioned>, StorageError> {
+        let layers = self.layers();
+        match layers.get(&self.shared, key, at) {
+            Lookup::Found(found) => Ok(Some(found)),
+            Lookup::Deleted => Ok(None),
+            Lookup::Unknown if !layers.has_files => Ok(None),
+            Lookup::Unknown => self.readers.get(&self.db, key, at, layers.ingested),
+        }
+    }
+
+    /// As [`crate::Engine::get_many`].
+    pub fn get_many(
+        &self,
+        keys: &[&[u8]],
+        at: Version,
+    ) -> Result<Vec<Option<Versioned>>, StorageError> {
+        let layers = self.layers();
+        let mut found = Vec::with_capacity(keys.len());
+        let (mut places, mut rest) = (Vec::new(), Vec::new());
+        for (place, key) in keys.iter().enumerate() {
+            found.push(match layers.get(&self.shared, key, at) {
+                Lookup::Found(found) => Some(found),
+                Lookup::Deleted => None,
+                Lookup::Unknown => {
+                    places.push(place);
+                    rest.push(*key);
+                    None
+                }
+            });
+        }
+        if layers.has_files && !rest.is_empty() {
+            let older = many::get_many(&self.db, &self.readers, &rest, at, layers.ingested)?;
+            for (place, older) in places.into_iter().zip(older) {
+                found[place] = older;
+            }
+        }
+        Ok(found)
+    }
+
+    /// As [`crate::Engine::scan`].
+    pub fn scan(
+        &self,
+        range: &KeyRange,
+        at: Version,
+        direction: Direction,
+    ) -> Box<dyn Cursor + '_> {
+        let layers = self.layers();
+        let has_keys = |memtable: &Arc<Memtable>| memtable.has_any(range);
+        if layers.has_files && !layers.memtables().any(has_keys) {
+            return match RocksCursor::new(&self.db, range, at, direction) {
+                Some(cursor) => Box::new(cursor),
+                None => Box::new(EmptyCursor),
+            };
+        }
+        Box::new(MergedCursor::new(&self.db, &layers, range, at, direction))
+    }
+
+    /// As [`crate::Engine::scan_many`].
+    pub fn scan_many(
+        &self,
+        ranges: &[KeyRange],
+        at: Version,
+        limit: usize,
+    ) -> Result<Vec<Rows>, StorageError> {
+        many::scan_many(&self.db, &self.layers(), ranges, at, limit)
+    }
+}
+
+fn flushing(data: &std::path::Path) -> PathBuf {
+    data.join(FLUSHING)
+}
+
+/// Removes what a crash left of a memtable half written out: the log still has it.
+///
+/// # Errors
+/// [`StorageError::ReadOnly`] or [`StorageError::Io`].
+pub fn remove_half_written(data: &std::path::Path) -> Result<(), StorageError> {
+    let place = flushing(data);
+    match std::fs::remove_file(&place) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let context = format!("cannot remove {}", place.display());
+            Err(files::io_error(context, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether RocksDB holds more than its own record; also when that cannot be read.
+fn has_rows(db: &DB) -> bool {
+    let mut iterator = db.raw_iterator();
+    iterator.seek_to_first();
+    if iterator.key() == Some(physical::LATEST_KEY) {
+        iterator.next();
+    }
+    iterator.valid() || iterator.status().is_err()
+}
