@@ -17,6 +17,7 @@
 //! | what a worker is asked, without paths | [`order`] |
 //! | the control plane: its door and its file | [`server`], [`store`] |
 //! | words on the wire, and who may say them | [`wire`], [`security`] |
+//! | numbers for operators | [`metrics`] |
 //! | how a core runs in a process | [`actor`], [`link`] |
 //! | how RocksDB's descriptions of jobs and results are read | [`text`] |
 //!
@@ -27,6 +28,7 @@
 pub mod actor;
 pub mod edge;
 pub mod link;
+pub mod metrics;
 pub mod order;
 pub mod outputs;
 pub mod security;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -166,9 +166,11 @@ impl Shop {
 
     fn run(&self, attempt: AttemptId, spec: &Spec) {
         let cancel = Arc::new(Cancel::default());
-        let stop = Arc::clone(&cancel);
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (stop, flag) = (Arc::clone(&cancel), Arc::clone(&stopped));
         let watch = move |given| {
             if given == Given::Stop {
+                flag.store(true, Ordering::Relaxed);
                 stop.cancel();
             }
         };
@@ -179,6 +181,11 @@ impl Shop {
                 self.measure(spec.facts.bytes, began.elapsed());
                 self.counts.finished.fetch_add(1, Ordering::Relaxed);
                 Ended::Finished(result.into())
+            }
+            Err(failure) if stopped.load(Ordering::Relaxed) => {
+                tracing::info!(%attempt, why = failure.why, "a compaction was stopped");
+                self.counts.stopped.fetch_add(1, Ordering::Relaxed);
+                Ended::Failed(failure.class)
             }
             Err(failure) => {
                 tracing::warn!(%attempt, why = failure.why, "a compaction failed");

@@ -1,6 +1,7 @@
 //! The command line, with the text of `--help`.
 
 mod cluster;
+mod compactor;
 mod lab;
 mod sim;
 
@@ -13,6 +14,9 @@ use serde::Deserialize;
 pub use self::cluster::{
     AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun,
     ProtocolChoice, TpcaRun, TpccRun, TpccScale,
+};
+pub use self::compactor::{
+    CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
 pub use self::lab::{EVERY, LabCommand, LabRun};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
@@ -65,6 +69,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Run a cluster over several regions, on this machine, with emulated distances
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Run the compaction service: its control plane, its workers, and what they do
+    #[command(subcommand)]
+    Compactor(CompactorCommand),
     /// Repeat published experiments in the simulator, and draw their figures
     #[command(subcommand)]
     Lab(LabCommand),

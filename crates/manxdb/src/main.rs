@@ -11,6 +11,7 @@ mod backup;
 mod bench;
 mod cli;
 mod cluster;
+mod compactor;
 mod config;
 mod fault;
 mod lab;
@@ -55,6 +56,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::Payment(args)) => bench::cluster::payment(&args),
         cli::Command::Bench(cli::BenchCommand::Tpca(args)) => bench::cluster::tpca(&args),
         cli::Command::Cluster(command) => cluster::run(&command),
+        cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),
         cli::Command::Sim(args) => sim::run(&args),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {

@@ -1,0 +1,147 @@
+//! Numbers for Prometheus, in its text form.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use manxdb_jobs::control::Report;
+use manxdb_jobs::control::report::Phase;
+use manxdb_jobs::job::LocalReason;
+
+use crate::worker;
+
+/// Lines of one family of numbers.
+fn family(text: &mut String, name: &str, kind: &str, help: &str, lines: &[(String, u64)]) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in lines {
+        let _ = writeln!(text, "{name}{labels} {value}");
+    }
+}
+
+fn alone(value: u64) -> [(String, u64); 1] {
+    [(String::new(), value)]
+}
+
+/// The control plane's numbers.
+#[must_use]
+pub fn of_control(report: &Report) -> String {
+    let mut text = String::new();
+    let in_phase = |which: fn(&Phase) -> bool| {
+        report.jobs.iter().filter(|job| which(&job.phase)).count() as u64
+    };
+    let jobs = [
+        ("waiting", in_phase(|phase| matches!(phase, Phase::Waiting))),
+        (
+            "running",
+            in_phase(|phase| matches!(phase, Phase::Running(..))),
+        ),
+        ("done", in_phase(|phase| matches!(phase, Phase::Done(_)))),
+    ];
+    let jobs = jobs.map(|(phase, count)| (format!("{{phase=\"{phase}\"}}"), count));
+    family(
+        &mut text,
+        "manxdb_compactor_jobs",
+        "gauge",
+        "Jobs that are not over.",
+        &jobs,
+    );
+    let workers = alone(report.workers.len() as u64);
+    family(
+        &mut text,
+        "manxdb_compactor_workers",
+        "gauge",
+        "Workers that are there.",
+        &workers,
+    );
+    let slots = report
+        .workers
+        .iter()
+        .map(|one| u64::from(one.ability.slots))
+        .sum();
+    family(
+        &mut text,
+        "manxdb_compactor_slots",
+        "gauge",
+        "Jobs that run at a time at most.",
+        &alone(slots),
+    );
+    let counts = &report.counts;
+    for (name, help, value) in [
+        ("taken", "Jobs taken.", counts.taken),
+        ("done", "Results recorded.", counts.done),
+        (
+            "lost",
+            "Attempts whose worker was not heard of in time.",
+            counts.lost,
+        ),
+        ("failed", "Attempts that failed.", counts.failed),
+        (
+            "late",
+            "Ends of attempts that were not the present one any more.",
+            counts.late,
+        ),
+        ("refused", "Results that databases refused.", counts.refused),
+    ] {
+        let name = format!("manxdb_compactor_{name}_total");
+        family(&mut text, &name, "counter", help, &alone(value));
+    }
+    let home = LocalReason::ALL.map(|reason| {
+        let count = counts.local.get(&reason).copied().unwrap_or(0);
+        (format!("{{reason=\"{}\"}}", reason.word()), count)
+    });
+    family(
+        &mut text,
+        "manxdb_compactor_sent_home_total",
+        "counter",
+        "Jobs sent home.",
+        &home,
+    );
+    text
+}
+
+/// A worker's numbers.
+#[must_use]
+pub fn of_worker(counts: &worker::Counts) -> String {
+    let mut text = String::new();
+    let load = |count: &AtomicU64| alone(count.load(Ordering::Relaxed));
+    for (name, help, value) in [
+        (
+            "finished",
+            "Attempts that made outputs.",
+            load(&counts.finished),
+        ),
+        ("failed", "Attempts that failed.", load(&counts.failed)),
+        (
+            "stopped",
+            "Attempts stopped from outside.",
+            load(&counts.stopped),
+        ),
+        (
+            "input_bytes",
+            "Bytes of inputs compacted.",
+            load(&counts.bytes),
+        ),
+    ] {
+        let name = format!("manxdb_compactor_worker_{name}_total");
+        family(&mut text, &name, "counter", help, &value);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_has_its_help_and_type() {
+        let control = of_control(&Report::default());
+        assert!(control.contains("manxdb_compactor_jobs{phase=\"waiting\"} 0\n"));
+        assert!(control.contains("manxdb_compactor_sent_home_total{reason=\"poison\"} 0\n"));
+        for text in [control, of_worker(&worker::Counts::default())] {
+            for line in text.lines().filter(|line| !line.starts_with('#')) {
+                let name = line.split([' ', '{']).next().unwrap();
+                assert!(text.contains(&format!("# TYPE {name} ")), "{line}");
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The command line of the compaction service.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// Roles of the compaction service.
+#[derive(Debug, Subcommand)]
+pub enum CompactorCommand {
+    /// Run the control plane: it leases compactions of databases to workers
+    #[command(after_help = "\
+State is in --store and survives the process. Until it is there again, databases compact\n\
+locally; jobs under way go on.")]
+    Control(ControlArgs),
+    /// Run a worker: it compacts for any database on the volumes that it reaches
+    #[command(after_help = "\
+SIGTERM or SIGINT lets what runs end and takes nothing more; a second signal ends it at once,\n\
+and its jobs are given to others when their leases run out.")]
+    Worker(WorkerArgs),
+    /// Show what a pool is doing
+    Top(TopArgs),
+}
+
+/// Which job next, on which worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PolicyChoice {
+    /// Databases near a stall first, fair shares, short jobs first, the worker that is done first
+    Manxdb,
+    /// By level and score, to the worker with the fewest jobs (CaaS-LSM as published)
+    CaasLevel,
+    /// In the order of arrival, to a worker drawn at random
+    Random,
+    /// Each database has one worker, and nothing is tried twice
+    Static,
+}
+
+/// Who is let in.
+#[derive(Debug, Args)]
+pub struct SecurityArgs {
+    /// File with the secret that all who take part share
+    #[arg(long, value_name = "FILE", env = "MANXDB_COMPACTOR_TOKEN_FILE")]
+    pub token_file: Option<PathBuf>,
+    /// File with the certificate (PEM) that signs the others' certificates; with --tls-cert and
+    /// --tls-key, both sides show theirs
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    pub tls_ca: Option<PathBuf>,
+    /// File with our own certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_ca")]
+    pub tls_cert: Option<PathBuf>,
+    /// File with its key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_ca")]
+    pub tls_key: Option<PathBuf>,
+    /// Name in the control plane's certificate
+    #[arg(long, value_name = "NAME", default_value = "localhost")]
+    pub tls_name: String,
+}
+
+/// Flags of `compactor control`.
+#[derive(Debug, Args)]
+pub struct ControlArgs {
+    /// Where databases and workers reach it. Without a token or certificates, only this machine
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7411")]
+    pub listen: SocketAddr,
+    /// File that its state is in
+    #[arg(long, value_name = "FILE", default_value = "./manxdb-compactor")]
+    pub store: PathBuf,
+    /// How jobs are chosen
+    #[arg(long, value_enum, default_value = "manxdb")]
+    pub policy: PolicyChoice,
+    /// Address for Prometheus metrics over HTTP
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+    /// Who is let in.
+    #[command(flatten)]
+    pub security: SecurityArgs,
+}
+
+/// Flags of `compactor worker`.
+#[derive(Debug, Args)]
+pub struct WorkerArgs {
+    /// Control planes, tried in turn
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:7411"
+    )]
+    pub control: Vec<String>,
+    /// A storage that it reaches, and where: databases name volumes, never paths. Repeatable
+    #[arg(long = "volume", value_name = "NAME=PATH", required = true)]
+    pub volumes: Vec<String>,
+    /// Jobs at a time
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub slots: u32,
+    /// Where it is: work in another zone counts as dearer
+    #[arg(long, default_value_t = 0)]
+    pub zone: u16,
+    /// Address for Prometheus metrics over HTTP
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
+    /// Who is let in.
+    #[command(flatten)]
+    pub security: SecurityArgs,
+}
+
+/// Flags of `compactor top`.
+#[derive(Debug, Args)]
+pub struct TopArgs {
+    /// Control planes, tried in turn
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:7411"
+    )]
+    pub control: Vec<String>,
+    /// Show it once, and end
+    #[arg(long)]
+    pub once: bool,
+    /// Who is let in.
+    #[command(flatten)]
+    pub security: SecurityArgs,
+}

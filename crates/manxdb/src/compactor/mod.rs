@@ -1,0 +1,188 @@
+//! The roles of the compaction service as processes.
+
+mod metrics;
+mod top;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use manxdb_compaction::link::Route;
+use manxdb_compaction::metrics::{of_control, of_worker};
+use manxdb_compaction::order::Plain;
+use manxdb_compaction::security::{Security, Tls};
+use manxdb_compaction::server::{ControlPlane, StartError};
+use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
+use manxdb_jobs::job::Zone;
+use manxdb_jobs::{Options, Policy, WorkerId};
+
+use crate::cli::{CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, WorkerArgs};
+use crate::cluster::stop_signal;
+use crate::fault::Fault;
+use crate::serve::start_log;
+
+/// Runs one of the roles.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub fn run(command: &CompactorCommand) -> Result<ExitCode, Fault> {
+    match command {
+        CompactorCommand::Control(args) => control(args),
+        CompactorCommand::Worker(args) => worker(args),
+        CompactorCommand::Top(args) => top::run(args),
+    }
+}
+
+fn log() -> Result<(), Fault> {
+    start_log(&std::env::var("MANXDB_LOG").unwrap_or_else(|_| "info".to_owned()))
+}
+
+fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
+    log()?;
+    let stop = stop_signal()?;
+    let security = security(&args.security)?;
+    let is_open = security.token.is_none() && security.tls.is_none();
+    if is_open && !args.listen.ip().is_loopback() {
+        return Err(Fault::Other(format!(
+            "{} can be reached from elsewhere: give --token-file or --tls-ca, --tls-cert and \
+             --tls-key, so that not everybody can have databases compacted",
+            args.listen
+        )));
+    }
+    let options = Options {
+        policy: policy(args.policy),
+        ..Options::default()
+    };
+    let plane = ControlPlane::start(args.listen, &args.store, options, &security, drawn()?);
+    let plane = Arc::new(plane.map_err(|error| start_fault(args, error))?);
+    let shown = Arc::clone(&plane);
+    let text = move || of_control(&shown.report().unwrap_or_default());
+    let _metrics = metrics::serve(args.metrics, text)?;
+    tracing::info!(address = %plane.address(), store = %args.store.display(), "control plane up");
+    wait(stop)?;
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start_fault(args: &ControlArgs, error: StartError) -> Fault {
+    match error {
+        StartError::Listen(address, reason) => Fault::Listen {
+            address,
+            door: "the compaction service",
+            flag: "listen",
+            reason: reason.to_string(),
+        },
+        StartError::Store(error) => Fault::Other(format!("{}: {error}", args.store.display())),
+        StartError::Tls(error) => Fault::Other(error),
+    }
+}
+
+fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
+    log()?;
+    let stop = stop_signal()?;
+    let security = security(&args.security)?;
+    let options = WorkerOptions {
+        route: Route::new(&args.control, &security).map_err(Fault::Other)?,
+        volumes: volumes(&args.volumes)?,
+        slots: args.slots,
+        zone: Zone(args.zone),
+        flavours: vec![Arc::new(Plain)],
+        id: WorkerId(drawn()?),
+    };
+    let worker =
+        RunningWorker::start(options).map_err(|error| Fault::io("cannot start a worker", error))?;
+    let worker = Arc::new(worker);
+    let shown = Arc::clone(&worker);
+    let _metrics = metrics::serve(args.metrics, move || of_worker(shown.counts()))?;
+    tracing::info!(slots = args.slots, "worker up");
+    wait(
+        stop.try_clone()
+            .map_err(|error| Fault::io("cannot watch signals", error))?,
+    )?;
+    tracing::info!("taking nothing more; a second signal ends it at once");
+    // A second signal does not wait for what runs.
+    std::thread::spawn(move || {
+        let _ = wait(stop); // either way it ends
+        std::process::exit(1);
+    });
+    worker.drain();
+    tracing::info!("stopped");
+    // What the slots hold is nothing: it has drained.
+    std::process::exit(0);
+}
+
+/// Blocks until a signal comes.
+fn wait(mut stop: UnixStream) -> Result<(), Fault> {
+    let mut byte = [0];
+    stop.read_exact(&mut byte)
+        .map_err(|error| Fault::io("cannot watch signals", error))
+}
+
+/// A number that nobody else has.
+fn drawn() -> Result<u64, Fault> {
+    let mut bytes = [0; 8];
+    aws_lc_rs::rand::fill(&mut bytes)
+        .map_err(|_| Fault::Other("the system gives no random numbers".to_owned()))?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+fn policy(choice: PolicyChoice) -> Policy {
+    match choice {
+        PolicyChoice::Manxdb => Policy::Manxdb,
+        PolicyChoice::CaasLevel => Policy::CaasLevel,
+        PolicyChoice::Random => Policy::Random,
+        PolicyChoice::Static => Policy::Static,
+    }
+}
+
+fn volumes(given: &[String]) -> Result<BTreeMap<String, PathBuf>, Fault> {
+    let mut volumes = BTreeMap::new();
+    for volume in given {
+        let Some((name, path)) = volume.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(Fault::Other(format!(
+                "--volume is NAME=PATH, as in fast=/mnt/fast, and not '{volume}'"
+            )));
+        };
+        let path = Path::new(path);
+        if !path.is_dir() {
+            let path = path.display();
+            return Err(Fault::Other(format!(
+                "volume {name}: {path} is no directory"
+            )));
+        }
+        if volumes.insert(name.to_owned(), path.to_owned()).is_some() {
+            return Err(Fault::Other(format!("volume {name} is given twice")));
+        }
+    }
+    Ok(volumes)
+}
+
+fn security(args: &SecurityArgs) -> Result<Security, Fault> {
+    let read = |path: &PathBuf| {
+        std::fs::read_to_string(path)
+            .map_err(|error| Fault::io(&format!("cannot read {}", path.display()), error))
+    };
+    let token = args.token_file.as_ref().map(read).transpose()?;
+    let tls = match (&args.tls_ca, &args.tls_cert, &args.tls_key) {
+        (Some(authority), Some(certificate), Some(key)) => Some(Tls {
+            authority: read(authority)?,
+            certificate: read(certificate)?,
+            key: read(key)?,
+            server_name: args.tls_name.clone(),
+        }),
+        _ => None,
+    };
+    let token = token.map(|token| token.trim().to_owned());
+    if token.as_ref().is_some_and(String::is_empty) {
+        return Err(Fault::Other("the token file is empty".to_owned()));
+    }
+    Ok(Security { token, tls })
+}
+
+/// How to reach a pool.
+fn route(control: &[String], args: &SecurityArgs) -> Result<Route, Fault> {
+    Route::new(control, &security(args)?).map_err(Fault::Other)
+}

@@ -1,0 +1,123 @@
+//! What a pool is doing, as a table.
+
+use std::fmt::Write as _;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use manxdb_compaction::wire::proto::ReportReply;
+use manxdb_compaction::wire::proto::job_line::Phase;
+
+use crate::cli::TopArgs;
+use crate::fault::Fault;
+
+const EVERY: Duration = Duration::from_secs(1);
+/// Lines of jobs that are shown.
+const JOBS_MAX: usize = 20;
+const CLEAR: &str = "\x1b[2J\x1b[H";
+
+/// Shows it once, or again and again.
+///
+/// # Errors
+/// No control plane answers.
+pub fn run(args: &TopArgs) -> Result<ExitCode, Fault> {
+    let route = super::route(&args.control, &args.security)?;
+    loop {
+        let report = route.report().map_err(|why| {
+            Fault::Other(format!(
+                "no control plane of the compaction service answers: {why}"
+            ))
+        })?;
+        let is_live = !args.once && std::io::stdout().is_terminal();
+        print!("{}{}", if is_live { CLEAR } else { "" }, table(&report));
+        if args.once {
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(EVERY);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // for people
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+fn table(report: &ReportReply) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = summary(&mut text, report);
+    let _ = workers(&mut text, report);
+    let _ = jobs(&mut text, report);
+    text
+}
+
+fn summary(text: &mut String, report: &ReportReply) -> std::fmt::Result {
+    writeln!(
+        text,
+        "taken {}   done {}   lost {}   failed {}   late {}   refused {}",
+        report.taken, report.done, report.lost, report.failed, report.late, report.refused
+    )?;
+    let mut home: Vec<_> = report
+        .local
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .collect();
+    home.sort();
+    if !home.is_empty() {
+        let home: Vec<String> = home
+            .iter()
+            .map(|(why, count)| format!("{why} {count}"))
+            .collect();
+        writeln!(text, "sent home: {}", home.join("   "))?;
+    }
+    Ok(())
+}
+
+fn workers(text: &mut String, report: &ReportReply) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\nWORKER            ZONE  RUNNING  SPEED        MEMORY LEFT"
+    )?;
+    for line in &report.workers {
+        let ability = line.ability.unwrap_or_default();
+        let speed = format!("{}/s", megabytes(ability.bytes_second));
+        writeln!(
+            text,
+            "{:016x}  {:4}  {:>3}/{:<3}  {speed:<11}  {}",
+            line.worker,
+            ability.zone,
+            line.running,
+            ability.slots,
+            megabytes(ability.memory),
+        )?;
+    }
+    Ok(())
+}
+
+fn jobs(text: &mut String, report: &ReportReply) -> std::fmt::Result {
+    writeln!(
+        text,
+        "\nDATABASE          JOB      LEVELS  INPUTS       ATTEMPT  STATE"
+    )?;
+    for line in report.jobs.iter().take(JOBS_MAX) {
+        let (job, facts) = (line.job.unwrap_or_default(), line.facts.unwrap_or_default());
+        let state = match &line.phase {
+            Some(Phase::Running(running)) => format!("runs on {:016x}", running.worker),
+            Some(Phase::Done(_)) => "waits to be installed".to_owned(),
+            Some(Phase::Waiting(_)) | None => "waits".to_owned(),
+        };
+        let levels = format!("{} to {}", facts.start_level, facts.output_level);
+        writeln!(
+            text,
+            "{:016x}  {:<7}  {levels:<6}  {:<11}  {:<7}  {state}",
+            job.database,
+            job.number,
+            megabytes(facts.bytes),
+            line.attempts,
+        )?;
+    }
+    if report.jobs.len() > JOBS_MAX {
+        writeln!(text, "and {} more", report.jobs.len() - JOBS_MAX)?;
+    }
+    Ok(())
+}
