@@ -217,7 +217,7 @@ impl<C: Core, O: Outlet<C>> Loop<C, O> {
                     then(body);
                 }
             }
-            Action::Mark { .. } => {}
+            Action::Mark { .. } | Action::Wait { .. } => {} // notes about transactions
         }
     }
 }
