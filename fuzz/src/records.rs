@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use manxdb_sql::catalog::{Column, ColumnId, Table, TableId};
 use manxdb_sql::encoding::{decode_columns, decode_row, encode_row};
-use manxdb_sql::types::{Collation, DataType, IntWidth, TextSize};
+use manxdb_sql::types::{Collation, DataType, IntWidth, TextSize, Value};
 
 /// A stored row read as a row of a table with every type; what can be read is written again.
 pub fn records(data: &[u8]) {
@@ -12,7 +12,8 @@ pub fn records(data: &[u8]) {
     let wanted: Vec<bool> = (0..table.columns.len())
         .map(|position| position % 2 == 0)
         .collect();
-    let _ = decode_columns(&table, data, &wanted, &zone);
+    let mut row = vec![Value::Null; table.columns.len()];
+    let _ = decode_columns(&table, data, &wanted, &zone, &mut row);
     if let Ok(row) = decode_row(&table, data, &zone) {
         assert_eq!(
             row.len(),
@@ -29,7 +30,7 @@ pub fn records(data: &[u8]) {
 #[must_use]
 pub fn sample_record() -> Vec<u8> {
     let table = every_type();
-    let row = vec![manxdb_sql::types::Value::Null; table.columns.len()];
+    let row = vec![Value::Null; table.columns.len()];
     encode_row(&table, &row, &TimeZone::UTC)
 }
 
