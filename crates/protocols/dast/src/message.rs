@@ -242,8 +242,9 @@ pub enum DastMessage {
         /// Everything before this has run on all its replicas.
         position: Timestamp,
     },
-    /// Among the managers of one region.
-    Group(GroupMessage<Ledger, Entry>),
+    /// Among the managers of one region. In a box: a ledger would make every message large, and
+    /// messages are moved often.
+    Group(Box<GroupMessage<Ledger, Entry>>),
 
     // ── membership ────────────────────────────────────────────────────────────────────────────
     /// These are out: do not listen to them any more, and say what you hold of theirs.
@@ -340,6 +341,13 @@ pub enum DastMessage {
     },
 }
 
+fn is_small(message: &GroupMessage<Ledger, Entry>) -> bool {
+    matches!(
+        message,
+        GroupMessage::Commit { .. } | GroupMessage::PrepareOk { .. }
+    )
+}
+
 impl Message for DastMessage {
     fn weight(&self) -> Weight {
         let pieces = match self {
@@ -351,10 +359,8 @@ impl Message for DastMessage {
             | Self::Cut(_)
             | Self::Floor { .. }
             | Self::Settle { .. }
-            | Self::Progress { .. }
-            | Self::Group(GroupMessage::Commit { .. } | GroupMessage::PrepareOk { .. }) => {
-                return Weight::Report;
-            }
+            | Self::Progress { .. } => return Weight::Report,
+            Self::Group(message) if is_small(message) => return Weight::Report,
             _ => 0,
         };
         Weight::Call { pieces }

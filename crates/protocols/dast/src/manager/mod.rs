@@ -222,7 +222,7 @@ impl Manager {
     ) {
         let now = self.wall.see(now);
         if let DastMessage::Group(message) = message {
-            self.on_group(now, from, message, out);
+            self.on_group(now, from, *message, out);
             return;
         }
         if self.lead.is_none() {
@@ -459,6 +459,6 @@ impl Manager {
 
 fn send_to_group(wanted: manxdb_vr::Out<Ledger>, out: &mut Out) {
     for (to, message) in wanted {
-        out.send(to, DastMessage::Group(message));
+        out.send(to, DastMessage::Group(Box::new(message)));
     }
 }

@@ -106,11 +106,7 @@ impl Replica {
                 return;
             }
         };
-        let topology = self.shared.topology;
-        let is_local = planned
-            .shards()
-            .all(|shard| topology.region_of(shard) == self.region);
-        if is_local {
+        if self.is_local(&planned) {
             if !self.is_late_enough(now, &call, after) {
                 return;
             }
@@ -143,6 +139,13 @@ impl Replica {
         planned.map_err(|failure| failure.to_string())
     }
 
+    /// Whether all of it happens in this region.
+    fn is_local(&self, planned: &Planned) -> bool {
+        let topology = self.shared.topology;
+        let mut shards = planned.shards();
+        shards.all(|shard| topology.region_of(shard) == self.region)
+    }
+
     fn coordinate(
         &mut self,
         now: LocalTime,
@@ -152,7 +155,7 @@ impl Replica {
     ) -> &mut Coordination {
         let id = planned.id();
         let coordination = Coordination {
-            is_local: at.is_some(),
+            is_local: self.is_local(&planned),
             planned,
             at,
             taken_over: false,
@@ -180,13 +183,9 @@ impl Replica {
         let Some((planned, at, given)) = found else {
             return false;
         };
-        let (shard, topology) = (self.shard, self.shared.topology);
-        let is_local = planned
-            .shards()
-            .all(|shard| topology.region_of(shard) == self.region);
+        let shard = self.shard;
         let cross_region_high = self.execution.cross_region_high();
-        let coordination = self.coordinate(now, planned, is_local.then_some(at), after);
-        coordination.at = Some(at);
+        let coordination = self.coordinate(now, planned, Some(at), after);
         coordination.taken_over = true;
         coordination.cross_region_high = cross_region_high;
         if let Some(given) = given {
