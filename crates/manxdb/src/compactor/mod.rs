@@ -163,7 +163,7 @@ fn volumes(given: &[String]) -> Result<BTreeMap<String, PathBuf>, Fault> {
 fn security(args: &SecurityArgs) -> Result<Security, Fault> {
     let read = |path: &PathBuf| {
         std::fs::read_to_string(path)
-            .map_err(|error| Fault::io(&format!("cannot read {}", path.display()), error))
+            .map_err(|error| Fault::io(format!("cannot read {}", path.display()), error))
     };
     let token = args.token_file.as_ref().map(read).transpose()?;
     let tls = match (&args.tls_ca, &args.tls_cert, &args.tls_key) {
