@@ -2,14 +2,17 @@
 //! goes wrong, or is made to, ends with a compaction at home.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use common::{content, fill, options};
 use manxdb_compaction::edge::{Cancel, JobInfo, Service, Waited, open_and_compact, set_service};
 use manxdb_compaction::outputs::{Answer, Expected, Reading, sum_files, verify};
 use manxdb_compaction::text::Fields;
-use rocksdb::{DB, Options};
+use rocksdb::DB;
 
 /// What becomes of a worker's answer before the database sees it.
 type Tamper = fn(&mut Answer, &Path, &mut Vec<Answer>);
@@ -80,48 +83,11 @@ impl Service for Here {
     }
 }
 
-fn options() -> Options {
-    let mut options = Options::default();
-    options.create_if_missing(true);
-    options.set_disable_auto_compactions(true);
-    options.set_target_file_size_base(32 << 10);
-    options
-}
-
-/// Three merges of overlapping files, with deletes.
-fn fill(db: &DB) {
-    let mut number = 1_u64;
-    for _ in 0..3 {
-        for _ in 0..2 {
-            for _ in 0..3_000 {
-                number = number
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                let key = (number >> 51).to_be_bytes();
-                if (number >> 30).is_multiple_of(5) {
-                    db.delete(key).unwrap();
-                } else {
-                    db.put(key, number.to_be_bytes().repeat(4)).unwrap();
-                }
-            }
-            db.flush().unwrap();
-        }
-        db.compact_range::<&[u8], &[u8]>(None, None);
-    }
-}
-
-fn content(db: &DB) -> Vec<Vec<u8>> {
-    let pairs = db
-        .iterator(rocksdb::IteratorMode::Start)
-        .map(Result::unwrap);
-    pairs.map(|(key, value)| [key, value].concat()).collect()
-}
-
 /// Fills a database at home and one with a service; they must be equal, and go on working.
 fn compare(tamper: Tamper) -> Seen {
     let directory = tempfile::tempdir().unwrap();
     let home = DB::open(&options(), directory.path().join("home")).unwrap();
-    fill(&home);
+    fill(&home, 1);
     let here = Arc::new(Here {
         staging: directory.path().join("staging"),
         tamper,
@@ -130,7 +96,7 @@ fn compare(tamper: Tamper) -> Seen {
     let mut with_service = options();
     set_service(&mut with_service, here.clone());
     let away = DB::open(&with_service, directory.path().join("away")).unwrap();
-    fill(&away);
+    fill(&away, 1);
     assert_eq!(content(&home), content(&away));
     away.put(b"it", b"writes").unwrap();
     away.flush().unwrap();

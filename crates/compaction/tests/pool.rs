@@ -2,11 +2,14 @@
 //! RocksDB on both ends.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::{content, fill, options};
 use manxdb_compaction::edge::set_service;
 use manxdb_compaction::link::Route;
 use manxdb_compaction::order::{Plain, STAGING};
@@ -69,42 +72,6 @@ fn service(route: Route, volume: &Path, database: &Path) -> Arc<Remote> {
         },
     };
     Remote::start(options).unwrap()
-}
-
-fn options() -> rocksdb::Options {
-    let mut options = rocksdb::Options::default();
-    options.create_if_missing(true);
-    options.set_disable_auto_compactions(true);
-    options.set_target_file_size_base(32 << 10);
-    options
-}
-
-fn fill(db: &DB, seed: u64) {
-    let mut number = seed;
-    for _ in 0..3 {
-        for _ in 0..2 {
-            for _ in 0..3_000 {
-                number = number
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                let key = (number >> 51).to_be_bytes();
-                if (number >> 30).is_multiple_of(5) {
-                    db.delete(key).unwrap();
-                } else {
-                    db.put(key, number.to_be_bytes().repeat(4)).unwrap();
-                }
-            }
-            db.flush().unwrap();
-        }
-        db.compact_range::<&[u8], &[u8]>(None, None);
-    }
-}
-
-fn content(db: &DB) -> Vec<Vec<u8>> {
-    let pairs = db
-        .iterator(rocksdb::IteratorMode::Start)
-        .map(Result::unwrap);
-    pairs.map(|(key, value)| [key, value].concat()).collect()
 }
 
 fn local(remote: &Remote, reason: LocalReason) -> u64 {

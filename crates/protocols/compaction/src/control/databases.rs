@@ -30,7 +30,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    fn new(id: SessionId, former: Option<SessionId>, now: LocalTime) -> Self {
+    pub fn new(id: SessionId, former: Option<SessionId>, now: LocalTime) -> Self {
         Self {
             id,
             peer: None,
@@ -43,11 +43,6 @@ impl Session {
             next: 0,
             used: 0,
         }
-    }
-
-    /// One whose jobs the store had.
-    pub fn remembered(id: SessionId, now: LocalTime) -> Self {
-        Self::new(id, None, now)
     }
 }
 

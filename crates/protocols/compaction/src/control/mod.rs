@@ -125,7 +125,7 @@ impl Control {
             .collect();
         for (database, session) in databases {
             self.sessions
-                .insert(database, Session::remembered(session, now));
+                .insert(database, Session::new(session, None, now));
         }
         step.out.set_timer(self.options.beat, Tick);
     }
