@@ -13,6 +13,7 @@ use manxdb_dast::{Level, Options};
 use manxdb_lab::soak::{Setting, of_case, plan};
 use manxdb_sim::hunt::{Case, Found, VARIABLE, hunt};
 use manxdb_sim::{Fault, FaultKind, Group, Plan, SimTime};
+use manxdb_workloads::append::Settings;
 
 fn draw(seed: u64) -> Plan {
     plan::draw(seed, &Setting::of_seed(seed))
@@ -122,6 +123,41 @@ fn an_answer_that_one_replica_holds_is_found_and_its_plan_cut_down() {
         + &String::from_utf8_lossy(&again.stderr);
     let first = found.why.lines().next().unwrap();
     assert!(printed.contains(first), "{first}\nis not in\n{printed}");
+}
+
+/// Many transactions of both kinds on few lists, and a coordinator that fails: what it alone held
+/// is lost, and a cross-region transaction that it ran meanwhile is answered.
+#[test]
+fn an_answer_that_saw_what_one_replica_held_is_found() {
+    let setting = Setting {
+        clients_per_shard: 6,
+        lists: Settings {
+            lists_per_shard: 1,
+            cross_region: 0.5,
+            deferred: 0.0,
+            ..Settings::default()
+        },
+        ..Setting::small()
+    };
+    let run = |case: &Case, options| setting.run(case, options).map(|ran| ran.digest);
+    let draw = |seed| Plan {
+        faults: lonely_coordinator(u32::try_from(seed % 6).unwrap()),
+    };
+    let sound = |case: &Case| run(case, Options::default());
+    assert!(hunt(0..60, draw, sound).is_ok());
+    let mutant = |case: &Case| run(case, with(Mutant::RunsWhatOneHolds));
+    let found = hunt(0..60, draw, mutant).unwrap_err();
+    assert!(found.why.contains("incompatible order"), "{found}");
+}
+
+/// Found by `make soak` before invariant H.
+#[test]
+fn a_seed_at_which_a_dirty_read_was_answered_holds() {
+    let case = "seed=1795341784 plan=1525787us+243347us delay r1>r1 25ms; \
+                1682665us+24803us freeze n3; 2251561us+574980us reorder r0>r1 130000ppm 195ms; \
+                4612207us+96ms part n1 n0,n2; 4708207us+1us wipe n1";
+    let ran = of_case(&case.parse().unwrap());
+    assert_eq!(ran.err(), None);
 }
 
 /// Seeds without faults until strict clients see a planted defect, if they do.

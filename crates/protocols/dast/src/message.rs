@@ -108,10 +108,13 @@ pub enum DastMessage {
         /// The transaction.
         planned: Arc<Planned>,
     },
-    /// The sender holds it.
+    /// The sender holds it. To its coordinator, and to the other replicas of the sender's shard if
+    /// the coordinator is none of them.
     AckIrt {
         /// Which.
         id: CallId,
+        /// Its timestamp.
+        at: Timestamp,
     },
     /// Does the receiver hold it? Asked by a coordinator that took it over.
     Confirm {
@@ -412,7 +415,7 @@ impl Message for DastMessage {
             | Self::PrepareCrt { planned, .. }
             | Self::PrepareRegion { planned, .. } => planned.id(),
             Self::Outcome { id, .. }
-            | Self::AckIrt { id }
+            | Self::AckIrt { id, .. }
             | Self::Confirm { id }
             | Self::Inputs { id, .. }
             | Self::Output { id, .. }

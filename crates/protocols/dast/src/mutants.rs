@@ -12,6 +12,8 @@ pub enum Mutant {
     CutWithoutCounts,
     /// One replica of a shard is enough for an answer.
     TooFewAcknowledgements,
+    /// A replica runs a local transaction that nobody else may hold (invariant H).
+    RunsWhatOneHolds,
     /// Only replicas that a cross-region transaction touches hold their clocks for it.
     NoFloorsElsewhere,
     /// The decision about a cross-region transaction gets lost at some replicas.
@@ -29,11 +31,12 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 10] = [
+    pub const ALL: [Mutant; 11] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
         Mutant::TooFewAcknowledgements,
+        Mutant::RunsWhatOneHolds,
         Mutant::NoFloorsElsewhere,
         Mutant::LostSettle,
         Mutant::MinInsteadOfMax,

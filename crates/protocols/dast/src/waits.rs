@@ -7,7 +7,8 @@ use manxdb_core::Wait;
 
 use crate::call::CallId;
 
-/// Until all clocks of the region are past its timestamp and their manager says so (E2, E3).
+/// Until all clocks of the region are past its timestamp and their manager says so (E2, E3), and
+/// a majority of the shard's replicas holds it.
 pub const GATE: &str = "ordering gate";
 
 /// Behind a cross-region transaction of the region whose place is not decided. A local one never

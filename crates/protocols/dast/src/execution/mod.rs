@@ -1,9 +1,9 @@
 //! A shard's transactions in the order of their timestamps (DAST §4.3).
 //!
-//! A transaction is *known* once its body is here, *settled* once its timestamp is final. The
-//! first known one runs when it is settled and nothing that is not known yet can come before it;
-//! the replica says up to where that is so. One that is known and not settled lets nothing past
-//! it: its final timestamp may lie anywhere behind.
+//! A transaction is *known* once its body is here, *settled* once its timestamp is final and it
+//! cannot be lost any more. The first known one runs when it is settled and nothing that is not
+//! known yet can come before it; the replica says up to where that is so. One that is known and
+//! not settled lets nothing past it: its final timestamp may lie anywhere behind, or it may vanish.
 //!
 //! A piece that waits for a value of another shard does not hold up the rest. It is *deferred*:
 //! later pieces pass it unless their touches clash with its own, and then they are deferred too.
@@ -153,7 +153,7 @@ impl Execution {
         }
     }
 
-    /// Makes a transaction known. `settled`: `at` is its final timestamp.
+    /// Makes a transaction known. `settled`: `at` is its final timestamp, and it may run.
     pub fn insert(&mut self, at: Timestamp, planned: Arc<Planned>, settled: bool) {
         if at <= self.turn {
             // Only a repetition can come so late; its first instance has had its turn.
@@ -178,6 +178,19 @@ impl Execution {
             || self.given_up.contains(&id)
             || self.known.values().any(|known| of(&known.planned))
             || self.running.values().any(|running| of(&running.planned))
+    }
+
+    /// A transaction known at its final timestamp cannot be lost any more: it may run.
+    pub fn secure(&mut self, at: Timestamp) {
+        if let Some(known) = self.known.get_mut(&at) {
+            known.settled = true;
+        }
+    }
+
+    /// The last transaction whose turn came.
+    #[must_use]
+    pub fn turn(&self) -> Timestamp {
+        self.turn
     }
 
     /// Moves a transaction from its anticipated timestamp to its final one. False: the final one

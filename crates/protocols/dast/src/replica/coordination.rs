@@ -209,7 +209,8 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_ack_irt(&mut self, from: NodeId, id: CallId, out: &mut Out) {
+    pub(super) fn on_ack_irt(&mut self, from: NodeId, id: CallId, at: Timestamp, out: &mut Out) {
+        self.note_holder(at, from);
         if !self.live.contains(&from) {
             return;
         }

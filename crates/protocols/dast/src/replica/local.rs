@@ -63,15 +63,15 @@ impl Replica {
     }
 
     pub(super) fn hold(&mut self, at: Timestamp, coordinator: NodeId, planned: Arc<Planned>) {
-        self.execution.insert(at, Arc::clone(&planned), true);
+        self.execution.insert(at, Arc::clone(&planned), false);
         self.local_places.insert(planned.id(), at);
-        self.locals.insert(
-            at,
-            Local {
-                planned,
-                coordinator,
-            },
-        );
+        let local = Local {
+            planned,
+            coordinator,
+            holders: self.take_early_holders(at),
+        };
+        self.locals.insert(at, local);
+        self.note_holder(at, self.me);
     }
 
     pub(super) fn on_prepare_irt(
@@ -96,16 +96,21 @@ impl Replica {
                 ));
             }
             self.hold(at, from, planned);
+            self.note_holder(at, from);
+            if !self.is_of_this_shard(from) {
+                self.tell_peers_held(id, at, out);
+            }
         } else if number > self.cuts.received(from) {
             return;
         }
-        out.send(from, DastMessage::AckIrt { id });
+        out.send(from, DastMessage::AckIrt { id, at });
     }
 
     pub(super) fn on_confirm(&mut self, from: NodeId, id: CallId, out: &mut Out) {
-        let known = self.local_places.contains_key(&id) || self.execution.done(id).is_some();
-        if known && self.live.contains(&from) {
-            out.send(from, DastMessage::AckIrt { id });
+        let place = self.local_places.get(&id).copied();
+        let place = place.or_else(|| self.execution.done(id).map(|done| done.at));
+        if let Some(at) = place.filter(|_| self.live.contains(&from)) {
+            out.send(from, DastMessage::AckIrt { id, at });
         }
     }
 }

@@ -73,6 +73,7 @@ impl Replica {
             }
             DastMessage::State { .. } => Some(message),
             DastMessage::PrepareIrt { .. }
+            | DastMessage::AckIrt { .. }
             | DastMessage::Inputs { .. }
             | DastMessage::Output { .. }
             | DastMessage::Cut(_)
@@ -115,6 +116,7 @@ impl Replica {
     fn on_join(&mut self, from: NodeId, attempt: u64, out: &mut Out) {
         let heard = self.heard_to_join.entry(from).or_default();
         *heard = attempt.max(*heard);
+        self.forget_holder(from);
         if let Some((leader, epoch, node, attempt)) = self.admission
             && node == from
         {
@@ -158,7 +160,7 @@ impl Replica {
     ) {
         match message {
             DastMessage::Freeze { epoch, gone } => self.on_freeze(from, epoch, &gone, out),
-            DastMessage::Close { epoch, gone, held } => self.on_close(epoch, &gone, held),
+            DastMessage::Close { epoch, gone, held } => self.on_close(epoch, &gone, held, out),
             DastMessage::Out { epoch } => self.on_out(from, epoch, out),
             DastMessage::Join { attempt } => self.on_join(from, attempt, out),
             DastMessage::Admit {
@@ -188,7 +190,7 @@ impl Replica {
             } => {
                 let counts = (safe, received);
                 self.live = live.into_iter().collect();
-                self.on_state(now, epoch, *copy, counts, held, &floors, out);
+                self.on_state(now, epoch, *copy, counts, (from, held), &floors, out);
             }
             DastMessage::Live { epoch, node, past } => self.on_live(now, epoch, node, past, out),
             _ => {}
@@ -203,6 +205,7 @@ impl Replica {
         for node in gone {
             self.live.remove(node);
             self.closing.insert(*node);
+            self.forget_holder(*node);
         }
         self.joining = None;
         let of_gone = self
@@ -218,22 +221,26 @@ impl Replica {
         out.send(from, DastMessage::Frozen { epoch, held });
     }
 
-    fn on_close(&mut self, epoch: u64, gone: &[NodeId], held: Vec<Held>) {
+    fn on_close(&mut self, epoch: u64, gone: &[NodeId], held: Vec<Held>, out: &mut Out) {
         if epoch < self.epoch {
             return;
         }
         self.epoch = epoch;
-        for held in held {
-            let known = self.locals.contains_key(&held.at);
-            if held.planned.touches(self.shard) && !known {
-                let coordinator = NodeId(held.at.site);
-                self.hold(held.at, coordinator, held.planned);
-            }
-        }
         for node in gone {
             self.live.remove(node);
             self.closing.remove(node);
             self.cuts.forget(*node);
+            self.forget_holder(*node);
+        }
+        for Held { at, planned } in held {
+            if !planned.touches(self.shard) {
+                continue;
+            }
+            // Of those who had it before, some have told nobody but the coordinator.
+            self.tell_peers_held(planned.id(), at, out);
+            if !self.locals.contains_key(&at) {
+                self.hold(at, NodeId(at.site), planned);
+            }
         }
     }
 
@@ -253,6 +260,7 @@ impl Replica {
         }
         self.locals.clear();
         self.local_places.clear();
+        self.early_holders.clear();
         self.coordinating.clear();
         self.early_calls.clear();
         self.stamped.clear();
@@ -329,7 +337,7 @@ impl Replica {
         epoch: u64,
         copy: Copy,
         (safe, received): (Timestamp, Vec<(NodeId, u64)>),
-        held: Vec<Held>,
+        (donor, held): (NodeId, Vec<Held>),
         floors: &[(Timestamp, crate::call::CallId)],
         out: &mut Out,
     ) {
@@ -344,14 +352,12 @@ impl Replica {
         self.standing = Standing::Ready;
         self.execution.install(copy);
         self.cuts.install(safe, received);
-        for held in held {
-            let coordinator = NodeId(held.at.site);
-            self.local_places.insert(held.planned.id(), held.at);
-            let local = super::Local {
-                planned: held.planned,
-                coordinator,
-            };
-            self.locals.insert(held.at, local);
+        for Held { at, planned } in held {
+            if self.execution.is_known(at) {
+                self.tell_peers_held(planned.id(), at, out);
+            }
+            self.hold(at, NodeId(at.site), planned);
+            self.note_holder(at, donor);
         }
         for (at, id) in floors {
             self.on_floor(*id, *at);

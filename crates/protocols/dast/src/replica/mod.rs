@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`local`] | local transactions (DAST §4.2) |
 //! | [`cross`] | cross-region transactions (DAST §4.3) |
+//! | [`holders`] | which replicas of the shard hold a local transaction |
 //! | [`coordination`] | what a coordinator waits for before it answers |
 //! | [`cuts`] | what the manager says of the region's clocks: up to where everything is known |
 //! | [`membership`] | leaving and coming back |
@@ -12,6 +13,7 @@
 mod coordination;
 mod cross;
 mod cuts;
+mod holders;
 mod local;
 mod membership;
 mod waits;
@@ -25,6 +27,7 @@ use manxdb_txn::rows::Rows;
 
 use self::coordination::Coordination;
 use self::cuts::Cuts;
+use self::holders::{EarlyHolders, Holders};
 use self::membership::{Gift, Standing};
 use crate::call::{CallId, Planned};
 use crate::clock::Clock;
@@ -54,6 +57,7 @@ pub struct Shared {
 struct Local {
     planned: Arc<Planned>,
     coordinator: NodeId,
+    holders: Holders,
 }
 
 /// One replica of one shard.
@@ -86,6 +90,7 @@ pub struct Replica {
     /// Local transactions that touch this shard and that not all replicas have run.
     locals: BTreeMap<Timestamp, Local>,
     local_places: BTreeMap<CallId, Timestamp>,
+    early_holders: EarlyHolders,
     /// Cross-region transactions of the region that are not decided.
     floors: BTreeMap<CallId, Timestamp>,
     coordinating: BTreeMap<CallId, Coordination>,
@@ -147,6 +152,7 @@ impl Replica {
             reported: BTreeMap::new(),
             locals: BTreeMap::new(),
             local_places: BTreeMap::new(),
+            early_holders: BTreeMap::new(),
             floors: BTreeMap::new(),
             coordinating: BTreeMap::new(),
             early_calls: Vec::new(),
@@ -189,6 +195,7 @@ impl Replica {
     pub fn records(&self) -> usize {
         self.execution.records()
             + self.locals.len()
+            + self.early_holders.len()
             + self.floors.len()
             + self.coordinating.len()
             + self.early_calls.len()
@@ -274,7 +281,7 @@ impl Replica {
                 number,
                 planned,
             } => self.on_prepare_irt(from, at, number, planned, out),
-            DastMessage::AckIrt { id } => self.on_ack_irt(from, id, out),
+            DastMessage::AckIrt { id, at } => self.on_ack_irt(from, id, at, out),
             DastMessage::Confirm { id } => self.on_confirm(from, id, out),
             DastMessage::Output {
                 id,
@@ -342,6 +349,7 @@ impl Replica {
             let local = first.remove();
             self.local_places.remove(&local.planned.id());
         }
+        self.early_holders = self.early_holders.split_off(&region);
         self.execution.collect(region, everywhere);
     }
 

@@ -46,13 +46,15 @@ impl Replica {
         let floors = self.floors.iter().map(|(id, at)| (*at, *id));
         let mut floors: Vec<(Timestamp, CallId)> = floors.collect();
         floors.sort_unstable();
+        let unheld = self.unheld().map(|local| (local.planned.id(), wait(GATE)));
         let settled = self.execution.settled();
-        settled.map(move |(at, id)| {
+        let settled = settled.map(move |(at, id)| {
             let ahead = floors.iter().find(|(_, other)| *other != id);
             match ahead.filter(|(floor, _)| *floor < at) {
                 Some((_, other)) => (id, wait_on(CROSS_REGION, *other)),
                 None => (id, wait(GATE)),
             }
-        })
+        });
+        unheld.chain(settled)
     }
 }
