@@ -7,6 +7,9 @@
 // The binary is where the ban on clocks, files and sockets ends, and it talks to people.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
 
+#[macro_use]
+mod out;
+
 mod backup;
 mod bench;
 mod cli;

@@ -45,6 +45,18 @@ fn settings_are_explained_by_their_origin() {
     assert!(line("mysql_listen").ends_with("default"));
 }
 
+/// As in `manxdb lab list | head -1`.
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = manxdb();
+    command.args(["lab", "list"]).stdout(writer);
+    let done = command.stderr(Stdio::piped()).output().unwrap();
+    let error = String::from_utf8_lossy(&done.stderr);
+    assert_eq!((done.status.code(), &*error), (Some(141), ""));
+}
+
 #[test]
 fn help_names_every_environment_variable() {
     let (code, out, _) = output(manxdb().args(["serve", "--help"]));
