@@ -18,6 +18,34 @@ pub mod proto {
 
 use proto::word::Word as Kind;
 
+/// Largest message in bytes: the same for all who send and receive.
+pub const MESSAGE_MAX: usize = 16 << 20;
+
+/// Room in a message for all but the description of a job or of its result.
+const FRAME_MAX: usize = 4 << 10;
+
+/// Largest description of a job or of its result, in bytes.
+pub const DESCRIPTION_MAX: usize = MESSAGE_MAX - FRAME_MAX;
+
+/// A message as it travels; none, and a word in the log, if it is too large: it would break the
+/// stream that carries all others. Who makes descriptions keeps them within [`DESCRIPTION_MAX`],
+/// so that this is never met.
+#[must_use]
+pub fn pack(message: Message) -> Option<proto::Word> {
+    let label = manxdb_core::Message::label(&message);
+    let word = encode(message);
+    let bytes = prost::Message::encoded_len(&word);
+    if bytes > MESSAGE_MAX {
+        tracing::error!(
+            label,
+            bytes,
+            "a message larger than {MESSAGE_MAX} bytes is not sent"
+        );
+        return None;
+    }
+    Some(word)
+}
+
 /// A word that lacks something or holds too much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a message of the compaction pool is not valid: {0}")]
@@ -140,12 +168,13 @@ fn alive_out(alive: Alive) -> proto::Alive {
         }),
         waiting: alive.waiting,
         next: alive.next,
+        settled: alive.settled.into_iter().map(settled_out).collect(),
     }
 }
 
-fn alive_in(alive: proto::Alive) -> Alive {
+fn alive_in(alive: proto::Alive) -> Result<Alive, Invalid> {
     let pressure = alive.pressure.unwrap_or_default();
-    Alive {
+    Ok(Alive {
         database: DatabaseId(alive.database),
         session: SessionId(alive.session),
         beat: alive.beat,
@@ -157,7 +186,12 @@ fn alive_in(alive: proto::Alive) -> Alive {
         },
         waiting: alive.waiting,
         next: alive.next,
-    }
+        settled: alive
+            .settled
+            .into_iter()
+            .map(settled_in)
+            .collect::<Result<_, _>>()?,
+    })
 }
 
 fn beat_out(beat: Beat) -> proto::Beat {
@@ -227,24 +261,25 @@ fn ended_in(ended: proto::Ended) -> Result<Message, Invalid> {
     })
 }
 
-fn verdict_out(verdict: Verdict) -> proto::Verdict {
-    match verdict {
+fn settled_out((attempt, verdict): (AttemptId, Verdict)) -> proto::Settled {
+    let verdict = match verdict {
         Verdict::Installed => proto::Verdict::Installed,
         Verdict::Refused => proto::Verdict::Refused,
         Verdict::Unused => proto::Verdict::Unused,
+    };
+    proto::Settled {
+        attempt: Some(attempt_out(attempt)),
+        verdict: verdict.into(),
     }
 }
 
-fn settled_in(settled: proto::Settled) -> Result<Message, Invalid> {
+fn settled_in(settled: proto::Settled) -> Result<(AttemptId, Verdict), Invalid> {
     let verdict = match settled.verdict() {
         proto::Verdict::Installed => Verdict::Installed,
         proto::Verdict::Refused => Verdict::Refused,
         proto::Verdict::Unused => Verdict::Unused,
     };
-    Ok(Message::Settled {
-        attempt: some_attempt(settled.attempt)?,
-        verdict,
-    })
+    Ok((some_attempt(settled.attempt)?, verdict))
 }
 
 /// The reason that a word stands for.
@@ -264,10 +299,6 @@ pub fn encode(message: Message) -> proto::Word {
             spec: Some(spec_out(spec)),
         }),
         Message::Withdraw { job } => Kind::Withdraw(job_out(job)),
-        Message::Settled { attempt, verdict } => Kind::Settled(proto::Settled {
-            attempt: Some(attempt_out(attempt)),
-            verdict: verdict_out(verdict).into(),
-        }),
         Message::Heard { beat } => Kind::Heard(beat),
         Message::Taken { job } => Kind::Taken(job_out(job)),
         Message::Unknown { job } => Kind::Unknown(job_out(job)),
@@ -323,13 +354,12 @@ pub fn encode(message: Message) -> proto::Word {
 /// [`Invalid`] says what it lacks.
 pub fn decode(word: proto::Word) -> Result<Message, Invalid> {
     Ok(match word.word.ok_or(Invalid("it says nothing"))? {
-        Kind::Alive(alive) => Message::Alive(alive_in(alive)),
+        Kind::Alive(alive) => Message::Alive(alive_in(alive)?),
         Kind::Submit(submit) => Message::Submit {
             job: some_job(submit.job)?,
             spec: some_spec(submit.spec)?,
         },
         Kind::Withdraw(job) => Message::Withdraw { job: job_in(job) },
-        Kind::Settled(settled) => settled_in(settled)?,
         Kind::Heard(beat) => Message::Heard { beat },
         Kind::Taken(job) => Message::Taken { job: job_in(job) },
         Kind::Unknown(job) => Message::Unknown { job: job_in(job) },
@@ -401,6 +431,7 @@ pub fn encode_report(report: Report) -> proto::ReportReply {
     proto::ReportReply {
         jobs: jobs.collect(),
         workers: workers.collect(),
+        banned: report.banned.into_iter().map(|worker| worker.0).collect(),
         shares: shares.collect(),
         taken: counts.taken,
         done: counts.done,
@@ -482,6 +513,11 @@ mod tests {
                 },
                 waiting: vec![8, 9],
                 next: 10,
+                settled: vec![
+                    (attempt(1), Verdict::Installed),
+                    (attempt(2), Verdict::Refused),
+                    (attempt(3), Verdict::Unused),
+                ],
             }),
             Message::Submit {
                 job: job(),
@@ -524,11 +560,6 @@ mod tests {
             },
         ];
         all.extend(LocalReason::ALL.map(|reason| Message::GoLocal { job: job(), reason }));
-        let verdicts = [Verdict::Installed, Verdict::Refused, Verdict::Unused];
-        all.extend(verdicts.map(|verdict| Message::Settled {
-            attempt: attempt(1),
-            verdict,
-        }));
         all.extend(ends().into_iter().map(|end| Message::Ended {
             worker: WorkerId(9),
             attempt: attempt(1),
@@ -548,7 +579,10 @@ mod tests {
     fn what_lacks_something_is_refused() {
         let lacking = [
             Kind::Submit(proto::Submit::default()),
-            Kind::Settled(proto::Settled::default()),
+            Kind::Alive(proto::Alive {
+                settled: vec![proto::Settled::default()],
+                ..proto::Alive::default()
+            }),
             Kind::Beat(proto::Beat::default()),
             Kind::Ended(proto::Ended::default()),
             Kind::Run(proto::Run::default()),

@@ -57,6 +57,14 @@ fn summary(text: &mut String, report: &ReportReply) -> std::fmt::Result {
         "taken {}   done {}   lost {}   failed {}   late {}   refused {}",
         report.taken, report.done, report.lost, report.failed, report.late, report.refused
     )?;
+    if !report.banned.is_empty() {
+        let banned: Vec<String> = report
+            .banned
+            .iter()
+            .map(|worker| format!("{worker:016x}"))
+            .collect();
+        writeln!(text, "not trusted any more: {}", banned.join("   "))?;
+    }
     let mut home: Vec<_> = report
         .local
         .iter()

@@ -12,9 +12,10 @@ use crate::message::{Alive, Message, Verdict};
 /// What the database asks.
 #[derive(Debug, Clone)]
 pub enum Ask {
-    /// Compact this; answered by [`Answer`].
+    /// Compact this; answered by [`Answer`]. Jobs are numbered from 1 in the order in which they
+    /// are asked for, those that are not given away too.
     Compact(Spec),
-    /// What became of a result; not answered.
+    /// What became of a result; not answered. Said until the control plane has heard it.
     Settled {
         /// Whose result.
         attempt: AttemptId,
@@ -82,6 +83,8 @@ pub struct Client {
     waiting: BTreeMap<u64, Waiting>,
     /// Jobs answered with a result that is not settled yet.
     unsettled: BTreeSet<AttemptId>,
+    /// What became of results, with the beat that said so first, until that beat is answered.
+    settled: BTreeMap<AttemptId, (Verdict, Option<u64>)>,
     next: u64,
     beat: u64,
     pressure: Pressure,
@@ -119,6 +122,7 @@ impl Client {
             options,
             waiting: BTreeMap::new(),
             unsettled: BTreeSet::new(),
+            settled: BTreeMap::new(),
             next: 1,
             beat: 0,
             pressure: Pressure::default(),
@@ -142,6 +146,8 @@ impl Client {
     }
 
     fn compact(&mut self, now: LocalTime, request: RequestId, spec: Spec, out: &mut Actions<Self>) {
+        let number = self.next;
+        self.next += 1;
         if self.is_closing {
             out.reply(request, Answer::Local(LocalReason::Closing));
             return;
@@ -151,8 +157,6 @@ impl Client {
             return;
         }
         let seconds = spec.facts.bytes / self.options.deadline_bytes_second.max(1);
-        let number = self.next;
-        self.next += 1;
         self.submit(number, spec.clone(), out);
         let waiting = Waiting {
             request,
@@ -194,7 +198,11 @@ impl Client {
 
     fn hear(&mut self, now: LocalTime, message: Message, out: &mut Actions<Self>) {
         match message {
-            Message::Heard { .. } => self.heard = now,
+            Message::Heard { beat } => {
+                self.heard = now;
+                let is_heard = |said: &Option<u64>| said.is_some_and(|said| said <= beat);
+                self.settled.retain(|_, (_, said)| !is_heard(said));
+            }
             Message::Taken { job } => {
                 if let Some(waiting) = self.job(job) {
                     waiting.is_taken = true;
@@ -233,10 +241,8 @@ impl Client {
         {
             self.unsettled.insert(attempt);
             out.reply(waiting.request, Answer::Done { attempt, result });
-        } else if !self.unsettled.contains(&attempt) {
-            let verdict = Verdict::Unused;
-            out.send(self.control, Message::Settled { attempt, verdict });
         }
+        // Else nobody waits for it any more, as the next beat says.
     }
 
     fn tick(&mut self, now: LocalTime, out: &mut Actions<Self>) {
@@ -273,6 +279,10 @@ impl Client {
 
     fn say_alive(&mut self, out: &mut Actions<Self>) {
         self.beat += 1;
+        for (_, said) in self.settled.values_mut() {
+            said.get_or_insert(self.beat);
+        }
+        let settled = self.settled.iter();
         let unsettled = self.unsettled.iter().map(|attempt| attempt.job.number);
         let alive = Alive {
             database: self.database,
@@ -282,6 +292,7 @@ impl Client {
             pressure: self.pressure,
             waiting: self.waiting.keys().copied().chain(unsettled).collect(),
             next: self.next,
+            settled: settled.map(|(id, (verdict, _))| (*id, *verdict)).collect(),
         };
         out.send(self.control, Message::Alive(alive));
     }
@@ -306,8 +317,10 @@ impl Core for Client {
             Event::Request { id, body } => match body {
                 Ask::Compact(spec) => self.compact(now, id, spec, out),
                 Ask::Settled { attempt, verdict } => {
-                    self.unsettled.remove(&attempt);
-                    out.send(self.control, Message::Settled { attempt, verdict });
+                    if self.unsettled.remove(&attempt) {
+                        self.settled.insert(attempt, (verdict, None));
+                        self.say_alive(out);
+                    }
                 }
                 Ask::Pressure(pressure) => {
                     self.pressure = pressure;

@@ -9,7 +9,7 @@
 //!    │                               │◀ Beat … Kept ▶  (each renews leases)│
 //!    │                               │◀ Finished attempt                  │
 //!    │◀ Done attempt                 │ Recorded ▶                         │
-//!    │ Settled: installed ▶          │                                    │
+//!    │ Alive: installed ▶            │                                    │
 //! ```
 //!
 //! `Alive` and `Beat` say all that a database waits for and all that a worker runs, so that a
@@ -43,6 +43,9 @@ pub struct Alive {
     pub waiting: Vec<u64>,
     /// Number of the next job: those below it that are not waited for are over.
     pub next: u64,
+    /// What became of results. Each is said until a beat that said it is answered, which happens
+    /// once what follows from it is on disk: a worker whose outputs were refused is not forgotten.
+    pub settled: Vec<(AttemptId, Verdict)>,
 }
 
 /// What a worker says of itself, again and again.
@@ -116,14 +119,7 @@ pub enum Message {
         /// For which.
         job: JobId,
     },
-    /// Database: what became of the result.
-    Settled {
-        /// Whose result.
-        attempt: AttemptId,
-        /// What.
-        verdict: Verdict,
-    },
-    /// Control plane to database: I am here.
+    /// Control plane to database: I am here, and what you said is on disk.
     Heard {
         /// Answer to this beat.
         beat: u64,
@@ -207,7 +203,6 @@ impl manxdb_core::Message for Message {
             Self::Alive(_) => "alive",
             Self::Submit { .. } => "submit",
             Self::Withdraw { .. } => "withdraw",
-            Self::Settled { .. } => "settled",
             Self::Heard { .. } => "heard",
             Self::Taken { .. } => "taken",
             Self::Unknown { .. } => "unknown",

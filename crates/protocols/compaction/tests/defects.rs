@@ -100,6 +100,17 @@ impl Plane {
     }
 
     fn alive(&mut self, job: JobId, waiting: &[u64], pressure: Pressure) {
+        self.alive_with(job, waiting, pressure, Vec::new());
+    }
+
+    /// A database says that it is there, and what became of results.
+    fn alive_with(
+        &mut self,
+        job: JobId,
+        waiting: &[u64],
+        pressure: Pressure,
+        settled: Vec<(AttemptId, Verdict)>,
+    ) {
         self.beats += 1;
         let alive = Alive {
             database: job.database,
@@ -109,6 +120,7 @@ impl Plane {
             pressure,
             waiting: waiting.to_vec(),
             next: waiting.iter().max().map_or(1, |last| last + 1),
+            settled,
         };
         self.hear(database_node(job), Message::Alive(alive));
     }
@@ -452,8 +464,8 @@ fn a_worker_whose_outputs_were_refused_is_not_trusted_again() {
     plane.submit(id, Facts::default());
     let attempt = plane.runs()[0].1;
     plane.end(7, attempt, finished());
-    let verdict = Verdict::Refused;
-    plane.hear(database_node(id), Message::Settled { attempt, verdict });
+    let refused = vec![(attempt, Verdict::Refused)];
+    plane.alive_with(id, &[], Pressure::default(), refused);
     for restarts in 0..2 {
         let next = job(1, 1, 2 + restarts);
         plane.alive(next, &[], Pressure::default());
@@ -462,6 +474,41 @@ fn a_worker_whose_outputs_were_refused_is_not_trusted_again() {
         assert_eq!(plane.runs(), []);
         plane.restart();
     }
+}
+
+/// Beyond the list: the worker of a refused result may be gone, or not be heard of since the
+/// control plane started again; it is banned all the same, when the verdict is first heard.
+#[test]
+fn a_refusal_bans_a_worker_that_is_not_there() {
+    let mut plane = Plane::new(Options::default());
+    let id = job(1, 1, 1);
+    plane.beat(7, able(1), &[], 0);
+    plane.alive(id, &[], Pressure::default());
+    plane.submit(id, Facts::default());
+    let attempt = plane.runs()[0].1;
+    plane.end(7, attempt, finished());
+    plane.restart();
+    let refused = vec![(attempt, Verdict::Refused)];
+    plane.alive_with(id, &[], Pressure::default(), refused);
+    assert_eq!(plane.control.report().banned, [WorkerId(7)]);
+    plane.restart();
+    assert_eq!(plane.control.report().banned, [WorkerId(7)]);
+}
+
+/// Beyond the list: a database speaks for nobody but itself.
+#[test]
+fn nobody_settles_the_jobs_of_another_database() {
+    let mut plane = Plane::new(Options::default());
+    let id = job(1, 1, 1);
+    plane.beat(7, able(1), &[], 0);
+    plane.alive(id, &[], Pressure::default());
+    plane.submit(id, Facts::default());
+    let attempt = plane.runs()[0].1;
+    plane.end(7, attempt, finished());
+    let refused = vec![(attempt, Verdict::Refused)];
+    plane.alive_with(job(2, 1, 1), &[], Pressure::default(), refused);
+    let report = plane.control.report();
+    assert_eq!((report.banned.len(), report.jobs.len()), (0, 1));
 }
 
 /// Beyond the list: a database near a stall is served before one that is not, its level 0 first.
@@ -491,8 +538,26 @@ fn relief_goes_to_who_stalls_first() {
         .iter()
         .map(|(_, attempt)| attempt.job.database.0)
         .collect();
-    // The last slot of a worker is kept for level 0.
-    assert_eq!(order, [3, 2]);
+    assert_eq!(order, [3, 2, 1]);
+}
+
+/// Beyond the list: a slot of each worker is never taken by what does not relieve level 0.
+#[test]
+fn a_slot_is_kept_for_level_0() {
+    let mut plane = Plane::new(Options::default());
+    plane.beat(7, able(2), &[], 0);
+    plane.alive(job(1, 1, 1), &[], Pressure::default());
+    for number in 1..=3 {
+        let start_level = u8::from(number < 3);
+        let facts = Facts {
+            start_level,
+            ..Facts::default()
+        };
+        plane.submit(job(1, 1, number), facts);
+    }
+    let runs = plane.runs();
+    let numbers: Vec<u64> = runs.iter().map(|(_, attempt)| attempt.job.number).collect();
+    assert_eq!(numbers, [1, 3]);
 }
 
 /// CaaS-LSM's own order, as published, for comparisons.

@@ -154,8 +154,7 @@ impl Crowd {
 fn best_worker(control: &Control, job: &Job) -> Option<WorkerId> {
     let facts = &job.spec.facts;
     let has_room = |(_, worker): &(&WorkerId, &Worker)| {
-        // The last slot of a worker with several is for what relieves level 0.
-        let is_reserved = worker.slots() > 1 && worker.free() == 1 && facts.start_level > 0;
+        let is_reserved = facts.start_level > 0 && is_full_of_others(control, worker);
         let jobs = worker.leased.len() as u64 + 1;
         !is_reserved && worker.ability.memory >= control.options.job_memory.saturating_mul(jobs)
     };
@@ -165,6 +164,18 @@ fn best_worker(control: &Control, job: &Job) -> Option<WorkerId> {
         .filter(|one| suits(job, one) && has_room(one))
         .min_by_key(|(id, worker)| (predicted_millis(control, job, worker), **id))
         .map(|(id, _)| *id)
+}
+
+/// Whether a worker with several slots has only one left that is not taken by what does not
+/// relieve level 0. That one is for what does.
+fn is_full_of_others(control: &Control, worker: &Worker) -> bool {
+    let relieves = |job: &Job| job.spec.facts.start_level == 0;
+    let jobs = worker
+        .leased
+        .keys()
+        .filter_map(|attempt| control.jobs.get(&attempt.job));
+    let others = jobs.filter(|job| !relieves(job)).count();
+    worker.slots() > 1 && others + 1 >= worker.slots() as usize
 }
 
 /// Milliseconds that a job would take on a worker.
@@ -186,13 +197,23 @@ fn predicted_millis(control: &Control, job: &Job, worker: &Worker) -> u64 {
     shared + there_and_back / control.options.zone_bytes_second.max(1)
 }
 
-/// The waiting job that may best be sent home: nothing that relieves level 0 while there is
-/// something else, and of the database that waits for most.
-pub(super) fn least_urgent(control: &Control) -> Option<JobId> {
-    let mut waits: BTreeMap<DatabaseId, usize> = BTreeMap::new();
+/// The waiting job that may best be sent home when more than `limit` wait: one of a database that
+/// has more than its share of the queue, since nobody is to suffer from another's greed; nothing
+/// that relieves level 0 while there is something else; and of the database that waits for most.
+pub(super) fn least_urgent(control: &Control, limit: usize) -> Option<JobId> {
+    let mut waits: BTreeMap<DatabaseId, u64> = BTreeMap::new();
     for (id, _) in control.jobs.iter().filter(|(_, job)| job.is_waiting()) {
         *waits.entry(id.database).or_default() += 1;
     }
+    let weight = |database: &DatabaseId| {
+        let session = control.sessions.get(database);
+        u64::from(session.map_or(1, |session| session.weight))
+    };
+    let weights: u64 = waits.keys().map(weight).sum();
+    let has_too_many = |database: &DatabaseId| {
+        let has = waits.get(database).copied().unwrap_or(0);
+        has * weights > limit as u64 * weight(database)
+    };
     control
         .jobs
         .iter()
@@ -201,6 +222,7 @@ pub(super) fn least_urgent(control: &Control) -> Option<JobId> {
             let facts = &job.spec.facts;
             let crowd = waits.get(&id.database);
             (
+                has_too_many(&id.database),
                 facts.start_level > 0,
                 crowd,
                 Reverse(job.attempts),

@@ -84,6 +84,12 @@ impl Control {
         session.pressure = alive.pressure;
         session.waiting = alive.waiting.iter().copied().collect();
         session.next = alive.next;
+        for (attempt, verdict) in &alive.settled {
+            let job = attempt.job;
+            if (job.database, job.session) == (alive.database, alive.session) {
+                self.settle(*attempt, *verdict);
+            }
+        }
         self.end_what_nobody_waits_for(alive);
         self.answer_what_is_waited_for(alive);
         self.tell_database(alive.database, Message::Heard { beat: alive.beat });

@@ -117,7 +117,8 @@ impl Control {
         self.tell_database(id.database, word);
     }
 
-    pub(super) fn hear_settled(&mut self, attempt: AttemptId, verdict: Verdict) {
+    /// A database says what became of a result; it may say so again.
+    pub(super) fn settle(&mut self, attempt: AttemptId, verdict: Verdict) {
         let Some(Job {
             state:
                 State::Done {
@@ -134,11 +135,12 @@ impl Control {
             return;
         }
         let worker = *worker;
-        self.end(attempt.job);
+        // The ban is written first: while the job is there, the verdict is heard again.
         if verdict == Verdict::Refused {
             self.counts.refused += 1;
             self.strike(worker);
         }
+        self.end(attempt.job);
     }
 
     pub(super) fn hear_ended(
@@ -308,7 +310,7 @@ impl Control {
         let limit = slots.max(1) * self.options.waiting_each_slot;
         let mut waiting = self.jobs.values().filter(|job| job.is_waiting()).count();
         while waiting > limit {
-            let Some(id) = super::choice::least_urgent(self) else {
+            let Some(id) = super::choice::least_urgent(self, limit) else {
                 return;
             };
             self.go_local(id, LocalReason::Overloaded);

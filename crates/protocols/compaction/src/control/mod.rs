@@ -39,6 +39,8 @@ pub struct Control {
     sessions: BTreeMap<DatabaseId, Session>,
     workers: BTreeMap<WorkerId, Worker>,
     banned: BTreeSet<WorkerId>,
+    /// Results refused by databases, of workers that are not banned.
+    strikes: BTreeMap<WorkerId, u32>,
     /// Work given out so far by the fair clock, in milliseconds of one worker for weight 1.
     fair_clock: u64,
     outbox: Outbox,
@@ -86,6 +88,7 @@ impl Control {
             sessions: BTreeMap::new(),
             workers: BTreeMap::new(),
             banned: durable.banned,
+            strikes: BTreeMap::new(),
             fair_clock: 0,
             outbox: Outbox::default(),
             counts: Counts::default(),
@@ -139,7 +142,6 @@ impl Control {
                     self.end(job);
                 }
             }
-            Message::Settled { attempt, verdict } => self.hear_settled(attempt, verdict),
             Message::Beat(beat) => self.hear_beat(step, from, &beat),
             Message::Ended {
                 worker,

@@ -14,6 +14,8 @@ pub struct Report {
     pub jobs: Vec<JobLine>,
     /// Workers.
     pub workers: Vec<WorkerLine>,
+    /// Workers not to be trusted any more.
+    pub banned: Vec<WorkerId>,
     /// What databases got so far, by the fair clock: milliseconds of one worker, by weight.
     pub shares: BTreeMap<DatabaseId, u64>,
     /// What was done since the start.
@@ -81,6 +83,7 @@ pub(super) fn of(control: &Control) -> Report {
     Report {
         jobs: jobs.collect(),
         workers: workers.collect(),
+        banned: control.banned.iter().copied().collect(),
         shares: shares.collect(),
         counts: control.counts.clone(),
     }

@@ -22,8 +22,6 @@ pub(super) struct Worker {
     /// Attempts it has, each with the number of the order by which it was told.
     pub leased: BTreeMap<AttemptId, u64>,
     orders: u64,
-    /// Results of its that databases refused.
-    strikes: u32,
     /// Bytes that its running attempts have read, as it says.
     pub progress: BTreeMap<AttemptId, u64>,
 }
@@ -59,8 +57,8 @@ impl Worker {
 impl Control {
     pub(super) fn hear_beat(&mut self, step: &mut Step<'_>, from: NodeId, beat: &Beat) {
         if self.banned.contains(&beat.worker) {
-            for (attempt, _) in &beat.running {
-                let attempt = *attempt;
+            let running = beat.running.iter().map(|(attempt, _)| *attempt);
+            for attempt in running.chain(beat.ended.iter().copied()) {
                 self.outbox.send(from, Message::Stop { attempt });
             }
             return;
@@ -112,7 +110,6 @@ impl Control {
             drains: beat.drains,
             leased,
             orders: beat.seen,
-            strikes: 0,
             progress: BTreeMap::new(),
         }
     }
@@ -253,18 +250,19 @@ impl Control {
             .retain(|_, worker| is_there(worker) || !worker.leased.is_empty());
     }
 
-    /// A database refused what it made.
+    /// A database refused what it made. It may not be there: it ended, or was not heard of since
+    /// the control plane started again.
     pub(super) fn strike(&mut self, id: WorkerId) {
-        let Some(worker) = self.workers.get_mut(&id) else {
-            return;
-        };
-        worker.strikes += 1;
-        if worker.strikes < self.options.strikes_max {
+        let strikes = self.strikes.entry(id).or_default();
+        *strikes += 1;
+        if *strikes < self.options.strikes_max {
             return;
         }
-        let leased: Vec<AttemptId> = worker.leased.keys().copied().collect();
+        self.strikes.remove(&id);
         self.banned.insert(id);
         self.record(Record::Banned { worker: id });
+        let leased = |worker: &Worker| worker.leased.keys().copied().collect();
+        let leased: Vec<AttemptId> = self.workers.get(&id).map(leased).unwrap_or_default();
         for attempt in leased {
             self.lose(LocalTime::default(), id, attempt);
         }

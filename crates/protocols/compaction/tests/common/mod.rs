@@ -2,7 +2,7 @@
 //! judge that knows what each answer may be.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_core::channel::Life;
@@ -141,16 +141,19 @@ pub struct Load {
     pub until: SimTime,
     /// Shares of attempts that fail, in percent, by class.
     pub transient_percent: u64,
-    /// Workers whose outputs databases refuse.
+    /// A database that asks for more than all workers can do.
+    pub greedy: Option<NodeId>,
+    /// A worker of which one output is refused.
     pub bad_worker: Option<NodeId>,
     pub asked: Vec<Asked>,
     open: BTreeMap<RequestId, usize>,
     running: BTreeMap<u64, Running>,
     watches: BTreeMap<RequestId, u64>,
-    /// Attempts ever begun: a second time would be two writers of one directory.
-    begun: BTreeSet<AttemptId>,
+    /// Attempts ever begun, and where: a second time would be two writers of one directory.
+    begun: BTreeMap<AttemptId, NodeId>,
     runs: u64,
     pub done: u64,
+    pub refused: u64,
     pub problems: Vec<String>,
 }
 
@@ -164,14 +167,16 @@ impl Load {
             outstanding_max: 4,
             until,
             transient_percent: 0,
+            greedy: None,
             bad_worker: None,
             asked: Vec::new(),
             open: BTreeMap::new(),
             running: BTreeMap::new(),
             watches: BTreeMap::new(),
-            begun: BTreeSet::new(),
+            begun: BTreeMap::new(),
             runs: 0,
             done: 0,
+            refused: 0,
             problems: Vec::new(),
         }
     }
@@ -185,6 +190,23 @@ impl Load {
         self.open.len()
     }
 
+    /// How long all but the greedy one waited, the longest last, and how often they were sent
+    /// home.
+    pub fn others(&self) -> (Vec<Nanos>, usize) {
+        let others = self
+            .asked
+            .iter()
+            .filter(|one| self.greedy != Some(one.node));
+        let answered = others.filter_map(|one| Some((one.at, one.answer.as_ref()?)));
+        let (mut waits, mut sent_home) = (Vec::new(), 0);
+        for (at, (then, answer)) in answered {
+            waits.push(then.since(at));
+            sent_home += usize::from(matches!(answer, Answer::Local(_)));
+        }
+        waits.sort_unstable();
+        (waits, sent_home)
+    }
+
     /// Longest time that anybody waited.
     pub fn longest(&self) -> Nanos {
         let waits = self.asked.iter().filter_map(|asked| {
@@ -195,7 +217,12 @@ impl Load {
     }
 
     fn ask_later(&self, outside: &mut Outside<'_, Pool>, node: NodeId) {
-        let gap = outside.random().exponential(self.gap);
+        let share = if self.greedy == Some(node) {
+            600.0
+        } else {
+            1.0
+        };
+        let gap = outside.random().exponential(self.gap / share);
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let gap = Nanos((gap * 1e9) as u64);
         outside.wake_at(outside.now() + gap, WAKE_ASK | u64::from(node.0));
@@ -209,7 +236,12 @@ impl Load {
         let waits = open
             .filter(|place| self.asked[**place].node == node)
             .count();
-        if waits < self.outstanding_max && outside.is_up(node) {
+        let most = if self.greedy == Some(node) {
+            usize::MAX
+        } else {
+            self.outstanding_max
+        };
+        if waits < most && outside.is_up(node) {
             let place = self.asked.len();
             let facts = Facts {
                 start_level: u8::try_from(outside.random().below(3)).unwrap(),
@@ -248,7 +280,7 @@ impl Load {
         attempt: AttemptId,
         spec: Spec,
     ) {
-        if !self.begun.insert(attempt) {
+        if self.begun.insert(attempt, node).is_some() {
             self.problems
                 .push(format!("attempt {attempt} was begun twice"));
         }
@@ -311,8 +343,9 @@ impl Load {
                 self.problems
                     .push(format!("{attempt} has another job's result"));
             }
-            let bad = self.bad_worker.is_some() && attempt.number == 1 && place % 7 == 0;
-            let verdict = if bad {
+            let ran = self.begun.get(attempt).copied();
+            let verdict = if ran.is_some() && ran == self.bad_worker && self.refused == 0 {
+                self.refused += 1;
                 Verdict::Refused
             } else {
                 Verdict::Installed

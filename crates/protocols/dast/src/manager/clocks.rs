@@ -345,7 +345,7 @@ impl Manager {
                 everywhere,
                 closed,
             };
-            out.send(node, DastMessage::Cut(Box::new(cut)));
+            out.send(node, DastMessage::Cut(cut));
         }
         lead.clocks.changed.clear();
     }
