@@ -28,7 +28,8 @@ pub struct JobInfo {
     pub session: String,
     /// Name of the column family.
     pub family: String,
-    /// Number of the job, from 1 each time the database is open; parts of a job share it.
+    /// Number of the job, from 1 each time the database is open, and below it, in the lower half,
+    /// of its part.
     pub job: u64,
     /// Lowest level of the inputs.
     pub start_level: i32,
@@ -38,6 +39,13 @@ pub struct JobInfo {
     pub is_manual: bool,
     /// Every file of the column family is an input.
     pub is_full: bool,
+}
+
+impl JobInfo {
+    /// The number of the job in RocksDB's own log.
+    pub fn number(&self) -> u64 {
+        self.job >> 32
+    }
 }
 
 /// How a job ends for RocksDB.

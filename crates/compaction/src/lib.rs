@@ -16,7 +16,9 @@
 //! | a worker's side | [`worker`] |
 //! | what a worker is asked, without paths | [`order`] |
 //! | the control plane: its door and its file | [`server`], [`store`] |
-//! | words on the wire, and who may say them | [`wire`], [`security`] |
+//! | words on the wire, and who may say them | [`wire`], [`security`], [`door`] |
+//! | what the logs say of a job, by its trace | [`journal`] |
+//! | bits that flip on the way | [`seal`] |
 //! | numbers for operators | [`metrics`] |
 //! | how a core runs in a process | [`actor`], [`link`] |
 //! | how RocksDB's descriptions of jobs and results are read | [`text`] |
@@ -26,11 +28,15 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod actor;
+pub mod blobs;
+pub mod door;
 pub mod edge;
+pub mod journal;
 pub mod link;
 pub mod metrics;
 pub mod order;
 pub mod outputs;
+pub mod seal;
 pub mod security;
 pub mod server;
 pub mod service;

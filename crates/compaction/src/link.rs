@@ -8,13 +8,14 @@ use manxdb_jobs::Message;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::Endpoint;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
 
 use crate::actor::{Handle, Outlet};
-use crate::security::{Says, Security};
+use crate::security::{Says, Security, Tls};
 use crate::wire::proto::pool_client::PoolClient;
 use crate::wire::proto::{ReportReply, ReportRequest, Word};
-use crate::wire::{decode, encode};
+use crate::wire::{MESSAGE_MAX, decode, pack};
 
 /// The control plane, whichever of them leads.
 pub const CONTROL: NodeId = NodeId(0);
@@ -46,6 +47,7 @@ impl Route {
         } else {
             "http"
         };
+        let tls = security.tls.as_ref().map(Tls::client).transpose()?;
         let endpoint = |address: &String| {
             let wrong = |error: tonic::transport::Error| {
                 format!("'{address}' is no address of a control plane (HOST:PORT): {error}")
@@ -57,8 +59,10 @@ impl Route {
                 .keep_alive_timeout(KEEP_ALIVE)
                 .keep_alive_while_idle(true)
                 .tcp_nodelay(true);
-            if let Some(tls) = &security.tls {
-                endpoint = endpoint.tls_config(tls.client()).map_err(wrong)?;
+            if let Some(tls) = &tls {
+                endpoint = endpoint
+                    .tls_config(tls.clone())
+                    .map_err(|error| chain(&error))?;
             }
             Ok(endpoint)
         };
@@ -88,17 +92,46 @@ impl Route {
     }
 
     async fn report_of(&self, endpoint: &Endpoint) -> Result<ReportReply, String> {
-        let channel = endpoint.connect().await.map_err(chain)?;
-        let mut client = PoolClient::with_interceptor(channel, self.says.clone());
+        let mut client = connect(endpoint, &self.says).await?;
         let reply = client.report(ReportRequest {}).await;
         reply
             .map(tonic::Response::into_inner)
-            .map_err(|status| status.message().to_owned())
+            .map_err(|status| refused(endpoint, &status))
     }
 }
 
+type Client = PoolClient<InterceptedService<Channel, Says>>;
+
+async fn connect(endpoint: &Endpoint, says: &Says) -> Result<Client, String> {
+    let channel = endpoint.connect().await.map_err(|error| chain(&error))?;
+    let client = PoolClient::with_interceptor(channel, says.clone());
+    Ok(client
+        .max_decoding_message_size(MESSAGE_MAX)
+        .max_encoding_message_size(MESSAGE_MAX))
+}
+
+/// What a control plane, or what is below it, said.
+fn said(status: &tonic::Status) -> String {
+    match std::error::Error::source(status) {
+        Some(below) => format!("{}: {}", status.message(), chain(below)),
+        None => status.message().to_owned(),
+    }
+}
+
+/// Why a call failed, with what may help.
+fn refused(endpoint: &Endpoint, status: &tonic::Status) -> String {
+    let is_plain = endpoint.uri().scheme_str() == Some("http");
+    let said = said(status);
+    if is_plain && std::error::Error::source(status).is_some() {
+        return format!(
+            "{said} (the control plane may ask for TLS: --tls-ca, --tls-cert and --tls-key)"
+        );
+    }
+    said
+}
+
 /// An error with what is below it: the outer one alone says only that transport failed.
-fn chain(error: impl std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(cause) = below {
@@ -119,7 +152,9 @@ pub struct ToControl(mpsc::Sender<Word>);
 
 impl<C: Core<Message = Message>> Outlet<C> for ToControl {
     fn send(&mut self, _: NodeId, message: Message) {
-        let _ = self.0.try_send(encode(message)); // lost: it is said again
+        if let Some(word) = pack(message) {
+            let _ = self.0.try_send(word); // lost: it is said again
+        }
     }
 
     fn persist(&mut self, _: C::Record, _: Token) {}
@@ -171,38 +206,38 @@ async fn carry<C: Core<Message = Message>>(
     mut words: mpsc::Receiver<Word>,
     core: &Handle<C>,
 ) {
-    let mut was_connected = true;
+    let mut last = String::new();
     for endpoint in route.endpoints.iter().cycle() {
-        match talk(endpoint, &route.says, &mut words, core).await {
-            Ok(()) => {
-                tracing::warn!(control = %endpoint.uri(), "the control plane is gone");
-                was_connected = true;
+        let why = match talk(endpoint, &route.says, &mut words, core).await {
+            Ok(why) => {
+                last.clear();
+                format!("the connection ended: {why}")
             }
-            Err(error) if was_connected => {
-                tracing::warn!(control = %endpoint.uri(), %error, "no control plane answers");
-                was_connected = false;
-            }
-            Err(_) => {} // said once
+            Err(why) => why,
+        };
+        // Said once: it is tried again and again.
+        if why != last {
+            tracing::warn!(control = %endpoint.uri(), why, "no control plane here");
+            last = why;
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// One connection, until it breaks.
+/// One connection; why it ended, or why there was none.
 async fn talk<C: Core<Message = Message>>(
     endpoint: &Endpoint,
     says: &Says,
     words: &mut mpsc::Receiver<Word>,
     core: &Handle<C>,
-) -> Result<(), String> {
-    let channel = endpoint.connect().await.map_err(chain)?;
-    let mut client = PoolClient::with_interceptor(channel, says.clone());
+) -> Result<String, String> {
+    let mut client = connect(endpoint, says).await?;
     let (out, outgoing) = mpsc::channel(WORDS_MAX);
     // What waited for a connection is old: the next beat says what is true now.
     while words.try_recv().is_ok() {}
     let opened = client.talk(ReceiverStream::new(outgoing)).await;
     let mut heard = opened
-        .map_err(|status| status.message().to_owned())?
+        .map_err(|status| refused(endpoint, &status))?
         .into_inner();
     tracing::info!(control = %endpoint.uri(), "talking to the control plane");
     loop {
@@ -210,17 +245,18 @@ async fn talk<C: Core<Message = Message>>(
             word = words.recv() => match word {
                 Some(word) => {
                     if out.send(word).await.is_err() {
-                        return Ok(());
+                        return Ok("it was closed".to_owned());
                     }
                 }
-                None => return Ok(()),
+                None => return Ok("the core has ended".to_owned()),
             },
             word = heard.next() => match word {
                 Some(Ok(word)) => match decode(word) {
                     Ok(message) => core.hear(CONTROL, message),
-                    Err(error) => return Err(error.to_string()),
+                    Err(error) => return Ok(error.to_string()),
                 },
-                _ => return Ok(()),
+                Some(Err(status)) => return Ok(said(&status)),
+                None => return Ok("it was closed".to_owned()),
             },
         }
     }

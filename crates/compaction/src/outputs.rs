@@ -41,7 +41,8 @@ pub struct Expected {
     pub output_level: u64,
     /// Smallest and largest user key of the inputs, where they are known.
     pub keys: Option<(Vec<u8>, Vec<u8>)>,
-    /// Entries of the inputs, where they are known; none for a part of a split job.
+    /// Entries of the inputs without deleted ranges, where they are known; none for a part of a
+    /// split job.
     pub entries: Option<u64>,
 }
 
@@ -154,7 +155,10 @@ pub fn verify(
         verify_file(file, sum, &directory.join(plain(&name)?), reading)?;
         verify_keys(file, &name, expected)?;
         let properties = file.fields("table_properties")?;
-        entries = entries.saturating_add(properties.number("num_entries")?);
+        // Deleted ranges are entries of a file and none of a compaction.
+        let ranges = properties.number("num_range_deletions")?;
+        let points = properties.number("num_entries")?.saturating_sub(ranges);
+        entries = entries.saturating_add(points);
     }
     verify_entries(&fields, entries, expected)?;
     let Some(directory) = directory.to_str() else {

@@ -14,22 +14,21 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt as _;
-use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::actor::{Actor, Handle, Outlet};
-use crate::security::{Asks, Security};
+use crate::door::{Refusals, arrivals};
+use crate::journal;
+use crate::security::{Asks, Security, Tls};
 use crate::store::{Store, StoreError};
 use crate::wire::proto::pool_server::{Pool, PoolServer};
 use crate::wire::proto::{ReportReply, ReportRequest, Word};
-use crate::wire::{decode, encode, encode_report};
+use crate::wire::{MESSAGE_MAX, decode, encode_report, pack};
 
 /// Words that may wait for one peer; more are lost, which the protocol mends.
 const WORDS_MAX: usize = 1_024;
-
-/// Largest message in bytes: a job's description names its input files.
-const MESSAGE_MAX: usize = 16 << 20;
 
 /// How often a connection that is silent is asked whether it is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -135,22 +134,34 @@ fn serve(
     let service = PoolServer::new(doors)
         .max_decoding_message_size(MESSAGE_MAX)
         .max_encoding_message_size(MESSAGE_MAX);
-    let service =
-        tonic::service::interceptor::InterceptedService::new(service, Asks(security.token.clone()));
-    let mut server = Server::builder()
+    let refusals = Refusals::default();
+    let asks = Asks {
+        token: security.token.clone(),
+        refusals: refusals.clone(),
+    };
+    let service = tonic::service::interceptor::InterceptedService::new(service, asks);
+    let router = Server::builder()
         .http2_keepalive_interval(Some(KEEP_ALIVE))
         .http2_keepalive_timeout(Some(KEEP_ALIVE))
-        .tcp_nodelay(true);
-    if let Some(tls) = &security.tls {
-        server = server
-            .tls_config(tls.server())
-            .map_err(|error| StartError::Tls(error.to_string()))?;
-    }
-    let serving = server
-        .add_service(service)
-        .serve_with_incoming(TcpListenerStream::new(listener));
+        .add_service(service);
+    let tls = security.tls.as_ref().map(Tls::acceptor).transpose();
+    let tls = tls.map_err(StartError::Tls)?;
     runtime.spawn(async move {
-        if let Err(error) = serving.await {
+        let served = match tls {
+            Some(tls) => {
+                let greet = move |stream| {
+                    let greeting = tls.accept(stream);
+                    async { greeting.await.map_err(|error| format!("TLS: {error}")) }
+                };
+                let connections = arrivals(listener, refusals, greet);
+                router.serve_with_incoming(connections).await
+            }
+            None => {
+                let connections = arrivals(listener, refusals, |stream| async { Ok(stream) });
+                router.serve_with_incoming(connections).await
+            }
+        };
+        if let Err(error) = served {
             tracing::error!(%error, "the control plane stopped serving");
         }
     });
@@ -165,14 +176,17 @@ struct ToPeers {
 
 impl Outlet<Control> for ToPeers {
     fn send(&mut self, to: NodeId, message: Message) {
+        journal::of_message(&message);
         if let Some(peer) = self.peers.lock().get(&to)
-            && peer.try_send(encode(message)).is_err()
+            && let Some(word) = pack(message)
+            && peer.try_send(word).is_err()
         {
             tracing::debug!(peer = to.0, "a peer does not read; a word to it is lost");
         }
     }
 
     fn persist(&mut self, record: Record, token: Token) {
+        journal::of_record(&record);
         let _ = self.records.send((record, token)); // only at the very end nobody writes
     }
 }
@@ -216,17 +230,21 @@ impl Pool for Doors {
         let (words, waiting) = mpsc::channel(WORDS_MAX);
         self.peers.lock().insert(peer, words);
         let (handle, peers) = (self.handle.clone(), Arc::clone(&self.peers));
+        let address = request.remote_addr().map(|address| address.to_string());
+        tracing::debug!(peer = peer.0, address, "a peer is there");
         let mut heard = request.into_inner();
         tokio::spawn(async move {
-            while let Ok(Some(word)) = heard.message().await {
-                match decode(word) {
-                    Ok(message) => handle.hear(peer, message),
-                    Err(error) => {
-                        tracing::warn!(%error, peer = peer.0, "a peer is not understood");
-                        break;
-                    }
+            let why = loop {
+                match heard.message().await {
+                    Ok(Some(word)) => match decode(word) {
+                        Ok(message) => handle.hear(peer, message),
+                        Err(error) => break error.to_string(),
+                    },
+                    Ok(None) => break "it closed the connection".to_owned(),
+                    Err(status) => break status.message().to_owned(),
                 }
-            }
+            };
+            tracing::info!(why, peer = peer.0, address, "a peer is gone");
             peers.lock().remove(&peer);
         });
         let words = ReceiverStream::new(waiting).map(Ok);

@@ -2,32 +2,37 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
+use std::time::Instant;
 
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{
-    AttemptId, DatabaseId, Facts, LocalReason, Pressure, SessionId, Spec, Zone,
+    AttemptId, DatabaseId, Facts, JobId, LocalReason, Pressure, SessionId, Spec, Zone,
 };
 use manxdb_jobs::message::Verdict;
 use manxdb_jobs::{Answer as Word, Ask, Client};
 use parking_lot::Mutex;
 
 use crate::actor::{Actor, Handle};
+use crate::blobs;
 use crate::edge::{JobInfo, Service, Waited};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::order::{Order, STAGING, fingerprint, relative};
 use crate::outputs::{Answer, Expected, Reading, Refusal, verify};
+use crate::seal::{seal, unseal};
 use crate::text::Fields;
+use crate::wire::DESCRIPTION_MAX;
 
 /// What a database knows of the inputs of a job, beside their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inputs {
     /// Smallest and largest user key of all of them.
     pub keys: Option<(Vec<u8>, Vec<u8>)>,
-    /// Entries of all of them.
+    /// Entries of all of them, without deleted ranges.
     pub entries: Option<u64>,
 }
 
@@ -65,6 +70,8 @@ pub struct ServiceOptions {
 /// Jobs by how they ended.
 #[derive(Debug, Default)]
 pub struct Counts {
+    /// Given to the pool, or meant to be: each ends as one of the others.
+    pub asked: AtomicU64,
     /// Installed.
     pub installed: AtomicU64,
     /// Bytes of inputs of these.
@@ -75,9 +82,12 @@ pub struct Counts {
 
 /// A job between `schedule` and `installed`.
 struct Job {
+    /// Its name everywhere, and its trace in all logs.
+    id: JobId,
     answer: Option<Receiver<Word>>,
     expected: Expected,
     bytes: u64,
+    since: Instant,
     attempt: Option<AttemptId>,
 }
 
@@ -86,16 +96,25 @@ pub struct Remote {
     core: Handle<Client>,
     place: Place,
     counts: Arc<Counts>,
-    jobs: Mutex<BTreeMap<String, Job>>,
-    numbers: AtomicU64,
+    jobs: Mutex<Jobs>,
     known: Mutex<Option<Known>>,
     // Dropped last: they carry what the others say.
     _actor: Actor<Client>,
     _link: Link,
 }
 
+/// Jobs between `schedule` and `installed`, by their names.
+#[derive(Default)]
+struct Jobs {
+    waiting: BTreeMap<String, Job>,
+    /// Asked for so far. The core counts too: it is asked under the lock that this is behind.
+    asked: u64,
+}
+
 /// Where the database is, here and for others.
 struct Place {
+    id: DatabaseId,
+    session: SessionId,
     volume: String,
     database: PathBuf,
     relative: String,
@@ -113,8 +132,7 @@ impl Remote {
     /// The database is not on the volume, or the system has no thread left.
     pub fn start(options: ServiceOptions) -> Result<Arc<Self>, String> {
         let relative = relative(&options.volume_root, &options.database)?;
-        let staging = options.database.join(STAGING);
-        sweep(&staging)?;
+        prepare(&options.database)?;
         let core = Client::new(
             options.database_id,
             options.session,
@@ -128,6 +146,8 @@ impl Remote {
         Ok(Arc::new(Self {
             core: actor.handle(),
             place: Place {
+                id: options.database_id,
+                session: options.session,
                 volume: options.volume,
                 database: options.database,
                 relative,
@@ -139,7 +159,6 @@ impl Remote {
             },
             counts: Arc::default(),
             jobs: Mutex::default(),
-            numbers: AtomicU64::new(0),
             known: Mutex::default(),
             _actor: actor,
             _link: link,
@@ -166,6 +185,10 @@ impl Remote {
         let unreadable = |error: crate::text::Unreadable| error.to_string();
         let names = fields.names("input_files").map_err(unreadable)?;
         let output_level = fields.number("output_level").map_err(unreadable)?;
+        let options_file = fields.number("options_file_number").map_err(unreadable)?;
+        if let Some(why) = blobs::found(&self.place.database, options_file, &info.family)? {
+            return Err(why);
+        }
         let is_part = fields.raw("has_begin") == Ok("true") || fields.raw("has_end") == Ok("true");
         let size = |name: &String| {
             let path = self.place.database.join(name);
@@ -196,7 +219,14 @@ impl Remote {
             keys: known.keys,
             entries: known.entries.filter(|_| !is_part),
         };
-        let input = postcard::to_stdvec(&order).map_err(|error| error.to_string())?;
+        let input = seal(postcard::to_stdvec(&order).map_err(|error| error.to_string())?);
+        if input.len() > DESCRIPTION_MAX {
+            let (files, bytes) = (names.len(), input.len());
+            return Err(format!(
+                "its description has {bytes} bytes ({files} files), a message at most \
+                 {DESCRIPTION_MAX}"
+            ));
+        }
         let input = input.into();
         Ok((Spec { facts, input }, expected))
     }
@@ -215,6 +245,8 @@ impl Remote {
         result: &[u8],
         expected: &Expected,
     ) -> Result<Vec<u8>, Refusal> {
+        let damaged = || Refusal::Wrong("the answer is not what the worker sent".to_owned());
+        let result = unseal(result).ok_or_else(damaged)?;
         let answer: Answer = postcard::from_bytes(result)
             .map_err(|error| Refusal::Wrong(format!("the answer cannot be read: {error}")))?;
         let directory = self.directory(attempt);
@@ -225,31 +257,81 @@ impl Remote {
         self.place.database.join(STAGING).join(attempt.to_string())
     }
 
-    fn settle(&self, attempt: AttemptId, verdict: Verdict) {
-        self.core.tell(Ask::Settled { attempt, verdict });
-        let directory = self.directory(attempt);
-        if let Err(error) = fs::remove_dir_all(&directory) {
-            tracing::debug!(%error, directory = %directory.display(), "left for the next sweep");
+    /// A job is over: nobody writes for it any more that anybody waits for.
+    fn end(&self, name: &str) -> Option<Job> {
+        let job = self.jobs.lock().waiting.remove(name);
+        self.sweep();
+        job
+    }
+
+    /// Removes what attempts at jobs that are over have left, those of workers that come late too.
+    /// What a worker has finished is removed by nobody else.
+    fn sweep(&self) {
+        let staging = self.place.database.join(STAGING);
+        let entries = fs::read_dir(&staging).into_iter().flatten();
+        // Listed before it is asked which jobs are waited for: a directory that is there was made
+        // for a job that was asked for earlier.
+        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+        let waiting: Vec<String> = self.jobs.lock().waiting.keys().cloned().collect();
+        for name in names {
+            let text = name.to_string_lossy();
+            let attempt_at = |job: &String| {
+                let rest = text.strip_prefix(job.as_str());
+                rest.is_some_and(|rest| rest.starts_with('-'))
+            };
+            if waiting.iter().any(attempt_at) {
+                continue;
+            }
+            let directory = staging.join(&name);
+            if let Err(error) = fs::remove_dir_all(&directory) {
+                tracing::debug!(%error, directory = %directory.display(), "left for later");
+            }
         }
     }
 }
 
-/// Removes what attempts of earlier times left.
-fn sweep(staging: &Path) -> Result<(), String> {
-    match fs::remove_dir_all(staging) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("{} cannot be emptied: {error}", staging.display()))
-        }
-        _ => Ok(()),
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.sweep();
     }
+}
+
+/// Makes an empty directory for attempts, where RocksDB can rename files into the database.
+fn prepare(database: &Path) -> Result<(), String> {
+    let staging = &database.join(STAGING);
+    let named = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(staging).map_err(|error| named(staging, error))?;
+    let device = |path: &Path| {
+        let found = fs::metadata(path).map_err(|error| named(path, error))?;
+        Ok::<_, String>(found.dev())
+    };
+    if device(staging)? != device(database)? {
+        let staging = staging.display();
+        return Err(format!(
+            "{staging} is on another file system than the database, so that outputs could not be \
+             renamed into it: it must be a plain directory"
+        ));
+    }
+    for entry in fs::read_dir(staging).map_err(|error| named(staging, error))? {
+        let path = entry.map_err(|error| named(staging, error))?.path();
+        let removed = if path.is_dir() {
+            fs::remove_dir_all(&path)
+        } else {
+            fs::remove_file(&path)
+        };
+        removed.map_err(|error| named(&path, error))?;
+    }
+    Ok(())
 }
 
 impl Service for Remote {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
         let (spec, expected) = match self.describe(info, input) {
             Ok(described) => described,
             Err(why) => {
-                tracing::warn!(why, "a compaction stays at home");
+                let (rocksdb_job, family) = (info.number(), &info.family);
+                tracing::warn!(rocksdb_job, family, why, "a compaction stays at home");
                 self.stay_home(LocalReason::Unfit);
                 return None;
             }
@@ -259,45 +341,65 @@ impl Service for Remote {
             self.stay_home(LocalReason::Unfit);
             return None;
         }
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let name = number.to_string();
+        let mut jobs = self.jobs.lock();
+        jobs.asked += 1;
+        let id = JobId {
+            database: self.place.id,
+            session: self.place.session,
+            number: jobs.asked,
+        };
         let job = Job {
+            id,
             answer: Some(self.core.ask(Ask::Compact(spec))),
             expected,
             bytes,
+            since: Instant::now(),
             attempt: None,
         };
-        self.jobs.lock().insert(name.clone(), job);
+        let name = id.to_string();
+        jobs.waiting.insert(name.clone(), job);
+        drop(jobs);
+        let (rocksdb_job, family) = (info.number(), &info.family);
+        tracing::debug!(trace = %id, rocksdb_job, family, bytes, "a compaction is asked for");
         Some(name)
     }
 
     fn wait(&self, name: &str) -> Waited {
         let taken = {
             let mut jobs = self.jobs.lock();
-            let job = jobs.get_mut(name);
-            job.and_then(|job| Some((job.answer.take()?, job.expected.clone())))
+            let job = jobs.waiting.get_mut(name);
+            job.and_then(|job| Some((job.id, job.answer.take()?, job.expected.clone())))
         };
-        let word = taken.and_then(|(answer, expected)| Some((answer.recv().ok()?, expected)));
-        let (attempt, result, expected) = match word {
-            Some((Word::Done { attempt, result }, expected)) => (attempt, result, expected),
-            Some((Word::Local(reason), _)) => {
-                self.jobs.lock().remove(name);
+        let Some((id, answer, expected)) = taken else {
+            return Waited::Local; // asked for by nobody
+        };
+        let (attempt, result) = match answer.recv() {
+            Ok(Word::Done { attempt, result }) => (attempt, result),
+            Ok(Word::Local(reason)) => {
+                tracing::info!(trace = %id, reason = reason.word(), "compacting at home");
+                self.end(name);
                 self.stay_home(reason);
                 return Waited::Local;
             }
-            None => return Waited::Local, // the service is ending
+            Err(_) => return Waited::Local, // the service is ending
         };
-        match self.accept(attempt, &result, &expected) {
+        let accepted = if attempt.job == id {
+            self.accept(attempt, &result, &expected)
+        } else {
+            Err(Refusal::Wrong(format!("{attempt} is no attempt at {id}")))
+        };
+        match accepted {
             Ok(description) => {
-                if let Some(job) = self.jobs.lock().get_mut(name) {
+                if let Some(job) = self.jobs.lock().waiting.get_mut(name) {
                     job.attempt = Some(attempt);
                 }
                 Waited::Done(description)
             }
             Err(refusal) => {
-                tracing::error!(%attempt, %refusal, "a worker's outputs are refused");
-                self.jobs.lock().remove(name);
-                self.settle(attempt, Verdict::Refused);
+                let verdict = Verdict::Refused;
+                tracing::error!(trace = %id, %attempt, %refusal, "a worker's outputs are refused");
+                self.core.tell(Ask::Settled { attempt, verdict });
+                self.end(name);
                 self.stay_home(LocalReason::Refused);
                 Waited::Local
             }
@@ -309,18 +411,22 @@ impl Service for Remote {
     }
 
     fn installed(&self, name: &str, is_installed: bool) {
-        let Some(job) = self.jobs.lock().remove(name) else {
+        let Some(job) = self.end(name) else {
             return; // it was done at home
         };
         let Some(attempt) = job.attempt else {
             return;
         };
-        if is_installed {
+        let (bytes, seconds) = (job.bytes, job.since.elapsed().as_secs_f64());
+        let verdict = if is_installed {
+            tracing::info!(trace = %job.id, %attempt, bytes, seconds, "installed");
             self.counts.installed.fetch_add(1, Ordering::Relaxed);
-            self.counts.bytes.fetch_add(job.bytes, Ordering::Relaxed);
-            self.settle(attempt, Verdict::Installed);
+            self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+            Verdict::Installed
         } else {
-            self.settle(attempt, Verdict::Unused);
-        }
+            tracing::error!(trace = %job.id, %attempt, "RocksDB did not install the outputs");
+            Verdict::Unused
+        };
+        self.core.tell(Ask::Settled { attempt, verdict });
     }
 }

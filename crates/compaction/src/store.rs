@@ -1,10 +1,13 @@
 //! What the control plane must not forget, in a file.
 
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 
 use manxdb_jobs::job::JobId;
 use manxdb_jobs::record::{Durable, Record, Stored};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+
+use crate::seal::{seal, unseal};
 
 /// Jobs that are not over, by their names.
 const JOBS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("jobs");
@@ -13,8 +16,8 @@ const BANNED: TableDefinition<'_, u64, ()> = TableDefinition::new("banned");
 /// How it is written.
 const FORMAT: TableDefinition<'_, (), u32> = TableDefinition::new("format");
 
-/// The only format there is.
-const CURRENT: u32 = 1;
+/// The only format there is: keys and values sealed, in postcard.
+const CURRENT: u32 = 2;
 
 /// A store that cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +36,9 @@ fn failed<E: Into<redb::Error>>(what: &'static str) -> impl FnOnce(E) -> StoreEr
 
 /// Keeps [`Durable`] in a file; one process at a time.
 pub struct Store {
-    database: Database,
+    path: PathBuf,
+    /// None after an error of the disk: the file is opened again before anything is written.
+    database: Option<Database>,
     durable: Durable,
 }
 
@@ -43,14 +48,22 @@ impl Store {
     /// # Errors
     /// [`StoreError`]: it is in use, damaged, or of a newer release.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let database = Database::create(path).map_err(failed("cannot be opened"))?;
-        let mut store = Self {
-            database,
-            durable: Durable::default(),
-        };
-        store.check_format()?;
-        store.durable = store.read()?;
-        Ok(store)
+        guarded(|| Self::open_whole(path))
+    }
+
+    fn open_whole(path: &Path) -> Result<Self, StoreError> {
+        let mut database = Database::create(path).map_err(failed("cannot be opened"))?;
+        let is_whole = database.check_integrity();
+        if !is_whole.map_err(failed("cannot be checked"))? {
+            return Err(damaged());
+        }
+        check_format(&database)?;
+        let durable = read(&database)?;
+        Ok(Self {
+            path: path.to_owned(),
+            database: Some(database),
+            durable,
+        })
     }
 
     /// All that it keeps.
@@ -59,101 +72,23 @@ impl Store {
         &self.durable
     }
 
-    fn check_format(&self) -> Result<(), StoreError> {
-        let write = self
-            .database
-            .begin_write()
-            .map_err(failed("is not writable"))?;
-        {
-            let mut table = write
-                .open_table(FORMAT)
-                .map_err(failed("is not readable"))?;
-            let found = table
-                .get(())
-                .map_err(failed("is not readable"))?
-                .map(|format| format.value());
-            match found {
-                Some(CURRENT) => {}
-                Some(other) => {
-                    return Err(StoreError::Format(format!("its format is {other}")));
-                }
-                None => {
-                    table
-                        .insert((), CURRENT)
-                        .map_err(failed("is not writable"))?;
-                }
-            }
-            write.open_table(JOBS).map_err(failed("is not writable"))?;
-            write
-                .open_table(BANNED)
-                .map_err(failed("is not writable"))?;
-        }
-        write.commit().map_err(failed("is not writable"))
-    }
-
-    fn read(&self) -> Result<Durable, StoreError> {
-        let mut durable = Durable::default();
-        let read = self
-            .database
-            .begin_read()
-            .map_err(failed("is not readable"))?;
-        let jobs = read.open_table(JOBS).map_err(failed("is not readable"))?;
-        for row in jobs.iter().map_err(failed("is not readable"))? {
-            let (key, value) = row.map_err(failed("is not readable"))?;
-            let job: JobId = decode(key.value())?;
-            let stored: Stored = decode(value.value())?;
-            durable.jobs.insert(job, stored);
-        }
-        let banned = read.open_table(BANNED).map_err(failed("is not readable"))?;
-        for row in banned.iter().map_err(failed("is not readable"))? {
-            let (worker, ()) = {
-                let (key, value) = row.map_err(failed("is not readable"))?;
-                (key.value(), value.value())
-            };
-            durable.banned.insert(manxdb_jobs::WorkerId(worker));
-        }
-        Ok(durable)
-    }
-
     /// Writes records, all or none; they are on disk when this returns.
     ///
     /// # Errors
-    /// [`StoreError`]: nothing was written.
+    /// [`StoreError`]: nobody knows whether anything was written; the same records may be written
+    /// again, and nothing else.
     pub fn write(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let changed = self.changed(records);
-        let write = self
-            .database
-            .begin_write()
-            .map_err(failed("is not writable"))?;
-        {
-            let mut jobs = write.open_table(JOBS).map_err(failed("is not writable"))?;
-            let mut banned = write
-                .open_table(BANNED)
-                .map_err(failed("is not writable"))?;
-            for record in records {
-                if let Record::Banned { worker } = record {
-                    banned
-                        .insert(worker.0, ())
-                        .map_err(failed("is not writable"))?;
-                }
-                let Some(job) = record.job() else {
-                    continue;
-                };
-                let key = encode(&job)?;
-                match changed.jobs.get(&job) {
-                    Some(stored) => {
-                        let value = encode(stored)?;
-                        jobs.insert(key.as_slice(), value.as_slice())
-                            .map_err(failed("is not writable"))?;
-                    }
-                    None => {
-                        jobs.remove(key.as_slice())
-                            .map_err(failed("is not writable"))?;
-                    }
-                }
-            }
-        }
-        write.commit().map_err(failed("is not writable"))?;
+        let former = self.database.take();
+        let written = guarded(|| {
+            let database = match former {
+                Some(database) => database,
+                None => Database::create(&self.path).map_err(failed("cannot be opened again"))?,
+            };
+            write(&database, records, &changed)?;
+            Ok(database)
+        });
+        self.database = Some(written?);
         for record in records {
             self.durable.apply(record.clone());
         }
@@ -175,11 +110,99 @@ impl Store {
     }
 }
 
+/// Does something with a file that may be damaged: redb panics over some kinds of damage.
+fn guarded<T>(what: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(what)).unwrap_or_else(|_| Err(damaged()))
+}
+
+fn damaged() -> StoreError {
+    StoreError::Format("it is damaged".to_owned())
+}
+
+fn check_format(database: &Database) -> Result<(), StoreError> {
+    let write = database.begin_write().map_err(failed("is not writable"))?;
+    {
+        let mut table = write
+            .open_table(FORMAT)
+            .map_err(failed("is not readable"))?;
+        let found = table
+            .get(())
+            .map_err(failed("is not readable"))?
+            .map(|format| format.value());
+        match found {
+            Some(CURRENT) => {}
+            Some(other) => {
+                return Err(StoreError::Format(format!("its format is {other}")));
+            }
+            None => {
+                table
+                    .insert((), CURRENT)
+                    .map_err(failed("is not writable"))?;
+            }
+        }
+        write.open_table(JOBS).map_err(failed("is not writable"))?;
+        write
+            .open_table(BANNED)
+            .map_err(failed("is not writable"))?;
+    }
+    write.commit().map_err(failed("is not writable"))
+}
+
+fn read(database: &Database) -> Result<Durable, StoreError> {
+    let mut durable = Durable::default();
+    let read = database.begin_read().map_err(failed("is not readable"))?;
+    let jobs = read.open_table(JOBS).map_err(failed("is not readable"))?;
+    for row in jobs.iter().map_err(failed("is not readable"))? {
+        let (key, value) = row.map_err(failed("is not readable"))?;
+        let job: JobId = decode(key.value())?;
+        let stored: Stored = decode(value.value())?;
+        durable.jobs.insert(job, stored);
+    }
+    let banned = read.open_table(BANNED).map_err(failed("is not readable"))?;
+    for row in banned.iter().map_err(failed("is not readable"))? {
+        let (worker, ()) = {
+            let (key, value) = row.map_err(failed("is not readable"))?;
+            (key.value(), value.value())
+        };
+        durable.banned.insert(manxdb_jobs::WorkerId(worker));
+    }
+    Ok(durable)
+}
+
+fn write(database: &Database, records: &[Record], changed: &Durable) -> Result<(), StoreError> {
+    let write = database.begin_write().map_err(failed("is not writable"))?;
+    {
+        let mut jobs = write.open_table(JOBS).map_err(failed("is not writable"))?;
+        let mut banned = write
+            .open_table(BANNED)
+            .map_err(failed("is not writable"))?;
+        for record in records {
+            if let Record::Banned { worker } = record {
+                let inserted = banned.insert(worker.0, ());
+                inserted.map_err(failed("is not writable"))?;
+            }
+            let Some(job) = record.job() else {
+                continue;
+            };
+            let key = encode(&job)?;
+            let written = match changed.jobs.get(&job) {
+                Some(stored) => jobs.insert(key.as_slice(), encode(stored)?.as_slice()),
+                None => jobs.remove(key.as_slice()),
+            };
+            written.map_err(failed("is not writable"))?;
+        }
+    }
+    write.commit().map_err(failed("is not writable"))
+}
+
 fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
-    postcard::to_stdvec(value).map_err(|error| StoreError::Format(error.to_string()))
+    let bytes =
+        postcard::to_stdvec(value).map_err(|error| StoreError::Format(error.to_string()))?;
+    Ok(seal(bytes))
 }
 
 fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
+    let bytes = unseal(bytes).ok_or_else(damaged)?;
     postcard::from_bytes(bytes).map_err(|error| StoreError::Format(error.to_string()))
 }
 
@@ -250,6 +273,39 @@ mod tests {
         std::fs::write(&path, b"a letter").unwrap();
         assert!(Store::open(&path).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"a letter");
+    }
+
+    /// Whatever was damaged: an error, or all of what was written.
+    #[test]
+    fn damage_is_an_error_or_harmless() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("control");
+        let mut store = Store::open(&path).unwrap();
+        store.write(&history()).unwrap();
+        drop(store);
+        let whole = std::fs::read(&path).unwrap();
+        let used = whole.iter().enumerate().filter(|(_, byte)| **byte != 0);
+        let used: Vec<usize> = used.map(|(place, _)| place).collect();
+        let mut random = manxdb_core::Random::new(5);
+        let mut refused = 0;
+        for _ in 0..100 {
+            let mut damaged = whole.clone();
+            for _ in 0..=random.below(8) {
+                let place = usize::try_from(random.below(used.len() as u64)).unwrap();
+                damaged[used[place]] ^= 1 << random.below(8);
+            }
+            if random.below(4) == 0 {
+                let length = random.below(whole.len() as u64);
+                damaged.truncate(usize::try_from(length).unwrap());
+            }
+            std::fs::write(&path, &damaged).unwrap();
+            match std::panic::catch_unwind(|| Store::open(&path)) {
+                Ok(Ok(store)) => assert_eq!(*store.durable(), Durable::of(history())),
+                Ok(Err(_)) => refused += 1,
+                Err(panic) => panic!("a damaged file ends the process: {panic:?}"),
+            }
+        }
+        assert!(refused > 0);
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::edge::{Cancel, open_and_compact};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::order::{Flavour, Order, STAGING, below, fingerprint};
 use crate::outputs::{Answer, sum_files};
+use crate::seal::{seal, unseal};
+use crate::wire::DESCRIPTION_MAX;
 
 /// What a worker is.
 pub struct WorkerOptions {
@@ -175,20 +177,24 @@ impl Shop {
             }
         };
         self.core.ask_with(SlotAsk::Watch(attempt), watch);
+        let (trace, bytes) = (attempt.job, spec.facts.bytes);
+        tracing::debug!(%trace, %attempt, bytes, "a compaction begins");
         let began = Instant::now();
         let end = match self.compact(attempt, spec, &cancel) {
             Ok(result) => {
-                self.measure(spec.facts.bytes, began.elapsed());
+                let seconds = began.elapsed().as_secs_f64();
+                tracing::info!(%trace, %attempt, bytes, seconds, "a compaction is done");
+                self.measure(bytes, began.elapsed());
                 self.counts.finished.fetch_add(1, Ordering::Relaxed);
                 Ended::Finished(result.into())
             }
             Err(failure) if stopped.load(Ordering::Relaxed) => {
-                tracing::info!(%attempt, why = failure.why, "a compaction was stopped");
+                tracing::info!(%trace, %attempt, why = failure.why, "a compaction was stopped");
                 self.counts.stopped.fetch_add(1, Ordering::Relaxed);
                 Ended::Failed(failure.class)
             }
             Err(failure) => {
-                tracing::warn!(%attempt, why = failure.why, "a compaction failed");
+                tracing::warn!(%trace, %attempt, why = failure.why, "a compaction failed");
                 self.counts.failed.fetch_add(1, Ordering::Relaxed);
                 Ended::Failed(failure.class)
             }
@@ -219,7 +225,9 @@ impl Shop {
         cancel: &Cancel,
     ) -> Result<Vec<u8>, Failure> {
         let declined = |why: String| failure(FailureClass::Declined)(why);
-        let order: Order = postcard::from_bytes(&spec.input)
+        let order = unseal(&spec.input)
+            .ok_or_else(|| declined("the order is not what the database sent".to_owned()))?;
+        let order: Order = postcard::from_bytes(order)
             .map_err(|error| declined(format!("the order cannot be read: {error}")))?;
         let Some(root) = self.volumes.get(&order.volume) else {
             return Err(declined(format!("volume '{}' is not here", order.volume)));
@@ -247,8 +255,10 @@ fn compact_into(
     cancel: &Cancel,
 ) -> Result<Vec<u8>, Failure> {
     let transient = |why: String| failure(FailureClass::Transient)(why);
-    fs::create_dir_all(output)
-        .map_err(|error| transient(format!("{}: {error}", output.display())))?;
+    let declined = |why: String| failure(FailureClass::Declined)(why);
+    // The database made the directory around it. If that is not there, neither is the volume:
+    // what is written to an empty mount point is found by nobody.
+    fs::create_dir(output).map_err(|error| transient(format!("{}: {error}", output.display())))?;
     let description =
         open_and_compact(database, output, input, options, cancel).map_err(|why| Failure {
             class: class_of(&why),
@@ -256,7 +266,13 @@ fn compact_into(
         })?;
     let files = sum_files(&description, output).map_err(|error| transient(error.to_string()))?;
     let answer = Answer { description, files };
-    postcard::to_stdvec(&answer).map_err(|error| transient(error.to_string()))
+    let answer = seal(postcard::to_stdvec(&answer).map_err(|error| transient(error.to_string()))?);
+    if answer.len() > DESCRIPTION_MAX {
+        let bytes = answer.len();
+        let why = format!("its outputs take {bytes} bytes to describe, at most {DESCRIPTION_MAX}");
+        return Err(declined(why));
+    }
+    Ok(answer)
 }
 
 /// What RocksDB's words mean for another attempt.

@@ -1,0 +1,39 @@
+//! Descriptions of jobs and results pass through networks and the control plane's disk. Nobody on
+//! the way reads them, so a bit that flips there is found at the other end, by a sum.
+
+/// Bytes of a sum.
+const SUM: usize = 4;
+
+/// Bytes with their CRC-32 behind them.
+#[must_use]
+pub fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
+    let sum = crc32fast::hash(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+/// What was sealed; none if it is not what it was.
+#[must_use]
+pub fn unseal(sealed: &[u8]) -> Option<&[u8]> {
+    let (bytes, sum) = sealed.split_last_chunk::<SUM>()?;
+    (crc32fast::hash(bytes) == u32::from_le_bytes(*sum)).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_bit_flips_unseen() {
+        let sealed = seal(b"a description".to_vec());
+        assert_eq!(unseal(&sealed), Some(&b"a description"[..]));
+        for bit in 0..sealed.len() * 8 {
+            let mut damaged = sealed.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(unseal(&damaged), None, "bit {bit}");
+        }
+        for length in 0..sealed.len() {
+            assert_eq!(unseal(&sealed[..length]), None, "{length} bytes");
+        }
+    }
+}
