@@ -54,6 +54,10 @@ fn worker(route: Route, volume: &Path) -> RunningWorker {
 
 fn service(route: Route, volume: &Path, database: &Path) -> Arc<Remote> {
     std::fs::create_dir_all(database).unwrap();
+    try_service(route, volume, database).unwrap()
+}
+
+fn try_service(route: Route, volume: &Path, database: &Path) -> Result<Arc<Remote>, String> {
     let options = ServiceOptions {
         route,
         volume: "fast".to_owned(),
@@ -71,7 +75,7 @@ fn service(route: Route, volume: &Path, database: &Path) -> Arc<Remote> {
             ..ClientOptions::default()
         },
     };
-    Remote::start(options).unwrap()
+    Remote::start(options)
 }
 
 fn local(remote: &Remote, reason: LocalReason) -> u64 {
@@ -131,6 +135,29 @@ fn who_does_not_know_the_token_is_not_let_in() {
     assert!(error.contains("asks for its token"), "{error}");
     let report = route(&control, &security("right")).report().unwrap();
     assert_eq!(report.taken, 0);
+}
+
+#[test]
+fn a_staging_directory_on_another_file_system_is_refused() {
+    let volume = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let database = volume.path().join("db");
+    std::fs::create_dir(&database).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), database.join(STAGING)).unwrap();
+    let route = Route::new(&["127.0.0.1:9".to_owned()], &Security::default()).unwrap();
+    let error = try_service(route, volume.path(), &database).err().unwrap();
+    assert!(error.contains("on another file system"), "{error}");
+}
+
+#[test]
+fn what_attempts_of_earlier_times_left_is_removed() {
+    let volume = tempfile::tempdir().unwrap();
+    let staging = volume.path().join("db").join(STAGING);
+    std::fs::create_dir_all(staging.join("an-attempt")).unwrap();
+    std::fs::write(staging.join("an-attempt/000001.sst"), b"left").unwrap();
+    let route = Route::new(&["127.0.0.1:9".to_owned()], &Security::default()).unwrap();
+    let _remote = service(route, volume.path(), &volume.path().join("db"));
+    assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub fn options() -> Options {
     options
 }
 
-/// Three merges of overlapping files, with deletes.
+/// Three merges of overlapping files, with deletes of keys and of ranges.
 pub fn fill(db: &DB, seed: u64) {
     let mut number = seed;
     for _ in 0..3 {
@@ -28,6 +28,13 @@ pub fn fill(db: &DB, seed: u64) {
                     db.put(key, number.to_be_bytes().repeat(4)).unwrap();
                 }
             }
+            let (from, to) = (
+                (number >> 51).to_be_bytes(),
+                ((number >> 51) + 50).to_be_bytes(),
+            );
+            let mut ranges = rocksdb::WriteBatch::default();
+            ranges.delete_range(from, to);
+            db.write(ranges).unwrap();
             db.flush().unwrap();
         }
         db.compact_range::<&[u8], &[u8]>(None, None);
