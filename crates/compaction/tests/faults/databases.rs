@@ -77,16 +77,11 @@ fn a_database_killed_while_a_worker_compacts_takes_nothing_from_its_former_life(
     database.kill();
     let mut database = cluster.again(database);
     // What the former life asked for is made after the new one has swept, unless the worker has
-    // heard before that nobody wants it.
-    worker.road.hold();
+    // heard before that nobody wants it. Its word comes late, or to a control plane that has not
+    // heard of the new life yet; the judge looks for what is left of it.
     worker.tell("go");
     until("it has ended it", || {
         worker.count("finished") + worker.count("failed") + worker.count("stopped") > 0
-    });
-    let was_stopped = worker.count("stopped") > 0;
-    worker.road.open();
-    until("its word is refused", || {
-        was_stopped || cluster.report().late > 0
     });
     until("it goes on", || database.count("installed") > 2);
     cluster.finish(vec![database]);
