@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::{JobInfo, Service, Waited, set_service};
+use manxdb_compaction::order::STAGING;
 use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::service::{Inputs, Remote, ServiceOptions};
 use manxdb_core::Nanos;
@@ -49,6 +50,7 @@ pub fn batches_in(db: &DB) -> u64 {
 /// Ends this process at one moment of a job.
 struct Deadly {
     inner: Arc<Remote>,
+    staging: PathBuf,
     moment: String,
     /// In the so many-th job that gets there.
     nth: u64,
@@ -56,12 +58,39 @@ struct Deadly {
 }
 
 impl Deadly {
+    fn is_time(&self, moment: &str) -> bool {
+        self.moment == moment && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth
+    }
+
     fn pass(&self, moment: &str) {
-        let is_it = self.moment == moment;
-        if is_it && self.seen.fetch_add(1, Ordering::Relaxed) + 1 == self.nth {
-            kill_process(getpid(), Signal::KILL).unwrap();
+        if self.is_time(moment) {
+            die();
         }
     }
+
+    /// Dies as soon as the first output of a job is where RocksDB renames it to.
+    fn pass_renaming(&self, job: &str) {
+        if self.is_time("renaming") {
+            let (staging, prefix) = (self.staging.clone(), format!("{job}-"));
+            let all = outputs_of(&staging, &prefix);
+            std::thread::spawn(move || {
+                while outputs_of(&staging, &prefix) == all {}
+                die();
+            });
+        }
+    }
+}
+
+fn die() {
+    kill_process(getpid(), Signal::KILL).unwrap();
+}
+
+/// Files that attempts at a job have made.
+fn outputs_of(staging: &Path, prefix: &str) -> usize {
+    let attempts = std::fs::read_dir(staging).into_iter().flatten().flatten();
+    let attempts = attempts.filter(|one| one.file_name().to_string_lossy().starts_with(prefix));
+    let files = attempts.flat_map(|one| std::fs::read_dir(one.path()).into_iter().flatten());
+    files.flatten().count()
 }
 
 impl Service for Deadly {
@@ -76,6 +105,7 @@ impl Service for Deadly {
         let waited = self.inner.wait(job);
         if matches!(waited, Waited::Done(_)) {
             self.pass("answered");
+            self.pass_renaming(job);
         }
         waited
     }
@@ -235,6 +265,7 @@ pub fn play(settings: &Settings) {
     options.set_enable_blob_files(settings.get("blobs").is_some());
     let deadly = Deadly {
         inner: Arc::clone(&remote),
+        staging: path.join(STAGING),
         moment: settings.get("die").unwrap_or_default().to_owned(),
         nth: settings.number("die_in").unwrap_or(1),
         seen: AtomicU64::new(0),

@@ -36,6 +36,12 @@ fn a_database_killed_between_answer_and_renaming_opens_clean() {
     goes_on_after_it_was_killed("answered");
 }
 
+/// In the middle of the renames, or while it writes down what it has installed.
+#[test]
+fn a_database_killed_while_it_installs_opens_clean() {
+    goes_on_after_it_was_killed("renaming");
+}
+
 #[test]
 fn a_database_killed_between_installing_and_saying_so_opens_clean() {
     goes_on_after_it_was_killed("installed");
