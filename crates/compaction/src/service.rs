@@ -282,10 +282,7 @@ impl Remote {
             if waiting.iter().any(attempt_at) {
                 continue;
             }
-            let directory = staging.join(&name);
-            if let Err(error) = fs::remove_dir_all(&directory) {
-                tracing::debug!(%error, directory = %directory.display(), "left for later");
-            }
+            remove(&staging.join(&name));
         }
     }
 }
@@ -313,15 +310,33 @@ fn prepare(database: &Path) -> Result<(), String> {
         ));
     }
     for entry in fs::read_dir(staging).map_err(|error| named(staging, error))? {
-        let path = entry.map_err(|error| named(staging, error))?.path();
-        let removed = if path.is_dir() {
-            fs::remove_dir_all(&path)
-        } else {
-            fs::remove_file(&path)
-        };
-        removed.map_err(|error| named(&path, error))?;
+        remove(&entry.map_err(|error| named(staging, error))?.path());
     }
     Ok(())
+}
+
+/// Times that a directory is emptied in which somebody still makes files.
+const REMOVALS_MAX: usize = 16;
+
+/// Removes what an attempt left, though its worker may not have heard yet that nobody waits for
+/// it: without the directory it makes no more files. What stays all the same is harmless, and is
+/// removed the next time.
+fn remove(path: &Path) {
+    for _ in 0..REMOVALS_MAX {
+        let removed = if path.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        };
+        match removed {
+            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
+            Err(error) => {
+                return tracing::debug!(%error, path = %path.display(), "left for later");
+            }
+            Ok(()) => return,
+        }
+    }
+    tracing::debug!(path = %path.display(), "files are still made in it; left for later");
 }
 
 impl Service for Remote {

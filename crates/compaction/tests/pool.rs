@@ -1,6 +1,6 @@
 //! A whole pool in one process: databases, workers and a control plane that speak gRPC, and
 //! RocksDB on both ends.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 mod common;
 
@@ -158,6 +158,31 @@ fn what_attempts_of_earlier_times_left_is_removed() {
     let route = Route::new(&["127.0.0.1:9".to_owned()], &Security::default()).unwrap();
     let _remote = service(route, volume.path(), &volume.path().join("db"));
     assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
+}
+
+#[test]
+fn a_database_opens_while_a_worker_still_writes_for_its_former_life() {
+    let volume = tempfile::tempdir().unwrap();
+    let attempt = volume.path().join("db").join(STAGING).join("an-attempt");
+    let route = Route::new(&["127.0.0.1:9".to_owned()], &Security::default()).unwrap();
+    for _ in 0..50 {
+        std::fs::create_dir_all(&attempt).unwrap();
+        std::fs::write(attempt.join("0.sst"), b"first").unwrap();
+        let writes = attempt.clone();
+        let (begun, begins) = std::sync::mpsc::channel();
+        let worker = std::thread::spawn(move || {
+            let mut number = 0;
+            while std::fs::write(writes.join(format!("{number}.sst")), b"output").is_ok() {
+                number += 1;
+                let _ = begun.send(()); // it is waited for once
+            }
+        });
+        begins.recv().unwrap();
+        let remote = service(route.clone(), volume.path(), &volume.path().join("db"));
+        worker.join().unwrap();
+        drop(remote);
+        assert!(!attempt.exists());
+    }
 }
 
 #[test]
