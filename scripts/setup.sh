@@ -2,8 +2,10 @@
 # Installs what is missing for one purpose and says each step; quick when nothing is missing.
 #
 #   scripts/setup.sh run     Rust is there, C++ headers for bindgen, RocksDB
-#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python, Node, Go,
-#                          Java, PHP, Ruby (clients that the tests drive)
+#   scripts/setup.sh test    run + MariaDB (client and comparison server), Python (clients, and
+#                          moto, an S3 server for tests of compactions), Node, Go,
+#                          Java (clients, and a HDFS of Hadoop's for the same tests), PHP, Ruby
+#                          (clients that the tests drive)
 #   scripts/setup.sh lint    run + cargo-deny
 #   scripts/setup.sh bench   run + MariaDB, sysbench
 #
@@ -171,6 +173,18 @@ install_jvm_clients() {
     cp "$pins" "$target/.manxdb-pins"
 }
 
+# Hadoop's small HDFS for tests of compactions: Maven keeps its jars, the file says where they are.
+fetch_hdfs() {
+    local pins=tests/hdfs/pom.xml target="${CARGO_TARGET_DIR:-$PWD/target}/hdfs"
+    [ -f "$pins" ] || return 0
+    cmp -s "$pins" "$target/.manxdb-pins" && return 0
+    say "fetching Hadoop with Maven, for a HDFS that tests start (187 jars, a few minutes, once)"
+    mkdir -p "$target"
+    mvn -q -B -f "$pins" dependency:build-classpath -Dmdep.outputFile="$target/classpath" \
+        || die "Maven could not fetch what $pins names"
+    cp "$pins" "$target/.manxdb-pins"
+}
+
 install_cargo_deny() {
     cargo deny --version >/dev/null 2>&1 && return 0
     say "installing cargo-deny (a few minutes, once)"
@@ -194,6 +208,6 @@ install_apt_packages
 [ "${ROCKSDB:-prebuilt}" = source ] || fetch_rocksdb
 write_cargo_config
 case "$PURPOSE" in
-    test) make_python_environment; install_node_clients; install_jvm_clients ;;
+    test) make_python_environment; install_node_clients; install_jvm_clients; fetch_hdfs ;;
     lint) install_cargo_deny ;;
 esac

@@ -13,7 +13,10 @@
 //! | how RocksDB hands out a compaction, and how a worker runs it | [`edge`] |
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | whether a worker's outputs may be installed | [`outputs`] |
-//! | a worker's side | [`worker`] |
+//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
+//! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
+//! | the database's errands to an object store | [`depot`] |
+//! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
 //! | the control plane: its door and its file | [`server`], [`store`] |
 //! | words on the wire, and who may say them | [`wire`], [`security`], [`door`] |
@@ -28,19 +31,28 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod actor;
+pub mod attempt;
 pub mod blobs;
+pub mod depot;
 pub mod door;
 pub mod edge;
 pub mod journal;
 pub mod link;
 pub mod metrics;
+pub mod mirror;
+pub mod objects;
 pub mod order;
 pub mod outputs;
+pub mod scratch;
 pub mod seal;
 pub mod security;
 pub mod server;
 pub mod service;
+pub mod shelf;
 pub mod store;
+pub mod table;
 pub mod text;
+pub mod view;
+pub mod volume;
 pub mod wire;
 pub mod worker;

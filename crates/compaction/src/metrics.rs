@@ -121,6 +121,16 @@ pub fn of_worker(counts: &worker::Counts) -> String {
             "Bytes of inputs compacted.",
             load(&counts.bytes),
         ),
+        (
+            "fetched_bytes",
+            "Bytes fetched from object stores.",
+            load(&counts.fetched),
+        ),
+        (
+            "put_bytes",
+            "Bytes put into object stores.",
+            load(&counts.put),
+        ),
     ] {
         let name = format!("manxdb_compactor_worker_{name}_total");
         family(&mut text, &name, "counter", help, &value);

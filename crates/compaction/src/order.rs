@@ -6,6 +6,8 @@ use manxdb_jobs::job::Fingerprint;
 use rocksdb::Options;
 use serde::{Deserialize, Serialize};
 
+use crate::view::Copies;
+
 /// Directory beside a database's files in which attempts write: on the same file system, because
 /// outputs are renamed from there.
 pub const STAGING: &str = "compactions-elsewhere";
@@ -15,8 +17,11 @@ pub const STAGING: &str = "compactions-elsewhere";
 pub struct Order {
     /// A storage that both sides reach, by the name that operators gave it.
     pub volume: String,
-    /// The database's directory, relative to the volume.
+    /// The database's directory, relative to the volume; on an object store, where the copies of
+    /// its files are.
     pub database: String,
+    /// On an object store: what is there for this job.
+    pub copies: Option<Copies>,
     /// Which options a file cannot hold, and what they are made from.
     pub flavour: String,
     /// For the flavour alone.

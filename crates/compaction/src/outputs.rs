@@ -12,6 +12,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::objects::Moved;
 use crate::text::{self, Fields, Unreadable};
 
 /// What a worker answers.
@@ -21,6 +22,8 @@ pub struct Answer {
     pub description: Vec<u8>,
     /// The files as the worker read them back from storage.
     pub files: Vec<FileSum>,
+    /// What the worker moved over the network for it.
+    pub moved: Moved,
 }
 
 /// A file and its sum.
@@ -109,15 +112,19 @@ fn sum_file(path: &Path) -> io::Result<(u64, u32)> {
 }
 
 /// A name that is a file's own, not a path that leads elsewhere.
-fn plain(name: &str) -> Result<&str, Refusal> {
-    let is_plain = !name.is_empty() && !name.contains(['/', '\\', '\0']) && !name.starts_with('.');
-    if is_plain {
+pub(crate) fn plain(name: &str) -> Result<&str, Refusal> {
+    if is_plain(name) {
         Ok(name)
     } else {
         Err(Refusal::Wrong(format!(
             "output '{name}' is no name of a file"
         )))
     }
+}
+
+/// Whether a name is a file's own.
+pub(crate) fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', '\\', '\0']) && !name.starts_with('.')
 }
 
 /// Checks an answer against the files in `directory`, which only its attempt writes to; what

@@ -19,12 +19,16 @@ use parking_lot::Mutex;
 
 use crate::actor::{Actor, Handle};
 use crate::blobs;
+use crate::depot::{Depot, Put};
 use crate::edge::{JobInfo, Service, Waited};
 use crate::link::{self, CONTROL, Link, Route};
+use crate::objects::{Moved, ObjectError};
 use crate::order::{Order, STAGING, fingerprint, relative};
 use crate::outputs::{Answer, Expected, Reading, Refusal, verify};
 use crate::seal::{seal, unseal};
 use crate::text::Fields;
+use crate::view::Copies;
+use crate::volume::Volume;
 use crate::wire::DESCRIPTION_MAX;
 
 /// What a database knows of the inputs of a job, beside their names.
@@ -43,10 +47,10 @@ pub type Known = Box<dyn Fn(&[String]) -> Inputs + Send + Sync>;
 pub struct ServiceOptions {
     /// Where the control plane may be.
     pub route: Route,
-    /// The volume that the database is on, by the operators' name,
+    /// The volume that the database and workers share, by the operators' name,
     pub volume: String,
-    /// and where it is here.
-    pub volume_root: PathBuf,
+    /// and what it is here: the directory has the database in it, the object store gets copies.
+    pub storage: Volume,
     /// The directory that RocksDB opens.
     pub database: PathBuf,
     /// The database's identity, the same each time it is open.
@@ -76,6 +80,10 @@ pub struct Counts {
     pub installed: AtomicU64,
     /// Bytes of inputs of these.
     pub bytes: AtomicU64,
+    /// Bytes put into an object store for jobs.
+    pub put: AtomicU64,
+    /// Bytes of outputs fetched from there.
+    pub fetched: AtomicU64,
     /// At home, by the place of the reason in [`LocalReason::ALL`].
     pub local: [AtomicU64; LocalReason::ALL.len()],
 }
@@ -89,6 +97,8 @@ struct Job {
     bytes: u64,
     since: Instant,
     attempt: Option<AttemptId>,
+    /// In an object store: what was put there.
+    put: Option<Put>,
 }
 
 /// RocksDB's service.
@@ -117,12 +127,79 @@ struct Place {
     session: SessionId,
     volume: String,
     database: PathBuf,
-    relative: String,
+    shared: Shared,
     zone: Zone,
     flavour: &'static str,
     parameters: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
     bytes_min: u64,
     reading: Reading,
+}
+
+/// How others come to the database's files.
+enum Shared {
+    /// They are on the volume, under this name.
+    Directory(String),
+    /// As copies.
+    Depot(Depot),
+}
+
+impl Shared {
+    fn of(options: &ServiceOptions) -> Result<Self, String> {
+        match &options.storage {
+            Volume::Directory(root) => Ok(Self::Directory(relative(root, &options.database)?)),
+            Volume::Objects(objects) => {
+                let (database, session) = (options.database_id, options.session);
+                let depot = Depot::start(objects, &options.database, database, session);
+                Ok(Self::Depot(depot.map_err(|error| error.to_string())?))
+            }
+        }
+    }
+
+    fn depot(&self) -> Option<&Depot> {
+        match self {
+            Self::Directory(_) => None,
+            Self::Depot(depot) => Some(depot),
+        }
+    }
+}
+
+/// Why a job stays at home.
+struct AtHome {
+    reason: LocalReason,
+    why: String,
+}
+
+fn unfit(why: impl ToString) -> AtHome {
+    AtHome {
+        reason: LocalReason::Unfit,
+        why: why.to_string(),
+    }
+}
+
+fn storage(error: ObjectError) -> AtHome {
+    AtHome {
+        reason: LocalReason::Storage,
+        why: error.to_string(),
+    }
+}
+
+/// A job as it is handed out.
+struct Described {
+    spec: Spec,
+    expected: Expected,
+    put: Option<Put>,
+}
+
+/// Why an answer is not installed.
+enum Turned {
+    /// It is wrong.
+    Wrong(Refusal),
+    /// The outputs could not be had.
+    Storage(ObjectError),
+}
+
+fn wrong(what: String) -> Turned {
+    Turned::Wrong(Refusal::Wrong(what))
 }
 
 impl Remote {
@@ -131,7 +208,7 @@ impl Remote {
     /// # Errors
     /// The database is not on the volume, or the system has no thread left.
     pub fn start(options: ServiceOptions) -> Result<Arc<Self>, String> {
-        let relative = relative(&options.volume_root, &options.database)?;
+        let shared = Shared::of(&options)?;
         prepare(&options.database)?;
         let core = Client::new(
             options.database_id,
@@ -150,7 +227,7 @@ impl Remote {
                 session: options.session,
                 volume: options.volume,
                 database: options.database,
-                relative,
+                shared,
                 zone: options.zone,
                 flavour: options.flavour,
                 parameters: options.parameters,
@@ -180,14 +257,15 @@ impl Remote {
         &self.counts
     }
 
-    fn describe(&self, info: &JobInfo, input: &[u8]) -> Result<(Spec, Expected), String> {
-        let fields = Fields::of(input).map_err(|error| error.to_string())?;
-        let unreadable = |error: crate::text::Unreadable| error.to_string();
-        let names = fields.names("input_files").map_err(unreadable)?;
-        let output_level = fields.number("output_level").map_err(unreadable)?;
-        let options_file = fields.number("options_file_number").map_err(unreadable)?;
-        if let Some(why) = blobs::found(&self.place.database, options_file, &info.family)? {
-            return Err(why);
+    /// Makes a job of RocksDB's words, and puts what it needs where workers come to it.
+    fn describe(&self, info: &JobInfo, input: &[u8]) -> Result<Described, AtHome> {
+        let fields = Fields::of(input).map_err(unfit)?;
+        let names = fields.names("input_files").map_err(unfit)?;
+        let output_level = fields.number("output_level").map_err(unfit)?;
+        let options_file = fields.number("options_file_number").map_err(unfit)?;
+        let blobs = blobs::found(&self.place.database, options_file, &info.family);
+        if let Some(why) = blobs.map_err(unfit)? {
+            return Err(unfit(why));
         }
         let is_part = fields.raw("has_begin") == Ok("true") || fields.raw("has_end") == Ok("true");
         let size = |name: &String| {
@@ -195,12 +273,25 @@ impl Remote {
             fs::metadata(&path).map(|found| found.len())
         };
         let sizes: Result<Vec<u64>, _> = names.iter().map(size).collect();
-        let bytes = sizes.map_err(|error| error.to_string())?.into_iter().sum();
+        let bytes: u64 = sizes.map_err(unfit)?.into_iter().sum();
+        if bytes < self.place.bytes_min {
+            return Err(unfit("it is too small to be worth it"));
+        }
+        let (database, put) = match &self.place.shared {
+            Shared::Directory(relative) => (relative.clone(), None),
+            Shared::Depot(depot) => {
+                let put = depot.put(&info.family, &names, options_file);
+                (depot.base().to_owned(), Some(put.map_err(storage)?))
+            }
+        };
+        let moved = put.as_ref().map_or(0, |put| put.moved.put);
+        self.counts.put.fetch_add(moved, Ordering::Relaxed);
         let known = self.known.lock().as_ref().map(|known| known(&names));
         let known = known.unwrap_or_default();
         let order = Order {
             volume: self.place.volume.clone(),
-            database: self.place.relative.clone(),
+            database,
+            copies: put.as_ref().map(|put| put.copies.clone()),
             flavour: self.place.flavour.to_owned(),
             parameters: (self.place.parameters)(),
             input: input.to_vec(),
@@ -219,16 +310,20 @@ impl Remote {
             keys: known.keys,
             entries: known.entries.filter(|_| !is_part),
         };
-        let input = seal(postcard::to_stdvec(&order).map_err(|error| error.to_string())?);
+        let input = seal(postcard::to_stdvec(&order).map_err(unfit)?);
         if input.len() > DESCRIPTION_MAX {
             let (files, bytes) = (names.len(), input.len());
-            return Err(format!(
+            return Err(unfit(format!(
                 "its description has {bytes} bytes ({files} files), a message at most \
                  {DESCRIPTION_MAX}"
-            ));
+            )));
         }
         let input = input.into();
-        Ok((Spec { facts, input }, expected))
+        Ok(Described {
+            spec: Spec { facts, input },
+            expected,
+            put,
+        })
     }
 
     fn stay_home(&self, reason: LocalReason) {
@@ -238,19 +333,59 @@ impl Remote {
         }
     }
 
-    /// Checks an answer; what RocksDB is to be told.
+    /// Gets outputs and checks them; what RocksDB is to be told.
     fn accept(
         &self,
         attempt: AttemptId,
         result: &[u8],
         expected: &Expected,
-    ) -> Result<Vec<u8>, Refusal> {
-        let damaged = || Refusal::Wrong("the answer is not what the worker sent".to_owned());
+        copies: Option<&Copies>,
+    ) -> Result<Vec<u8>, Turned> {
+        let damaged = || wrong("the answer is not what the worker sent".to_owned());
         let result = unseal(result).ok_or_else(damaged)?;
         let answer: Answer = postcard::from_bytes(result)
-            .map_err(|error| Refusal::Wrong(format!("the answer cannot be read: {error}")))?;
+            .map_err(|error| wrong(format!("the answer cannot be read: {error}")))?;
         let directory = self.directory(attempt);
-        verify(&answer, expected, &directory, self.place.reading)
+        let mut moved = Moved::default();
+        if let Some((depot, copies)) = self.place.shared.depot().zip(copies) {
+            let fetched = depot.fetch(copies, attempt, &answer.files, &directory);
+            moved = fetched.map_err(|error| match error {
+                // It said that it had put it there.
+                ObjectError::Missing(_) | ObjectError::Differs { .. } | ObjectError::Name(_) => {
+                    wrong(error.to_string())
+                }
+                other => Turned::Storage(other),
+            })?;
+        }
+        self.counts
+            .fetched
+            .fetch_add(moved.fetched, Ordering::Relaxed);
+        let verified = verify(&answer, expected, &directory, self.place.reading);
+        let description = verified.map_err(Turned::Wrong)?;
+        let (fetched, worker) = (moved.fetched, answer.moved);
+        let (worker_fetched, worker_put) = (worker.fetched, worker.put);
+        tracing::info!(
+            trace = %attempt.job, %attempt, fetched, worker_fetched, worker_put, "checked"
+        );
+        Ok(description)
+    }
+
+    /// Outputs are not installed.
+    fn turn_down(&self, name: &str, attempt: AttemptId, why: Turned) {
+        let trace = attempt.job;
+        let (verdict, reason) = match why {
+            Turned::Wrong(refusal) => {
+                tracing::error!(%trace, %attempt, %refusal, "a worker's outputs are refused");
+                (Verdict::Refused, LocalReason::Refused)
+            }
+            Turned::Storage(error) => {
+                tracing::warn!(%trace, %attempt, %error, "a worker's outputs cannot be fetched");
+                (Verdict::Unused, LocalReason::Storage)
+            }
+        };
+        self.core.tell(Ask::Settled { attempt, verdict });
+        self.end(name);
+        self.stay_home(reason);
     }
 
     fn directory(&self, attempt: AttemptId) -> PathBuf {
@@ -261,6 +396,10 @@ impl Remote {
     fn end(&self, name: &str) -> Option<Job> {
         let job = self.jobs.lock().waiting.remove(name);
         self.sweep();
+        let put = job.as_ref().and_then(|job| job.put.as_ref());
+        if let Some((depot, put)) = self.place.shared.depot().zip(put) {
+            depot.end(put.job);
+        }
         job
     }
 
@@ -342,20 +481,20 @@ fn remove(path: &Path) {
 impl Service for Remote {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        let (spec, expected) = match self.describe(info, input) {
+        if self.place.shared.depot().is_some_and(Depot::rests) {
+            self.stay_home(LocalReason::Storage); // why, was said when it failed
+            return None;
+        }
+        let described = match self.describe(info, input) {
             Ok(described) => described,
-            Err(why) => {
+            Err(AtHome { reason, why }) => {
                 let (rocksdb_job, family) = (info.number(), &info.family);
                 tracing::warn!(rocksdb_job, family, why, "a compaction stays at home");
-                self.stay_home(LocalReason::Unfit);
+                self.stay_home(reason);
                 return None;
             }
         };
-        let bytes = spec.facts.bytes;
-        if bytes < self.place.bytes_min {
-            self.stay_home(LocalReason::Unfit);
-            return None;
-        }
+        let bytes = described.spec.facts.bytes;
         let mut jobs = self.jobs.lock();
         jobs.asked += 1;
         let id = JobId {
@@ -365,11 +504,12 @@ impl Service for Remote {
         };
         let job = Job {
             id,
-            answer: Some(self.core.ask(Ask::Compact(spec))),
-            expected,
+            answer: Some(self.core.ask(Ask::Compact(described.spec))),
+            expected: described.expected,
             bytes,
             since: Instant::now(),
             attempt: None,
+            put: described.put,
         };
         let name = id.to_string();
         jobs.waiting.insert(name.clone(), job);
@@ -383,9 +523,12 @@ impl Service for Remote {
         let taken = {
             let mut jobs = self.jobs.lock();
             let job = jobs.waiting.get_mut(name);
-            job.and_then(|job| Some((job.id, job.answer.take()?, job.expected.clone())))
+            job.and_then(|job| {
+                let copies = job.put.as_ref().map(|put| put.copies.clone());
+                Some((job.id, job.answer.take()?, job.expected.clone(), copies))
+            })
         };
-        let Some((id, answer, expected)) = taken else {
+        let Some((id, answer, expected, copies)) = taken else {
             return Waited::Local; // asked for by nobody
         };
         let (attempt, result) = match answer.recv() {
@@ -399,9 +542,9 @@ impl Service for Remote {
             Err(_) => return Waited::Local, // the service is ending
         };
         let accepted = if attempt.job == id {
-            self.accept(attempt, &result, &expected)
+            self.accept(attempt, &result, &expected, copies.as_ref())
         } else {
-            Err(Refusal::Wrong(format!("{attempt} is no attempt at {id}")))
+            Err(wrong(format!("{attempt} is no attempt at {id}")))
         };
         match accepted {
             Ok(description) => {
@@ -410,12 +553,8 @@ impl Service for Remote {
                 }
                 Waited::Done(description)
             }
-            Err(refusal) => {
-                let verdict = Verdict::Refused;
-                tracing::error!(trace = %id, %attempt, %refusal, "a worker's outputs are refused");
-                self.core.tell(Ask::Settled { attempt, verdict });
-                self.end(name);
-                self.stay_home(LocalReason::Refused);
+            Err(why) => {
+                self.turn_down(name, attempt, why);
                 Waited::Local
             }
         }
@@ -423,6 +562,9 @@ impl Service for Remote {
 
     fn cancel(&self) {
         self.core.tell(Ask::Close);
+        if let Some(depot) = self.place.shared.depot() {
+            depot.stop();
+        }
     }
 
     fn installed(&self, name: &str, is_installed: bool) {
@@ -433,8 +575,9 @@ impl Service for Remote {
             return;
         };
         let (bytes, seconds) = (job.bytes, job.since.elapsed().as_secs_f64());
+        let put = job.put.map_or(0, |put| put.moved.put);
         let verdict = if is_installed {
-            tracing::info!(trace = %job.id, %attempt, bytes, seconds, "installed");
+            tracing::info!(trace = %job.id, %attempt, bytes, seconds, put, "installed");
             self.counts.installed.fetch_add(1, Ordering::Relaxed);
             self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
             Verdict::Installed

@@ -8,7 +8,7 @@ use manxdb_jobs::job::{
     AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, JobId, LocalReason, Pressure,
     SessionId, Spec, WorkerId, Zone,
 };
-use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Verdict};
+use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Progress, Verdict};
 
 /// The generated types and services.
 #[allow(missing_docs, clippy::pedantic, clippy::disallowed_methods)]
@@ -195,9 +195,9 @@ fn alive_in(alive: proto::Alive) -> Result<Alive, Invalid> {
 }
 
 fn beat_out(beat: Beat) -> proto::Beat {
-    let running = beat.running.into_iter().map(|(attempt, bytes)| {
-        let attempt = Some(attempt_out(attempt));
-        proto::Running { attempt, bytes }
+    let running = beat.running.into_iter().map(|(attempt, progress)| {
+        let (attempt, progress) = (Some(attempt_out(attempt)), Some(progress_out(progress)));
+        proto::Running { attempt, progress }
     });
     proto::Beat {
         worker: beat.worker.0,
@@ -207,12 +207,31 @@ fn beat_out(beat: Beat) -> proto::Beat {
         running: running.collect(),
         ended: beat.ended.into_iter().map(attempt_out).collect(),
         drains: beat.drains,
+        total: Some(progress_out(beat.total)),
+    }
+}
+
+fn progress_out(progress: Progress) -> proto::Progress {
+    proto::Progress {
+        compacted: progress.compacted,
+        fetched: progress.fetched,
+        put: progress.put,
+    }
+}
+
+/// Who says nothing has done nothing.
+fn progress_in(progress: Option<proto::Progress>) -> Progress {
+    let progress = progress.unwrap_or_default();
+    Progress {
+        compacted: progress.compacted,
+        fetched: progress.fetched,
+        put: progress.put,
     }
 }
 
 fn beat_in(beat: proto::Beat) -> Result<Beat, Invalid> {
     let running = beat.running.into_iter();
-    let running = running.map(|one| Ok((some_attempt(one.attempt)?, one.bytes)));
+    let running = running.map(|one| Ok((some_attempt(one.attempt)?, progress_in(one.progress))));
     let ability = beat.ability.ok_or(Invalid("a worker without abilities"))?;
     Ok(Beat {
         worker: WorkerId(beat.worker),
@@ -222,6 +241,7 @@ fn beat_in(beat: proto::Beat) -> Result<Beat, Invalid> {
         running: running.collect::<Result<_, _>>()?,
         ended: attempts_in(beat.ended)?,
         drains: beat.drains,
+        total: progress_in(beat.total),
     })
 }
 
@@ -401,10 +421,10 @@ pub fn encode_report(report: Report) -> proto::ReportReply {
         use proto::job_line::Phase as Out;
         let phase = match line.phase {
             Phase::Waiting => Out::Waiting(proto::Nothing {}),
-            Phase::Running(worker, bytes) => {
-                let worker = worker.0;
-                Out::Running(proto::RunningOn { worker, bytes })
-            }
+            Phase::Running(worker, progress) => Out::Running(proto::RunningOn {
+                worker: worker.0,
+                progress: Some(progress_out(progress)),
+            }),
             Phase::Done(attempt) => Out::Done(attempt_out(attempt)),
         };
         proto::JobLine {
@@ -418,6 +438,7 @@ pub fn encode_report(report: Report) -> proto::ReportReply {
         worker: line.worker.0,
         ability: Some(ability_out(line.ability)),
         running: line.running,
+        total: Some(progress_out(line.total)),
     });
     let shares = report.shares.into_iter().map(|(database, used)| {
         let (database, used_millis) = (database.0, used);
@@ -490,6 +511,14 @@ mod tests {
         }
     }
 
+    fn progress(first: u64) -> Progress {
+        Progress {
+            compacted: first,
+            fetched: first + 1,
+            put: first + 2,
+        }
+    }
+
     fn ends() -> Vec<Ended> {
         vec![
             Ended::Finished(Arc::from(&b"result"[..])),
@@ -536,9 +565,10 @@ mod tests {
                 beat: 2,
                 seen: 3,
                 ability: ability(),
-                running: vec![(attempt(1), 5)],
+                running: vec![(attempt(1), progress(5))],
                 ended: vec![attempt(2)],
                 drains: true,
+                total: progress(8),
             }),
             Message::Run {
                 worker: WorkerId(1),

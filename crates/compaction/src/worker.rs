@@ -2,31 +2,38 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use manxdb_jobs::job::{AttemptId, FailureClass, Spec, WorkerId, Zone};
-use manxdb_jobs::message::{Ability, Ended};
+use manxdb_jobs::job::{AttemptId, Spec, WorkerId, Zone};
+use manxdb_jobs::message::{Ability, Ended, Progress};
 use manxdb_jobs::worker::{Given, SlotAsk};
 use manxdb_jobs::{Options, Worker};
 
 use crate::actor::{Actor, Handle};
-use crate::edge::{Cancel, open_and_compact};
+use crate::attempt::{Failure, Halt, Task};
 use crate::link::{self, CONTROL, Link, Route};
-use crate::order::{Flavour, Order, STAGING, below, fingerprint};
-use crate::outputs::{Answer, sum_files};
+use crate::mirror::Ends;
+use crate::objects::Moved;
+use crate::order::{Flavour, Order, fingerprint};
+use crate::scratch::Scratch;
 use crate::seal::{seal, unseal};
+use crate::volume::Volume;
 use crate::wire::DESCRIPTION_MAX;
 
 /// What a worker is.
 pub struct WorkerOptions {
     /// Where the control plane may be.
     pub route: Route,
-    /// Storage it reaches: by the operators' name, where it is here.
-    pub volumes: BTreeMap<String, PathBuf>,
+    /// Storage it reaches, by the operators' names.
+    pub volumes: BTreeMap<String, Volume>,
+    /// Where it makes outputs before they go to an object store; workers may share it.
+    pub scratch: PathBuf,
+    /// How much it remembers of files in object stores, in bytes of memory.
+    pub remember: u64,
     /// Jobs it runs at a time.
     pub slots: u32,
     /// Where it is.
@@ -39,7 +46,10 @@ pub struct WorkerOptions {
 
 /// What all slots share.
 struct Shop {
-    volumes: BTreeMap<String, PathBuf>,
+    volumes: BTreeMap<String, Volume>,
+    /// Only when there is an object store.
+    scratch: Option<Scratch>,
+    ends: Ends,
     flavours: Vec<Arc<dyn Flavour>>,
     core: Handle<Worker>,
     zone: Zone,
@@ -60,6 +70,10 @@ pub struct Counts {
     pub stopped: AtomicU64,
     /// Bytes of inputs compacted.
     pub bytes: AtomicU64,
+    /// Bytes fetched from object stores.
+    pub fetched: AtomicU64,
+    /// Bytes put there.
+    pub put: AtomicU64,
 }
 
 /// A worker that works until it is dropped.
@@ -75,8 +89,14 @@ impl RunningWorker {
     /// Starts a worker.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system has no thread left, or the scratch directory cannot be written to.
     pub fn start(options: WorkerOptions) -> std::io::Result<Self> {
+        let is_away = |volume: &Volume| matches!(volume, Volume::Objects(_));
+        let scratch = options.volumes.values().any(is_away).then(|| {
+            let name = format!("worker-{:016x}", options.id.0);
+            Scratch::new(&options.scratch, &name)
+        });
+        let scratch = scratch.transpose()?;
         let beat = Options::default().beat;
         let ability = ability(options.slots, options.zone, 0);
         let core = Worker::new(options.id, CONTROL, beat, ability);
@@ -85,6 +105,8 @@ impl RunningWorker {
         let link = Link::start(options.route, waiting, actor.handle())?;
         let shop = Arc::new(Shop {
             volumes: options.volumes,
+            scratch,
+            ends: Ends::new(options.remember),
             flavours: options.flavours,
             core: actor.handle(),
             zone: options.zone,
@@ -146,16 +168,6 @@ fn memory_available() -> u64 {
     kilobytes.map_or(u64::MAX, |kilobytes: u64| kilobytes << 10)
 }
 
-/// How a compaction failed.
-struct Failure {
-    class: FailureClass,
-    why: String,
-}
-
-fn failure(class: FailureClass) -> impl FnOnce(String) -> Failure {
-    move |why| Failure { class, why }
-}
-
 impl Shop {
     /// Runs one job after the other, until the core ends.
     fn work(&self) {
@@ -167,23 +179,25 @@ impl Shop {
     }
 
     fn run(&self, attempt: AttemptId, spec: &Spec) {
-        let cancel = Arc::new(Cancel::default());
+        let halt = Halt::default();
         let stopped = Arc::new(AtomicBool::new(false));
-        let (stop, flag) = (Arc::clone(&cancel), Arc::clone(&stopped));
+        let (stop, flag) = (halt.clone(), Arc::clone(&stopped));
         let watch = move |given| {
             if given == Given::Stop {
                 flag.store(true, Ordering::Relaxed);
-                stop.cancel();
+                stop.halt();
             }
         };
         self.core.ask_with(SlotAsk::Watch(attempt), watch);
         let (trace, bytes) = (attempt.job, spec.facts.bytes);
         tracing::debug!(%trace, %attempt, bytes, "a compaction begins");
         let began = Instant::now();
-        let end = match self.compact(attempt, spec, &cancel) {
-            Ok(result) => {
+        let end = match self.compact(attempt, spec, &halt) {
+            Ok((result, Moved { fetched, put })) => {
                 let seconds = began.elapsed().as_secs_f64();
-                tracing::info!(%trace, %attempt, bytes, seconds, "a compaction is done");
+                tracing::info!(
+                    %trace, %attempt, bytes, seconds, fetched, put, "a compaction is done"
+                );
                 self.measure(bytes, began.elapsed());
                 self.counts.finished.fetch_add(1, Ordering::Relaxed);
                 Ended::Finished(result.into())
@@ -222,66 +236,65 @@ impl Shop {
         &self,
         attempt: AttemptId,
         spec: &Spec,
-        cancel: &Cancel,
-    ) -> Result<Vec<u8>, Failure> {
-        let declined = |why: String| failure(FailureClass::Declined)(why);
+        halt: &Halt,
+    ) -> Result<(Vec<u8>, Moved), Failure> {
         let order = unseal(&spec.input)
-            .ok_or_else(|| declined("the order is not what the database sent".to_owned()))?;
+            .ok_or_else(|| Failure::declined("the order is not what the database sent"))?;
         let order: Order = postcard::from_bytes(order)
-            .map_err(|error| declined(format!("the order cannot be read: {error}")))?;
-        let Some(root) = self.volumes.get(&order.volume) else {
-            return Err(declined(format!("volume '{}' is not here", order.volume)));
+            .map_err(|error| Failure::declined(format!("the order cannot be read: {error}")))?;
+        let Some(volume) = self.volumes.get(&order.volume) else {
+            let volume = order.volume;
+            return Err(Failure::declined(format!("volume '{volume}' is not here")));
         };
         let flavour = self.flavours.iter().find(|one| one.name() == order.flavour);
         let Some(flavour) = flavour else {
-            return Err(declined(format!("'{}' is unknown here", order.flavour)));
+            let flavour = order.flavour;
+            return Err(Failure::declined(format!("'{flavour}' is unknown here")));
         };
-        let database = below(root, &order.database).map_err(declined)?;
-        let options = flavour.options(&order.parameters).map_err(declined)?;
-        let output = database.join(STAGING).join(attempt.to_string());
-        let result = compact_into(&database, &output, &order.input, &options, cancel);
-        if result.is_err() {
-            let _ = fs::remove_dir_all(&output); // the database sweeps what is left
+        let options = flavour
+            .options(&order.parameters)
+            .map_err(Failure::declined)?;
+        let moved = |moved| self.tell(attempt, 0, moved);
+        let task = Task {
+            attempt: attempt.to_string(),
+            order: &order,
+            options: &options,
+            halt,
+            moved: &moved,
+        };
+        let answer = match (volume, &self.scratch) {
+            (Volume::Directory(root), _) => task.in_place(root)?,
+            (Volume::Objects(objects), Some(scratch)) => {
+                let made = task.on_copies(objects, scratch, &self.ends);
+                let (answer, moved) = made;
+                self.counts
+                    .fetched
+                    .fetch_add(moved.fetched, Ordering::Relaxed);
+                self.counts.put.fetch_add(moved.put, Ordering::Relaxed);
+                answer?
+            }
+            // A worker that has an object store has a scratch directory.
+            (Volume::Objects(_), None) => return Err(Failure::declined("no scratch directory")),
+        };
+        self.tell(attempt, spec.facts.bytes, answer.moved);
+        let moved = answer.moved;
+        let answer = seal(postcard::to_stdvec(&answer).map_err(Failure::transient)?);
+        if answer.len() > DESCRIPTION_MAX {
+            let bytes = answer.len();
+            return Err(Failure::declined(format!(
+                "its outputs take {bytes} bytes to describe, at most {DESCRIPTION_MAX}"
+            )));
         }
-        result
+        Ok((answer, moved))
     }
-}
 
-fn compact_into(
-    database: &Path,
-    output: &Path,
-    input: &[u8],
-    options: &rocksdb::Options,
-    cancel: &Cancel,
-) -> Result<Vec<u8>, Failure> {
-    let transient = |why: String| failure(FailureClass::Transient)(why);
-    let declined = |why: String| failure(FailureClass::Declined)(why);
-    // The database made the directory around it. If that is not there, neither is the volume:
-    // what is written to an empty mount point is found by nobody.
-    fs::create_dir(output).map_err(|error| transient(format!("{}: {error}", output.display())))?;
-    let description =
-        open_and_compact(database, output, input, options, cancel).map_err(|why| Failure {
-            class: class_of(&why),
-            why,
-        })?;
-    let files = sum_files(&description, output).map_err(|error| transient(error.to_string()))?;
-    let answer = Answer { description, files };
-    let answer = seal(postcard::to_stdvec(&answer).map_err(|error| transient(error.to_string()))?);
-    if answer.len() > DESCRIPTION_MAX {
-        let bytes = answer.len();
-        let why = format!("its outputs take {bytes} bytes to describe, at most {DESCRIPTION_MAX}");
-        return Err(declined(why));
-    }
-    Ok(answer)
-}
-
-/// What RocksDB's words mean for another attempt.
-fn class_of(why: &str) -> FailureClass {
-    if why.starts_with("Corruption") || why.starts_with("Invalid argument") {
-        let cause = crc32fast::hash(why.split(':').next().unwrap_or_default().as_bytes());
-        return FailureClass::Deterministic {
-            cause: u64::from(cause),
+    /// Says how far an attempt is.
+    fn tell(&self, attempt: AttemptId, compacted: u64, moved: Moved) {
+        let progress = Progress {
+            compacted,
+            fetched: moved.fetched,
+            put: moved.put,
         };
+        self.core.tell(SlotAsk::Progress(attempt, progress));
     }
-    FailureClass::Transient
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use common::{content, fill, options};
 use manxdb_compaction::edge::{Cancel, JobInfo, Service, Waited, open_and_compact, set_service};
+use manxdb_compaction::objects::Moved;
 use manxdb_compaction::outputs::{Answer, Expected, Reading, sum_files, verify};
 use manxdb_compaction::text::Fields;
 use rocksdb::DB;
@@ -59,7 +60,11 @@ impl Service for Here {
             return Waited::Local;
         };
         let files = sum_files(&description, &output).unwrap();
-        let mut answer = Answer { description, files };
+        let mut answer = Answer {
+            description,
+            files,
+            moved: Moved::default(),
+        };
         let mut seen = self.seen();
         (self.tamper)(&mut answer, &output, &mut seen.answers);
         let asked = Fields::of(&input).unwrap();

@@ -17,6 +17,7 @@ use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, ServiceOptions};
+use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;
@@ -43,7 +44,9 @@ fn route(control: &ControlPlane, security: &Security) -> Route {
 fn worker(route: Route, volume: &Path) -> RunningWorker {
     let options = WorkerOptions {
         route,
-        volumes: BTreeMap::from([("fast".to_owned(), volume.to_owned())]),
+        volumes: BTreeMap::from([("fast".to_owned(), Volume::Directory(volume.to_owned()))]),
+        scratch: volume.join("scratch"),
+        remember: 0,
         slots: 2,
         zone: Zone::default(),
         flavours: vec![Arc::new(Plain)],
@@ -61,7 +64,7 @@ fn try_service(route: Route, volume: &Path, database: &Path) -> Result<Arc<Remot
     let options = ServiceOptions {
         route,
         volume: "fast".to_owned(),
-        volume_root: volume.to_owned(),
+        storage: Volume::Directory(volume.to_owned()),
         database: database.to_owned(),
         database_id: DatabaseId(drawn()),
         session: SessionId(drawn()),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use manxdb_compaction::actor::{Actor, Handle};
 use manxdb_compaction::edge::{Cancel, open_and_compact};
 use manxdb_compaction::link::{self, CONTROL, Link};
+use manxdb_compaction::objects::Moved;
 use manxdb_compaction::order::{Order, STAGING, below, fingerprint};
 use manxdb_compaction::outputs::{Answer, sum_files};
 use manxdb_compaction::seal::{seal, unseal};
@@ -77,7 +78,11 @@ impl Bad {
             return b"nothing".to_vec();
         };
         let files = sum_files(&description, &output).unwrap();
-        let mut answer = Answer { description, files };
+        let mut answer = Answer {
+            description,
+            files,
+            moved: Moved::default(),
+        };
         self.spoil(&mut answer, &output);
         let answer = seal(postcard::to_stdvec(&answer).unwrap());
         let first = self.first.get_or_insert_with(|| answer.clone());

@@ -12,6 +12,7 @@ use manxdb_compaction::edge::{JobInfo, Service, Waited, set_service};
 use manxdb_compaction::order::STAGING;
 use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::service::{Inputs, Remote, ServiceOptions};
+use manxdb_compaction::volume::Volume;
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};
@@ -161,7 +162,7 @@ fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
     let options = ServiceOptions {
         route: route(settings),
         volume: VOLUME.to_owned(),
-        volume_root: settings.path("volume"),
+        storage: Volume::Directory(settings.path("volume")),
         database: database.to_owned(),
         database_id: DatabaseId(settings.number("id").unwrap()),
         session: SessionId(drawn()),

@@ -10,6 +10,7 @@ use manxdb_compaction::link::Route;
 use manxdb_compaction::order::{Flavour, Plain};
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::ControlPlane;
+use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
 use manxdb_jobs::job::Zone;
@@ -207,7 +208,12 @@ fn worker(settings: &Settings) {
     let id = WorkerId(drawn());
     let options = WorkerOptions {
         route: route(settings),
-        volumes: volumes(settings),
+        volumes: volumes(settings)
+            .into_iter()
+            .map(|(name, path)| (name, Volume::Directory(path)))
+            .collect(),
+        scratch: PathBuf::new(), // only object stores need one
+        remember: 0,
         slots: settings.number("slots").unwrap_or(2),
         zone: Zone::default(),
         flavours: vec![Arc::new(Halting(Arc::clone(&stop)))],

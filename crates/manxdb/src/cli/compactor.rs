@@ -87,9 +87,21 @@ pub struct WorkerArgs {
         default_value = "127.0.0.1:7411"
     )]
     pub control: Vec<String>,
-    /// A storage that it reaches, and where: databases name volumes, never paths. Repeatable
-    #[arg(long = "volume", value_name = "NAME=PATH", required = true)]
+    /// A storage that it reaches, and where: a directory, or an object store as in
+    /// far=s3://bucket/prefix?region=eu-1&endpoint=https://HOST (keys come from the environment:
+    /// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, …) or far=hdfs://HOST:PORT/prefix. Databases
+    /// name volumes, never paths.
+    /// Repeatable
+    #[arg(long = "volume", value_name = "NAME=PLACE", required = true)]
     pub volumes: Vec<String>,
+    /// Directory for what it fetches from object stores and makes, as large as the inputs and
+    /// outputs of all its slots together; workers may share one [default: manxdb-compactor in the
+    /// system's directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Megabytes of memory for ends of files in object stores, which every job of a database needs
+    #[arg(long, value_name = "MB", default_value_t = 256)]
+    pub remember_mb: u32,
     /// Jobs at a time
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub slots: u32,

@@ -6,7 +6,7 @@ mod top;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use manxdb_compaction::metrics::{of_control, of_worker};
 use manxdb_compaction::order::Plain;
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::{ControlPlane, StartError};
+use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_jobs::job::Zone;
 use manxdb_jobs::{Options, Policy, WorkerId};
@@ -87,6 +88,8 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
     let options = WorkerOptions {
         route: Route::new(&args.control, &security).map_err(Fault::Other)?,
         volumes: volumes(&args.volumes)?,
+        scratch: scratch(args),
+        remember: u64::from(args.remember_mb) << 20,
         slots: args.slots,
         zone: Zone(args.zone),
         flavours: vec![Arc::new(Plain)],
@@ -114,6 +117,12 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
     std::process::exit(0);
 }
 
+/// Where a worker puts what it fetches and makes.
+fn scratch(args: &WorkerArgs) -> PathBuf {
+    let default = || std::env::temp_dir().join("manxdb-compactor");
+    args.scratch.clone().unwrap_or_else(default)
+}
+
 /// Blocks until a signal comes.
 fn wait(mut stop: UnixStream) -> Result<(), Fault> {
     let mut byte = [0];
@@ -138,22 +147,19 @@ fn policy(choice: PolicyChoice) -> Policy {
     }
 }
 
-fn volumes(given: &[String]) -> Result<BTreeMap<String, PathBuf>, Fault> {
+fn volumes(given: &[String]) -> Result<BTreeMap<String, Volume>, Fault> {
     let mut volumes = BTreeMap::new();
-    for volume in given {
-        let Some((name, path)) = volume.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+    for text in given {
+        let Some((name, place)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             return Err(Fault::Other(format!(
-                "--volume is NAME=PATH, as in fast=/mnt/fast, and not '{volume}'"
+                "--volume is NAME=PLACE, as in fast=/mnt/fast or far=s3://bucket/prefix, and not \
+                 '{text}'"
             )));
         };
-        let path = Path::new(path);
-        if !path.is_dir() {
-            let path = path.display();
-            return Err(Fault::Other(format!(
-                "volume {name}: {path} is no directory"
-            )));
-        }
-        if volumes.insert(name.to_owned(), path.to_owned()).is_some() {
+        let wrong = |why: String| Fault::Other(format!("volume {name}: {why}"));
+        let volume = Volume::parse(place).map_err(wrong)?;
+        volume.check().map_err(wrong)?;
+        if volumes.insert(name.to_owned(), volume).is_some() {
             return Err(Fault::Other(format!("volume {name} is given twice")));
         }
     }

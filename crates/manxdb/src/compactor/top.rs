@@ -84,19 +84,22 @@ fn summary(text: &mut String, report: &ReportReply) -> std::fmt::Result {
 fn workers(text: &mut String, report: &ReportReply) -> std::fmt::Result {
     writeln!(
         text,
-        "\nWORKER            ZONE  RUNNING  SPEED        MEMORY LEFT"
+        "\nWORKER            ZONE  RUNNING  SPEED        MEMORY LEFT  FETCHED      PUT"
     )?;
     for line in &report.workers {
         let ability = line.ability.unwrap_or_default();
         let speed = format!("{}/s", megabytes(ability.bytes_second));
+        let total = line.total.unwrap_or_default();
         writeln!(
             text,
-            "{:016x}  {:4}  {:>3}/{:<3}  {speed:<11}  {}",
+            "{:016x}  {:4}  {:>3}/{:<3}  {speed:<11}  {:<11}  {:<11}  {}",
             line.worker,
             ability.zone,
             line.running,
             ability.slots,
             megabytes(ability.memory),
+            megabytes(total.fetched),
+            megabytes(total.put),
         )?;
     }
     Ok(())
@@ -110,7 +113,14 @@ fn jobs(text: &mut String, report: &ReportReply) -> std::fmt::Result {
     for line in report.jobs.iter().take(JOBS_MAX) {
         let (job, facts) = (line.job.unwrap_or_default(), line.facts.unwrap_or_default());
         let state = match &line.phase {
-            Some(Phase::Running(running)) => format!("runs on {:016x}", running.worker),
+            Some(Phase::Running(running)) => {
+                let so_far = running.progress.unwrap_or_default();
+                let (fetched, put) = (megabytes(so_far.fetched), megabytes(so_far.put));
+                format!(
+                    "runs on {:016x}, fetched {fetched}, put {put}",
+                    running.worker
+                )
+            }
             Some(Phase::Done(_)) => "waits to be installed".to_owned(),
             Some(Phase::Waiting(_)) | None => "waits".to_owned(),
         };

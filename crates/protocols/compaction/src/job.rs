@@ -141,11 +141,13 @@ pub enum LocalReason {
     Refused,
     /// The job cannot be done elsewhere, or is too small to be worth it.
     Unfit,
+    /// The storage that both sides share does not answer, or is full.
+    Storage,
 }
 
 impl LocalReason {
     /// All of them, for tables of counts.
-    pub const ALL: [LocalReason; 10] = [
+    pub const ALL: [LocalReason; 11] = [
         LocalReason::NoWorker,
         LocalReason::Overloaded,
         LocalReason::Attempts,
@@ -156,6 +158,7 @@ impl LocalReason {
         LocalReason::Closing,
         LocalReason::Refused,
         LocalReason::Unfit,
+        LocalReason::Storage,
     ];
 
     /// One word, for metrics and logs.
@@ -172,6 +175,7 @@ impl LocalReason {
             Self::Closing => "closing",
             Self::Refused => "refused",
             Self::Unfit => "unfit",
+            Self::Storage => "storage",
         }
     }
 }

@@ -59,12 +59,37 @@ pub struct Beat {
     pub seen: u64,
     /// What it can do.
     pub ability: Ability,
-    /// Attempts under way, with the bytes read so far.
-    pub running: Vec<(AttemptId, u64)>,
+    /// Attempts under way, and how far they are.
+    pub running: Vec<(AttemptId, Progress)>,
     /// Attempts that ended and whose end is not recorded yet.
     pub ended: Vec<AttemptId>,
     /// It takes nothing more and ends when what it runs has ended.
     pub drains: bool,
+    /// What all its attempts have done since it started.
+    pub total: Progress,
+}
+
+/// What was done for an attempt so far, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Of inputs compacted.
+    pub compacted: u64,
+    /// Fetched from an object store.
+    pub fetched: u64,
+    /// Put there.
+    pub put: u64,
+}
+
+impl Progress {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            compacted: self.compacted.saturating_add(other.compacted),
+            fetched: self.fetched.saturating_add(other.fetched),
+            put: self.put.saturating_add(other.put),
+        }
+    }
 }
 
 /// What a worker can do.

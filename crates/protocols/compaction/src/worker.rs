@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, RequestId};
 
 use crate::job::{AttemptId, Spec, WorkerId};
-use crate::message::{Ability, Beat, Ended, Message};
+use crate::message::{Ability, Beat, Ended, Message, Progress};
 
 /// What slots and the process around them say.
 #[derive(Debug, Clone)]
@@ -14,8 +14,8 @@ pub enum SlotAsk {
     Next,
     /// Answered when an attempt is to be stopped, or is over.
     Watch(AttemptId),
-    /// An attempt has read so many bytes; not answered.
-    Progress(AttemptId, u64),
+    /// How far an attempt is; not answered.
+    Progress(AttemptId, Progress),
     /// An attempt ended; not answered.
     Ended(AttemptId, Ended),
     /// What the worker can do, as measured; not answered.
@@ -54,6 +54,8 @@ pub struct Worker {
     pending: VecDeque<AttemptId>,
     running: BTreeMap<AttemptId, Running>,
     ended: BTreeMap<AttemptId, Ended>,
+    /// Of attempts that do not run any more.
+    total: Progress,
     drain: Option<RequestId>,
 }
 
@@ -62,7 +64,7 @@ struct Running {
     spec: Spec,
     /// Without a word until then the lease is over.
     until: LocalTime,
-    bytes: u64,
+    progress: Progress,
     watch: Option<RequestId>,
 }
 
@@ -89,6 +91,7 @@ impl Worker {
             pending: VecDeque::new(),
             running: BTreeMap::new(),
             ended: BTreeMap::new(),
+            total: Progress::default(),
             drain: None,
         }
     }
@@ -115,7 +118,7 @@ impl Worker {
                 let running = Running {
                     spec,
                     until: now + lease,
-                    bytes: 0,
+                    progress: Progress::default(),
                     watch: None,
                 };
                 self.running.insert(attempt, running);
@@ -162,8 +165,11 @@ impl Worker {
     fn stop(&mut self, attempt: AttemptId, out: &mut Actions<Self>) {
         self.ended.remove(&attempt);
         self.pending.retain(|pending| *pending != attempt);
-        if let Some(watch) = self.running.remove(&attempt).and_then(|one| one.watch) {
-            out.reply(watch, Given::Stop);
+        if let Some(running) = self.running.remove(&attempt) {
+            self.total = self.total.plus(running.progress);
+            if let Some(watch) = running.watch {
+                out.reply(watch, Given::Stop);
+            }
         }
         self.finish_draining(out);
     }
@@ -178,15 +184,16 @@ impl Worker {
                 Some(running) => running.watch = Some(id),
                 None => out.reply(id, Given::Stop),
             },
-            SlotAsk::Progress(attempt, bytes) => {
+            SlotAsk::Progress(attempt, progress) => {
                 if let Some(running) = self.running.get_mut(&attempt) {
-                    running.bytes = bytes;
+                    running.progress = progress;
                 }
             }
             SlotAsk::Ended(attempt, end) => {
                 let Some(running) = self.running.remove(&attempt) else {
                     return; // it was stopped
                 };
+                self.total = self.total.plus(running.progress);
                 if let Some(watch) = running.watch {
                     out.reply(watch, Given::Over);
                 }
@@ -245,7 +252,8 @@ impl Worker {
         let running = self
             .running
             .iter()
-            .map(|(attempt, one)| (*attempt, one.bytes));
+            .map(|(attempt, one)| (*attempt, one.progress));
+        let under_way = self.running.values().map(|one| one.progress);
         let beat = Beat {
             worker: self.id,
             beat: self.beat,
@@ -254,6 +262,7 @@ impl Worker {
             running: running.collect(),
             ended: self.ended.keys().copied().collect(),
             drains: self.drain.is_some(),
+            total: under_way.fold(self.total, Progress::plus),
         };
         out.send(self.control, Message::Beat(beat));
     }

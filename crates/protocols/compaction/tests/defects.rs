@@ -11,7 +11,7 @@ use manxdb_jobs::job::{
     AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, JobId, LocalReason, Pressure,
     SessionId, Spec, WorkerId,
 };
-use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Verdict};
+use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Progress, Verdict};
 use manxdb_jobs::record::{Durable, Record};
 use manxdb_jobs::{Control, Message, Options, Policy};
 
@@ -92,9 +92,13 @@ impl Plane {
             beat: self.beats,
             seen,
             ability,
-            running: running.iter().map(|attempt| (*attempt, 0)).collect(),
+            running: running
+                .iter()
+                .map(|attempt| (*attempt, Progress::default()))
+                .collect(),
             ended: Vec::new(),
             drains: false,
+            total: Progress::default(),
         };
         self.hear(worker_node(worker), Message::Beat(beat));
     }

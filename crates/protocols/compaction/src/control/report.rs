@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::jobs::State;
 use super::{Control, Counts};
 use crate::job::{AttemptId, DatabaseId, Facts, JobId, WorkerId};
-use crate::message::Ability;
+use crate::message::{Ability, Progress};
 
 /// A picture of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,8 +40,8 @@ pub struct JobLine {
 pub enum Phase {
     /// It waits.
     Waiting,
-    /// A worker has it, and has read so many bytes.
-    Running(WorkerId, u64),
+    /// A worker has it, and is so far.
+    Running(WorkerId, Progress),
     /// Its result waits for the database.
     Done(AttemptId),
 }
@@ -55,6 +55,8 @@ pub struct WorkerLine {
     pub ability: Ability,
     /// Attempts it has.
     pub running: u32,
+    /// What it has done since it started, as it says.
+    pub total: Progress,
 }
 
 pub(super) fn of(control: &Control) -> Report {
@@ -68,8 +70,8 @@ pub(super) fn of(control: &Control) -> Report {
                 attempt, worker, ..
             } => {
                 let one = control.workers.get(worker);
-                let read = one.and_then(|worker| worker.progress.get(attempt));
-                Phase::Running(*worker, read.copied().unwrap_or(0))
+                let progress = one.and_then(|worker| worker.progress.get(attempt));
+                Phase::Running(*worker, progress.copied().unwrap_or_default())
             }
             State::Done { attempt, .. } => Phase::Done(*attempt),
         },
@@ -78,6 +80,7 @@ pub(super) fn of(control: &Control) -> Report {
         worker: *id,
         ability: worker.ability,
         running: u32::try_from(worker.leased.len()).unwrap_or(u32::MAX),
+        total: worker.total,
     });
     let shares = control.sessions.iter().map(|(id, one)| (*id, one.used));
     Report {

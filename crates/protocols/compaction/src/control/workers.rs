@@ -7,7 +7,7 @@ use manxdb_core::{LocalTime, NodeId};
 use super::jobs::{Job, State};
 use super::{Control, Step, leased_to};
 use crate::job::{AttemptId, Facts, JobId, WorkerId};
-use crate::message::{Ability, Beat, Message};
+use crate::message::{Ability, Beat, Message, Progress};
 use crate::record::Record;
 
 /// A worker that is there.
@@ -22,8 +22,10 @@ pub(super) struct Worker {
     /// Attempts it has, each with the number of the order by which it was told.
     pub leased: BTreeMap<AttemptId, u64>,
     orders: u64,
-    /// Bytes that its running attempts have read, as it says.
-    pub progress: BTreeMap<AttemptId, u64>,
+    /// How far its running attempts are, as it says.
+    pub progress: BTreeMap<AttemptId, Progress>,
+    /// What all its attempts have done, as it says.
+    pub total: Progress,
 }
 
 impl Worker {
@@ -80,6 +82,7 @@ impl Control {
         worker.ability = beat.ability;
         worker.drains = beat.drains;
         worker.progress = beat.running.iter().copied().collect();
+        worker.total = beat.total;
         self.mend_missing(step, beat);
         let attempts = self.keep(step.now, beat);
         let kept = Message::Kept {
@@ -111,6 +114,7 @@ impl Control {
             leased,
             orders: beat.seen,
             progress: BTreeMap::new(),
+            total: beat.total,
         }
     }
 
