@@ -455,7 +455,7 @@ fn prepare(database: &Path) -> Result<(), String> {
 }
 
 /// Times that a directory is emptied in which somebody still makes files.
-const REMOVALS_MAX: usize = 16;
+const REMOVALS_MAX: usize = 64;
 
 /// Removes what an attempt left, though its worker may not have heard yet that nobody waits for
 /// it: without the directory it makes no more files. What stays all the same is harmless, and is
