@@ -168,6 +168,7 @@ impl Task<'_> {
             description,
             files,
             moved: Moved::default(),
+            notes: Vec::new(),
         })
     }
 }

@@ -10,8 +10,9 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | how RocksDB hands out a compaction, and how a worker runs it | [`edge`] |
+//! | how RocksDB hands out a compaction, what a database says of itself | [`edge`], a crate of its own |
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
+//! | what a database knows of itself while it is open | [`pressure`] |
 //! | whether a worker's outputs may be installed | [`outputs`] |
 //! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
 //! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
@@ -22,7 +23,7 @@
 //! | words on the wire, and who may say them | [`wire`], [`security`], [`door`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
-//! | numbers for operators | [`metrics`] |
+//! | numbers for operators | [`counts`], [`metrics`] |
 //! | how a core runs in a process | [`actor`], [`link`] |
 //! | how RocksDB's descriptions of jobs and results are read | [`text`] |
 //!
@@ -33,9 +34,9 @@
 pub mod actor;
 pub mod attempt;
 pub mod blobs;
+pub mod counts;
 pub mod depot;
 pub mod door;
-pub mod edge;
 pub mod journal;
 pub mod link;
 pub mod metrics;
@@ -43,6 +44,7 @@ pub mod mirror;
 pub mod objects;
 pub mod order;
 pub mod outputs;
+pub mod pressure;
 pub mod scratch;
 pub mod seal;
 pub mod security;
@@ -56,3 +58,5 @@ pub mod view;
 pub mod volume;
 pub mod wire;
 pub mod worker;
+
+pub use manxdb_compaction_edge as edge;

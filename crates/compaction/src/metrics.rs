@@ -7,6 +7,7 @@ use manxdb_jobs::control::Report;
 use manxdb_jobs::control::report::Phase;
 use manxdb_jobs::job::LocalReason;
 
+use crate::counts::Counts;
 use crate::worker;
 
 /// Lines of one family of numbers.
@@ -138,9 +139,46 @@ pub fn of_worker(counts: &worker::Counts) -> String {
     text
 }
 
+/// A database's numbers, by name and labels; `waiting` jobs are handed out and not over.
+#[must_use]
+pub fn of_database(counts: &Counts, waiting: usize) -> Vec<(String, u64)> {
+    let name = |what: &str| format!("manxdb_compaction_{what}");
+    let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    let mut numbers = vec![
+        (name("remote_waiting"), waiting as u64),
+        (name("remote_installed_total"), load(&counts.installed)),
+        (name("remote_input_bytes_total"), load(&counts.input_bytes)),
+        (
+            name("remote_output_bytes_total"),
+            load(&counts.output_bytes),
+        ),
+        (
+            name("remote_wait_microseconds_total"),
+            load(&counts.wait_micros),
+        ),
+    ];
+    numbers.extend(LocalReason::ALL.map(|reason| {
+        let labels = format!("local_total{{reason=\"{}\"}}", reason.word());
+        (name(&labels), counts.local(reason))
+    }));
+    numbers
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_says_why_it_compacted_itself() {
+        let counts = Counts::default();
+        counts.stays_home(LocalReason::Away);
+        counts.stays_home(LocalReason::Away);
+        let numbers = of_database(&counts, 3);
+        let number = |name: &str| numbers.iter().find(|(one, _)| one == name).unwrap().1;
+        assert_eq!(number("manxdb_compaction_remote_waiting"), 3);
+        assert_eq!(number("manxdb_compaction_local_total{reason=\"away\"}"), 2);
+        assert_eq!(number("manxdb_compaction_local_total{reason=\"small\"}"), 0);
+    }
 
     #[test]
     fn every_number_has_its_help_and_type() {

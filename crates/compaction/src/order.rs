@@ -2,15 +2,13 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use manxdb_jobs::job::Fingerprint;
-use rocksdb::Options;
+use manxdb_core::Digest;
+use manxdb_jobs::job::{DatabaseId, Fingerprint};
 use serde::{Deserialize, Serialize};
 
 use crate::view::Copies;
 
-/// Directory beside a database's files in which attempts write: on the same file system, because
-/// outputs are renamed from there.
-pub const STAGING: &str = "compactions-elsewhere";
+pub use crate::edge::{Flavour, Plain, Prepared, STAGING};
 
 /// A job for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,41 +28,28 @@ pub struct Order {
     pub input: Vec<u8>,
 }
 
-/// The options of a database that its options file cannot hold: comparator, merge operator,
-/// compaction filter, prefix extractor, table format.
-pub trait Flavour: Send + Sync {
-    /// Its name, which changes whenever its meaning does.
-    fn name(&self) -> &'static str;
-
-    /// The options for one job.
-    ///
-    /// # Errors
-    /// The parameters are not what this release writes.
-    fn options(&self, parameters: &[u8]) -> Result<Options, String>;
-}
-
-/// RocksDB with nothing of one's own.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Plain;
-
-impl Flavour for Plain {
-    fn name(&self) -> &'static str {
-        "plain.1"
-    }
-
-    fn options(&self, _: &[u8]) -> Result<Options, String> {
-        Ok(Options::default())
-    }
-}
-
 /// Major and minor version of the RocksDB that is linked; its C interface does not say.
 const ROCKSDB: (u64, u64) = (11, 8);
 
-/// What both sides must have in common: the release of RocksDB.
+/// What both sides must have in common: the release of RocksDB, and all that a flavour is made of.
 #[must_use]
-pub fn fingerprint() -> Fingerprint {
+pub fn fingerprint(flavour: &dyn Flavour) -> Fingerprint {
     let (major, minor) = ROCKSDB;
-    Fingerprint((1 << 32) | (major << 16) | minor)
+    let mut digest = Digest::default();
+    digest.number(major).number(minor);
+    for text in std::iter::once(flavour.name()).chain(flavour.parts().iter().copied()) {
+        digest.number(text.len() as u64).bytes(text.as_bytes());
+    }
+    Fingerprint(digest.value())
+}
+
+/// A database's identity: the directory that it lives in, as everybody names it. A copy of a
+/// database is another one.
+#[must_use]
+pub fn database_id(volume: &str, relative: &str) -> DatabaseId {
+    let mut digest = Digest::default();
+    digest.number(volume.len() as u64).bytes(volume.as_bytes());
+    DatabaseId(digest.bytes(relative.as_bytes()).value())
 }
 
 /// The path that a relative name stands for below a root, which it cannot leave.
@@ -105,6 +90,7 @@ fn absolute(path: &Path) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rocksdb::Options;
 
     #[test]
     fn no_name_leads_out_of_its_volume() {
@@ -114,6 +100,39 @@ mod tests {
         for name in ["/etc", "../x", "a/../../x", "a\0b"] {
             assert!(below(root, name).is_err(), "{name}");
         }
+    }
+
+    struct Other(&'static [&'static str]);
+
+    impl Flavour for Other {
+        fn name(&self) -> &'static str {
+            "plain.1"
+        }
+
+        fn parts(&self) -> &'static [&'static str] {
+            self.0
+        }
+
+        fn prepare(&self, parameters: &[u8]) -> Result<Prepared, String> {
+            Plain.prepare(parameters)
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_tells_every_part_apart() {
+        let parts: [&'static [&'static str]; 5] = [&[], &["a"], &["b"], &["a", "b"], &["ab"]];
+        let prints = parts.map(|parts| fingerprint(&Other(parts)));
+        assert_eq!(prints[0], fingerprint(&Plain));
+        for (place, print) in prints.iter().enumerate() {
+            assert!(!prints[..place].contains(print), "{:?}", parts[place]);
+        }
+    }
+
+    #[test]
+    fn a_database_is_the_directory_it_lives_in() {
+        assert_eq!(database_id("fast", "a"), database_id("fast", "a"));
+        assert_ne!(database_id("fast", "a"), database_id("fast", "b"));
+        assert_ne!(database_id("fas", "ta"), database_id("fast", "a"));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub struct Answer {
     pub files: Vec<FileSum>,
     /// What the worker moved over the network for it.
     pub moved: Moved,
+    /// What the flavour has to say beside them: hints, which the database checks for itself.
+    pub notes: Vec<u8>,
 }
 
 /// A file and its sum.

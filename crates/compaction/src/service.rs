@@ -4,65 +4,48 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use manxdb_jobs::client::ClientOptions;
-use manxdb_jobs::job::{
-    AttemptId, DatabaseId, Facts, JobId, LocalReason, Pressure, SessionId, Spec, Zone,
-};
+use manxdb_jobs::job::{AttemptId, DatabaseId, Facts, JobId, LocalReason, SessionId, Spec, Zone};
 use manxdb_jobs::message::Verdict;
 use manxdb_jobs::{Answer as Word, Ask, Client};
 use parking_lot::Mutex;
 
 use crate::actor::{Actor, Handle};
 use crate::blobs;
+use crate::counts::Counts;
 use crate::depot::{Depot, Put};
-use crate::edge::{JobInfo, Service, Waited};
+use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Waited};
 use crate::link::{self, CONTROL, Link, Route};
+use crate::metrics::of_database;
 use crate::objects::{Moved, ObjectError};
 use crate::order::{Order, STAGING, fingerprint, relative};
 use crate::outputs::{Answer, Expected, Reading, Refusal, verify};
+use crate::pressure::{Sight, Watch};
 use crate::seal::{seal, unseal};
 use crate::text::Fields;
 use crate::view::Copies;
 use crate::volume::Volume;
 use crate::wire::DESCRIPTION_MAX;
 
-/// What a database knows of the inputs of a job, beside their names.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Inputs {
-    /// Smallest and largest user key of all of them.
-    pub keys: Option<(Vec<u8>, Vec<u8>)>,
-    /// Entries of all of them, without deleted ranges.
-    pub entries: Option<u64>,
-}
-
-/// Says what is known of files by their names.
-pub type Known = Box<dyn Fn(&[String]) -> Inputs + Send + Sync>;
-
-/// How a database's compactions are done elsewhere.
-pub struct ServiceOptions {
+/// The pool that a database's compactions are done by.
+pub struct RemotePool {
     /// Where the control plane may be.
     pub route: Route,
     /// The volume that the database and workers share, by the operators' name,
     pub volume: String,
     /// and what it is here: the directory has the database in it, the object store gets copies.
     pub storage: Volume,
-    /// The directory that RocksDB opens.
-    pub database: PathBuf,
     /// The database's identity, the same each time it is open.
     pub database_id: DatabaseId,
     /// Drawn at random each time it is opened.
     pub session: SessionId,
     /// Where the volume is.
     pub zone: Zone,
-    /// The name of its flavour, and what that needs to know now.
-    pub flavour: &'static str,
-    /// The parameters of the flavour at the time of a job.
-    pub parameters: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
     /// Jobs with fewer bytes of inputs stay at home.
     pub bytes_min: u64,
     /// How much of the outputs is read before they are believed.
@@ -71,21 +54,16 @@ pub struct ServiceOptions {
     pub client: ClientOptions,
 }
 
-/// Jobs by how they ended.
-#[derive(Debug, Default)]
-pub struct Counts {
-    /// Given to the pool, or meant to be: each ends as one of the others.
-    pub asked: AtomicU64,
-    /// Installed.
-    pub installed: AtomicU64,
-    /// Bytes of inputs of these.
-    pub bytes: AtomicU64,
-    /// Bytes put into an object store for jobs.
-    pub put: AtomicU64,
-    /// Bytes of outputs fetched from there.
-    pub fetched: AtomicU64,
-    /// At home, by the place of the reason in [`LocalReason::ALL`].
-    pub local: [AtomicU64; LocalReason::ALL.len()],
+impl Pool for RemotePool {
+    fn serve(
+        &self,
+        database: &Path,
+        flavour: Arc<dyn Flavour>,
+        house: Arc<dyn House>,
+    ) -> Result<Arc<dyn Resident>, String> {
+        let remote: Arc<dyn Resident> = Remote::start(self, database, flavour, house)?;
+        Ok(remote)
+    }
 }
 
 /// A job between `schedule` and `installed`.
@@ -96,18 +74,28 @@ struct Job {
     expected: Expected,
     bytes: u64,
     since: Instant,
-    attempt: Option<AttemptId>,
+    accepted: Option<Accepted>,
     /// In an object store: what was put there.
     put: Option<Put>,
+}
+
+/// An answer whose outputs RocksDB may install.
+struct Accepted {
+    attempt: AttemptId,
+    output_bytes: u64,
+    notes: Vec<u8>,
 }
 
 /// RocksDB's service.
 pub struct Remote {
     core: Handle<Client>,
     place: Place,
-    counts: Arc<Counts>,
+    house: Arc<dyn House>,
+    counts: Counts,
     jobs: Mutex<Jobs>,
-    known: Mutex<Option<Known>>,
+    emptied: Once,
+    sight: Sight,
+    watch: Mutex<Option<Watch>>,
     // Dropped last: they carry what the others say.
     _actor: Actor<Client>,
     _link: Link,
@@ -129,8 +117,7 @@ struct Place {
     database: PathBuf,
     shared: Shared,
     zone: Zone,
-    flavour: &'static str,
-    parameters: Box<dyn Fn() -> Vec<u8> + Send + Sync>,
+    flavour: Arc<dyn Flavour>,
     bytes_min: u64,
     reading: Reading,
 }
@@ -144,12 +131,12 @@ enum Shared {
 }
 
 impl Shared {
-    fn of(options: &ServiceOptions) -> Result<Self, String> {
-        match &options.storage {
-            Volume::Directory(root) => Ok(Self::Directory(relative(root, &options.database)?)),
+    fn of(pool: &RemotePool, directory: &Path) -> Result<Self, String> {
+        match &pool.storage {
+            Volume::Directory(root) => Ok(Self::Directory(relative(root, directory)?)),
             Volume::Objects(objects) => {
-                let (database, session) = (options.database_id, options.session);
-                let depot = Depot::start(objects, &options.database, database, session);
+                let (database, session) = (pool.database_id, pool.session);
+                let depot = Depot::start(objects, directory, database, session);
                 Ok(Self::Depot(depot.map_err(|error| error.to_string())?))
             }
         }
@@ -207,54 +194,51 @@ impl Remote {
     ///
     /// # Errors
     /// The database is not on the volume, or the system has no thread left.
-    pub fn start(options: ServiceOptions) -> Result<Arc<Self>, String> {
-        let shared = Shared::of(&options)?;
-        prepare(&options.database)?;
-        let core = Client::new(
-            options.database_id,
-            options.session,
-            CONTROL,
-            options.client,
-        );
+    pub fn start(
+        pool: &RemotePool,
+        database: &Path,
+        flavour: Arc<dyn Flavour>,
+        house: Arc<dyn House>,
+    ) -> Result<Arc<Self>, String> {
+        let shared = Shared::of(pool, database)?;
+        make_staging(database)?;
+        let core = Client::new(pool.database_id, pool.session, CONTROL, pool.client);
         let (to_control, waiting) = link::queue();
         let threads = |error: std::io::Error| error.to_string();
         let actor = Actor::start("compactions", core, |_| to_control).map_err(threads)?;
-        let link = Link::start(options.route, waiting, actor.handle()).map_err(threads)?;
+        let link = Link::start(pool.route.clone(), waiting, actor.handle()).map_err(threads)?;
         Ok(Arc::new(Self {
             core: actor.handle(),
             place: Place {
-                id: options.database_id,
-                session: options.session,
-                volume: options.volume,
-                database: options.database,
+                id: pool.database_id,
+                session: pool.session,
+                volume: pool.volume.clone(),
+                database: database.to_owned(),
                 shared,
-                zone: options.zone,
-                flavour: options.flavour,
-                parameters: options.parameters,
-                bytes_min: options.bytes_min,
-                reading: options.reading,
+                zone: pool.zone,
+                flavour,
+                bytes_min: pool.bytes_min,
+                reading: pool.reading,
             },
-            counts: Arc::default(),
+            house,
+            counts: Counts::default(),
             jobs: Mutex::default(),
-            known: Mutex::default(),
+            emptied: Once::new(),
+            sight: Sight::default(),
+            watch: Mutex::default(),
             _actor: actor,
             _link: link,
         }))
     }
 
-    /// From now on more is known of input files than their sizes.
-    pub fn set_known(&self, known: Known) {
-        *self.known.lock() = Some(known);
-    }
-
-    /// How near the database is to stalling.
-    pub fn press(&self, pressure: Pressure) {
-        self.core.tell(Ask::Pressure(pressure));
-    }
-
     /// Jobs by how they ended.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Jobs handed out that are not over.
+    pub fn waiting(&self) -> usize {
+        self.jobs.lock().waiting.len()
     }
 
     /// Makes a job of RocksDB's words, and puts what it needs where workers come to it.
@@ -275,7 +259,10 @@ impl Remote {
         let sizes: Result<Vec<u64>, _> = names.iter().map(size).collect();
         let bytes: u64 = sizes.map_err(unfit)?.into_iter().sum();
         if bytes < self.place.bytes_min {
-            return Err(unfit("it is too small to be worth it"));
+            return Err(AtHome {
+                reason: LocalReason::Small,
+                why: String::new(),
+            });
         }
         let (database, put) = match &self.place.shared {
             Shared::Directory(relative) => (relative.clone(), None),
@@ -286,14 +273,18 @@ impl Remote {
         };
         let moved = put.as_ref().map_or(0, |put| put.moved.put);
         self.counts.put.fetch_add(moved, Ordering::Relaxed);
-        let known = self.known.lock().as_ref().map(|known| known(&names));
+        let known = self
+            .sight
+            .lock()
+            .as_ref()
+            .map(|opened| opened.inputs(&names));
         let known = known.unwrap_or_default();
         let order = Order {
             volume: self.place.volume.clone(),
             database,
             copies: put.as_ref().map(|put| put.copies.clone()),
-            flavour: self.place.flavour.to_owned(),
-            parameters: (self.place.parameters)(),
+            flavour: self.place.flavour.name().to_owned(),
+            parameters: self.house.parameters(info),
             input: input.to_vec(),
         };
         let level = |level: i32| u8::try_from(level).unwrap_or(u8::MAX);
@@ -302,7 +293,7 @@ impl Remote {
             output_level: level(info.output_level),
             bytes,
             score: if info.is_manual { -1 } else { 0 },
-            fingerprint: fingerprint(),
+            fingerprint: fingerprint(self.place.flavour.as_ref()),
             zone: self.place.zone,
         };
         let expected = Expected {
@@ -326,13 +317,6 @@ impl Remote {
         })
     }
 
-    fn stay_home(&self, reason: LocalReason) {
-        let place = LocalReason::ALL.iter().position(|one| *one == reason);
-        if let Some(count) = place.and_then(|place| self.counts.local.get(place)) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
     /// Gets outputs and checks them; what RocksDB is to be told.
     fn accept(
         &self,
@@ -340,7 +324,7 @@ impl Remote {
         result: &[u8],
         expected: &Expected,
         copies: Option<&Copies>,
-    ) -> Result<Vec<u8>, Turned> {
+    ) -> Result<(Vec<u8>, Accepted), Turned> {
         let damaged = || wrong("the answer is not what the worker sent".to_owned());
         let result = unseal(result).ok_or_else(damaged)?;
         let answer: Answer = postcard::from_bytes(result)
@@ -367,7 +351,13 @@ impl Remote {
         tracing::info!(
             trace = %attempt.job, %attempt, fetched, worker_fetched, worker_put, "checked"
         );
-        Ok(description)
+        let output_bytes = answer.files.iter().map(|file| file.bytes).sum();
+        let accepted = Accepted {
+            attempt,
+            output_bytes,
+            notes: answer.notes,
+        };
+        Ok((description, accepted))
     }
 
     /// Outputs are not installed.
@@ -385,11 +375,17 @@ impl Remote {
         };
         self.core.tell(Ask::Settled { attempt, verdict });
         self.end(name);
-        self.stay_home(reason);
+        self.counts.stays_home(reason);
     }
 
     fn directory(&self, attempt: AttemptId) -> PathBuf {
         self.place.database.join(STAGING).join(attempt.to_string())
+    }
+
+    /// Removes what attempts of earlier times left. Not before RocksDB has locked the database:
+    /// another process may have it open.
+    fn empty(&self) {
+        self.emptied.call_once(|| self.sweep());
     }
 
     /// A job is over: nobody writes for it any more that anybody waits for.
@@ -426,14 +422,41 @@ impl Remote {
     }
 }
 
+impl Resident for Remote {
+    fn opened(&self, database: Box<dyn Opened>) {
+        self.empty();
+        *self.sight.lock() = Some(database);
+        let core = self.core.clone();
+        let watch = Watch::start(Arc::clone(&self.sight), move |pressure| {
+            core.tell(Ask::Pressure(pressure));
+        });
+        match watch {
+            Ok(watch) => *self.watch.lock() = Some(watch),
+            Err(error) => tracing::warn!(%error, "nobody watches how near writes are to stopping"),
+        }
+    }
+
+    fn closing(&self) {
+        drop(self.watch.lock().take());
+        let database = self.sight.lock().take();
+        // Outside of the lock: it may be the last that holds the database, whose end waits for
+        // threads that want the lock.
+        drop(database);
+    }
+
+    fn numbers(&self) -> Vec<(String, u64)> {
+        of_database(&self.counts, self.waiting())
+    }
+}
+
 impl Drop for Remote {
     fn drop(&mut self) {
         self.sweep();
     }
 }
 
-/// Makes an empty directory for attempts, where RocksDB can rename files into the database.
-fn prepare(database: &Path) -> Result<(), String> {
+/// Makes a directory for attempts, where RocksDB can rename files into the database.
+fn make_staging(database: &Path) -> Result<(), String> {
     let staging = &database.join(STAGING);
     let named = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
     fs::create_dir_all(staging).map_err(|error| named(staging, error))?;
@@ -447,9 +470,6 @@ fn prepare(database: &Path) -> Result<(), String> {
             "{staging} is on another file system than the database, so that outputs could not be \
              renamed into it: it must be a plain directory"
         ));
-    }
-    for entry in fs::read_dir(staging).map_err(|error| named(staging, error))? {
-        remove(&entry.map_err(|error| named(staging, error))?.path());
     }
     Ok(())
 }
@@ -480,17 +500,20 @@ fn remove(path: &Path) {
 
 impl Service for Remote {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
+        self.empty();
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
         if self.place.shared.depot().is_some_and(Depot::rests) {
-            self.stay_home(LocalReason::Storage); // why, was said when it failed
+            self.counts.stays_home(LocalReason::Storage); // why, was said when it failed
             return None;
         }
         let described = match self.describe(info, input) {
             Ok(described) => described,
             Err(AtHome { reason, why }) => {
                 let (rocksdb_job, family) = (info.number(), &info.family);
-                tracing::warn!(rocksdb_job, family, why, "a compaction stays at home");
-                self.stay_home(reason);
+                if reason != LocalReason::Small {
+                    tracing::warn!(rocksdb_job, family, why, "a compaction stays at home");
+                }
+                self.counts.stays_home(reason);
                 return None;
             }
         };
@@ -508,7 +531,7 @@ impl Service for Remote {
             expected: described.expected,
             bytes,
             since: Instant::now(),
-            attempt: None,
+            accepted: None,
             put: described.put,
         };
         let name = id.to_string();
@@ -531,12 +554,15 @@ impl Service for Remote {
         let Some((id, answer, expected, copies)) = taken else {
             return Waited::Local; // asked for by nobody
         };
-        let (attempt, result) = match answer.recv() {
+        let began = Instant::now();
+        let word = answer.recv();
+        self.counts.waited(began.elapsed());
+        let (attempt, result) = match word {
             Ok(Word::Done { attempt, result }) => (attempt, result),
             Ok(Word::Local(reason)) => {
                 tracing::info!(trace = %id, reason = reason.word(), "compacting at home");
                 self.end(name);
-                self.stay_home(reason);
+                self.counts.stays_home(reason);
                 return Waited::Local;
             }
             Err(_) => return Waited::Local, // the service is ending
@@ -547,9 +573,9 @@ impl Service for Remote {
             Err(wrong(format!("{attempt} is no attempt at {id}")))
         };
         match accepted {
-            Ok(description) => {
+            Ok((description, accepted)) => {
                 if let Some(job) = self.jobs.lock().waiting.get_mut(name) {
-                    job.attempt = Some(attempt);
+                    job.accepted = Some(accepted);
                 }
                 Waited::Done(description)
             }
@@ -571,15 +597,16 @@ impl Service for Remote {
         let Some(job) = self.end(name) else {
             return; // it was done at home
         };
-        let Some(attempt) = job.attempt else {
+        let Some(accepted) = job.accepted else {
             return;
         };
+        let attempt = accepted.attempt;
         let (bytes, seconds) = (job.bytes, job.since.elapsed().as_secs_f64());
         let put = job.put.map_or(0, |put| put.moved.put);
         let verdict = if is_installed {
             tracing::info!(trace = %job.id, %attempt, bytes, seconds, put, "installed");
-            self.counts.installed.fetch_add(1, Ordering::Relaxed);
-            self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+            self.counts.installed(bytes, accepted.output_bytes);
+            self.house.noted(&accepted.notes);
             Verdict::Installed
         } else {
             tracing::error!(trace = %job.id, %attempt, "RocksDB did not install the outputs");

@@ -137,7 +137,7 @@ fn some_spec(spec: Option<proto::Spec>) -> Result<Spec, Invalid> {
 
 fn ability_out(ability: Ability) -> proto::Ability {
     proto::Ability {
-        fingerprint: ability.fingerprint.0,
+        fingerprints: ability.fingerprints.iter().map(|one| one.0).collect(),
         zone: ability.zone.0.into(),
         slots: ability.slots,
         bytes_second: ability.bytes_second,
@@ -145,9 +145,16 @@ fn ability_out(ability: Ability) -> proto::Ability {
     }
 }
 
+/// Kinds of databases that one worker may know.
+const FINGERPRINTS_MAX: usize = 256;
+
 fn ability_in(ability: proto::Ability) -> Result<Ability, Invalid> {
+    if ability.fingerprints.len() > FINGERPRINTS_MAX {
+        return Err(Invalid("a worker with too many fingerprints"));
+    }
+    let fingerprints = ability.fingerprints.into_iter().map(Fingerprint);
     Ok(Ability {
-        fingerprint: Fingerprint(ability.fingerprint),
+        fingerprints: fingerprints.collect(),
         zone: zone_in(ability.zone)?,
         slots: ability.slots,
         bytes_second: ability.bytes_second,
@@ -503,7 +510,7 @@ mod tests {
 
     fn ability() -> Ability {
         Ability {
-            fingerprint: Fingerprint(1),
+            fingerprints: vec![Fingerprint(1), Fingerprint(u64::MAX)],
             zone: Zone(2),
             slots: 3,
             bytes_second: 4,

@@ -98,7 +98,7 @@ impl RunningWorker {
         });
         let scratch = scratch.transpose()?;
         let beat = Options::default().beat;
-        let ability = ability(options.slots, options.zone, 0);
+        let ability = ability(&options.flavours, options.slots, options.zone, 0);
         let core = Worker::new(options.id, CONTROL, beat, ability);
         let (to_control, waiting) = link::queue();
         let actor = Actor::start("worker", core, |_| to_control)?;
@@ -147,9 +147,10 @@ impl Drop for RunningWorker {
     }
 }
 
-fn ability(slots: u32, zone: Zone, bytes_second: u64) -> Ability {
+fn ability(flavours: &[Arc<dyn Flavour>], slots: u32, zone: Zone, bytes_second: u64) -> Ability {
+    let prints = flavours.iter().map(|flavour| fingerprint(flavour.as_ref()));
     Ability {
-        fingerprint: fingerprint(),
+        fingerprints: prints.collect(),
         zone,
         slots,
         bytes_second,
@@ -228,7 +229,7 @@ impl Shop {
             before - before / 4 + now / 4
         };
         self.speed.store(speed, Ordering::Relaxed);
-        let ability = ability(self.slots, self.zone, speed);
+        let ability = ability(&self.flavours, self.slots, self.zone, speed);
         self.core.tell(SlotAsk::Able(ability));
     }
 
@@ -251,18 +252,24 @@ impl Shop {
             let flavour = order.flavour;
             return Err(Failure::declined(format!("'{flavour}' is unknown here")));
         };
-        let options = flavour
-            .options(&order.parameters)
+        if fingerprint(flavour.as_ref()) != spec.facts.fingerprint {
+            let name = flavour.name();
+            return Err(Failure::declined(format!(
+                "'{name}' means something else here"
+            )));
+        }
+        let prepared = flavour
+            .prepare(&order.parameters)
             .map_err(Failure::declined)?;
         let moved = |moved| self.tell(attempt, 0, moved);
         let task = Task {
             attempt: attempt.to_string(),
             order: &order,
-            options: &options,
+            options: &prepared.options,
             halt,
             moved: &moved,
         };
-        let answer = match (volume, &self.scratch) {
+        let mut answer = match (volume, &self.scratch) {
             (Volume::Directory(root), _) => task.in_place(root)?,
             (Volume::Objects(objects), Some(scratch)) => {
                 let made = task.on_copies(objects, scratch, &self.ends);
@@ -276,6 +283,7 @@ impl Shop {
             // A worker that has an object store has a scratch directory.
             (Volume::Objects(_), None) => return Err(Failure::declined("no scratch directory")),
         };
+        answer.notes = (prepared.notes)();
         self.tell(attempt, spec.facts.bytes, answer.moved);
         let moved = answer.moved;
         let answer = seal(postcard::to_stdvec(&answer).map_err(Failure::transient)?);

@@ -64,6 +64,7 @@ impl Service for Here {
             description,
             files,
             moved: Moved::default(),
+            notes: Vec::new(),
         };
         let mut seen = self.seen();
         (self.tamper)(&mut answer, &output, &mut seen.answers);

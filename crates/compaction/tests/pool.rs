@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{content, fill, options};
-use manxdb_compaction::edge::set_service;
+use manxdb_compaction::edge::{Inputs, Level0, Opened, Plain, Resident as _, Unasked, set_service};
 use manxdb_compaction::link::Route;
-use manxdb_compaction::order::{Plain, STAGING};
+use manxdb_compaction::order::STAGING;
 use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::service::{Remote, ServiceOptions};
+use manxdb_compaction::service::{Remote, RemotePool};
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -61,16 +61,13 @@ fn service(route: Route, volume: &Path, database: &Path) -> Arc<Remote> {
 }
 
 fn try_service(route: Route, volume: &Path, database: &Path) -> Result<Arc<Remote>, String> {
-    let options = ServiceOptions {
+    let pool = RemotePool {
         route,
         volume: "fast".to_owned(),
         storage: Volume::Directory(volume.to_owned()),
-        database: database.to_owned(),
         database_id: DatabaseId(drawn()),
         session: SessionId(drawn()),
         zone: Zone::default(),
-        flavour: "plain.1",
-        parameters: Box::new(Vec::new),
         bytes_min: 0,
         reading: Reading::Whole,
         client: ClientOptions {
@@ -78,15 +75,7 @@ fn try_service(route: Route, volume: &Path, database: &Path) -> Result<Arc<Remot
             ..ClientOptions::default()
         },
     };
-    Remote::start(options)
-}
-
-fn local(remote: &Remote, reason: LocalReason) -> u64 {
-    let place = LocalReason::ALL
-        .iter()
-        .position(|one| *one == reason)
-        .unwrap();
-    remote.counts().local[place].load(Ordering::Relaxed)
+    Remote::start(&pool, database, Arc::new(Plain), Arc::new(Unasked))
 }
 
 fn home(directory: &Path, seed: u64) -> Vec<Vec<u8>> {
@@ -152,6 +141,19 @@ fn a_staging_directory_on_another_file_system_is_refused() {
     assert!(error.contains("on another file system"), "{error}");
 }
 
+/// A database without files.
+struct Empty;
+
+impl Opened for Empty {
+    fn inputs(&self, _: &[String]) -> Inputs {
+        Inputs::default()
+    }
+
+    fn level0(&self) -> Level0 {
+        Level0::default()
+    }
+}
+
 #[test]
 fn what_attempts_of_earlier_times_left_is_removed() {
     let volume = tempfile::tempdir().unwrap();
@@ -159,8 +161,12 @@ fn what_attempts_of_earlier_times_left_is_removed() {
     std::fs::create_dir_all(staging.join("an-attempt")).unwrap();
     std::fs::write(staging.join("an-attempt/000001.sst"), b"left").unwrap();
     let route = Route::new(&["127.0.0.1:9".to_owned()], &Security::default()).unwrap();
-    let _remote = service(route, volume.path(), &volume.path().join("db"));
-    assert_eq!(std::fs::read_dir(staging).unwrap().count(), 0);
+    let remote = service(route, volume.path(), &volume.path().join("db"));
+    let left = || std::fs::read_dir(&staging).unwrap().count();
+    assert_eq!(left(), 1, "another process may have it open");
+    remote.opened(Box::new(Empty));
+    assert_eq!(left(), 0);
+    remote.closing();
 }
 
 #[test]
@@ -183,9 +189,11 @@ fn a_database_opens_while_a_worker_still_writes_for_its_former_life() {
         });
         begins.recv().unwrap();
         let remote = service(route.clone(), volume.path(), &volume.path().join("db"));
+        remote.opened(Box::new(Empty));
         let is_gone = !attempt.exists();
         worker.join().unwrap();
         assert!(is_gone);
+        remote.closing();
         drop(remote);
     }
 }
@@ -203,5 +211,5 @@ fn a_pool_without_workers_sends_everything_home() {
     let db = DB::open(&with_service, &path).unwrap();
     fill(&db, 9);
     assert_eq!(content(&db), expected);
-    assert!(local(&remote, LocalReason::NoWorker) >= 3);
+    assert!(remote.counts().local(LocalReason::NoWorker) >= 3);
 }

@@ -15,7 +15,7 @@ use manxdb_jobs::job::{AttemptId, Fingerprint, Spec, WorkerId};
 use manxdb_jobs::message::{Ability, Ended};
 use manxdb_jobs::worker::{Given, SlotAsk, Worker};
 
-use crate::roles::{commands, drawn, route, say, volumes};
+use crate::roles::{Halting, commands, drawn, route, say, volumes};
 use crate::settings::Settings;
 
 struct Bad {
@@ -29,11 +29,11 @@ struct Bad {
 pub fn play(settings: &Settings) {
     let id = WorkerId(drawn());
     let fingerprint = match settings.get("trick") {
-        Some("other_engine") => Fingerprint(fingerprint().0 + 1),
-        _ => fingerprint(),
+        Some("other_engine") => Fingerprint(fingerprint(&Halting::default()).0 + 1),
+        _ => fingerprint(&Halting::default()),
     };
     let ability = Ability {
-        fingerprint,
+        fingerprints: vec![fingerprint],
         slots: 1,
         bytes_second: 1 << 40, // whoever places jobs likes it best
         memory: 1 << 40,
@@ -82,6 +82,7 @@ impl Bad {
             description,
             files,
             moved: Moved::default(),
+            notes: Vec::new(),
         };
         self.spoil(&mut answer, &output);
         let answer = seal(postcard::to_stdvec(&answer).unwrap());

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use manxdb_compaction::edge::{JobInfo, Service, Waited, set_service};
+use manxdb_compaction::edge::{
+    Flavour, House, Inputs, JobInfo, Level0, Opened, Resident as _, Service, Waited, set_service,
+};
 use manxdb_compaction::order::STAGING;
 use manxdb_compaction::outputs::Reading;
-use manxdb_compaction::service::{Inputs, Remote, ServiceOptions};
+use manxdb_compaction::service::{Remote, RemotePool};
 use manxdb_compaction::volume::Volume;
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;
@@ -20,7 +22,7 @@ use rocksdb::{DB, IteratorMode, Options, ReadOptions};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::load::{COUNT_KEY, Load, Model, Shape, hash, hash_of};
-use crate::roles::{FLAVOUR, VOLUME, commands, drawn, route, say};
+use crate::roles::{Halting, Unheard, VOLUME, commands, drawn, route, say};
 use crate::settings::Settings;
 
 /// Small files, many compactions.
@@ -149,26 +151,49 @@ fn inputs_of(db: &Weak<DB>, names: &[String], counts: bool) -> Inputs {
     }
 }
 
+/// The database while it is open.
+struct Known {
+    db: Weak<DB>,
+    counts: bool,
+}
+
+impl Opened for Known {
+    fn inputs(&self, names: &[String]) -> Inputs {
+        inputs_of(&self.db, names, self.counts)
+    }
+
+    fn level0(&self) -> Level0 {
+        Level0::default()
+    }
+}
+
+/// Parameters of as many bytes, or the number of entries.
+struct Parameters(Option<usize>);
+
+impl House for Parameters {
+    fn parameters(&self, _: &JobInfo) -> Vec<u8> {
+        match self.0 {
+            Some(bytes) => vec![0; bytes],
+            None => ENTRIES.get().to_le_bytes().to_vec(),
+        }
+    }
+
+    fn noted(&self, _: &[u8]) {}
+}
+
 fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
-    let parameters_bytes = settings.number("parameters_bytes");
-    let parameters = move || match parameters_bytes {
-        Some(bytes) => vec![0; bytes],
-        None => ENTRIES.get().to_le_bytes().to_vec(),
+    let parameters = Parameters(settings.number("parameters_bytes"));
+    let flavour: Arc<dyn Flavour> = match settings.get("flavour") {
+        Some(_) => Arc::new(Unheard),
+        None => Arc::new(Halting::default()),
     };
-    let flavour = match settings.get("flavour") {
-        Some(_) => "unheard-of.1",
-        None => FLAVOUR,
-    };
-    let options = ServiceOptions {
+    let pool = RemotePool {
         route: route(settings),
         volume: VOLUME.to_owned(),
         storage: Volume::Directory(settings.path("volume")),
-        database: database.to_owned(),
         database_id: DatabaseId(settings.number("id").unwrap()),
         session: SessionId(drawn()),
         zone: Zone::default(),
-        flavour,
-        parameters: Box::new(parameters),
         bytes_min: 0,
         reading: Reading::Whole,
         client: ClientOptions {
@@ -178,15 +203,17 @@ fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
             ..ClientOptions::default()
         },
     };
-    Remote::start(options).unwrap()
+    Remote::start(&pool, database, flavour, Arc::new(parameters)).unwrap()
 }
 
 fn status(db: &DB, remote: &Remote, written: u64) -> String {
     let counts = remote.counts();
     let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
-    let local = LocalReason::ALL.iter().zip(&counts.local);
-    let local = local.map(|(reason, count)| format!(" {}={}", reason.word(), load(count)));
-    let all_local: u64 = counts.local.iter().map(load).sum();
+    let all = LocalReason::ALL.into_iter();
+    let local = all
+        .clone()
+        .map(|reason| format!(" {}={}", reason.word(), counts.local(reason)));
+    let all_local: u64 = all.map(|reason| counts.local(reason)).sum();
     let errors = db.property_int_value("rocksdb.background-errors").unwrap();
     format!(
         "status written={written} asked={} installed={} local={all_local} errors={}{}",
@@ -275,8 +302,11 @@ pub fn play(settings: &Settings) {
     let db = Arc::new(DB::open(&options, &path).unwrap());
     drop(options); // they hold the service too
     let load = load_of(settings);
-    let (weak, counts) = (Arc::downgrade(&db), load.shape == Shape::Once);
-    remote.set_known(Box::new(move |names| inputs_of(&weak, names, counts)));
+    let (db_seen, counts) = (Arc::downgrade(&db), load.shape == Shape::Once);
+    remote.opened(Box::new(Known {
+        db: db_seen,
+        counts,
+    }));
     let ledger = File::options()
         .create(true)
         .truncate(false)

@@ -173,6 +173,7 @@ fn whatever_is_said_twice_counts_once() {
             }))
             .await;
         let ability = Ability {
+            fingerprints: vec![0],
             slots: 4,
             memory: 1 << 40,
             ..Ability::default()

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
+use manxdb_compaction::edge::{Flavour, Plain, Prepared};
 use manxdb_compaction::link::Route;
-use manxdb_compaction::order::{Flavour, Plain};
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::volume::Volume;
@@ -135,6 +135,7 @@ pub fn volumes(settings: &Settings) -> BTreeMap<String, PathBuf> {
 }
 
 /// Stands still at a certain entry of a certain attempt, until it may go on.
+#[derive(Default)]
 pub struct Stop {
     /// At this part of the entries, in percent,
     percent: u64,
@@ -169,37 +170,58 @@ impl Stop {
 
 /// Compacts as [`Plain`] does, and stands still where it is told to. Its parameters are the number
 /// of entries of a job.
-struct Halting(Arc<Stop>);
+#[derive(Default)]
+pub struct Halting(Arc<Stop>);
 
-/// The flavour of the databases of these tests.
-pub const FLAVOUR: &str = "halting.1";
+/// A flavour that no worker knows.
+pub struct Unheard;
+
+impl Flavour for Unheard {
+    fn name(&self) -> &'static str {
+        "unheard-of.1"
+    }
+
+    fn parts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn prepare(&self, _: &[u8]) -> Result<Prepared, String> {
+        Err("nobody knows it".to_owned())
+    }
+}
 
 impl Flavour for Halting {
     fn name(&self) -> &'static str {
-        FLAVOUR
+        "halting.1"
     }
 
-    fn options(&self, parameters: &[u8]) -> Result<rocksdb::Options, String> {
+    fn parts(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn prepare(&self, parameters: &[u8]) -> Result<Prepared, String> {
         let entries = u64::from_le_bytes(parameters.try_into().map_err(|_| "no number")?);
-        let mut options = Plain.options(&[])?;
+        let mut prepared = Plain.prepare(&[])?;
         let stop = Arc::clone(&self.0);
         if stop.begun.fetch_add(1, Ordering::Relaxed) + 1 != stop.attempt {
-            return Ok(options);
+            return Ok(prepared);
         }
         let at = entries * stop.percent / 100;
         if at == 0 {
             stop.stand_still();
-            return Ok(options);
+            return Ok(prepared);
         }
         let mut seen = 0;
-        options.set_compaction_filter("halting", move |_, _, _| {
-            seen += 1;
-            if seen == at {
-                stop.stand_still();
-            }
-            CompactionDecision::Keep
-        });
-        Ok(options)
+        prepared
+            .options
+            .set_compaction_filter("halting", move |_, _, _| {
+                seen += 1;
+                if seen == at {
+                    stop.stand_still();
+                }
+                CompactionDecision::Keep
+            });
+        Ok(prepared)
     }
 }
 

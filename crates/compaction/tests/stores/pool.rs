@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::set_service;
+use manxdb_compaction::edge::{Plain, Unasked};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::objects::{Objects, Stop};
-use manxdb_compaction::order::Plain;
 use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::service::{Remote, ServiceOptions};
+use manxdb_compaction::service::{Remote, RemotePool};
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -105,16 +105,13 @@ impl Pool {
     /// A database by its names in the store.
     pub fn service_as(&self, path: PathBuf, database: u64, session: u64) -> Served {
         std::fs::create_dir_all(&path).unwrap();
-        let options = ServiceOptions {
+        let pool = RemotePool {
             route: self.route(),
             volume: "far".to_owned(),
             storage: self.volume(),
-            database: path.clone(),
             database_id: DatabaseId(database),
             session: SessionId(session),
             zone: Zone::default(),
-            flavour: "plain.1",
-            parameters: Box::new(Vec::new),
             bytes_min: 0,
             reading: Reading::Whole,
             client: ClientOptions {
@@ -124,7 +121,7 @@ impl Pool {
             },
         };
         Served {
-            remote: Remote::start(options).unwrap(),
+            remote: Remote::start(&pool, &path, Arc::new(Plain), Arc::new(Unasked)).unwrap(),
             path,
             base: format!("volume/{database:x}/{session:x}/"),
         }
@@ -142,11 +139,7 @@ impl Pool {
         db.put(b"it", b"writes").unwrap();
         db.flush().unwrap();
         let installed = remote.counts().installed.load(Ordering::Relaxed);
-        let local = move |reason: LocalReason| {
-            let mut all = LocalReason::ALL.iter();
-            let place = all.position(|one| *one == reason).unwrap();
-            remote.counts().local[place].load(Ordering::Relaxed)
-        };
+        let local = move |reason: LocalReason| remote.counts().local(reason);
         (local, installed)
     }
 

@@ -87,7 +87,7 @@ fn workers(text: &mut String, report: &ReportReply) -> std::fmt::Result {
         "\nWORKER            ZONE  RUNNING  SPEED        MEMORY LEFT  FETCHED      PUT"
     )?;
     for line in &report.workers {
-        let ability = line.ability.unwrap_or_default();
+        let ability = line.ability.clone().unwrap_or_default();
         let speed = format!("{}/s", megabytes(ability.bytes_second));
         let total = line.total.unwrap_or_default();
         writeln!(

@@ -31,7 +31,7 @@ pub struct WorkerId(pub u64);
 pub struct Zone(pub u16);
 
 /// What must be equal on both sides for a compaction to mean the same: engine version, comparator,
-/// merge operator, compaction filter. A worker with another one is never asked.
+/// merge operator, compaction filter. A worker that does not know it is never asked.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -139,7 +139,9 @@ pub enum LocalReason {
     Closing,
     /// A worker's outputs were not what they should be.
     Refused,
-    /// The job cannot be done elsewhere, or is too small to be worth it.
+    /// It is too small to be worth the way.
+    Small,
+    /// It cannot be done elsewhere.
     Unfit,
     /// The storage that both sides share does not answer, or is full.
     Storage,
@@ -147,7 +149,7 @@ pub enum LocalReason {
 
 impl LocalReason {
     /// All of them, for tables of counts.
-    pub const ALL: [LocalReason; 11] = [
+    pub const ALL: [LocalReason; 12] = [
         LocalReason::NoWorker,
         LocalReason::Overloaded,
         LocalReason::Attempts,
@@ -157,6 +159,7 @@ impl LocalReason {
         LocalReason::Hedge,
         LocalReason::Closing,
         LocalReason::Refused,
+        LocalReason::Small,
         LocalReason::Unfit,
         LocalReason::Storage,
     ];
@@ -174,6 +177,7 @@ impl LocalReason {
             Self::Hedge => "hedge",
             Self::Closing => "closing",
             Self::Refused => "refused",
+            Self::Small => "small",
             Self::Unfit => "unfit",
             Self::Storage => "storage",
         }

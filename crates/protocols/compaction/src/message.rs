@@ -93,10 +93,10 @@ impl Progress {
 }
 
 /// What a worker can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ability {
-    /// What it is.
-    pub fingerprint: Fingerprint,
+    /// What it can compact: one for each kind of database.
+    pub fingerprints: Vec<Fingerprint>,
     /// Where it is.
     pub zone: Zone,
     /// Jobs it runs at a time.

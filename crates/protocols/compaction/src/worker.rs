@@ -258,7 +258,7 @@ impl Worker {
             worker: self.id,
             beat: self.beat,
             seen: self.seen,
-            ability: self.ability,
+            ability: self.ability.clone(),
             running: running.collect(),
             ended: self.ended.keys().copied().collect(),
             drains: self.drain.is_some(),

@@ -177,6 +177,7 @@ fn job(database: u64, session: u64, number: u64) -> JobId {
 
 fn able(slots: u32) -> Ability {
     Ability {
+        fingerprints: vec![Fingerprint::default()],
         slots,
         bytes_second: 64 << 20,
         memory: 8 * GIB,
@@ -393,16 +394,16 @@ fn a_silent_worker_holds_up_no_other() {
 fn a_worker_that_would_compact_otherwise_is_never_asked() {
     let mut plane = Plane::new(Options::default());
     let other = Ability {
-        fingerprint: Fingerprint(2),
+        fingerprints: vec![Fingerprint(2), Fingerprint(3)],
         ..able(4)
     };
-    plane.beat(7, other, &[], 0);
+    plane.beat(7, other.clone(), &[], 0);
     let id = job(1, 1, 1);
     plane.alive(id, &[], Pressure::default());
     plane.submit(id, Facts::default());
     for _ in 0..8 {
         plane.pass(Nanos::from_millis(500));
-        plane.beat(7, other, &[], 0);
+        plane.beat(7, other.clone(), &[], 0);
         plane.alive(id, &[1], Pressure::default());
     }
     let local = Message::GoLocal {

@@ -78,7 +78,7 @@ pub(super) fn of(control: &Control) -> Report {
     });
     let workers = control.workers.iter().map(|(id, worker)| WorkerLine {
         worker: *id,
-        ability: worker.ability,
+        ability: worker.ability.clone(),
         running: u32::try_from(worker.leased.len()).unwrap_or(u32::MAX),
         total: worker.total,
     });

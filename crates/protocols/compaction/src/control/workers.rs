@@ -42,7 +42,7 @@ impl Worker {
 
     /// Whether it may ever be given such a job.
     pub fn fits(&self, facts: &Facts) -> bool {
-        self.slots() > 0 && self.ability.fingerprint == facts.fingerprint
+        self.slots() > 0 && self.ability.fingerprints.contains(&facts.fingerprint)
     }
 
     /// That what it has is what jobs say.
@@ -79,7 +79,7 @@ impl Control {
         worker.peer = from;
         worker.heard = step.now;
         worker.beat = beat.beat;
-        worker.ability = beat.ability;
+        worker.ability = beat.ability.clone();
         worker.drains = beat.drains;
         worker.progress = beat.running.iter().copied().collect();
         worker.total = beat.total;
@@ -109,7 +109,7 @@ impl Control {
             peer,
             heard: LocalTime::default(),
             beat: 0,
-            ability: beat.ability,
+            ability: beat.ability.clone(),
             drains: beat.drains,
             leased,
             orders: beat.seen,

@@ -9,7 +9,7 @@ use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId, Random, RequestId};
 use manxdb_jobs::client::{Answer, Ask, Client, ClientOptions};
 use manxdb_jobs::job::{
-    AttemptId, DatabaseId, Facts, FailureClass, LocalReason, SessionId, Spec, WorkerId,
+    AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, LocalReason, SessionId, Spec, WorkerId,
 };
 use manxdb_jobs::message::{Ability, Ended, Verdict};
 use manxdb_jobs::node::{Node, NodeAnswer, NodeAsk};
@@ -96,6 +96,7 @@ impl System for Pool {
         }
         if self.shape.is_worker(node) {
             let ability = Ability {
+                fingerprints: vec![Fingerprint::default()],
                 slots: self.shape.slots,
                 bytes_second: 64 << 20,
                 memory: 8 << 30,

@@ -1,0 +1,87 @@
+//! What a database and a service say to each other.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::flavour::Flavour;
+use crate::rocks::{JobInfo, Service};
+
+/// Directory beside a database's files in which workers write: on the same file system, because
+/// outputs are renamed from there.
+pub const STAGING: &str = "compactions-elsewhere";
+
+/// A database, open or not, as its service asks it.
+pub trait House: Send + Sync {
+    /// The parameters of the flavour at the time of a job.
+    fn parameters(&self, job: &JobInfo) -> Vec<u8>;
+
+    /// Outputs were installed; what the flavour had to say beside them, which may be anything.
+    fn noted(&self, notes: &[u8]);
+}
+
+/// A database that its flavour needs to know nothing of.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unasked;
+
+impl House for Unasked {
+    fn parameters(&self, _: &JobInfo) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn noted(&self, _: &[u8]) {}
+}
+
+/// What a database knows of the inputs of a job, beside their names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inputs {
+    /// Smallest and largest user key of all of them.
+    pub keys: Option<(Vec<u8>, Vec<u8>)>,
+    /// Entries of all of them.
+    pub entries: Option<u64>,
+}
+
+/// Level 0 of a database, where flushed files wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Level0 {
+    /// Files there.
+    pub files: u32,
+    /// Files at which writes are slowed down or stopped.
+    pub files_stall: u32,
+    /// Files that ever arrived since the database was opened.
+    pub arrived: u64,
+}
+
+/// A database while it is open.
+pub trait Opened: Send {
+    /// What is known of files by their names.
+    fn inputs(&self, names: &[String]) -> Inputs;
+
+    /// How full level 0 is.
+    fn level0(&self) -> Level0;
+}
+
+/// A service as the database it belongs to sees it.
+pub trait Resident: Service {
+    /// The database is open. It is held until [`Resident::closing`].
+    fn opened(&self, database: Box<dyn Opened>);
+
+    /// The database is about to be closed: nobody looks at it once this returns.
+    fn closing(&self);
+
+    /// Numbers for metrics, by name and labels.
+    fn numbers(&self) -> Vec<(String, u64)>;
+}
+
+/// Makes services.
+pub trait Pool {
+    /// The service of the database in the directory `database`, which is about to be opened.
+    ///
+    /// # Errors
+    /// It cannot be handed out from where it is.
+    fn serve(
+        &self,
+        database: &Path,
+        flavour: Arc<dyn Flavour>,
+        house: Arc<dyn House>,
+    ) -> Result<Arc<dyn Resident>, String>;
+}

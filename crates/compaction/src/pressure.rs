@@ -1,0 +1,143 @@
+//! How near a database is to stopping its writes, looked at again and again while it is open.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use manxdb_jobs::job::Pressure;
+use parking_lot::Mutex;
+
+use crate::edge::{Level0, Opened};
+
+/// The database while it is open: whoever looks at it holds the lock, so that who closes it knows
+/// that nobody does.
+pub type Sight = Arc<Mutex<Option<Box<dyn Opened>>>>;
+
+/// Time between two looks.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// How long what arrived counts: the rate is an average over about this time.
+const MEMORY: Duration = Duration::from_secs(10);
+
+/// A thread that looks at a database; ends when it is dropped.
+pub struct Watch {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Tells `said` what is seen.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(sight: Sight, said: impl Fn(Pressure) + Send + 'static) -> std::io::Result<Self> {
+        let (end, ended) = channel();
+        let thread = std::thread::Builder::new()
+            .name("compaction-watch".to_owned())
+            .spawn(move || {
+                let mut rate = Rate::default();
+                let mut last = Instant::now();
+                while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+                    let seen = sight.lock().as_ref().map(|opened| opened.level0());
+                    let Some(level0) = seen else { continue };
+                    let now = Instant::now();
+                    rate.look(level0.arrived, now - last);
+                    last = now;
+                    said(rate.pressure(level0));
+                }
+            })?;
+        Ok(Self {
+            end: Some(end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join(); // it panicked: nobody is told of pressure any more
+        }
+    }
+}
+
+/// How fast files arrive: an average that forgets.
+#[derive(Debug, Default)]
+struct Rate {
+    arrived: u64,
+    files_hour: f64,
+}
+
+impl Rate {
+    #[allow(clippy::cast_precision_loss)] // files
+    fn look(&mut self, arrived: u64, passed: Duration) {
+        let new = arrived.saturating_sub(self.arrived) as f64;
+        self.arrived = arrived;
+        let share = 1.0 - (-passed.as_secs_f64() / MEMORY.as_secs_f64()).exp();
+        let now = new * 3600.0 / passed.as_secs_f64().max(0.001);
+        self.files_hour += (now - self.files_hour) * share;
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a float saturates
+    fn pressure(&self, level0: Level0) -> Pressure {
+        Pressure {
+            files: level0.files,
+            files_stall: level0.files_stall,
+            files_hour: self.files_hour as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edge::Inputs;
+
+    #[test]
+    fn a_rate_follows_what_arrives_and_forgets_it() {
+        let mut rate = Rate::default();
+        let second = Duration::from_secs(1);
+        for second_number in 1..=60 {
+            rate.look(second_number * 2, second);
+        }
+        let busy = rate.pressure(Level0::default()).files_hour;
+        assert!((7_000..=7_200).contains(&busy), "{busy}");
+        for _ in 0..120 {
+            rate.look(120, second);
+        }
+        assert_eq!(rate.pressure(Level0::default()).files_hour, 0);
+    }
+
+    struct Full;
+
+    impl Opened for Full {
+        fn inputs(&self, _: &[String]) -> Inputs {
+            Inputs::default()
+        }
+
+        fn level0(&self) -> Level0 {
+            Level0 {
+                files: 20,
+                files_stall: 20,
+                arrived: 20,
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_seen_is_said_until_the_watch_ends() {
+        let sight: Sight = Arc::new(Mutex::new(Some(Box::new(Full))));
+        let (said, heard) = channel();
+        let watch = Watch::start(Arc::clone(&sight), move |pressure| {
+            let _ = said.send(pressure);
+        })
+        .unwrap();
+        let pressure = heard.recv().unwrap();
+        assert_eq!(pressure.stalls_in_millis(), Some(0));
+        drop(watch);
+        assert_eq!(Arc::strong_count(&sight), 1);
+        while heard.recv().is_ok() {}
+    }
+}
