@@ -34,6 +34,14 @@ pub enum Scope {
     Whole,
 }
 
+impl Scope {
+    /// The scope of a compaction of every file, or not.
+    #[must_use]
+    pub fn of(is_full: bool) -> Self {
+        if is_full { Self::Whole } else { Self::Part }
+    }
+}
+
 /// What to do with one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {

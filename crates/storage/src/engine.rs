@@ -341,6 +341,9 @@ pub enum StorageError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// Compactions cannot be handed out.
+    #[error("compactions cannot be done elsewhere: {0}")]
+    Elsewhere(String),
     /// Anything else the engine reports.
     #[error("storage engine: {0}")]
     Engine(String),

@@ -19,6 +19,7 @@ use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_jobs::job::Zone;
 use manxdb_jobs::{Options, Policy, WorkerId};
+use manxdb_storage::Versions;
 
 use crate::cli::{CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, WorkerArgs};
 use crate::cluster::stop_signal;
@@ -92,7 +93,7 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
         remember: u64::from(args.remember_mb) << 20,
         slots: args.slots,
         zone: Zone(args.zone),
-        flavours: vec![Arc::new(Plain)],
+        flavours: vec![Arc::new(Plain), Arc::new(Versions::default())],
         id: WorkerId(drawn()?),
     };
     let worker =
@@ -131,7 +132,10 @@ fn wait(mut stop: UnixStream) -> Result<(), Fault> {
 }
 
 /// A number that nobody else has.
-fn drawn() -> Result<u64, Fault> {
+///
+/// # Errors
+/// The system gives no random numbers.
+pub fn drawn() -> Result<u64, Fault> {
     let mut bytes = [0; 8];
     aws_lc_rs::rand::fill(&mut bytes)
         .map_err(|_| Fault::Other("the system gives no random numbers".to_owned()))?;
@@ -149,24 +153,37 @@ fn policy(choice: PolicyChoice) -> Policy {
 
 fn volumes(given: &[String]) -> Result<BTreeMap<String, Volume>, Fault> {
     let mut volumes = BTreeMap::new();
-    for text in given {
-        let Some((name, place)) = text.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(Fault::Other(format!(
-                "--volume is NAME=PLACE, as in fast=/mnt/fast or far=s3://bucket/prefix, and not \
-                 '{text}'"
-            )));
-        };
-        let wrong = |why: String| Fault::Other(format!("volume {name}: {why}"));
-        let volume = Volume::parse(place).map_err(wrong)?;
-        volume.check().map_err(wrong)?;
-        if volumes.insert(name.to_owned(), volume).is_some() {
+    for volume in given {
+        let (name, place) = self::volume("--volume", volume)?;
+        if volumes.insert(name.clone(), place).is_some() {
             return Err(Fault::Other(format!("volume {name} is given twice")));
         }
     }
     Ok(volumes)
 }
 
-fn security(args: &SecurityArgs) -> Result<Security, Fault> {
+/// A volume by its name, and what it is here; `what` says who names it.
+///
+/// # Errors
+/// It is not NAME=PLACE, or there is no such place.
+pub fn volume(what: &str, given: &str) -> Result<(String, Volume), Fault> {
+    let Some((name, place)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+        return Err(Fault::Config(format!(
+            "{what} is NAME=PLACE, as in fast=/mnt/fast or far=s3://bucket/prefix, and not \
+             '{given}'"
+        )));
+    };
+    let wrong = |why: String| Fault::Config(format!("volume {name}: {why}"));
+    let volume = Volume::parse(place).map_err(wrong)?;
+    volume.check().map_err(wrong)?;
+    Ok((name.to_owned(), volume))
+}
+
+/// The secrets in the files that are named.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn security(args: &SecurityArgs) -> Result<Security, Fault> {
     let read = |path: &PathBuf| {
         std::fs::read_to_string(path)
             .map_err(|error| Fault::io(format!("cannot read {}", path.display()), error))

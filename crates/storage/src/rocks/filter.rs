@@ -16,12 +16,27 @@ use crate::engine::Version;
 /// rises, so a compaction that started with an older one keeps more, never less.
 pub struct CollectorFactory {
     watermark: Arc<AtomicU64>,
+    /// As the database said it, where the compaction runs elsewhere; else RocksDB says it.
+    scope: Option<Scope>,
     graves: Arc<Graves>,
 }
 
 impl CollectorFactory {
     pub fn new(watermark: Arc<AtomicU64>, graves: Arc<Graves>) -> Self {
-        Self { watermark, graves }
+        Self {
+            watermark,
+            scope: None,
+            graves,
+        }
+    }
+
+    /// For one compaction of a store that another process has open.
+    pub fn elsewhere(watermark: Version, scope: Scope, graves: Arc<Graves>) -> Self {
+        Self {
+            watermark: Arc::new(AtomicU64::new(watermark.0)),
+            scope: Some(scope),
+            graves,
+        }
     }
 }
 
@@ -29,11 +44,9 @@ impl CompactionFilterFactory for CollectorFactory {
     type Filter = CollectorFilter;
 
     fn create(&mut self, context: CompactionFilterContext) -> CollectorFilter {
-        let scope = if context.is_full_compaction {
-            Scope::Whole
-        } else {
-            Scope::Part
-        };
+        let scope = self
+            .scope
+            .unwrap_or_else(|| Scope::of(context.is_full_compaction));
         let watermark = Version(self.watermark.load(Ordering::Acquire));
         CollectorFilter {
             collector: Collector::new(watermark, scope),

@@ -12,9 +12,10 @@
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
-//! `merge`, `filter`.
+//! `merge`, `filter`, `elsewhere`.
 
 mod cursor;
+mod elsewhere;
 mod error;
 mod filter;
 mod flush;
@@ -35,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use manxdb_compaction_edge::{Pool, Resident, Service, set_service};
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
@@ -45,6 +47,8 @@ use crate::engine::{
 };
 use crate::log::{self, CommitLog};
 use crate::{files, format, physical};
+use elsewhere::Guest;
+pub use elsewhere::Versions;
 use filter::CollectorFactory;
 use flusher::Flusher;
 use graves::Graves;
@@ -66,6 +70,8 @@ pub struct RocksEngine {
     // Dropped before `store`, whose lock keeps other processes away from the log too: fields drop
     // in the order they are declared.
     writer: Mutex<Writer>,
+    /// Who has compactions done elsewhere; lets go of `store` first.
+    guest: Option<Guest>,
     store: Arc<Store>,
     log_counters: Arc<log::Counters>,
     directory: PathBuf,
@@ -91,21 +97,49 @@ impl RocksEngine {
     /// when a newer release wrote it, [`StorageError::Corrupt`] when its log or catalogue of
     /// files is damaged or misses a file, [`StorageError::Io`] and [`StorageError::Full`] from the system.
     pub fn open(directory: &Path, options: &Options) -> Result<Self, StorageError> {
+        Self::open_with(directory, options, None)
+    }
+
+    /// As [`RocksEngine::open`]; compactions are done by `pool`, and here whenever that is better.
+    ///
+    /// # Errors
+    /// As [`RocksEngine::open`], and [`StorageError::Elsewhere`] when the pool cannot reach the
+    /// directory.
+    pub fn open_with(
+        directory: &Path,
+        options: &Options,
+        pool: Option<&dyn Pool>,
+    ) -> Result<Self, StorageError> {
         log::create_folder(directory)?;
         let data = directory.join(DATA_FOLDER);
         let format = format::open_or_create(directory, ENGINE_NAME, &data)?;
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let watermark = Arc::new(AtomicU64::new(0));
         let graves = Arc::new(Graves::default());
+        let service = pool.map(|pool| elsewhere::serve(pool, &data, &watermark, &graves));
+        let service = service.transpose()?;
         let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&graves));
-        let (db, settings) = open_database(directory, options, &cache, &collector)?;
+        let settings = |compression| {
+            let mut settings = options::database(options, &cache, compression, collector());
+            if let Some(service) = &service {
+                let service: Arc<dyn Resident> = Arc::clone(service);
+                let service: Arc<dyn Service> = service;
+                set_service(&mut settings, service);
+            }
+            settings
+        };
+        let (db, settings) = open_database(directory, &settings)?;
         store::remove_half_written(&data)?;
+        if service.is_none() {
+            elsewhere::sweep(&data);
+        }
         files::sync(directory).map_err(|error| {
             files::io_error(format!("cannot sync {}", directory.display()), error)
         })?;
         // Older releases know nothing of the log.
         format::upgrade(directory, &format)?;
         let store = Arc::new(Store::new(db, settings, data, &watermark, &graves));
+        let guest = service.map(|service| Guest::new(service, &store));
         let flusher = Flusher::start(&store)?;
         let writer = open_log(directory, options, &store, &flusher)?;
         let latest = writer.filling.progress().latest;
@@ -114,6 +148,7 @@ impl RocksEngine {
             flusher,
             log_counters: writer.log_counters(),
             writer: Mutex::new(writer),
+            guest,
             store,
             directory: directory.to_owned(),
             latest: AtomicU64::new(latest.0),
@@ -206,6 +241,12 @@ impl RocksEngine {
         numbers
     }
 
+    /// Numbers of compactions done elsewhere, by name and labels; none when all are done here.
+    #[must_use]
+    pub fn compaction_numbers(&self) -> Vec<(String, u64)> {
+        self.guest.as_ref().map(Guest::numbers).unwrap_or_default()
+    }
+
     /// The data directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
@@ -240,14 +281,12 @@ fn freeze(
 /// Opens RocksDB, without compression when the linked library has none.
 fn open_database(
     directory: &Path,
-    options: &Options,
-    cache: &Cache,
-    collector: &impl Fn() -> CollectorFactory,
+    settings: &impl Fn(DBCompressionType) -> rocksdb::Options,
 ) -> Result<(DB, rocksdb::Options), StorageError> {
     let data = directory.join(DATA_FOLDER);
     let is_new = is_new(&data)?;
     let open = |compression| {
-        let mut settings = options::database(options, cache, compression, collector());
+        let mut settings = settings(compression);
         settings.create_if_missing(is_new);
         DB::open(&settings, &data).map(|db| (db, settings))
     };

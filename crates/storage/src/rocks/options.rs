@@ -40,7 +40,7 @@ impl Default for Options {
 }
 
 /// Flushed files waiting for a compaction at which writes wait too.
-const FILES_BEFORE_STOP: i32 = 36;
+pub(super) const FILES_BEFORE_STOP: i32 = 36;
 
 /// Options of the database.
 pub(super) fn database(
@@ -61,7 +61,7 @@ pub(super) fn database(
     database.set_max_background_jobs(i32::from(options.background_jobs.max(2)));
     // The collector may drop deletes only while one of them sees a whole compaction.
     database.set_max_subcompactions(1);
-    database.set_compaction_filter_factory(collector);
+    unsaved(&mut database, cache, collector);
     database.set_compression_type(compression);
     database.set_bytes_per_sync(1 << 20);
     // Where it would stop writes, no memtable is handed to it ([`super::flush`]). Stopped, one can
@@ -69,14 +69,6 @@ pub(super) fn database(
     database.set_level_zero_stop_writes_trigger(FILES_BEFORE_STOP);
     database.set_level_zero_slowdown_writes_trigger(FILES_BEFORE_STOP);
     database.set_soft_pending_compaction_bytes_limit(0);
-
-    // A point read seeks inside one prefix: filters are built over prefixes.
-    database.set_prefix_extractor(SliceTransform::create(
-        "manxdb.key-without-version.1",
-        prefix_of,
-        Some(has_prefix),
-    ));
-    database.set_block_based_table_factory(&tables(cache));
 
     database.set_keep_log_file_num(4);
     database.set_max_log_file_size(4 << 20);
@@ -88,6 +80,27 @@ pub(super) fn database(
         database.set_statistics_level(StatsLevel::ExceptHistogramOrTimers);
     }
     database
+}
+
+/// What the prefix extractor is called in sorted files.
+const PREFIX: &str = "manxdb.key-without-version.1";
+
+/// All that decides what a compaction writes and that RocksDB keeps in no file of options. A change
+/// of what any of it means changes its name here.
+pub(super) const UNSAVED: [&str; 4] = [
+    "comparator: bytes",
+    "filter: manxdb.old-versions.1",
+    "prefix: manxdb.key-without-version.1",
+    "tables: format 6, blocks of 8 KiB, bloom filters of 10 bits by prefix",
+];
+
+/// Options that a file of options cannot hold: whoever compacts sets them.
+pub(super) fn unsaved(database: &mut rocksdb::Options, cache: &Cache, collector: CollectorFactory) {
+    database.set_compaction_filter_factory(collector);
+    // A point read seeks inside one prefix: filters are built over prefixes.
+    let prefix = SliceTransform::create(PREFIX, prefix_of, Some(has_prefix));
+    database.set_prefix_extractor(prefix);
+    database.set_block_based_table_factory(&tables(cache));
 }
 
 /// RocksDB's own log is not written: ours ([`crate::log`]) is. A directory of format 1 may still
