@@ -129,9 +129,10 @@ class Manxdb(Server):
         self.binary = Path(binary).resolve()
         self.extra = list(extra)
         self.admin_port = free_port()
+        self.data = self.directory / "data"
 
     def command(self):
-        return [str(self.binary), "serve", "--data", str(self.directory / "data"),
+        return [str(self.binary), "serve", "--data", str(self.data),
                 "--mysql-port", str(self.port), "--admin-port", str(self.admin_port), *self.extra]
 
     def environment(self):

@@ -90,6 +90,9 @@ def all_suites():
                      own_server=True, only_manxdb=True),
         python_suite("cluster", "cluster/run.py", "processes of a cluster that die under load",
                      own_server=True, only_manxdb=True, seconds=300),
+        python_suite("compaction", "compaction/run.py",
+                     "compactions done by other processes, some of which die",
+                     own_server=True, only_manxdb=True, seconds=900),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

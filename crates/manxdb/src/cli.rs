@@ -1,6 +1,7 @@
 //! The command line, with the text of `--help`.
 
 mod cluster;
+mod compaction;
 mod compactor;
 mod lab;
 mod sim;
@@ -15,6 +16,7 @@ pub use self::cluster::{
     AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun,
     ProtocolChoice, TpcaRun, TpccRun, TpccScale,
 };
+pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{
     CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
@@ -178,6 +180,10 @@ pub struct SettingsArgs {
     /// Memory for blocks read from disk, in MiB [default: 256]
     #[arg(long, env = "MANXDB_BLOCK_CACHE_MB", value_name = "MIB")]
     pub block_cache_mb: Option<usize>,
+    /// Memory for writes that are not in sorted files yet, in MiB: up to three such buffers, at
+    /// most 4096 each [default: 64]
+    #[arg(long, env = "MANXDB_WRITE_BUFFER_MB", value_name = "MIB")]
+    pub write_buffer_mb: Option<usize>,
     /// Memory one statement may hold, in MiB [default: 256]
     #[arg(long, env = "MANXDB_STATEMENT_MEMORY_MB", value_name = "MIB")]
     pub statement_memory_mb: Option<usize>,
@@ -187,6 +193,9 @@ pub struct SettingsArgs {
     /// How long running statements may finish at shutdown, in seconds [default: 10]
     #[arg(long, env = "MANXDB_SHUTDOWN_GRACE_SECONDS", value_name = "SECONDS")]
     pub shutdown_grace_seconds: Option<u32>,
+    /// Where compactions are done.
+    #[command(flatten)]
+    pub compaction: CompactionArgs,
     /// What is logged to standard error: error, warn, info, debug, trace, or a filter such as
     /// `info,manxdb_storage=debug` [default: info]
     #[arg(long, env = "MANXDB_LOG", value_name = "FILTER")]

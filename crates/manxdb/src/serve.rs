@@ -1,6 +1,7 @@
 //! `manxdb serve`: wires the rooms together, and takes them apart in order.
 
 mod admin;
+mod compaction;
 mod first_start;
 mod health;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use manxdb_compaction::edge::Pool;
 use manxdb_gateway::ProcessHost;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
@@ -147,11 +149,19 @@ struct Server {
 
 impl Server {
     fn open(settings: &Settings) -> Result<Self, Fault> {
-        let options = Options {
+        let mut options = Options {
             block_cache_bytes: settings.block_cache_bytes,
+            write_buffer_bytes: settings.write_buffer_bytes,
             ..Options::default()
         };
-        let engine = Arc::new(RocksEngine::open(&settings.data, &options)?);
+        let pool = settings.compaction.as_ref();
+        let pool = pool.map(|pool| compaction::pool(pool, &settings.data));
+        let pool = pool.transpose()?;
+        if pool.is_some() {
+            options.background_jobs = compaction::JOBS;
+        }
+        let pool = pool.as_ref().map(|pool| pool as &dyn Pool);
+        let engine = Arc::new(RocksEngine::open_with(&settings.data, &options, pool)?);
         closing::check(&settings.data, engine.latest()?)?;
         let path = LocalPath::open(engine.clone(), LocalOptions::default())
             .map_err(manxdb_sql::error::SqlError::from)?;

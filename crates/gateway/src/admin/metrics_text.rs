@@ -14,7 +14,8 @@ const TIME_BUCKETS: [f64; 18] = [
 /// One number read when metrics are asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gauge {
-    /// Full metric name, `manxdb_…` with its unit at the end.
+    /// Full metric name, `manxdb_…` with its unit at the end; with labels in braces, if it has any.
+    /// Those of one name stand together.
     pub name: String,
     /// Value now.
     pub value: f64,
@@ -44,14 +45,17 @@ pub fn install_recorder() {
 /// The whole page.
 pub fn render(gauges: &[Gauge]) -> String {
     let mut text = recorder().map(PrometheusHandle::render).unwrap_or_default();
+    let mut last = "";
+    // Writing to a String cannot fail.
     for Gauge { name, value } in gauges {
-        let kind = if name.ends_with("_total") {
-            "counter"
-        } else {
-            "gauge"
-        };
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
+        let family = name.split('{').next().unwrap_or(name);
+        if family != last {
+            let is_counter = family.ends_with("_total");
+            let kind = if is_counter { "counter" } else { "gauge" };
+            let _ = writeln!(text, "# TYPE {family} {kind}");
+            last = family;
+        }
+        let _ = writeln!(text, "{name} {value}");
     }
     text
 }
@@ -78,5 +82,21 @@ mod tests {
             )
         );
         assert!(text.contains("# TYPE manxdb_storage_compactions_total counter\n"));
+    }
+
+    #[test]
+    fn labels_share_the_type_of_their_name() {
+        let gauge = |name: &str| Gauge {
+            name: name.into(),
+            value: 1.0,
+        };
+        let text = render(&[
+            gauge("manxdb_local_total{reason=\"away\"}"),
+            gauge("manxdb_local_total{reason=\"small\"}"),
+        ]);
+        let expected = "# TYPE manxdb_local_total counter\n\
+                        manxdb_local_total{reason=\"away\"} 1\n\
+                        manxdb_local_total{reason=\"small\"} 1\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 }

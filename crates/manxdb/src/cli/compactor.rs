@@ -36,7 +36,7 @@ pub enum PolicyChoice {
 }
 
 /// Who is let in.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct SecurityArgs {
     /// File with the secret that all who take part share
     #[arg(long, value_name = "FILE", env = "MANXDB_COMPACTOR_TOKEN_FILE")]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::cli::DurabilityChoice;
+use crate::cli::{CompactionChoice, DurabilityChoice};
 use crate::fault::Fault;
 
 /// A configuration file as read, with the text for line numbers.
@@ -33,9 +33,20 @@ pub struct Keys {
     pub max_connections: Option<Spanned<usize>>,
     pub max_allowed_packet_mb: Option<Spanned<usize>>,
     pub block_cache_mb: Option<Spanned<usize>>,
+    pub write_buffer_mb: Option<Spanned<usize>>,
     pub statement_memory_mb: Option<Spanned<usize>>,
     pub long_query_ms: Option<Spanned<u32>>,
     pub shutdown_grace_seconds: Option<Spanned<u32>>,
+    pub compaction: Option<Spanned<CompactionChoice>>,
+    pub control: Option<Spanned<Vec<String>>>,
+    pub compaction_volume: Option<Spanned<String>>,
+    pub compaction_zone: Option<Spanned<u16>>,
+    pub compaction_min_mb: Option<Spanned<usize>>,
+    pub compaction_token_file: Option<Spanned<PathBuf>>,
+    pub compaction_tls_ca: Option<Spanned<PathBuf>>,
+    pub compaction_tls_cert: Option<Spanned<PathBuf>>,
+    pub compaction_tls_key: Option<Spanned<PathBuf>>,
+    pub compaction_tls_name: Option<Spanned<String>>,
     pub log: Option<Spanned<String>>,
 }
 

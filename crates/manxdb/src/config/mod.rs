@@ -1,5 +1,6 @@
 //! Which settings hold: flags over environment over file over defaults.
 
+mod compaction;
 mod file;
 mod resolve;
 
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 
 use crate::cli::SettingsArgs;
 use crate::fault::Fault;
+pub use compaction::RemoteCompaction;
 pub use resolve::{Explained, Settings};
 
 /// File looked for when none is named.

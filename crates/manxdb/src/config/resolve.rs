@@ -6,12 +6,16 @@ use std::path::PathBuf;
 use clap::parser::ValueSource;
 use toml::Spanned;
 
+use super::compaction::{self, RemoteCompaction};
 use super::file::{ConfigFile, Keys};
-use crate::cli::{DurabilityChoice, SettingsArgs};
+use crate::cli::{CompactionArgs, DurabilityChoice, SettingsArgs};
 use crate::fault::Fault;
 
 /// Largest `max_allowed_packet_mb`, as in MySQL.
 const PACKET_MB_MAX: usize = 1024;
+
+/// Largest `write_buffer_mb`.
+const WRITE_BUFFER_MB_MAX: usize = 4096;
 
 /// What `serve` goes by.
 #[derive(Debug, Clone)]
@@ -34,12 +38,16 @@ pub struct Settings {
     pub max_allowed_packet: usize,
     /// Block cache, bytes.
     pub block_cache_bytes: usize,
+    /// One write buffer, bytes.
+    pub write_buffer_bytes: usize,
     /// Memory of one statement, bytes.
     pub statement_memory_bytes: usize,
     /// Slow from here, microseconds.
     pub long_query_micros: i64,
     /// Grace at shutdown, seconds.
     pub shutdown_grace_seconds: u32,
+    /// Who compacts, when it is somebody else.
+    pub compaction: Option<RemoteCompaction>,
     /// Log filter.
     pub log: String,
 }
@@ -55,7 +63,7 @@ pub struct Explained {
     pub origin: String,
 }
 
-struct Resolver<'a> {
+pub(super) struct Resolver<'a> {
     matches: Option<&'a clap::ArgMatches>,
     file: Option<&'a ConfigFile>,
     explained: Vec<Explained>,
@@ -63,7 +71,7 @@ struct Resolver<'a> {
 
 impl Resolver<'_> {
     /// The value that holds for `key`; `show` writes it as TOML.
-    fn pick<T: Clone>(
+    pub(super) fn pick<T: Clone>(
         &mut self,
         key: &'static str,
         flag: Option<&T>,
@@ -103,17 +111,17 @@ impl Resolver<'_> {
     }
 }
 
-fn quoted(value: &impl std::fmt::Display) -> String {
+pub(super) fn quoted(value: &impl std::fmt::Display) -> String {
     format!("\"{value}\"")
 }
 
 // As a function over the type of the setting, not over any path.
 #[allow(clippy::ptr_arg)]
-fn path(value: &PathBuf) -> String {
+pub(super) fn path(value: &PathBuf) -> String {
     quoted(&value.display())
 }
 
-fn plain(value: &impl std::fmt::Display) -> String {
+pub(super) fn plain(value: &impl std::fmt::Display) -> String {
     value.to_string()
 }
 
@@ -154,9 +162,11 @@ fn no_flags() -> SettingsArgs {
         max_connections: None,
         max_allowed_packet_mb: None,
         block_cache_mb: None,
+        write_buffer_mb: None,
         statement_memory_mb: None,
         long_query_ms: None,
         shutdown_grace_seconds: None,
+        compaction: CompactionArgs::default(),
         log: None,
     }
 }
@@ -176,6 +186,7 @@ macro_rules! pick {
             .unwrap_or(default)
     }};
 }
+pub(super) use pick;
 
 fn settle(
     args: &SettingsArgs,
@@ -207,6 +218,11 @@ fn settle(
             pick!(r, args, keys, block_cache_mb, 256, plain),
             1 << 20,
         )?,
+        write_buffer_bytes: mebibytes(
+            "write_buffer_mb",
+            pick!(r, args, keys, write_buffer_mb, 64, plain),
+            WRITE_BUFFER_MB_MAX,
+        )?,
         statement_memory_bytes: mebibytes(
             "statement_memory_mb",
             pick!(r, args, keys, statement_memory_mb, 256, plain),
@@ -214,6 +230,7 @@ fn settle(
         )?,
         long_query_micros: i64::from(pick!(r, args, keys, long_query_ms, 1000, plain)) * 1000,
         shutdown_grace_seconds: pick!(r, args, keys, shutdown_grace_seconds, 10, plain),
+        compaction: compaction::settle(&mut r, &args.compaction, keys)?,
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
     };
     if settings.max_connections == 0 {
@@ -262,14 +279,14 @@ fn mebibytes(key: &str, value: usize, max: usize) -> Result<usize, Fault> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::path::Path;
 
     use super::super::file::parse;
     use super::*;
     use clap::{CommandFactory as _, FromArgMatches as _};
 
-    fn resolved(flags: &[&str], text: &str) -> Result<(Settings, Vec<Explained>), Fault> {
+    pub fn resolved(flags: &[&str], text: &str) -> Result<(Settings, Vec<Explained>), Fault> {
         let command = crate::cli::Cli::command();
         let matches = command
             .try_get_matches_from([&["manxdb", "config", "explain"], flags].concat())
@@ -305,7 +322,7 @@ mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 14);
+        assert_eq!(explained.len(), 25);
     }
 
     #[test]

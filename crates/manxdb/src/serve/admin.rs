@@ -91,6 +91,10 @@ fn gauges(engine: &RocksEngine, instance: &Instance) -> Vec<Gauge> {
     for (name, value) in engine.stats() {
         add(&format!("manxdb_{name}"), value);
     }
+    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
+    for (name, value) in engine.compaction_numbers() {
+        add(&name, value as f64);
+    }
     let seen = instance.metrics();
     #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
     for (name, value) in [

@@ -1,0 +1,51 @@
+//! The pool that compactions are done by.
+
+use std::path::Path;
+
+use manxdb_compaction::link::Route;
+use manxdb_compaction::order::{database_id, relative};
+use manxdb_compaction::outputs::Reading;
+use manxdb_compaction::service::RemotePool;
+use manxdb_compaction::volume::Volume;
+use manxdb_jobs::client::ClientOptions;
+use manxdb_jobs::job::{SessionId, Zone};
+
+use crate::compactor::{drawn, security, volume};
+use crate::config::RemoteCompaction;
+use crate::fault::Fault;
+
+/// Background threads of the store when a pool compacts: each job that is away keeps one waiting.
+/// While the pool is away as many compact here at a time, though only when writes are near a stop.
+pub const JOBS: u16 = 6;
+
+/// The pool that the settings name. Whether it is there shows later: the server serves without.
+///
+/// # Errors
+/// A file cannot be read, an address or a volume is none.
+pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Fault> {
+    let security = security(&settings.security)?;
+    let route = Route::new(&settings.control, &security).map_err(Fault::Config)?;
+    let (volume, storage) = volume("compaction_volume", &settings.volume)?;
+    let Volume::Directory(root) = &storage else {
+        return Err(Fault::Config(format!(
+            "compaction_volume {volume} is an object store, which serve cannot use yet: give a \
+             directory that the data directory is in"
+        )));
+    };
+    std::fs::create_dir_all(data)
+        .map_err(|error| Fault::io(format!("cannot make {}", data.display()), error))?;
+    let place = relative(root, data).map_err(Fault::Config)?;
+    let control = settings.control.join(", ");
+    tracing::info!(control, volume, "compactions are handed to a pool");
+    Ok(RemotePool {
+        route,
+        database_id: database_id(&volume, &place),
+        volume,
+        storage,
+        session: SessionId(drawn()?),
+        zone: Zone(settings.zone),
+        bytes_min: settings.bytes_min,
+        reading: Reading::Whole,
+        client: ClientOptions::default(),
+    })
+}
