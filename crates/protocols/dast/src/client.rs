@@ -111,7 +111,13 @@ impl Client {
         let turn = usize::try_from(number.wrapping_add(u64::from(attempt))).unwrap_or(0);
         let to = replicas[turn % replicas.len()];
         out.wait(call.id.for_traces(), Some(wait(ATTEMPT)));
-        out.send(to, DastMessage::Submit { call, after });
+        out.send(
+            to,
+            DastMessage::Submit {
+                call: Box::new(call),
+                after,
+            },
+        );
         let patience = self.shared.options.client_patience;
         out.set_timer(patience, DastTimer::Again { number, attempt });
     }

@@ -77,14 +77,49 @@ pub struct Held {
     pub planned: Arc<Planned>,
 }
 
-/// What nodes send each other. Grouped by who speaks to whom.
+/// What all pieces of a shard gave: they have run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Of which transaction.
+    pub id: CallId,
+    /// The shard.
+    pub shard: u32,
+    /// Its place in the order.
+    pub at: Timestamp,
+    /// The values.
+    pub given: Given,
+    /// The newest cross-region transaction that what has run on the shard may depend on.
+    pub cross_region_high: Timestamp,
+}
+
+/// A replica's whole state.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct State {
+    /// The epoch.
+    pub epoch: u64,
+    /// Rows and transactions.
+    pub copy: Copy,
+    /// Everything up to this is known in it.
+    pub safe: Timestamp,
+    /// Local transactions received, by coordinator.
+    pub received: Vec<(NodeId, u64)>,
+    /// Local transactions that not all replicas have run.
+    pub held: Vec<Held>,
+    /// Who takes part.
+    pub live: Vec<NodeId>,
+    /// Anticipated timestamps that hold the region's clocks.
+    pub floors: Vec<(Timestamp, CallId)>,
+}
+
+/// What nodes send each other. Grouped by who speaks to whom. What is large is in a box: messages
+/// are moved often, and each takes the room of the largest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum DastMessage {
     // ── client and coordinator ────────────────────────────────────────────────────────────────
     /// Run this.
     Submit {
         /// What.
-        call: Call,
+        call: Box<Call>,
         /// It must come behind this: the newest the session has seen.
         after: Timestamp,
     },
@@ -128,19 +163,8 @@ pub enum DastMessage {
         /// The values.
         given: Numbered,
     },
-    /// What all pieces of the sender's shard gave: they have run.
-    Output {
-        /// Of which transaction.
-        id: CallId,
-        /// The shard.
-        shard: u32,
-        /// Its place in the order.
-        at: Timestamp,
-        /// The values.
-        given: Given,
-        /// The newest cross-region transaction that what has run on the shard may depend on.
-        cross_region_high: Timestamp,
-    },
+    /// What the sender's shard gave.
+    Output(Box<Output>),
     /// The receiver's shard owes the sender an output.
     AskOutput {
         /// Of which transaction.
@@ -149,9 +173,9 @@ pub enum DastMessage {
 
     // ── replica and manager ───────────────────────────────────────────────────────────────────
     /// The sender's clock.
-    Report(Report),
+    Report(Box<Report>),
     /// The region's clocks.
-    Cut(Cut),
+    Cut(Box<Cut>),
     /// The sender leads the region's managers now; report to it.
     Lead {
         /// Its view.
@@ -164,7 +188,7 @@ pub enum DastMessage {
         /// The leader's view.
         view: u64,
         /// With all numbers.
-        report: Report,
+        report: Box<Report>,
     },
     /// A cross-region transaction that touches the receiver's shard.
     PrepareCrt {
@@ -245,8 +269,7 @@ pub enum DastMessage {
         /// Everything before this has run on all its replicas.
         position: Timestamp,
     },
-    /// Among the managers of one region. In a box: a ledger would make every message large, and
-    /// messages are moved often.
+    /// Among the managers of one region.
     Group(Box<GroupMessage<Ledger, Entry>>),
 
     // ── membership ────────────────────────────────────────────────────────────────────────────
@@ -311,23 +334,8 @@ pub enum DastMessage {
         /// Numbers by coordinator.
         before: Vec<(NodeId, u64)>,
     },
-    /// A replica's whole state.
-    State {
-        /// The epoch.
-        epoch: u64,
-        /// Rows and transactions.
-        copy: Box<Copy>,
-        /// Everything up to this is known in it.
-        safe: Timestamp,
-        /// Local transactions received, by coordinator.
-        received: Vec<(NodeId, u64)>,
-        /// Local transactions that not all replicas have run.
-        held: Vec<Held>,
-        /// Who takes part.
-        live: Vec<NodeId>,
-        /// Anticipated timestamps that hold the region's clocks.
-        floors: Vec<(Timestamp, CallId)>,
-    },
+    /// The sender's whole state.
+    State(Box<State>),
     /// The sender has its state.
     Joined {
         /// The epoch.
@@ -377,7 +385,7 @@ impl Message for DastMessage {
             Self::AckIrt { .. } => "AckIrt",
             Self::Confirm { .. } => "Confirm",
             Self::Inputs { .. } => "Inputs",
-            Self::Output { .. } => "Output",
+            Self::Output(_) => "Output",
             Self::AskOutput { .. } => "AskOutput",
             Self::Report(_) => "Report",
             Self::Cut(_) => "Cut",
@@ -402,7 +410,7 @@ impl Message for DastMessage {
             Self::Admit { .. } => "Admit",
             Self::Admitted { .. } => "Admitted",
             Self::Fetch { .. } => "Fetch",
-            Self::State { .. } => "State",
+            Self::State(_) => "State",
             Self::Joined { .. } => "Joined",
             Self::Live { .. } => "Live",
         }
@@ -411,6 +419,7 @@ impl Message for DastMessage {
     fn txn(&self) -> Option<u64> {
         let id = match self {
             Self::Submit { call, .. } => call.id,
+            Self::Output(output) => output.id,
             Self::PrepareIrt { planned, .. }
             | Self::PrepareCrt { planned, .. }
             | Self::PrepareRegion { planned, .. } => planned.id(),
@@ -418,7 +427,6 @@ impl Message for DastMessage {
             | Self::AckIrt { id, .. }
             | Self::Confirm { id }
             | Self::Inputs { id, .. }
-            | Self::Output { id, .. }
             | Self::AskOutput { id }
             | Self::Floor { id, .. }
             | Self::Settle { id, .. }

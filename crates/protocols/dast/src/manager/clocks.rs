@@ -345,7 +345,7 @@ impl Manager {
                 everywhere,
                 closed,
             };
-            out.send(node, DastMessage::Cut(cut));
+            out.send(node, DastMessage::Cut(Box::new(cut)));
         }
         lead.clocks.changed.clear();
     }

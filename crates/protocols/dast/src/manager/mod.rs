@@ -230,8 +230,8 @@ impl Manager {
             return;
         }
         match message {
-            DastMessage::Report(report) => self.on_report(now, from, report, out),
-            DastMessage::Hello { view, report } => self.on_hello(now, from, view, report, out),
+            DastMessage::Report(report) => self.on_report(now, from, *report, out),
+            DastMessage::Hello { view, report } => self.on_hello(now, from, view, *report, out),
             DastMessage::PrepareRegion {
                 planned,
                 home,

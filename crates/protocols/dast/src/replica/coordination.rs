@@ -14,7 +14,7 @@ use manxdb_txn::procedure::ShardId;
 use super::Replica;
 use crate::call::{Call, CallId, Level, Planned};
 use crate::execution::{Ended, Given};
-use crate::message::DastMessage;
+use crate::message::{DastMessage, Output};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::{MAJORITY, RegionId};
@@ -311,14 +311,14 @@ impl Replica {
 
     fn send_output(&self, to: NodeId, id: CallId, out: &mut Out) {
         if let Some(done) = self.execution.done(id) {
-            let output = DastMessage::Output {
+            let output = Output {
                 id,
                 shard: self.shard.0,
                 at: done.at,
                 given: done.given.clone(),
                 cross_region_high: self.execution.cross_region_high(),
             };
-            out.send(to, output);
+            out.send(to, DastMessage::Output(Box::new(output)));
         }
     }
 
@@ -330,21 +330,16 @@ impl Replica {
         }
     }
 
-    pub(super) fn on_output(
-        &mut self,
-        id: CallId,
-        shard: ShardId,
-        (at, given): (Timestamp, Given),
-        cross_region_high: Timestamp,
-        out: &mut Out,
-    ) {
+    pub(super) fn on_output(&mut self, output: Output, out: &mut Out) {
+        let id = output.id;
         if let Some(coordination) = self.coordinating.get_mut(&id) {
-            let high = coordination.cross_region_high.max(cross_region_high);
+            let high = coordination.cross_region_high.max(output.cross_region_high);
             coordination.cross_region_high = high;
-            coordination.at.get_or_insert(at);
-            coordination.given.insert(shard.0, given.clone());
+            coordination.at.get_or_insert(output.at);
+            let given = output.given.clone();
+            coordination.given.insert(output.shard, given);
         }
-        self.execution.give(id, given);
+        self.execution.give(id, output.given);
         self.try_answer(id, out);
     }
 

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use manxdb_core::{LocalTime, NodeId};
 
 use super::Replica;
-use crate::execution::Copy;
-use crate::message::{DastMessage, Held};
+use crate::message::{DastMessage, Held, State};
 use crate::node::Out;
 use crate::timestamp::Timestamp;
 use crate::topology::Role;
@@ -71,11 +70,11 @@ impl Replica {
                 kept.retain(|(other, _)| *other != from);
                 Some(message)
             }
-            DastMessage::State { .. } => Some(message),
+            DastMessage::State(_) => Some(message),
             DastMessage::PrepareIrt { .. }
             | DastMessage::AckIrt { .. }
             | DastMessage::Inputs { .. }
-            | DastMessage::Output { .. }
+            | DastMessage::Output(_)
             | DastMessage::Cut(_)
             | DastMessage::PrepareCrt { .. }
             | DastMessage::Floor { .. }
@@ -148,7 +147,13 @@ impl Replica {
             .collect();
         self.reported = stamped.iter().copied().collect();
         let report = self.make_report(now, stamped);
-        out.send(from, DastMessage::Hello { view, report });
+        out.send(
+            from,
+            DastMessage::Hello {
+                view,
+                report: Box::new(report),
+            },
+        );
     }
 
     pub(super) fn take_membership(
@@ -179,19 +184,7 @@ impl Replica {
                     before,
                 });
             }
-            DastMessage::State {
-                epoch,
-                copy,
-                safe,
-                received,
-                held,
-                live,
-                floors,
-            } => {
-                let counts = (safe, received);
-                self.live = live.into_iter().collect();
-                self.on_state(now, epoch, *copy, counts, (from, held), &floors, out);
-            }
+            DastMessage::State(state) => self.on_state(now, from, *state, out),
             DastMessage::Live { epoch, node, past } => self.on_live(now, epoch, node, past, out),
             _ => {}
         }
@@ -317,30 +310,21 @@ impl Replica {
             at: *at,
             planned: Arc::clone(&local.planned),
         });
-        let state = DastMessage::State {
+        let state = State {
             epoch: gift.epoch,
-            copy: Box::new(self.execution.copy()),
+            copy: self.execution.copy(),
             safe: self.cuts.safe(),
             received: self.cuts.all_received(),
             held: held.collect(),
             live: self.live.iter().copied().collect(),
             floors: self.floors.iter().map(|(id, at)| (*at, *id)).collect(),
         };
-        out.send(gift.node, state);
+        out.send(gift.node, DastMessage::State(Box::new(state)));
         self.gift = None;
     }
 
-    #[allow(clippy::too_many_arguments)] // the parts of one message
-    fn on_state(
-        &mut self,
-        now: LocalTime,
-        epoch: u64,
-        copy: Copy,
-        (safe, received): (Timestamp, Vec<(NodeId, u64)>),
-        (donor, held): (NodeId, Vec<Held>),
-        floors: &[(Timestamp, crate::call::CallId)],
-        out: &mut Out,
-    ) {
+    fn on_state(&mut self, now: LocalTime, donor: NodeId, state: State, out: &mut Out) {
+        let epoch = state.epoch;
         if epoch < self.epoch {
             return;
         }
@@ -350,17 +334,18 @@ impl Replica {
         let kept = std::mem::take(kept);
         self.epoch = epoch;
         self.standing = Standing::Ready;
-        self.execution.install(copy);
-        self.cuts.install(safe, received);
-        for Held { at, planned } in held {
+        self.live = state.live.into_iter().collect();
+        self.execution.install(state.copy);
+        self.cuts.install(state.safe, state.received);
+        for Held { at, planned } in state.held {
             if self.execution.is_known(at) {
                 self.tell_peers_held(planned.id(), at, out);
             }
             self.hold(at, NodeId(at.site), planned);
             self.note_holder(at, donor);
         }
-        for (at, id) in floors {
-            self.on_floor(*id, *at);
+        for (at, id) in state.floors {
+            self.on_floor(id, at);
         }
         out.send(self.leader, DastMessage::Joined { epoch });
         for (from, message) in kept {

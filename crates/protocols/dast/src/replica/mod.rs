@@ -275,7 +275,7 @@ impl Replica {
 
     fn take(&mut self, now: LocalTime, from: NodeId, message: DastMessage, out: &mut Out) {
         match message {
-            DastMessage::Submit { call, after } => self.on_submit(now, call, after, out),
+            DastMessage::Submit { call, after } => self.on_submit(now, *call, after, out),
             DastMessage::PrepareIrt {
                 at,
                 number,
@@ -283,13 +283,7 @@ impl Replica {
             } => self.on_prepare_irt(from, at, number, planned, out),
             DastMessage::AckIrt { id, at } => self.on_ack_irt(from, id, at, out),
             DastMessage::Confirm { id } => self.on_confirm(from, id, out),
-            DastMessage::Output {
-                id,
-                shard,
-                at,
-                given,
-                cross_region_high,
-            } => self.on_output(id, ShardId(shard), (at, given), cross_region_high, out),
+            DastMessage::Output(output) => self.on_output(*output, out),
             DastMessage::Inputs { id, given } => self.execution.give(id, Ok(given)),
             DastMessage::AskOutput { id } => self.on_ask_output(from, id, out),
             DastMessage::Cut(cut) if from == self.leader => {
@@ -298,7 +292,7 @@ impl Replica {
                     self.clock.correct(cut.correction);
                     self.corrections += 1;
                 }
-                self.cuts.told(cut);
+                self.cuts.told(*cut);
             }
             DastMessage::Lead { view, epoch } => self.on_lead(now, from, view, epoch, out),
             DastMessage::PrepareCrt { planned, at } => self.on_prepare_crt(planned, at),
@@ -372,7 +366,7 @@ impl Replica {
         let stamped: Vec<(u32, u64)> = self.stamped.iter().filter_map(changed).collect();
         self.reported.extend(stamped.iter().copied());
         let report = self.make_report(now, stamped);
-        out.send(self.leader, DastMessage::Report(report));
+        out.send(self.leader, DastMessage::Report(Box::new(report)));
     }
 
     fn make_report(&mut self, now: LocalTime, stamped: Vec<(u32, u64)>) -> Report {
