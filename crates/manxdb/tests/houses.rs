@@ -30,9 +30,10 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 5] = [
+const BELOW: [(&str, &[&str]); 6] = [
     ("manxdb-net", &["manxdb-core"]),
-    ("manxdb-storage", &[]),
+    ("manxdb-compaction-edge", &[]),
+    ("manxdb-storage", &["manxdb-compaction-edge"]),
     ("manxdb-txn", &["manxdb-storage"]),
     ("manxdb-sql", &["manxdb-storage", "manxdb-txn"]),
     (
