@@ -45,6 +45,19 @@ fn settings_are_explained_by_their_origin() {
     assert!(line("mysql_listen").ends_with("default"));
 }
 
+#[test]
+fn a_server_says_that_it_cannot_share_an_object_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = manxdb();
+    command.arg("serve").arg("--data").arg(directory.path());
+    command.args(["--compaction", "remote", "--control", "localhost:1"]);
+    // Nobody is asked: the address is nobody's.
+    let far = "far=s3://bucket/prefix?endpoint=http://192.0.2.1:9";
+    let (code, _, error) = output(command.args(["--compaction-volume", far]));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("far is an object store"), "{error}");
+}
+
 /// As in `manxdb lab list | head -1`.
 #[test]
 fn a_reader_that_goes_away_is_no_panic() {

@@ -155,6 +155,7 @@ fn volumes(given: &[String]) -> Result<BTreeMap<String, Volume>, Fault> {
     let mut volumes = BTreeMap::new();
     for volume in given {
         let (name, place) = self::volume("--volume", volume)?;
+        check(&name, &place)?;
         if volumes.insert(name.clone(), place).is_some() {
             return Err(Fault::Other(format!("volume {name} is given twice")));
         }
@@ -165,7 +166,7 @@ fn volumes(given: &[String]) -> Result<BTreeMap<String, Volume>, Fault> {
 /// A volume by its name, and what it is here; `what` says who names it.
 ///
 /// # Errors
-/// It is not NAME=PLACE, or there is no such place.
+/// It is not NAME=PLACE.
 pub fn volume(what: &str, given: &str) -> Result<(String, Volume), Fault> {
     let Some((name, place)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
         return Err(Fault::Config(format!(
@@ -173,10 +174,20 @@ pub fn volume(what: &str, given: &str) -> Result<(String, Volume), Fault> {
              '{given}'"
         )));
     };
-    let wrong = |why: String| Fault::Config(format!("volume {name}: {why}"));
-    let volume = Volume::parse(place).map_err(wrong)?;
-    volume.check().map_err(wrong)?;
+    let volume = Volume::parse(place).map_err(|why| wrong_volume(name, &why))?;
     Ok((name.to_owned(), volume))
+}
+
+/// Looks whether a volume can be used.
+///
+/// # Errors
+/// There is no such place, or it does not let us in.
+pub fn check(name: &str, volume: &Volume) -> Result<(), Fault> {
+    volume.check().map_err(|why| wrong_volume(name, &why))
+}
+
+fn wrong_volume(name: &str, why: &str) -> Fault {
+    Fault::Config(format!("volume {name}: {why}"))
 }
 
 /// The secrets in the files that are named.

@@ -10,7 +10,7 @@ use manxdb_compaction::volume::Volume;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{SessionId, Zone};
 
-use crate::compactor::{drawn, security, volume};
+use crate::compactor::{check, drawn, security, volume};
 use crate::config::RemoteCompaction;
 use crate::fault::Fault;
 
@@ -32,6 +32,7 @@ pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Faul
              directory that the data directory is in"
         )));
     };
+    check(&volume, &storage)?;
     std::fs::create_dir_all(data)
         .map_err(|error| Fault::io(format!("cannot make {}", data.display()), error))?;
     let place = relative(root, data).map_err(Fault::Config)?;
