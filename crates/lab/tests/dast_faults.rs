@@ -160,6 +160,15 @@ fn a_seed_at_which_a_dirty_read_was_answered_holds() {
     assert_eq!(ran.err(), None);
 }
 
+/// Found by `make soak`: a node was put out while another was about to be let in, and what the
+/// first of the others had said of it was forgotten.
+#[test]
+fn a_seed_at_which_a_node_left_as_another_came_holds() {
+    let case = "seed=25239 plan=1189793us+401481us loss r0>r0 70000ppm";
+    let ran = of_case(&case.parse().unwrap());
+    assert_eq!(ran.err(), None);
+}
+
 /// Seeds without faults until strict clients see a planted defect, if they do.
 fn strict_seeds_to_find(setting: &Setting, mutant: Mutant) -> Option<u64> {
     let case = |seed| Case {

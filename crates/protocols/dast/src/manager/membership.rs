@@ -283,10 +283,12 @@ impl Manager {
         let Some(lead) = &mut self.lead else {
             return;
         };
-        lead.changing = Changing::default();
         if !members.live.contains(&node) {
+            // Somebody was put out first, and half a joining is worth nothing. What the others
+            // have said of that one counts.
             return;
         }
+        lead.changing = Changing::default();
         let past = reserved.max(lead.clocks.told());
         lead.clocks.expect(node, past, now);
         let epoch = members.epoch;
