@@ -103,10 +103,14 @@ impl Replica {
         self.early_holders.remove(&at).unwrap_or_default()
     }
 
-    /// Local transactions that too few replicas are known to hold.
+    /// Local transactions that wait for their turn and that too few replicas are known to hold.
     pub(super) fn unheld(&self) -> impl Iterator<Item = &Local> {
         let needed = self.holders_needed();
-        let locals = self.locals.values();
+        let waiting = self
+            .locals
+            .iter()
+            .filter(|(at, _)| self.execution.is_known(**at));
+        let locals = waiting.map(|(_, local)| local);
         locals.filter(move |local| local.holders.count() < needed)
     }
 }
