@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -89,7 +89,7 @@ impl House {
         }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    fn path(&self, name: &str) -> PathBuf {
         self.volume.path().join(name)
     }
 
@@ -261,6 +261,18 @@ fn records(directory: &Path) -> Vec<Record> {
     all.map(Result::unwrap).collect()
 }
 
+/// Two stores that are closed hold the same records; how many.
+fn same_records(directories: [PathBuf; 2]) -> usize {
+    let [away, home] = directories.map(|directory| records(&directory));
+    assert!(
+        away == home,
+        "records differ: {} and {}",
+        away.len(),
+        home.len()
+    );
+    away.len()
+}
+
 #[test]
 fn workers_write_what_the_store_would_have_written() {
     let house = House::new(Arc::new(Versions::default()));
@@ -289,14 +301,8 @@ fn workers_write_what_the_store_would_have_written() {
         expect_nothing_wrong(&away);
         assert!(home.compaction_numbers().is_empty());
         drop((away, home));
-        let [away, home] = names.map(|name| records(&house.path(&name)));
-        assert!(away.len() > 1_000);
-        assert!(
-            away == home,
-            "records differ: {} and {}",
-            away.len(),
-            home.len()
-        );
+        let all = same_records(names.map(|name| house.path(&name)));
+        assert!(all > 1_000);
     }
 }
 
@@ -321,13 +327,7 @@ fn readers_see_no_difference_while_compactions_come_and_go() {
     // One compaction of everything at one watermark leaves one possible content.
     writers.each(RocksEngine::compact);
     drop((away, home));
-    let [away, home] = ["away", "home"].map(|name| records(&house.path(name)));
-    assert!(
-        away == home,
-        "records differ: {} and {}",
-        away.len(),
-        home.len()
-    );
+    same_records(["away", "home"].map(|name| house.path(name)));
 }
 
 #[test]

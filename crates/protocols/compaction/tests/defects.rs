@@ -175,6 +175,17 @@ fn job(database: u64, session: u64, number: u64) -> JobId {
     }
 }
 
+/// A job of database 1, running at worker 7.
+fn one_that_runs() -> (Plane, JobId, AttemptId) {
+    let mut plane = Plane::new(Options::default());
+    let id = job(1, 1, 1);
+    plane.beat(7, able(1), &[], 0);
+    plane.alive(id, &[], Pressure::default());
+    plane.submit(id, Facts::default());
+    let attempt = plane.runs()[0].1;
+    (plane, id, attempt)
+}
+
 fn able(slots: u32) -> Ability {
     Ability {
         fingerprints: vec![Fingerprint::default()],
@@ -462,12 +473,7 @@ fn a_poisoned_job_goes_home_after_two_workers() {
 /// Beyond the list: whose outputs were refused gets nothing more, also after a restart.
 #[test]
 fn a_worker_whose_outputs_were_refused_is_not_trusted_again() {
-    let mut plane = Plane::new(Options::default());
-    let id = job(1, 1, 1);
-    plane.beat(7, able(1), &[], 0);
-    plane.alive(id, &[], Pressure::default());
-    plane.submit(id, Facts::default());
-    let attempt = plane.runs()[0].1;
+    let (mut plane, id, attempt) = one_that_runs();
     plane.end(7, attempt, finished());
     let refused = vec![(attempt, Verdict::Refused)];
     plane.alive_with(id, &[], Pressure::default(), refused);
@@ -485,12 +491,7 @@ fn a_worker_whose_outputs_were_refused_is_not_trusted_again() {
 /// control plane started again; it is banned all the same, when the verdict is first heard.
 #[test]
 fn a_refusal_bans_a_worker_that_is_not_there() {
-    let mut plane = Plane::new(Options::default());
-    let id = job(1, 1, 1);
-    plane.beat(7, able(1), &[], 0);
-    plane.alive(id, &[], Pressure::default());
-    plane.submit(id, Facts::default());
-    let attempt = plane.runs()[0].1;
+    let (mut plane, id, attempt) = one_that_runs();
     plane.end(7, attempt, finished());
     plane.restart();
     let refused = vec![(attempt, Verdict::Refused)];
@@ -503,12 +504,7 @@ fn a_refusal_bans_a_worker_that_is_not_there() {
 /// Beyond the list: a database speaks for nobody but itself.
 #[test]
 fn nobody_settles_the_jobs_of_another_database() {
-    let mut plane = Plane::new(Options::default());
-    let id = job(1, 1, 1);
-    plane.beat(7, able(1), &[], 0);
-    plane.alive(id, &[], Pressure::default());
-    plane.submit(id, Facts::default());
-    let attempt = plane.runs()[0].1;
+    let (mut plane, _, attempt) = one_that_runs();
     plane.end(7, attempt, finished());
     let refused = vec![(attempt, Verdict::Refused)];
     plane.alive_with(job(2, 1, 1), &[], Pressure::default(), refused);
