@@ -1,6 +1,6 @@
 # ManxDB's commands. `make help` lists them; each installs what it needs first (scripts/setup.sh).
-# ROCKSDB=source builds the vendored RocksDB (33 CPU minutes) instead of linking the prebuilt one. It
-# has no LZ4: its files are larger, and it refuses to open data that the prebuilt one has written.
+# ROCKSDB=source builds the vendored RocksDB (33 CPU minutes) instead of linking the prebuilt one; each
+# opens the other's data.
 
 ROCKSDB ?= prebuilt
 SERVE_ARGS ?=

@@ -47,12 +47,12 @@ install_apt_packages() {
 }
 
 require_rust() {
-    have cargo || die "Rust is missing: install it from https://rustup.rs (1.88 or newer), then run again"
+    have cargo || die "Rust is missing: install it from https://rustup.rs (1.90 or newer), then run again"
     local version
     version="$(rustc --version | sed -E 's/rustc ([0-9]+)\.([0-9]+).*/\1 \2/')"
     read -r major minor <<<"$version"
-    if [ "$major" -eq 1 ] && [ "$minor" -lt 88 ]; then
-        die "Rust 1.$minor is too old, ManxDB needs 1.88: rustup update stable"
+    if [ "$major" -eq 1 ] && [ "$minor" -lt 90 ]; then
+        die "Rust 1.$minor is too old, ManxDB needs 1.90: rustup update stable"
     fi
 }
 
