@@ -16,7 +16,7 @@
 //! | whether a worker's outputs may be installed | [`outputs`] |
 //! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
 //! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
-//! | the database's errands to an object store | [`depot`] |
+//! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
 //! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
 //! | the control plane: its door and its file | [`server`], [`store`] |
@@ -37,6 +37,7 @@ pub mod blobs;
 pub mod counts;
 pub mod depot;
 pub mod door;
+pub mod identity;
 pub mod journal;
 pub mod link;
 pub mod metrics;

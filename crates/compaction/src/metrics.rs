@@ -152,6 +152,8 @@ pub fn of_database(counts: &Counts, waiting: usize) -> Vec<(String, u64)> {
             name("remote_output_bytes_total"),
             load(&counts.output_bytes),
         ),
+        (name("remote_put_bytes_total"), load(&counts.put)),
+        (name("remote_fetched_bytes_total"), load(&counts.fetched)),
         (
             name("remote_wait_microseconds_total"),
             load(&counts.wait_micros),

@@ -38,13 +38,18 @@ pub struct CompactionArgs {
         value_delimiter = ','
     )]
     pub control: Option<Vec<String>>,
-    /// Storage that the pool's workers reach too and that the data directory is on: the name they
-    /// know it by, and where it is here
-    #[arg(long, env = "MANXDB_COMPACTION_VOLUME", value_name = "NAME=PATH")]
+    /// Storage that the pool's workers reach too: the name they know it by, and where it is here. A
+    /// directory that the data directory is in, or an object store for copies, as in
+    /// far=s3://bucket/prefix?region=eu-1&endpoint=https://HOST (keys come from the environment:
+    /// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, …) or far=hdfs://HOST:PORT/prefix
+    #[arg(long, env = "MANXDB_COMPACTION_VOLUME", value_name = "NAME=PLACE")]
     pub compaction_volume: Option<String>,
     /// Where this machine is: the pool prefers workers of the same zone [default: 0]
     #[arg(long, env = "MANXDB_COMPACTION_ZONE", value_name = "NUMBER")]
     pub compaction_zone: Option<u16>,
+    /// This server's share of the pool, relative to other servers' [default: 1]
+    #[arg(long, env = "MANXDB_COMPACTION_WEIGHT", value_name = "NUMBER")]
+    pub compaction_weight: Option<u32>,
     /// Compactions of fewer MiB are done here [default: 4]
     #[arg(long, env = "MANXDB_COMPACTION_MIN_MB", value_name = "MIB")]
     pub compaction_min_mb: Option<usize>,

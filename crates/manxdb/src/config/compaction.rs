@@ -8,15 +8,20 @@ use crate::fault::Fault;
 /// Largest `compaction_min_mb`: a terabyte.
 const MIN_MB_MAX: usize = 1 << 20;
 
+/// Largest `compaction_weight`.
+const WEIGHT_MAX: u32 = 1_000;
+
 /// Compactions done by a pool.
 #[derive(Debug, Clone)]
 pub struct RemoteCompaction {
     /// Control planes.
     pub control: Vec<String>,
-    /// NAME=PATH of the storage that workers reach too.
+    /// NAME=PLACE of the storage that workers reach too.
     pub volume: String,
     /// Where this machine is.
     pub zone: u16,
+    /// Its share of the pool, relative to other servers'.
+    pub weight: u32,
     /// Smaller ones are done here, bytes.
     pub bytes_min: u64,
     /// Files with the secrets of the pool.
@@ -51,6 +56,7 @@ pub(super) fn settle(
     let volume = unset!(r, args, keys, compaction_volume, quoted);
     let zone = pick!(r, args, keys, compaction_zone, 0, plain);
     let min_mb = pick!(r, args, keys, compaction_min_mb, 4, plain);
+    let weight = pick!(r, args, keys, compaction_weight, 1, plain);
     let security = settle_security(r, args, keys);
     if choice == CompactionChoice::Local {
         let given = [
@@ -75,11 +81,17 @@ pub(super) fn settle(
             "compaction_min_mb is {min_mb} but must be at most {MIN_MB_MAX}"
         )));
     }
+    if !(1..=WEIGHT_MAX).contains(&weight) {
+        return Err(Fault::Config(format!(
+            "compaction_weight is {weight} but must be 1 to {WEIGHT_MAX}"
+        )));
+    }
     let control = control.filter(|control| !control.is_empty());
     Ok(Some(RemoteCompaction {
         control: needed(control, "control", "HOST:PORT of manxdb compactor control")?,
-        volume: needed(volume, "compaction_volume", "NAME=PATH of the storage")?,
+        volume: needed(volume, "compaction_volume", "NAME=PLACE of the storage")?,
         zone,
+        weight,
         bytes_min: (min_mb as u64) << 20,
         security,
     }))
@@ -120,6 +132,7 @@ fn check_security(security: &SecurityArgs) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::super::resolve::tests::resolved;
+    use super::WEIGHT_MAX;
 
     const REMOTE: &str = "compaction = \"remote\"\ncontrol = [\"a:1\", \"b:2\"]\n\
                           compaction_volume = \"fast=/mnt\"\n";
@@ -136,6 +149,7 @@ mod tests {
         assert_eq!(remote.control, ["c:3", "d:4"]);
         assert_eq!(remote.volume, "fast=/mnt");
         assert_eq!(remote.bytes_min, 4 << 20);
+        assert_eq!(remote.weight, 1);
         let control = explained.iter().find(|e| e.key == "control").unwrap();
         assert_eq!(control.value, "[\"c:3\", \"d:4\"]");
         assert_eq!(control.origin, "flag --control");
@@ -158,5 +172,9 @@ mod tests {
         let wrong = error(&format!("{REMOTE}compaction_tls_ca = \"ca.pem\"\n"));
         assert!(wrong.contains("compaction_tls_key"), "{wrong}");
         assert!(error("compaction = \"far\"").contains("line 1"));
+        for weight in [0, WEIGHT_MAX + 1] {
+            let wrong = error(&format!("{REMOTE}compaction_weight = {weight}\n"));
+            assert!(wrong.contains("must be 1 to 1000"), "{wrong}");
+        }
     }
 }

@@ -41,6 +41,7 @@ pub struct Keys {
     pub control: Option<Spanned<Vec<String>>>,
     pub compaction_volume: Option<Spanned<String>>,
     pub compaction_zone: Option<Spanned<u16>>,
+    pub compaction_weight: Option<Spanned<u32>>,
     pub compaction_min_mb: Option<Spanned<usize>>,
     pub compaction_token_file: Option<Spanned<PathBuf>>,
     pub compaction_tls_ca: Option<Spanned<PathBuf>>,

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use manxdb_compaction::identity::{identity, machine};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::order::{database_id, relative};
 use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::service::RemotePool;
 use manxdb_compaction::volume::Volume;
 use manxdb_jobs::client::ClientOptions;
-use manxdb_jobs::job::{SessionId, Zone};
+use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 
 use crate::compactor::{check, drawn, security, volume};
 use crate::config::RemoteCompaction;
@@ -18,7 +19,8 @@ use crate::fault::Fault;
 /// While the pool is away as many compact here at a time, though only when writes are near a stop.
 pub const JOBS: u16 = 6;
 
-/// The pool that the settings name. Whether it is there shows later: the server serves without.
+/// The pool that the settings name. Whether it and an object store are there shows later: the
+/// server serves without.
 ///
 /// # Errors
 /// A file cannot be read, an address or a volume is none.
@@ -26,27 +28,36 @@ pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Faul
     let security = security(&settings.security)?;
     let route = Route::new(&settings.control, &security).map_err(Fault::Config)?;
     let (volume, storage) = volume("compaction_volume", &settings.volume)?;
-    let Volume::Directory(root) = &storage else {
-        return Err(Fault::Config(format!(
-            "compaction_volume {volume} is an object store, which serve cannot use yet: give a \
-             directory that the data directory is in"
-        )));
-    };
-    check(&volume, &storage)?;
     std::fs::create_dir_all(data)
         .map_err(|error| Fault::io(format!("cannot make {}", data.display()), error))?;
-    let place = relative(root, data).map_err(Fault::Config)?;
+    let database_id = identify(&volume, &storage, data)?;
     let control = settings.control.join(", ");
     tracing::info!(control, volume, "compactions are handed to a pool");
     Ok(RemotePool {
         route,
-        database_id: database_id(&volume, &place),
+        database_id,
         volume,
         storage,
         session: SessionId(drawn()?),
         zone: Zone(settings.zone),
         bytes_min: settings.bytes_min,
         reading: Reading::Whole,
-        client: ClientOptions::default(),
+        client: ClientOptions {
+            weight: settings.weight,
+            ..ClientOptions::default()
+        },
     })
+}
+
+/// What the pool knows the data directory by.
+fn identify(volume: &str, storage: &Volume, data: &Path) -> Result<DatabaseId, Fault> {
+    match storage {
+        Volume::Directory(root) => {
+            check(volume, storage)?;
+            let place = relative(root, data).map_err(Fault::Config)?;
+            Ok(database_id(volume, &place))
+        }
+        Volume::Objects(_) => identity(data, machine(), drawn()?)
+            .map_err(|error| Fault::io(format!("cannot keep a name in {}", data.display()), error)),
+    }
 }

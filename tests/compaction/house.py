@@ -1,0 +1,207 @@
+"""A server, the pool that compacts for it, and a client that knows what the rows should be."""
+
+import atexit
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pymysql
+
+from harness.servers import PASSWORD, Manxdb, free_port
+
+BINARY = os.environ["MANXDB_TEST_BINARY"]
+# Longer than anything here takes; only a hanging test meets it.
+PATIENCE = 120
+ROWS = 12_000
+PAD = 400
+
+
+def metrics(port):
+    """Numbers by name and labels."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, _, value in
+            (line.rpartition(" ") for line in lines if line and not line.startswith("#"))}
+
+
+def wait_for(what, holds):
+    """Until it holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"this does not come: {what}")
+        time.sleep(0.05)
+
+
+class Role:
+    """`manxdb compactor control` or `worker`."""
+
+    def __init__(self, directory, name, *arguments):
+        self.log_path = Path(directory) / f"{name}.log"
+        self.port = free_port()
+        command = [BINARY, "compactor", *arguments, "--metrics", f"127.0.0.1:{self.port}"]
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_for(f"{name} is up", self.is_up)
+
+    def is_up(self):
+        """Whether it answers."""
+        if self.process.poll() is not None:
+            raise AssertionError(self.log_path.read_text())
+        try:
+            return bool(metrics(self.port))
+        except OSError:
+            return False
+
+    def numbers(self):
+        """Its metrics."""
+        return metrics(self.port)
+
+    def end(self, how=signal.SIGKILL):
+        """Ends it."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.send_signal(how)
+        return self.process.wait(PATIENCE)
+
+
+class House:
+    """A server, its pool, and a client that knows what the rows should be."""
+
+    def __init__(self, volume=None):
+        """`volume` is NAME=PLACE; without one it is a directory that the server's is in."""
+        self.directory = tempfile.TemporaryDirectory(prefix="manxdb-compaction-")
+        self.path = Path(self.directory.name)
+        self.volume = volume or f"fast={self.path}"
+        self.token = self.path / "token"
+        self.token.write_text("a secret\n")
+        self.control_port = free_port()
+        self.control = self.start_control()
+        self.workers = []
+        self.server = None
+        self.random = random.Random(4)
+        self.rows = {}
+        self.number = 0
+        atexit.register(self.close)
+
+    def secret(self):
+        """How to be let in."""
+        return ["--token-file", str(self.token)]
+
+    def start_control(self):
+        """The control plane; the same one again after it ended."""
+        return Role(self.path, "control", "control", "--listen", f"127.0.0.1:{self.control_port}",
+                    "--store", str(self.path / "control"), *self.secret())
+
+    def start_worker(self):
+        """One more worker."""
+        worker = Role(self.path, f"worker-{len(self.workers)}", "worker",
+                      "--control", f"127.0.0.1:{self.control_port}",
+                      "--volume", self.volume, "--scratch", str(self.path / "scratch"),
+                      *self.secret())
+        self.workers.append(worker)
+        return worker
+
+    def server_flags(self, token):
+        """Flags of a server that hands compactions out."""
+        return ["--compaction", "remote", "--control", f"127.0.0.1:{self.control_port}",
+                "--compaction-volume", self.volume, "--compaction-min-mb", "0",
+                "--compaction-token-file", str(token), "--write-buffer-mb", "1",
+                "--durability", "async"]
+
+    def start_server(self):
+        """The server, with an empty table when it is new."""
+        if self.server is None:
+            self.server = Manxdb(BINARY, self.server_flags(self.token))
+            self.server.data = self.path / "data"
+        self.server.start()
+
+    def query(self, sql, *arguments):
+        """All rows of a statement."""
+        link = pymysql.connect(host="127.0.0.1", port=self.server.port, user="root", password=PASSWORD,
+                               autocommit=True, read_timeout=PATIENCE)
+        with link, link.cursor() as cursor:
+            cursor.execute(sql, *arguments)
+            return cursor.fetchall()
+
+    def create(self):
+        """The table."""
+        self.query("CREATE DATABASE shop")
+        self.query("CREATE TABLE shop.item (id INT PRIMARY KEY, n BIGINT NOT NULL, pad VARBINARY(500))")
+
+    def write(self, statements=12):
+        """Replaces and deletes rows: about as much as a write buffer holds."""
+        link = pymysql.connect(host="127.0.0.1", port=self.server.port, user="root", password=PASSWORD,
+                               database="shop", autocommit=True, read_timeout=PATIENCE)
+        with link, link.cursor() as cursor:
+            for _ in range(statements):
+                new = {}
+                for _ in range(200):
+                    self.number += 1
+                    new[self.random.randrange(ROWS)] = (self.number, self.random.randbytes(PAD))
+                cursor.executemany("REPLACE INTO item (id, n, pad) VALUES (%s, %s, %s)",
+                                   [(key, *row) for key, row in new.items()])
+                self.rows.update(new)
+                low = self.random.randrange(ROWS)
+                cursor.execute("DELETE FROM item WHERE id BETWEEN %s AND %s", (low, low + 60))
+                for key in range(low, low + 61):
+                    self.rows.pop(key, None)
+
+    def write_until(self, what, holds, then=lambda: None):
+        """Writes until it holds, and does something about it before the writing ends: a job that
+        runs may be over a moment later."""
+        deadline = time.monotonic() + PATIENCE
+        with ThreadPoolExecutor() as side:
+            while True:
+                writing = side.submit(self.write)
+                while not writing.done():
+                    if holds():
+                        then()
+                        return writing.result()
+                    time.sleep(0.005)
+                writing.result()
+                if time.monotonic() > deadline:
+                    raise AssertionError(f"this does not come: {what}: {self.shown()}")
+
+    def compare(self):
+        """The rows are those of the copy."""
+        found = {key: (n, pad) for key, n, pad in self.query("SELECT id, n, pad FROM shop.item")}
+        if found != self.rows:
+            odd = [key for key in found.keys() | self.rows.keys()
+                   if found.get(key) != self.rows.get(key)]
+            raise AssertionError(f"{len(odd)} rows are wrong, among them {sorted(odd)[:5]}")
+
+    def numbers(self):
+        """The server's metrics."""
+        return metrics(self.server.admin_port)
+
+    def installed(self):
+        """Compactions that the pool did."""
+        return self.numbers()["manxdb_compaction_remote_installed_total"]
+
+    def local(self, reason):
+        """Compactions that the server did itself."""
+        return self.numbers()[f'manxdb_compaction_local_total{{reason="{reason}"}}']
+
+    def shown(self):
+        """What the server says of its compactions."""
+        return {name: value for name, value in self.numbers().items()
+                if name.startswith("manxdb_compaction") and value}
+
+    def running(self):
+        """Jobs that workers have."""
+        return self.control.numbers()['manxdb_compactor_jobs{phase="running"}']
+
+    def close(self):
+        """Whatever is left of it."""
+        if self.server:
+            self.server.close()
+        for role in [self.control, *self.workers]:
+            role.end()
+        self.directory.cleanup()
