@@ -30,7 +30,8 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 6] = [
+const BELOW: [(&str, &[&str]); 7] = [
+    ("manxdb-fabric", &[]),
     ("manxdb-net", &["manxdb-core"]),
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),

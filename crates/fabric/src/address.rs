@@ -1,0 +1,38 @@
+//! Where a word is.
+
+use std::fmt;
+
+/// Bytes of a word.
+pub const WORD: u64 = 8;
+/// The same, where memory is indexed.
+pub const WORD_LENGTH: usize = 8;
+
+/// A memory server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ServerId(pub u16);
+
+/// A place in the memory of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// Whose memory.
+    pub server: ServerId,
+    /// Bytes from its beginning.
+    pub offset: u64,
+}
+
+impl Address {
+    /// The place so many bytes further on, at the same server.
+    #[must_use]
+    pub const fn plus(self, bytes: u64) -> Self {
+        Self {
+            server: self.server,
+            offset: self.offset.saturating_add(bytes),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{:#x}", self.server.0, self.offset)
+    }
+}

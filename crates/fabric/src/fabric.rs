@@ -1,0 +1,53 @@
+//! The trait that all carriers have.
+
+use crate::address::ServerId;
+use crate::grants::Grants;
+use crate::operation::{Misuse, Operation, Outcome};
+
+/// A batch, by the number that its asker gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BatchId(pub u64);
+
+/// A batch that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    /// Which.
+    pub batch: BatchId,
+    /// What became of its operations, in the order in which they were given.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// One client's way to the memory of servers.
+///
+/// All operations of a batch are under way at once and in no order: what must come after another
+/// is asked for when that one is complete, but for the word of an [`Operation::WriteThenSet`].
+pub trait Fabric {
+    /// What it promises.
+    fn grants(&self) -> Grants;
+
+    /// Bytes that a server has registered; none when it is unknown.
+    fn registered(&self, server: ServerId) -> Option<u64>;
+
+    /// Starts operations; their completion comes out of [`Fabric::poll`].
+    ///
+    /// # Errors
+    /// [`Misuse`]: none of them was started, and nothing will come.
+    fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse>;
+
+    /// The next batch that is over, if there is one now.
+    fn poll(&mut self) -> Option<Completion>;
+}
+
+/// Checks a batch against what is registered.
+///
+/// # Errors
+/// [`Misuse`] of the first operation that makes no sense.
+pub fn check(
+    operations: &[Operation],
+    registered: impl Fn(ServerId) -> Option<u64>,
+) -> Result<(), Misuse> {
+    operations.iter().try_for_each(|operation| {
+        let server = operation.server();
+        operation.check(registered(server).ok_or(Misuse::Unknown(server))?)
+    })
+}

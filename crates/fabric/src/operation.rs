@@ -1,0 +1,211 @@
+//! What can be asked of memory, and what comes back.
+
+use crate::address::{Address, ServerId, WORD};
+
+/// Bytes that one operation moves at most: as many as every carrier takes in one piece.
+pub const BYTES_MAX: u64 = 1 << 20;
+
+/// One thing done to the memory of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// Copies bytes from there. Each word is whole; together they may be of different times.
+    Read {
+        /// From here on,
+        at: Address,
+        /// so many bytes, a multiple of [`WORD`].
+        bytes: u64,
+    },
+    /// Copies bytes to there, in no order.
+    Write {
+        /// From here on,
+        at: Address,
+        /// these, a multiple of [`WORD`].
+        bytes: Vec<u8>,
+    },
+    /// Copies bytes to there, and when all of them are there sets a word at the same server:
+    /// nobody sees the word without seeing the bytes.
+    WriteThenSet {
+        /// From here on,
+        at: Address,
+        /// these, a multiple of [`WORD`];
+        bytes: Vec<u8>,
+        /// then here, of the same server's memory,
+        word_at: u64,
+        /// this.
+        word: u64,
+    },
+    /// Sets a word if it is what it is expected to be; returns what it was.
+    CompareSwap {
+        /// Of this word:
+        at: Address,
+        /// if it is this,
+        expected: u64,
+        /// it becomes that.
+        new: u64,
+    },
+    /// Adds to a word, around the end; returns what it was.
+    FetchAdd {
+        /// To this word
+        at: Address,
+        /// this.
+        delta: u64,
+    },
+}
+
+/// What became of an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// What was read.
+    Read(Vec<u8>),
+    /// It is written, where every reader sees it.
+    Written,
+    /// What the word was before.
+    Word(u64),
+    /// Nobody knows whether it was done.
+    Failed(Fault),
+}
+
+/// Why nobody knows whether an operation was done. It was not the asker's mistake.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// The server does not answer, or is gone.
+    #[error("memory server {} is gone", .0.0)]
+    Gone(ServerId),
+    /// The server has shut this client out.
+    #[error("memory server {} has shut this client out", .0.0)]
+    Fenced(ServerId),
+}
+
+/// An operation that makes no sense. It was not started, nor was any other of its batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misuse {
+    /// Not a multiple of the size of a word.
+    #[error("{at}, {bytes} bytes: offsets and lengths are multiples of {WORD}")]
+    Unaligned {
+        /// Where.
+        at: Address,
+        /// How many.
+        bytes: u64,
+    },
+    /// Nothing, or more than goes in one piece.
+    #[error("{at}, {bytes} bytes: an operation moves {WORD} to {BYTES_MAX} bytes")]
+    Length {
+        /// Where.
+        at: Address,
+        /// How many.
+        bytes: u64,
+    },
+    /// Beyond the end of what the server has registered.
+    #[error("{at}, {bytes} bytes: the server has registered {registered}")]
+    Outside {
+        /// Where.
+        at: Address,
+        /// How many.
+        bytes: u64,
+        /// How many there are.
+        registered: u64,
+    },
+    /// A server that this client has no connection to.
+    #[error("memory server {} is unknown", .0.0)]
+    Unknown(ServerId),
+}
+
+impl Operation {
+    /// Whose memory it is done to.
+    #[must_use]
+    pub fn server(&self) -> ServerId {
+        self.span().0.server
+    }
+
+    /// Where it works, and on how many bytes; the word of a [`Operation::WriteThenSet`] apart.
+    fn span(&self) -> (Address, u64) {
+        match self {
+            Self::Read { at, bytes } => (*at, *bytes),
+            Self::Write { at, bytes } | Self::WriteThenSet { at, bytes, .. } => {
+                (*at, bytes.len() as u64)
+            }
+            Self::CompareSwap { at, .. } | Self::FetchAdd { at, .. } => (*at, WORD),
+        }
+    }
+
+    /// Checks it against a server that has registered so many bytes.
+    ///
+    /// # Errors
+    /// [`Misuse`].
+    pub fn check(&self, registered: u64) -> Result<(), Misuse> {
+        let (at, bytes) = self.span();
+        check_span(at, bytes, registered)?;
+        match self {
+            Self::WriteThenSet { word_at, .. } => {
+                let offset = *word_at;
+                check_span(Address { offset, ..at }, WORD, registered)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn check_span(at: Address, bytes: u64, registered: u64) -> Result<(), Misuse> {
+    if !at.offset.is_multiple_of(WORD) || !bytes.is_multiple_of(WORD) {
+        return Err(Misuse::Unaligned { at, bytes });
+    }
+    if bytes == 0 || bytes > BYTES_MAX {
+        return Err(Misuse::Length { at, bytes });
+    }
+    let end = at.offset.checked_add(bytes);
+    if end.is_none_or(|end| end > registered) {
+        return Err(Misuse::Outside {
+            at,
+            bytes,
+            registered,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REGISTERED: u64 = 4096;
+
+    fn read(offset: u64, bytes: u64) -> Result<(), Misuse> {
+        let at = Address {
+            server: ServerId(3),
+            offset,
+        };
+        Operation::Read { at, bytes }.check(REGISTERED)
+    }
+
+    #[test]
+    fn whole_words_inside_are_allowed() {
+        assert_eq!(read(0, REGISTERED), Ok(()));
+        assert_eq!(read(REGISTERED - WORD, WORD), Ok(()));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let said = |found: Result<(), Misuse>| found.unwrap_err().to_string();
+        assert!(said(read(4, 8)).contains("multiples of 8"));
+        assert!(said(read(0, 12)).contains("multiples of 8"));
+        assert!(said(read(0, 0)).contains("8 to 1048576"));
+        assert!(said(read(REGISTERED, 8)).contains("3+0x1000, 8 bytes: the server has registered"));
+        assert!(said(read(u64::MAX - 7, 8)).contains("has registered 4096"));
+    }
+
+    #[test]
+    fn the_word_of_an_ordered_write_is_checked_too() {
+        let ordered = |word_at| Operation::WriteThenSet {
+            at: Address {
+                server: ServerId(0),
+                offset: 64,
+            },
+            bytes: vec![0; 64],
+            word_at,
+            word: 1,
+        };
+        assert_eq!(ordered(0).check(REGISTERED), Ok(()));
+        assert!(ordered(REGISTERED).check(REGISTERED).is_err());
+        assert!(ordered(1).check(REGISTERED).is_err());
+    }
+}

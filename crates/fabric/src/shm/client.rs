@@ -1,0 +1,168 @@
+//! A client's side: operations are done at once, by the client itself.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::words::{Words, settle};
+use super::{hello, segment};
+use crate::address::ServerId;
+use crate::fabric::{BatchId, Completion, Fabric, check};
+use crate::grants::Grants;
+use crate::operation::{Fault, Misuse, Operation, Outcome};
+
+/// A server that says nothing for this long is none.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The memory of servers on this machine.
+#[derive(Default)]
+pub struct SharedMemory {
+    servers: BTreeMap<ServerId, Segment>,
+    done: VecDeque<Completion>,
+}
+
+/// A server does not let us at its memory.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody is there, or it is no memory server.
+    #[error("the memory server at {0}: {1}")]
+    Failed(PathBuf, io::Error),
+    /// Two servers call themselves the same.
+    #[error("the memory server at {0} calls itself {1}, as another one does")]
+    Twice(PathBuf, u16),
+}
+
+impl SharedMemory {
+    /// Connects to a server, as a client that has a number of its own among all of that server's.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect(&mut self, path: &Path, client: u64) -> Result<ServerId, ConnectError> {
+        let failed = |error| ConnectError::Failed(path.to_owned(), error);
+        let (server, segment) = Segment::connect(path, client).map_err(failed)?;
+        if self.servers.contains_key(&server) {
+            return Err(ConnectError::Twice(path.to_owned(), server.0));
+        }
+        self.servers.insert(server, segment);
+        Ok(server)
+    }
+}
+
+impl Fabric for SharedMemory {
+    fn grants(&self) -> Grants {
+        Grants {
+            writes_in_order: true,
+            complete_means_visible: true,
+            atomic_among_clients: true,
+            atomic_with_server: true,
+            needs_no_server: true,
+        }
+    }
+
+    fn registered(&self, server: ServerId) -> Option<u64> {
+        self.servers.get(&server).map(|segment| segment.bytes)
+    }
+
+    fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
+        check(&operations, |server| self.registered(server))?;
+        let outcomes = operations.iter().map(|one| self.run(one)).collect();
+        settle();
+        self.done.push_back(Completion { batch, outcomes });
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        self.done.pop_front()
+    }
+}
+
+impl SharedMemory {
+    fn run(&self, operation: &Operation) -> Outcome {
+        let server = operation.server();
+        match self.servers.get(&server) {
+            Some(segment) if !segment.is_gone.load(Ordering::Relaxed) => segment
+                .run(operation)
+                .unwrap_or(Outcome::Failed(Fault::Gone(server))),
+            _ => Outcome::Failed(Fault::Gone(server)),
+        }
+    }
+}
+
+/// The memory of one server.
+struct Segment {
+    words: Words,
+    bytes: u64,
+    is_gone: Arc<AtomicBool>,
+    stream: UnixStream,
+    watch: Option<JoinHandle<()>>,
+}
+
+impl Segment {
+    fn connect(path: &Path, client: u64) -> io::Result<(ServerId, Self)> {
+        let stream = UnixStream::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        hello::ask(&stream, client)?;
+        let (server, memory) = hello::answered(&stream)?;
+        let bytes = segment::measure(&memory)?;
+        let words = Words::map(&memory, bytes)?;
+        stream.set_read_timeout(None)?;
+        let is_gone = Arc::<AtomicBool>::default();
+        let (mut listening, gone) = (stream.try_clone()?, Arc::clone(&is_gone));
+        let watch = thread::Builder::new().name(format!("memory-server-{}", server.0));
+        let watch = watch.spawn(move || {
+            let _ = listening.read(&mut [0]); // whatever comes is its end
+            gone.store(true, Ordering::Relaxed);
+        })?;
+        let segment = Self {
+            words,
+            bytes,
+            is_gone,
+            stream,
+            watch: Some(watch),
+        };
+        Ok((server, segment))
+    }
+
+    /// Does it; none if it lies outside, which has been checked before.
+    fn run(&self, operation: &Operation) -> Option<Outcome> {
+        let words = &self.words;
+        Some(match operation {
+            Operation::Read { at, bytes } => {
+                Outcome::Read(words.read(at.offset, usize::try_from(*bytes).ok()?))
+            }
+            Operation::Write { at, bytes } => {
+                words.write(at.offset, bytes);
+                Outcome::Written
+            }
+            Operation::WriteThenSet {
+                at,
+                bytes,
+                word_at,
+                word,
+            } => {
+                words.write(at.offset, bytes);
+                words.set(*word_at, *word);
+                Outcome::Written
+            }
+            Operation::CompareSwap { at, expected, new } => {
+                Outcome::Word(words.compare_swap(at.offset, *expected, *new)?)
+            }
+            Operation::FetchAdd { at, delta } => Outcome::Word(words.fetch_add(at.offset, *delta)?),
+        })
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        let _ = self.stream.shutdown(Shutdown::Both); // ends the watch
+        if let Some(watch) = self.watch.take() {
+            let _ = watch.join(); // it has nothing to panic over
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Memory shared between the processes of one machine.
+//!
+//! A server makes a segment that can neither shrink nor grow and hands it to each client through a
+//! Unix socket; from then on an operation is a few instructions of the client's own. The
+//! connection stays: its end tells each side that the other is gone.
+//!
+//! Two things are unlike a network. A dead server's memory can still be written by those who have
+//! it mapped, so a client asks before each batch whether the server is there. And no mapping can
+//! be taken away from a process, so a client that is shut out is killed ([`MemoryServer::fence`]).
+
+mod client;
+mod hello;
+mod segment;
+mod server;
+mod words;
+
+pub use client::{ConnectError, SharedMemory};
+pub use server::{FenceError, MemoryServer};

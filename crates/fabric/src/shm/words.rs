@@ -1,0 +1,113 @@
+//! A mapped segment, word by word.
+#![allow(unsafe_code)] // each block says why it is sound
+
+use std::os::fd::AsFd;
+use std::ptr;
+use std::slice;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::address::{WORD, WORD_LENGTH};
+
+/// Words that other processes may change at any time.
+pub(super) struct Words {
+    base: *mut AtomicU64,
+    count: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone until it is dropped, and all access is atomic.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// Maps a file of so many bytes, which can never become shorter.
+    ///
+    /// # Errors
+    /// The system has no room for it.
+    pub(super) fn map(segment: impl AsFd, bytes: u64) -> rustix::io::Result<Self> {
+        let length = usize::try_from(bytes).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at a place of the kernel's choice touches nothing that is there.
+        let base = unsafe {
+            mmap(
+                ptr::null_mut(),
+                length,
+                protection,
+                MapFlags::SHARED,
+                segment,
+                0,
+            )?
+        };
+        Ok(Self {
+            base: base.cast(),
+            count: length / WORD_LENGTH,
+        })
+    }
+
+    fn all(&self) -> &[AtomicU64] {
+        // SAFETY: `map` made a mapping of at least so many words, aligned to pages, readable and
+        // writable until drop; its file is sealed against shrinking, so every word exists. Other
+        // processes write it too: each word is an atomic.
+        unsafe { slice::from_raw_parts(self.base, self.count) }
+    }
+
+    /// Words from an offset on. Callers have checked that they are inside.
+    fn from(&self, offset: u64, bytes: usize) -> &[AtomicU64] {
+        let first = usize::try_from(offset / WORD).unwrap_or(usize::MAX);
+        let last = first.saturating_add(bytes / WORD_LENGTH);
+        self.all().get(first..last).unwrap_or_default()
+    }
+
+    /// Copies from there, in rising order.
+    pub(super) fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
+        let mut copy = Vec::with_capacity(bytes);
+        for word in self.from(offset, bytes) {
+            copy.extend_from_slice(&word.load(Ordering::Acquire).to_le_bytes());
+        }
+        copy
+    }
+
+    /// Copies to there.
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) {
+        let (chunks, _) = bytes.as_chunks::<WORD_LENGTH>();
+        for (word, chunk) in self.from(offset, bytes.len()).iter().zip(chunks) {
+            word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
+        }
+    }
+
+    /// Sets a word after all that this thread has written.
+    pub(super) fn set(&self, offset: u64, word: u64) {
+        for one in self.from(offset, WORD_LENGTH) {
+            one.store(word, Ordering::Release);
+        }
+    }
+
+    /// Sets a word if it is `expected`; what it was.
+    pub(super) fn compare_swap(&self, offset: u64, expected: u64, new: u64) -> Option<u64> {
+        let one = self.from(offset, WORD_LENGTH).first()?;
+        let done = one.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
+        Some(done.unwrap_or_else(|found| found))
+    }
+
+    /// Adds to a word; what it was.
+    pub(super) fn fetch_add(&self, offset: u64, delta: u64) -> Option<u64> {
+        let one = self.from(offset, WORD_LENGTH).first()?;
+        Some(one.fetch_add(delta, Ordering::SeqCst))
+    }
+}
+
+/// What was written is seen by everybody before anything that follows is read.
+pub(super) fn settle() {
+    fence(Ordering::SeqCst);
+}
+
+impl Drop for Words {
+    fn drop(&mut self) {
+        let length = self.count * WORD_LENGTH;
+        // SAFETY: the mapping is this value's own, and nobody borrows from it any more. An error
+        // would leave it mapped, which harms nothing.
+        let _ = unsafe { munmap(self.base.cast(), length) };
+    }
+}
