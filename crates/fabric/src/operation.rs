@@ -66,7 +66,7 @@ pub enum Outcome {
 }
 
 /// Why nobody knows whether an operation was done. It was not the asker's mistake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Fault {
     /// The server does not answer, or is gone.
     #[error("memory server {} is gone", .0.0)]

@@ -18,6 +18,7 @@
 //! | what a node's clock shows | [`clock`] |
 //! | what a step costs | [`cost`] |
 //! | what is on disk after a crash | [`disk`] |
+//! | memory that is reached without its processor | [`memory`] |
 //! | what can go wrong, and drawing it from a seed | [`fault`] |
 //! | thousands of seeds, and a failing one made small | [`hunt`] |
 //! | what happened | [`counters`], [`trace`], drawn by [`timeline`] |
@@ -86,6 +87,7 @@ pub mod explain;
 pub mod fault;
 pub mod hunt;
 pub mod measure;
+pub mod memory;
 pub mod network;
 mod node;
 pub mod queue;

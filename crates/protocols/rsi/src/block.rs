@@ -1,0 +1,380 @@
+//! A record in memory: its head, and its versions, the newest first.
+//!
+//! ```text
+//! HEAD | GENERATION | LABEL, LENGTH·SUM for each slot | SUM | value of each slot
+//! ```
+//!
+//! Words of eight bytes, little-endian. Who writes holds the lock, writes everything behind HEAD,
+//! and sets HEAD after it, which unlocks. Who reads copies the whole block, and the copy may be of
+//! different times (reference: READ and WRITE of a fabric meet word by word). So each slot has the
+//! sum of its value, and the labels together have a sum as well: a copy whose labels and sum fit
+//! together is one that somebody wrote, and its chosen value is whole. A sum for each slot alone
+//! would not do: the newest label of after a write beside the second of before it would hide a
+//! version.
+
+use manxdb_fabric::WORD_LENGTH;
+
+use crate::version::{Head, Label, Stamp};
+
+/// Sizes of the records of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Layout {
+    versions: usize,
+    value: usize,
+}
+
+/// A layout that cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a block keeps {} to {} versions of 1 to {} bytes, not {versions} of {value}",
+    Layout::VERSIONS_MIN,
+    Layout::VERSIONS_MAX,
+    Layout::VALUE_MAX
+)]
+pub struct LayoutError {
+    versions: usize,
+    value: usize,
+}
+
+/// A copy that is not of one time, or not of a block: it must be read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Torn;
+
+impl Layout {
+    /// With one version readers would have to wait for writers.
+    pub const VERSIONS_MIN: usize = 2;
+    /// More than the paper's tables need.
+    pub const VERSIONS_MAX: usize = 16;
+    /// A value of the largest layout fits into one operation of the fabric, with all its versions.
+    pub const VALUE_MAX: usize = 32 << 10;
+
+    /// Blocks of so many versions with values of at most so many bytes.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub const fn new(versions: usize, value: usize) -> Result<Self, LayoutError> {
+        let is_fine = versions >= Self::VERSIONS_MIN
+            && versions <= Self::VERSIONS_MAX
+            && value >= 1
+            && value <= Self::VALUE_MAX;
+        if is_fine {
+            Ok(Self { versions, value })
+        } else {
+            Err(LayoutError { versions, value })
+        }
+    }
+
+    /// Bytes of the longest value.
+    #[must_use]
+    pub const fn value_max(self) -> usize {
+        self.value
+    }
+
+    /// Bytes of a slot's value, whole words.
+    const fn slot(self) -> usize {
+        self.value.next_multiple_of(WORD_LENGTH)
+    }
+
+    /// Words before the values: head, generation, two for each slot, sum.
+    const fn words(self) -> usize {
+        3 + 2 * self.versions
+    }
+
+    /// Bytes of a block; blocks begin at multiples of 64.
+    #[must_use]
+    pub const fn bytes(self) -> usize {
+        self.words() * WORD_LENGTH + self.versions * self.slot()
+    }
+}
+
+/// What a block holds, apart from its head.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Block {
+    /// How often the place was given to another record.
+    pub generation: u64,
+    /// The newest first; never empty, and as many as the layout has.
+    slots: Vec<Slot>,
+}
+
+/// One version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Slot {
+    label: Label,
+    length: u32,
+    sum: u32,
+    /// As long as the layout's slot.
+    value: Vec<u8>,
+}
+
+/// A version as a reader gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version<'a> {
+    /// Which.
+    pub stamp: Stamp,
+    /// None: the record was deleted, or never was.
+    pub value: Option<&'a [u8]>,
+}
+
+impl Block {
+    /// A record that nobody has written yet.
+    #[must_use]
+    pub fn empty(layout: Layout, generation: u64) -> Self {
+        let nothing = Slot {
+            label: Label {
+                stamp: Stamp::NOTHING,
+                is_deleted: true,
+            },
+            length: 0,
+            sum: crc32fast::hash(&[]),
+            value: vec![0; layout.slot()],
+        };
+        Self {
+            generation,
+            slots: vec![nothing; layout.versions],
+        }
+    }
+
+    /// The version that a snapshot admits first; none if all that are left are too new.
+    ///
+    /// # Errors
+    /// [`Torn`]: its value is not whole.
+    pub fn visible(&self, admits: impl Fn(Stamp) -> bool) -> Result<Option<Version<'_>>, Torn> {
+        let slot = self.slots.iter().find(|slot| admits(slot.label.stamp));
+        slot.map(Slot::version).transpose()
+    }
+
+    /// Of the newest version.
+    #[must_use]
+    pub fn newest(&self) -> Stamp {
+        // A block has slots: `empty` makes them, and `parse` as many as a layout has.
+        self.slots
+            .first()
+            .map_or(Stamp::NOTHING, |slot| slot.label.stamp)
+    }
+
+    /// The block with one more version, and without its oldest. None deletes the record. Values
+    /// longer than the layout's are refused where they come in.
+    #[must_use]
+    pub fn with(mut self, layout: Layout, stamp: Stamp, value: Option<&[u8]>) -> Self {
+        let text = value.unwrap_or_default();
+        debug_assert!(text.len() <= layout.value, "checked by the session");
+        let mut padded = text.to_vec();
+        padded.resize(layout.slot(), 0);
+        self.slots.pop();
+        let slot = Slot {
+            label: Label {
+                stamp,
+                is_deleted: value.is_none(),
+            },
+            length: u32::try_from(text.len()).unwrap_or(0),
+            sum: crc32fast::hash(text),
+            value: padded,
+        };
+        self.slots.insert(0, slot);
+        self
+    }
+
+    /// All that is behind the head, as it is in memory.
+    #[must_use]
+    pub fn body(&self) -> Vec<u8> {
+        let mut bytes = self.labels();
+        let sum = u64::from(crc32fast::hash(&bytes));
+        bytes.extend(sum.to_le_bytes());
+        for slot in &self.slots {
+            bytes.extend(&slot.value);
+        }
+        bytes
+    }
+
+    /// Generation and labels.
+    fn labels(&self) -> Vec<u8> {
+        let mut bytes = self.generation.to_le_bytes().to_vec();
+        for slot in &self.slots {
+            bytes.extend(slot.label.word().to_le_bytes());
+            bytes.extend(slot.length.to_le_bytes());
+            bytes.extend(slot.sum.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// What a copy of a whole block says.
+    ///
+    /// # Errors
+    /// [`Torn`]. Values are looked at when they are chosen.
+    pub fn parse(layout: Layout, bytes: &[u8]) -> Result<(Head, Self), Torn> {
+        if bytes.len() != layout.bytes() {
+            return Err(Torn);
+        }
+        let (words, values) = bytes.split_at(layout.words() * WORD_LENGTH);
+        let (words, _) = words.as_chunks::<WORD_LENGTH>();
+        let number = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
+        let head = Head::of_word(number(0).ok_or(Torn)?);
+        let slots = values.chunks_exact(layout.slot()).enumerate();
+        let slots = slots.map(|(place, value)| {
+            let [a, b, c, d, sum @ ..] = *words.get(3 + 2 * place)?;
+            Some(Slot {
+                label: Label::of_word(number(2 + 2 * place)?),
+                length: u32::from_le_bytes([a, b, c, d]),
+                sum: u32::from_le_bytes(sum),
+                value: value.to_vec(),
+            })
+        });
+        let block = Self {
+            generation: number(1).ok_or(Torn)?,
+            slots: slots.collect::<Option<_>>().ok_or(Torn)?,
+        };
+        let sum = u64::from(crc32fast::hash(&block.labels()));
+        let is_whole = number(layout.words() - 1) == Some(sum);
+        let fits = match head {
+            Head::Free(stamp) => stamp == block.newest(),
+            // Its owner may have written its version already, and not unlocked yet.
+            Head::Locked { owner, sequence } => {
+                let newest = block.newest();
+                newest.sequence == sequence || newest.thread == owner
+            }
+        };
+        if is_whole && fits {
+            Ok((head, block))
+        } else {
+            Err(Torn)
+        }
+    }
+}
+
+impl Slot {
+    fn version(&self) -> Result<Version<'_>, Torn> {
+        let length = usize::try_from(self.length).map_err(|_| Torn)?;
+        let value = self.value.get(..length).ok_or(Torn)?;
+        if crc32fast::hash(value) != self.sum {
+            return Err(Torn);
+        }
+        Ok(Version {
+            stamp: self.label.stamp,
+            value: (!self.label.is_deleted).then_some(value),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::version::ThreadId;
+
+    const LAYOUT: Layout = match Layout::new(3, 20) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a layout"),
+    };
+
+    fn stamp(sequence: u64) -> Stamp {
+        Stamp {
+            thread: ThreadId::new(5).unwrap(),
+            sequence,
+        }
+    }
+
+    fn byte(number: u64) -> u8 {
+        u8::try_from(number).unwrap()
+    }
+
+    fn bytes(head: Head, block: &Block) -> Vec<u8> {
+        let mut bytes = head.word().to_le_bytes().to_vec();
+        bytes.extend(block.body());
+        bytes
+    }
+
+    fn written(count: u64) -> Block {
+        let block = Block::empty(LAYOUT, 9);
+        (1..=count).fold(block, |block, number| {
+            block.with(LAYOUT, stamp(number), Some(&[byte(number); 13]))
+        })
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for count in 0..5 {
+            let block = written(count);
+            let head = Head::Free(block.newest());
+            let copy = bytes(head, &block);
+            assert_eq!(copy.len(), LAYOUT.bytes());
+            assert_eq!(Block::parse(LAYOUT, &copy), Ok((head, block)));
+        }
+    }
+
+    #[test]
+    fn a_snapshot_gets_the_newest_version_that_it_admits() {
+        let block = written(5);
+        let seen = |up_to: u64| {
+            let version = block.visible(|stamp| stamp.sequence <= up_to).unwrap();
+            version.map(|version| (version.stamp.sequence, version.value.map(<[u8]>::to_vec)))
+        };
+        assert_eq!(seen(9), Some((5, Some(vec![5; 13]))));
+        assert_eq!(seen(4), Some((4, Some(vec![4; 13]))));
+        assert_eq!(seen(3), Some((3, Some(vec![3; 13]))));
+        assert_eq!(seen(2), None, "it is not there any more");
+        let deleted = written(5).with(LAYOUT, stamp(6), None);
+        assert_eq!(deleted.visible(|_| true).unwrap().unwrap().value, None);
+    }
+
+    #[test]
+    fn no_mixture_of_two_times_hides_or_makes_up_a_version() {
+        let (before, after) = (written(4), written(5));
+        let lock = Head::locked(ThreadId::new(5).unwrap(), before.newest());
+        let (old, new) = (bytes(lock, &before), bytes(lock, &after));
+        let words = old.len() / WORD_LENGTH;
+        // Which words are of after: all choices of the labels, none or all of each value.
+        for choice in 0_u32..1 << 12 {
+            let mut mixed = old.clone();
+            for word in 0..words {
+                let bit = if word < 9 { word } else { 9 + (word - 9) / 3 };
+                if choice >> bit & 1 == 1 {
+                    let span = word * WORD_LENGTH..(word + 1) * WORD_LENGTH;
+                    mixed[span.clone()].copy_from_slice(&new[span]);
+                }
+            }
+            let Ok((_, block)) = Block::parse(LAYOUT, &mixed) else {
+                continue;
+            };
+            for up_to in 4..=5 {
+                if let Ok(Some(version)) = block.visible(|stamp| stamp.sequence <= up_to) {
+                    let sequence = version.stamp.sequence;
+                    assert!(sequence == up_to || block.newest().sequence == 4);
+                    assert_eq!(version.value, Some(&[byte(sequence); 13][..]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_head_that_belongs_to_another_version_is_torn() {
+        let block = written(3);
+        let torn = bytes(Head::Free(stamp(4)), &block);
+        assert_eq!(Block::parse(LAYOUT, &torn), Err(Torn));
+        assert_eq!(Block::parse(LAYOUT, &torn[8..]), Err(Torn));
+        assert_eq!(Block::parse(LAYOUT, &[]), Err(Torn));
+    }
+
+    #[test]
+    fn no_bit_of_labels_or_of_the_chosen_value_flips_unseen() {
+        let block = written(3);
+        let whole = bytes(Head::Free(block.newest()), &block);
+        for bit in 0..whole.len() * 8 {
+            let mut damaged = whole.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let Ok((head, found)) = Block::parse(LAYOUT, &damaged) else {
+                continue;
+            };
+            if let Ok(Some(version)) = found.visible(|_| true) {
+                assert_eq!(version.value, Some(&[3; 13][..]), "bit {bit} {head:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_layout_that_cannot_be_says_what_can() {
+        let said = Layout::new(1, 0).unwrap_err().to_string();
+        assert!(
+            said.contains("2 to 16 versions of 1 to 32768 bytes, not 1 of 0"),
+            "{said}"
+        );
+    }
+}

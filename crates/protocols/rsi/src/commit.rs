@@ -1,0 +1,278 @@
+//! Commits: locks what is to be written, validates, installs, publishes.
+//!
+//! | phase | asked of the fabric | round trips |
+//! |---|---|---|
+//! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
+//! | validate | serializable only: read the heads of what was read and is not written | 1 |
+//! | install | write each block with its new version, then its head, which unlocks | 1 |
+//! | publish | write our line of the vector | 1 |
+//!
+//! The compare value of a swap is the version that was read, which must be the newest in the
+//! block: the paper's example compares with the snapshot's number, and works only where the two
+//! happen to be equal (reference: rack, §1.3). When a swap fails, somebody else has written or is
+//! writing: the first one wins, and we let go of what we have.
+
+use std::collections::BTreeMap;
+
+use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
+
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::read::Seen;
+use crate::version::{Head, Stamp, ThreadId};
+use crate::work::{Step, Work};
+
+/// A record to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// As it was read.
+    pub seen: Seen,
+    /// What it becomes; none: it is deleted.
+    pub value: Option<Vec<u8>>,
+}
+
+/// Why a transaction does not commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum Abort {
+    /// Somebody else has written the record, or is writing it. To be tried again.
+    #[error("the record at {0} was written by another transaction")]
+    WriteConflict(Address),
+    /// Somebody else has written a record that was read, or is writing it. To be tried again.
+    #[error("the record at {0}, which was read, was written by another transaction")]
+    ReadConflict(Address),
+    /// No version is left that the snapshot sees. To be tried again with a new one.
+    #[error("the versions of the record at {0} are all newer than the snapshot")]
+    SnapshotTooOld(Address),
+    /// A record is changed twice: changes to one record are to be made one.
+    #[error("the record at {0} is changed twice by one transaction")]
+    Twice(Address),
+    /// A value is longer than its layout allows.
+    #[error("the record at {0} holds {1} bytes, not {2}")]
+    TooLong(Address, usize, usize),
+    /// A thread has no numbers left.
+    #[error("thread {} has committed all that it can", .0.number())]
+    Exhausted(ThreadId),
+    /// A server did not answer. Whether the transaction is committed, nobody knows.
+    #[error("{0}")]
+    Fault(#[from] Fault),
+}
+
+/// What came of a commit: the version that was installed, or none if there was nothing to write.
+pub type Committed = Result<Option<Stamp>, Abort>;
+
+/// A transaction that is being committed.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    stamp: Stamp,
+    publish: Operation,
+    /// Read and not written: where, and the head that must still be there.
+    reads: Vec<(Address, Head)>,
+    /// By address: everybody locks in the same order.
+    changes: Vec<Change>,
+    phase: Phase,
+    #[cfg(feature = "mutants")]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Begun,
+    Locking,
+    Validating,
+    /// Lets go of the locks.
+    Giving(Abort),
+    Installing,
+    Publishing,
+}
+
+impl Commit {
+    pub(crate) fn new(
+        stamp: Stamp,
+        publish: Operation,
+        reads: &[Seen],
+        changes: Vec<Change>,
+    ) -> Result<Self, Abort> {
+        let mut sorted = BTreeMap::new();
+        for change in changes {
+            let (at, layout) = (change.seen.at, change.seen.layout);
+            let length = change.value.as_ref().map_or(0, Vec::len);
+            if length > layout.value_max() {
+                return Err(Abort::TooLong(at, layout.value_max(), length));
+            }
+            if !change.seen.is_newest() {
+                return Err(Abort::WriteConflict(at));
+            }
+            if sorted.insert(at, change).is_some() {
+                return Err(Abort::Twice(at));
+            }
+        }
+        let others = reads.iter().filter(|seen| !sorted.contains_key(&seen.at));
+        Ok(Self {
+            stamp,
+            publish,
+            reads: others.map(|seen| (seen.at, seen.head())).collect(),
+            changes: sorted.into_values().collect(),
+            phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        })
+    }
+
+    fn go(&mut self, phase: Phase, operations: Vec<Operation>) -> Step<Committed> {
+        self.phase = phase;
+        Step::Ask(operations)
+    }
+
+    fn lock(&mut self) -> Step<Committed> {
+        let swap = |change: &Change| Operation::CompareSwap {
+            at: change.seen.at,
+            expected: change.seen.head().word(),
+            new: Head::locked(self.stamp.thread, change.seen.stamp).word(),
+        };
+        let swaps = self.changes.iter().map(swap).collect();
+        self.go(Phase::Locking, swaps)
+    }
+
+    /// The heads are swapped, where they were what we have read.
+    fn locked(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+        if let Some(fault) = fault(outcomes) {
+            return Step::Done(Err(fault.into()));
+        }
+        let is_ours = |(change, outcome): &(&Change, &Outcome)| {
+            #[cfg(feature = "mutants")]
+            if self.mutant == Some(Mutant::TakesEveryLock) {
+                return true;
+            }
+            **outcome == Outcome::Word(change.seen.head().word())
+        };
+        let mut pairs = self.changes.iter().zip(outcomes);
+        match pairs.find(|pair| !is_ours(pair)) {
+            None => self.validate(),
+            Some((lost, _)) => {
+                let abort = Abort::WriteConflict(lost.seen.at);
+                let ours = self.changes.iter().zip(outcomes).filter(is_ours);
+                let ours: Vec<&Change> = ours.map(|(change, _)| change).collect();
+                let back = give_back(&ours);
+                self.give(abort, back)
+            }
+        }
+    }
+
+    fn give(&mut self, why: Abort, back: Vec<Operation>) -> Step<Committed> {
+        if back.is_empty() {
+            return Step::Done(Err(why));
+        }
+        self.go(Phase::Giving(why), back)
+    }
+
+    fn validate(&mut self) -> Step<Committed> {
+        if self.reads.is_empty() {
+            return self.install();
+        }
+        let heads = self.reads.iter();
+        let heads = heads.map(|(at, _)| Operation::Read {
+            at: *at,
+            bytes: WORD,
+        });
+        let heads = heads.collect();
+        self.go(Phase::Validating, heads)
+    }
+
+    /// The heads of what we have read, now that everything that we write is locked.
+    fn validated(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+        let mut pairs = self.reads.iter().zip(outcomes);
+        let changed = pairs.find(|((_, head), outcome)| {
+            **outcome != Outcome::Read(head.word().to_le_bytes().to_vec())
+        });
+        match changed {
+            None => self.install(),
+            Some(((at, _), outcome)) => {
+                let abort = match outcome {
+                    Outcome::Failed(fault) => Abort::Fault(*fault),
+                    _ => Abort::ReadConflict(*at),
+                };
+                let back = give_back(&self.changes.iter().collect::<Vec<_>>());
+                self.give(abort, back)
+            }
+        }
+    }
+
+    fn install(&mut self) -> Step<Committed> {
+        if self.changes.is_empty() {
+            return Step::Done(Ok(None));
+        }
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::PublishesFirst) && self.phase != Phase::Publishing {
+            return self.publish();
+        }
+        let stamp = self.stamp;
+        let write = |change: &Change| {
+            let (at, layout) = (change.seen.at, change.seen.layout);
+            let block = change.seen.block.clone();
+            let block = block.with(layout, stamp, change.value.as_deref());
+            Operation::WriteThenSet {
+                at: at.plus(WORD),
+                bytes: block.body(),
+                word_at: at.offset,
+                word: Head::Free(stamp).word(),
+            }
+        };
+        let writes = self.changes.iter().map(write).collect();
+        self.go(Phase::Installing, writes)
+    }
+
+    fn installed(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+        match fault(outcomes) {
+            Some(fault) => Step::Done(Err(fault.into())),
+            #[cfg(feature = "mutants")]
+            None if self.mutant == Some(Mutant::PublishesFirst) => Step::Done(Ok(Some(self.stamp))),
+            None => self.publish(),
+        }
+    }
+
+    fn publish(&mut self) -> Step<Committed> {
+        let publish = self.publish.clone();
+        self.go(Phase::Publishing, vec![publish])
+    }
+
+    fn published(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+        match fault(outcomes) {
+            Some(fault) => Step::Done(Err(fault.into())),
+            #[cfg(feature = "mutants")]
+            None if self.mutant == Some(Mutant::PublishesFirst) => self.install(),
+            None => Step::Done(Ok(Some(self.stamp))),
+        }
+    }
+}
+
+/// Sets heads back to what they were.
+fn give_back(changes: &[&Change]) -> Vec<Operation> {
+    let back = |change: &&Change| Operation::Write {
+        at: change.seen.at,
+        bytes: change.seen.head().word().to_le_bytes().to_vec(),
+    };
+    changes.iter().map(back).collect()
+}
+
+fn fault(outcomes: &[Outcome]) -> Option<Fault> {
+    outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Failed(fault) => Some(*fault),
+        _ => None,
+    })
+}
+
+impl Work for Commit {
+    type Output = Committed;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        match self.phase {
+            Phase::Begun if self.changes.is_empty() => self.validate(),
+            Phase::Begun => self.lock(),
+            Phase::Locking => self.locked(&outcomes),
+            Phase::Validating => self.validated(&outcomes),
+            Phase::Giving(why) => Step::Done(Err(why)),
+            Phase::Installing => self.installed(&outcomes),
+            Phase::Publishing => self.published(&outcomes),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Transactions over one-sided memory: snapshot isolation without the servers' processors.
+//!
+//! Records lie in the memory of servers that do nothing. Clients read them, lock them by swapping
+//! one word each, write new versions and publish that they did (Binnig et al., "The End of Slow
+//! Networks", §4: RSI). Which versions a transaction sees is said by a vector with an entry for
+//! each thread (Zamanian et al., "The End of a Myth"), not by the paper's bit vector, which stands
+//! still as soon as one client does.
+//!
+//! Nothing in here does I/O. Each step of a transaction is a [`Work`]: it asks for operations of a
+//! fabric, gets their outcomes, and asks again or ends. A driver carries them: over memory shared
+//! by processes at once, in the simulator whenever their time has come.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | threads, versions, and the words made of them | [`version`] |
+//! | how a record lies in memory, and when a copy of it can be believed | [`block`] |
+//! | what a transaction sees | [`vector`] |
+//! | how steps are carried out | [`work`] |
+//! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
+//!
+//! What is promised (reference: rack, §2.6): an unlocked head is the newest version's (I1); only
+//! the owner of a lock writes (I2); what a snapshot admits is installed everywhere (I5); a snapshot
+//! that admits a version admits all that its writer had seen (I6); a session sees no less than
+//! before, and its own commits (I7).
+//!
+//! Not here yet: logs and recovery, replicas, inserts, indexes, collection of garbage. Start
+//! reading at [`session`], then [`commit`].
+#![forbid(unsafe_code)]
+
+pub mod begin;
+pub mod block;
+pub mod commit;
+#[cfg(feature = "mutants")]
+pub mod mutants;
+pub mod read;
+pub mod session;
+pub mod vector;
+pub mod version;
+pub mod work;
+
+pub use begin::Begin;
+pub use block::{Block, Layout, LayoutError};
+pub use commit::{Abort, Change, Commit, Committed};
+pub use read::{Read, Seen};
+pub use session::{Isolation, Session};
+pub use vector::{Snapshot, Vector};
+pub use version::{Head, Stamp, ThreadId};
+pub use work::{Step, Work};

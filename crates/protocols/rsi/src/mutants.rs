@@ -1,0 +1,16 @@
+//! Defects to plant, so that tests can show that they would be found.
+
+/// A planted defect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mutant {
+    /// A line of the vector says nothing of what its thread had seen.
+    ForgetsWhatWasSeen,
+    /// A swap that fails is taken for one's own.
+    TakesEveryLock,
+    /// What was read is not looked at again.
+    NeverValidates,
+    /// A transaction is published before it is installed.
+    PublishesFirst,
+    /// The newest version is taken, whatever the snapshot says.
+    ReadsTheNewest,
+}

@@ -1,0 +1,100 @@
+//! Reads a record as a snapshot sees it.
+
+use manxdb_fabric::{Address, Operation, Outcome};
+
+use crate::block::{Block, Layout, Torn};
+use crate::commit::Abort;
+use crate::vector::Snapshot;
+use crate::version::{Head, Stamp};
+use crate::work::{Step, Work};
+
+/// What was read of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// Where it is,
+    pub at: Address,
+    /// and how it lies there.
+    pub layout: Layout,
+    /// The version that the snapshot sees.
+    pub stamp: Stamp,
+    /// Its value; none: there is no record.
+    pub value: Option<Vec<u8>>,
+    /// All of it: who writes the record writes it whole.
+    pub(crate) block: Block,
+}
+
+impl Seen {
+    /// Whether the snapshot sees the newest version. If not, the record cannot be written.
+    #[must_use]
+    pub fn is_newest(&self) -> bool {
+        self.stamp == self.block.newest()
+    }
+
+    /// The head of the record while nobody has written it since.
+    pub(crate) fn head(&self) -> Head {
+        Head::Free(self.stamp)
+    }
+}
+
+/// Reads a block until a copy of it is whole.
+#[derive(Debug, Clone)]
+pub struct Read {
+    at: Address,
+    layout: Layout,
+    snapshot: Snapshot,
+    torn: u32,
+}
+
+impl Read {
+    pub(crate) fn new(at: Address, layout: Layout, snapshot: Snapshot) -> Self {
+        Self {
+            at,
+            layout,
+            snapshot,
+            torn: 0,
+        }
+    }
+
+    fn operation(&self) -> Operation {
+        Operation::Read {
+            at: self.at,
+            bytes: self.layout.bytes() as u64,
+        }
+    }
+
+    /// What a copy says to the snapshot. A lock is no matter: until its owner publishes, no
+    /// snapshot admits what it has written.
+    fn parse(&self, bytes: &[u8]) -> Result<Result<Seen, Abort>, Torn> {
+        let (_, block) = Block::parse(self.layout, bytes)?;
+        let Some(version) = block.visible(|stamp| self.snapshot.admits(stamp))? else {
+            return Ok(Err(Abort::SnapshotTooOld(self.at)));
+        };
+        Ok(Ok(Seen {
+            at: self.at,
+            layout: self.layout,
+            stamp: version.stamp,
+            value: version.value.map(<[u8]>::to_vec),
+            block,
+        }))
+    }
+}
+
+impl Work for Read {
+    type Output = Result<Seen, Abort>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let bytes = match outcomes.into_iter().next() {
+            None => return Step::Ask(vec![self.operation()]),
+            Some(Outcome::Failed(fault)) => return Step::Done(Err(Abort::Fault(fault))),
+            Some(Outcome::Read(bytes)) => bytes,
+            Some(_) => Vec::new(), // no carrier answers a read otherwise
+        };
+        match self.parse(&bytes) {
+            Ok(read) => Step::Done(read),
+            Err(Torn) => {
+                self.torn += 1;
+                Step::Again(vec![self.operation()], self.torn)
+            }
+        }
+    }
+}

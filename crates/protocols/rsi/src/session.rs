@@ -1,0 +1,129 @@
+//! A thread's transactions, one at a time.
+
+use manxdb_fabric::Address;
+
+use crate::begin::Begin;
+use crate::block::Layout;
+use crate::commit::{Abort, Change, Commit};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::read::{Read, Seen};
+use crate::vector::{Snapshot, Vector};
+use crate::version::{Stamp, ThreadId};
+
+/// What a transaction promises about what it has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Isolation {
+    /// Nothing more than that it was there when the transaction began: write skew is possible
+    /// (the paper's level).
+    #[default]
+    Snapshot,
+    /// That it is still there when the transaction commits.
+    Serializable,
+}
+
+/// A thread that runs transactions. The program reads with the snapshot that it began with, and
+/// commits what it has read and what is to be written; it runs one transaction at a time.
+#[derive(Debug, Clone)]
+pub struct Session {
+    thread: ThreadId,
+    vector: Vector,
+    /// Transactions of this thread that are installed.
+    sequence: u64,
+    /// All that it has ever seen.
+    seen: Snapshot,
+    /// A defect to plant.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
+}
+
+impl Session {
+    /// A thread that has committed so many transactions before; none if the vector has no line
+    /// for it.
+    #[must_use]
+    pub fn new(thread: ThreadId, vector: Vector, sequence: u64) -> Option<Self> {
+        if thread.number() >= vector.threads() {
+            return None;
+        }
+        let mut seen = Snapshot::empty(vector.threads());
+        seen.add(Stamp { thread, sequence });
+        Some(Self {
+            thread,
+            vector,
+            sequence,
+            seen,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        })
+    }
+
+    /// Takes a snapshot; [`Session::saw`] is to hear of it.
+    #[must_use]
+    pub fn begin(&self) -> Begin {
+        Begin::new(self.vector, self.seen.clone())
+    }
+
+    /// A transaction has begun with this snapshot.
+    pub fn saw(&mut self, snapshot: &Snapshot) {
+        self.seen.join(snapshot);
+    }
+
+    /// Reads a record.
+    #[must_use]
+    pub fn read(&self, snapshot: &Snapshot, at: Address, layout: Layout) -> Read {
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::ReadsTheNewest) {
+            return Read::new(at, layout, Snapshot::of_everything(self.vector.threads()));
+        }
+        Read::new(at, layout, snapshot.clone())
+    }
+
+    /// Commits changes to records that the transaction has read; `reads` are the others, which
+    /// count only when it is to be serializable. [`Session::committed`] is to hear of it.
+    ///
+    /// # Errors
+    /// A record is changed that has a newer version than the one which was read, a value does not
+    /// fit, or a record is changed twice. Nothing was done.
+    pub fn commit(
+        &self,
+        reads: &[Seen],
+        changes: Vec<Change>,
+        isolation: Isolation,
+    ) -> Result<Commit, Abort> {
+        let stamp = Stamp {
+            thread: self.thread,
+            sequence: self.sequence + 1,
+        };
+        if stamp.sequence > Stamp::SEQUENCE_MAX {
+            return Err(Abort::Exhausted(self.thread));
+        }
+        let mut seen = self.seen.clone();
+        seen.add(stamp);
+        let reads = match isolation {
+            Isolation::Snapshot => &[],
+            Isolation::Serializable => reads,
+        };
+        #[cfg(feature = "mutants")]
+        let reads = match self.mutant {
+            Some(Mutant::NeverValidates) => &[],
+            _ => reads,
+        };
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::ForgetsWhatWasSeen) {
+            seen = Snapshot::empty(self.vector.threads());
+        }
+        let commit = Commit::new(stamp, self.vector.publish(stamp, &seen), reads, changes);
+        #[cfg(feature = "mutants")]
+        let commit = commit.map(|mut commit| {
+            commit.mutant = self.mutant;
+            commit
+        });
+        commit
+    }
+
+    /// A commit has installed this version.
+    pub fn committed(&mut self, stamp: Stamp) {
+        self.sequence = stamp.sequence;
+        self.seen.add(stamp);
+    }
+}

@@ -1,0 +1,180 @@
+//! Who wrote what: threads, their sequence numbers, and the words that are made of both.
+
+use std::fmt;
+
+/// A thread that commits: one transaction at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(u16);
+
+impl ThreadId {
+    /// Threads that there can be.
+    pub const COUNT: u16 = 1 << 15;
+
+    /// A thread by its number; none if it is not below [`ThreadId::COUNT`].
+    #[must_use]
+    pub const fn new(number: u16) -> Option<Self> {
+        if number < Self::COUNT {
+            Some(Self(number))
+        } else {
+            None
+        }
+    }
+
+    /// Its number, and its place in the vector.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+}
+
+/// A version: the thread that wrote it, and its how manieth transaction that was. 0 is what memory
+/// held before anybody wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp {
+    /// Who.
+    pub thread: ThreadId,
+    /// Counted from 1, below [`Stamp::SEQUENCE_MAX`].
+    pub sequence: u64,
+}
+
+impl Stamp {
+    /// At a million transactions a second a thread has this many in nine years.
+    pub const SEQUENCE_MAX: u64 = (1 << 48) - 1;
+
+    /// What memory held before anybody wrote.
+    pub const NOTHING: Self = Self {
+        thread: ThreadId(0),
+        sequence: 0,
+    };
+
+    const fn bits(self) -> u64 {
+        (self.thread.0 as u64) << 48 | self.sequence
+    }
+
+    const fn of_bits(bits: u64) -> Self {
+        Self {
+            thread: ThreadId((bits >> 48) as u16 & (ThreadId::COUNT - 1)),
+            sequence: bits & Self::SEQUENCE_MAX,
+        }
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.thread.0, self.sequence)
+    }
+}
+
+/// The first bit of a word says what the rest means.
+const MARK: u64 = 1 << 63;
+
+/// The word of a block that is swapped: the only one that two clients may write at a time.
+///
+/// Unlocked it names the newest version; locked it names the owner of the lock and keeps the
+/// newest version's sequence, so that one swap validates, locks and says whose lock it is, and the
+/// rest can be had from the block (the paper's word has a lock bit and no owner).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Head {
+    /// Nobody writes. The newest version is this one.
+    Free(Stamp),
+    /// Only this thread writes.
+    Locked {
+        /// Who.
+        owner: ThreadId,
+        /// Of the newest version.
+        sequence: u64,
+    },
+}
+
+impl Head {
+    /// The locked head after a version.
+    #[must_use]
+    pub const fn locked(owner: ThreadId, newest: Stamp) -> Self {
+        Self::Locked {
+            owner,
+            sequence: newest.sequence,
+        }
+    }
+
+    /// As it is in memory.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        match self {
+            Self::Free(stamp) => stamp.bits(),
+            Self::Locked { owner, sequence } => {
+                let thread = owner;
+                MARK | Stamp { thread, sequence }.bits()
+            }
+        }
+    }
+
+    /// What a word means.
+    #[must_use]
+    pub const fn of_word(word: u64) -> Self {
+        let stamp = Stamp::of_bits(word);
+        if word & MARK == 0 {
+            Self::Free(stamp)
+        } else {
+            Self::Locked {
+                owner: stamp.thread,
+                sequence: stamp.sequence,
+            }
+        }
+    }
+}
+
+/// What a slot says of the version in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Label {
+    /// Which version.
+    pub stamp: Stamp,
+    /// From it on there is no record.
+    pub is_deleted: bool,
+}
+
+impl Label {
+    /// As it is in memory.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        self.stamp.bits() | if self.is_deleted { MARK } else { 0 }
+    }
+
+    /// What a word means.
+    #[must_use]
+    pub const fn of_word(word: u64) -> Self {
+        Self {
+            stamp: Stamp::of_bits(word),
+            is_deleted: word & MARK != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_word_is_a_head_and_a_label(word: u64) {
+            prop_assert_eq!(Head::of_word(word).word(), word);
+            prop_assert_eq!(Label::of_word(word).word(), word);
+        }
+    }
+
+    #[test]
+    fn a_lock_names_its_owner_and_keeps_the_version() {
+        let thread = ThreadId::new(7).unwrap();
+        let newest = Stamp {
+            thread: ThreadId::new(3).unwrap(),
+            sequence: Stamp::SEQUENCE_MAX,
+        };
+        let locked = Head::of_word(Head::locked(thread, newest).word());
+        let sequence = newest.sequence;
+        let owner = thread;
+        assert_eq!(locked, Head::Locked { owner, sequence });
+        assert_ne!(locked.word(), Head::Free(newest).word());
+        assert!(ThreadId::new(ThreadId::COUNT).is_none());
+    }
+}

@@ -1,0 +1,23 @@
+//! How steps are carried out: a conversation between a protocol and a fabric.
+
+use manxdb_fabric::{Operation, Outcome};
+
+/// What is wanted next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<T> {
+    /// These done, all at once.
+    Ask(Vec<Operation>),
+    /// It met somebody at work: a pause, then the same once more, the how manieth time running.
+    Again(Vec<Operation>, u32),
+    /// Nothing more; this came of it.
+    Done(T),
+}
+
+/// Something to be done with one-sided memory.
+pub trait Work {
+    /// What comes of it.
+    type Output;
+
+    /// Goes on with the outcomes of what it asked for; with none at the beginning.
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output>;
+}

@@ -1,0 +1,260 @@
+//! Clients of simulated memory, as programs that read from top to bottom: each is a future that
+//! waits for one batch at a time, and the simulator says whose batch is over.
+#![allow(dead_code)] // each test uses some of it
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{
+    Abort, Block, Change, Head, Isolation, Layout, Seen, Session, Snapshot, Step, ThreadId, Vector,
+    Work,
+};
+use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
+
+/// Records are in the memory of several servers.
+pub const SERVERS: u16 = 2;
+/// Longest pause of a client that met another.
+const PAUSE: u64 = 20_000;
+
+/// Between a client's program and the memory.
+#[derive(Default)]
+struct Desk {
+    asked: Option<(Vec<Operation>, u32)>,
+    answered: Option<Vec<Outcome>>,
+}
+
+/// A client's hand on the memory.
+pub struct Hand {
+    pub session: Session,
+    pub random: Random,
+    desk: Rc<RefCell<Desk>>,
+}
+
+impl Hand {
+    /// Carries a piece of work out.
+    pub async fn run<W: Work>(&self, mut work: W) -> W::Output {
+        let mut step = work.step(Vec::new());
+        loop {
+            let (operations, torn) = match step {
+                Step::Done(output) => return output,
+                Step::Ask(operations) => (operations, 0),
+                Step::Again(operations, torn) => (operations, torn),
+            };
+            self.desk.borrow_mut().asked = Some((operations, torn));
+            let outcomes = poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+                Some(outcomes) => Poll::Ready(outcomes),
+                None => Poll::Pending,
+            });
+            step = work.step(outcomes.await);
+        }
+    }
+
+    pub async fn begin(&mut self) -> Snapshot {
+        let snapshot = self.run(self.session.begin()).await.unwrap();
+        self.session.saw(&snapshot);
+        snapshot
+    }
+
+    pub async fn read(&self, snapshot: &Snapshot, at: Address) -> Result<Seen, Abort> {
+        self.run(self.session.read(snapshot, at, LAYOUT)).await
+    }
+
+    /// Commits changes; whether it did.
+    pub async fn commit(
+        &mut self,
+        reads: &[Seen],
+        changes: Vec<Change>,
+        isolation: Isolation,
+    ) -> bool {
+        let commit = match self.session.commit(reads, changes, isolation) {
+            Ok(commit) => commit,
+            Err(abort) => return can_be_tried_again(abort),
+        };
+        match self.run(commit).await {
+            Ok(stamp) => {
+                if let Some(stamp) = stamp {
+                    self.session.committed(stamp);
+                }
+                true
+            }
+            Err(abort) => can_be_tried_again(abort),
+        }
+    }
+}
+
+fn can_be_tried_again(abort: Abort) -> bool {
+    match abort {
+        Abort::WriteConflict(_) | Abort::ReadConflict(_) | Abort::SnapshotTooOld(_) => false,
+        other => panic!("{other}"),
+    }
+}
+
+/// Numbers of eight bytes, and room beyond two lines.
+pub const LAYOUT: Layout = match Layout::new(2, 160) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+
+/// A value that fills its slot: a number again and again.
+pub fn value(number: u64) -> Vec<u8> {
+    number.to_le_bytes().repeat(20)
+}
+
+/// The number in a value; 0 if there is none.
+pub fn number(seen: &Seen) -> u64 {
+    let Some(bytes) = &seen.value else { return 0 };
+    let first: [u8; 8] = bytes[..8].try_into().unwrap();
+    assert_eq!(*bytes, first.repeat(20), "a value of two times");
+    u64::from_le_bytes(first)
+}
+
+pub fn change(seen: &Seen, to: u64) -> Change {
+    Change {
+        seen: seen.clone(),
+        value: Some(value(to)),
+    }
+}
+
+/// Where the records are.
+pub fn record(place: u64) -> Address {
+    Address {
+        server: ServerId(u16::try_from(place % u64::from(SERVERS)).unwrap()),
+        offset: 8192 + place / u64::from(SERVERS) * (LAYOUT.bytes() as u64).next_multiple_of(64),
+    }
+}
+
+type Program = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Memory with records, and clients that run programs on them.
+pub struct House {
+    pub memory: Memory,
+    vector: Vector,
+    records: u64,
+    seed: u64,
+    mutant: Option<Mutant>,
+    desks: BTreeMap<u64, Rc<RefCell<Desk>>>,
+    programs: BTreeMap<u64, Program>,
+    batches: u64,
+    random: Random,
+}
+
+impl House {
+    pub fn new(seed: u64, threads: u16, records: u64, options: MemoryOptions) -> Self {
+        let mut memory = Memory::new(seed, options);
+        for server in 0..SERVERS {
+            memory.register(ServerId(server), 1 << 20);
+        }
+        let base = Address {
+            server: ServerId(0),
+            offset: 0,
+        };
+        let mut house = Self {
+            memory,
+            vector: Vector::new(base, threads).unwrap(),
+            records,
+            seed,
+            mutant: None,
+            desks: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            batches: 0,
+            random: Random::stream(seed, &[0x0070_6175]),
+        };
+        house.format();
+        house
+    }
+
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    /// Writes empty records, before anybody looks.
+    fn format(&mut self) {
+        for place in 0..self.records {
+            let empty = Operation::Write {
+                at: record(place).plus(8),
+                bytes: Block::empty(LAYOUT, 0).body(),
+            };
+            self.memory
+                .post(0, BatchId(0), vec![empty], Nanos(0))
+                .unwrap();
+            while self.memory.step().is_some() {}
+        }
+    }
+
+    /// Adds a client with its program.
+    pub fn client<F: Future<Output = ()> + 'static>(&mut self, program: impl FnOnce(Hand) -> F) {
+        let number = self.desks.len() as u64 + 1;
+        let desk = Rc::<RefCell<Desk>>::default();
+        let thread = ThreadId::new(u16::try_from(number - 1).unwrap()).unwrap();
+        let mut session = Session::new(thread, self.vector, 0).unwrap();
+        session.mutant = self.mutant;
+        let hand = Hand {
+            session,
+            random: Random::stream(self.seed, &[number]),
+            desk: Rc::clone(&desk),
+        };
+        self.desks.insert(number, desk);
+        self.programs.insert(number, Box::pin(program(hand)));
+    }
+
+    /// Runs all programs to their ends.
+    pub fn run(&mut self) {
+        for client in self.programs.keys().copied().collect::<Vec<_>>() {
+            self.poll(client);
+        }
+        while let Some(happened) = self.memory.step() {
+            if let Happened::Completed(client, completion) = happened {
+                self.desks[&client].borrow_mut().answered = Some(completion.outcomes);
+                self.poll(client);
+            }
+            self.check();
+        }
+        assert!(self.programs.is_empty(), "clients wait for ever");
+    }
+
+    fn poll(&mut self, client: u64) {
+        let Some(program) = self.programs.get_mut(&client) else {
+            return;
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        if program.as_mut().poll(&mut context).is_ready() {
+            self.programs.remove(&client);
+            return;
+        }
+        let asked = self.desks[&client].borrow_mut().asked.take();
+        let (operations, torn) = asked.unwrap(); // a program waits for nothing else
+        self.batches += 1;
+        assert!(self.batches < 1_000_000, "nobody gets anything done");
+        let pause = match torn {
+            0 => 0,
+            torn => self.random.below(PAUSE.min(1_000 << torn.min(10))),
+        };
+        let batch = BatchId(self.batches);
+        self.memory
+            .post(client, batch, operations, Nanos(pause))
+            .unwrap();
+    }
+
+    /// An unlocked record is whole, and its head is the newest version's (I1).
+    fn check(&self) {
+        for place in 0..self.records {
+            let copy = self.memory.look(record(place), LAYOUT.bytes() as u64);
+            let head = Head::of_word(u64::from_le_bytes(copy[..8].try_into().unwrap()));
+            if let Head::Free(stamp) = head {
+                let parsed = Block::parse(LAYOUT, &copy);
+                let (_, block) = parsed.unwrap_or_else(|_| {
+                    panic!("seed {}: record {place} is unlocked and torn", self.seed)
+                });
+                assert_eq!(block.newest(), stamp);
+            }
+        }
+    }
+}

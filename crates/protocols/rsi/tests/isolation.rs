@@ -1,0 +1,254 @@
+//! What transactions see of each other, over seeds: in virtual time, reads and writes meet line by
+//! line in every way that hardware allows. And defects that these tests find.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use common::{House, change, number, record};
+use manxdb_rsi::Isolation;
+use manxdb_rsi::mutants::Mutant;
+use manxdb_sim::memory::MemoryOptions;
+
+const SEEDS: u64 = 150;
+
+/// A test of one seed, with a defect or without; it panics over what must not be.
+type Scenario = fn(u64, Option<Mutant>, MemoryOptions);
+
+fn holds_over_seeds(scenario: Scenario) {
+    for seed in 0..SEEDS {
+        scenario(seed, None, MemoryOptions::default());
+    }
+}
+
+/// Whether some seed finds a defect.
+fn is_found(scenario: Scenario, mutant: Option<Mutant>, options: MemoryOptions) -> bool {
+    (0..SEEDS)
+        .any(|seed| catch_unwind(AssertUnwindSafe(|| scenario(seed, mutant, options))).is_err())
+}
+
+/// Several clients add to the same two numbers.
+fn increments(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
+    const CLIENTS: u16 = 4;
+    const TIMES: u64 = 8;
+    let mut house = House::new(seed, CLIENTS + 1, 2, options).with(mutant);
+    for _ in 0..CLIENTS {
+        house.client(|mut hand| async move {
+            for _ in 0..TIMES {
+                loop {
+                    let snapshot = hand.begin().await;
+                    let place = hand.random.below(2);
+                    let Ok(seen) = hand.read(&snapshot, record(place)).await else {
+                        continue;
+                    };
+                    let changes = vec![change(&seen, number(&seen) + 1)];
+                    if hand.commit(&[], changes, Isolation::Snapshot).await {
+                        break;
+                    }
+                }
+            }
+        });
+    }
+    house.run();
+    house.client(move |mut hand| async move {
+        let snapshot = hand.begin().await;
+        let mut sum = 0;
+        for place in 0..2 {
+            sum += number(&hand.read(&snapshot, record(place)).await.unwrap());
+        }
+        assert_eq!(sum, u64::from(CLIENTS) * TIMES, "seed {seed}");
+    });
+    house.run();
+}
+
+#[test]
+fn no_update_is_lost() {
+    holds_over_seeds(increments);
+}
+
+#[test]
+fn a_swap_that_fails_and_is_taken_for_ones_own_is_found() {
+    let options = MemoryOptions::default();
+    assert!(is_found(increments, Some(Mutant::TakesEveryLock), options));
+}
+
+#[test]
+fn a_fabric_that_unlocks_before_it_has_written_is_found() {
+    let options = MemoryOptions {
+        keeps_order: false,
+        ..MemoryOptions::default()
+    };
+    assert!(is_found(increments, None, options));
+}
+
+/// Some move amounts between accounts, others add all accounts up.
+fn transfers(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
+    const ACCOUNTS: u64 = 4;
+    const TOTAL: u64 = 1_000;
+    let mut house = House::new(seed, 6, ACCOUNTS, options).with(mutant);
+    house.client(|mut hand| async move {
+        let snapshot = hand.begin().await;
+        let seen = hand.read(&snapshot, record(0)).await.unwrap();
+        let changes = vec![change(&seen, TOTAL)];
+        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+    });
+    house.run();
+    for _ in 0..3 {
+        house.client(|mut hand| async move {
+            for _ in 0..10 {
+                let snapshot = hand.begin().await;
+                let from = hand.random.below(ACCOUNTS);
+                let to = (from + 1 + hand.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+                let from = hand.read(&snapshot, record(from)).await;
+                let to = hand.read(&snapshot, record(to)).await;
+                let (Ok(from), Ok(to)) = (from, to) else {
+                    continue;
+                };
+                let amount = hand.random.below(number(&from) + 1);
+                let changes = vec![
+                    change(&from, number(&from) - amount),
+                    change(&to, number(&to) + amount),
+                ];
+                hand.commit(&[], changes, Isolation::Snapshot).await;
+            }
+        });
+    }
+    for _ in 0..2 {
+        house.client(move |mut hand| async move {
+            for _ in 0..15 {
+                let snapshot = hand.begin().await;
+                let mut sum = 0;
+                let mut is_whole = true;
+                for place in 0..ACCOUNTS {
+                    match hand.read(&snapshot, record(place)).await {
+                        Ok(seen) => sum += number(&seen),
+                        Err(_) => is_whole = false,
+                    }
+                }
+                assert!(!is_whole || sum == TOTAL || sum == 0, "seed {seed}: {sum}");
+            }
+        });
+    }
+    house.run();
+}
+
+#[test]
+fn a_snapshot_is_of_one_time() {
+    holds_over_seeds(transfers);
+}
+
+#[test]
+fn a_transaction_that_is_published_before_it_is_installed_is_found() {
+    let options = MemoryOptions::default();
+    assert!(is_found(transfers, Some(Mutant::PublishesFirst), options));
+}
+
+#[test]
+fn a_read_of_the_newest_version_is_found() {
+    let options = MemoryOptions::default();
+    assert!(is_found(transfers, Some(Mutant::ReadsTheNewest), options));
+}
+
+/// One counts, another copies what it sees of the count; whoever sees the copy sees the count.
+fn copies(seed: u64, mutant: Option<Mutant>, options: MemoryOptions) {
+    let mut house = House::new(seed, 4, 2, options).with(mutant);
+    house.client(|mut hand| async move {
+        for _ in 0..15 {
+            let snapshot = hand.begin().await;
+            let seen = hand.read(&snapshot, record(0)).await.unwrap();
+            let changes = vec![change(&seen, number(&seen) + 1)];
+            assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        }
+    });
+    for _ in 0..2 {
+        house.client(move |mut hand| async move {
+            for _ in 0..20 {
+                let snapshot = hand.begin().await;
+                let copy = hand.read(&snapshot, record(1)).await;
+                let count = hand.read(&snapshot, record(0)).await;
+                if let (Ok(copy), Ok(count)) = (copy, count) {
+                    let (copy, count) = (number(&copy), number(&count));
+                    assert!(copy <= count, "seed {seed}: copy {copy} of count {count}");
+                }
+            }
+        });
+    }
+    // Its line of the vector is far from the first one's: they are read at different times.
+    house.client(|mut hand| async move {
+        for _ in 0..15 {
+            let snapshot = hand.begin().await;
+            let Ok(count) = hand.read(&snapshot, record(0)).await else {
+                continue;
+            };
+            let copy = hand.read(&snapshot, record(1)).await.unwrap();
+            let changes = vec![change(&copy, number(&count))];
+            assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        }
+    });
+    house.run();
+}
+
+#[test]
+fn who_sees_a_transaction_sees_what_it_had_seen() {
+    holds_over_seeds(copies);
+}
+
+#[test]
+fn a_vector_without_what_was_seen_is_found() {
+    let options = MemoryOptions::default();
+    assert!(is_found(copies, Some(Mutant::ForgetsWhatWasSeen), options));
+}
+
+/// Two doctors are on call, and each leaves if the other one stays. Returns how often nobody was.
+fn doctors(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
+    let nobody = Rc::<Cell<u32>>::default();
+    for round in 0..8 {
+        let options = MemoryOptions::default();
+        let mut house = House::new(seed * 100 + round, 3, 2, options).with(mutant);
+        // 0, as at the beginning: on call. 1: away.
+        for me in 0..2 {
+            house.client(move |mut hand| async move {
+                let snapshot = hand.begin().await;
+                let own = hand.read(&snapshot, record(me)).await.unwrap();
+                let other = hand.read(&snapshot, record(1 - me)).await.unwrap();
+                if number(&other) == 0 {
+                    let changes = vec![change(&own, 1)];
+                    hand.commit(&[own, other], changes, isolation).await;
+                }
+            });
+        }
+        house.run();
+        let count = Rc::clone(&nobody);
+        house.client(move |mut hand| async move {
+            let snapshot = hand.begin().await;
+            let mut away = 0;
+            for place in 0..2 {
+                away += number(&hand.read(&snapshot, record(place)).await.unwrap());
+            }
+            count.set(count.get() + u32::from(away == 2));
+        });
+        house.run();
+    }
+    nobody.get()
+}
+
+#[test]
+fn write_skew_happens_under_snapshot_isolation_and_never_under_serializable() {
+    let skews = |isolation| {
+        (0..SEEDS)
+            .map(|seed| doctors(seed, isolation, None))
+            .sum::<u32>()
+    };
+    assert!(skews(Isolation::Snapshot) > 0, "this test is blind");
+    assert_eq!(skews(Isolation::Serializable), 0);
+}
+
+#[test]
+fn reads_that_are_not_looked_at_again_are_found() {
+    let mutant = Some(Mutant::NeverValidates);
+    let mut skews = (0..SEEDS).map(|seed| doctors(seed, Isolation::Serializable, mutant));
+    assert!(skews.any(|count| count > 0));
+}

@@ -1,0 +1,468 @@
+//! One-sided memory in virtual time.
+//!
+//! A third carrier beside memory shared by processes and network cards: operations travel, and are
+//! done line by line at moments drawn from a seed, so that a read meets a write in all the ways in
+//! which hardware lets them meet. Clients can die with operations on their way, of which some
+//! lines still arrive; servers can be lost. The driver posts for all clients and takes what
+//! completes, one event after another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::fabric::check;
+use manxdb_fabric::{
+    Address, BatchId, Completion, Fault, Misuse, Operation, Outcome, ServerId, WORD, WORD_LENGTH,
+};
+
+use crate::time::SimTime;
+
+/// What a fabric moves at once: all of it is seen, or nothing.
+const LINE: u64 = 64;
+
+/// How it behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryOptions {
+    /// From the client to the server, and back.
+    pub one_way: Nanos,
+    /// Lines of one operation arrive within this time of each other.
+    pub spread: Nanos,
+    /// One operation in this many is slow: its lines arrive within a hundred times as long.
+    pub slow_one_in: u64,
+    /// Of an ordered write, the word comes last; without, tests must find out.
+    pub keeps_order: bool,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self {
+            one_way: Nanos(1_000),
+            spread: Nanos(500),
+            slow_one_in: 16,
+            keeps_order: true,
+        }
+    }
+}
+
+/// A client of all servers, by the number that the driver gives it.
+pub type ClientId = u64;
+
+/// What happens next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// Memory was read or written somewhere.
+    Touched,
+    /// A batch is over.
+    Completed(ClientId, Completion),
+}
+
+/// The memory of all servers.
+#[derive(Debug)]
+pub struct Memory {
+    options: MemoryOptions,
+    random: Random,
+    now: SimTime,
+    servers: BTreeMap<ServerId, Vec<u64>>,
+    lost: BTreeSet<ServerId>,
+    /// What will be done, in the order of its time.
+    agenda: BTreeMap<(SimTime, u64), Piece>,
+    batches: BTreeMap<(ClientId, BatchId), Pending>,
+    pieces: u64,
+}
+
+/// A part of an operation.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    client: ClientId,
+    batch: BatchId,
+    operation: usize,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    /// A line, from this byte of the operation on.
+    Line(u64),
+    /// The word of an ordered write, or an atomic operation.
+    Word,
+    /// The client hears of it.
+    Heard,
+}
+
+#[derive(Debug)]
+struct Pending {
+    operations: Vec<Operation>,
+    outcomes: Vec<Outcome>,
+    left: usize,
+}
+
+impl Memory {
+    /// No servers yet.
+    #[must_use]
+    pub fn new(seed: u64, options: MemoryOptions) -> Self {
+        Self {
+            options,
+            random: Random::stream(seed, &[0x006d_656d]),
+            now: SimTime::default(),
+            servers: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            agenda: BTreeMap::new(),
+            batches: BTreeMap::new(),
+            pieces: 0,
+        }
+    }
+
+    /// A server registers so many bytes, all zero.
+    pub fn register(&mut self, server: ServerId, bytes: u64) {
+        let words = usize::try_from(bytes / WORD).unwrap_or(0);
+        self.servers.insert(server, vec![0; words]);
+    }
+
+    /// The time of what happened last.
+    #[must_use]
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Bytes of a server's memory as they are now, for checks.
+    #[must_use]
+    pub fn look(&self, at: Address, bytes: u64) -> Vec<u8> {
+        let count = usize::try_from(bytes / WORD).unwrap_or(0);
+        let words = (0..count as u64).map(|word| self.word(at.plus(word * WORD)));
+        words.flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn word(&self, at: Address) -> u64 {
+        let place = usize::try_from(at.offset / WORD).unwrap_or(usize::MAX);
+        let memory = self.servers.get(&at.server);
+        memory
+            .and_then(|memory| memory.get(place))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    fn set(&mut self, at: Address, word: u64) {
+        let place = usize::try_from(at.offset / WORD).unwrap_or(usize::MAX);
+        let memory = self.servers.get_mut(&at.server);
+        if let Some(found) = memory.and_then(|memory| memory.get_mut(place)) {
+            *found = word;
+        }
+    }
+
+    /// Starts a client's operations after a pause.
+    ///
+    /// # Errors
+    /// [`Misuse`].
+    pub fn post(
+        &mut self,
+        client: ClientId,
+        batch: BatchId,
+        operations: Vec<Operation>,
+        pause: Nanos,
+    ) -> Result<(), Misuse> {
+        let registered = |server| {
+            self.servers
+                .get(&server)
+                .map(|words| words.len() as u64 * WORD)
+        };
+        check(&operations, registered)?;
+        let arrival = self.now + pause + self.options.one_way;
+        let mut last = arrival;
+        let mut left = 0;
+        for (place, operation) in operations.iter().enumerate() {
+            for (time, what) in self.pieces(arrival, operation) {
+                last = last.max(time);
+                left += 1;
+                let piece = Piece {
+                    client,
+                    batch,
+                    operation: place,
+                    what,
+                };
+                self.enter(time, piece);
+            }
+        }
+        let heard = Piece {
+            client,
+            batch,
+            operation: 0,
+            what: What::Heard,
+        };
+        self.enter(last + self.options.one_way, heard);
+        let outcomes = operations.iter().map(blank).collect();
+        let pending = Pending {
+            operations,
+            outcomes,
+            left,
+        };
+        let former = self.batches.insert((client, batch), pending);
+        assert!(
+            former.is_none(),
+            "{batch:?} of client {client} is under way"
+        );
+        Ok(())
+    }
+
+    fn enter(&mut self, time: SimTime, piece: Piece) {
+        self.pieces += 1;
+        self.agenda.insert((time, self.pieces), piece);
+    }
+
+    /// When which part of an operation is done that arrives at a time.
+    fn pieces(&mut self, arrival: SimTime, operation: &Operation) -> Vec<(SimTime, What)> {
+        let is_slow = self.random.below(self.options.slow_one_in.max(1)) == 0;
+        let spread = self.options.spread.0 * if is_slow { 100 } else { 1 };
+        let mut soon = || arrival + Nanos(self.random.below(spread + 1));
+        let mut lines = |bytes: u64| -> Vec<(SimTime, What)> {
+            let starts = (0..bytes).step_by(usize::try_from(LINE).unwrap_or(1));
+            starts.map(|start| (soon(), What::Line(start))).collect()
+        };
+        match operation {
+            Operation::Read { bytes, .. } => lines(*bytes),
+            Operation::Write { bytes, .. } => lines(bytes.len() as u64),
+            Operation::WriteThenSet { bytes, .. } => {
+                let mut pieces = lines(bytes.len() as u64);
+                let last = pieces
+                    .iter()
+                    .map(|(time, _)| *time)
+                    .max()
+                    .unwrap_or(arrival);
+                let word = if self.options.keeps_order {
+                    last + Nanos(1)
+                } else {
+                    soon()
+                };
+                pieces.push((word, What::Word));
+                pieces
+            }
+            Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => {
+                vec![(soon(), What::Word)]
+            }
+        }
+    }
+
+    /// The next event; none when nothing is under way.
+    pub fn step(&mut self) -> Option<Happened> {
+        let ((time, _), piece) = self.agenda.pop_first()?;
+        self.now = time;
+        let key = (piece.client, piece.batch);
+        let Some(mut pending) = self.batches.remove(&key) else {
+            return Some(Happened::Touched); // unreachable: a batch is there until it is heard of
+        };
+        if let What::Heard = piece.what {
+            assert_eq!(pending.left, 0, "it is heard of before it is done");
+            let batch = piece.batch;
+            let outcomes = pending.outcomes;
+            let completion = Completion { batch, outcomes };
+            return Some(Happened::Completed(piece.client, completion));
+        }
+        pending.left -= 1;
+        let operation = pending.operations.get(piece.operation).cloned();
+        let outcome = pending.outcomes.get_mut(piece.operation);
+        if let Some((operation, outcome)) = operation.zip(outcome) {
+            self.touch(&operation, piece.what, outcome);
+        }
+        self.batches.insert(key, pending);
+        Some(Happened::Touched)
+    }
+
+    fn touch(&mut self, operation: &Operation, what: What, outcome: &mut Outcome) {
+        let server = operation.server();
+        if self.lost.contains(&server) {
+            *outcome = Outcome::Failed(Fault::Gone(server));
+            return;
+        }
+        match (operation, what) {
+            (Operation::Read { at, bytes }, What::Line(start)) => {
+                let end = (start + LINE).min(*bytes);
+                let line = self.look(at.plus(start), end - start);
+                if let Outcome::Read(copy) = outcome {
+                    let place = usize::try_from(start).unwrap_or(0);
+                    copy[place..place + line.len()].copy_from_slice(&line);
+                }
+            }
+            (
+                Operation::Write { at, bytes } | Operation::WriteThenSet { at, bytes, .. },
+                What::Line(start),
+            ) => {
+                let rest = &bytes[usize::try_from(start).unwrap_or(0)..];
+                let (words, _) = rest.as_chunks::<WORD_LENGTH>();
+                for (place, word) in (0..LINE / WORD).zip(words) {
+                    self.set(at.plus(start + place * WORD), u64::from_le_bytes(*word));
+                }
+            }
+            (
+                Operation::WriteThenSet {
+                    at, word_at, word, ..
+                },
+                _,
+            ) => {
+                let offset = *word_at;
+                self.set(Address { offset, ..*at }, *word);
+            }
+            (Operation::CompareSwap { at, expected, new }, _) => {
+                let former = self.word(*at);
+                if former == *expected {
+                    self.set(*at, *new);
+                }
+                *outcome = Outcome::Word(former);
+            }
+            (Operation::FetchAdd { at, delta }, _) => {
+                let former = self.word(*at);
+                self.set(*at, former.wrapping_add(*delta));
+                *outcome = Outcome::Word(former);
+            }
+            _ => {}
+        }
+    }
+
+    /// A client dies: it hears of nothing more. Of what it has under way, each line arrives or
+    /// does not.
+    pub fn kill(&mut self, client: ClientId) {
+        let random = &mut self.random;
+        self.agenda.retain(|_, piece| {
+            piece.client != client || (!matches!(piece.what, What::Heard) && random.below(2) == 0)
+        });
+    }
+
+    /// A server dies, with all that it holds.
+    pub fn lose(&mut self, server: ServerId) {
+        self.lost.insert(server);
+    }
+}
+
+/// The outcome of an operation that has not begun.
+fn blank(operation: &Operation) -> Outcome {
+    match operation {
+        Operation::Read { bytes, .. } => {
+            Outcome::Read(vec![0; usize::try_from(*bytes).unwrap_or(0)])
+        }
+        Operation::Write { .. } | Operation::WriteThenSet { .. } => Outcome::Written,
+        Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => Outcome::Word(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SERVER: ServerId = ServerId(1);
+
+    fn memory(seed: u64, options: MemoryOptions) -> Memory {
+        let mut memory = Memory::new(seed, options);
+        memory.register(SERVER, 4096);
+        memory
+    }
+
+    fn at(offset: u64) -> Address {
+        let server = SERVER;
+        Address { server, offset }
+    }
+
+    fn ordered(byte: u8) -> Operation {
+        Operation::WriteThenSet {
+            at: at(64),
+            bytes: vec![byte; 512],
+            word_at: 0,
+            word: u64::from(byte),
+        }
+    }
+
+    /// Runs until nothing is under way; what completed, in order.
+    fn run(memory: &mut Memory) -> Vec<(ClientId, Completion)> {
+        let mut done = Vec::new();
+        while let Some(happened) = memory.step() {
+            if let Happened::Completed(client, completion) = happened {
+                done.push((client, completion));
+            }
+        }
+        done
+    }
+
+    #[test]
+    fn reads_that_meet_a_write_are_torn_for_some_seed_and_its_word_comes_last() {
+        let mut torn = 0;
+        let mut early = 0;
+        for seed in 0..200 {
+            for keeps_order in [true, false] {
+                let options = MemoryOptions {
+                    keeps_order,
+                    ..MemoryOptions::default()
+                };
+                let mut memory = memory(seed, options);
+                memory
+                    .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
+                    .unwrap();
+                let read = Operation::Read {
+                    at: at(64),
+                    bytes: 512,
+                };
+                memory.post(2, BatchId(1), vec![read], Nanos(0)).unwrap();
+                while let Some(happened) = memory.step() {
+                    let is_set = memory.look(at(0), 8)[0] == 7;
+                    let is_whole = memory.look(at(64), 512) == [7; 512];
+                    early += u32::from(is_set && !is_whole && !keeps_order);
+                    assert!(!keeps_order || !is_set || is_whole, "seed {seed}");
+                    if let Happened::Completed(2, completion) = happened {
+                        let [Outcome::Read(copy)] = completion.outcomes.as_slice() else {
+                            panic!("{completion:?}");
+                        };
+                        torn += u32::from(copy.contains(&0) && copy.contains(&7));
+                    }
+                }
+            }
+        }
+        assert!(torn > 100, "{torn} torn reads");
+        assert!(early > 100, "{early} early words");
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_runs_and_atomic_operations_lose_nothing() {
+        let runs = [1, 1, 2].map(|seed| {
+            let mut memory = memory(seed, MemoryOptions::default());
+            for client in 0..20 {
+                let add = Operation::FetchAdd {
+                    at: at(8),
+                    delta: 1,
+                };
+                memory
+                    .post(client, BatchId(1), vec![add], Nanos(0))
+                    .unwrap();
+            }
+            let done = run(&mut memory);
+            assert_eq!(memory.look(at(8), 8)[0], 20);
+            done
+        });
+        assert_eq!(runs[0], runs[1]);
+        assert_ne!(runs[0], runs[2]);
+    }
+
+    #[test]
+    fn what_a_dead_client_had_under_way_arrives_in_part_and_is_heard_of_by_nobody() {
+        let mut parts = 0;
+        for seed in 0..50 {
+            let mut memory = memory(seed, MemoryOptions::default());
+            memory
+                .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
+                .unwrap();
+            for _ in 0..seed % 8 {
+                memory.step();
+            }
+            memory.kill(1);
+            assert_eq!(run(&mut memory), []);
+            let found = memory.look(at(64), 512);
+            parts += u32::from(found.contains(&0) && found.contains(&7));
+        }
+        assert!(parts > 25, "{parts} of 50 writes arrived in part");
+    }
+
+    #[test]
+    fn a_lost_server_answers_nothing() {
+        let mut memory = memory(1, MemoryOptions::default());
+        memory.lose(SERVER);
+        memory
+            .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
+            .unwrap();
+        let done = run(&mut memory);
+        assert_eq!(done[0].1.outcomes, [Outcome::Failed(Fault::Gone(SERVER))]);
+    }
+}
