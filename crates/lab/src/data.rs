@@ -4,28 +4,26 @@
 //! `data.csv` holds the same numbers for other tools. Neither holds a clock's time: equal
 //! experiments write equal bytes.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::Scale;
-use crate::trial::{Cpu, Outcome, Spread, Trial, Workload};
+use crate::experiment::{Kind, Scale};
 
 /// Version of the form of `data.json`.
 const FORMAT: u32 = 1;
 
 /// A trial and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+#[serde(bound = "")]
+pub struct Record<K: Kind> {
     /// What was run.
-    pub trial: Trial,
+    pub trial: K::Trial,
     /// What was measured.
-    pub outcome: Outcome,
+    pub outcome: K::Outcome,
 }
 
 /// All trials of an experiment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Data {
+pub struct Data<K: Kind> {
     /// Name of the experiment.
     pub experiment: String,
     /// How large it was.
@@ -35,7 +33,7 @@ pub struct Data {
     /// Version of ManxDB that ran it.
     pub version: String,
     /// In the order of the plan.
-    pub records: Vec<Record>,
+    pub records: Vec<Record<K>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -48,10 +46,11 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-struct File {
+#[serde(bound = "")]
+struct File<K: Kind> {
     #[serde(flatten)]
     head: Head,
-    records: Vec<Record>,
+    records: Vec<Record<K>>,
 }
 
 /// A file cannot be read as data.
@@ -63,9 +62,17 @@ pub enum DataError {
     /// Another version of the form.
     #[error("written in form {0}, this program reads form {FORMAT}: run the experiment again")]
     Form(u32),
+    /// Of another experiment.
+    #[error("data of {found}, not of {wanted}")]
+    Other {
+        /// Whose they are.
+        found: String,
+        /// Whose they should be.
+        wanted: String,
+    },
 }
 
-impl Data {
+impl<K: Kind> Data<K> {
     /// As `data.json`.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -87,15 +94,23 @@ impl Data {
         format!("{head},\"records\":[\n{}\n]}}\n", lines.join(",\n"))
     }
 
-    /// From `data.json`.
+    /// From `data.json` of an experiment.
     ///
     /// # Errors
     /// [`DataError`].
-    pub fn from_json(text: &str) -> Result<Self, DataError> {
-        let file: File = serde_json::from_str(text)?;
-        if file.head.format != FORMAT {
-            return Err(DataError::Form(file.head.format));
+    pub fn from_json(text: &str, experiment: &str) -> Result<Self, DataError> {
+        // What they are is told before anything is made of them.
+        let head: Head = serde_json::from_str(text)?;
+        if head.format != FORMAT {
+            return Err(DataError::Form(head.format));
         }
+        if head.experiment != experiment {
+            return Err(DataError::Other {
+                found: head.experiment,
+                wanted: experiment.into(),
+            });
+        }
+        let file: File<K> = serde_json::from_str(text)?;
         Ok(Self {
             experiment: file.head.experiment,
             scale: file.head.scale,
@@ -105,85 +120,22 @@ impl Data {
         })
     }
 
-    /// As `data.csv`: a line of names, then a line a trial. Times are milliseconds, shares are
-    /// from 0 to 1.
+    /// As `data.csv`: a line of names, then a line a trial.
     #[must_use]
     pub fn to_csv(&self) -> String {
-        let mut text = String::from(
-            "system,workload,parameter,regions,shards_per_region,clients_per_shard,outstanding,\
-             wan_jitter_ms,cpu,warm_up_ms,measured_ms,seed,throughput_tps",
-        );
-        for kind in ["irt", "crt", "dependent_crt"] {
-            for name in ["count", "mean", "p50", "p90", "p95", "p99", "max"] {
-                let _ = write!(text, ",{kind}_{name}");
-            }
-        }
-        text.push_str(
-            ",refused,oldest_open,busiest_server,busiest_role,mean_server,lan_messages_per_txn,\
-             wan_messages_per_txn,events\n",
-        );
-        for record in &self.records {
-            row(&mut text, record);
-        }
-        text
+        let rows = self.records.iter().map(K::row);
+        let lines: Vec<String> = std::iter::once(K::columns()).chain(rows).collect();
+        lines.join("\n") + "\n"
     }
-}
-
-fn row(text: &mut String, Record { trial, outcome }: &Record) {
-    let (workload, parameter) = match trial.workload {
-        Workload::Tpcc => ("tpcc", String::new()),
-        Workload::Payment { cross_region } => ("payment", cross_region.to_string()),
-        Workload::Tpca { alpha } => ("tpca", alpha.to_string()),
-    };
-    let cpu = match trial.cpu {
-        Cpu::Modelled => "modelled",
-        Cpu::Free => "free",
-    };
-    let _ = write!(
-        text,
-        "{},{workload},{parameter},{},{},{},{},{},{cpu},{},{},{},{}",
-        trial.system.title(),
-        trial.regions,
-        trial.shards_per_region,
-        trial.clients_per_shard,
-        trial.outstanding,
-        trial.wan_jitter_ms,
-        trial.warm_up_ms,
-        trial.measured_ms,
-        trial.seed,
-        outcome.throughput,
-    );
-    for spread in [outcome.local, outcome.cross_region, outcome.dependent] {
-        let Spread {
-            count,
-            mean,
-            p50,
-            p90,
-            p95,
-            p99,
-            max,
-        } = spread;
-        let _ = write!(text, ",{count},{mean},{p50},{p90},{p95},{p99},{max}");
-    }
-    let _ = writeln!(
-        text,
-        ",{},{},{},{},{},{},{},{}",
-        outcome.refused,
-        outcome.oldest_open_ms,
-        outcome.busiest_server,
-        outcome.busiest_role,
-        outcome.mean_server,
-        outcome.lan_messages,
-        outcome.wan_messages,
-        outcome.events,
-    );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::systems::SystemName;
-    use crate::trial::Warehouse;
+    use crate::trial::{Cpu, Outcome, Spread, Transactions, Trial, Warehouse, Workload};
+
+    type Data = super::Data<Transactions>;
 
     fn data() -> Data {
         let trial = Trial {
@@ -231,23 +183,31 @@ mod tests {
     #[test]
     fn json_holds_everything() {
         let written = data().to_json();
-        assert_eq!(Data::from_json(&written).unwrap(), data());
+        assert_eq!(Data::from_json(&written, "crt-ratio").unwrap(), data());
         assert_eq!(written.lines().count(), 4, "{written}");
         let empty = Data {
             records: Vec::new(),
             ..data()
         };
-        assert_eq!(Data::from_json(&empty.to_json()).unwrap(), empty);
+        assert_eq!(
+            Data::from_json(&empty.to_json(), "crt-ratio").unwrap(),
+            empty
+        );
     }
 
     #[test]
     fn other_files_are_refused() {
         assert!(matches!(
-            Data::from_json("{}"),
+            Data::from_json("{}", "crt-ratio"),
             Err(DataError::Malformed(_))
         ));
         let later = data().to_json().replace("\"format\":1", "\"format\":2");
-        assert!(matches!(Data::from_json(&later), Err(DataError::Form(2))));
+        assert!(matches!(
+            Data::from_json(&later, "crt-ratio"),
+            Err(DataError::Form(2))
+        ));
+        let other = Data::from_json(&data().to_json(), "tpca");
+        assert!(matches!(other, Err(DataError::Other { .. })));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | which experiments there are, what each claims and how it is drawn | [`experiment`] |
-//! | what decides a run, and what is kept of it | [`trial`] |
+//! | which experiments there are, how one is added | [`experiment`] |
+//! | what decides a run of transactions, and what is kept of it | [`trial`] |
 //! | which systems can be compared | [`systems`] |
 //! | how data look on disk | [`data`] |
 //! | how figures are drawn | [`figure`] |
@@ -17,7 +17,7 @@
 //! | what a cluster does under faults drawn from a seed, judged | [`soak`] |
 //!
 //! Files, threads and clocks are the program's: here a trial is a function of its parameters, and
-//! a figure one of its data. Start reading at [`trial`], then [`experiment`].
+//! a figure one of its data. Start reading at [`experiment`], then [`trial`].
 #![forbid(unsafe_code)]
 
 pub mod append;

@@ -1,4 +1,4 @@
-//! One run: everything that decides it, and everything that is kept of it.
+//! One run of transactions: everything that decides it, and everything that is kept of it.
 //!
 //! A trial is a pure function: equal trials have equal outcomes, whatever runs beside them.
 
@@ -9,10 +9,15 @@ mod run;
 use manxdb_workloads::Topology;
 use serde::{Deserialize, Serialize};
 
+pub use crate::experiment::TrialError;
 use crate::systems::SystemName;
 
 pub use self::outcome::{Outcome, Spread};
 pub(crate) use self::run::measure;
+
+/// The kind of experiments whose trials are these.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Transactions {}
 
 /// All that decides a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,24 +85,6 @@ pub enum Cpu {
     Modelled,
     /// Nothing: message delays alone.
     Free,
-}
-
-/// A trial cannot be run, or went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TrialError {
-    /// A number is outside of what makes sense.
-    #[error("{what} is {value}; it must be {allowed}")]
-    Unfit {
-        /// Which number.
-        what: &'static str,
-        /// What it is.
-        value: String,
-        /// What it may be.
-        allowed: &'static str,
-    },
-    /// A node broke one of its own invariants.
-    #[error("an invariant broke: {0}")]
-    Broken(String),
 }
 
 impl Trial {

@@ -64,7 +64,8 @@ pub struct Claim {
 
 impl Claim {
     /// A claim that holds or does not.
-    pub(super) fn judged(
+    #[must_use]
+    pub fn judged(
         source: Source,
         says: impl Into<String>,
         measured: impl Into<String>,
@@ -83,13 +84,15 @@ impl Claim {
     }
 
     /// What is left of the claims about a sweep when one point of it was run.
-    pub(super) fn of_one_point() -> Vec<Self> {
+    #[must_use]
+    pub fn of_one_point() -> Vec<Self> {
         let says = "What changes, and what does not, over the whole range.";
         vec![Self::open(Source::Artifact, says, "one point was run")]
     }
 
     /// A claim that these data cannot judge.
-    pub(super) fn open(source: Source, says: impl Into<String>, why: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn open(source: Source, says: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
             source,
             says: says.into(),

@@ -1,49 +1,33 @@
-//! The report of an experiment: claim by claim, then number by number.
+//! The report of an experiment: claim by claim, then what its kind has to say.
 
 use std::fmt::Write as _;
 
-use super::series::{At, series};
-use super::{Experiment, Verdict};
-use crate::data::{Data, Record};
-use crate::systems::SystemName;
-use crate::trial::{Cpu, Trial, Warehouse};
-
-/// What is unlike the paper's runs in all experiments.
-const UNLIKE: &str = "\
-- Everything is simulated: servers are queues with the prices of `manxdb_sim::CostModel`, links have \
-the delays given and keep their order, clocks are right.
-- A server works on one thing at a time, in the order of arrival, like the artifact's processes, \
-whose handlers share one lock. Clients cost nothing.
-- The artifact's DAST does not wait for its peers' clocks before it executes and hardly writes; this \
-one does both, so its local transactions take 2.5 to 5 ms more, and its order is checked by other tests.
-- A transaction's latency counts when it is answered after the warm-up.
-";
+use super::{Design, Kind, Verdict};
+use crate::data::Data;
 
 /// The report as Markdown.
-pub(super) fn report(experiment: &Experiment, data: &Data) -> String {
+pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>) -> String {
     let mut text = format!(
         "# {}: {}\n\n{}\n\n",
-        experiment.name, experiment.about, experiment.origin
+        design.name, design.about, design.origin
     );
-    let _ = writeln!(text, "![{}](figure.svg)\n", experiment.about);
+    let _ = writeln!(text, "![{}](figure.svg)\n", design.about);
     let _ = writeln!(
         text,
         "Made by `manxdb lab run {} --scale {} --seed {}`, version {}. The numbers are in \
          [data.csv](data.csv) and, with all parameters, in [data.json](data.json).\n",
-        experiment.name,
+        design.name,
         data.scale.name(),
         data.seed,
         data.version
     );
-    claims(&mut text, experiment, data);
-    parameters(&mut text, data);
-    numbers(&mut text, experiment, data);
-    let _ = write!(text, "## What is unlike the paper's runs\n\n{UNLIKE}");
+    claims(&mut text, design, data);
+    text.push_str(&K::details(design, data));
     text
 }
 
-fn claims(text: &mut String, experiment: &Experiment, data: &Data) {
-    let claims = experiment.claims(data);
+fn claims<K: Kind>(text: &mut String, design: &Design<K>, data: &Data<K>) {
+    let claims = design.claims(data);
     let count = |verdict| {
         claims
             .iter()
@@ -71,134 +55,14 @@ fn claims(text: &mut String, experiment: &Experiment, data: &Data) {
     text.push('\n');
 }
 
-fn parameters(text: &mut String, data: &Data) {
-    let _ = writeln!(text, "## Parameters\n\n| parameter | value |\n|---|---|");
-    let each = |number: fn(&Trial) -> String| {
-        let mut values: Vec<String> = Vec::new();
-        for record in &data.records {
-            let value = number(&record.trial);
-            if !values.contains(&value) {
-                values.push(value);
-            }
+/// The different values of something over all trials, in their order.
+pub(super) fn each<K: Kind>(data: &Data<K>, value: impl Fn(&K::Trial) -> String) -> String {
+    let mut values: Vec<String> = Vec::new();
+    for record in &data.records {
+        let value = value(&record.trial);
+        if !values.contains(&value) {
+            values.push(value);
         }
-        values.join(", ")
-    };
-    let cpu = |trial: &Trial| match trial.cpu {
-        Cpu::Modelled => "modelled".to_string(),
-        Cpu::Free => "free (message delays only)".to_string(),
-    };
-    let warehouse = |trial: &Trial| match trial.warehouse {
-        Warehouse::Full => "TPC-C's: 10 districts, 30,000 customers, 100,000 items".to_string(),
-        Warehouse::Tiny => "tiny: 3 districts, 36 customers, 40 items".to_string(),
-    };
-    for (name, values) in [
-        ("regions", each(|trial| trial.regions.to_string())),
-        (
-            "shards per region, 3 replicas each",
-            each(|trial| trial.shards_per_region.to_string()),
-        ),
-        (
-            "client processes per shard",
-            each(|trial| trial.clients_per_shard.to_string()),
-        ),
-        (
-            "requests under way per process",
-            each(|trial| trial.outstanding.to_string()),
-        ),
-        (
-            "round trip within a region, between regions",
-            "5 ms, 100 ms".to_string(),
-        ),
-        (
-            "jitter between regions, each way",
-            each(|trial| format!("±{} ms", trial.wan_jitter_ms)),
-        ),
-        ("CPU", each(cpu)),
-        ("warehouse, one a shard", each(warehouse)),
-        (
-            "warm-up, measured (virtual time)",
-            each(|trial| {
-                format!(
-                    "{} s, {} s",
-                    seconds(trial.warm_up_ms),
-                    seconds(trial.measured_ms)
-                )
-            }),
-        ),
-        ("seeds", each(|trial| trial.seed.to_string())),
-    ] {
-        let _ = writeln!(text, "| {name} | {values} |");
     }
-    text.push('\n');
-}
-
-fn seconds(millis: u64) -> f64 {
-    f64::from(u32::try_from(millis).unwrap_or(u32::MAX)) / 1_000.0
-}
-
-fn numbers(text: &mut String, experiment: &Experiment, data: &Data) {
-    text.push_str("## Numbers\n\nMedians over the seeds. Latencies in milliseconds.\n\n");
-    for system in SystemName::ALL {
-        let belongs = |record: &Record| record.trial.system == system;
-        let points = series(&data.records, belongs, |record| {
-            experiment.at(&record.trial)
-        });
-        if points.is_empty() {
-            continue;
-        }
-        let _ = writeln!(
-            text,
-            "| {}: {} | transactions/s | IRT p50 | p95 | p99 | CRT p50 | p95 | p99 | dependent CRT p99 \
-             | busiest server | messages per transaction | CRT share |\n\
-             |---|---|---|---|---|---|---|---|---|---|---|---|",
-            system.title(),
-            experiment.swept
-        );
-        for at in &points {
-            let first = data.records.iter().find(|record| {
-                belongs(record) && experiment.at(&record.trial).total_cmp(&at.x).is_eq()
-            });
-            let label = first.map(|record| experiment.label(&record.trial));
-            row(text, &label.unwrap_or_default(), at);
-        }
-        text.push('\n');
-    }
-    let refused: u64 = data
-        .records
-        .iter()
-        .map(|record| record.outcome.refused)
-        .sum();
-    let oldest = data
-        .records
-        .iter()
-        .map(|record| record.outcome.oldest_open_ms);
-    let _ = writeln!(
-        text,
-        "{refused} calls failed. The longest that any call had waited when its run ended was {:.0} ms.\n",
-        oldest.fold(0.0, f64::max)
-    );
-}
-
-fn row(text: &mut String, label: &str, at: &At<'_>) {
-    #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-    let share = at.median(|outcome| {
-        let cross = outcome.cross_region.count as f64;
-        cross / (cross + outcome.local.count as f64).max(1.0)
-    });
-    let _ = writeln!(
-        text,
-        "| {label} | {:.0} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} % ({}) | {:.1} | {:.1} % |",
-        at.median(|outcome| outcome.throughput),
-        at.median(|outcome| outcome.local.p50),
-        at.median(|outcome| outcome.local.p95),
-        at.median(|outcome| outcome.local.p99),
-        at.median(|outcome| outcome.cross_region.p50),
-        at.median(|outcome| outcome.cross_region.p95),
-        at.median(|outcome| outcome.cross_region.p99),
-        at.median(|outcome| outcome.dependent.p99),
-        100.0 * at.median(|outcome| outcome.busiest_server).min(1.0),
-        at.busiest_role(),
-        at.median(|outcome| outcome.lan_messages + outcome.wan_messages),
-        100.0 * share
-    );
+    values.join(", ")
 }

@@ -1,19 +1,19 @@
 //! Trials of equal parameters put together: medians over seeds, and how far they spread.
 
+use super::Kind;
 use crate::data::Record;
 use crate::figure::Point;
-use crate::trial::Outcome;
 
 /// All repetitions of a trial.
-pub(super) struct At<'a> {
+pub struct At<'a, K: Kind> {
     /// Where it stands on the swept parameter.
     pub x: f64,
-    outcomes: Vec<&'a Outcome>,
+    outcomes: Vec<&'a K::Outcome>,
 }
 
-impl At<'_> {
+impl<'a, K: Kind> At<'a, K> {
     /// A number of the outcome: the median of the repetitions, and its extremes.
-    pub fn point(&self, number: impl Fn(&Outcome) -> f64) -> Point {
+    pub fn point(&self, number: impl Fn(&K::Outcome) -> f64) -> Point {
         let mut values: Vec<f64> = self
             .outcomes
             .iter()
@@ -32,34 +32,29 @@ impl At<'_> {
     }
 
     /// Its median alone.
-    pub fn median(&self, number: impl Fn(&Outcome) -> f64) -> f64 {
+    pub fn median(&self, number: impl Fn(&K::Outcome) -> f64) -> f64 {
         self.point(number).y
     }
 
-    /// What its busiest server is, in most repetitions.
-    pub fn busiest_role(&self) -> &str {
-        let roles = || {
-            self.outcomes
-                .iter()
-                .map(|outcome| outcome.busiest_role.as_str())
-        };
-        let count = |role: &str| roles().filter(|other| *other == role).count();
-        roles().max_by_key(|role| count(role)).unwrap_or_default()
+    /// What came of each repetition.
+    pub fn outcomes(&self) -> impl Iterator<Item = &'a K::Outcome> + '_ {
+        self.outcomes.iter().copied()
     }
 
     /// How many repetitions there are.
+    #[must_use]
     pub fn repetitions(&self) -> usize {
         self.outcomes.len()
     }
 }
 
 /// The records that `belongs` takes, by where they stand.
-pub(super) fn series<'a>(
-    records: &'a [Record],
-    belongs: impl Fn(&Record) -> bool,
-    at: impl Fn(&Record) -> f64,
-) -> Vec<At<'a>> {
-    let mut found: Vec<At<'a>> = Vec::new();
+pub fn series<'a, K: Kind>(
+    records: &'a [Record<K>],
+    belongs: impl Fn(&Record<K>) -> bool,
+    at: impl Fn(&Record<K>) -> f64,
+) -> Vec<At<'a, K>> {
+    let mut found: Vec<At<'a, K>> = Vec::new();
     for record in records.iter().filter(|record| belongs(record)) {
         let x = at(record);
         match found.iter_mut().find(|known| known.x.total_cmp(&x).is_eq()) {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use manxdb_lab::experiment::{ALL, Scale};
+use manxdb_lab::experiment::{Experiment, Scale};
+
+use crate::lab;
 
 /// Runs all of them.
 pub const EVERY: &str = "all";
@@ -16,16 +18,17 @@ pub enum LabCommand {
     List,
     /// Run an experiment: data, figure and report
     #[command(after_help = "\
-Writes OUT/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg and figure.png,\n\
-report.md (claim by claim: what was said, what was measured, whether it holds) and run.json (the\n\
-machine, the time it took); OUT/README.md leads to all of them. Equal seeds make equal data,\n\
-figures and reports, byte for byte, whatever the number of threads; run.json alone differs.\n\n\
-Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (10\n\
-regions of 10 shards) and takes hours; --at and --seeds run a part of it.")]
+Writes OUT/PART/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg and\n\
+figure.png, report.md (claim by claim: what was said, what was measured, whether it holds) and\n\
+run.json (the machine, the time it took); OUT/PART/README.md leads to all of a part. Equal seeds of\n\
+simulated experiments make equal data, figures and reports, byte for byte, whatever the number of\n\
+threads; run.json alone differs.\n\n\
+Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (DAST:\n\
+10 regions of 10 shards) and may take hours; --at and --seeds run a part of it.")]
     Run(LabRun),
     /// Draw figure and report of an experiment again, from its data
     Figure {
-        /// Which one
+        /// Which one, or all of a part
         #[arg(value_parser = experiments())]
         experiment: String,
         /// Where the results are
@@ -37,13 +40,13 @@ regions of 10 shards) and takes hours; --at and --seeds run a part of it.")]
 /// Flags of `lab run`.
 #[derive(Debug, Args)]
 pub struct LabRun {
-    /// Which one
+    /// Which one, or all of a part
     #[arg(value_parser = experiments())]
     pub experiment: String,
     /// How large
     #[arg(long, value_parser = scales(), default_value = "laptop")]
     pub scale: String,
-    /// Where results go, in a directory of the experiment's name
+    /// Where results go, in the directory of the part and the experiment
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
     /// The first seed; repetitions have those behind it
@@ -55,14 +58,14 @@ pub struct LabRun {
     /// Only points at these values of the swept parameter
     #[arg(long, value_name = "VALUE", value_delimiter = ',')]
     pub at: Vec<f64>,
-    /// Trials at a time [default: one a core]
+    /// Trials at a time [default: one a core; what is measured by a clock always runs alone]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }
 
 fn experiments() -> PossibleValuesParser {
-    let names = ALL.iter().map(|experiment| experiment.name);
-    PossibleValuesParser::new(names.chain([EVERY]))
+    let names = lab::experiments().map(Experiment::name);
+    PossibleValuesParser::new(names.chain(lab::parts()).chain([EVERY]))
 }
 
 fn scales() -> PossibleValuesParser {

@@ -8,17 +8,35 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{ALL, Claim, Experiment, Scale, Verdict, index};
-use manxdb_lab::trial::Trial;
+use manxdb_lab::experiment::{Claim, Experiment, Plan, Results, SIMULATED, Scale, Verdict, index};
 
 use crate::cli::{EVERY, LabCommand, LabRun};
 use crate::fault::Fault;
 
 const DATA: &str = "data.json";
 const RUN: &str = "run.json";
-/// Leads to all results of a directory.
+/// Leads to all results of a part.
 const INDEX: &str = "README.md";
+
+/// An experiment of any kind.
+type Any = &'static dyn Experiment;
+
+/// All experiments, in the order of the list: those that are simulated, then those that need
+/// processes, files or clocks.
+pub fn experiments() -> impl Iterator<Item = Any> {
+    SIMULATED.into_iter()
+}
+
+/// What they are about, each once.
+pub fn parts() -> Vec<&'static str> {
+    let mut parts = Vec::new();
+    for part in experiments().map(Experiment::part) {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts
+}
 
 /// Runs one of the lab's commands.
 pub fn run(command: &LabCommand) -> Result<ExitCode, Fault> {
@@ -27,173 +45,145 @@ pub fn run(command: &LabCommand) -> Result<ExitCode, Fault> {
         LabCommand::Run(args) => {
             for experiment in chosen(&args.experiment) {
                 run_one(experiment, args)?;
-                write_index(&args.out)?;
+                write_index(experiment.part(), &args.out)?;
             }
         }
         LabCommand::Figure { experiment, out } => {
             for experiment in chosen(experiment) {
                 draw_again(experiment, out)?;
+                write_index(experiment.part(), out)?;
             }
-            write_index(out)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The command line allows no other names.
-fn chosen(name: &str) -> impl Iterator<Item = &'static Experiment> {
-    ALL.iter()
-        .filter(move |experiment| name == EVERY || experiment.name == name)
+fn chosen(name: &str) -> impl Iterator<Item = Any> {
+    experiments().filter(move |one| name == EVERY || one.name() == name || one.part() == name)
+}
+
+fn directory_of(experiment: Any, out: &Path) -> PathBuf {
+    out.join(experiment.part()).join(experiment.name())
 }
 
 fn list() {
-    for experiment in &ALL {
-        println!("{:<12} {}", experiment.name, experiment.about);
+    for experiment in experiments() {
+        println!("{:<15} {}", experiment.name(), experiment.about());
         let sizes = Scale::ALL.map(|scale| {
-            let trials = experiment.plan(scale, 1).len();
+            let trials = experiment.plan(scale, 1).points().len();
             format!("{} {trials}", scale.name())
         });
-        println!("{:<12} trials: {}\n", "", sizes.join(", "));
+        let part = experiment.part();
+        println!("{:<15} part {part}; trials: {}\n", "", sizes.join(", "));
     }
-    println!("manxdb lab run EXPERIMENT [--scale laptop] [--out results]");
+    println!("manxdb lab run EXPERIMENT|PART [--scale laptop] [--out results]");
 }
 
 /// The trials that were asked for.
-fn plan(experiment: &Experiment, scale: Scale, args: &LabRun) -> Result<Vec<Trial>, Fault> {
-    let mut trials = experiment.plan(scale, args.seed);
+fn plan(experiment: Any, scale: Scale, args: &LabRun) -> Result<Box<dyn Plan>, Fault> {
+    let mut plan = experiment.plan(scale, args.seed);
+    let known = plan.points();
     if let Some(seeds) = args.seeds {
-        trials.retain(|trial| trial.seed.wrapping_sub(args.seed) < seeds);
+        plan.keep(&|point| point.seed.wrapping_sub(args.seed) < seeds);
     }
     if !args.at.is_empty() {
-        let wanted = |trial: &Trial| {
-            args.at
-                .iter()
-                .any(|at| (at - experiment.at(trial)).abs() < 1e-9)
-        };
-        let mut known: Vec<String> = trials
-            .iter()
-            .map(|trial| experiment.at(trial).to_string())
-            .collect();
-        known.dedup();
-        trials.retain(wanted);
-        if trials.is_empty() {
-            return Err(Fault::Other(format!(
-                "{} has no point at {:?}; {} goes over {}",
-                experiment.name,
-                args.at,
-                experiment.swept,
-                known.join(", ")
-            )));
-        }
+        plan.keep(&|point| args.at.iter().any(|at| (at - point.at).abs() < 1e-9));
     }
-    Ok(trials)
+    if plan.points().is_empty() {
+        let mut known: Vec<String> = known.iter().map(|point| point.at.to_string()).collect();
+        known.dedup();
+        return Err(Fault::Other(format!(
+            "{} has no point at {:?}; {} goes over {}",
+            experiment.name(),
+            args.at,
+            experiment.swept(),
+            known.join(", ")
+        )));
+    }
+    Ok(plan)
 }
 
-fn run_one(experiment: &'static Experiment, args: &LabRun) -> Result<(), Fault> {
+fn run_one(experiment: Any, args: &LabRun) -> Result<(), Fault> {
     // The command line allows no other names.
     let scale = Scale::named(&args.scale).unwrap_or(Scale::Laptop);
-    let trials = plan(experiment, scale, args)?;
-    let directory = args.out.join(experiment.name);
-    let threads = args
-        .threads
-        .map_or_else(machine::cores, usize::from)
-        .min(trials.len());
+    let name = experiment.name();
+    let plan = plan(experiment, scale, args)?;
+    let trials = plan.points().len();
+    let directory = directory_of(experiment, &args.out);
+    let threads = threads(experiment, args).min(trials);
     // Before hours of work, not after them.
     make_directory(&directory)?;
     let started = Instant::now();
-    write(
-        &directory,
-        RUN,
-        machine::run_file(args, threads, None).as_bytes(),
-    )?;
+    let run_file = |took| machine::run_file(args, threads, took);
+    write(&directory, RUN, run_file(None).as_bytes())?;
     println!(
-        "{}: {} trials at scale {}, {threads} at a time",
-        experiment.name,
-        trials.len(),
+        "{name}: {trials} trials at scale {}, {threads} at a time",
         scale.name()
     );
-    let outcomes = pool::run(experiment, &trials, threads)?;
-    let records = trials.into_iter().zip(outcomes);
-    let data = Data {
-        experiment: experiment.name.into(),
-        scale,
-        seed: args.seed,
-        version: env!("CARGO_PKG_VERSION").into(),
-        records: records
-            .map(|(trial, outcome)| Record { trial, outcome })
-            .collect(),
-    };
-    write(&directory, DATA, data.to_json().as_bytes())?;
-    write(&directory, "data.csv", data.to_csv().as_bytes())?;
-    draw(experiment, &data, &directory)?;
-    let events: u64 = data
-        .records
-        .iter()
-        .map(|record| record.outcome.events)
-        .sum();
+    pool::run(&*plan, threads).map_err(|error| Fault::Other(format!("{name}: {error}")))?;
+    let results = plan.results();
+    for file in results.files() {
+        write(&directory, file.name, &file.bytes)?;
+    }
+    draw(&*results, &directory)?;
     let took = machine::Took {
         wall: started.elapsed(),
-        events,
+        events: results.events(),
     };
-    write(
-        &directory,
-        RUN,
-        machine::run_file(args, threads, Some(&took)).as_bytes(),
-    )?;
-    println!(
-        "{}: {took}; results in {}\n",
-        experiment.name,
-        directory.display()
-    );
+    write(&directory, RUN, run_file(Some(&took)).as_bytes())?;
+    println!("{name}: {took}; results in {}\n", directory.display());
     Ok(())
 }
 
-/// The page over all results that are there.
-fn write_index(out: &Path) -> Result<(), Fault> {
-    let known = ALL.iter().filter_map(|experiment| {
-        let file = out.join(experiment.name).join(DATA);
-        // What cannot be read is told when that experiment is asked for.
-        let data = Data::from_json(&fs::read_to_string(file).ok()?).ok()?;
-        Some((experiment, data))
-    });
-    let known: Vec<_> = known.collect();
-    write(out, INDEX, index(&known).as_bytes())
+/// What is measured by a clock runs alone.
+fn threads(experiment: Any, args: &LabRun) -> usize {
+    if !experiment.is_simulated() {
+        return 1;
+    }
+    args.threads.map_or_else(machine::cores, usize::from)
 }
 
-fn draw_again(experiment: &Experiment, out: &Path) -> Result<(), Fault> {
-    let directory = out.join(experiment.name);
+/// The page over all results of a part that are there.
+fn write_index(part: &str, out: &Path) -> Result<(), Fault> {
+    let of_part = experiments().filter(|experiment| experiment.part() == part);
+    let known = of_part.filter_map(|experiment| {
+        let file = directory_of(experiment, out).join(DATA);
+        // What cannot be read is told when that experiment is asked for.
+        experiment.read(&fs::read_to_string(file).ok()?).ok()
+    });
+    let known: Vec<_> = known.collect();
+    write(&out.join(part), INDEX, index(&known).as_bytes())
+}
+
+fn draw_again(experiment: Any, out: &Path) -> Result<(), Fault> {
+    let directory = directory_of(experiment, out);
     let file = directory.join(DATA);
     let text = fs::read_to_string(&file).map_err(|error| {
         let context = format!("reading {} (run the experiment first)", file.display());
         Fault::io(context, error)
     })?;
-    let data = Data::from_json(&text)
+    let results = experiment
+        .read(&text)
         .map_err(|error| Fault::Other(format!("{}: {error}", file.display())))?;
-    if data.experiment != experiment.name {
-        return Err(Fault::Other(format!(
-            "{} has data of {}",
-            file.display(),
-            data.experiment
-        )));
-    }
-    draw(experiment, &data, &directory)?;
+    draw(&*results, &directory)?;
     println!(
         "{}: figure and report in {}",
-        experiment.name,
+        experiment.name(),
         directory.display()
     );
     Ok(())
 }
 
-/// Figure and report of data, and what became of the claims.
-fn draw(experiment: &Experiment, data: &Data, directory: &Path) -> Result<(), Fault> {
-    let pictures = experiment.pictures(data);
-    let pictures =
-        pictures.map_err(|error| Fault::Other(format!("{}: {error}", experiment.name)))?;
+/// Figure and report of results, and what became of the claims.
+fn draw(results: &dyn Results, directory: &Path) -> Result<(), Fault> {
+    let pictures = results.pictures();
+    let name = results.experiment().name();
+    let pictures = pictures.map_err(|error| Fault::Other(format!("{name}: {error}")))?;
     for picture in pictures {
         write(directory, picture.name, &picture.bytes)?;
     }
-    for claim in experiment.claims(data) {
+    for claim in results.claims() {
         say(&claim);
     }
     Ok(())

@@ -1,78 +1,55 @@
 //! Trials on several threads, and how far they are.
 
 use std::io::{IsTerminal as _, stderr};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use manxdb_lab::experiment::Experiment;
-use manxdb_lab::trial::{Outcome, Trial, TrialError};
+use manxdb_lab::experiment::{Plan, Point, TrialError};
 
 use crate::fault::Fault;
 
-/// Steps of the bar: what an event is expected to be, in thousands.
-const EVENTS_A_STEP: f64 = 1_000.0;
+/// Steps of the bar in all.
+const STEPS: f64 = 100_000.0;
 
 /// Runs all trials, the longest first, so that no thread is left with one at the end. The order of
 /// outcomes is that of the trials, and each depends on its trial alone.
-pub fn run(
-    experiment: &Experiment,
-    trials: &[Trial],
-    threads: usize,
-) -> Result<Vec<Outcome>, Fault> {
-    let mut order: Vec<usize> = (0..trials.len()).collect();
-    order.sort_by(|one, other| {
-        let expected = |place: usize| trials[place].expected_events();
-        expected(*other).total_cmp(&expected(*one))
-    });
-    let progress = Progress::new(trials.iter().map(steps).sum());
+///
+/// # Errors
+/// A trial failed; those that had not begun by then are not run.
+pub fn run(plan: &dyn Plan, threads: usize) -> Result<(), Fault> {
+    let points = plan.points();
+    let mut order: Vec<(usize, &Point)> = points.iter().enumerate().collect();
+    order.sort_by(|one, other| other.1.work.total_cmp(&one.1.work));
+    let progress = Progress::new(points.iter().map(|point| point.work).sum());
     let next = AtomicUsize::new(0);
-    let failed = AtomicBool::new(false);
-    let outcomes: Mutex<Vec<Option<Result<Outcome, TrialError>>>> =
-        Mutex::new(trials.iter().map(|_| None).collect());
+    let failed: Mutex<Option<(usize, TrialError)>> = Mutex::new(None);
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
-                while let Some(place) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if failed.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let outcome = run_one(&trials[*place], &progress);
-                    failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-                    if let Ok(mut outcomes) = outcomes.lock() {
-                        outcomes[*place] = Some(outcome);
+                while let Some((place, point)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = run_one(plan, *place, point, &progress) {
+                        // The others end with the trial they are at.
+                        next.store(order.len(), Ordering::Relaxed);
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.get_or_insert((*place, error));
                     }
                 }
             });
         }
     });
     progress.bar.finish_and_clear();
-    let outcomes = outcomes.into_inner();
-    let outcomes = outcomes.map_err(|_| Fault::Other("a trial panicked".into()))?;
-    let mut found = Vec::with_capacity(trials.len());
-    for (outcome, trial) in outcomes.into_iter().zip(trials) {
-        match outcome {
-            Some(Ok(outcome)) => found.push(outcome),
-            Some(Err(error)) => {
-                return Err(Fault::Other(format!(
-                    "{} at {}, seed {}: {error}",
-                    experiment.name,
-                    experiment.label(trial),
-                    trial.seed
-                )));
-            }
-            // Left undone because a later one failed first: that one is named.
-            None => {}
-        }
-    }
-    Ok(found)
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count for a bar
-fn steps(trial: &Trial) -> u64 {
-    (trial.expected_events() / EVENTS_A_STEP) as u64 + 1
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let Some((place, error)) = failed else {
+        return Ok(());
+    };
+    let failing = points
+        .get(place)
+        .map(|point| (point.label.as_str(), point.seed));
+    let (label, seed) = failing.unwrap_or_default();
+    Err(Fault::Other(format!("{label}, seed {seed}: {error}")))
 }
 
 #[allow(
@@ -80,30 +57,37 @@ fn steps(trial: &Trial) -> u64 {
     clippy::cast_sign_loss,
     clippy::cast_precision_loss
 )] // a position on a bar
-fn run_one(trial: &Trial, progress: &Progress) -> Result<Outcome, TrialError> {
-    let all = steps(trial);
+fn run_one(
+    plan: &dyn Plan,
+    place: usize,
+    point: &Point,
+    progress: &Progress,
+) -> Result<(), TrialError> {
+    let all = (point.work * progress.steps_each) as u64;
     let mut told = 0;
-    let outcome = trial.run(&mut |share| {
+    plan.run(place, &mut |share| {
         let now = ((all as f64 * share) as u64).min(all);
         progress.add(now.saturating_sub(told));
         told = told.max(now);
-    });
+    })?;
     progress.add(all - told);
-    outcome
+    Ok(())
 }
 
 /// A bar on a terminal; elsewhere a line for each tenth.
 struct Progress {
     bar: ProgressBar,
-    steps: u64,
+    /// Steps of the bar for a unit of work.
+    steps_each: f64,
     lines: bool,
     /// Tenths told of.
     told: AtomicU64,
 }
 
 impl Progress {
-    fn new(steps: u64) -> Self {
-        let bar = ProgressBar::new(steps);
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a constant
+    fn new(work: f64) -> Self {
+        let bar = ProgressBar::new(STEPS as u64);
         let style = "[{bar:40}] {percent:>3} %, {elapsed} passed, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style.progress_chars("=> "));
@@ -111,7 +95,7 @@ impl Progress {
         bar.enable_steady_tick(Duration::from_millis(500));
         Self {
             bar,
-            steps,
+            steps_each: STEPS / work.max(f64::MIN_POSITIVE),
             lines: !stderr().is_terminal(),
             told: AtomicU64::new(0),
         }
@@ -119,7 +103,7 @@ impl Progress {
 
     fn add(&self, steps: u64) {
         self.bar.inc(steps);
-        let tenths = self.bar.position() * 10 / self.steps.max(1);
+        let tenths = self.bar.position() * 10 / self.bar.length().unwrap_or(1).max(1);
         if self.lines && self.told.fetch_max(tenths, Ordering::Relaxed) < tenths {
             let (passed, left) = (self.bar.elapsed(), self.bar.eta());
             let percent = tenths * 10;

@@ -1,9 +1,7 @@
 //! Latencies and throughput on a wide network that is not even.
 
-use super::claim::{Claim, Source};
 use super::panels::{Marks, five, flat, points};
-use super::{Experiment, Scale};
-use crate::data::Data;
+use super::{At, Claim, Data, Experiment, Scale, Source};
 use crate::figure::Figure;
 use crate::systems::SystemName;
 use crate::trial::{Trial, Workload};
@@ -18,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     swept: "jitter X between regions (± ms)",
     plan,
     at,
-    label: super::number,
+    label: Experiment::number,
     figure,
     claims,
 };
@@ -89,7 +87,7 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         .collect();
     let straight = straightness(&cross);
     let rises = cross.last().map(|at| at.1) > cross.first().map(|at| at.1);
-    let rate = |at: &super::series::At<'_>| at.median(|outcome| outcome.throughput);
+    let rate = |at: &At<'_>| at.median(|outcome| outcome.throughput);
     vec![
         Claim::judged(
             Source::Artifact,

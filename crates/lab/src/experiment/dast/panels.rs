@@ -1,8 +1,6 @@
 //! The five panels that the paper's experiments share.
 
-use super::Experiment;
-use super::series::{At, series};
-use crate::data::{Data, Record};
+use super::{At, Data, Experiment, Record, series};
 use crate::figure::{Figure, Line, Mark, Panel};
 use crate::systems::SystemName;
 use crate::trial::{Cpu, Outcome};

@@ -1,10 +1,7 @@
 //! What ManxDB's DAST aims at, condition by condition.
 
-use super::claim::{Claim, Source};
 use super::panels::notes;
-use super::series::{At, series};
-use super::{Experiment, Scale};
-use crate::data::{Data, Record};
+use super::{At, Claim, Data, Experiment, Record, Scale, Source, series};
 use crate::figure::{Figure, Line, Look, Mark, Panel};
 use crate::trial::{Cpu, Outcome, Trial, Workload};
 

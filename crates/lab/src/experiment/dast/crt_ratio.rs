@@ -1,9 +1,7 @@
 //! Latencies and throughput as more transactions cross regions.
 
-use super::claim::{Claim, Source};
 use super::panels::{Marks, five, points};
-use super::{Experiment, Scale};
-use crate::data::Data;
+use super::{Claim, Data, Experiment, Scale, Source};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
 use crate::trial::{Trial, Workload};
@@ -16,7 +14,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     swept: "cross-region transactions (%)",
     plan,
     at,
-    label: super::number,
+    label: Experiment::number,
     figure,
     claims,
 };

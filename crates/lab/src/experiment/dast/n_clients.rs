@@ -1,10 +1,7 @@
 //! Latencies and throughput as clients are added.
 
-use super::claim::{Claim, Source};
 use super::panels::{Marks, five, points};
-use super::series::At;
-use super::{Experiment, Scale};
-use crate::data::Data;
+use super::{At, Claim, Data, Experiment, Scale, Source, busiest_role};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
 use crate::trial::{Trial, Workload};
@@ -17,7 +14,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     swept: "clients per region",
     plan,
     at,
-    label: super::number,
+    label: Experiment::number,
     figure,
     claims,
 };
@@ -162,7 +159,7 @@ fn peak(data: &Data, last: &At<'_>) -> Claim {
     let measured = format!(
         "{each:.0} at {} clients a region, the busiest server, a {}, {:.0} % busy",
         last.x,
-        last.busiest_role(),
+        busiest_role(last),
         100.0 * busiest(last).min(1.0)
     );
     if busiest(last) < 0.95 {

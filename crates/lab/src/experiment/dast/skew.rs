@@ -1,9 +1,7 @@
 //! Latencies and throughput as keys get hotter.
 
-use super::claim::{Claim, Source};
 use super::panels::{Marks, five, flat, points};
-use super::{Experiment, Scale};
-use crate::data::Data;
+use super::{Claim, Data, Experiment, Scale, Source};
 use crate::figure::Figure;
 use crate::systems::SystemName;
 use crate::trial::{Outcome, Trial, Workload};
@@ -17,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     swept: "exponent of the Zipf distribution",
     plan,
     at,
-    label: super::number,
+    label: Experiment::number,
     figure,
     claims,
 };

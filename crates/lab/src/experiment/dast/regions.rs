@@ -1,9 +1,7 @@
 //! Throughput and latencies as regions are added.
 
-use super::claim::{Claim, Source};
 use super::panels::{Marks, five, flat, points};
-use super::{Experiment, Scale};
-use crate::data::Data;
+use super::{At, Claim, Data, Experiment, Scale, Source};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
 use crate::trial::{Outcome, Trial, Workload};
@@ -17,7 +15,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     swept: "regions",
     plan,
     at,
-    label: super::number,
+    label: Experiment::number,
     figure,
     claims,
 };
@@ -75,7 +73,7 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
     let (Some(first), Some(last)) = (all.first(), all.last()) else {
         return Vec::new();
     };
-    let each = |at: &super::series::At<'_>| at.median(|outcome| outcome.throughput) / at.x;
+    let each = |at: &At<'_>| at.median(|outcome| outcome.throughput) / at.x;
     let least = all.iter().map(each).fold(f64::MAX, f64::min);
     let steady = |what: &str, number: fn(&Outcome) -> f64, by: f64| {
         let highest = all.iter().map(|at| at.median(number)).fold(0.0, f64::max);

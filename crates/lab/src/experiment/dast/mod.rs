@@ -1,0 +1,158 @@
+//! Experiments about clusters that order transactions.
+//!
+//! | experiment | swept | in |
+//! |---|---|---|
+//! | `n-clients` | clients per region, TPC-C | [`n_clients`] |
+//! | `crt-ratio` | share of cross-region transactions, Payment | [`crt_ratio`] |
+//! | `tpca` | skew of the keys, TPC-A | [`skew`] |
+//! | `scalability` | regions, TPC-C | [`regions`] |
+//! | `robust` | jitter of the wide network, TPC-C | [`jitter`] |
+//! | `targets` | ManxDB's own targets, Payment, with and without the CPU model | [`targets`] |
+//!
+//! The first five are those of "Achieving low tail-latency and high scalability for serializable
+//! transactions in edge computing" (Chen et al., EuroSys 2021).
+
+mod columns;
+mod crt_ratio;
+mod jitter;
+mod n_clients;
+mod panels;
+mod regions;
+mod report;
+mod scale;
+mod skew;
+mod targets;
+
+use super::report::each;
+use super::{Claim, Design, Kind, Scale, Source, TrialError, series};
+use crate::data;
+use crate::trial::{Outcome, Transactions, Trial};
+
+type Experiment = Design<Transactions>;
+type Data = data::Data<Transactions>;
+type Record = data::Record<Transactions>;
+type At<'a> = super::At<'a, Transactions>;
+
+/// All of them, in the order of the list.
+pub static ALL: [Experiment; 6] = [
+    n_clients::EXPERIMENT,
+    crt_ratio::EXPERIMENT,
+    skew::EXPERIMENT,
+    regions::EXPERIMENT,
+    jitter::EXPERIMENT,
+    targets::EXPERIMENT,
+];
+
+impl Kind for Transactions {
+    type Trial = Trial;
+    type Outcome = Outcome;
+
+    const PART: &'static str = "dast";
+
+    fn seed(trial: &Trial) -> u64 {
+        trial.seed
+    }
+
+    fn work(trial: &Trial) -> f64 {
+        trial.expected_events()
+    }
+
+    fn events(outcome: &Outcome) -> u64 {
+        outcome.events
+    }
+
+    fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+        trial.run(progress)
+    }
+
+    fn columns() -> String {
+        columns::names()
+    }
+
+    fn row(record: &Record) -> String {
+        columns::row(record)
+    }
+
+    fn details(experiment: &Experiment, data: &Data) -> String {
+        report::details(experiment, data)
+    }
+}
+
+/// What the busiest server is, in most repetitions.
+fn busiest_role<'a>(at: &At<'a>) -> &'a str {
+    let roles = || at.outcomes().map(|outcome| outcome.busiest_role.as_str());
+    let count = |role: &str| roles().filter(|other| *other == role).count();
+    roles().max_by_key(|role| count(role)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Verdict;
+    use super::*;
+    use crate::trial::Spread;
+
+    /// A measurement as good as nobody's, or with `worse` tails and rates.
+    fn data(experiment: &Experiment, worse: f64) -> Data {
+        let spread = |p99: f64| Spread {
+            count: 100,
+            p50: p99,
+            p95: p99,
+            p99,
+            max: p99,
+            ..Spread::default()
+        };
+        let mut factor = 1.0;
+        let record = |trial: Trial| {
+            let clients = f64::from(trial.clients_per_region()) * f64::from(trial.regions);
+            let outcome = Outcome {
+                throughput: clients / factor,
+                local: spread(14.0 * factor),
+                cross_region: spread(220.0 * factor),
+                dependent: spread(220.0 * factor),
+                refused: 0,
+                refusal: None,
+                oldest_open_ms: 1.0,
+                busiest_server: 0.1,
+                busiest_role: "replica".into(),
+                mean_server: 0.1,
+                lan_messages: 1.0,
+                wan_messages: 1.0,
+                events: 1,
+            };
+            factor *= worse;
+            Record { trial, outcome }
+        };
+        Data {
+            experiment: experiment.name.into(),
+            scale: Scale::Smoke,
+            seed: 1,
+            version: "test".into(),
+            records: experiment
+                .plan(Scale::Smoke, 1)
+                .into_iter()
+                .map(record)
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_claim_about_what_stays_the_same_can_fail() {
+        for (experiment, failing) in ALL.iter().zip([2, 1, 3, 3, 2, 5]) {
+            let claims = experiment.claims(&data(experiment, 1.9));
+            let fails = claims
+                .iter()
+                .filter(|claim| claim.verdict == Verdict::Fails);
+            assert_eq!(fails.count(), failing, "{} {claims:#?}", experiment.name);
+        }
+    }
+
+    #[test]
+    fn one_point_of_a_sweep_judges_nothing_about_it() {
+        for experiment in &ALL[1..5] {
+            let mut data = data(experiment, 1.0);
+            data.records.truncate(1);
+            let claims = experiment.claims(&data);
+            assert!(claims.iter().all(|claim| claim.verdict == Verdict::Open));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A kind of experiments: what decides a run, and what is kept of it.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Design;
+use crate::data::{Data, Record};
+
+/// What all experiments over one type of trials have in common.
+pub trait Kind: Debug + Clone + PartialEq + Sized + 'static {
+    /// All that decides a run.
+    type Trial: Debug + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync;
+
+    /// Everything that is kept of it.
+    type Outcome: Debug + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync;
+
+    /// The part of ManxDB that it is about: the directory of its results.
+    const PART: &'static str;
+
+    /// Whether a trial is a function of its parameters. Others run one at a time.
+    const SIMULATED: bool = true;
+
+    /// The seed of a trial.
+    fn seed(trial: &Self::Trial) -> u64;
+
+    /// About how much work a trial is, in a unit that its kind has to itself: to run the longest
+    /// first, and to say how much longer it will take.
+    fn work(trial: &Self::Trial) -> f64;
+
+    /// Simulated events of a run; 0 where nothing is simulated.
+    fn events(outcome: &Self::Outcome) -> u64;
+
+    /// Runs a trial; `progress` hears which share of it is done.
+    ///
+    /// # Errors
+    /// [`TrialError`].
+    fn run(trial: &Self::Trial, progress: &mut dyn FnMut(f64))
+    -> Result<Self::Outcome, TrialError>;
+
+    /// The names of the columns of `data.csv`, without a line's end.
+    fn columns() -> String;
+
+    /// A trial and what came of it, column by column.
+    fn row(record: &Record<Self>) -> String;
+
+    /// What a report says behind its claims: parameters, numbers, what a reader must know.
+    fn details(design: &Design<Self>, data: &Data<Self>) -> String;
+}
+
+/// A trial cannot be run, or went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TrialError {
+    /// A number is outside of what makes sense.
+    #[error("{what} is {value}; it must be {allowed}")]
+    Unfit {
+        /// Which number.
+        what: &'static str,
+        /// What it is.
+        value: String,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// A node broke one of its own invariants.
+    #[error("an invariant broke: {0}")]
+    Broken(String),
+}
