@@ -5,19 +5,26 @@ use manxdb_fabric::{Fault, Outcome};
 use crate::vector::{Snapshot, Vector};
 use crate::work::{Step, Work};
 
-/// Reads the vector until a copy of it is whole.
+/// Lines that are being written are waited for this often. Without them the snapshot is older.
+const TRIES_MAX: u32 = 3;
+
+/// Reads the vector.
 #[derive(Debug, Clone)]
 pub struct Begin {
     vector: Vector,
     /// What the session has seen before: it never sees less.
     seen: Snapshot,
-    torn: u32,
+    tries: u32,
 }
 
 impl Begin {
     pub(crate) fn new(vector: Vector, seen: Snapshot) -> Self {
-        let torn = 0;
-        Self { vector, seen, torn }
+        let tries = 0;
+        Self {
+            vector,
+            seen,
+            tries,
+        }
     }
 }
 
@@ -25,24 +32,18 @@ impl Work for Begin {
     type Output = Result<Snapshot, Fault>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        match outcomes.into_iter().next() {
-            None => Step::Ask(vec![self.vector.read()]),
-            Some(Outcome::Failed(fault)) => Step::Done(Err(fault)),
-            Some(Outcome::Read(bytes)) => match self.vector.parse(&bytes) {
-                Ok(mut snapshot) => {
-                    snapshot.join(&self.seen);
-                    Step::Done(Ok(snapshot))
-                }
-                Err(_) => self.again(),
-            },
-            Some(_) => self.again(), // no carrier answers a read otherwise
+        let bytes = match outcomes.into_iter().next() {
+            None => return Step::Ask(vec![self.vector.read()]),
+            Some(Outcome::Failed(fault)) => return Step::Done(Err(fault)),
+            Some(Outcome::Read(bytes)) => bytes,
+            Some(_) => Vec::new(), // no carrier answers a read otherwise
+        };
+        let (snapshot, torn) = self.vector.parse(&bytes);
+        self.seen.join(&snapshot);
+        self.tries += 1;
+        if torn > 0 && self.tries < TRIES_MAX {
+            return Step::Again(vec![self.vector.read()], self.tries);
         }
-    }
-}
-
-impl Begin {
-    fn again(&mut self) -> Step<<Self as Work>::Output> {
-        self.torn += 1;
-        Step::Again(vec![self.vector.read()], self.torn)
+        Step::Done(Ok(self.seen.clone()))
     }
 }

@@ -64,6 +64,12 @@ impl Layout {
         }
     }
 
+    /// Versions, and bytes of the longest value.
+    #[must_use]
+    pub const fn sizes(self) -> (usize, usize) {
+        (self.versions, self.value)
+    }
+
     /// Bytes of the longest value.
     #[must_use]
     pub const fn value_max(self) -> usize {
@@ -119,19 +125,38 @@ impl Block {
     /// A record that nobody has written yet.
     #[must_use]
     pub fn empty(layout: Layout, generation: u64) -> Self {
-        let nothing = Slot {
-            label: Label {
-                stamp: Stamp::NOTHING,
-                is_deleted: true,
-            },
-            length: 0,
-            sum: crc32fast::hash(&[]),
-            value: vec![0; layout.slot()],
-        };
+        Self::filled(layout, generation, Stamp::NOTHING)
+    }
+
+    /// A record whose versions are lost: no snapshot admits any, so that whoever looks for one
+    /// hears that it is too old. For a place whose writer died while it wrote; its newest version
+    /// comes on top.
+    #[must_use]
+    pub fn lost(layout: Layout, generation: u64) -> Self {
+        Self::filled(layout, generation, Stamp::NEVER)
+    }
+
+    fn filled(layout: Layout, generation: u64, stamp: Stamp) -> Self {
         Self {
             generation,
-            slots: vec![nothing; layout.versions],
+            slots: vec![Slot::empty(layout, stamp); layout.versions],
         }
+    }
+
+    /// What is left of the versions before one whose writer died while it wrote, whether or not it
+    /// got as far as the labels: those of which nothing was overwritten. Values lie elsewhere than
+    /// their labels, so that labels which fit together say nothing about them.
+    #[must_use]
+    pub fn before(mut self, layout: Layout, stamp: Stamp) -> Self {
+        self.slots.retain(|slot| slot.label.stamp != stamp);
+        for slot in &mut self.slots {
+            if slot.version().is_err() {
+                *slot = Slot::empty(layout, Stamp::NEVER);
+            }
+        }
+        let missing = Slot::empty(layout, Stamp::NEVER);
+        self.slots.resize(layout.versions, missing);
+        self
     }
 
     /// The version that a snapshot admits first; none if all that are left are too new.
@@ -242,6 +267,20 @@ impl Block {
 }
 
 impl Slot {
+    /// No record, from a version on.
+    fn empty(layout: Layout, stamp: Stamp) -> Self {
+        let label = Label {
+            stamp,
+            is_deleted: true,
+        };
+        Self {
+            label,
+            length: 0,
+            sum: crc32fast::hash(&[]),
+            value: vec![0; layout.slot()],
+        }
+    }
+
     fn version(&self) -> Result<Version<'_>, Torn> {
         let length = usize::try_from(self.length).map_err(|_| Torn)?;
         let value = self.value.get(..length).ok_or(Torn)?;

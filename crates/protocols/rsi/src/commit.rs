@@ -4,21 +4,25 @@
 //! |---|---|---|
 //! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
 //! | validate | serializable only: read the heads of what was read and is not written | 1 |
+//! | log | where the session has a log: write all changes to it, on several servers | 1 |
 //! | install | write each block with its new version, then its head, which unlocks | 1 |
 //! | publish | write our line of the vector | 1 |
 //!
 //! The compare value of a swap is the version that was read, which must be the newest in the
 //! block: the paper's example compares with the snapshot's number, and works only where the two
 //! happen to be equal (reference: rack, §1.3). When a swap fails, somebody else has written or is
-//! writing: the first one wins, and we let go of what we have.
+//! writing: the first one wins, and we let go of what we have. Once it is logged everywhere, the
+//! transaction is committed: should we die now, [`crate::recover`] installs it.
 
 use std::collections::BTreeMap;
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
+use crate::log::{Entry, Log};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::Seen;
+use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
 use crate::work::{Step, Work};
 
@@ -43,14 +47,21 @@ pub enum Abort {
     /// No version is left that the snapshot sees. To be tried again with a new one.
     #[error("the versions of the record at {0} are all newer than the snapshot")]
     SnapshotTooOld(Address),
+    /// Somebody has been writing the record for as long as we have tried to read it, and may be
+    /// dead. To be tried again, or to be recovered.
+    #[error("thread {1} has the record at {0} and does not finish it")]
+    Held(Address, ThreadId),
     /// A record is changed twice: changes to one record are to be made one.
     #[error("the record at {0} is changed twice by one transaction")]
     Twice(Address),
     /// A value is longer than its layout allows.
     #[error("the record at {0} holds {1} bytes, not {2}")]
     TooLong(Address, usize, usize),
+    /// A transaction does not fit into the log.
+    #[error("the changes take {0} bytes of a log that has room for {1}")]
+    TooLarge(u64, u64),
     /// A thread has no numbers left.
-    #[error("thread {} has committed all that it can", .0.number())]
+    #[error("thread {0} has committed all that it can")]
     Exhausted(ThreadId),
     /// A server did not answer. Whether the transaction is committed, nobody knows.
     #[error("{0}")]
@@ -65,6 +76,8 @@ pub type Committed = Result<Option<Stamp>, Abort>;
 pub struct Commit {
     stamp: Stamp,
     publish: Operation,
+    /// Written before anything is installed; none where nothing is logged.
+    log: Vec<Operation>,
     /// Read and not written: where, and the head that must still be there.
     reads: Vec<(Address, Head)>,
     /// By address: everybody locks in the same order.
@@ -81,6 +94,7 @@ enum Phase {
     Validating,
     /// Lets go of the locks.
     Giving(Abort),
+    Logging,
     Installing,
     Publishing,
 }
@@ -88,7 +102,8 @@ enum Phase {
 impl Commit {
     pub(crate) fn new(
         stamp: Stamp,
-        publish: Operation,
+        (vector, seen): (Vector, &Snapshot),
+        log: Option<&Log>,
         reads: &[Seen],
         changes: Vec<Change>,
     ) -> Result<Self, Abort> {
@@ -107,11 +122,15 @@ impl Commit {
             }
         }
         let others = reads.iter().filter(|seen| !sorted.contains_key(&seen.at));
+        let reads = others.map(|seen| (seen.at, seen.head())).collect();
+        let changes: Vec<Change> = sorted.into_values().collect();
+        let entry = |log: &Log| log.write(&Entry::of(stamp, seen, &changes));
         Ok(Self {
             stamp,
-            publish,
-            reads: others.map(|seen| (seen.at, seen.head())).collect(),
-            changes: sorted.into_values().collect(),
+            publish: vector.publish(stamp, seen),
+            log: log.map(entry).transpose()?.unwrap_or_default(),
+            reads,
+            changes,
             phase: Phase::Begun,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -167,7 +186,7 @@ impl Commit {
 
     fn validate(&mut self) -> Step<Committed> {
         if self.reads.is_empty() {
-            return self.install();
+            return self.write_log();
         }
         let heads = self.reads.iter();
         let heads = heads.map(|(at, _)| Operation::Read {
@@ -185,7 +204,7 @@ impl Commit {
             **outcome != Outcome::Read(head.word().to_le_bytes().to_vec())
         });
         match changed {
-            None => self.install(),
+            None => self.write_log(),
             Some(((at, _), outcome)) => {
                 let abort = match outcome {
                     Outcome::Failed(fault) => Abort::Fault(*fault),
@@ -197,10 +216,29 @@ impl Commit {
         }
     }
 
-    fn install(&mut self) -> Step<Committed> {
+    fn write_log(&mut self) -> Step<Committed> {
         if self.changes.is_empty() {
             return Step::Done(Ok(None));
         }
+        let log = std::mem::take(&mut self.log);
+        if log.is_empty() {
+            return self.install();
+        }
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::InstallsBeforeItLogs) {
+            return self.install();
+        }
+        self.go(Phase::Logging, log)
+    }
+
+    fn logged(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+        match fault(outcomes) {
+            Some(fault) => Step::Done(Err(fault.into())),
+            None => self.install(),
+        }
+    }
+
+    fn install(&mut self) -> Step<Committed> {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::PublishesFirst) && self.phase != Phase::Publishing {
             return self.publish();
@@ -271,6 +309,7 @@ impl Work for Commit {
             Phase::Locking => self.locked(&outcomes),
             Phase::Validating => self.validated(&outcomes),
             Phase::Giving(why) => Step::Done(Err(why)),
+            Phase::Logging => self.logged(&outcomes),
             Phase::Installing => self.installed(&outcomes),
             Phase::Publishing => self.published(&outcomes),
         }

@@ -17,22 +17,25 @@
 //! | what a transaction sees | [`vector`] |
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
+//! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
 //!
 //! What is promised (reference: rack, §2.6): an unlocked head is the newest version's (I1); only
 //! the owner of a lock writes (I2); what a snapshot admits is installed everywhere (I5); a snapshot
 //! that admits a version admits all that its writer had seen (I6); a session sees no less than
 //! before, and its own commits (I7).
 //!
-//! Not here yet: logs and recovery, replicas, inserts, indexes, collection of garbage. Start
+//! Not here yet: who decides that a thread is dead, replicas of records, inserts, indexes, collection of garbage. Start
 //! reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
 pub mod begin;
 pub mod block;
 pub mod commit;
+pub mod log;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod read;
+pub mod recover;
 pub mod session;
 pub mod vector;
 pub mod version;
@@ -41,7 +44,9 @@ pub mod work;
 pub use begin::Begin;
 pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
+pub use log::Log;
 pub use read::{Read, Seen};
+pub use recover::{Recover, Recovered, Release};
 pub use session::{Isolation, Session};
 pub use vector::{Snapshot, Vector};
 pub use version::{Head, Stamp, ThreadId};

@@ -11,6 +11,8 @@ pub enum Mutant {
     NeverValidates,
     /// A transaction is published before it is installed.
     PublishesFirst,
+    /// What is installed was not logged before.
+    InstallsBeforeItLogs,
     /// The newest version is taken, whatever the snapshot says.
     ReadsTheNewest,
 }

@@ -36,6 +36,9 @@ impl Seen {
     }
 }
 
+/// Copies that are torn before we give up: whoever writes has died, or is very slow.
+const TORN_MAX: u32 = 24;
+
 /// Reads a block until a copy of it is whole.
 #[derive(Debug, Clone)]
 pub struct Read {
@@ -93,6 +96,12 @@ impl Work for Read {
             Ok(read) => Step::Done(read),
             Err(Torn) => {
                 self.torn += 1;
+                let head = bytes.first_chunk().map(|word| u64::from_le_bytes(*word));
+                if let Some(Head::Locked { owner, .. }) = head.map(Head::of_word)
+                    && self.torn > TORN_MAX
+                {
+                    return Step::Done(Err(Abort::Held(self.at, owner)));
+                }
                 Step::Again(vec![self.operation()], self.torn)
             }
         }

@@ -5,6 +5,7 @@ use manxdb_fabric::Address;
 use crate::begin::Begin;
 use crate::block::Layout;
 use crate::commit::{Abort, Change, Commit};
+use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::{Read, Seen};
@@ -32,6 +33,8 @@ pub struct Session {
     sequence: u64,
     /// All that it has ever seen.
     seen: Snapshot,
+    /// Where it logs what it installs; nowhere: its transactions do not survive it.
+    log: Option<Log>,
     /// A defect to plant.
     #[cfg(feature = "mutants")]
     pub mutant: Option<Mutant>,
@@ -52,9 +55,17 @@ impl Session {
             vector,
             sequence,
             seen,
+            log: None,
             #[cfg(feature = "mutants")]
             mutant: None,
         })
+    }
+
+    /// The same with a log.
+    #[must_use]
+    pub fn with_log(mut self, log: Log) -> Self {
+        self.log = Some(log);
+        self
     }
 
     /// Takes a snapshot; [`Session::saw`] is to hear of it.
@@ -112,7 +123,13 @@ impl Session {
         if self.mutant == Some(Mutant::ForgetsWhatWasSeen) {
             seen = Snapshot::empty(self.vector.threads());
         }
-        let commit = Commit::new(stamp, self.vector.publish(stamp, &seen), reads, changes);
+        let commit = Commit::new(
+            stamp,
+            (self.vector, &seen),
+            self.log.as_ref(),
+            reads,
+            changes,
+        );
         #[cfg(feature = "mutants")]
         let commit = commit.map(|mut commit| {
             commit.mutant = self.mutant;

@@ -27,6 +27,12 @@ impl ThreadId {
     }
 }
 
+impl fmt::Display for ThreadId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// A version: the thread that wrote it, and its how manieth transaction that was. 0 is what memory
 /// held before anybody wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,6 +51,12 @@ impl Stamp {
     pub const NOTHING: Self = Self {
         thread: ThreadId(0),
         sequence: 0,
+    };
+
+    /// What no thread ever writes, and no snapshot admits.
+    pub(crate) const NEVER: Self = Self {
+        thread: ThreadId(ThreadId::COUNT - 1),
+        sequence: Self::SEQUENCE_MAX,
     };
 
     const fn bits(self) -> u64 {

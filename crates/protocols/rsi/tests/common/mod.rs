@@ -13,8 +13,8 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Block, Change, Head, Isolation, Layout, Seen, Session, Snapshot, Step, ThreadId, Vector,
-    Work,
+    Abort, Block, Change, Head, Isolation, Layout, Log, Seen, Session, Snapshot, Step, ThreadId,
+    Vector, Work,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -91,7 +91,10 @@ impl Hand {
 
 fn can_be_tried_again(abort: Abort) -> bool {
     match abort {
-        Abort::WriteConflict(_) | Abort::ReadConflict(_) | Abort::SnapshotTooOld(_) => false,
+        Abort::WriteConflict(_)
+        | Abort::ReadConflict(_)
+        | Abort::SnapshotTooOld(_)
+        | Abort::Held(..) => false,
         other => panic!("{other}"),
     }
 }
@@ -130,6 +133,15 @@ pub fn record(place: u64) -> Address {
     }
 }
 
+/// Where a thread logs: on all servers.
+pub fn log(thread: ThreadId) -> Log {
+    let place = |server| Address {
+        server: ServerId(server),
+        offset: (512 << 10) + u64::from(thread.number()) * 4096,
+    };
+    Log::new((0..SERVERS).map(place).collect(), 4096).unwrap()
+}
+
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Memory with records, and clients that run programs on them.
@@ -139,6 +151,7 @@ pub struct House {
     records: u64,
     seed: u64,
     mutant: Option<Mutant>,
+    is_logged: bool,
     desks: BTreeMap<u64, Rc<RefCell<Desk>>>,
     programs: BTreeMap<u64, Program>,
     batches: u64,
@@ -161,6 +174,7 @@ impl House {
             records,
             seed,
             mutant: None,
+            is_logged: false,
             desks: BTreeMap::new(),
             programs: BTreeMap::new(),
             batches: 0,
@@ -173,6 +187,16 @@ impl House {
     pub fn with(mut self, mutant: Option<Mutant>) -> Self {
         self.mutant = mutant;
         self
+    }
+
+    /// Sessions log what they install.
+    pub fn with_logs(mut self) -> Self {
+        self.is_logged = true;
+        self
+    }
+
+    pub fn vector(&self) -> Vector {
+        self.vector
     }
 
     /// Writes empty records, before anybody looks.
@@ -189,13 +213,19 @@ impl House {
         }
     }
 
-    /// Adds a client with its program.
-    pub fn client<F: Future<Output = ()> + 'static>(&mut self, program: impl FnOnce(Hand) -> F) {
+    /// Adds a client with its program; its number.
+    pub fn client<F>(&mut self, program: impl FnOnce(Hand) -> F) -> u64
+    where
+        F: Future<Output = ()> + 'static,
+    {
         let number = self.desks.len() as u64 + 1;
         let desk = Rc::<RefCell<Desk>>::default();
         let thread = ThreadId::new(u16::try_from(number - 1).unwrap()).unwrap();
         let mut session = Session::new(thread, self.vector, 0).unwrap();
         session.mutant = self.mutant;
+        if self.is_logged {
+            session = session.with_log(log(thread));
+        }
         let hand = Hand {
             session,
             random: Random::stream(self.seed, &[number]),
@@ -203,21 +233,52 @@ impl House {
         };
         self.desks.insert(number, desk);
         self.programs.insert(number, Box::pin(program(hand)));
+        number
+    }
+
+    /// A client dies, with whatever it has under way.
+    pub fn kill(&mut self, client: u64) {
+        self.memory.kill(client);
+        self.programs.remove(&client);
+    }
+
+    /// The owners of locks.
+    pub fn owners(&self) -> Vec<(u64, ThreadId)> {
+        let owner = |place| {
+            let word = self.memory.look(record(place), 8).try_into().unwrap();
+            match Head::of_word(u64::from_le_bytes(word)) {
+                Head::Locked { owner, .. } => Some((place, owner)),
+                Head::Free(_) => None,
+            }
+        };
+        (0..self.records).filter_map(owner).collect()
     }
 
     /// Runs all programs to their ends.
     pub fn run(&mut self) {
+        self.start();
+        while self.step() {}
+        assert!(self.programs.is_empty(), "clients wait for ever");
+    }
+
+    /// Lets programs ask for the first time.
+    pub fn start(&mut self) {
         for client in self.programs.keys().copied().collect::<Vec<_>>() {
             self.poll(client);
         }
-        while let Some(happened) = self.memory.step() {
-            if let Happened::Completed(client, completion) = happened {
-                self.desks[&client].borrow_mut().answered = Some(completion.outcomes);
-                self.poll(client);
-            }
-            self.check();
+    }
+
+    /// One event; whether there was one.
+    pub fn step(&mut self) -> bool {
+        let Some(happened) = self.memory.step() else {
+            return false;
+        };
+        if let Happened::Completed(client, completion) = happened {
+            self.desks[&client].borrow_mut().answered = Some(completion.outcomes);
+            self.poll(client);
         }
-        assert!(self.programs.is_empty(), "clients wait for ever");
+        self.check();
+        true
     }
 
     fn poll(&mut self, client: u64) {
@@ -232,7 +293,11 @@ impl House {
         let asked = self.desks[&client].borrow_mut().asked.take();
         let (operations, torn) = asked.unwrap(); // a program waits for nothing else
         self.batches += 1;
-        assert!(self.batches < 1_000_000, "nobody gets anything done");
+        assert!(
+            self.batches < 100_000,
+            "seed {}: client {client} gets nothing done with {operations:?}",
+            self.seed
+        );
         let pause = match torn {
             0 => 0,
             torn => self.random.below(PAUSE.min(1_000 << torn.min(10))),

@@ -1,0 +1,197 @@
+//! Clients that die at any moment, with lines of their writes on the way; others go on, and one
+//! recovers what the dead have left.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use common::{House, LAYOUT, change, log, number, record};
+use manxdb_core::Random;
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{Isolation, Recover, Release, ThreadId};
+use manxdb_sim::memory::MemoryOptions;
+
+const SEEDS: u64 = 1_000;
+const ACCOUNTS: u64 = 4;
+const TOTAL: u64 = 1_000;
+const CLIENTS: u64 = 3;
+/// Events after which the last client has surely begun.
+const EVENTS: u64 = 1_500;
+
+/// Accounts with money in the first, and clients that move it, which begin with the next run.
+/// Each counts the moves that it knows to be committed.
+fn bank(seed: u64, mutant: Option<Mutant>) -> (House, Vec<Rc<Cell<u64>>>) {
+    let options = MemoryOptions::default();
+    let mut house = House::new(seed, 24, ACCOUNTS + CLIENTS, options).with_logs();
+    house.client(|mut hand| async move {
+        let snapshot = hand.begin().await;
+        let seen = hand.read(&snapshot, record(0)).await.unwrap();
+        let changes = vec![change(&seen, TOTAL)];
+        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+    });
+    house.run();
+    let mut house = house.with(mutant);
+    let moves = (0..CLIENTS).map(|client| {
+        let count = Rc::<Cell<u64>>::default();
+        let known = Rc::clone(&count);
+        house.client(move |mut hand| async move {
+            for _ in 0..12 {
+                let snapshot = hand.begin().await;
+                let from = hand.random.below(ACCOUNTS);
+                let to = (from + 1 + hand.random.below(ACCOUNTS - 1)) % ACCOUNTS;
+                let from = hand.read(&snapshot, record(from)).await;
+                let to = hand.read(&snapshot, record(to)).await;
+                let own = hand.read(&snapshot, record(ACCOUNTS + client)).await;
+                let (Ok(from), Ok(to), Ok(own)) = (from, to, own) else {
+                    continue;
+                };
+                let amount = hand.random.below(number(&from) + 1);
+                let changes = vec![
+                    change(&from, number(&from) - amount),
+                    change(&to, number(&to) + amount),
+                    change(&own, number(&own) + 1),
+                ];
+                if hand.commit(&[], changes, Isolation::Snapshot).await {
+                    known.set(known.get() + 1);
+                }
+            }
+        });
+        count
+    });
+    let moves = moves.collect();
+    (house, moves)
+}
+
+/// Recovers dead threads, and lets go of their other locks.
+fn recover(house: &mut House, dead: &[u64]) {
+    for client in dead {
+        let thread = ThreadId::new(u16::try_from(client - 1).unwrap()).unwrap();
+        let vector = house.vector();
+        house.client(move |hand| async move {
+            hand.run(Recover::new(thread, vector, log(thread)))
+                .await
+                .unwrap();
+        });
+        house.run();
+        for (place, owner) in house.owners() {
+            if owner == thread {
+                house.client(move |hand| async move {
+                    let release = Release::new(record(place), LAYOUT, owner);
+                    assert!(hand.run(release).await.unwrap());
+                });
+                house.run();
+            }
+        }
+    }
+    assert_eq!(house.owners(), [], "locks of the dead");
+}
+
+/// Nothing is lost and nothing is half there.
+fn judge(house: &mut House, moves: &[Rc<Cell<u64>>], seed: u64) {
+    let known: Vec<u64> = moves.iter().map(|count| count.get()).collect();
+    house.client(move |mut hand| async move {
+        let snapshot = hand.begin().await;
+        let mut sum = 0;
+        for place in 0..ACCOUNTS {
+            sum += number(&hand.read(&snapshot, record(place)).await.unwrap());
+        }
+        assert_eq!(sum, TOTAL, "seed {seed}");
+        for (place, known) in (ACCOUNTS..).zip(known) {
+            let found = number(&hand.read(&snapshot, record(place)).await.unwrap());
+            let is_fine = found == known || found == known + 1;
+            assert!(is_fine, "seed {seed}: {found} moves, {known} are known");
+        }
+    });
+    house.run();
+}
+
+/// One client or two die at moments drawn from the seed.
+fn dying_clients(seed: u64, mutant: Option<Mutant>) {
+    let (mut house, moves) = bank(seed, mutant);
+    let mut random = Random::stream(seed, &[1]);
+    house.start();
+    let mut dead = Vec::new();
+    for client in 0..=random.below(2) {
+        for _ in 0..random.below(EVENTS) {
+            house.step();
+        }
+        house.kill(2 + client);
+        dead.push(2 + client);
+    }
+    while house.step() {}
+    recover(&mut house, &dead);
+    judge(&mut house, &moves, seed);
+}
+
+#[test]
+fn what_is_acknowledged_is_there_and_nothing_is_half_there_after_clients_die() {
+    for seed in 0..SEEDS {
+        dying_clients(seed, None);
+    }
+}
+
+#[test]
+fn installing_before_logging_is_found() {
+    let mutant = Some(Mutant::InstallsBeforeItLogs);
+    let is_found = |seed| {
+        let run = || dying_clients(seed, mutant);
+        catch_unwind(AssertUnwindSafe(run)).is_err()
+    };
+    assert!((0..SEEDS).any(is_found));
+}
+
+#[test]
+fn who_dies_over_a_recovery_is_followed_by_another() {
+    let mut cut_short = 0;
+    for seed in 0..SEEDS {
+        let (mut house, moves) = bank(seed, None);
+        let mut random = Random::stream(seed, &[2]);
+        house.start();
+        for _ in 0..random.below(EVENTS) {
+            house.step();
+        }
+        house.kill(2);
+        while house.step() {}
+        let thread = ThreadId::new(1).unwrap();
+        let vector = house.vector();
+        let first = house.client(move |hand| async move {
+            hand.run(Recover::new(thread, vector, log(thread)))
+                .await
+                .unwrap();
+        });
+        house.start();
+        for _ in 0..random.below(60) {
+            cut_short += u32::from(house.step());
+        }
+        house.kill(first);
+        while house.step() {}
+        recover(&mut house, &[2]);
+        judge(&mut house, &moves, seed);
+    }
+    assert!(cut_short > 0, "this test is blind");
+}
+
+#[test]
+fn a_server_with_one_of_the_logs_may_be_gone() {
+    // The records of this test are all on the first server.
+    let log = log(ThreadId::new(0).unwrap());
+    let mut house = House::new(1, 4, 1, MemoryOptions::default()).with_logs();
+    let vector = house.vector();
+    house.client(|mut hand| async move {
+        let snapshot = hand.begin().await;
+        let seen = hand.read(&snapshot, record(0)).await.unwrap();
+        let changes = vec![change(&seen, 5)];
+        assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+    });
+    house.run();
+    house.memory.lose(manxdb_fabric::ServerId(1));
+    let thread = ThreadId::new(0).unwrap();
+    house.client(move |hand| async move {
+        let recovered = hand.run(Recover::new(thread, vector, log)).await.unwrap();
+        assert_eq!((recovered.last, recovered.records), (1, 0));
+    });
+    house.run();
+}
