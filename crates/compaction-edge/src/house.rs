@@ -4,16 +4,28 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::flavour::Flavour;
-use crate::rocks::{JobInfo, Service};
+use crate::hook::{JobInfo, Service};
 
 /// Directory beside a database's files in which workers write: on the same file system, because
 /// outputs are renamed from there.
 pub const STAGING: &str = "compactions-elsewhere";
 
+/// What a database has written down about a job.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Names of the inputs in its directory.
+    pub inputs: &'a [String],
+    /// The file of options that its inputs are compacted by.
+    pub options: &'a str,
+}
+
 /// A database, open or not, as its service asks it.
 pub trait House: Send + Sync {
     /// The parameters of the flavour at the time of a job.
-    fn parameters(&self, job: &JobInfo) -> Vec<u8>;
+    ///
+    /// # Errors
+    /// Why this job must be done by the database itself.
+    fn parameters(&self, job: &JobInfo, told: &Told<'_>) -> Result<Vec<u8>, String>;
 
     /// Outputs were installed; what the flavour had to say beside them, which may be anything.
     fn noted(&self, notes: &[u8]);
@@ -24,8 +36,8 @@ pub trait House: Send + Sync {
 pub struct Unasked;
 
 impl House for Unasked {
-    fn parameters(&self, _: &JobInfo) -> Vec<u8> {
-        Vec::new()
+    fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+        Ok(Vec::new())
     }
 
     fn noted(&self, _: &[u8]) {}

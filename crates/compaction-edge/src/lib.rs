@@ -1,18 +1,29 @@
 //! Where a database and the compaction service meet.
 //!
 //! A crate of its own, so that a database needs to know nothing of networks and runtimes, and the
-//! service nothing of databases. No threads, no files, no sockets.
+//! service nothing of databases. No threads, no files, no sockets. Without its feature `rocksdb` no
+//! RocksDB is linked: a library inside of another program uses the one that is there.
 //!
 //! | question | answered in |
 //! |---|---|
-//! | how RocksDB hands out a compaction, and how a worker runs it | [`rocks`] |
+//! | how RocksDB hands out a compaction | [`hook`] |
+//! | how a database is given a service, and how a worker runs a job | `rocks` |
 //! | what kind of database it is, for whoever compacts it | [`flavour`] |
+//! | what of a database's tables and prefixes another process can do the same | [`shape`] |
 //! | what a database and a service say to each other | [`house`] |
 
 pub mod flavour;
+pub mod hook;
 pub mod house;
+#[cfg(feature = "rocksdb")]
 pub mod rocks;
+pub mod shape;
 
-pub use flavour::{Flavour, Plain, Prepared};
-pub use house::{House, Inputs, Level0, Opened, Pool, Resident, STAGING, Unasked};
-pub use rocks::{Cancel, JobInfo, Service, Waited, open_and_compact, set_service};
+#[cfg(feature = "rocksdb")]
+pub use flavour::Prepared;
+pub use flavour::{Flavour, Plain, Shaped};
+pub use hook::{Hooks, JobInfo, RawService, Service, Waited, raw_service};
+pub use house::{House, Inputs, Level0, Opened, Pool, Resident, STAGING, Told, Unasked};
+#[cfg(feature = "rocksdb")]
+pub use rocks::{Cancel, open_and_compact, set_service};
+pub use shape::Shape;

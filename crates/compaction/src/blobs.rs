@@ -7,14 +7,18 @@
 use std::fs;
 use std::path::Path;
 
+use crate::settings::Settings;
+
 /// Why compactions of a column family must stay at home, if they must.
 ///
 /// # Errors
-/// Its options cannot be read, so nobody knows.
-pub fn found(database: &Path, options_file: u64, family: &str) -> Result<Option<String>, String> {
-    let path = database.join(format!("OPTIONS-{options_file:06}"));
-    let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    if writes_blobs(&text, family)? {
+/// Its options do not say, so nobody knows.
+pub fn found(
+    database: &Path,
+    settings: &Settings<'_>,
+    family: &str,
+) -> Result<Option<String>, String> {
+    if writes_blobs(settings, family)? {
         return Ok(Some(format!(
             "column family '{family}' keeps values in blob files (enable_blob_files)"
         )));
@@ -35,15 +39,9 @@ pub fn found(database: &Path, options_file: u64, family: &str) -> Result<Option<
 }
 
 /// What the options of a column family say.
-fn writes_blobs(options: &str, family: &str) -> Result<bool, String> {
-    let header = format!("[CFOptions \"{family}\"]");
-    let mut section = options
-        .lines()
-        .skip_while(|line| line.trim() != header)
-        .skip(1)
-        .take_while(|line| !line.starts_with('['));
-    let value = section.find_map(|line| line.trim().strip_prefix("enable_blob_files="));
-    match value {
+fn writes_blobs(settings: &Settings<'_>, family: &str) -> Result<bool, String> {
+    let section = settings.section(&format!("CFOptions \"{family}\""))?;
+    match section.get("enable_blob_files") {
         Some("false") => Ok(false),
         Some("true") => Ok(true),
         _ => Err(format!(
@@ -63,9 +61,10 @@ mod tests {
 
     #[test]
     fn each_family_is_asked_by_its_own_name() {
-        assert_eq!(writes_blobs(TEXT, "default"), Ok(false));
-        assert_eq!(writes_blobs(TEXT, "big"), Ok(true));
-        assert!(writes_blobs(TEXT, "odd").is_err());
-        assert!(writes_blobs(TEXT, "other").is_err());
+        let settings = Settings::of(TEXT);
+        assert_eq!(writes_blobs(&settings, "default"), Ok(false));
+        assert_eq!(writes_blobs(&settings, "big"), Ok(true));
+        assert!(writes_blobs(&settings, "odd").is_err());
+        assert!(writes_blobs(&settings, "other").is_err());
     }
 }

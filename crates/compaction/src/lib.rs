@@ -14,6 +14,8 @@
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | what a database knows of itself while it is open | [`pressure`] |
 //! | whether a worker's outputs may be installed | [`outputs`] |
+//! | what a database writes down of itself | [`settings`], [`table`] |
+//! | where workers write beside a database | [`staging`] |
 //! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
 //! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
 //! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
@@ -32,6 +34,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod actor;
+#[cfg(feature = "worker")]
 pub mod attempt;
 pub mod blobs;
 pub mod counts;
@@ -51,13 +54,16 @@ pub mod seal;
 pub mod security;
 pub mod server;
 pub mod service;
+pub mod settings;
 pub mod shelf;
+pub mod staging;
 pub mod store;
 pub mod table;
 pub mod text;
 pub mod view;
 pub mod volume;
 pub mod wire;
+#[cfg(feature = "worker")]
 pub mod worker;
 
 pub use manxdb_compaction_edge as edge;

@@ -8,6 +8,7 @@ use manxdb_jobs::control::report::Phase;
 use manxdb_jobs::job::LocalReason;
 
 use crate::counts::Counts;
+#[cfg(feature = "worker")]
 use crate::worker;
 
 /// Lines of one family of numbers.
@@ -101,6 +102,7 @@ pub fn of_control(report: &Report) -> String {
 }
 
 /// A worker's numbers.
+#[cfg(feature = "worker")]
 #[must_use]
 pub fn of_worker(counts: &worker::Counts) -> String {
     let mut text = String::new();

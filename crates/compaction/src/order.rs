@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::view::Copies;
 
-pub use crate::edge::{Flavour, Plain, Prepared, STAGING};
+#[cfg(feature = "worker")]
+pub use crate::edge::Prepared;
+pub use crate::edge::{Flavour, Plain, STAGING, Shaped};
 
 /// A job for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +31,31 @@ pub struct Order {
 }
 
 /// Major and minor version of the RocksDB that is linked; its C interface does not say.
-const ROCKSDB: (u64, u64) = (11, 8);
+pub(crate) const ROCKSDB: (u64, u64) = (11, 8);
+
+/// A flavour as a database names it to others.
+#[derive(Debug, Clone, Copy)]
+pub struct Kind {
+    /// The flavour's name.
+    pub name: &'static str,
+    /// What a worker of it must have.
+    pub fingerprint: Fingerprint,
+}
+
+impl Kind {
+    /// The kind of a flavour. Not by a table of its functions, as `dyn Flavour` is: what a worker
+    /// does stays out of a program that has none.
+    pub fn of<F: Flavour + ?Sized>(flavour: &F) -> Self {
+        Self {
+            name: flavour.name(),
+            fingerprint: fingerprint(flavour),
+        }
+    }
+}
 
 /// What both sides must have in common: the release of RocksDB, and all that a flavour is made of.
 #[must_use]
-pub fn fingerprint(flavour: &dyn Flavour) -> Fingerprint {
+pub fn fingerprint<F: Flavour + ?Sized>(flavour: &F) -> Fingerprint {
     let (major, minor) = ROCKSDB;
     let mut digest = Digest::default();
     digest.number(major).number(minor);

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -19,15 +18,17 @@ use crate::actor::{Actor, Handle};
 use crate::blobs;
 use crate::counts::Counts;
 use crate::depot::{Depot, Put};
-use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Waited};
+use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Told, Waited};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
 use crate::objects::{Moved, ObjectError};
-use crate::order::{Order, STAGING, fingerprint, relative};
+use crate::order::{Kind, Order, relative};
 use crate::outputs::{Answer, Expected, Reading, Refusal, verify};
 use crate::pressure::{Sight, Watch};
 use crate::seal::{seal, unseal};
-use crate::text::Fields;
+use crate::settings::{self, Settings};
+use crate::staging::Staging;
+use crate::text::{Fields, Unreadable};
 use crate::view::Copies;
 use crate::volume::Volume;
 use crate::wire::DESCRIPTION_MAX;
@@ -89,11 +90,14 @@ struct Accepted {
 /// RocksDB's service.
 pub struct Remote {
     core: Handle<Client>,
+    staging: Staging,
     place: Place,
     house: Arc<dyn House>,
     counts: Counts,
     jobs: Mutex<Jobs>,
     emptied: Once,
+    /// Why a job of a column family last stayed at home.
+    said: Mutex<BTreeMap<String, String>>,
     sight: Sight,
     watch: Mutex<Option<Watch>>,
     // Dropped last: they carry what the others say.
@@ -117,7 +121,7 @@ struct Place {
     database: PathBuf,
     shared: Shared,
     zone: Zone,
-    flavour: Arc<dyn Flavour>,
+    kind: Kind,
     bytes_min: u64,
     reading: Reading,
 }
@@ -170,6 +174,54 @@ fn storage(error: ObjectError) -> AtHome {
     }
 }
 
+/// What RocksDB says of a job.
+struct Asked {
+    names: Vec<String>,
+    output_level: u64,
+    options_file: u64,
+    /// Of a part of a split job: its first user key,
+    begin: Option<Vec<u8>>,
+    /// and the one behind its last.
+    end: Option<Vec<u8>>,
+}
+
+impl Asked {
+    fn read(input: &[u8]) -> Result<Self, Unreadable> {
+        let fields = Fields::of(input)?;
+        let border = |is_there: &str, key: &str| match fields.raw(is_there)? {
+            "true" => fields.bytes(key).map(Some),
+            _ => Ok(None),
+        };
+        Ok(Self {
+            names: fields.names("input_files")?,
+            output_level: fields.number("output_level")?,
+            options_file: fields.number("options_file_number")?,
+            begin: border("has_begin", "begin")?,
+            end: border("has_end", "end")?,
+        })
+    }
+
+    /// The part of a range of keys that outputs may be in. A deleted range may end at the border.
+    fn narrowed(&self, (first, last): (Vec<u8>, Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
+        let begin = self.begin.clone().unwrap_or_default();
+        let end = self.end.clone().unwrap_or_else(|| last.clone());
+        (first.max(begin), last.min(end))
+    }
+}
+
+/// An order as it travels.
+fn packed(order: &Order, files: usize) -> Result<Vec<u8>, AtHome> {
+    let bytes = seal(postcard::to_stdvec(order).map_err(unfit)?);
+    if bytes.len() > DESCRIPTION_MAX {
+        let length = bytes.len();
+        return Err(unfit(format!(
+            "its description has {length} bytes ({files} files), a message at most \
+             {DESCRIPTION_MAX}"
+        )));
+    }
+    Ok(bytes)
+}
+
 /// A job as it is handed out.
 struct Described {
     spec: Spec,
@@ -200,8 +252,21 @@ impl Remote {
         flavour: Arc<dyn Flavour>,
         house: Arc<dyn House>,
     ) -> Result<Arc<Self>, String> {
+        Self::begin(pool, database, Kind::of(flavour.as_ref()), house)
+    }
+
+    /// A service for a database of a kind.
+    ///
+    /// # Errors
+    /// As [`Remote::start`].
+    pub fn begin(
+        pool: &RemotePool,
+        database: &Path,
+        kind: Kind,
+        house: Arc<dyn House>,
+    ) -> Result<Arc<Self>, String> {
         let shared = Shared::of(pool, database)?;
-        make_staging(database)?;
+        let staging = Staging::make(database, pool.database_id, pool.session)?;
         let core = Client::new(pool.database_id, pool.session, CONTROL, pool.client);
         let (to_control, waiting) = link::queue();
         let threads = |error: std::io::Error| error.to_string();
@@ -209,6 +274,7 @@ impl Remote {
         let link = Link::start(pool.route.clone(), waiting, actor.handle()).map_err(threads)?;
         Ok(Arc::new(Self {
             core: actor.handle(),
+            staging,
             place: Place {
                 id: pool.database_id,
                 session: pool.session,
@@ -216,7 +282,7 @@ impl Remote {
                 database: database.to_owned(),
                 shared,
                 zone: pool.zone,
-                flavour,
+                kind,
                 bytes_min: pool.bytes_min,
                 reading: pool.reading,
             },
@@ -224,6 +290,7 @@ impl Remote {
             counts: Counts::default(),
             jobs: Mutex::default(),
             emptied: Once::new(),
+            said: Mutex::default(),
             sight: Sight::default(),
             watch: Mutex::default(),
             _actor: actor,
@@ -243,15 +310,40 @@ impl Remote {
 
     /// Makes a job of RocksDB's words, and puts what it needs where workers come to it.
     fn describe(&self, info: &JobInfo, input: &[u8]) -> Result<Described, AtHome> {
-        let fields = Fields::of(input).map_err(unfit)?;
-        let names = fields.names("input_files").map_err(unfit)?;
-        let output_level = fields.number("output_level").map_err(unfit)?;
-        let options_file = fields.number("options_file_number").map_err(unfit)?;
-        let blobs = blobs::found(&self.place.database, options_file, &info.family);
+        let asked = Asked::read(input).map_err(unfit)?;
+        let options = settings::read(&self.place.database, asked.options_file).map_err(unfit)?;
+        let settings = Settings::of(&options);
+        let blobs = blobs::found(&self.place.database, &settings, &info.family);
         if let Some(why) = blobs.map_err(unfit)? {
             return Err(unfit(why));
         }
-        let is_part = fields.raw("has_begin") == Ok("true") || fields.raw("has_end") == Ok("true");
+        let bytes = self.large_enough(&asked.names)?;
+        let expected = self.expected(&asked);
+        let told = Told {
+            inputs: &asked.names,
+            options: &options,
+        };
+        let parameters = self.house.parameters(info, &told).map_err(unfit)?;
+        let (database, put) = self.shown(info, &asked)?;
+        let order = Order {
+            volume: self.place.volume.clone(),
+            database,
+            copies: put.as_ref().map(|put| put.copies.clone()),
+            flavour: self.place.kind.name.to_owned(),
+            parameters,
+            input: input.to_vec(),
+        };
+        let input = packed(&order, asked.names.len())?.into();
+        let facts = self.facts(info, bytes);
+        Ok(Described {
+            spec: Spec { facts, input },
+            expected,
+            put,
+        })
+    }
+
+    /// Bytes of the inputs.
+    fn large_enough(&self, names: &[String]) -> Result<u64, AtHome> {
         let size = |name: &String| {
             let path = self.place.database.join(name);
             fs::metadata(&path).map(|found| found.len())
@@ -264,57 +356,45 @@ impl Remote {
                 why: String::new(),
             });
         }
-        let (database, put) = match &self.place.shared {
-            Shared::Directory(relative) => (relative.clone(), None),
-            Shared::Depot(depot) => {
-                let put = depot.put(&info.family, &names, options_file);
-                (depot.base().to_owned(), Some(put.map_err(storage)?))
-            }
+        Ok(bytes)
+    }
+
+    /// Where workers find the database, and what was put there for this job.
+    fn shown(&self, info: &JobInfo, asked: &Asked) -> Result<(String, Option<Put>), AtHome> {
+        let depot = match &self.place.shared {
+            Shared::Directory(relative) => return Ok((relative.clone(), None)),
+            Shared::Depot(depot) => depot,
         };
-        let moved = put.as_ref().map_or(0, |put| put.moved.put);
-        self.counts.put.fetch_add(moved, Ordering::Relaxed);
-        let known = self
-            .sight
-            .lock()
-            .as_ref()
-            .map(|opened| opened.inputs(&names));
-        let known = known.unwrap_or_default();
-        let order = Order {
-            volume: self.place.volume.clone(),
-            database,
-            copies: put.as_ref().map(|put| put.copies.clone()),
-            flavour: self.place.flavour.name().to_owned(),
-            parameters: self.house.parameters(info),
-            input: input.to_vec(),
-        };
+        let put = depot.put(&info.family, &asked.names, asked.options_file);
+        let put = put.map_err(storage)?;
+        self.counts.put.fetch_add(put.moved.put, Ordering::Relaxed);
+        Ok((depot.base().to_owned(), Some(put)))
+    }
+
+    fn facts(&self, info: &JobInfo, bytes: u64) -> Facts {
         let level = |level: i32| u8::try_from(level).unwrap_or(u8::MAX);
-        let facts = Facts {
+        Facts {
             start_level: level(info.start_level),
             output_level: level(info.output_level),
             bytes,
             score: if info.is_manual { -1 } else { 0 },
-            fingerprint: fingerprint(self.place.flavour.as_ref()),
+            fingerprint: self.place.kind.fingerprint,
             zone: self.place.zone,
-        };
-        let expected = Expected {
-            output_level,
-            keys: known.keys,
-            entries: known.entries.filter(|_| !is_part),
-        };
-        let input = seal(postcard::to_stdvec(&order).map_err(unfit)?);
-        if input.len() > DESCRIPTION_MAX {
-            let (files, bytes) = (names.len(), input.len());
-            return Err(unfit(format!(
-                "its description has {bytes} bytes ({files} files), a message at most \
-                 {DESCRIPTION_MAX}"
-            )));
         }
-        let input = input.into();
-        Ok(Described {
-            spec: Spec { facts, input },
-            expected,
-            put,
-        })
+    }
+
+    /// What is known of the outputs before there are any.
+    fn expected(&self, asked: &Asked) -> Expected {
+        let sight = self.sight.lock();
+        let known = sight.as_ref().map(|opened| opened.inputs(&asked.names));
+        drop(sight);
+        let known = known.unwrap_or_default();
+        let is_whole = asked.begin.is_none() && asked.end.is_none();
+        Expected {
+            output_level: asked.output_level,
+            keys: known.keys.map(|keys| asked.narrowed(keys)),
+            entries: known.entries.filter(|_| is_whole),
+        }
     }
 
     /// Gets outputs and checks them; what RocksDB is to be told.
@@ -329,7 +409,7 @@ impl Remote {
         let result = unseal(result).ok_or_else(damaged)?;
         let answer: Answer = postcard::from_bytes(result)
             .map_err(|error| wrong(format!("the answer cannot be read: {error}")))?;
-        let directory = self.directory(attempt);
+        let directory = self.staging.directory(attempt);
         let mut moved = Moved::default();
         if let Some((depot, copies)) = self.place.shared.depot().zip(copies) {
             let fetched = depot.fetch(copies, attempt, &answer.files, &directory);
@@ -378,8 +458,12 @@ impl Remote {
         self.counts.stays_home(reason);
     }
 
-    fn directory(&self, attempt: AttemptId) -> PathBuf {
-        self.place.database.join(STAGING).join(attempt.to_string())
+    /// Whether it was another reason the last time that one of a column family stayed at home: a
+    /// database that cannot be compacted elsewhere at all says so once.
+    fn is_news(&self, family: &str, why: &str) -> bool {
+        let mut said = self.said.lock();
+        let before = said.insert(family.to_owned(), why.to_owned());
+        before.is_none_or(|before| before != why)
     }
 
     /// Removes what attempts of earlier times left. Not before RocksDB has locked the database:
@@ -399,26 +483,9 @@ impl Remote {
         job
     }
 
-    /// Removes what attempts at jobs that are over have left, those of workers that come late too.
-    /// What a worker has finished is removed by nobody else.
     fn sweep(&self) {
-        let staging = self.place.database.join(STAGING);
-        let entries = fs::read_dir(&staging).into_iter().flatten();
-        // Listed before it is asked which jobs are waited for: a directory that is there was made
-        // for a job that was asked for earlier.
-        let names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-        let waiting: Vec<String> = self.jobs.lock().waiting.keys().cloned().collect();
-        for name in names {
-            let text = name.to_string_lossy();
-            let attempt_at = |job: &String| {
-                let rest = text.strip_prefix(job.as_str());
-                rest.is_some_and(|rest| rest.starts_with('-'))
-            };
-            if waiting.iter().any(attempt_at) {
-                continue;
-            }
-            remove(&staging.join(&name));
-        }
+        let waiting = || self.jobs.lock().waiting.keys().cloned().collect();
+        self.staging.sweep(waiting);
     }
 }
 
@@ -455,49 +522,6 @@ impl Drop for Remote {
     }
 }
 
-/// Makes a directory for attempts, where RocksDB can rename files into the database.
-fn make_staging(database: &Path) -> Result<(), String> {
-    let staging = &database.join(STAGING);
-    let named = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    fs::create_dir_all(staging).map_err(|error| named(staging, error))?;
-    let device = |path: &Path| {
-        let found = fs::metadata(path).map_err(|error| named(path, error))?;
-        Ok::<_, String>(found.dev())
-    };
-    if device(staging)? != device(database)? {
-        let staging = staging.display();
-        return Err(format!(
-            "{staging} is on another file system than the database, so that outputs could not be \
-             renamed into it: it must be a plain directory"
-        ));
-    }
-    Ok(())
-}
-
-/// Times that a directory is emptied in which somebody still makes files.
-const REMOVALS_MAX: usize = 64;
-
-/// Removes what an attempt left, though its worker may not have heard yet that nobody waits for
-/// it: without the directory it makes no more files. What stays all the same is harmless, and is
-/// removed the next time.
-fn remove(path: &Path) {
-    for _ in 0..REMOVALS_MAX {
-        let removed = if path.is_dir() {
-            fs::remove_dir_all(path)
-        } else {
-            fs::remove_file(path)
-        };
-        match removed {
-            Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
-            Err(error) => {
-                return tracing::debug!(%error, path = %path.display(), "left for later");
-            }
-            Ok(()) => return,
-        }
-    }
-    tracing::debug!(path = %path.display(), "files are still made in it; left for later");
-}
-
 impl Service for Remote {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
         self.empty();
@@ -510,8 +534,11 @@ impl Service for Remote {
             Ok(described) => described,
             Err(AtHome { reason, why }) => {
                 let (rocksdb_job, family) = (info.number(), &info.family);
-                if reason != LocalReason::Small {
+                let is_news = reason != LocalReason::Small && self.is_news(family, &why);
+                if is_news {
                     tracing::warn!(rocksdb_job, family, why, "a compaction stays at home");
+                } else {
+                    tracing::debug!(rocksdb_job, family, why, "a compaction stays at home");
                 }
                 self.counts.stays_home(reason);
                 return None;

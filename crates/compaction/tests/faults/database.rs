@@ -9,7 +9,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Resident as _, Service, Waited, set_service,
+    Flavour, House, Inputs, JobInfo, Level0, Opened, Resident as _, Service, Told, Waited,
+    set_service,
 };
 use manxdb_compaction::order::STAGING;
 use manxdb_compaction::outputs::Reading;
@@ -171,11 +172,11 @@ impl Opened for Known {
 struct Parameters(Option<usize>);
 
 impl House for Parameters {
-    fn parameters(&self, _: &JobInfo) -> Vec<u8> {
-        match self.0 {
+    fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+        Ok(match self.0 {
             Some(bytes) => vec![0; bytes],
             None => ENTRIES.get().to_le_bytes().to_vec(),
-        }
+        })
     }
 
     fn noted(&self, _: &[u8]) {}

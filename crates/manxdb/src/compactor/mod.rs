@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use manxdb_compaction::link::Route;
 use manxdb_compaction::metrics::{of_control, of_worker};
-use manxdb_compaction::order::Plain;
+use manxdb_compaction::order::{Plain, Shaped};
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::{ControlPlane, StartError};
 use manxdb_compaction::volume::Volume;
@@ -93,7 +93,11 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
         remember: u64::from(args.remember_mb) << 20,
         slots: args.slots,
         zone: Zone(args.zone),
-        flavours: vec![Arc::new(Plain), Arc::new(Versions::default())],
+        flavours: vec![
+            Arc::new(Plain),
+            Arc::new(Shaped),
+            Arc::new(Versions::default()),
+        ],
         id: WorkerId(drawn()?),
     };
     let worker =

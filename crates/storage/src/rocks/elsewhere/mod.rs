@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction_edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING,
+    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING, Told,
 };
 
 use rocksdb::LiveFile;
@@ -36,12 +36,12 @@ struct Room {
 }
 
 impl House for Room {
-    fn parameters(&self, job: &JobInfo) -> Vec<u8> {
+    fn parameters(&self, job: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
         let parameters = Parameters {
             watermark: self.watermark.load(Ordering::Acquire),
             is_full: job.is_full,
         };
-        parameters.encode()
+        Ok(parameters.encode())
     }
 
     fn noted(&self, notes: &[u8]) {
