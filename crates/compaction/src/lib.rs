@@ -14,7 +14,8 @@
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | what a database knows of itself while it is open | [`pressure`] |
 //! | whether a worker's outputs may be installed | [`outputs`] |
-//! | what a database writes down of itself | [`settings`], [`table`] |
+//! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`strangers`], [`stranger`], [`fit`] |
+//! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
 //! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
 //! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
@@ -40,9 +41,11 @@ pub mod blobs;
 pub mod counts;
 pub mod depot;
 pub mod door;
+pub mod fit;
 pub mod identity;
 pub mod journal;
 pub mod link;
+pub mod manifest;
 pub mod metrics;
 pub mod mirror;
 pub mod objects;
@@ -58,6 +61,8 @@ pub mod settings;
 pub mod shelf;
 pub mod staging;
 pub mod store;
+pub mod stranger;
+pub mod strangers;
 pub mod table;
 pub mod text;
 pub mod view;

@@ -23,12 +23,23 @@ const TRAILER: u64 = 5;
 const BLOCK_MAX: u64 = 64 << 20;
 
 /// What a file says of itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Anatomy {
     /// Everything from here on is read when the file is opened. 0 when it does not say.
     pub tail: u64,
     /// Its column family, when it says.
     pub family: Option<String>,
+    /// What is in it, when it says.
+    pub content: Option<Content>,
+}
+
+/// How much is in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Content {
+    /// Entries, deleted ranges included.
+    pub entries: u64,
+    /// Deleted ranges.
+    pub ranges: u64,
 }
 
 /// Reads a file's end; nothing when it is not whole yet, or no file of the block-based format.
@@ -43,30 +54,42 @@ pub fn anatomy(file: &File, size: u64) -> io::Result<Option<Anatomy>> {
     if number(&footer, 45, 8) != Some(MAGIC) {
         return Ok(None);
     }
-    let nothing = Anatomy {
-        tail: 0,
-        family: None,
-    };
-    let Some(meta) = meta_index(&footer, footer_at) else {
-        return Ok(Some(nothing));
+    let properties = properties(file, &footer, footer_at)?;
+    Ok(Some(properties.map_or_else(Anatomy::default, |block| {
+        described(&block, footer_at)
+    })))
+}
+
+/// The block of properties.
+fn properties(file: &File, footer: &[u8], footer_at: u64) -> io::Result<Option<Vec<u8>>> {
+    let Some(meta) = meta_index(footer, footer_at) else {
+        return Ok(None);
     };
     let Some(index) = block(file, meta, footer_at)? else {
-        return Ok(Some(nothing));
+        return Ok(None);
     };
     let handle = find(&index, b"rocksdb.properties").and_then(|value| handle(&mut &value[..]));
-    let Some(handle) = handle else {
-        return Ok(Some(nothing));
-    };
-    let Some(properties) = block(file, handle, footer_at)? else {
-        return Ok(Some(nothing));
-    };
-    let tail = find(&properties, b"rocksdb.tail.start.offset");
-    let tail = tail.and_then(|value| varint(&mut &value[..]));
-    let family = find(&properties, b"rocksdb.column.family.name");
-    Ok(Some(Anatomy {
+    match handle {
+        Some(handle) => block(file, handle, footer_at),
+        None => Ok(None),
+    }
+}
+
+fn described(properties: &[u8], footer_at: u64) -> Anatomy {
+    let count = |name: &[u8]| varint(&mut &find(properties, name)?[..]);
+    let tail = count(b"rocksdb.tail.start.offset");
+    let family = find(properties, b"rocksdb.column.family.name");
+    let entries = count(b"rocksdb.num.entries");
+    let content = entries.map(|entries| Content {
+        entries,
+        // Left out when there are none.
+        ranges: count(b"rocksdb.num.range-deletions").unwrap_or(0),
+    });
+    Anatomy {
         tail: tail.filter(|tail| *tail <= footer_at).unwrap_or(0),
         family: family.and_then(|name| String::from_utf8(name).ok()),
-    }))
+        content,
+    }
 }
 
 /// Where a block is: offset and length.
@@ -125,7 +148,7 @@ fn find(block: &[u8], wanted: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+pub(crate) fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
     let (taken, left) = rest.split_at_checked(length)?;
     *rest = left;
     Some(taken)
@@ -136,7 +159,7 @@ fn handle(rest: &mut &[u8]) -> Option<Handle> {
 }
 
 /// Seven bits a byte, lowest first; the highest bit says that more follow.
-fn varint(rest: &mut &[u8]) -> Option<u64> {
+pub(crate) fn varint(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let byte = *take(rest, 1)?.first()?;
@@ -185,6 +208,9 @@ mod tests {
         for number in 0..20_000_u32 {
             db.put(number.to_be_bytes(), [7; 40]).unwrap();
         }
+        let mut ranges = rocksdb::WriteBatch::default();
+        ranges.delete_range([8, 0], [9, 9]);
+        db.write(ranges).unwrap();
         db.flush().unwrap();
         let file = first_table(directory.path());
         (directory, file)
@@ -199,6 +225,8 @@ mod tests {
             assert_eq!(found.family.as_deref(), Some("default"), "{version}");
             assert!(found.tail > size / 2, "{version}: {found:?} of {size}");
             assert!(found.tail < size - FOOTER, "{version}: {found:?} of {size}");
+            let content = found.content.unwrap();
+            assert_eq!((content.entries, content.ranges), (20_001, 1), "{version}");
         }
     }
 

@@ -1,0 +1,244 @@
+//! One service for all databases that a program opens with it.
+//!
+//! A program makes the service before it opens anything, and RocksDB says whose a job is when there
+//! is one: by the database's path, its identity, and the session, which begins when it is opened. So
+//! the service of a database is made when it has its first job, and again when it is open once more.
+//!
+//! RocksDB tells a service to give up waiting when a database closes, and not which one it is. All
+//! databases of the program stop waiting then; those that stay open compact what they waited for
+//! themselves, and have a new session in the pool from the next job on.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use manxdb_core::Digest;
+use manxdb_jobs::client::ClientOptions;
+use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};
+use parking_lot::Mutex;
+
+use crate::edge::{JobInfo, Resident as _, Service, Shaped, Waited};
+use crate::identity::machine;
+use crate::link::Route;
+use crate::order::Kind;
+use crate::outputs::Reading;
+use crate::service::{Remote, RemotePool};
+use crate::stranger::{Awake, Stranger};
+use crate::volume::Volume;
+
+/// The pool for a program's databases.
+pub struct Terms {
+    /// Where the control plane may be.
+    pub route: Route,
+    /// The volume that the databases and workers share, by the operators' name,
+    pub volume: String,
+    /// and what it is here.
+    pub storage: Volume,
+    /// Where the volume is.
+    pub zone: Zone,
+    /// Jobs with fewer bytes of inputs stay at home.
+    pub bytes_min: u64,
+    /// The program sets neither `db_paths` nor `cf_paths`.
+    pub has_one_path: bool,
+    /// Patience.
+    pub client: ClientOptions,
+    /// Draws a number that nobody else has.
+    pub draw: fn() -> Result<u64, String>,
+}
+
+/// The service of a program's databases.
+pub struct Strangers {
+    terms: Terms,
+    guests: Mutex<Guests>,
+}
+
+#[derive(Default)]
+struct Guests {
+    /// Databases by their paths, as RocksDB names them.
+    open: BTreeMap<String, Guest>,
+    /// Whose jobs are not over.
+    jobs: BTreeMap<String, Arc<Remote>>,
+    /// What is counted of sessions that are over, and of compactions that no session was for.
+    past: BTreeMap<String, u64>,
+}
+
+impl Guests {
+    /// A compaction that the program does itself, since its database has no service.
+    fn stays_home(&mut self, reason: LocalReason) {
+        let word = reason.word();
+        let name = format!("manxdb_compaction_local_total{{reason=\"{word}\"}}");
+        *self.past.entry(name).or_default() += 1;
+    }
+
+    /// Another session of a database.
+    fn replace(&mut self, name: &str, guest: Guest) {
+        let old = self.open.insert(name.to_owned(), guest);
+        if let Some(State::Served(remote) | State::Ending(remote)) = old.map(|old| old.state) {
+            add(&mut self.past, remote.numbers());
+        }
+    }
+}
+
+fn add(sums: &mut BTreeMap<String, u64>, numbers: Vec<(String, u64)>) {
+    for (name, value) in numbers {
+        *sums.entry(name).or_default() += value;
+    }
+}
+
+/// A database that was open once.
+struct Guest {
+    /// RocksDB's name for this time.
+    session: String,
+    state: State,
+}
+
+enum State {
+    Served(Arc<Remote>),
+    /// It waits no more; its last jobs are being installed.
+    Ending(Arc<Remote>),
+    /// It cannot be handed out; why, was said.
+    Refused,
+}
+
+impl Strangers {
+    /// A service for databases that are opened later.
+    #[must_use]
+    pub fn new(terms: Terms) -> Arc<Self> {
+        Arc::new(Self {
+            terms,
+            guests: Mutex::default(),
+        })
+    }
+
+    /// Numbers for metrics, by name and labels, of all databases together.
+    pub fn numbers(&self) -> Vec<(String, u64)> {
+        let guests = self.guests.lock();
+        let mut sums = guests.past.clone();
+        for guest in guests.open.values() {
+            if let State::Served(remote) | State::Ending(remote) = &guest.state {
+                add(&mut sums, remote.numbers());
+            }
+        }
+        sums.into_iter().collect()
+    }
+
+    /// The service of a job's database.
+    fn host(&self, guests: &mut Guests, info: &JobInfo) -> Option<Arc<Remote>> {
+        let name = &info.database;
+        if let Some(guest) = guests.open.get(name) {
+            let is_same = guest.session == info.session;
+            let reason = match &guest.state {
+                State::Served(remote) if is_same => return Some(Arc::clone(remote)),
+                State::Refused if is_same => Some(LocalReason::Unfit),
+                // Its last outputs are still renamed from where a new session begins to write.
+                State::Served(remote) | State::Ending(remote) if remote.waiting() > 0 => {
+                    Some(LocalReason::Closing)
+                }
+                _ => None,
+            };
+            if let Some(reason) = reason {
+                guests.stays_home(reason);
+                return None;
+            }
+        }
+        self.admit(guests, info)
+    }
+
+    /// A database that has its first job since it was opened.
+    fn admit(&self, guests: &mut Guests, info: &JobInfo) -> Option<Arc<Remote>> {
+        let (name, session) = (&info.database, info.session.clone());
+        let begun = self.begin(info);
+        let state = match &begun {
+            Ok(remote) => State::Served(Arc::clone(remote)),
+            Err(why) => {
+                tracing::warn!(database = name, why, "its compactions stay at home");
+                guests.stays_home(LocalReason::Unfit);
+                State::Refused
+            }
+        };
+        guests.replace(name, Guest { session, state });
+        begun.ok()
+    }
+
+    /// A database's identity in the pool. RocksDB's own comes along when a database is copied, so
+    /// the place belongs to it: the path, and in front of an object store the machine.
+    fn identity(&self, database_id: &str, directory: &Path) -> DatabaseId {
+        let mut digest = Digest::default();
+        let path = directory.to_string_lossy();
+        for part in [database_id, &self.terms.volume, &path] {
+            digest.number(part.len() as u64).bytes(part.as_bytes());
+        }
+        if let Volume::Objects(_) = self.terms.storage {
+            digest.number(machine());
+        }
+        DatabaseId(digest.value())
+    }
+
+    /// Begins a session of a database that RocksDB has opened, and locked.
+    fn begin(&self, info: &JobInfo) -> Result<Arc<Remote>, String> {
+        let directory = Path::new(&info.database);
+        let named = |error: std::io::Error| format!("{}: {error}", directory.display());
+        let directory = directory.canonicalize().map_err(named)?;
+        let terms = &self.terms;
+        let pool = RemotePool {
+            route: terms.route.clone(),
+            volume: terms.volume.clone(),
+            storage: terms.storage.clone(),
+            database_id: self.identity(&info.database_id, &directory),
+            session: SessionId((terms.draw)()?),
+            zone: terms.zone,
+            bytes_min: terms.bytes_min,
+            reading: Reading::Whole,
+            client: terms.client,
+        };
+        let stranger = Stranger::new(&directory, terms.has_one_path);
+        let house = Arc::clone(&stranger);
+        let remote = Remote::begin(&pool, &directory, Kind::of(&Shaped), house)?;
+        remote.opened(Box::new(Awake(stranger)));
+        let database = pool.database_id.0;
+        tracing::info!(
+            directory = %directory.display(),
+            database = format!("{database:x}"),
+            "its compactions are handed to a pool"
+        );
+        Ok(remote)
+    }
+}
+
+impl Service for Strangers {
+    fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
+        let remote = self.host(&mut self.guests.lock(), info)?;
+        let job = remote.schedule(info, input)?;
+        self.guests.lock().jobs.insert(job.clone(), remote);
+        Some(job)
+    }
+
+    fn wait(&self, job: &str) -> Waited {
+        let remote = self.guests.lock().jobs.get(job).cloned();
+        let Some(remote) = remote else {
+            return Waited::Local; // asked for by nobody
+        };
+        let waited = remote.wait(job);
+        if waited == Waited::Local {
+            self.guests.lock().jobs.remove(job);
+        }
+        waited
+    }
+
+    fn cancel(&self) {
+        for guest in self.guests.lock().open.values_mut() {
+            if let State::Served(remote) = &guest.state {
+                remote.cancel();
+                remote.closing();
+                guest.state = State::Ending(Arc::clone(remote));
+            }
+        }
+    }
+
+    fn installed(&self, job: &str, is_installed: bool) {
+        let remote = self.guests.lock().jobs.remove(job);
+        if let Some(remote) = remote {
+            remote.installed(job, is_installed);
+        }
+    }
+}
