@@ -64,6 +64,7 @@ have_libclang() {
 
 want_build_packages() {
     need_command cc build-essential
+    need_command g++ build-essential
     need_command pkg-config pkg-config
     # bindgen reads RocksDB's C header through libclang.
     have_libclang || [ -n "${LIBCLANG_PATH:-}" ] || apt_wanted+=(libclang-dev clang)
@@ -185,6 +186,16 @@ fetch_hdfs() {
     cp "$pins" "$target/.manxdb-pins"
 }
 
+# RocksDB for Java, for programs that tests give a compaction service to.
+fetch_rocksdb_for_java() {
+    local directory="${CARGO_TARGET_DIR:-$PWD/target}/library"
+    [ -f "$directory/rocksdbjni-$ROCKSDB_VERSION.jar" ] && return 0
+    say "fetching RocksDB $ROCKSDB_VERSION for Java"
+    mkdir -p "$directory"
+    mvn -q -B dependency:copy -Dartifact="org.rocksdb:rocksdbjni:$ROCKSDB_VERSION" \
+        -DoutputDirectory="$directory" || die "Maven could not fetch RocksDB for Java; try again"
+}
+
 install_cargo_deny() {
     cargo deny --version >/dev/null 2>&1 && return 0
     say "installing cargo-deny (a few minutes, once)"
@@ -208,6 +219,6 @@ install_apt_packages
 [ "${ROCKSDB:-prebuilt}" = source ] || fetch_rocksdb
 write_cargo_config
 case "$PURPOSE" in
-    test) make_python_environment; install_node_clients; install_jvm_clients; fetch_hdfs ;;
+    test) make_python_environment; install_node_clients; install_jvm_clients; fetch_hdfs; fetch_rocksdb_for_java ;;
     lint) install_cargo_deny ;;
 esac

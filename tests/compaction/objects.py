@@ -9,8 +9,9 @@ import sys
 import boto3
 
 from harness.checks import check, expect
+from harness.pool import BINARY, wait_for
 from harness.servers import Manxdb, free_port
-from house import BINARY, House, wait_for
+from house import House
 
 BUCKET = "shop"
 PROGRAM = """

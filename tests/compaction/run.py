@@ -15,7 +15,8 @@ from pathlib import Path
 
 import objects  # its checks run first
 from harness.checks import check, expect, main
-from house import BINARY, PATIENCE, House
+from harness.pool import BINARY, PATIENCE
+from house import House
 
 HOUSE = None
 

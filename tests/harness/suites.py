@@ -93,6 +93,11 @@ def all_suites():
         python_suite("compaction", "compaction/run.py",
                      "compactions done by other processes, some of which die",
                      own_server=True, only_manxdb=True, seconds=900),
+        python_suite("library", "library/run.py",
+                     "compactions of other programs, in C++ and Java, done by a pool",
+                     prepare=["cargo", "build", "--locked", "-p", "manxdb", "-p",
+                              "manxdb-compaction-library"],
+                     own_server=True, only_manxdb=True, seconds=900),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

@@ -1,0 +1,73 @@
+//! The service of a program, with what operators see of it.
+
+use std::sync::Arc;
+
+use manxdb_compaction::link::Route;
+use manxdb_compaction::strangers::{Strangers, Terms};
+use manxdb_compaction_edge::{JobInfo, Service, Waited};
+use manxdb_jobs::client::ClientOptions;
+use manxdb_jobs::job::Zone;
+
+use crate::configuration::Configuration;
+use crate::metrics::{Metrics, serve};
+
+/// All databases of a program.
+pub struct Served {
+    strangers: Arc<Strangers>,
+    _metrics: Option<Metrics>,
+}
+
+impl Served {
+    /// Begins to serve. Whether the pool is there shows later: the program works without.
+    ///
+    /// # Errors
+    /// What the configuration names cannot be had.
+    pub fn start(configuration: &Configuration) -> Result<Arc<dyn Service>, String> {
+        crate::log::start(configuration.log.as_deref(), &configuration.log_level)?;
+        let security = configuration.security()?;
+        let (volume, storage) = configuration.volume()?;
+        let strangers = Strangers::new(Terms {
+            route: Route::new(&configuration.control, &security)?,
+            volume,
+            storage,
+            zone: Zone(configuration.zone),
+            bytes_min: configuration.bytes_min()?,
+            has_one_path: configuration.one_path,
+            client: ClientOptions::default(),
+            draw,
+        });
+        let shown = Arc::clone(&strangers);
+        let metrics = configuration.metrics;
+        let metrics = metrics.map(|address| serve(address, move || shown.numbers()));
+        Ok(Arc::new(Self {
+            strangers,
+            _metrics: metrics.transpose()?,
+        }))
+    }
+}
+
+/// A number that nobody else has.
+fn draw() -> Result<u64, String> {
+    let mut bytes = [0; 8];
+    aws_lc_rs::rand::fill(&mut bytes)
+        .map_err(|_| "the system gives no random numbers".to_owned())?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+impl Service for Served {
+    fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
+        self.strangers.schedule(info, input)
+    }
+
+    fn wait(&self, job: &str) -> Waited {
+        self.strangers.wait(job)
+    }
+
+    fn cancel(&self) {
+        self.strangers.cancel();
+    }
+
+    fn installed(&self, job: &str, is_installed: bool) {
+        self.strangers.installed(job, is_installed);
+    }
+}
