@@ -8,12 +8,15 @@ pub enum Policy {
     /// Ours: stalls first, fair shares, shortest first, placement by predicted time.
     #[default]
     Manxdb,
-    /// As CaaS-LSM's public code does it: level, then score; the worker with the fewest tasks;
-    /// an overloaded queue sends home the job that it has just popped, its best.
+    /// As CaaS-LSM's public code does it: level, then score; the worker with the fewest tasks, and
+    /// a second's sleep when that is full; an overloaded queue sends home the job that it has just
+    /// popped, its best.
     CaasLevel,
     /// The order of arrival, on a worker drawn at random (Nebula-Random-Sche).
     Random,
-    /// Each database has one worker for ever, and nothing is tried twice (Disaggre-RocksDB).
+    /// Each database has one worker for ever, which gets its jobs at once, and nothing is tried
+    /// twice (Disaggre-RocksDB). Such a worker wants as many slots as its databases have
+    /// background jobs.
     Static,
 }
 

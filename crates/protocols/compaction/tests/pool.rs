@@ -38,8 +38,8 @@ fn without_faults_every_job_is_done_by_a_worker_and_leaves_nothing() {
         assert_eq!(load.problems, Vec::<String>::new());
         assert!(load.asked.len() > 400, "{} asked", load.asked.len());
         let by_workers = load.done * 100 / load.asked.len() as u64;
-        // CaaS-LSM's sends jobs home whenever six wait.
-        let least = if policy == Policy::CaasLevel { 90 } else { 100 };
+        // CaaS-LSM's sends jobs home whenever six wait, as they do while it sleeps.
+        let least = if policy == Policy::CaasLevel { 50 } else { 100 };
         assert!(by_workers >= least, "{}: {by_workers} %", policy.name());
         assert_eq!(load.open(), 0, "{}", policy.name());
         assert_eq!(report(&world).jobs, Vec::new(), "{}", policy.name());

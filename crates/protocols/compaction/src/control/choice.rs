@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use manxdb_core::{LocalTime, Nanos};
 
 use super::jobs::Job;
+use super::seats::Found;
 use super::workers::Worker;
 use super::{Control, State};
 use crate::job::{DatabaseId, JobId, LocalReason, WorkerId};
@@ -25,7 +26,7 @@ pub(super) enum Choice {
     Run(JobId, WorkerId),
     /// Send it home.
     GoLocal(JobId, LocalReason),
-    /// Look again later.
+    /// Put it off, and do nothing until then.
     Later(JobId, Nanos),
 }
 
@@ -41,7 +42,8 @@ const SHARE_MAX: u64 = 2;
 const SPEED_UNKNOWN: u64 = 64 << 20;
 
 /// CaaS-LSM's constants (procp_server.cc): jobs that may wait behind the one popped, times that
-/// a job is put off, tasks of a worker, and the memory that must be free, of the whole.
+/// a job is put off, tasks of a worker, and for how long its one thread sleeps when the best worker
+/// is full. That it takes a worker for full, too, whose memory is in use as a cache, is left out.
 const CAAS_WAITING_MAX: usize = 5;
 const CAAS_DEFERRED_MAX: u32 = 5;
 const CAAS_TASKS_MAX: usize = 5;
@@ -253,6 +255,9 @@ impl Control {
 
 /// `start_level` ascending, then negative scores, then the higher score, then the older.
 fn caas_level(control: &Control, now: LocalTime) -> Option<Choice> {
+    if now < control.rests_until {
+        return None;
+    }
     let order = |(id, job): &(JobId, &Job)| {
         let facts = &job.spec.facts;
         (
@@ -302,13 +307,19 @@ fn random(control: &Control, now: LocalTime) -> Option<Choice> {
     })
 }
 
-/// The worker of the database.
+/// The worker of the database, at once, whatever else that does: a call to a fixed address waits in
+/// no queue, and is done at home when nobody answers there.
 fn fixed(control: &Control, now: LocalTime) -> Option<Choice> {
-    let all: Vec<_> = control.workers.iter().collect();
-    oldest(control, now).find_map(|(id, job)| {
-        let (worker, one) = pick(&all, spread(id.database.0))?;
-        (one.free() > 0 && one.fits(&job.spec.facts)).then_some(Choice::Run(id, **worker))
+    oldest(control, now).find_map(|(id, job)| match control.seats.worker_of(id.database) {
+        Found::NoSeat => None,
+        Found::Worker(worker) if is_able(control, worker, job) => Some(Choice::Run(id, worker)),
+        Found::Worker(_) | Found::Nobody => Some(Choice::GoLocal(id, LocalReason::NoWorker)),
     })
+}
+
+fn is_able(control: &Control, worker: WorkerId, job: &Job) -> bool {
+    let worker = control.workers.get(&worker);
+    worker.is_some_and(|worker| worker.fits(&job.spec.facts))
 }
 
 fn pick<T>(list: &[T], draw: u64) -> Option<&T> {

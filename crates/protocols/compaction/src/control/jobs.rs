@@ -202,7 +202,7 @@ impl Control {
     /// The present attempt failed and its worker knows; what next?
     fn fail(&mut self, now: LocalTime, id: JobId, worker: WorkerId, class: FailureClass) {
         let pause = self.options.pause;
-        let attempts_max = self.attempts_max();
+        let attempts_max = self.options.attempts_max;
         let Some(job) = self.jobs.get_mut(&id) else {
             return;
         };
@@ -223,6 +223,9 @@ impl Control {
             }
         }
         job.not_before = now + pause * u64::from(job.failures);
+        if self.options.policy == Policy::Static {
+            reason = Some(LocalReason::Attempts); // a call that fails is not repeated
+        }
         if job.failures >= attempts_max {
             reason = reason.or(Some(LocalReason::Attempts));
         }
@@ -241,13 +244,6 @@ impl Control {
         self.unlease(worker, attempt);
         self.tell_worker(worker, Message::Stop { attempt });
         self.fail(now, attempt.job, worker, FailureClass::Transient);
-    }
-
-    fn attempts_max(&self) -> u32 {
-        match self.options.policy {
-            Policy::Static => 1, // an RPC that breaks is not repeated
-            Policy::Manxdb | Policy::CaasLevel | Policy::Random => self.options.attempts_max,
-        }
     }
 
     fn release(&mut self, id: JobId) {

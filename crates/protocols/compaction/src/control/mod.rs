@@ -14,6 +14,7 @@ mod databases;
 mod jobs;
 mod outbox;
 pub mod report;
+mod seats;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,10 +25,11 @@ use self::databases::Session;
 use self::jobs::{Job, State};
 use self::outbox::Outbox;
 pub use self::report::Report;
+use self::seats::Seats;
 use self::workers::Worker;
 use crate::job::{AttemptId, DatabaseId, JobId, LocalReason, SessionId, WorkerId};
 use crate::message::Message;
-use crate::options::Options;
+use crate::options::{Options, Policy};
 use crate::record::{Durable, Reached, Record};
 
 /// The control plane.
@@ -43,6 +45,10 @@ pub struct Control {
     strikes: BTreeMap<WorkerId, u32>,
     /// Work given out so far by the fair clock, in milliseconds of one worker for weight 1.
     fair_clock: u64,
+    /// Where each database has one worker: which.
+    seats: Seats,
+    /// CaaS-LSM's scheduler does nothing until then.
+    rests_until: LocalTime,
     outbox: Outbox,
     counts: Counts,
 }
@@ -90,6 +96,8 @@ impl Control {
             banned: durable.banned,
             strikes: BTreeMap::new(),
             fair_clock: 0,
+            seats: Seats::default(),
+            rests_until: LocalTime::default(),
             outbox: Outbox::default(),
             counts: Counts::default(),
         };
@@ -170,6 +178,9 @@ impl Control {
 
     /// Gives waiting jobs to workers with room.
     fn place(&mut self, step: &mut Step<'_>) {
+        if self.options.policy == Policy::Static {
+            self.seat();
+        }
         while let Some(choice) = choice::next(self, step.now) {
             match choice {
                 choice::Choice::Run(job, worker) => self.lease(step.now, job, worker),
@@ -179,8 +190,17 @@ impl Control {
                         job.not_before = step.now + pause;
                         job.deferred += 1;
                     }
+                    self.rests_until = step.now + pause;
                 }
             }
+        }
+    }
+
+    /// Gives every database that asks a worker of its own.
+    fn seat(&mut self) {
+        self.seats.update(&self.workers);
+        for (id, job) in self.jobs.iter().filter(|(_, job)| job.is_waiting()) {
+            self.seats.give(id.database, job.spec.facts.zone);
         }
     }
 
