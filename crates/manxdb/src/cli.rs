@@ -3,6 +3,7 @@
 mod cluster;
 mod compaction;
 mod compactor;
+mod fillrandom;
 mod lab;
 mod sim;
 
@@ -20,6 +21,7 @@ pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{
     CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
+pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
 
@@ -314,7 +316,8 @@ out of it (mysqldump) into a fresh server rather than going on with it, and pref
     },
 }
 
-/// Workloads: of SQL over the MySQL protocol, on any server; of procedures, on a cluster.
+/// Workloads: of SQL over the MySQL protocol, on any server; of procedures, on a cluster; of puts, on
+/// RocksDB.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Lobsters, a link-sharing site: the statements of its pages, on a MySQL server
@@ -332,6 +335,9 @@ pub enum BenchCommand {
     /// TPC-A as in the DAST paper, on a cluster: three increments, keys of a Zipf distribution
     #[command(after_help = CLUSTER_LOAD_HELP)]
     Tpca(TpcaRun),
+    /// Random puts on RocksDB as db_bench does them, with or without a pool that compacts
+    #[command(after_help = FILLRANDOM_HELP)]
+    Fillrandom(Box<FillRandomRun>),
 }
 
 /// What to do with Lobsters.

@@ -58,6 +58,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::Tpcc(args)) => bench::cluster::tpcc(&args),
         cli::Command::Bench(cli::BenchCommand::Payment(args)) => bench::cluster::payment(&args),
         cli::Command::Bench(cli::BenchCommand::Tpca(args)) => bench::cluster::tpca(&args),
+        cli::Command::Bench(cli::BenchCommand::Fillrandom(args)) => bench::fillrandom::run(&args),
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),

@@ -1,7 +1,7 @@
 //! `manxdb serve`: wires the rooms together, and takes them apart in order.
 
 mod admin;
-mod compaction;
+pub mod compaction;
 mod first_start;
 mod health;
 

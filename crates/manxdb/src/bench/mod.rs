@@ -1,4 +1,4 @@
-//! `manxdb bench`: load on a server or a cluster.
+//! `manxdb bench`: load on a server, a cluster, or RocksDB itself.
 //!
 //! What is asked is in the crate `manxdb-workloads`; here are the connections, the threads and
 //! the clock.
@@ -7,6 +7,7 @@ pub mod cluster;
 mod compare;
 mod drive;
 mod fill;
+pub mod fillrandom;
 mod link;
 mod measure;
 mod report;
@@ -18,6 +19,7 @@ use manxdb_workloads::lobsters::{Kind, Scale, Schema};
 use crate::cli::{LobstersCommand, SiteArgs};
 use crate::fault::Fault;
 use link::Link;
+pub use measure::cpu_of;
 
 /// Largest scale: keeps every id within INT and the rows within memory.
 const SCALE_MAX: f64 = 100.0;

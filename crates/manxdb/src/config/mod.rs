@@ -7,7 +7,7 @@ mod resolve;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::cli::SettingsArgs;
+use crate::cli::{CompactionArgs, SettingsArgs};
 use crate::fault::Fault;
 pub use compaction::RemoteCompaction;
 pub use resolve::{Explained, Settings};
@@ -29,6 +29,14 @@ pub fn load(
     };
     let file = path.as_deref().map(file::read).transpose()?;
     resolve::resolve(args, matches, file.as_ref())
+}
+
+/// Who compacts, by flags alone; none when it is this process.
+///
+/// # Errors
+/// [`Fault::Config`] for values that cannot hold together.
+pub fn compaction(args: &CompactionArgs) -> Result<Option<RemoteCompaction>, Fault> {
+    resolve::compaction(args)
 }
 
 /// `manxdb config check`.

@@ -149,6 +149,19 @@ pub fn check(file: &ConfigFile) -> Result<(), Fault> {
     settle(&no_flags(), None, Some(file)).map(|_| ())
 }
 
+/// Settles the settings of compactions, by flags alone.
+///
+/// # Errors
+/// [`Fault::Config`] for values that cannot hold together.
+pub fn compaction(args: &CompactionArgs) -> Result<Option<RemoteCompaction>, Fault> {
+    let mut r = Resolver {
+        matches: None,
+        file: None,
+        explained: Vec::new(),
+    };
+    compaction::settle(&mut r, args, &Keys::default())
+}
+
 fn no_flags() -> SettingsArgs {
     SettingsArgs {
         config: None,

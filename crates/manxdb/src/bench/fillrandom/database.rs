@@ -1,0 +1,182 @@
+//! The database under load: RocksDB as db_bench sets it up, with or without a pool.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use manxdb_compaction::edge::{
+    Inputs, Level0, Opened, Plain, Pool as _, Resident, Service, Unasked, set_service,
+};
+use manxdb_compaction::service::RemotePool;
+use rocksdb::statistics::{Histogram, Ticker};
+use rocksdb::{DB, DBCompressionType, LiveFile, Options, WaitForCompactOptions};
+
+use crate::cli::{CompressionChoice, FillRandomRun};
+use crate::fault::Fault;
+
+/// Flushed files at which writes stop.
+const FILES_STOP: i32 = 36;
+
+/// A manifest of this size is written anew, with what holds alone.
+const MANIFEST_BYTES: usize = 64 << 10;
+
+/// An open database.
+pub struct Database {
+    /// It.
+    pub db: Arc<DB>,
+    /// What it was opened with, which its statistics are in.
+    options: Options,
+    pool: Option<Arc<dyn Resident>>,
+}
+
+/// What RocksDB counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counted {
+    /// Microseconds that writes were slowed down or stopped, of all threads together.
+    pub stall_micros: u64,
+    /// Bytes that flushes wrote.
+    pub flush_bytes: u64,
+    /// Bytes that compactions of this process read,
+    pub compact_read_bytes: u64,
+    /// and wrote.
+    pub compact_write_bytes: u64,
+}
+
+impl Database {
+    /// Makes a database.
+    ///
+    /// # Errors
+    /// There is one, or it cannot be made; its directory is not on the pool's volume.
+    pub fn create(args: &FillRandomRun, pool: Option<&RemotePool>) -> Result<Self, Fault> {
+        let mut options = options(args);
+        let pool = pool.map(|pool| serve(pool, &args.data)).transpose()?;
+        if let Some(pool) = &pool {
+            // Each job opens the database elsewhere, and reads all that the manifest has.
+            options.set_max_manifest_file_size(MANIFEST_BYTES);
+            let service: Arc<dyn Service> = Arc::<dyn Resident>::clone(pool);
+            set_service(&mut options, service);
+        }
+        let db = DB::open(&options, &args.data).map_err(|error| failed(&args.data, &error))?;
+        let database = Self {
+            db: Arc::new(db),
+            options,
+            pool,
+        };
+        if let Some(pool) = &database.pool {
+            pool.opened(Box::new(Files {
+                db: Arc::clone(&database.db),
+                options: database.options.clone(),
+            }));
+        }
+        Ok(database)
+    }
+
+    /// Writes the memtable out and waits until nothing is left to compact.
+    ///
+    /// # Errors
+    /// RocksDB's.
+    pub fn drain(&self) -> Result<(), Fault> {
+        let mut wait = WaitForCompactOptions::default();
+        wait.set_flush(true);
+        let done = self.db.wait_for_compact(&wait);
+        done.map_err(|error| failed(self.db.path(), &error))
+    }
+
+    /// What RocksDB has counted since it was opened.
+    pub fn counted(&self) -> Counted {
+        let ticker = |ticker| self.options.get_ticker_count(ticker);
+        Counted {
+            stall_micros: ticker(Ticker::StallMicros),
+            flush_bytes: ticker(Ticker::FlushWriteBytes),
+            compact_read_bytes: ticker(Ticker::CompactReadBytes),
+            compact_write_bytes: ticker(Ticker::CompactWriteBytes),
+        }
+    }
+
+    /// What the pool did, by the names of metrics; none without a pool.
+    pub fn pool(&self) -> Option<Vec<(String, u64)>> {
+        self.pool.as_ref().map(|pool| pool.numbers())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            pool.closing();
+        }
+    }
+}
+
+/// What RocksDB says, with the database that it says it of.
+pub fn failed(path: &Path, error: &rocksdb::Error) -> Fault {
+    Fault::Other(format!("{}: {error}", path.display()))
+}
+
+fn options(args: &FillRandomRun) -> Options {
+    let kibibytes = |size: u32| u64::from(size) << 10;
+    let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_error_if_exists(true);
+    options
+        .set_write_buffer_size(usize::try_from(kibibytes(args.memtable_kb)).unwrap_or(usize::MAX));
+    options.set_target_file_size_base(kibibytes(args.file_kb));
+    options.set_max_bytes_for_level_base(kibibytes(args.level1_kb));
+    // Levels from 1 on, as db_bench had them when the published runs were made.
+    options.set_level_compaction_dynamic_level_bytes(false);
+    options.set_max_background_jobs(number(args.background_jobs));
+    options.set_level_zero_stop_writes_trigger(FILES_STOP);
+    options.set_compression_type(match args.compression {
+        CompressionChoice::None => DBCompressionType::None,
+        CompressionChoice::Lz4 => DBCompressionType::Lz4,
+        CompressionChoice::Zstd => DBCompressionType::Zstd,
+    });
+    options.set_enable_write_thread_adaptive_yield(!args.no_spin);
+    options.enable_statistics();
+    options
+}
+
+fn serve(pool: &RemotePool, data: &Path) -> Result<Arc<dyn Resident>, Fault> {
+    let served = pool.serve(data, Arc::new(Plain), Arc::new(Unasked));
+    served.map_err(Fault::Config)
+}
+
+/// What the service asks of the database.
+struct Files {
+    db: Arc<DB>,
+    options: Options,
+}
+
+impl Opened for Files {
+    fn inputs(&self, names: &[String]) -> Inputs {
+        let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let Ok(files) = self.db.live_files() else {
+            return Inputs::default();
+        };
+        let is_wanted = |name: &str| wanted.contains(name.trim_start_matches('/'));
+        let inputs = files.into_iter().filter(|file| is_wanted(&file.name));
+        let inputs: Vec<LiveFile> = inputs.collect();
+        if inputs.len() != wanted.len() {
+            return Inputs::default(); // not of this moment's files: nothing is known
+        }
+        let smallest = inputs.iter().map(|file| file.start_key.clone()).min();
+        let largest = inputs.iter().map(|file| file.end_key.clone()).max();
+        let counted = inputs.iter().map(|file| file.num_entries);
+        Inputs {
+            keys: smallest.flatten().zip(largest.flatten()),
+            // RocksDB counts them when it first needs to: until then it says none.
+            entries: counted.map(|count| (count > 0).then_some(count)).sum(),
+        }
+    }
+
+    fn level0(&self) -> Level0 {
+        let files = self.db.property_value("rocksdb.num-files-at-level0");
+        let files = files.ok().flatten().and_then(|files| files.parse().ok());
+        let flushes = self.options.get_histogram_data(Histogram::FlushTime);
+        Level0 {
+            files: files.unwrap_or(0),
+            files_stall: FILES_STOP.unsigned_abs(),
+            arrived: flushes.count(),
+        }
+    }
+}
