@@ -65,4 +65,7 @@ pub enum TrialError {
     /// A node broke one of its own invariants.
     #[error("an invariant broke: {0}")]
     Broken(String),
+    /// A process of a run failed, or could not be had.
+    #[error("{0}")]
+    Failed(String),
 }

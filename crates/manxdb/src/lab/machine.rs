@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::fill::Quotas;
 use crate::cli::LabRun;
 
 /// How long an experiment took.
@@ -78,6 +79,7 @@ pub fn run_file(args: &LabRun, threads: usize, took: Option<&Took>) -> String {
             "cores": cores(),
             "memory_mib": mebibytes("/proc/meminfo", "MemTotal"),
             "system": format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            "cpu_quotas": Quotas::here().name(),
         },
         "finished": took.is_some(),
         "wall_seconds": took.map(|took| took.wall.as_secs_f64()),

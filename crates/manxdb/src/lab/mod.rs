@@ -1,5 +1,6 @@
 //! `manxdb lab`: runs experiments on the machine's cores and writes what comes of them.
 
+mod fill;
 mod machine;
 mod pool;
 
@@ -24,7 +25,7 @@ type Any = &'static dyn Experiment;
 /// All experiments, in the order of the list: those that are simulated, then those that need
 /// processes, files or clocks.
 pub fn experiments() -> impl Iterator<Item = Any> {
-    SIMULATED.into_iter()
+    SIMULATED.into_iter().chain(fill::ALL)
 }
 
 /// What they are about, each once.

@@ -1,0 +1,191 @@
+//! Two databases in two zones, workers in both, and the control plane in one of them.
+
+use manxdb_lab::data::Data;
+use manxdb_lab::experiment::{Claim, Design, Scale, Source};
+use manxdb_lab::figure::{Figure, Mark};
+
+use super::Filling;
+use super::cgroup::Quotas;
+use super::fillrandom::{NO_QUOTAS, TOO_SMALL, judge, notes, open, percent, shape};
+use super::lines::{panel, system};
+use super::outcome::Outcome;
+use super::trial::{Database, Mode, Seat, Trial};
+
+/// The experiment.
+pub static EXPERIMENT: Design<Filling> = Design {
+    name: "caas-crossdc",
+    about: "fillrandom on databases in two zones, with workers in both and a control plane in one",
+    origin: "CaaS-LSM's evaluation of Kvrocks over data centres, as far as one machine shows it: \
+             every message between the zones takes longer, through a port that holds it back. \
+             Storage is one directory, which all reach at once. Two databases of unequal load (three \
+             to one) with two fifths of a core each, two workers with a fifth of a core each; local: the \
+             same without workers.",
+    swept: "delay between the zones, one way (ms)",
+    plan,
+    at: |trial| f64::from(trial.delay_ms),
+    label: |design, trial| format!("{}, {} ms", trial.mode.name(), design.at(trial)),
+    figure,
+    claims,
+};
+
+/// Shares of a core of each database and of each worker.
+const DATABASE: f64 = 0.4;
+const WORKER: f64 = 0.2;
+/// Who is compared.
+const MODES: [Mode; 3] = [Mode::Static, Mode::CaasLevel, Mode::Manxdb];
+
+fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
+    let (repetitions, puts) = (scale.pick(1, 5, 5), scale.pick(3_000, 20_000, 3_000_000));
+    let delays: &[u32] = scale.pick(&[5], &[0, 50], &[0, 10, 25, 50, 100]);
+    let seat = |cpus, zone| Seat { cpus, zone };
+    let trials = (seed..).take(repetitions).flat_map(|seed| {
+        let trial = move |mode, delay_ms| Trial {
+            mode,
+            databases: [(0, puts), (1, puts / 3)]
+                .map(|(zone, puts)| Database {
+                    seat: seat(DATABASE, zone),
+                    puts,
+                })
+                .to_vec(),
+            workers: match mode {
+                Mode::Local => Vec::new(),
+                _ => vec![seat(WORKER, 0), seat(WORKER, 1)],
+            },
+            delay_ms,
+            shape: shape(scale),
+            seed,
+        };
+        let remote = delays
+            .iter()
+            .flat_map(move |delay| MODES.map(|mode| trial(mode, *delay)));
+        std::iter::once(trial(Mode::Local, 0)).chain(remote)
+    });
+    trials.collect()
+}
+
+fn at(trial: &Trial) -> f64 {
+    f64::from(trial.delay_ms)
+}
+
+fn figure(design: &Design<Filling>, data: &Data<Filling>) -> Figure {
+    let panel = |title, y_label, number| panel(data, at, (title, design.swept, y_label), number);
+    let mut throughput = panel("Puts of both", "1,000 puts/s", |run| run.ops() / 1e3);
+    let mut tail = panel("99th percentile, the slower one", "latency (µs)", p99);
+    if let Some(local) = system(Mode::Local).points(data, at).first() {
+        let rate = local.median(|run| run.ops() / 1e3);
+        throughput.marks = vec![Mark::level(1.28 * rate, "published: local + 28 %")];
+        tail.marks = vec![Mark::level(
+            0.35 * local.median(p99),
+            "published: local - 65 %",
+        )];
+    }
+    let panels = vec![
+        throughput,
+        tail,
+        panel("99.9th percentile, the slower one", "latency (ms)", |run| {
+            run.worst(|one| one.p999_us) / 1e3
+        }),
+        panel("Writes stalled, both", "time (s)", |run| {
+            run.sum(|one| one.stall_seconds)
+        }),
+        panel(
+            "Puts of both, until all is compacted",
+            "1,000 puts/s",
+            |run| run.sustained() / 1e3,
+        ),
+        panel("CPU of all processes", "CPU seconds", Outcome::total_cpu),
+    ];
+    Figure {
+        title: "fillrandom, two databases in two zones".into(),
+        columns: 3,
+        legend_cell: 6,
+        panels,
+        notes: notes(data),
+    }
+}
+
+fn p99(run: &Outcome) -> f64 {
+    run.worst(|one| one.p99_us)
+}
+
+/// Ratios of a number of ours to another mode's, at each delay that was run.
+fn ratios(data: &Data<Filling>, other: Mode, number: fn(&Outcome) -> f64) -> Vec<(f64, f64)> {
+    let others = system(other).points(data, at);
+    let ours = system(Mode::Manxdb).points(data, at);
+    let found = ours.iter().filter_map(|ours| {
+        // Without workers there is no delay.
+        let other = others
+            .iter()
+            .find(|one| other == Mode::Local || one.x.total_cmp(&ours.x).is_eq())?;
+        let below = other.median(number);
+        (below > 0.0).then(|| (ours.x, ours.median(number) / below))
+    });
+    found.collect()
+}
+
+fn said(ratios: &[(f64, f64)]) -> String {
+    let each = ratios
+        .iter()
+        .map(|(delay, ratio)| format!("{} at {delay} ms", percent(*ratio)));
+    each.collect::<Vec<_>>().join(", ")
+}
+
+fn claims(_: &Design<Filling>, data: &Data<Filling>) -> Vec<Claim> {
+    let known = |ratios: Vec<(f64, f64)>| Some(ratios).filter(|ratios| !ratios.is_empty());
+    let compare = |source, says: &str, other, number, holds: fn(f64) -> bool| {
+        let ratios = known(ratios(data, other, number));
+        judge(source, says, ratios.as_ref(), |ratios| {
+            let holds = ratios.iter().all(|(_, ratio)| holds(*ratio));
+            (said(ratios), holds)
+        })
+    };
+    let claims = vec![
+        compare(
+            Source::Artifact,
+            "Kvrocks over data centres: 28 % more operations than with local compactions.",
+            Mode::Local,
+            Outcome::ops,
+            |ratio| ratio >= 1.28,
+        ),
+        compare(
+            Source::Artifact,
+            "Kvrocks over data centres: a 99th percentile 65 % lower.",
+            Mode::Local,
+            p99,
+            |ratio| ratio <= 0.35,
+        ),
+        compare(
+            Source::Target,
+            "More puts a second than static at every delay.",
+            Mode::Static,
+            Outcome::ops,
+            |ratio| ratio > 1.0,
+        ),
+        compare(
+            Source::Target,
+            "More puts a second than static at every delay, the drain counted too.",
+            Mode::Static,
+            Outcome::sustained,
+            |ratio| ratio > 1.0,
+        ),
+        compare(
+            Source::Target,
+            "More puts a second than CaaS-LSM's order at every delay.",
+            Mode::CaasLevel,
+            Outcome::ops,
+            |ratio| ratio > 1.0,
+        ),
+    ];
+    let has_quotas = |quotas| quotas != Quotas::None;
+    if data.scale == Scale::Smoke {
+        open(claims, TOO_SMALL)
+    } else if data
+        .records
+        .iter()
+        .all(|one| has_quotas(one.outcome.quotas))
+    {
+        claims
+    } else {
+        open(claims, NO_QUOTAS)
+    }
+}
