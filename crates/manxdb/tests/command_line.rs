@@ -46,16 +46,15 @@ fn settings_are_explained_by_their_origin() {
 }
 
 #[test]
-fn a_server_says_that_it_cannot_share_an_object_store() {
+fn a_server_says_which_storage_it_can_share() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = manxdb();
     command.arg("serve").arg("--data").arg(directory.path());
     command.args(["--compaction", "remote", "--control", "localhost:1"]);
-    // Nobody is asked: the address is nobody's.
-    let far = "far=s3://bucket/prefix?endpoint=http://192.0.2.1:9";
+    let far = "far=ftp://host/prefix";
     let (code, _, error) = output(command.args(["--compaction-volume", far]));
     assert_eq!(code, Some(1));
-    assert!(error.contains("far is an object store"), "{error}");
+    assert!(error.contains("'ftp://' is no storage that is known"), "{error}");
 }
 
 /// As in `manxdb lab list | head -1`.
