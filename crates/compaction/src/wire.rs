@@ -328,6 +328,7 @@ pub fn encode(message: Message) -> proto::Word {
         Message::Withdraw { job } => Kind::Withdraw(job_out(job)),
         Message::Heard { beat } => Kind::Heard(beat),
         Message::Taken { job } => Kind::Taken(job_out(job)),
+        Message::Begun { job } => Kind::Begun(job_out(job)),
         Message::Unknown { job } => Kind::Unknown(job_out(job)),
         Message::Done { attempt, result } => Kind::Done(proto::Done {
             attempt: Some(attempt_out(attempt)),
@@ -389,6 +390,7 @@ pub fn decode(word: proto::Word) -> Result<Message, Invalid> {
         Kind::Withdraw(job) => Message::Withdraw { job: job_in(job) },
         Kind::Heard(beat) => Message::Heard { beat },
         Kind::Taken(job) => Message::Taken { job: job_in(job) },
+        Kind::Begun(job) => Message::Begun { job: job_in(job) },
         Kind::Unknown(job) => Message::Unknown { job: job_in(job) },
         Kind::Done(done) => Message::Done {
             attempt: some_attempt(done.attempt)?,
@@ -562,6 +564,7 @@ mod tests {
             Message::Withdraw { job: job() },
             Message::Heard { beat: 3 },
             Message::Taken { job: job() },
+            Message::Begun { job: job() },
             Message::Unknown { job: job() },
             Message::Done {
                 attempt: attempt(1),

@@ -97,9 +97,20 @@ pub struct Client {
 struct Waiting {
     request: RequestId,
     spec: Spec,
-    is_taken: bool,
+    stands: Stands,
     since: LocalTime,
     deadline: LocalTime,
+}
+
+/// How far a job is, as the control plane has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stands {
+    /// Nothing was heard of it.
+    Unheard,
+    /// It waits for a worker.
+    Queued,
+    /// A worker has it.
+    Runs,
 }
 
 /// Time to say that it is there.
@@ -161,7 +172,7 @@ impl Client {
         let waiting = Waiting {
             request,
             spec,
-            is_taken: false,
+            stands: Stands::Unheard,
             since: now,
             deadline: now + self.options.deadline + Nanos::from_secs(seconds.min(1 << 30)),
         };
@@ -203,14 +214,11 @@ impl Client {
                 let is_heard = |said: &Option<u64>| said.is_some_and(|said| said <= beat);
                 self.settled.retain(|_, (_, said)| !is_heard(said));
             }
-            Message::Taken { job } => {
-                if let Some(waiting) = self.job(job) {
-                    waiting.is_taken = true;
-                }
-            }
+            Message::Taken { job } => self.stands(job, Stands::Queued),
+            Message::Begun { job } => self.stands(job, Stands::Runs),
             Message::Unknown { job } => {
                 if let Some(waiting) = self.job(job) {
-                    waiting.is_taken = false;
+                    waiting.stands = Stands::Unheard;
                     let spec = waiting.spec.clone();
                     self.submit(job.number, spec, out);
                 }
@@ -224,6 +232,13 @@ impl Client {
             }
             Message::Done { attempt, result } => self.done(attempt, result, out),
             _ => {} // nobody says this to a database
+        }
+    }
+
+    /// The control plane said how far a job is.
+    fn stands(&mut self, job: JobId, stands: Stands) {
+        if let Some(waiting) = self.job(job) {
+            waiting.stands = stands;
         }
     }
 
@@ -256,7 +271,7 @@ impl Client {
         let forgotten = self
             .waiting
             .iter()
-            .filter(|(_, job)| !job.is_taken && now.since(job.since) >= beat);
+            .filter(|(_, job)| job.stands == Stands::Unheard && now.since(job.since) >= beat);
         let forgotten: Vec<_> = forgotten
             .map(|(number, job)| (*number, job.spec.clone()))
             .collect();
@@ -266,13 +281,16 @@ impl Client {
         out.set_timer(beat, Beat);
     }
 
-    /// A stall that is near does not wait for a pool.
+    /// A stall that is near does not wait for a pool. What a worker has begun stays there: to begin
+    /// it again at home, where it is slower, would only make the stall longer.
     fn hedge(&mut self, now: LocalTime, out: &mut Actions<Self>) {
         let hedge = self.options.hedge;
         let stalls_in = self.pressure.stalls_in_millis().map(Nanos::from_millis);
         if stalls_in.is_some_and(|left| left < hedge) {
-            let relieves =
-                |job: &Waiting| job.spec.facts.start_level == 0 && now.since(job.since) >= hedge;
+            let relieves = |job: &Waiting| {
+                let waits = job.stands != Stands::Runs && now.since(job.since) >= hedge;
+                waits && job.spec.facts.start_level == 0
+            };
             self.go_local(LocalReason::Hedge, relieves, out);
         }
     }

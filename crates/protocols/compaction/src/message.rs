@@ -5,7 +5,7 @@
 //!    │ Alive: pressure, waiting for ▶│◀ Beat: slots, speed, running, done │
 //!    │ Submit job ▶                  │                                    │
 //!    │◀ Taken                        │                                    │
-//!    │                               │ Run attempt ▶                      │
+//!    │◀ Begun                        │ Run attempt ▶                      │
 //!    │                               │◀ Beat … Kept ▶  (each renews leases)│
 //!    │                               │◀ Finished attempt                  │
 //!    │◀ Done attempt                 │ Recorded ▶                         │
@@ -154,6 +154,11 @@ pub enum Message {
         /// Which.
         job: JobId,
     },
+    /// Control plane to database: a worker has the job now.
+    Begun {
+        /// Which.
+        job: JobId,
+    },
     /// Control plane to database: I know nothing of this job, submit it again.
     Unknown {
         /// Which.
@@ -230,6 +235,7 @@ impl manxdb_core::Message for Message {
             Self::Withdraw { .. } => "withdraw",
             Self::Heard { .. } => "heard",
             Self::Taken { .. } => "taken",
+            Self::Begun { .. } => "begun",
             Self::Unknown { .. } => "unknown",
             Self::Done { .. } => "done",
             Self::GoLocal { .. } => "local",

@@ -250,6 +250,7 @@ impl Control {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.state = State::Waiting;
             self.record(Record::Released { job: id });
+            self.tell_database(id.database, Message::Taken { job: id });
         }
     }
 

@@ -158,6 +158,7 @@ impl Control {
             } => self.hear_ended(step, from, worker, attempt, end),
             Message::Heard { .. }
             | Message::Taken { .. }
+            | Message::Begun { .. }
             | Message::Unknown { .. }
             | Message::Done { .. }
             | Message::GoLocal { .. }

@@ -202,6 +202,7 @@ impl Control {
             worker: to,
         });
         self.send_run(to, attempt, order);
+        self.tell_database(id.database, Message::Begun { job: id });
     }
 
     fn send_run(&mut self, worker: WorkerId, attempt: AttemptId, order: u64) {
