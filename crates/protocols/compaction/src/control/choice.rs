@@ -8,7 +8,7 @@
 //! shortest job goes first.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{LocalTime, Nanos};
 
@@ -70,7 +70,8 @@ fn suits(job: &Job, (id, worker): &(&WorkerId, &Worker)) -> bool {
 }
 
 fn manxdb(control: &Control, now: LocalTime) -> Option<Choice> {
-    if control.workers.values().all(|worker| worker.free() == 0) {
+    let has_room = control.workers.values().any(|worker| worker.free() > 0);
+    if !has_room || ready(control, now).next().is_none() {
         return None;
     }
     let crowd = Crowd::of(control);
@@ -87,9 +88,19 @@ fn manxdb(control: &Control, now: LocalTime) -> Option<Choice> {
     candidates.sort_unstable_by_key(|(over, place, id, job)| {
         (*over, *place / SAME_PLACE, job.spec.facts.bytes, *id)
     });
-    candidates
-        .into_iter()
-        .find_map(|(_, _, id, job)| best_worker(control, job).map(|worker| Choice::Run(id, worker)))
+    // Where one job finds no worker, none does that needs the same: most wait for such a worker.
+    let mut hopeless = BTreeSet::new();
+    candidates.into_iter().find_map(|(_, _, id, job)| {
+        let needs = (job.spec.facts.start_level == 0, job.spec.facts.fingerprint);
+        if hopeless.contains(&needs) {
+            return None;
+        }
+        let worker = best_worker(control, job);
+        if worker.is_none() && job.avoids.is_empty() {
+            hopeless.insert(needs);
+        }
+        worker.map(|worker| Choice::Run(id, worker))
+    })
 }
 
 /// Where a job stands: smaller is sooner. Shifted so that credits do not make it negative.
@@ -117,7 +128,7 @@ struct Crowd {
 impl Crowd {
     fn of(control: &Control) -> Self {
         let mut running = BTreeMap::new();
-        let mut waiting = std::collections::BTreeSet::new();
+        let mut waiting = BTreeSet::new();
         for (id, job) in &control.jobs {
             match &job.state {
                 State::Leased { .. } => *running.entry(id.database).or_default() += 1,

@@ -99,6 +99,7 @@ impl Control {
         }
         let Some(job) = self.jobs.get(&id) else {
             self.jobs.insert(id, Job::new(spec.clone(), step.now));
+            self.has_news = true;
             self.record(Record::Job { job: id, spec });
             self.counts.taken += 1;
             self.tell_database(id.database, Message::Taken { job: id });
@@ -249,6 +250,7 @@ impl Control {
     fn release(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.state = State::Waiting;
+            self.has_news = true;
             self.record(Record::Released { job: id });
             self.tell_database(id.database, Message::Taken { job: id });
         }
@@ -266,6 +268,7 @@ impl Control {
         let Some(job) = self.jobs.remove(&id) else {
             return;
         };
+        self.has_news = true;
         if let State::Leased {
             attempt, worker, ..
         } = job.state

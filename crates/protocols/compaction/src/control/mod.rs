@@ -49,6 +49,10 @@ pub struct Control {
     seats: Seats,
     /// CaaS-LSM's scheduler does nothing until then.
     rests_until: LocalTime,
+    /// Whether a job may have a place now that had none when places were last given.
+    has_news: bool,
+    /// When the first job that is put off may be tried again.
+    due: LocalTime,
     outbox: Outbox,
     counts: Counts,
 }
@@ -98,6 +102,8 @@ impl Control {
             fair_clock: 0,
             seats: Seats::default(),
             rests_until: LocalTime::default(),
+            has_news: true,
+            due: LocalTime::default(),
             outbox: Outbox::default(),
             counts: Counts::default(),
         };
@@ -174,11 +180,26 @@ impl Control {
         self.expire_leases(step);
         self.send_home_what_fits_nowhere(step);
         self.send_home_what_is_too_much();
+        // Whatever was thought to make no difference waits for one beat at most.
+        self.has_news = true;
         step.out.set_timer(self.options.beat, Tick);
     }
 
-    /// Gives waiting jobs to workers with room.
+    /// Gives waiting jobs to workers with room, if anything happened that makes a difference: most
+    /// steps are words of databases and workers that say nothing new.
     fn place(&mut self, step: &mut Step<'_>) {
+        if !self.has_news && step.now < self.due {
+            return;
+        }
+        self.give_places(step);
+        self.has_news = false;
+        let put_off = self.jobs.values().filter(|job| job.is_waiting());
+        let later = put_off.map(|job| job.not_before);
+        let due = later.filter(|due| *due > step.now).min();
+        self.due = due.unwrap_or(LocalTime(u64::MAX));
+    }
+
+    fn give_places(&mut self, step: &mut Step<'_>) {
         if self.options.policy == Policy::Static {
             self.seat();
         }

@@ -68,6 +68,7 @@ impl Control {
         if !self.workers.contains_key(&beat.worker) {
             let worker = self.newcomer(from, beat);
             self.workers.insert(beat.worker, worker);
+            self.has_news = true;
         }
         let lease = self.options.lease;
         let Some(worker) = self.workers.get_mut(&beat.worker) else {
@@ -79,8 +80,11 @@ impl Control {
         worker.peer = from;
         worker.heard = step.now;
         worker.beat = beat.beat;
-        worker.ability = beat.ability.clone();
-        worker.drains = beat.drains;
+        if (&worker.ability, worker.drains) != (&beat.ability, beat.drains) {
+            worker.ability = beat.ability.clone();
+            worker.drains = beat.drains;
+            self.has_news = true;
+        }
         worker.progress = beat.running.iter().copied().collect();
         worker.total = beat.total;
         self.mend_missing(step, beat);
@@ -221,6 +225,7 @@ impl Control {
 
     /// A worker has an attempt no more.
     pub(super) fn unlease(&mut self, worker: WorkerId, attempt: AttemptId) {
+        self.has_news = true;
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.leased.remove(&attempt);
             worker.progress.remove(&attempt);
