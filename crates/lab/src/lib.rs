@@ -4,6 +4,7 @@
 //! |---|---|
 //! | which experiments there are, how one is added | [`experiment`] |
 //! | what decides a run of transactions, and what is kept of it | [`trial`] |
+//! | the same of databases that share a pool of compaction workers | [`many`] |
 //! | which systems can be compared | [`systems`] |
 //! | how data look on disk | [`data`] |
 //! | how figures are drawn | [`figure`] |
@@ -26,6 +27,7 @@ pub mod data;
 pub mod experiment;
 pub mod figure;
 pub mod load;
+pub mod many;
 pub mod requests;
 pub mod scenario;
 pub mod simulate;

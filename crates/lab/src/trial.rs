@@ -13,6 +13,7 @@ pub use crate::experiment::TrialError;
 use crate::systems::SystemName;
 
 pub use self::outcome::{Outcome, Spread};
+pub(crate) use self::outcome::{millis, round};
 pub(crate) use self::run::measure;
 
 /// The kind of experiments whose trials are these.

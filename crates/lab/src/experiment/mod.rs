@@ -6,6 +6,7 @@
 //! | kind | part | experiments in |
 //! |---|---|---|
 //! | [`Transactions`](crate::trial::Transactions): clusters that order transactions, simulated | `dast` | [`dast`] |
+//! | [`Sharing`](crate::many::Sharing): databases that share compaction workers, simulated | `compaction` | [`compaction`] |
 //!
 //! # Adding an experiment
 //!
@@ -21,6 +22,7 @@
 //! and [`Results`] are the same for all kinds.
 
 mod claim;
+pub mod compaction;
 pub mod dast;
 mod design;
 mod index;
@@ -71,13 +73,14 @@ pub trait Experiment: Sync {
 }
 
 /// All experiments that are functions of their parameters, in the order of the list.
-pub static SIMULATED: [&dyn Experiment; 6] = [
+pub static SIMULATED: [&dyn Experiment; 7] = [
     &dast::ALL[0],
     &dast::ALL[1],
     &dast::ALL[2],
     &dast::ALL[3],
     &dast::ALL[4],
     &dast::ALL[5],
+    &compaction::ALL[0],
 ];
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    pub(super) fn of(latencies: &mut Latencies) -> Self {
+    pub(crate) fn of(latencies: &mut Latencies) -> Self {
         let summary = latencies.summary();
         Self {
             count: summary.count,
@@ -70,12 +70,12 @@ impl Spread {
 }
 
 /// Whole microseconds, in milliseconds: what is below tells nothing and makes data long.
-pub(super) fn millis(span: Nanos) -> f64 {
+pub(crate) fn millis(span: Nanos) -> f64 {
     round(span.as_millis_f64(), 3)
 }
 
 /// So many digits behind the point.
-pub(super) fn round(value: f64, digits: i32) -> f64 {
+pub(crate) fn round(value: f64, digits: i32) -> f64 {
     let unit = 10_f64.powi(digits);
     (value * unit).round() / unit
 }

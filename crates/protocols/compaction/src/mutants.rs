@@ -13,4 +13,6 @@ pub enum Mutant {
     LeasesForEver,
     /// What a database waits for and the control plane does not have is not asked for again.
     NeverMends,
+    /// What a database was given already makes no difference to what it gets next.
+    NoFairShares,
 }

@@ -107,6 +107,12 @@ fn manxdb(control: &Control, now: LocalTime) -> Option<Choice> {
 fn place_of(control: &Control, now: LocalTime, id: JobId, job: &Job) -> u64 {
     let session = control.sessions.get(&id.database);
     let used = session.map_or(0, |session| session.used);
+    #[cfg(feature = "mutants")]
+    let used = if control.is_mutant(crate::mutants::Mutant::NoFairShares) {
+        0
+    } else {
+        used
+    };
     let waited = now.since(job.since).0 / 1_000_000;
     let mut credit = waited;
     if job.spec.facts.start_level == 0 {
@@ -156,6 +162,10 @@ impl Crowd {
 
     /// Whether a database has more slots than its share while others wait.
     fn is_over_share(&self, control: &Control, job: JobId) -> bool {
+        #[cfg(feature = "mutants")]
+        if control.is_mutant(crate::mutants::Mutant::NoFairShares) {
+            return false;
+        }
         let has = self.running.get(&job.database).copied().unwrap_or(0);
         let session = control.sessions.get(&job.database);
         let weight = u64::from(session.map_or(1, |session| session.weight));

@@ -1,0 +1,60 @@
+//! Experiments about compaction as a service.
+//!
+//! | experiment | swept | in |
+//! |---|---|---|
+//! | `caas-many` | how much a greedy database writes, many databases on few workers | [`many`] |
+//!
+//! The reference is CaaS-LSM (SIGMOD 2024) and its public code.
+
+mod columns;
+mod many;
+mod panels;
+mod report;
+
+use super::report::each;
+use super::{Claim, Design, Kind, Scale, Source, TrialError, series};
+use crate::data;
+use crate::many::{Outcome, Sharing, Trial};
+
+type Experiment = Design<Sharing>;
+type Data = data::Data<Sharing>;
+type Record = data::Record<Sharing>;
+type At<'a> = super::At<'a, Sharing>;
+
+/// All of them that are simulated, in the order of the list.
+pub static ALL: [Experiment; 1] = [many::EXPERIMENT];
+
+impl Kind for Sharing {
+    type Trial = Trial;
+    type Outcome = Outcome;
+
+    const PART: &'static str = "compaction";
+
+    fn seed(trial: &Trial) -> u64 {
+        trial.seed
+    }
+
+    fn work(trial: &Trial) -> f64 {
+        trial.expected_events()
+    }
+
+    fn events(outcome: &Outcome) -> u64 {
+        outcome.events
+    }
+
+    fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+        trial.run(progress)
+    }
+
+    fn columns() -> String {
+        columns::names()
+    }
+
+    fn row(record: &Record) -> String {
+        columns::row(record)
+    }
+
+    fn details(experiment: &Experiment, data: &Data) -> String {
+        report::details(experiment, data)
+    }
+}
