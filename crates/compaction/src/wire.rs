@@ -372,6 +372,7 @@ pub fn encode(message: Message) -> proto::Word {
         }),
         Message::Stop { attempt } => Kind::Stop(attempt_out(attempt)),
         Message::Recorded { attempt } => Kind::Recorded(attempt_out(attempt)),
+        Message::NotLeader { leader } => Kind::NotLeader(leader),
     };
     proto::Word { word: Some(word) }
 }
@@ -420,6 +421,7 @@ pub fn decode(word: proto::Word) -> Result<Message, Invalid> {
         Kind::Recorded(attempt) => Message::Recorded {
             attempt: attempt_in(attempt)?,
         },
+        Kind::NotLeader(leader) => Message::NotLeader { leader },
     })
 }
 
@@ -456,7 +458,7 @@ pub fn encode_report(report: Report) -> proto::ReportReply {
             used_millis,
         }
     });
-    let counts = report.counts;
+    let (counts, standing) = (report.counts, report.standing);
     let local = counts.local.into_iter();
     proto::ReportReply {
         jobs: jobs.collect(),
@@ -469,6 +471,9 @@ pub fn encode_report(report: Report) -> proto::ReportReply {
         failed: counts.failed,
         late: counts.late,
         refused: counts.refused,
+        leads: standing.leads,
+        term: standing.term.0,
+        leader: standing.leader,
         local: local
             .map(|(reason, count)| (reason.word().to_owned(), count))
             .collect(),
@@ -597,6 +602,9 @@ mod tests {
             },
             Message::Recorded {
                 attempt: attempt(1),
+            },
+            Message::NotLeader {
+                leader: "10.0.0.2:7411".to_owned(),
             },
         ];
         all.extend(LocalReason::ALL.map(|reason| Message::GoLocal { job: job(), reason }));

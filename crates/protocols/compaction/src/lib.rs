@@ -12,7 +12,7 @@
 //!
 //! | role | core | asks it from outside |
 //! |---|---|---|
-//! | the control plane | [`Control`] | operators: what is going on |
+//! | the control plane | [`Control`], inside of a [`Contender`] | operators: what is going on |
 //! | a worker | [`Worker`] | its slots: give me a job; this is how it ended |
 //! | a database | [`Client`] | RocksDB's compaction threads: compact this; it is installed |
 //!
@@ -27,12 +27,15 @@
 //! | what is durable | [`record`] |
 //! | which job next, on which worker, by five policies | [`control::choice`] |
 //! | leases, attempts, refusals | [`control`] |
+//! | which of several control planes leads, and what the others do | [`election`], [`contender`] |
 //!
 //! Start reading at [`job`], then [`message`].
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod contender;
 pub mod control;
+pub mod election;
 pub mod job;
 pub mod message;
 #[cfg(feature = "mutants")]
@@ -43,7 +46,9 @@ pub mod record;
 pub mod worker;
 
 pub use client::{Answer, Ask, Client};
+pub use contender::Contender;
 pub use control::Control;
+pub use election::{Lease, Term};
 pub use job::{AttemptId, DatabaseId, Facts, Fingerprint, JobId, SessionId, Spec, WorkerId, Zone};
 pub use message::Message;
 pub use node::Node;

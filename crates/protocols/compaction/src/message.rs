@@ -221,6 +221,11 @@ pub enum Message {
         /// Which.
         attempt: AttemptId,
     },
+    /// Control plane to anybody: I do not lead, what you said is lost; ask another one.
+    NotLeader {
+        /// What the one that leads calls itself, for logs; empty when that is not known.
+        leader: String,
+    },
 }
 
 impl manxdb_core::Message for Message {
@@ -245,6 +250,7 @@ impl manxdb_core::Message for Message {
             Self::Kept { .. } => "kept",
             Self::Stop { .. } => "stop",
             Self::Recorded { .. } => "recorded",
+            Self::NotLeader { .. } => "not leader",
         }
     }
 }

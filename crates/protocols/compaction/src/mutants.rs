@@ -11,6 +11,8 @@ pub enum Mutant {
     KeepsJobsOfTheDead,
     /// A worker that is not heard of keeps its leases.
     LeasesForEver,
+    /// A control plane whose lease is over goes on as if it led.
+    ServesPastItsLease,
     /// What a database waits for and the control plane does not have is not asked for again.
     NeverMends,
     /// What a database was given already makes no difference to what it gets next.

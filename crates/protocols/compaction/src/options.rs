@@ -62,6 +62,8 @@ pub struct Options {
     pub waiting_each_slot: usize,
     /// Results refused by databases after which a worker gets nothing more.
     pub strikes_max: u32,
+    /// Bytes that a job's description may have, and a result: what the store can keep.
+    pub description_max: usize,
     /// Memory that a job needs beside its share of buffers, in bytes.
     pub job_memory: u64,
     /// Bytes a second between zones, for predicting how long a job takes there.
@@ -83,6 +85,7 @@ impl Default for Options {
             pause: Nanos::from_millis(200),
             waiting_each_slot: 4,
             strikes_max: 1,
+            description_max: usize::MAX,
             job_memory: 64 << 20,
             zone_bytes_second: 50 << 20,
             #[cfg(feature = "mutants")]

@@ -145,6 +145,7 @@ fn what_is_too_much_is_sent_home_from_the_end() {
         ..Options::default()
     };
     let mut plane = Plane::new(options);
+    plane.pass(options.patience); // right after a start nobody knows how many workers there are
     plane.beat(7, able(1), &[], 0);
     let level = |start_level, bytes| Facts {
         start_level,

@@ -98,12 +98,15 @@ impl Control {
             return; // a database says that it is there, and then submits again
         }
         let Some(job) = self.jobs.get(&id) else {
+            if spec.input.len() > self.options.description_max {
+                return self.decline(id, LocalReason::Unfit);
+            }
             self.jobs.insert(id, Job::new(spec.clone(), step.now));
             self.has_news = true;
             self.record(Record::Job { job: id, spec });
             self.counts.taken += 1;
             self.tell_database(id.database, Message::Taken { job: id });
-            self.send_home_what_is_too_much();
+            self.send_home_what_is_too_much(step.now);
             return;
         };
         let word = match &job.state {
@@ -183,6 +186,9 @@ impl Control {
     }
 
     fn finish(&mut self, worker: WorkerId, attempt: AttemptId, result: Arc<[u8]>) {
+        if result.len() > self.options.description_max {
+            return self.go_local(attempt.job, LocalReason::Unfit);
+        }
         let Some(job) = self.jobs.get_mut(&attempt.job) else {
             return;
         };
@@ -263,6 +269,12 @@ impl Control {
         self.tell_database(id.database, Message::GoLocal { job: id, reason });
     }
 
+    /// The same of a job that was not taken: nothing was written of it.
+    fn decline(&mut self, id: JobId, reason: LocalReason) {
+        *self.counts.local.entry(reason).or_default() += 1;
+        self.tell_database(id.database, Message::GoLocal { job: id, reason });
+    }
+
     /// Nobody wants it any more.
     pub(super) fn end(&mut self, id: JobId) {
         let Some(job) = self.jobs.remove(&id) else {
@@ -301,10 +313,14 @@ impl Control {
         }
     }
 
-    /// Past the limit those wait at home whom it hurts least.
-    pub(super) fn send_home_what_is_too_much(&mut self) {
+    /// Past the limit those wait at home whom it hurts least. Not right after a start: workers have
+    /// not been heard of, so how much is too much is not known.
+    pub(super) fn send_home_what_is_too_much(&mut self, now: LocalTime) {
         if self.options.policy != Policy::Manxdb {
             return; // CaaS-LSM's has a rule of its own, the others have none
+        }
+        if now.since(self.began) < self.options.patience {
+            return;
         }
         let slots: usize = self.workers.values().map(|one| one.slots() as usize).sum();
         let limit = slots.max(1) * self.options.waiting_each_slot;

@@ -55,6 +55,7 @@ pub struct Control {
     due: LocalTime,
     outbox: Outbox,
     counts: Counts,
+    began: LocalTime,
 }
 
 /// What it has done since it started.
@@ -106,6 +107,7 @@ impl Control {
             due: LocalTime::default(),
             outbox: Outbox::default(),
             counts: Counts::default(),
+            began: LocalTime::default(),
         };
         for (id, stored) in durable.jobs {
             control.jobs.insert(id, Job::restored(stored));
@@ -119,6 +121,12 @@ impl Control {
         report::of(self)
     }
 
+    /// Whoever it has heard of.
+    pub fn peers(&self) -> impl Iterator<Item = NodeId> {
+        let databases = self.sessions.values().filter_map(|one| one.peer);
+        databases.chain(self.workers.values().map(|one| one.peer))
+    }
+
     /// What it has done since it started.
     #[must_use]
     pub fn counts(&self) -> &Counts {
@@ -129,6 +137,7 @@ impl Control {
     /// which nobody could be heard.
     fn start(&mut self, step: &mut Step<'_>) {
         let now = step.now;
+        self.began = now;
         for job in self.jobs.values_mut() {
             job.since = now;
             if let State::Leased { until, .. } = &mut job.state {
@@ -171,7 +180,8 @@ impl Control {
             | Message::Run { .. }
             | Message::Kept { .. }
             | Message::Stop { .. }
-            | Message::Recorded { .. } => {} // nobody says this to a control plane
+            | Message::Recorded { .. }
+            | Message::NotLeader { .. } => {} // nobody says this to a control plane
         }
     }
 
@@ -179,7 +189,7 @@ impl Control {
         self.forget_databases(step.now);
         self.expire_leases(step);
         self.send_home_what_fits_nowhere(step);
-        self.send_home_what_is_too_much();
+        self.send_home_what_is_too_much(step.now);
         // Whatever was thought to make no difference waits for one beat at most.
         self.has_news = true;
         step.out.set_timer(self.options.beat, Tick);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::jobs::State;
 use super::{Control, Counts};
+use crate::election::Standing;
 use crate::job::{AttemptId, DatabaseId, Facts, JobId, WorkerId};
 use crate::message::{Ability, Progress};
 
@@ -18,8 +19,10 @@ pub struct Report {
     pub banned: Vec<WorkerId>,
     /// What databases got so far, by the fair clock: milliseconds of one worker, by weight.
     pub shares: BTreeMap<DatabaseId, u64>,
-    /// What was done since the start.
+    /// What was done since the start, or since it leads.
     pub counts: Counts,
+    /// Who leads.
+    pub standing: Standing,
 }
 
 /// A job.
@@ -89,5 +92,6 @@ pub(super) fn of(control: &Control) -> Report {
         banned: control.banned.iter().copied().collect(),
         shares: shares.collect(),
         counts: control.counts.clone(),
+        standing: Standing::default(),
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_core::channel::Life;
-use manxdb_core::{Nanos, NodeId, Random, RequestId};
+use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
 use manxdb_jobs::client::{Answer, Ask, Client, ClientOptions};
 use manxdb_jobs::job::{
     AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, LocalReason, SessionId, Spec, WorkerId,
@@ -80,7 +80,7 @@ impl Pool {
     }
 
     /// A number drawn anew each time a node starts.
-    fn drawn(&self, node: NodeId, life: Life) -> u64 {
+    pub fn drawn(&self, node: NodeId, life: Life) -> u64 {
         Random::stream(self.seed, &[u64::from(node.0), life.0]).next_bits()
     }
 }
@@ -130,6 +130,16 @@ struct Running {
     attempt: AttemptId,
     watch: RequestId,
     input: Arc<[u8]>,
+}
+
+/// Whatever has workers and databases among its nodes.
+pub trait Roles: System<Core: Core<Request = NodeAsk, Reply = NodeAnswer>> {}
+
+impl<S> Roles for S
+where
+    S: System,
+    S::Core: Core<Request = NodeAsk, Reply = NodeAnswer>,
+{
 }
 
 /// Asks, runs and judges.
@@ -217,7 +227,7 @@ impl Load {
         waits.max().unwrap_or(Nanos::ZERO)
     }
 
-    fn ask_later(&self, outside: &mut Outside<'_, Pool>, node: NodeId) {
+    fn ask_later<S: Roles>(&self, outside: &mut Outside<'_, S>, node: NodeId) {
         let share = if self.greedy == Some(node) {
             600.0
         } else {
@@ -229,7 +239,7 @@ impl Load {
         outside.wake_at(outside.now() + gap, WAKE_ASK | u64::from(node.0));
     }
 
-    fn ask(&mut self, outside: &mut Outside<'_, Pool>, node: NodeId) {
+    fn ask<S: Roles>(&mut self, outside: &mut Outside<'_, S>, node: NodeId) {
         if outside.now() >= self.until {
             return;
         }
@@ -255,7 +265,7 @@ impl Load {
         self.ask_later(outside, node);
     }
 
-    pub fn submit(&mut self, outside: &mut Outside<'_, Pool>, node: NodeId, spec: Spec) {
+    pub fn submit<S: Roles>(&mut self, outside: &mut Outside<'_, S>, node: NodeId, spec: Spec) {
         let body = NodeAsk::Client(Ask::Compact(spec.clone()));
         let request = outside.request(node, body);
         self.open.insert(request, self.asked.len());
@@ -268,15 +278,15 @@ impl Load {
         });
     }
 
-    fn offer_slots(&self, outside: &mut Outside<'_, Pool>, node: NodeId) {
+    fn offer_slots<S: Roles>(&self, outside: &mut Outside<'_, S>, node: NodeId) {
         for _ in 0..self.shape.slots {
             outside.request(node, NodeAsk::Slot(SlotAsk::Next));
         }
     }
 
-    fn run(
+    fn run<S: Roles>(
         &mut self,
-        outside: &mut Outside<'_, Pool>,
+        outside: &mut Outside<'_, S>,
         node: NodeId,
         attempt: AttemptId,
         spec: Spec,
@@ -299,7 +309,7 @@ impl Load {
         outside.wake_at(outside.now() + takes, self.runs);
     }
 
-    fn end(&mut self, outside: &mut Outside<'_, Pool>, run: u64) {
+    fn end<S: Roles>(&mut self, outside: &mut Outside<'_, S>, run: u64) {
         let Some(running) = self.running.remove(&run) else {
             return; // stopped, or its worker died
         };
@@ -315,7 +325,13 @@ impl Load {
         outside.request(running.node, ask(SlotAsk::Next));
     }
 
-    fn slot(&mut self, outside: &mut Outside<'_, Pool>, node: NodeId, id: RequestId, given: Given) {
+    fn slot<S: Roles>(
+        &mut self,
+        outside: &mut Outside<'_, S>,
+        node: NodeId,
+        id: RequestId,
+        given: Given,
+    ) {
         match given {
             Given::Run(attempt, spec) => self.run(outside, node, attempt, spec),
             Given::Stop => {
@@ -328,7 +344,7 @@ impl Load {
         }
     }
 
-    fn answer(&mut self, outside: &mut Outside<'_, Pool>, id: RequestId, answer: Answer) {
+    fn answer<S: Roles>(&mut self, outside: &mut Outside<'_, S>, id: RequestId, answer: Answer) {
         let Some(place) = self.open.remove(&id) else {
             self.problems.push(format!("{answer:?} for nobody"));
             return;
@@ -367,8 +383,8 @@ impl Load {
     }
 }
 
-impl Driver<Pool> for Load {
-    fn begin(&mut self, outside: &mut Outside<'_, Pool>) {
+impl<S: Roles> Driver<S> for Load {
+    fn begin(&mut self, outside: &mut Outside<'_, S>) {
         for place in 0..self.shape.workers {
             self.offer_slots(outside, Shape::worker(place));
         }
@@ -379,7 +395,7 @@ impl Driver<Pool> for Load {
 
     fn reply(
         &mut self,
-        outside: &mut Outside<'_, Pool>,
+        outside: &mut Outside<'_, S>,
         node: NodeId,
         id: RequestId,
         body: NodeAnswer,
@@ -391,7 +407,7 @@ impl Driver<Pool> for Load {
         }
     }
 
-    fn wake(&mut self, outside: &mut Outside<'_, Pool>, key: u64) {
+    fn wake(&mut self, outside: &mut Outside<'_, S>, key: u64) {
         if key & WAKE_ASK == 0 {
             self.end(outside, key);
         } else {
@@ -399,7 +415,7 @@ impl Driver<Pool> for Load {
         }
     }
 
-    fn crashed(&mut self, _: &mut Outside<'_, Pool>, node: NodeId) {
+    fn crashed(&mut self, _: &mut Outside<'_, S>, node: NodeId) {
         self.forget_slots(node);
         let asked = &mut self.asked;
         self.open.retain(|_, place| {
@@ -409,7 +425,7 @@ impl Driver<Pool> for Load {
         });
     }
 
-    fn restarted(&mut self, outside: &mut Outside<'_, Pool>, node: NodeId) {
+    fn restarted(&mut self, outside: &mut Outside<'_, S>, node: NodeId) {
         if self.shape.is_worker(node) {
             self.offer_slots(outside, node);
         }

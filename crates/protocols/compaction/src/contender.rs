@@ -1,0 +1,466 @@
+//! A control plane that may be one of several, of which one leads.
+//!
+//! It asks the store again and again to let it lead. Once it does, there is a [`Control`] over what
+//! the store has, until the lease is over; the next time there is another one. Whatever it does not
+//! lead for it does not answer but with [`Message::NotLeader`], and it forgets it.
+//!
+//! Records of the control plane go to the store with the number of the term, and messages wait for
+//! them as before ([`crate::control`]), so nothing is said that the store has not taken from this
+//! very leader. Words without a record (a lease kept, a beat heard) are right as of the time at
+//! which the step began: then the lease was valid, and nobody else can have led.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use manxdb_core::{
+    Action, Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, Random, RequestId,
+    Token, Weight,
+};
+
+use crate::control::{Control, Report, Tick};
+use crate::election::{FromStore, Lease, Standing, Term, ToStore, Why};
+use crate::message::Message;
+use crate::options::Options;
+use crate::record::{Durable, Record};
+
+/// What a control plane says and hears.
+#[derive(Debug, Clone)]
+pub enum Word {
+    /// To and from databases and workers.
+    Pool(Message),
+    /// To its store.
+    ToStore(ToStore),
+    /// From there.
+    FromStore(FromStore),
+}
+
+impl manxdb_core::Message for Word {
+    fn weight(&self) -> Weight {
+        match self {
+            Self::Pool(message) => message.weight(),
+            Self::ToStore(_) | Self::FromStore(_) => Weight::Call { pieces: 1 },
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Pool(message) => message.label(),
+            Self::ToStore(ToStore::Campaign { .. }) => "campaign",
+            Self::ToStore(ToStore::Renew { .. }) => "renew",
+            Self::ToStore(ToStore::Write { .. }) => "write",
+            Self::ToStore(ToStore::Resign { .. }) => "resign",
+            Self::FromStore(FromStore::Elected { .. }) => "elected",
+            Self::FromStore(FromStore::Taken { .. }) => "taken",
+            Self::FromStore(FromStore::Renewed { .. }) => "renewed",
+            Self::FromStore(FromStore::Written { .. }) => "written",
+            Self::FromStore(FromStore::Deposed { .. }) => "deposed",
+        }
+    }
+}
+
+/// What is asked of it from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaneAsk {
+    /// What is going on?
+    Report,
+    /// Who leads?
+    Standing,
+    /// End: let another one lead. Answered with who leads.
+    End,
+}
+
+/// What it answers.
+#[derive(Debug, Clone)]
+pub enum PlaneAnswer {
+    /// What is going on.
+    Report(Box<Report>),
+    /// Who leads.
+    Standing(Standing),
+}
+
+/// What its timers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// To ask the store again.
+    Again,
+    /// Of the control plane of this term.
+    Ticks(Term),
+}
+
+/// Records that the store did not take are sent again after this long.
+const RETRY: Nanos = Nanos::from_secs(1);
+
+/// Numbers of campaigns and renewals whose answers may still come.
+const SENT_MAX: usize = 64;
+
+/// One of several control planes, or the only one.
+#[derive(Debug)]
+pub struct Contender {
+    options: Options,
+    /// None: it is the only one, and leads for ever.
+    lease: Option<Lease>,
+    name: String,
+    store: NodeId,
+    random: Random,
+    state: State,
+    numbers: u64,
+    /// When campaigns and renewals were asked for.
+    sent: BTreeMap<u64, LocalTime>,
+    ends: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Somebody else leads, by this name; or nobody.
+    Follows(String),
+    Leads(Box<Leader>),
+}
+
+/// What there is while it leads.
+#[derive(Debug)]
+struct Leader {
+    term: Term,
+    /// It serves before this and not at it; none: for ever.
+    until: Option<LocalTime>,
+    control: Control,
+    /// Records that the store has not taken yet,
+    unwritten: VecDeque<Record>,
+    /// the number of the first of them,
+    first: u64,
+    /// and when they were last sent.
+    tried: LocalTime,
+}
+
+impl Leader {
+    fn new(term: Term, until: Option<LocalTime>, control: Control) -> Self {
+        Self {
+            term,
+            until,
+            control,
+            unwritten: VecDeque::new(),
+            first: 1,
+            tried: LocalTime::default(),
+        }
+    }
+}
+
+impl Contender {
+    /// The only control plane over a store: it leads from the start, over what the store has.
+    /// `seed` makes the tokens of attempts: never the same twice.
+    #[must_use]
+    pub fn sole(options: Options, store: NodeId, seed: u64, durable: Durable) -> Self {
+        let mut only = Self::one_of(options, None, String::new(), store, seed);
+        let control = Control::new(options, only.random.next_bits(), durable);
+        let leader = Leader::new(Term::default(), None, control);
+        only.state = State::Leads(Box::new(leader));
+        only
+    }
+
+    /// One of several, called `name`; none leads before the store says so.
+    #[must_use]
+    pub fn several(options: Options, lease: Lease, name: String, store: NodeId, seed: u64) -> Self {
+        Self::one_of(options, Some(lease), name, store, seed)
+    }
+
+    fn one_of(
+        options: Options,
+        lease: Option<Lease>,
+        name: String,
+        store: NodeId,
+        seed: u64,
+    ) -> Self {
+        Self {
+            options,
+            lease,
+            name,
+            store,
+            random: Random::new(seed),
+            state: State::Follows(String::new()),
+            numbers: 0,
+            sent: BTreeMap::new(),
+            ends: false,
+        }
+    }
+
+    /// Who leads, as far as it knows.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        match &self.state {
+            State::Follows(leader) => Standing {
+                leader: leader.clone(),
+                ..Standing::default()
+            },
+            State::Leads(leader) => Standing {
+                leads: true,
+                term: leader.term,
+                leader: self.name.clone(),
+            },
+        }
+    }
+
+    /// What is going on: of the pool nothing is known by one that does not lead.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        let report = match &self.state {
+            State::Leads(leader) => leader.control.report(),
+            State::Follows(_) => Report::default(),
+        };
+        Report {
+            standing: self.standing(),
+            ..report
+        }
+    }
+
+    /// Stops serving when the lease is over. Before anything else in each step: a process that
+    /// stood still finds out before it says anything.
+    fn look_at_the_clock(&mut self, now: LocalTime, out: &mut Actions<Self>) {
+        #[cfg(feature = "mutants")]
+        if self.options.mutant == Some(crate::mutants::Mutant::ServesPastItsLease) {
+            return;
+        }
+        let State::Leads(leader) = &self.state else {
+            return;
+        };
+        if leader.until.is_some_and(|until| until <= now) {
+            self.step_down(Why::LeaseOver, out);
+        }
+    }
+
+    fn step_down(&mut self, why: Why, out: &mut Actions<Self>) {
+        let follows = State::Follows(String::new());
+        let State::Leads(leader) = std::mem::replace(&mut self.state, follows) else {
+            return;
+        };
+        for peer in leader.control.peers() {
+            self.say_not_leader(peer, out);
+        }
+        self.sent.clear();
+        let term = leader.term;
+        self.ask(ToStore::Resign { term, why }, out);
+    }
+
+    fn say_not_leader(&self, to: NodeId, out: &mut Actions<Self>) {
+        let leader = self.standing().leader;
+        out.send(to, Word::Pool(Message::NotLeader { leader }));
+    }
+
+    fn ask(&self, word: ToStore, out: &mut Actions<Self>) {
+        out.send(self.store, Word::ToStore(word));
+    }
+
+    /// Says at regular intervals what the store should know.
+    fn again(&mut self, now: LocalTime, out: &mut Actions<Self>) {
+        out.set_timer(self.lease.map_or(RETRY, |lease| lease.every), When::Again);
+        if self.ends {
+            return;
+        }
+        if let State::Leads(leader) = &mut self.state
+            && !leader.unwritten.is_empty()
+            && now.since(leader.tried) >= RETRY
+        {
+            leader.tried = now;
+            let words = write(leader, 0);
+            self.ask(words, out);
+        }
+        if self.lease.is_some() {
+            self.ask_to_lead(now, out);
+        }
+    }
+
+    fn ask_to_lead(&mut self, now: LocalTime, out: &mut Actions<Self>) {
+        self.numbers += 1;
+        let number = self.numbers;
+        self.sent.insert(number, now);
+        while self.sent.len() > SENT_MAX {
+            self.sent.pop_first();
+        }
+        let word = match &self.state {
+            State::Follows(_) => ToStore::Campaign { number },
+            State::Leads(leader) => ToStore::Renew {
+                number,
+                term: leader.term,
+            },
+        };
+        self.ask(word, out);
+    }
+
+    fn hear_store(&mut self, now: LocalTime, word: FromStore, out: &mut Actions<Self>) {
+        match word {
+            FromStore::Elected {
+                number,
+                term,
+                durable,
+            } => self.elected(now, number, term, &durable, out),
+            FromStore::Taken { number, leader } => {
+                if self.sent.remove(&number).is_some()
+                    && let State::Follows(known) = &mut self.state
+                {
+                    *known = leader;
+                }
+            }
+            FromStore::Renewed { number, term } => self.renewed(number, term),
+            FromStore::Written { term, through } => self.written(now, term, through, out),
+            FromStore::Deposed { term } => {
+                if self.leads_in(term).is_some() {
+                    self.step_down(Why::Deposed, out);
+                }
+            }
+        }
+    }
+
+    fn leads_in(&mut self, term: Term) -> Option<&mut Leader> {
+        match &mut self.state {
+            State::Leads(leader) if leader.term == term => Some(leader),
+            State::Leads(_) | State::Follows(_) => None,
+        }
+    }
+
+    fn elected(
+        &mut self,
+        now: LocalTime,
+        number: u64,
+        term: Term,
+        durable: &Durable,
+        out: &mut Actions<Self>,
+    ) {
+        let asked = self.sent.remove(&number);
+        let until = asked.zip(self.lease).map(|(at, lease)| at + lease.serves());
+        let is_late = until.is_none_or(|until| until <= now) || self.ends;
+        if is_late || matches!(self.state, State::Leads(_)) {
+            if self.leads_in(term).is_none() {
+                let why = Why::Late;
+                self.ask(ToStore::Resign { term, why }, out);
+            }
+            return;
+        }
+        let control = Control::new(self.options, self.random.next_bits(), durable.clone());
+        self.state = State::Leads(Box::new(Leader::new(term, until, control)));
+        self.sent.clear();
+        self.step_control(now, Event::Start, out);
+    }
+
+    /// The lease counts from when it was asked for: the store cannot have begun it earlier.
+    fn renewed(&mut self, number: u64, term: Term) {
+        let Some((at, lease)) = self.sent.remove(&number).zip(self.lease) else {
+            return;
+        };
+        if let Some(leader) = self.leads_in(term) {
+            leader.until = leader.until.max(Some(at + lease.serves()));
+        }
+    }
+
+    fn written(&mut self, now: LocalTime, term: Term, through: u64, out: &mut Actions<Self>) {
+        let Some(leader) = self.leads_in(term) else {
+            return;
+        };
+        let new = (through + 1).saturating_sub(leader.first);
+        let new = usize::try_from(new).unwrap_or(usize::MAX);
+        if new == 0 || new > leader.unwritten.len() {
+            return; // known, or of records that nobody sent
+        }
+        leader.unwritten.drain(..new);
+        leader.first = through + 1;
+        self.step_control(now, Event::Persisted(Token(through)), out);
+    }
+
+    /// Steps the control plane of this term, if it leads.
+    fn step_control(&mut self, now: LocalTime, event: EventOf<Control>, out: &mut Actions<Self>) {
+        let State::Leads(leader) = &mut self.state else {
+            return;
+        };
+        let mut own = Actions::<Control>::default();
+        leader.control.step(now, event, &mut own);
+        out.work(own.take_work());
+        let known = leader.unwritten.len();
+        for action in own.drain() {
+            match action {
+                Action::Send { to, body } => out.send(to, Word::Pool(body)),
+                Action::SetTimer { after, timer: Tick } => {
+                    out.set_timer(after, When::Ticks(leader.term));
+                }
+                // Tokens count the records of a control plane from 1, as the store does.
+                Action::Persist { record, .. } => leader.unwritten.push_back(record),
+                // Nobody asks it: reports are asked of us.
+                Action::Reply { .. } | Action::Mark { .. } | Action::Wait { .. } => {}
+            }
+        }
+        if leader.unwritten.len() > known {
+            leader.tried = now;
+            let words = write(leader, known);
+            self.ask(words, out);
+        }
+    }
+
+    fn answer(&mut self, id: RequestId, ask: PlaneAsk, out: &mut Actions<Self>) {
+        match ask {
+            PlaneAsk::Report => out.reply(id, PlaneAnswer::Report(Box::new(self.report()))),
+            PlaneAsk::Standing => out.reply(id, PlaneAnswer::Standing(self.standing())),
+            PlaneAsk::End => {
+                if self.lease.is_some() {
+                    self.ends = true;
+                    self.step_down(Why::Ends, out);
+                }
+                out.reply(id, PlaneAnswer::Standing(self.standing()));
+            }
+        }
+    }
+}
+
+/// What the store has not taken yet, but for the first so many.
+fn write(leader: &Leader, without: usize) -> ToStore {
+    ToStore::Write {
+        term: leader.term,
+        first: leader.first + without as u64,
+        records: leader.unwritten.iter().skip(without).cloned().collect(),
+    }
+}
+
+impl Core for Contender {
+    type Message = Word;
+    type Timer = When;
+    type Request = PlaneAsk;
+    type Reply = PlaneAnswer;
+    /// Nothing is written here: records go to the store.
+    type Record = ();
+
+    fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        self.look_at_the_clock(now, out);
+        match event {
+            Event::Start => {
+                self.step_control(now, Event::Start, out);
+                self.again(now, out);
+            }
+            Event::Message { from, body } => match body {
+                Word::FromStore(word) if from == self.store => self.hear_store(now, word, out),
+                Word::Pool(body) => match &self.state {
+                    State::Leads(_) => self.step_control(now, Event::Message { from, body }, out),
+                    State::Follows(_) => self.say_not_leader(from, out),
+                },
+                Word::FromStore(_) | Word::ToStore(_) => {} // nobody else says this
+            },
+            Event::Timer(When::Again) => self.again(now, out),
+            Event::Timer(When::Ticks(term)) => {
+                if self.leads_in(term).is_some() {
+                    self.step_control(now, Event::Timer(Tick), out);
+                }
+            }
+            Event::Request { id, body } => self.answer(id, body, out),
+            Event::Persisted(_) => {}
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match &self.state {
+            State::Leads(leader) => leader.control.check(),
+            State::Follows(_) => Ok(()),
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        if let State::Leads(leader) = &self.state {
+            digest.number(leader.term.0).number(leader.first);
+            digest.number(leader.control.digest());
+        }
+        digest.value()
+    }
+}
