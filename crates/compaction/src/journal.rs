@@ -2,11 +2,12 @@
 //! count, it is the same at the database (also in RocksDB's own log), at the control plane and at
 //! the worker, and is never given twice.
 
+use manxdb_jobs::election::ToStore;
 use manxdb_jobs::message::Message;
 use manxdb_jobs::record::Record;
 
 /// The control plane writes a record.
-pub fn of_record(record: &Record) {
+fn of_record(record: &Record) {
     match record {
         Record::Job { job, spec } => {
             let facts = &spec.facts;
@@ -32,6 +33,18 @@ pub fn of_record(record: &Record) {
                 "a database refused what this worker made; it gets nothing more"
             );
         }
+    }
+}
+
+/// The control plane asks something of its store.
+pub fn of_store(word: &ToStore) {
+    match word {
+        ToStore::Write { records, .. } => records.iter().for_each(of_record),
+        ToStore::Resign { term, why } => {
+            let (term, why) = (term.0, why.words());
+            tracing::warn!(term, why, "this control plane leads no more");
+        }
+        ToStore::Campaign { .. } | ToStore::Renew { .. } => {} // said all the time
     }
 }
 

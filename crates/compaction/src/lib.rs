@@ -3,7 +3,7 @@
 //! Who does what is decided by the cores of [`manxdb_jobs`]; here are the processes around them.
 //!
 //! ```text
-//! RocksDB ─edge─ service ─ actor(Client) ─ link ══gRPC══ server ─ actor(Control) ─ store
+//! RocksDB ─edge─ service ─ actor(Client) ─ link ══gRPC══ server ─ actor(Contender) ─ store
 //!                   │                                       ║
 //!                outputs                                    ╚═gRPC═ link ─ actor(Worker) ─ worker ─edge─ RocksDB
 //! ```
@@ -22,7 +22,7 @@
 //! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
 //! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
-//! | the control plane: its door and its file | [`server`], [`store`] |
+//! | the control plane: its door, and its store in a file or in etcd | [`server`], [`store`], [`keeper`], [`etcd`] |
 //! | words on the wire, and who may say them | [`wire`], [`security`], [`door`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
@@ -41,9 +41,11 @@ pub mod blobs;
 pub mod counts;
 pub mod depot;
 pub mod door;
+pub mod etcd;
 pub mod fit;
 pub mod identity;
 pub mod journal;
+pub mod keeper;
 pub mod link;
 pub mod manifest;
 pub mod metrics;

@@ -1,5 +1,6 @@
 //! The way of a database or a worker to the control plane: one stream, opened again whenever it
-//! breaks, to the next of the addresses that answers.
+//! breaks, to the next of the addresses that answers. One that does not lead says so at once, and
+//! the next one is tried at once.
 
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ const WORDS_MAX: usize = 1_024;
 const CONNECT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// Every beat is answered; one that answers none for so long is left for another one.
+const SILENCE: Duration = Duration::from_secs(3);
 
 /// Where a control plane may be, and how to be let in.
 #[derive(Debug, Clone)]
@@ -73,21 +76,23 @@ impl Route {
         })
     }
 
-    /// Asks what is going on.
+    /// Asks the one that leads what is going on; when none does, the last one that answers.
     ///
     /// # Errors
     /// Why none of the control planes answers.
     pub fn report(&self) -> Result<ReportReply, String> {
         let runtime = runtime().map_err(|error| error.to_string())?;
         runtime.block_on(async {
-            let mut why = String::new();
+            let mut best = Err("no control plane is known".to_owned());
             for endpoint in &self.endpoints {
                 match self.report_of(endpoint).await {
-                    Ok(report) => return Ok(report),
-                    Err(error) => why = format!("{}: {error}", endpoint.uri()),
+                    Ok(report) if report.leads => return Ok(report),
+                    Ok(report) => best = Ok(report),
+                    Err(_) if best.is_ok() => {}
+                    Err(error) => best = Err(format!("{}: {error}", endpoint.uri())),
                 }
             }
-            Err(why)
+            best
         })
     }
 
@@ -130,8 +135,17 @@ fn refused(endpoint: &Endpoint, status: &tonic::Status) -> String {
     said
 }
 
+/// What one that does not lead says to whoever asks it.
+#[must_use]
+pub fn does_not_lead(leader: &str) -> String {
+    match leader {
+        "" => "this control plane does not lead, and nobody else that it knows of".to_owned(),
+        leader => format!("this control plane does not lead, {leader} does"),
+    }
+}
+
 /// An error with what is below it: the outer one alone says only that transport failed.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
     while let Some(cause) = below {
@@ -201,62 +215,109 @@ impl Link {
     }
 }
 
+/// Why there is no connection, or no more.
+enum Parted {
+    /// It was there.
+    Ended(String),
+    /// There was none.
+    Refused(String),
+    /// Another control plane leads.
+    Elsewhere(String),
+}
+
 async fn carry<C: Core<Message = Message>>(
     route: &Route,
     mut words: mpsc::Receiver<Word>,
     core: &Handle<C>,
 ) {
-    let mut last = String::new();
-    for endpoint in route.endpoints.iter().cycle() {
-        let why = match talk(endpoint, &route.says, &mut words, core).await {
-            Ok(why) => {
+    let mut last = vec![String::new(); route.endpoints.len()];
+    let (mut place, mut passed) = (0, 0);
+    while let (Some(endpoint), Some(last)) = (route.endpoints.get(place), last.get_mut(place)) {
+        place = (place + 1) % route.endpoints.len();
+        let parted = talk(endpoint, route, &mut words, core).await;
+        let is_elsewhere = matches!(parted, Parted::Elsewhere(_));
+        let why = match parted {
+            Parted::Ended(why) => {
                 last.clear();
                 format!("the connection ended: {why}")
             }
-            Err(why) => why,
+            Parted::Refused(why) | Parted::Elsewhere(why) => why,
         };
         // Said once: it is tried again and again.
-        if why != last {
+        if why != *last {
             tracing::warn!(control = %endpoint.uri(), why, "no control plane here");
-            last = why;
+            *last = why;
         }
-        tokio::time::sleep(PAUSE).await;
+        // The one that leads is among the others, unless all have said that they do not.
+        passed += 1;
+        if !is_elsewhere || passed >= route.endpoints.len() {
+            passed = 0;
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 }
 
-/// One connection; why it ended, or why there was none.
+/// One connection, for as long as there is one.
 async fn talk<C: Core<Message = Message>>(
     endpoint: &Endpoint,
-    says: &Says,
+    route: &Route,
     words: &mut mpsc::Receiver<Word>,
     core: &Handle<C>,
-) -> Result<String, String> {
-    let mut client = connect(endpoint, says).await?;
+) -> Parted {
+    let mut client = match connect(endpoint, &route.says).await {
+        Ok(client) => client,
+        Err(why) => return Parted::Refused(why),
+    };
     let (out, outgoing) = mpsc::channel(WORDS_MAX);
     // What waited for a connection is old: the next beat says what is true now.
     while words.try_recv().is_ok() {}
     let opened = client.talk(ReceiverStream::new(outgoing)).await;
-    let mut heard = opened
-        .map_err(|status| refused(endpoint, &status))?
-        .into_inner();
+    let heard = match opened {
+        Ok(opened) => opened.into_inner(),
+        Err(status) if status.code() == tonic::Code::FailedPrecondition => {
+            return Parted::Elsewhere(said(&status));
+        }
+        Err(status) => return Parted::Refused(refused(endpoint, &status)),
+    };
     tracing::info!(control = %endpoint.uri(), "talking to the control plane");
+    let has_others = route.endpoints.len() > 1;
+    exchange(&out, heard, has_others, words, core).await
+}
+
+/// Carries words both ways.
+async fn exchange<C: Core<Message = Message>>(
+    out: &mpsc::Sender<Word>,
+    mut heard: tonic::Streaming<Word>,
+    has_others: bool,
+    words: &mut mpsc::Receiver<Word>,
+    core: &Handle<C>,
+) -> Parted {
+    let ended = |why: &str| Parted::Ended(why.to_owned());
+    let mut silent_since = tokio::time::Instant::now();
     loop {
         tokio::select! {
             word = words.recv() => match word {
                 Some(word) => {
                     if out.send(word).await.is_err() {
-                        return Ok("it was closed".to_owned());
+                        return ended("it was closed");
                     }
                 }
-                None => return Ok("the core has ended".to_owned()),
+                None => return ended("the core has ended"),
             },
-            word = heard.next() => match word {
-                Some(Ok(word)) => match decode(word) {
-                    Ok(message) => core.hear(CONTROL, message),
-                    Err(error) => return Ok(error.to_string()),
-                },
-                Some(Err(status)) => return Ok(said(&status)),
-                None => return Ok("it was closed".to_owned()),
+            word = heard.next() => {
+                silent_since = tokio::time::Instant::now();
+                match word.map(|word| word.map(decode)) {
+                    Some(Ok(Ok(Message::NotLeader { leader }))) => {
+                        return Parted::Elsewhere(does_not_lead(&leader));
+                    }
+                    Some(Ok(Ok(message))) => core.hear(CONTROL, message),
+                    Some(Ok(Err(error))) => return ended(&error.to_string()),
+                    Some(Err(status)) => return ended(&said(&status)),
+                    None => return ended("it was closed"),
+                }
+            },
+            () = tokio::time::sleep_until(silent_since + SILENCE), if has_others => {
+                return ended("it says nothing");
             },
         }
     }

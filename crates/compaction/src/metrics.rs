@@ -47,6 +47,21 @@ pub fn of_control(report: &Report) -> String {
         "Jobs that are not over.",
         &jobs,
     );
+    let standing = &report.standing;
+    family(
+        &mut text,
+        "manxdb_compactor_leads",
+        "gauge",
+        "1 if this control plane leads: all other numbers are the leader's.",
+        &alone(u64::from(standing.leads)),
+    );
+    family(
+        &mut text,
+        "manxdb_compactor_term",
+        "gauge",
+        "Since which election it leads, rising with each; 0 if it does not, or is the only one.",
+        &alone(standing.term.0),
+    );
     let workers = alone(report.workers.len() as u64);
     family(
         &mut text,
@@ -188,6 +203,7 @@ mod tests {
     fn every_number_has_its_help_and_type() {
         let control = of_control(&Report::default());
         assert!(control.contains("manxdb_compactor_jobs{phase=\"waiting\"} 0\n"));
+        assert!(control.contains("manxdb_compactor_leads 0\n"));
         assert!(control.contains("manxdb_compactor_sent_home_total{reason=\"poison\"} 0\n"));
         for text in [control, of_worker(&worker::Counts::default())] {
             for line in text.lines().filter(|line| !line.starts_with('#')) {

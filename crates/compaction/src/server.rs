@@ -1,15 +1,14 @@
-//! The control plane as a process: gRPC in front of its core, a file behind it.
+//! The control plane as a process: gRPC in front of its core, a store behind it.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering};
 use std::time::Duration;
 
 use manxdb_core::{NodeId, Token};
+use manxdb_jobs::contender::{PlaneAnswer, PlaneAsk, Word as Said};
 use manxdb_jobs::control::Report;
-use manxdb_jobs::{Control, Message, Options, Record};
+use manxdb_jobs::{Contender, Options};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -21,8 +20,10 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::actor::{Actor, Handle, Outlet};
 use crate::door::{Refusals, arrivals};
 use crate::journal;
+use crate::keeper::{Asking, Keeper, STORE};
+use crate::link::does_not_lead;
 use crate::security::{Asks, Security, Tls};
-use crate::store::{Store, StoreError};
+use crate::store::{Place, Store, StoreError, keys};
 use crate::wire::proto::pool_server::{Pool, PoolServer};
 use crate::wire::proto::{ReportReply, ReportRequest, Word};
 use crate::wire::{MESSAGE_MAX, decode, encode_report, pack};
@@ -52,37 +53,26 @@ type Peers = Arc<Mutex<BTreeMap<NodeId, mpsc::Sender<Word>>>>;
 /// A control plane that serves until it is dropped.
 pub struct ControlPlane {
     address: SocketAddr,
-    actor: Actor<Control>,
+    actor: Actor<Contender>,
+    keeper: Keeper,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
 impl ControlPlane {
-    /// Serves on `address` over the store at `path`.
+    /// Serves on `address` over the store at `place`. In a file it leads from the start; in etcd
+    /// one of those that share it does, and the others wait.
     ///
     /// # Errors
     /// [`StartError`].
     pub fn start(
         address: SocketAddr,
-        path: &Path,
+        place: &Place,
         options: Options,
         security: &Security,
         seed: u64,
     ) -> Result<Self, StartError> {
         let listening = |error| StartError::Listen(address, error);
-        let store = Store::open(path)?;
-        let core = Control::new(options, seed, store.durable().clone());
-        let peers = Peers::default();
-        let (records, written) = channel();
-        let outlet = {
-            let peers = Arc::clone(&peers);
-            |_| ToPeers { peers, records }
-        };
-        let actor = Actor::start("control", core, outlet).map_err(listening)?;
-        let handle = actor.handle();
-        std::thread::Builder::new()
-            .name("control-store".to_owned())
-            .spawn(move || write_records(store, &written, &handle))
-            .map_err(listening)?;
+        let mut store = Store::open(place)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("control-grpc")
@@ -93,6 +83,15 @@ impl ControlPlane {
             .block_on(TcpListener::bind(address))
             .map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
+        let core = contender(&mut store, options, address, seed);
+        let peers = Peers::default();
+        let (asking, asked) = Asking::queue(matches!(store, Store::Etcd(_)));
+        let outlet = {
+            let peers = Arc::clone(&peers);
+            |_| ToPeers { peers, asking }
+        };
+        let actor = Actor::start("control", core, outlet).map_err(listening)?;
+        let keeper = Keeper::start(store, asked, &actor.handle())?.map_err(listening)?;
         let doors = Doors {
             handle: actor.handle(),
             peers,
@@ -102,6 +101,7 @@ impl ControlPlane {
         Ok(Self {
             address,
             actor,
+            keeper,
             runtime: Some(runtime),
         })
     }
@@ -113,12 +113,45 @@ impl ControlPlane {
 
     /// What is going on.
     pub fn report(&self) -> Option<Report> {
-        self.actor.handle().ask(()).recv().ok()
+        match self.actor.handle().ask(PlaneAsk::Report).recv().ok()? {
+            PlaneAnswer::Report(report) => Some(*report),
+            PlaneAnswer::Standing(_) => None, // not what was asked
+        }
+    }
+
+    /// Leads no more, so that another one may at once. Nothing is served afterwards.
+    pub fn end(&self) {
+        let leads = |answer| match answer {
+            PlaneAnswer::Standing(standing) => standing.leads,
+            PlaneAnswer::Report(_) => false,
+        };
+        let ask = |what| self.actor.handle().ask(what).recv();
+        let led = ask(PlaneAsk::Standing).is_ok_and(leads);
+        let leads_on = ask(PlaneAsk::End).is_ok_and(leads);
+        if led && !leads_on {
+            self.keeper.wait_until_resigned();
+        }
+    }
+}
+
+/// The core over a store: alone over a file, one of several over etcd.
+fn contender(store: &mut Store, options: Options, address: SocketAddr, seed: u64) -> Contender {
+    match store {
+        Store::File(file) => Contender::sole(options, STORE, seed, file.durable().clone()),
+        Store::Etcd(etcd) => {
+            let name = etcd.named(&address.to_string()).to_owned();
+            let options = Options {
+                description_max: keys::DESCRIPTION_MAX,
+                ..options
+            };
+            Contender::several(options, etcd.lease(), name, STORE, seed)
+        }
     }
 }
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
+        self.end();
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -168,14 +201,19 @@ fn serve(
     Ok(())
 }
 
-/// What the core says and writes.
+/// What the core says: to databases and workers, and to its store.
 struct ToPeers {
     peers: Peers,
-    records: Sender<(Record, Token)>,
+    asking: Asking,
 }
 
-impl Outlet<Control> for ToPeers {
-    fn send(&mut self, to: NodeId, message: Message) {
+impl Outlet<Contender> for ToPeers {
+    fn send(&mut self, to: NodeId, said: Said) {
+        let message = match said {
+            Said::Pool(message) => message,
+            Said::ToStore(word) => return self.asking.ask(word),
+            Said::FromStore(_) => return, // a core never says this
+        };
         journal::of_message(&message);
         if let Some(peer) = self.peers.lock().get(&to)
             && let Some(word) = pack(message)
@@ -185,36 +223,35 @@ impl Outlet<Control> for ToPeers {
         }
     }
 
-    fn persist(&mut self, record: Record, token: Token) {
-        journal::of_record(&record);
-        let _ = self.records.send((record, token)); // only at the very end nobody writes
-    }
-}
-
-/// Pause before records that could not be written are tried again. Until they are on disk the
-/// core says nothing that depends on them, and databases compact locally.
-const RETRY: Duration = Duration::from_secs(1);
-
-fn write_records(mut store: Store, written: &Receiver<(Record, Token)>, core: &Handle<Control>) {
-    while let Ok((first, mut last)) = written.recv() {
-        let mut records = vec![first];
-        while let Ok((record, token)) = written.try_recv() {
-            records.push(record);
-            last = token;
-        }
-        while let Err(error) = store.write(&records) {
-            tracing::error!(%error, "the control plane cannot write; it tries again");
-            std::thread::sleep(RETRY);
-        }
-        core.persisted(last);
-    }
+    fn persist(&mut self, (): (), _: Token) {}
 }
 
 /// What peers reach.
 struct Doors {
-    handle: Handle<Control>,
+    handle: Handle<Contender>,
     peers: Peers,
     numbers: Arc<AtomicU32>,
+}
+
+impl Doors {
+    async fn ask(&self, what: PlaneAsk) -> Result<PlaneAnswer, Status> {
+        let (answer, waiting) = tokio::sync::oneshot::channel();
+        self.handle.ask_with(what, move |answered| {
+            let _ = answer.send(answered); // who asked has gone
+        });
+        let ending = |_| Status::unavailable("the control plane is ending");
+        waiting.await.map_err(ending)
+    }
+
+    /// Nobody is let in by one that does not lead: another one is there at once, or soon.
+    async fn refuse_unless_it_leads(&self) -> Result<(), Status> {
+        match self.ask(PlaneAsk::Standing).await? {
+            PlaneAnswer::Standing(standing) if !standing.leads => {
+                Err(Status::failed_precondition(does_not_lead(&standing.leader)))
+            }
+            PlaneAnswer::Standing(_) | PlaneAnswer::Report(_) => Ok(()),
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -226,6 +263,7 @@ impl Pool for Doors {
         &self,
         request: Request<Streaming<Word>>,
     ) -> Result<Response<Self::TalkStream>, Status> {
+        self.refuse_unless_it_leads().await?;
         let peer = NodeId(self.numbers.fetch_add(1, Ordering::Relaxed));
         let (words, waiting) = mpsc::channel(WORDS_MAX);
         self.peers.lock().insert(peer, words);
@@ -237,7 +275,7 @@ impl Pool for Doors {
             let why = loop {
                 match heard.message().await {
                     Ok(Some(word)) => match decode(word) {
-                        Ok(message) => handle.hear(peer, message),
+                        Ok(message) => handle.hear(peer, Said::Pool(message)),
                         Err(error) => break error.to_string(),
                     },
                     Ok(None) => break "it closed the connection".to_owned(),
@@ -252,13 +290,9 @@ impl Pool for Doors {
     }
 
     async fn report(&self, _: Request<ReportRequest>) -> Result<Response<ReportReply>, Status> {
-        let (answer, waiting) = tokio::sync::oneshot::channel();
-        self.handle.ask_with((), move |report| {
-            let _ = answer.send(report); // who asked has gone
-        });
-        match waiting.await {
-            Ok(report) => Ok(Response::new(encode_report(report))),
-            Err(_) => Err(Status::unavailable("the control plane is ending")),
+        match self.ask(PlaneAsk::Report).await? {
+            PlaneAnswer::Report(report) => Ok(Response::new(encode_report(*report))),
+            PlaneAnswer::Standing(_) => Err(Status::internal("not what was asked")),
         }
     }
 }

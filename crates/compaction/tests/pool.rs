@@ -17,6 +17,7 @@ use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
+use manxdb_compaction::store::Place;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -33,8 +34,8 @@ fn drawn() -> u64 {
 
 fn control(directory: &Path, security: &Security) -> ControlPlane {
     let address = "127.0.0.1:0".parse().unwrap();
-    let path = directory.join("control");
-    ControlPlane::start(address, &path, Options::default(), security, drawn()).unwrap()
+    let place = Place::File(directory.join("control"));
+    ControlPlane::start(address, &place, Options::default(), security, drawn()).unwrap()
 }
 
 fn route(control: &ControlPlane, security: &Security) -> Route {

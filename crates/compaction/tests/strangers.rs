@@ -13,6 +13,7 @@ use manxdb_compaction::edge::{JobInfo, STAGING, Service, Shaped, Waited, set_ser
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
+use manxdb_compaction::store::Place;
 use manxdb_compaction::strangers::{Strangers, Terms};
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
@@ -40,7 +41,8 @@ impl Pool {
     fn start() -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
-        let (store, security) = (volume.path().join("control"), Security::default());
+        let store = Place::File(volume.path().join("control"));
+        let security = Security::default();
         let options = Options::default();
         let control = ControlPlane::start(address, &store, options, &security, drawn()).unwrap();
         let worker = RunningWorker::start(WorkerOptions {

@@ -19,7 +19,7 @@ pub use self::cluster::{
 };
 pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{
-    CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
+    CompactorCommand, ControlArgs, EtcdArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
 pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};

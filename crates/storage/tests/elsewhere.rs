@@ -13,6 +13,7 @@ use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::RemotePool;
+use manxdb_compaction::store::Place;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -41,9 +42,9 @@ impl House {
     fn new(flavour: Arc<dyn Flavour>) -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
-        let path = volume.path().join("control");
+        let place = Place::File(volume.path().join("control"));
         let security = Security::default();
-        let control = ControlPlane::start(address, &path, Jobs::default(), &security, drawn());
+        let control = ControlPlane::start(address, &place, Jobs::default(), &security, drawn());
         let mut house = Self {
             volume,
             control: control.unwrap(),

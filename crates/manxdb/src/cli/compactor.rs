@@ -11,8 +11,12 @@ pub enum CompactorCommand {
     /// Run the control plane: it leases compactions of databases to workers
     #[command(after_help = "\
 State is in --store and survives the process. Until it is there again, databases compact\n\
-locally; jobs under way go on.")]
-    Control(ControlArgs),
+locally; jobs under way go on.\n\
+\n\
+With --etcd in place of --store, several control planes share one state: one of them leads,\n\
+and another one takes over when it ends, or --etcd-lease seconds after it was last heard of.\n\
+Give all of them to databases and workers (--control A:7411,B:7411).")]
+    Control(Box<ControlArgs>),
     /// Run a worker: it compacts for any database on the volumes that it reaches
     #[command(after_help = "\
 SIGTERM or SIGINT lets what runs end and takes nothing more; a second signal ends it at once,\n\
@@ -56,6 +60,45 @@ pub struct SecurityArgs {
     pub tls_name: String,
 }
 
+/// Flags of `compactor control` for state in etcd.
+#[derive(Debug, Args)]
+pub struct EtcdArgs {
+    /// Members of the etcd that its state is in, instead of --store; tried in turn
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        conflicts_with = "store"
+    )]
+    pub etcd: Vec<String>,
+    /// What its keys in etcd begin with: control planes with the same one share a state
+    #[arg(long, value_name = "PREFIX", default_value = "/manxdb/compaction/")]
+    pub etcd_prefix: String,
+    /// Seconds for which a leader that is not heard of keeps the others waiting. It stops serving
+    /// when etcd has not heard of it for four fifths of them
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=60))]
+    pub etcd_lease: u16,
+    /// Name of a user of etcd's, if it asks for one
+    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    pub etcd_user: Option<String>,
+    /// File with the user's password
+    #[arg(long, value_name = "FILE", requires = "etcd_user")]
+    pub etcd_password_file: Option<PathBuf>,
+    /// File with the certificate (PEM) that signs those of etcd's members: speak TLS
+    #[arg(long, value_name = "FILE")]
+    pub etcd_tls_ca: Option<PathBuf>,
+    /// File with our own certificate (PEM), if etcd asks for one
+    #[arg(long, value_name = "FILE", requires_all = ["etcd_tls_ca", "etcd_tls_key"])]
+    pub etcd_tls_cert: Option<PathBuf>,
+    /// File with its key (PEM)
+    #[arg(long, value_name = "FILE", requires = "etcd_tls_cert")]
+    pub etcd_tls_key: Option<PathBuf>,
+    /// What others call this control plane, for logs and `top` [default: the address that it
+    /// listens on]
+    #[arg(long, value_name = "HOST:PORT", requires = "etcd")]
+    pub advertise: Option<String>,
+}
+
 /// Flags of `compactor control`.
 #[derive(Debug, Args)]
 pub struct ControlArgs {
@@ -65,6 +108,9 @@ pub struct ControlArgs {
     /// File that its state is in
     #[arg(long, value_name = "FILE", default_value = "./manxdb-compactor")]
     pub store: PathBuf,
+    /// Where else its state may be.
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
     /// How jobs are chosen
     #[arg(long, value_enum, default_value = "manxdb")]
     pub policy: PolicyChoice,

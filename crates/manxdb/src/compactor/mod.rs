@@ -1,5 +1,6 @@
 //! The roles of the compaction service as processes.
 
+mod etcd;
 mod metrics;
 mod top;
 
@@ -15,6 +16,7 @@ use manxdb_compaction::metrics::{of_control, of_worker};
 use manxdb_compaction::order::{Plain, Shaped};
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::{ControlPlane, StartError};
+use manxdb_compaction::store::Place;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_jobs::job::Zone;
@@ -58,18 +60,20 @@ fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
         policy: policy(args.policy),
         ..Options::default()
     };
-    let plane = ControlPlane::start(args.listen, &args.store, options, &security, drawn()?);
-    let plane = Arc::new(plane.map_err(|error| start_fault(args, error))?);
+    let place = etcd::place(args)?;
+    let plane = ControlPlane::start(args.listen, &place, options, &security, drawn()?);
+    let plane = Arc::new(plane.map_err(|error| start_fault(&place, error))?);
     let shown = Arc::clone(&plane);
     let text = move || of_control(&shown.report().unwrap_or_default());
     let _metrics = metrics::serve(args.metrics, text)?;
-    tracing::info!(address = %plane.address(), store = %args.store.display(), "control plane up");
+    tracing::info!(address = %plane.address(), store = etcd::name(&place), "control plane up");
     wait(stop)?;
+    plane.end();
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
-fn start_fault(args: &ControlArgs, error: StartError) -> Fault {
+fn start_fault(place: &Place, error: StartError) -> Fault {
     match error {
         StartError::Listen(address, reason) => Fault::Listen {
             address,
@@ -77,7 +81,7 @@ fn start_fault(args: &ControlArgs, error: StartError) -> Fault {
             flag: "listen",
             reason: reason.to_string(),
         },
-        StartError::Store(error) => Fault::Other(format!("{}: {error}", args.store.display())),
+        StartError::Store(error) => Fault::Other(format!("{}: {error}", etcd::name(place))),
         StartError::Tls(error) => Fault::Other(error),
     }
 }
@@ -199,10 +203,6 @@ fn wrong_volume(name: &str, why: &str) -> Fault {
 /// # Errors
 /// One of them cannot be read.
 pub fn security(args: &SecurityArgs) -> Result<Security, Fault> {
-    let read = |path: &PathBuf| {
-        std::fs::read_to_string(path)
-            .map_err(|error| Fault::io(format!("cannot read {}", path.display()), error))
-    };
     let token = args.token_file.as_ref().map(read).transpose()?;
     let tls = match (&args.tls_ca, &args.tls_cert, &args.tls_key) {
         (Some(authority), Some(certificate), Some(key)) => Some(Tls {
@@ -218,6 +218,12 @@ pub fn security(args: &SecurityArgs) -> Result<Security, Fault> {
         return Err(Fault::Other("the token file is empty".to_owned()));
     }
     Ok(Security { token, tls })
+}
+
+/// What is in a file.
+fn read(path: &PathBuf) -> Result<String, Fault> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Fault::io(format!("cannot read {}", path.display()), error))
 }
 
 /// How to reach a pool.

@@ -52,6 +52,12 @@ fn table(report: &ReportReply) -> String {
 }
 
 fn summary(text: &mut String, report: &ReportReply) -> std::fmt::Result {
+    match (report.leads, report.leader.as_str()) {
+        (true, "") => {} // the only one
+        (true, leader) => writeln!(text, "leader {leader}   term {}", report.term)?,
+        (false, "") => writeln!(text, "nobody leads")?,
+        (false, leader) => writeln!(text, "leader {leader}, which does not answer")?,
+    }
     writeln!(
         text,
         "taken {}   done {}   lost {}   failed {}   late {}   refused {}",
@@ -138,4 +144,27 @@ fn jobs(text: &mut String, report: &ReportReply) -> std::fmt::Result {
         writeln!(text, "and {} more", report.jobs.len() - JOBS_MAX)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_says_who_leads_where_there_are_several() {
+        let first = |leads, leader: &str| {
+            let report = ReportReply {
+                leads,
+                leader: leader.to_owned(),
+                term: 7,
+                ..ReportReply::default()
+            };
+            table(&report).lines().next().map(ToOwned::to_owned)
+        };
+        assert_eq!(first(true, "a:1").as_deref(), Some("leader a:1   term 7"));
+        let silent = "leader a:1, which does not answer";
+        assert_eq!(first(false, "a:1").as_deref(), Some(silent));
+        assert_eq!(first(false, "").as_deref(), Some("nobody leads"));
+        assert!(first(true, "").is_some_and(|line| line.starts_with("taken 0")));
+    }
 }

@@ -7,6 +7,7 @@ use manxdb_jobs::job::JobId;
 use manxdb_jobs::record::{Durable, Record, Stored};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
+use super::{StoreError, new_of};
 use crate::seal::{seal, unseal};
 
 /// Jobs that are not over, by their names.
@@ -19,30 +20,21 @@ const FORMAT: TableDefinition<'_, (), u32> = TableDefinition::new("format");
 /// The only format there is: keys and values sealed, in postcard.
 const CURRENT: u32 = 2;
 
-/// A store that cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The file cannot be opened, read or written.
-    #[error("the control plane's store {0}: {1}")]
-    Failed(&'static str, Box<redb::Error>),
-    /// A newer release wrote it, or it is damaged.
-    #[error("the control plane's store is not one that this release can read: {0}")]
-    Format(String),
-}
-
 fn failed<E: Into<redb::Error>>(what: &'static str) -> impl FnOnce(E) -> StoreError {
     move |error| StoreError::Failed(what, Box::new(error.into()))
 }
 
 /// Keeps [`Durable`] in a file; one process at a time.
-pub struct Store {
+pub struct FileStore {
     path: PathBuf,
     /// None after an error of the disk: the file is opened again before anything is written.
     database: Option<Database>,
     durable: Durable,
+    /// Records that were written since it was opened.
+    written: u64,
 }
 
-impl Store {
+impl FileStore {
     /// Opens the store at `path`, making it when it is new.
     ///
     /// # Errors
@@ -63,6 +55,7 @@ impl Store {
             path: path.to_owned(),
             database: Some(database),
             durable,
+            written: 0,
         })
     }
 
@@ -72,11 +65,25 @@ impl Store {
         &self.durable
     }
 
+    /// Writes records that are counted since it was opened, but for those that it has.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub fn write_from(&mut self, first: u64, records: &[Record]) -> Result<u64, StoreError> {
+        if let Some(new) = new_of(self.written, first, records)
+            && !new.is_empty()
+        {
+            self.write(new)?;
+            self.written += new.len() as u64;
+        }
+        Ok(self.written)
+    }
+
     /// Writes records, all or none; they are on disk when this returns.
     ///
     /// # Errors
     /// [`StoreError`]: nobody knows whether anything was written; the same records may be written
-    /// again, and nothing else.
+    /// again, others behind them.
     pub fn write(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let changed = self.changed(records);
         let former = self.database.take();
@@ -252,16 +259,16 @@ mod tests {
             let _ = std::fs::remove_file(&path);
             let history = self::history();
             let (before, after) = history.split_at(cut);
-            let mut store = Store::open(&path).unwrap();
+            let mut store = FileStore::open(&path).unwrap();
             for record in before {
                 store.write(std::slice::from_ref(record)).unwrap();
             }
             drop(store);
-            let mut store = Store::open(&path).unwrap();
+            let mut store = FileStore::open(&path).unwrap();
             assert_eq!(*store.durable(), Durable::of(before.iter().cloned()));
             store.write(after).unwrap();
             drop(store);
-            let store = Store::open(&path).unwrap();
+            let store = FileStore::open(&path).unwrap();
             assert_eq!(*store.durable(), Durable::of(history.iter().cloned()));
         }
     }
@@ -271,7 +278,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control");
         std::fs::write(&path, b"a letter").unwrap();
-        assert!(Store::open(&path).is_err());
+        assert!(FileStore::open(&path).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"a letter");
     }
 
@@ -280,7 +287,7 @@ mod tests {
     fn damage_is_an_error_or_harmless() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control");
-        let mut store = Store::open(&path).unwrap();
+        let mut store = FileStore::open(&path).unwrap();
         store.write(&history()).unwrap();
         drop(store);
         let whole = std::fs::read(&path).unwrap();
@@ -299,7 +306,7 @@ mod tests {
                 damaged.truncate(usize::try_from(length).unwrap());
             }
             std::fs::write(&path, &damaged).unwrap();
-            match std::panic::catch_unwind(|| Store::open(&path)) {
+            match std::panic::catch_unwind(|| FileStore::open(&path)) {
                 Ok(Ok(store)) => assert_eq!(*store.durable(), Durable::of(history())),
                 Ok(Err(_)) => refused += 1,
                 Err(panic) => panic!("a damaged file ends the process: {panic:?}"),
@@ -312,9 +319,9 @@ mod tests {
     fn a_store_is_open_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("control");
-        let store = Store::open(&path).unwrap();
-        assert!(Store::open(&path).is_err());
+        let store = FileStore::open(&path).unwrap();
+        assert!(FileStore::open(&path).is_err());
         drop(store);
-        assert!(Store::open(&path).is_ok());
+        assert!(FileStore::open(&path).is_ok());
     }
 }
