@@ -5,7 +5,7 @@
 #   scripts/setup.sh test    run + MariaDB (client and comparison server), Python (clients, and
 #                          moto, an S3 server for tests of compactions), Node, Go,
 #                          Java (clients, and a HDFS of Hadoop's for the same tests), PHP, Ruby
-#                          (clients that the tests drive)
+#                          (clients that the tests drive), etcd (for control planes of compactions)
 #   scripts/setup.sh lint    run + cargo-deny
 #   scripts/setup.sh bench   run + MariaDB, sysbench
 #
@@ -196,6 +196,21 @@ fetch_rocksdb_for_java() {
         -DoutputDirectory="$directory" || die "Maven could not fetch RocksDB for Java; try again"
 }
 
+# etcd's program out of Debian's package, which is not installed: that would start a service.
+fetch_etcd() {
+    local target="$CACHE/etcd"
+    { have etcd || [ -x "$target/etcd" ]; } && return 0
+    have apt-get && have dpkg-deb || die "etcd is missing, which tests start: install it yourself"
+    say "fetching etcd, which tests start"
+    local unpacked="$target/unpacked"
+    rm -rf "$unpacked" && mkdir -p "$unpacked"
+    (cd "$unpacked" && { apt-get download -qq etcd-server 2>/dev/null \
+        || { as_root apt-get update -qq && apt-get download -qq etcd-server; }; } \
+        && dpkg-deb -x etcd-server_*.deb .) || die "apt could not fetch etcd-server"
+    mv "$unpacked/usr/bin/etcd" "$target/etcd"
+    rm -rf "$unpacked"
+}
+
 install_cargo_deny() {
     cargo deny --version >/dev/null 2>&1 && return 0
     say "installing cargo-deny (a few minutes, once)"
@@ -219,6 +234,9 @@ install_apt_packages
 [ "${ROCKSDB:-prebuilt}" = source ] || fetch_rocksdb
 write_cargo_config
 case "$PURPOSE" in
-    test) make_python_environment; install_node_clients; install_jvm_clients; fetch_hdfs; fetch_rocksdb_for_java ;;
+    test)
+        make_python_environment; install_node_clients; install_jvm_clients
+        fetch_hdfs; fetch_rocksdb_for_java; fetch_etcd
+        ;;
     lint) install_cargo_deny ;;
 esac

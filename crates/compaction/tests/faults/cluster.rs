@@ -21,6 +21,8 @@ pub struct Cluster {
     common: Settings,
     control: Option<Process>,
     pub address: SocketAddr,
+    /// Where several control planes are, if there are several.
+    planes: Vec<SocketAddr>,
     security: Security,
     roads: Vec<std::sync::Arc<Proxy>>,
     started: u64,
@@ -62,20 +64,49 @@ impl Cluster {
 
     /// With settings for all processes.
     pub fn with(common: &Settings, security: Security) -> Self {
+        let mut cluster = Self::without_control(common, security);
+        cluster.start_control();
+        cluster
+    }
+
+    /// Without a control plane so far.
+    pub fn without_control(common: &Settings, security: Security) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let volume = directory.path().join("volume");
         std::fs::create_dir(&volume).unwrap();
-        let mut cluster = Self {
+        Self {
             common: common.clone().with("volume", volume.display()),
             directory,
             control: None,
             address: "127.0.0.1:9".parse().unwrap(),
+            planes: Vec::new(),
             security,
             roads: Vec::new(),
             started: 0,
-        };
-        cluster.start_control();
-        cluster
+        }
+    }
+
+    /// Starts a control plane over etcd, anywhere or where it was before; why it does not start, if
+    /// it does not.
+    pub fn try_plane(
+        &mut self,
+        etcd: &str,
+        listen: Option<SocketAddr>,
+    ) -> Result<(Process, SocketAddr), String> {
+        self.started += 1;
+        let listen = listen.map_or_else(|| "127.0.0.1:0".to_owned(), |at| at.to_string());
+        let settings = self.settings("control").with("etcd", etcd);
+        let settings = settings.with("listen", listen);
+        let name = format!("plane{}", self.started);
+        let (plane, said) = Process::start(&name, self.path(), &settings);
+        if let Some(why) = said.strip_prefix("refused: ") {
+            return Err(why.to_owned());
+        }
+        let address = said.parse().unwrap();
+        if !self.planes.contains(&address) {
+            self.planes.push(address);
+        }
+        Ok((plane, address))
     }
 
     pub fn path(&self) -> &Path {
@@ -125,7 +156,10 @@ impl Cluster {
     fn member(&mut self, name: &str, settings: Settings) -> Member {
         let road = std::sync::Arc::new(Proxy::start(self.address));
         self.roads.push(std::sync::Arc::clone(&road));
-        let settings = settings.with("control", road.address);
+        let settings = match self.planes.as_slice() {
+            [] => settings.with("control", road.address),
+            planes => settings.with("control", joined(planes).join(",")),
+        };
         let (process, said) = Process::start(name, self.path(), &settings);
         Member {
             process,
@@ -187,7 +221,10 @@ impl Cluster {
 
     /// A way to the control plane that no fault is on.
     pub fn route(&self) -> Route {
-        Route::new(&[self.address.to_string()], &self.security).unwrap()
+        match self.planes.as_slice() {
+            [] => Route::new(&[self.address.to_string()], &self.security).unwrap(),
+            planes => Route::new(&joined(planes), &self.security).unwrap(),
+        }
     }
 
     pub fn report(&self) -> ReportReply {
@@ -211,12 +248,16 @@ impl Cluster {
             let batches = judge(&database.path(), &ledger, load_of(&database.settings));
             assert!(batches > 0, "{name} wrote nothing");
         }
-        if self.control.is_some() {
+        if self.control.is_some() || !self.planes.is_empty() {
             until("the control plane has no job left", || {
                 self.report().jobs.is_empty()
             });
         }
     }
+}
+
+fn joined(planes: &[SocketAddr]) -> Vec<String> {
+    planes.iter().map(ToString::to_string).collect()
 }
 
 /// What a worker writes that is told to stop only after its database has closed, it removes.

@@ -5,11 +5,15 @@ use std::io::BufRead as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use manxdb_compaction::edge::{Flavour, Plain, Prepared};
+use manxdb_compaction::etcd::EtcdAddress;
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::ControlPlane;
+use manxdb_compaction::store::Place;
+use manxdb_compaction::store::etcd::EtcdSettings;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -97,19 +101,48 @@ pub fn security(settings: &Settings) -> Security {
 }
 
 pub fn route(settings: &Settings) -> Route {
-    Route::new(&[settings.string("control")], &security(settings)).unwrap()
+    let planes = settings.string("control");
+    let planes: Vec<String> = planes.split(',').map(ToOwned::to_owned).collect();
+    Route::new(&planes, &security(settings)).unwrap()
+}
+
+/// Seconds of a lease in etcd.
+pub const LEASE: u64 = 3;
+
+/// What is in etcd of a test.
+pub fn etcd(settings: &Settings) -> EtcdSettings {
+    let user = settings.get("user").and_then(|user| user.split_once(':'));
+    let members = settings.string("etcd");
+    EtcdSettings {
+        address: EtcdAddress {
+            members: members.split(',').map(ToOwned::to_owned).collect(),
+            user: user.map(|(name, password)| (name.to_owned(), password.to_owned())),
+            tls: None,
+        },
+        prefix: "/manxdb/test/".to_owned(),
+        lease: Duration::from_secs(LEASE),
+        name: String::new(),
+    }
+}
+
+fn place(settings: &Settings) -> Place {
+    match settings.get("etcd") {
+        Some(_) => Place::Etcd(Box::new(etcd(settings))),
+        None => Place::File(settings.path("store")),
+    }
 }
 
 fn control(settings: &Settings) {
-    let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let address = settings.get("listen").unwrap_or("127.0.0.1:0");
+    let address: SocketAddr = address.parse().unwrap();
     let options = Options {
         lease: Nanos::from_secs(2),
         session: Nanos::from_secs(4),
         patience: Nanos::from_millis(1_500),
         ..Options::default()
     };
-    let (store, security) = (settings.path("store"), security(settings));
-    match ControlPlane::start(address, &store, options, &security, drawn()) {
+    let (place, security) = (place(settings), security(settings));
+    match ControlPlane::start(address, &place, options, &security, drawn()) {
         Ok(plane) => {
             say(&format!("ready {}", plane.address()));
             for command in commands() {
@@ -117,6 +150,13 @@ fn control(settings: &Settings) {
                     // Enough for the log's first lines.
                     "full" => limit_files(Some(32 << 10)),
                     "space" => limit_files(None),
+                    "status" => {
+                        let standing = plane.report().unwrap().standing;
+                        let (leads, term) = (u8::from(standing.leads), standing.term.0);
+                        say(&format!("status leads={leads} term={term}"));
+                        continue;
+                    }
+                    "end" => plane.end(),
                     other => panic!("a control plane does not know {other}"),
                 }
                 say(&command);

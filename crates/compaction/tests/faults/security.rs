@@ -13,13 +13,13 @@ use crate::cluster::Cluster;
 use crate::process::until;
 use crate::settings::Settings;
 
-struct Authority {
+pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    pem: String,
+    pub pem: String,
 }
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);
@@ -30,7 +30,7 @@ impl Authority {
     }
 
     /// Certificate and key for a name.
-    fn sign(&self, name: &str, is_expired: bool) -> (String, String) {
+    pub fn sign(&self, name: &str, is_expired: bool) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         if is_expired {
