@@ -1,9 +1,10 @@
 //! The store in a real etcd, without processes around it: who may write, and what is there then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use manxdb_compaction::etcd::api::TxnRequest;
-use manxdb_compaction::etcd::{Etcd as Client, EtcdTls, put};
+use manxdb_compaction::etcd::{Etcd as Client, EtcdTls, delete, put};
 use manxdb_compaction::store::etcd::{EtcdSettings, EtcdStore};
 use manxdb_compaction::store::keys::{DESCRIPTION_MAX, Keys};
 use manxdb_compaction::store::{Campaign, StoreError};
@@ -16,8 +17,22 @@ use crate::roles;
 use crate::security::Authority;
 use crate::settings::Settings;
 
+/// With leases that do not run out while a test lasts.
 fn settings(etcd: &Etcd) -> EtcdSettings {
-    roles::etcd(&Settings::default().with("etcd", etcd.members()))
+    let settings = roles::etcd(&Settings::default().with("etcd", etcd.members()));
+    let lease = Duration::from_secs(600);
+    EtcdSettings { lease, ..settings }
+}
+
+/// As when the leader's lease has run out.
+fn let_go(settings: &EtcdSettings) {
+    let success = vec![delete(Keys::below(&settings.prefix).leader())];
+    let gone = TxnRequest {
+        success,
+        ..TxnRequest::default()
+    };
+    let mut client = Client::new(&settings.address).unwrap();
+    client.txn(&gone).unwrap();
 }
 
 fn job(number: u64) -> JobId {
@@ -67,7 +82,8 @@ fn a_deposed_leader_writes_nothing() {
     assert_eq!(durable, Durable::default());
     assert_eq!(one.write(first, 1, &[taken(1, 10)]).unwrap(), 1);
     assert!(matches!(other.campaign().unwrap(), Campaign::Taken(_)));
-    // It stands still: nobody renews its lease, and it does not know that.
+    // It stands still, and does not know that its lease runs out.
+    let_go(&settings);
     let (second, durable) = elected(&mut other);
     assert!(second > first);
     assert_eq!(durable, Durable::of([taken(1, 10)]));
@@ -79,8 +95,6 @@ fn a_deposed_leader_writes_nothing() {
         let refused = one.write(first, 2, &records).unwrap_err();
         assert!(matches!(refused, StoreError::Deposed(term) if term == first));
     }
-    let mut renewer = one.renewer().unwrap();
-    assert!(!renewer.renew(first).unwrap());
     // The one that leads finds all as it has left it.
     assert_eq!(other.write(second, 2, &[taken(4, 1)]).unwrap(), 2);
     other.resign(second);
@@ -91,21 +105,27 @@ fn a_deposed_leader_writes_nothing() {
 }
 
 #[test]
-fn a_lease_that_is_renewed_does_not_end() {
+fn a_lease_runs_out_unless_it_is_renewed() {
     let etcd = Etcd::start(1);
-    let settings = settings(&etcd);
+    let lease = Duration::from_secs(6);
+    let settings = EtcdSettings {
+        lease,
+        ..settings(&etcd)
+    };
     let mut one = EtcdStore::open(&settings).unwrap();
     let mut other = EtcdStore::open(&settings).unwrap();
     let (term, _) = elected(&mut one);
     let mut renewer = one.renewer().unwrap();
     let began = std::time::Instant::now();
-    // For longer than the lease.
-    until("it was renewed for long", || {
+    until("it was renewed for longer than it lasts", || {
         assert!(renewer.renew(term).unwrap());
         assert!(matches!(other.campaign().unwrap(), Campaign::Taken(_)));
-        began.elapsed() > 2 * settings.lease
+        began.elapsed() > 2 * lease
     });
     assert_eq!(one.write(term, 1, &[taken(1, 1)]).unwrap(), 1);
+    let (later, _) = elected(&mut other);
+    assert!(later > term && !renewer.renew(term).unwrap());
+    assert!(one.write(term, 2, &[taken(2, 1)]).is_err());
 }
 
 #[test]
@@ -114,7 +134,6 @@ fn more_than_a_transaction_takes_is_written_and_read() {
     let settings = settings(&etcd);
     let mut one = EtcdStore::open(&settings).unwrap();
     let (term, _) = elected(&mut one);
-    let mut renewer = one.renewer().unwrap();
     let mut history: Vec<Record> = (1..=700).map(|number| taken(number, 100)).collect();
     history.extend((701..=706).map(|number| taken(number, DESCRIPTION_MAX)));
     history.extend((701..=706).map(|number| Record::Result {
@@ -132,7 +151,6 @@ fn more_than_a_transaction_takes_is_written_and_read() {
     });
     let mut from = 1;
     for part in history.chunks(400) {
-        renewer.renew(term).unwrap();
         let through = one.write(term, from, part).unwrap();
         from += part.len() as u64;
         assert_eq!(through + 1, from);

@@ -79,13 +79,13 @@ pub struct EtcdArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..=60))]
     pub etcd_lease: u16,
     /// Name of a user of etcd's, if it asks for one
-    #[arg(long, value_name = "NAME", requires = "etcd_password_file")]
+    #[arg(long, value_name = "NAME", requires_all = ["etcd", "etcd_password_file"])]
     pub etcd_user: Option<String>,
     /// File with the user's password
     #[arg(long, value_name = "FILE", requires = "etcd_user")]
     pub etcd_password_file: Option<PathBuf>,
     /// File with the certificate (PEM) that signs those of etcd's members: speak TLS
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "etcd")]
     pub etcd_tls_ca: Option<PathBuf>,
     /// File with our own certificate (PEM), if etcd asks for one
     #[arg(long, value_name = "FILE", requires_all = ["etcd_tls_ca", "etcd_tls_key"])]
