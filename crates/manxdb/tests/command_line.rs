@@ -54,7 +54,10 @@ fn a_server_says_which_storage_it_can_share() {
     let far = "far=ftp://host/prefix";
     let (code, _, error) = output(command.args(["--compaction-volume", far]));
     assert_eq!(code, Some(1));
-    assert!(error.contains("'ftp://' is no storage that is known"), "{error}");
+    assert!(
+        error.contains("'ftp://' is no storage that is known"),
+        "{error}"
+    );
 }
 
 /// As in `manxdb lab list | head -1`.
