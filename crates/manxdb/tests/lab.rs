@@ -8,13 +8,16 @@ use std::path::Path;
 
 use support::{manxdb, output};
 
-const EXPERIMENTS: [&str; 6] = [
+const EXPERIMENTS: [&str; 9] = [
     "n-clients",
     "crt-ratio",
     "tpca",
     "scalability",
     "robust",
     "targets",
+    "caas-many",
+    "caas-fillrandom",
+    "caas-crossdc",
 ];
 
 /// The files that depend on the seed alone.
@@ -31,7 +34,7 @@ fn lab(arguments: &[&str], out: &Path) -> (Option<i32>, String, String) {
 }
 
 fn read(out: &Path, name: &str) -> Vec<u8> {
-    fs::read(out.join("crt-ratio").join(name)).unwrap()
+    fs::read(out.join("dast/crt-ratio").join(name)).unwrap()
 }
 
 #[test]
@@ -60,7 +63,7 @@ fn results_depend_on_the_seed_and_not_on_threads() {
         assert_eq!(read(&one, name), read(&two, name), "{name}");
         assert_ne!(read(&one, name), read(&other, name), "{name}");
     }
-    let index = fs::read_to_string(one.join("README.md")).unwrap();
+    let index = fs::read_to_string(one.join("dast/README.md")).unwrap();
     assert!(index.contains("(crt-ratio/report.md)"), "{index}");
     assert!(read(&one, "figure.png").starts_with(b"\x89PNG"));
     let machine = String::from_utf8(read(&one, "run.json")).unwrap();
@@ -74,7 +77,7 @@ fn results_depend_on_the_seed_and_not_on_threads() {
     }
     // Figure and report come again from the data alone.
     for name in ["figure.svg", "figure.png", "report.md"] {
-        fs::remove_file(two.join("crt-ratio").join(name)).unwrap();
+        fs::remove_file(two.join("dast/crt-ratio").join(name)).unwrap();
     }
     let (code, _, error) = lab(&["figure", "crt-ratio"], &two);
     assert_eq!(code, Some(0), "{error}");
@@ -124,8 +127,8 @@ fn bad_input_is_told_with_the_way_out() {
     let (code, _, error) = lab(&["figure", "tpca"], directory.path());
     assert_eq!(code, Some(1));
     assert!(error.contains("run the experiment first"), "{error}");
-    let results = directory.path().join("tpca");
-    fs::create_dir(&results).unwrap();
+    let results = directory.path().join("dast/tpca");
+    fs::create_dir_all(&results).unwrap();
     fs::write(results.join("data.json"), "{}").unwrap();
     let (code, _, error) = lab(&["figure", "tpca"], directory.path());
     assert_eq!(code, Some(1));

@@ -335,7 +335,7 @@ pub(super) mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 25);
+        assert_eq!(explained.len(), 26);
     }
 
     #[test]
