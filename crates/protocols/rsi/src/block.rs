@@ -1,10 +1,11 @@
 //! A record in memory: its head, and its versions, the newest first.
 //!
 //! ```text
-//! HEAD | GENERATION | LABEL, LENGTH·SUM for each slot | SUM | value of each slot
+//! HEAD | GENERATION | KEY | LABEL, LENGTH·SUM for each slot | SUM | value of each slot
 //! ```
 //!
-//! Words of eight bytes, little-endian. Who writes holds the lock, writes everything behind HEAD,
+//! Words of eight bytes, little-endian; the key is its length and as much room as the table's
+//! longest takes, or nothing in a table without keys. Who writes holds the lock, writes everything behind HEAD,
 //! and sets HEAD after it, which unlocks. Who reads copies the whole block, and the copy may be of
 //! different times (reference: READ and WRITE of a fabric meet word by word). So each slot has the
 //! sum of its value, and the labels together have a sum as well: a copy whose labels and sum fit
@@ -21,19 +22,24 @@ use crate::version::{Head, Label, Stamp};
 pub struct Layout {
     versions: usize,
     value: usize,
+    /// 0: records have no keys.
+    key: usize,
 }
 
 /// A layout that cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a block keeps {} to {} versions of 1 to {} bytes, not {versions} of {value}",
+    "a block keeps {} to {} versions of 1 to {} bytes under keys of at most {} bytes, not \
+     {versions} of {value} under {key}",
     Layout::VERSIONS_MIN,
     Layout::VERSIONS_MAX,
-    Layout::VALUE_MAX
+    Layout::VALUE_MAX,
+    Layout::KEY_MAX
 )]
 pub struct LayoutError {
     versions: usize,
     value: usize,
+    key: usize,
 }
 
 /// A copy that is not of one time, or not of a block: it must be read again.
@@ -47,27 +53,52 @@ impl Layout {
     pub const VERSIONS_MAX: usize = 16;
     /// A value of the largest layout fits into one operation of the fabric, with all its versions.
     pub const VALUE_MAX: usize = 32 << 10;
+    /// Longer than the keys of MySQL's indexes.
+    pub const KEY_MAX: usize = 4 << 10;
 
-    /// Blocks of so many versions with values of at most so many bytes.
+    /// Blocks without keys, of so many versions with values of at most so many bytes.
     ///
     /// # Errors
     /// [`LayoutError`].
     pub const fn new(versions: usize, value: usize) -> Result<Self, LayoutError> {
+        Self::keyed(versions, value, 0)
+    }
+
+    /// The same with keys of at most so many bytes.
+    ///
+    /// # Errors
+    /// [`LayoutError`].
+    pub const fn keyed(versions: usize, value: usize, key: usize) -> Result<Self, LayoutError> {
         let is_fine = versions >= Self::VERSIONS_MIN
             && versions <= Self::VERSIONS_MAX
             && value >= 1
-            && value <= Self::VALUE_MAX;
+            && value <= Self::VALUE_MAX
+            && key <= Self::KEY_MAX;
         if is_fine {
-            Ok(Self { versions, value })
+            Ok(Self {
+                versions,
+                value,
+                key,
+            })
         } else {
-            Err(LayoutError { versions, value })
+            Err(LayoutError {
+                versions,
+                value,
+                key,
+            })
         }
     }
 
-    /// Versions, and bytes of the longest value.
+    /// Versions, bytes of the longest value, bytes of the longest key.
     #[must_use]
-    pub const fn sizes(self) -> (usize, usize) {
-        (self.versions, self.value)
+    pub const fn sizes(self) -> (usize, usize, usize) {
+        (self.versions, self.value, self.key)
+    }
+
+    /// Bytes of the longest key.
+    #[must_use]
+    pub const fn key_max(self) -> usize {
+        self.key
     }
 
     /// Bytes of the longest value.
@@ -81,9 +112,22 @@ impl Layout {
         self.value.next_multiple_of(WORD_LENGTH)
     }
 
-    /// Words before the values: head, generation, two for each slot, sum.
+    /// Words of the key: its length, and room for the longest.
+    const fn key_words(self) -> usize {
+        match self.key {
+            0 => 0,
+            key => 1 + key.div_ceil(WORD_LENGTH),
+        }
+    }
+
+    /// Words before the labels: head, generation, key.
+    const fn first_label(self) -> usize {
+        2 + self.key_words()
+    }
+
+    /// Words before the values: those before the labels, two for each slot, sum.
     const fn words(self) -> usize {
-        3 + 2 * self.versions
+        self.first_label() + 2 * self.versions + 1
     }
 
     /// Bytes of a block; blocks begin at multiples of 64.
@@ -98,6 +142,8 @@ impl Layout {
 pub struct Block {
     /// How often the place was given to another record.
     pub generation: u64,
+    /// Under which the record is found; empty in a table without keys.
+    pub key: Vec<u8>,
     /// The newest first; never empty, and as many as the layout has.
     slots: Vec<Slot>,
 }
@@ -122,23 +168,31 @@ pub struct Version<'a> {
 }
 
 impl Block {
-    /// A record that nobody has written yet.
+    /// A record without a key that nobody has written yet.
     #[must_use]
     pub fn empty(layout: Layout, generation: u64) -> Self {
-        Self::filled(layout, generation, Stamp::NOTHING)
+        Self::keyed(layout, generation, &[])
+    }
+
+    /// The same under a key, which is not longer than the layout's: [`crate::table`] sees to it.
+    #[must_use]
+    pub fn keyed(layout: Layout, generation: u64, key: &[u8]) -> Self {
+        debug_assert!(key.len() <= layout.key, "checked by the table");
+        Self::filled(layout, generation, key, Stamp::NOTHING)
     }
 
     /// A record whose versions are lost: no snapshot admits any, so that whoever looks for one
     /// hears that it is too old. For a place whose writer died while it wrote; its newest version
     /// comes on top.
     #[must_use]
-    pub fn lost(layout: Layout, generation: u64) -> Self {
-        Self::filled(layout, generation, Stamp::NEVER)
+    pub fn lost(layout: Layout, generation: u64, key: &[u8]) -> Self {
+        Self::filled(layout, generation, key, Stamp::NEVER)
     }
 
-    fn filled(layout: Layout, generation: u64, stamp: Stamp) -> Self {
+    fn filled(layout: Layout, generation: u64, key: &[u8], stamp: Stamp) -> Self {
         Self {
             generation,
+            key: key.to_vec(),
             slots: vec![Slot::empty(layout, stamp); layout.versions],
         }
     }
@@ -201,8 +255,8 @@ impl Block {
 
     /// All that is behind the head, as it is in memory.
     #[must_use]
-    pub fn body(&self) -> Vec<u8> {
-        let mut bytes = self.labels();
+    pub fn body(&self, layout: Layout) -> Vec<u8> {
+        let mut bytes = self.labels(layout);
         let sum = u64::from(crc32fast::hash(&bytes));
         bytes.extend(sum.to_le_bytes());
         for slot in &self.slots {
@@ -211,9 +265,15 @@ impl Block {
         bytes
     }
 
-    /// Generation and labels.
-    fn labels(&self) -> Vec<u8> {
-        let mut bytes = self.generation.to_le_bytes().to_vec();
+    /// Generation, key and labels.
+    fn labels(&self, layout: Layout) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(layout.bytes());
+        bytes.extend(self.generation.to_le_bytes());
+        if layout.key > 0 {
+            bytes.extend((self.key.len() as u64).to_le_bytes());
+            bytes.extend(&self.key);
+            bytes.resize((layout.first_label() - 1) * WORD_LENGTH, 0);
+        }
         for slot in &self.slots {
             bytes.extend(slot.label.word().to_le_bytes());
             bytes.extend(slot.length.to_le_bytes());
@@ -231,14 +291,21 @@ impl Block {
             return Err(Torn);
         }
         let (words, values) = bytes.split_at(layout.words() * WORD_LENGTH);
+        let (_, said) = words.split_at_checked(WORD_LENGTH).ok_or(Torn)?;
+        let (said, sum) = said.split_last_chunk::<WORD_LENGTH>().ok_or(Torn)?;
+        if u64::from(crc32fast::hash(said)) != u64::from_le_bytes(*sum) {
+            return Err(Torn);
+        }
+        let key = parse_key(layout, said)?;
         let (words, _) = words.as_chunks::<WORD_LENGTH>();
         let number = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
+        let first = layout.first_label();
         let head = Head::of_word(number(0).ok_or(Torn)?);
         let slots = values.chunks_exact(layout.slot()).enumerate();
         let slots = slots.map(|(place, value)| {
-            let [a, b, c, d, sum @ ..] = *words.get(3 + 2 * place)?;
+            let [a, b, c, d, sum @ ..] = *words.get(first + 2 * place + 1)?;
             Some(Slot {
-                label: Label::of_word(number(2 + 2 * place)?),
+                label: Label::of_word(number(first + 2 * place)?),
                 length: u32::from_le_bytes([a, b, c, d]),
                 sum: u32::from_le_bytes(sum),
                 value: value.to_vec(),
@@ -246,10 +313,9 @@ impl Block {
         });
         let block = Self {
             generation: number(1).ok_or(Torn)?,
+            key,
             slots: slots.collect::<Option<_>>().ok_or(Torn)?,
         };
-        let sum = u64::from(crc32fast::hash(&block.labels()));
-        let is_whole = number(layout.words() - 1) == Some(sum);
         let fits = match head {
             Head::Free(stamp) => stamp == block.newest(),
             // Its owner may have written its version already, and not unlocked yet.
@@ -258,12 +324,22 @@ impl Block {
                 newest.sequence == sequence || newest.thread == owner
             }
         };
-        if is_whole && fits {
-            Ok((head, block))
-        } else {
-            Err(Torn)
-        }
+        if fits { Ok((head, block)) } else { Err(Torn) }
     }
+}
+
+/// The key in what is behind the head.
+fn parse_key(layout: Layout, said: &[u8]) -> Result<Vec<u8>, Torn> {
+    if layout.key == 0 {
+        return Ok(Vec::new());
+    }
+    let (_, words) = said.split_at_checked(WORD_LENGTH).ok_or(Torn)?;
+    let (length, key) = words.split_first_chunk().ok_or(Torn)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| Torn)?;
+    if length > layout.key {
+        return Err(Torn);
+    }
+    Ok(key.get(..length).ok_or(Torn)?.to_vec())
 }
 
 impl Slot {
@@ -299,7 +375,7 @@ mod tests {
     use super::*;
     use crate::version::ThreadId;
 
-    const LAYOUT: Layout = match Layout::new(3, 20) {
+    const LAYOUT: Layout = match Layout::keyed(3, 20, 10) {
         Ok(layout) => layout,
         Err(_) => panic!("a layout"),
     };
@@ -317,12 +393,12 @@ mod tests {
 
     fn bytes(head: Head, block: &Block) -> Vec<u8> {
         let mut bytes = head.word().to_le_bytes().to_vec();
-        bytes.extend(block.body());
+        bytes.extend(block.body(LAYOUT));
         bytes
     }
 
     fn written(count: u64) -> Block {
-        let block = Block::empty(LAYOUT, 9);
+        let block = Block::keyed(LAYOUT, 9, b"a key");
         (1..=count).fold(block, |block, number| {
             block.with(LAYOUT, stamp(number), Some(&[byte(number); 13]))
         })
@@ -361,10 +437,14 @@ mod tests {
         let (old, new) = (bytes(lock, &before), bytes(lock, &after));
         let words = old.len() / WORD_LENGTH;
         // Which words are of after: all choices of the labels, none or all of each value.
-        for choice in 0_u32..1 << 12 {
+        let labels = LAYOUT.words();
+        for choice in 0_u32..1 << (labels + 3) {
             let mut mixed = old.clone();
             for word in 0..words {
-                let bit = if word < 9 { word } else { 9 + (word - 9) / 3 };
+                let bit = match word.checked_sub(labels) {
+                    None => word,
+                    Some(beyond) => labels + beyond / 3,
+                };
                 if choice >> bit & 1 == 1 {
                     let span = word * WORD_LENGTH..(word + 1) * WORD_LENGTH;
                     mixed[span.clone()].copy_from_slice(&new[span]);
@@ -412,7 +492,7 @@ mod tests {
     fn a_layout_that_cannot_be_says_what_can() {
         let said = Layout::new(1, 0).unwrap_err().to_string();
         assert!(
-            said.contains("2 to 16 versions of 1 to 32768 bytes, not 1 of 0"),
+            said.contains("2 to 16 versions of 1 to 32768 bytes under keys of at most 4096 bytes, not 1 of 0 under 0"),
             "{said}"
         );
     }

@@ -3,7 +3,7 @@
 //! | phase | asked of the fabric | round trips |
 //! |---|---|---|
 //! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
-//! | validate | serializable only: read the heads of what was read and is not written | 1 |
+//! | validate | serializable only: read the heads of what was read and is not written, and the buckets in which nothing was found | 1 |
 //! | log | where the session has a log: write all changes to it, on several servers | 1 |
 //! | install | write each block with its new version, then its head, which unlocks | 1 |
 //! | publish | write our line of the vector | 1 |
@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
+use crate::directory::{Bucket, Print};
+use crate::find::Found;
 use crate::log::{Entry, Log};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -51,6 +53,16 @@ pub enum Abort {
     /// dead. To be tried again, or to be recovered.
     #[error("thread {1} has the record at {0} and does not finish it")]
     Held(Address, ThreadId),
+    /// A record was looked for where another one is: the hint was wrong. To be found anew.
+    #[error("the record at {0} is another one's")]
+    Elsewhere(Address),
+    /// Somebody has added a record under a key that was looked for and not there. To be tried
+    /// again.
+    #[error("a record came to be under a key whose bucket is at {0}")]
+    Appeared(Address),
+    /// A key is longer than its table allows.
+    #[error("keys have at most {0} bytes, not {1}")]
+    KeyTooLong(usize, usize),
     /// A record is changed twice: changes to one record are to be made one.
     #[error("the record at {0} is changed twice by one transaction")]
     Twice(Address),
@@ -78,13 +90,66 @@ pub struct Commit {
     publish: Operation,
     /// Written before anything is installed; none where nothing is logged.
     log: Vec<Operation>,
-    /// Read and not written: where, and the head that must still be there.
-    reads: Vec<(Address, Head)>,
+    /// Read and not written.
+    reads: Vec<Check>,
     /// By address: everybody locks in the same order.
     changes: Vec<Change>,
     phase: Phase,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
+}
+
+/// What must still be so.
+#[derive(Debug, Clone)]
+enum Check {
+    /// A record has this head.
+    Head(Address, Head),
+    /// No record under a key is in this bucket, nor in one behind it.
+    Bucket(Bucket, Print),
+}
+
+impl Check {
+    fn of(found: &Found) -> Vec<Self> {
+        match found {
+            Found::Record(seen) => vec![Self::Head(seen.at, seen.head())],
+            Found::Nothing(absence) => {
+                let (trail, print) = (&absence.trail, absence.print);
+                let check = |bucket: &Bucket| Self::Bucket(*bucket, print);
+                trail.iter().map(check).collect()
+            }
+        }
+    }
+
+    fn operation(&self) -> Operation {
+        match self {
+            Self::Head(at, _) => Operation::Read {
+                at: *at,
+                bytes: WORD,
+            },
+            Self::Bucket(bucket, _) => Bucket::read(bucket.at),
+        }
+    }
+
+    /// Why it is not so any more, if it is not.
+    fn judge(&self, outcome: &Outcome) -> Result<(), Abort> {
+        match (self, outcome) {
+            (_, Outcome::Failed(fault)) => Err(Abort::Fault(*fault)),
+            (Self::Head(_, head), Outcome::Read(copy)) if *copy == head.word().to_le_bytes() => {
+                Ok(())
+            }
+            (Self::Head(at, _), _) => Err(Abort::ReadConflict(*at)),
+            (Self::Bucket(then, print), Outcome::Read(copy)) => {
+                let now = Bucket::parse(then.at, copy);
+                let is_same = now.places(*print).eq(then.places(*print));
+                if is_same && now.next() == then.next() {
+                    Ok(())
+                } else {
+                    Err(Abort::Appeared(then.at))
+                }
+            }
+            (Self::Bucket(then, _), _) => Err(Abort::Appeared(then.at)), // no carrier answers so
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +169,7 @@ impl Commit {
         stamp: Stamp,
         (vector, seen): (Vector, &Snapshot),
         log: Option<&Log>,
-        reads: &[Seen],
+        reads: &[Found],
         changes: Vec<Change>,
     ) -> Result<Self, Abort> {
         let mut sorted = BTreeMap::new();
@@ -121,8 +186,12 @@ impl Commit {
                 return Err(Abort::Twice(at));
             }
         }
-        let others = reads.iter().filter(|seen| !sorted.contains_key(&seen.at));
-        let reads = others.map(|seen| (seen.at, seen.head())).collect();
+        let is_written = |found: &Found| match found {
+            Found::Record(seen) => sorted.contains_key(&seen.at),
+            Found::Nothing(_) => false,
+        };
+        let others = reads.iter().filter(|found| !is_written(found));
+        let reads = others.flat_map(Check::of).collect();
         let changes: Vec<Change> = sorted.into_values().collect();
         let entry = |log: &Log| log.write(&Entry::of(stamp, seen, &changes));
         Ok(Self {
@@ -188,28 +257,16 @@ impl Commit {
         if self.reads.is_empty() {
             return self.write_log();
         }
-        let heads = self.reads.iter();
-        let heads = heads.map(|(at, _)| Operation::Read {
-            at: *at,
-            bytes: WORD,
-        });
-        let heads = heads.collect();
-        self.go(Phase::Validating, heads)
+        let again = self.reads.iter().map(Check::operation).collect();
+        self.go(Phase::Validating, again)
     }
 
-    /// The heads of what we have read, now that everything that we write is locked.
+    /// What we have read, as it is now that everything that we write is locked.
     fn validated(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
         let mut pairs = self.reads.iter().zip(outcomes);
-        let changed = pairs.find(|((_, head), outcome)| {
-            **outcome != Outcome::Read(head.word().to_le_bytes().to_vec())
-        });
-        match changed {
-            None => self.write_log(),
-            Some(((at, _), outcome)) => {
-                let abort = match outcome {
-                    Outcome::Failed(fault) => Abort::Fault(*fault),
-                    _ => Abort::ReadConflict(*at),
-                };
+        match pairs.try_for_each(|(check, outcome)| check.judge(outcome)) {
+            Ok(()) => self.write_log(),
+            Err(abort) => {
                 let back = give_back(&self.changes.iter().collect::<Vec<_>>());
                 self.give(abort, back)
             }
@@ -250,7 +307,7 @@ impl Commit {
             let block = block.with(layout, stamp, change.value.as_deref());
             Operation::WriteThenSet {
                 at: at.plus(WORD),
-                bytes: block.body(),
+                bytes: block.body(layout),
                 word_at: at.offset,
                 word: Head::Free(stamp).word(),
             }

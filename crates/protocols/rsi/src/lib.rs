@@ -15,6 +15,7 @@
 //! | threads, versions, and the words made of them | [`version`] |
 //! | how a record lies in memory, and when a copy of it can be believed | [`block`] |
 //! | what a transaction sees | [`vector`] |
+//! | where the record under a key is | [`directory`], [`find`], [`add`] |
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
@@ -24,13 +25,16 @@
 //! that admits a version admits all that its writer had seen (I6); a session sees no less than
 //! before, and its own commits (I7).
 //!
-//! Not here yet: who decides that a thread is dead, replicas of records, inserts, indexes, collection of garbage. Start
-//! reading at [`session`], then [`commit`].
+//! Not here yet: who decides that a thread is dead, replicas of records, ordered indexes, collection
+//! of garbage. Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
+pub mod add;
 pub mod begin;
 pub mod block;
 pub mod commit;
+pub mod directory;
+pub mod find;
 pub mod log;
 #[cfg(feature = "mutants")]
 pub mod mutants;
@@ -41,9 +45,12 @@ pub mod vector;
 pub mod version;
 pub mod work;
 
+pub use add::{Add, Added, Room};
 pub use begin::Begin;
 pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
+pub use directory::{Place, Table, TableError};
+pub use find::{Absence, Find, Found};
 pub use log::Log;
 pub use read::{Read, Seen};
 pub use recover::{Recover, Recovered, Release};

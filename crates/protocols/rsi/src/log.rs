@@ -42,6 +42,8 @@ pub struct Redo {
     pub layout: Layout,
     /// Of the place.
     pub generation: u64,
+    /// Of the record.
+    pub key: Vec<u8>,
     /// The version before.
     pub former: Stamp,
     /// What it becomes; none: it is deleted.
@@ -90,6 +92,7 @@ impl Entry {
             at: change.seen.at,
             layout: change.seen.layout,
             generation: change.seen.block.generation,
+            key: change.seen.block.key.clone(),
             former: change.seen.stamp,
             value: change.value.clone(),
         };
@@ -112,10 +115,12 @@ impl Entry {
         for redo in &self.redo {
             words.put(u64::from(redo.at.server.0));
             words.put(redo.at.offset);
-            let (versions, value_max) = redo.layout.sizes();
+            let (versions, value_max, key_max) = redo.layout.sizes();
             words.put(versions as u64);
             words.put(value_max as u64);
+            words.put(key_max as u64);
             words.put(redo.generation);
+            words.text(&redo.key);
             words.put(label(redo.former, redo.value.is_none()));
             words.text(redo.value.as_deref().unwrap_or_default());
         }
@@ -208,14 +213,17 @@ impl<'a> Reader<'a> {
         };
         let versions = usize::try_from(self.take()?).ok()?;
         let value_max = usize::try_from(self.take()?).ok()?;
-        let layout = Layout::new(versions, value_max).ok()?;
+        let key_max = usize::try_from(self.take()?).ok()?;
+        let layout = Layout::keyed(versions, value_max, key_max).ok()?;
         let generation = self.take()?;
+        let key = self.text().filter(|key| key.len() <= key_max)?;
         let Label { stamp, is_deleted } = Label::of_word(self.take()?);
         let value = self.text().filter(|value| value.len() <= value_max)?;
         Some(Redo {
             at,
             layout,
             generation,
+            key,
             former: stamp,
             value: (!is_deleted).then_some(value),
         })
@@ -237,8 +245,9 @@ mod tests {
                 server: ServerId(7),
                 offset,
             },
-            layout: Layout::new(3, 100).unwrap(),
+            layout: Layout::keyed(3, 100, 9).unwrap(),
             generation: 5,
+            key: b"a key".to_vec(),
             former: stamp(1, 2),
             value: value.map(<[u8]>::to_vec),
         };

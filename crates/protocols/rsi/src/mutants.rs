@@ -9,6 +9,8 @@ pub enum Mutant {
     TakesEveryLock,
     /// What was read is not looked at again.
     NeverValidates,
+    /// Who loses the swap of an entry does not look whose it is.
+    AddsWithoutLooking,
     /// A transaction is published before it is installed.
     PublishesFirst,
     /// What is installed was not logged before.

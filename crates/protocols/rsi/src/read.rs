@@ -44,6 +44,8 @@ const TORN_MAX: u32 = 24;
 pub struct Read {
     at: Address,
     layout: Layout,
+    /// The record's, which must be under this one; none: whatever record it is.
+    key: Option<Vec<u8>>,
     snapshot: Snapshot,
     torn: u32,
 }
@@ -53,9 +55,16 @@ impl Read {
         Self {
             at,
             layout,
+            key: None,
             snapshot,
             torn: 0,
         }
+    }
+
+    /// The same, if it is the record under a key.
+    pub(crate) fn under(mut self, key: &[u8]) -> Self {
+        self.key = Some(key.to_vec());
+        self
     }
 
     fn operation(&self) -> Operation {
@@ -69,6 +78,9 @@ impl Read {
     /// snapshot admits what it has written.
     fn parse(&self, bytes: &[u8]) -> Result<Result<Seen, Abort>, Torn> {
         let (_, block) = Block::parse(self.layout, bytes)?;
+        if self.key.as_ref().is_some_and(|key| *key != block.key) {
+            return Ok(Err(Abort::Elsewhere(self.at)));
+        }
         let Some(version) = block.visible(|stamp| self.snapshot.admits(stamp))? else {
             return Ok(Err(Abort::SnapshotTooOld(self.at)));
         };

@@ -136,12 +136,12 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
     let layout = redo.layout;
     let before = match Block::parse(layout, copy) {
         Ok((_, block)) => block.before(layout, stamp),
-        Err(_) => Block::lost(layout, redo.generation), // it died while it wrote the labels
+        Err(_) => Block::lost(layout, redo.generation, &redo.key), // it died while it wrote the labels
     };
     let block = before.with(layout, stamp, redo.value.as_deref());
     Some(Operation::WriteThenSet {
         at: redo.at.plus(WORD),
-        bytes: block.body(),
+        bytes: block.body(layout),
         word_at: redo.at.offset,
         word: Head::Free(stamp).word(),
     })
@@ -208,8 +208,13 @@ impl Release {
     }
 
     fn looked(&mut self, copy: &[u8]) -> Step<Result<bool, Fault>> {
+        let head = copy.first_chunk().map(|word| u64::from_le_bytes(*word));
+        if !matches!(head.map(Head::of_word), Some(Head::Locked { owner, .. }) if owner == self.owner)
+        {
+            return Step::Done(Ok(false));
+        }
         let Ok((head, block)) = Block::parse(self.layout, copy) else {
-            return self.look(1); // somebody else holds it by now, and writes
+            return self.look(1); // somebody else has let go of it since, and writes
         };
         if head != Head::locked(self.owner, block.newest()) {
             return Step::Done(Ok(false));

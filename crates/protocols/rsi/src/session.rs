@@ -2,13 +2,16 @@
 
 use manxdb_fabric::Address;
 
+use crate::add::{Add, Room};
 use crate::begin::Begin;
 use crate::block::Layout;
 use crate::commit::{Abort, Change, Commit};
+use crate::directory::Table;
+use crate::find::{Absence, Find, Found};
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::read::{Read, Seen};
+use crate::read::Read;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Stamp, ThreadId};
 
@@ -89,6 +92,27 @@ impl Session {
         Read::new(at, layout, snapshot.clone())
     }
 
+    /// Finds the record under a key.
+    ///
+    /// # Errors
+    /// [`Abort::KeyTooLong`].
+    pub fn find(&self, snapshot: &Snapshot, table: &Table, key: &[u8]) -> Result<Find, Abort> {
+        Find::new(table.clone(), key, snapshot.clone())
+    }
+
+    /// Adds a record that nobody has written yet under a key that was looked for, unless somebody
+    /// else does so. It is no part of the transaction, which goes on to write it.
+    #[must_use]
+    pub fn add(&self, snapshot: &Snapshot, absence: Absence, room: Room) -> Add {
+        #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]
+        let mut add = Add::new(absence, room, snapshot.clone());
+        #[cfg(feature = "mutants")]
+        {
+            add.mutant = self.mutant;
+        }
+        add
+    }
+
     /// Commits changes to records that the transaction has read; `reads` are the others, which
     /// count only when it is to be serializable. [`Session::committed`] is to hear of it.
     ///
@@ -97,7 +121,7 @@ impl Session {
     /// fit, or a record is changed twice. Nothing was done.
     pub fn commit(
         &self,
-        reads: &[Seen],
+        reads: &[Found],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> Result<Commit, Abort> {

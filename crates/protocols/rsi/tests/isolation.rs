@@ -216,7 +216,8 @@ fn doctors(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
                 let other = hand.read(&snapshot, record(1 - me)).await.unwrap();
                 if number(&other) == 0 {
                     let changes = vec![change(&own, 1)];
-                    hand.commit(&[own, other], changes, isolation).await;
+                    let reads = [own.into(), other.into()];
+                    hand.commit(&reads, changes, isolation).await;
                 }
             });
         }

@@ -13,8 +13,8 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Block, Change, Head, Isolation, Layout, Log, Seen, Session, Snapshot, Step, ThreadId,
-    Vector, Work,
+    Abort, Block, Change, Found, Head, Isolation, Layout, Log, Seen, Session, Snapshot, Step,
+    ThreadId, Vector, Work,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -69,7 +69,7 @@ impl Hand {
     /// Commits changes; whether it did.
     pub async fn commit(
         &mut self,
-        reads: &[Seen],
+        reads: &[Found],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> bool {
@@ -93,6 +93,7 @@ fn can_be_tried_again(abort: Abort) -> bool {
     match abort {
         Abort::WriteConflict(_)
         | Abort::ReadConflict(_)
+        | Abort::Appeared(_)
         | Abort::SnapshotTooOld(_)
         | Abort::Held(..) => false,
         other => panic!("{other}"),
@@ -204,7 +205,7 @@ impl House {
         for place in 0..self.records {
             let empty = Operation::Write {
                 at: record(place).plus(8),
-                bytes: Block::empty(LAYOUT, 0).body(),
+                bytes: Block::empty(LAYOUT, 0).body(LAYOUT),
             };
             self.memory
                 .post(0, BatchId(0), vec![empty], Nanos(0))

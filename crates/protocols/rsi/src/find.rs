@@ -1,0 +1,154 @@
+//! Finds the record under a key.
+
+use manxdb_fabric::{Address, Outcome};
+
+use crate::commit::Abort;
+use crate::directory::{Bucket, Place, Print, Table};
+use crate::read::{Read, Seen};
+use crate::vector::Snapshot;
+use crate::work::{Step, Work};
+
+/// What a look for a key has come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// There is a place for it; what the snapshot sees there may be that there is no record.
+    Record(Seen),
+    /// Nobody has ever added it.
+    Nothing(Absence),
+}
+
+impl From<Seen> for Found {
+    fn from(seen: Seen) -> Self {
+        Self::Record(seen)
+    }
+}
+
+/// That no record was ever added under a key, as far as was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absence {
+    pub(crate) table: Table,
+    pub(crate) key: Vec<u8>,
+    pub(crate) print: Print,
+    /// All buckets of the chain, as they were.
+    pub(crate) trail: Vec<Bucket>,
+}
+
+/// Walks a chain of buckets, and reads the records whose print is the key's.
+#[derive(Debug, Clone)]
+pub struct Find {
+    snapshot: Snapshot,
+    sought: Absence,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Begun(Address),
+    /// Reads a bucket.
+    Walking(Address),
+    /// Reads a record that may be it; these are others of the same bucket.
+    Trying(Box<Read>, Vec<Place>),
+}
+
+impl Find {
+    pub(crate) fn new(table: Table, key: &[u8], snapshot: Snapshot) -> Result<Self, Abort> {
+        let longest = table.layout().key_max();
+        if key.len() > longest {
+            return Err(Abort::KeyTooLong(longest, key.len()));
+        }
+        let (first, print) = table.chain(key);
+        let sought = Absence {
+            table,
+            key: key.to_vec(),
+            print,
+            trail: Vec::new(),
+        };
+        Ok(Self {
+            snapshot,
+            sought,
+            phase: Phase::Begun(first),
+        })
+    }
+
+    /// Looks once more for what was not there.
+    pub(crate) fn again(absence: &Absence, snapshot: Snapshot) -> Self {
+        let (first, _) = absence.table.chain(&absence.key);
+        let sought = Absence {
+            trail: Vec::new(),
+            ..absence.clone()
+        };
+        Self {
+            snapshot,
+            sought,
+            phase: Phase::Begun(first),
+        }
+    }
+
+    fn walk(&mut self, at: Address) -> Step<Result<Found, Abort>> {
+        self.phase = Phase::Walking(at);
+        Step::Ask(vec![Bucket::read(at)])
+    }
+
+    fn walked(&mut self, at: Address, copy: &[u8]) -> Step<Result<Found, Abort>> {
+        let bucket = Bucket::parse(at, copy);
+        self.sought.trail.push(bucket);
+        let places = bucket.places(self.sought.print).collect();
+        self.try_next(places)
+    }
+
+    /// Reads the next record that may be it, or goes on to the next bucket.
+    fn try_next(&mut self, mut places: Vec<Place>) -> Step<Result<Found, Abort>> {
+        if let Some(place) = places.pop() {
+            let layout = self.sought.table.layout();
+            let read = Read::new(place.address(), layout, self.snapshot.clone());
+            let mut read = Box::new(read.under(&self.sought.key));
+            let step = read.step(Vec::new());
+            return self.tried(read, places, step);
+        }
+        match self.sought.trail.last().and_then(Bucket::next) {
+            Some(next) => self.walk(next),
+            None => Step::Done(Ok(Found::Nothing(self.sought.clone()))),
+        }
+    }
+
+    fn tried(
+        &mut self,
+        read: Box<Read>,
+        places: Vec<Place>,
+        step: Step<Result<Seen, Abort>>,
+    ) -> Step<Result<Found, Abort>> {
+        match step {
+            Step::Done(Ok(seen)) => Step::Done(Ok(seen.into())),
+            Step::Done(Err(Abort::Elsewhere(_))) => self.try_next(places),
+            Step::Done(Err(abort)) => Step::Done(Err(abort)),
+            Step::Ask(operations) => {
+                self.phase = Phase::Trying(read, places);
+                Step::Ask(operations)
+            }
+            Step::Again(operations, times) => {
+                self.phase = Phase::Trying(read, places);
+                Step::Again(operations, times)
+            }
+        }
+    }
+}
+
+impl Work for Find {
+    type Output = Result<Found, Abort>;
+
+    fn step(&mut self, mut outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let (first, _) = self.sought.table.chain(&self.sought.key);
+        match std::mem::replace(&mut self.phase, Phase::Begun(first)) {
+            Phase::Begun(first) => self.walk(first),
+            Phase::Walking(at) => match outcomes.pop() {
+                Some(Outcome::Read(copy)) => self.walked(at, &copy),
+                Some(Outcome::Failed(fault)) => Step::Done(Err(fault.into())),
+                _ => self.walk(at), // no carrier answers a read otherwise
+            },
+            Phase::Trying(mut read, places) => {
+                let step = read.step(outcomes);
+                self.tried(read, places, step)
+            }
+        }
+    }
+}

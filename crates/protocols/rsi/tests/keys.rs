@@ -1,0 +1,307 @@
+//! Records under keys: clients add the same ones at the same time, in a directory so small that its
+//! chains grow; who looked for a key and found nothing can rely on it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use common::{Hand, House, value};
+use manxdb_core::Random;
+use manxdb_fabric::{Address, ServerId};
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{
+    Abort, Change, Found, Isolation, Layout, Place, Recover, Release, Room, Snapshot, Table,
+    ThreadId,
+};
+use manxdb_sim::memory::MemoryOptions;
+
+const SEEDS: u64 = 150;
+
+const LAYOUT: Layout = match Layout::keyed(2, 160, 16) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+
+fn at(server: u16, offset: u64) -> Address {
+    Address {
+        server: ServerId(server),
+        offset,
+    }
+}
+
+/// Two chains.
+fn table() -> Table {
+    let shares = vec![at(0, 256 << 10), at(1, 256 << 10)];
+    Table::new(LAYOUT, shares, 1, 7).unwrap()
+}
+
+/// Memory of a client's own, of which it gives places away.
+struct Extent {
+    client: u64,
+    records: Cell<u64>,
+    buckets: Cell<u64>,
+}
+
+impl Extent {
+    fn new(client: u64) -> Self {
+        Self {
+            client,
+            records: Cell::new(0),
+            buckets: Cell::new(0),
+        }
+    }
+
+    fn room(&self) -> Room {
+        let record = self.records.get() * (LAYOUT.bytes() as u64).next_multiple_of(64);
+        let bucket = (12 << 10) + self.buckets.get() * 64;
+        let base = (320 << 10) + self.client * (16 << 10);
+        let place = |offset| Place::new(at(0, base + offset)).unwrap();
+        Room {
+            record: place(record),
+            generation: 0,
+            bucket: place(bucket),
+        }
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key {number}").into_bytes()
+}
+
+async fn find(hand: &Hand, snapshot: &Snapshot, number: u64) -> Result<Found, Abort> {
+    let find = hand.session.find(snapshot, &table(), &key(number)).unwrap();
+    hand.run(find).await
+}
+
+/// Inserts a record; whether it did, or none if it is to be tried again. What was looked for and
+/// not there is relied on, if it is to be serializable.
+async fn insert(
+    hand: &mut Hand,
+    extent: &Extent,
+    (snapshot, number, to): (&Snapshot, u64, u64),
+    reads: &[Found],
+    isolation: Isolation,
+) -> Option<bool> {
+    let seen = match find(hand, snapshot, number).await {
+        Ok(Found::Record(seen)) => seen,
+        Ok(Found::Nothing(absence)) => {
+            let add = hand.session.add(snapshot, absence, extent.room());
+            let added = hand.run(add).await.ok()?;
+            extent
+                .records
+                .set(extent.records.get() + u64::from(added.took_record));
+            extent
+                .buckets
+                .set(extent.buckets.get() + u64::from(added.took_bucket));
+            added.seen
+        }
+        Err(_) => return None,
+    };
+    if seen.value.is_some() {
+        return Some(false);
+    }
+    let value = Some(value(to));
+    let changes = vec![Change { seen, value }];
+    hand.commit(reads, changes, isolation).await.then_some(true)
+}
+
+/// Clients insert the same keys, each in an order of its own: one of them does, whose value stays.
+fn races(seed: u64, mutant: Option<Mutant>) {
+    const CLIENTS: u64 = 4;
+    const KEYS: u64 = 20;
+    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
+    let winners = Rc::<RefCell<BTreeMap<u64, u64>>>::default();
+    for client in 1..=CLIENTS {
+        let winners = Rc::clone(&winners);
+        house.client(move |mut hand| async move {
+            let extent = Extent::new(client);
+            let first = hand.random.below(3);
+            for number in 0..KEYS {
+                let number = (first + number) % KEYS;
+                loop {
+                    let snapshot = hand.begin().await;
+                    let what = (&snapshot, number, client);
+                    match insert(&mut hand, &extent, what, &[], Isolation::Snapshot).await {
+                        None => {}
+                        Some(false) => break,
+                        Some(true) => {
+                            let former = winners.borrow_mut().insert(number, client);
+                            assert_eq!(former, None, "seed {seed}: two inserted {number}");
+                            break;
+                        }
+                    }
+                }
+            }
+        });
+    }
+    house.run();
+    let winners = winners.borrow().clone();
+    assert_eq!(winners.len() as u64, KEYS);
+    house.client(move |mut hand| async move {
+        let snapshot = hand.begin().await;
+        for (number, winner) in winners {
+            let Found::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
+                panic!("seed {seed}: {number} is gone");
+            };
+            assert_eq!(seen.value, Some(value(winner)), "seed {seed}: {number}");
+        }
+        let nothing = find(&hand, &snapshot, KEYS).await.unwrap();
+        assert!(matches!(nothing, Found::Nothing(_)));
+    });
+    house.run();
+}
+
+#[test]
+fn of_those_who_insert_a_key_one_does() {
+    for seed in 0..SEEDS {
+        races(seed, None);
+    }
+}
+
+#[test]
+fn who_does_not_look_whose_entry_it_is_is_found() {
+    let mutant = Some(Mutant::AddsWithoutLooking);
+    let is_found = |seed| catch_unwind(AssertUnwindSafe(|| races(seed, mutant))).is_err();
+    assert!((0..SEEDS).any(is_found));
+}
+
+/// Two clients insert the same keys until one dies; the other one recovers it and inserts the rest.
+/// Returns how many locks the dead one had left.
+fn dying_inserters(seed: u64) -> u32 {
+    const KEYS: u64 = 8;
+    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with_logs();
+    let known = Rc::<RefCell<BTreeMap<u64, u64>>>::default();
+    let inserts = |house: &mut House, client: u64| {
+        let known = Rc::clone(&known);
+        house.client(move |mut hand| async move {
+            let extent = Extent::new(client);
+            for number in 0..KEYS {
+                for _ in 0..20 {
+                    let snapshot = hand.begin().await;
+                    let what = (&snapshot, number, client);
+                    match insert(&mut hand, &extent, what, &[], Isolation::Snapshot).await {
+                        None => {}
+                        Some(false) => break,
+                        Some(true) => {
+                            known.borrow_mut().insert(number, client);
+                            break;
+                        }
+                    }
+                }
+            }
+        })
+    };
+    let dead = inserts(&mut house, 1);
+    inserts(&mut house, 2);
+    house.start();
+    for _ in 0..Random::stream(seed, &[3]).below(600) {
+        house.step();
+    }
+    house.kill(dead);
+    while house.step() {}
+    let (thread, vector) = (ThreadId::new(0).unwrap(), house.vector());
+    house.client(move |hand| async move {
+        let recover = Recover::new(thread, vector, common::log(thread));
+        hand.run(recover).await.unwrap();
+    });
+    house.run();
+    // Whoever meets such a lock lets go of it; here they are looked for.
+    let locks = Rc::<Cell<u32>>::default();
+    let count = Rc::clone(&locks);
+    house.client(move |hand| async move {
+        for (client, number) in (1..=2).flat_map(|client| (0..KEYS).map(move |n| (client, n))) {
+            let extent = Extent::new(client);
+            extent.records.set(number);
+            let at = extent.room().record.address();
+            let is_released = hand.run(Release::new(at, LAYOUT, thread)).await.unwrap();
+            count.set(count.get() + u32::from(is_released));
+        }
+    });
+    house.run();
+    inserts(&mut house, 3);
+    house.run();
+    let known = known.borrow().clone();
+    house.client(move |mut hand| async move {
+        let snapshot = hand.begin().await;
+        for number in 0..KEYS {
+            let Found::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
+                panic!("seed {seed}: {number} is gone");
+            };
+            // The dead one may have committed what it did not hear of.
+            let winner = known.get(&number).copied().unwrap_or(1);
+            assert_eq!(seen.value, Some(value(winner)), "seed {seed}: {number}");
+        }
+    });
+    house.run();
+    locks.get()
+}
+
+#[test]
+fn keys_are_inserted_once_when_clients_die_over_them() {
+    let locks: u32 = (0..SEEDS).map(dying_inserters).sum();
+    assert!(locks > 0, "this test is blind");
+}
+
+/// Each of two inserts its key if the other's is not there. Returns how often both are.
+fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
+    let mut house = House::new(seed, 4, 0, MemoryOptions::default()).with(mutant);
+    for me in 0..2 {
+        house.client(move |mut hand| async move {
+            let extent = Extent::new(me + 1);
+            let snapshot = hand.begin().await;
+            let other = find(&hand, &snapshot, 1 - me).await.unwrap();
+            let is_there = matches!(&other, Found::Record(seen) if seen.value.is_some());
+            if !is_there {
+                let what = (&snapshot, me, 1);
+                insert(&mut hand, &extent, what, &[other], isolation).await;
+            }
+        });
+    }
+    house.run();
+    let both = Rc::<Cell<u32>>::default();
+    let count = Rc::clone(&both);
+    house.client(move |mut hand| async move {
+        let snapshot = hand.begin().await;
+        let mut there = 0;
+        for number in 0..2 {
+            let found = find(&hand, &snapshot, number).await.unwrap();
+            there += u32::from(matches!(found, Found::Record(seen) if seen.value.is_some()));
+        }
+        count.set(u32::from(there == 2));
+    });
+    house.run();
+    both.get()
+}
+
+#[test]
+fn phantoms_come_under_snapshot_isolation_and_never_under_serializable() {
+    let count = |isolation| {
+        (0..SEEDS)
+            .map(|seed| phantoms(seed, isolation, None))
+            .sum::<u32>()
+    };
+    assert!(count(Isolation::Snapshot) > 0, "this test is blind");
+    assert_eq!(count(Isolation::Serializable), 0);
+}
+
+#[test]
+fn absences_that_are_not_looked_at_again_are_found() {
+    let mutant = Some(Mutant::NeverValidates);
+    let mut counts = (0..SEEDS).map(|seed| phantoms(seed, Isolation::Serializable, mutant));
+    assert!(counts.any(|count| count > 0));
+}
+
+#[test]
+fn a_key_that_is_too_long_is_refused() {
+    let mut house = House::new(1, 2, 0, MemoryOptions::default());
+    house.client(|mut hand| async move {
+        let snapshot = hand.begin().await;
+        let found = hand.session.find(&snapshot, &table(), &[7; 17]);
+        assert_eq!(found.err(), Some(Abort::KeyTooLong(16, 17)));
+    });
+    house.run();
+}
