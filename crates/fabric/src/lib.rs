@@ -26,6 +26,7 @@ pub mod address;
 pub mod conformance;
 pub mod fabric;
 pub mod grants;
+mod memory;
 pub mod operation;
 pub mod shm;
 

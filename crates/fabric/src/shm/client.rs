@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::words::{Words, settle};
-use super::{hello, segment};
+use super::hello;
 use crate::address::ServerId;
 use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
+use crate::memory::segment;
+use crate::memory::words::{Words, settle};
 use crate::operation::{Fault, Misuse, Operation, Outcome};
 
 /// A server that says nothing for this long is none.

@@ -10,9 +10,7 @@
 
 mod client;
 mod hello;
-mod segment;
 mod server;
-mod words;
 
 pub use client::{ConnectError, SharedMemory};
 pub use server::{FenceError, MemoryServer};

@@ -13,9 +13,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 use super::hello;
-use super::segment;
-use super::words::Words;
 use crate::address::ServerId;
+use crate::memory::segment;
+use crate::memory::words::Words;
 
 /// A client that says nothing for this long after connecting is none.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use crate::address::{WORD, WORD_LENGTH};
 
 /// Words that other processes may change at any time.
-pub(super) struct Words {
+pub(crate) struct Words {
     base: *mut AtomicU64,
     count: usize,
 }
@@ -26,7 +26,7 @@ impl Words {
     ///
     /// # Errors
     /// The system has no room for it.
-    pub(super) fn map(segment: impl AsFd, bytes: u64) -> rustix::io::Result<Self> {
+    pub(crate) fn map(segment: impl AsFd, bytes: u64) -> rustix::io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| rustix::io::Errno::NOMEM)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that is there.
@@ -61,7 +61,7 @@ impl Words {
     }
 
     /// Copies from there, in rising order.
-    pub(super) fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
+    pub(crate) fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
         let mut copy = Vec::with_capacity(bytes);
         for word in self.from(offset, bytes) {
             copy.extend_from_slice(&word.load(Ordering::Acquire).to_le_bytes());
@@ -70,7 +70,7 @@ impl Words {
     }
 
     /// Copies to there.
-    pub(super) fn write(&self, offset: u64, bytes: &[u8]) {
+    pub(crate) fn write(&self, offset: u64, bytes: &[u8]) {
         let (chunks, _) = bytes.as_chunks::<WORD_LENGTH>();
         for (word, chunk) in self.from(offset, bytes.len()).iter().zip(chunks) {
             word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
@@ -78,28 +78,28 @@ impl Words {
     }
 
     /// Sets a word after all that this thread has written.
-    pub(super) fn set(&self, offset: u64, word: u64) {
+    pub(crate) fn set(&self, offset: u64, word: u64) {
         for one in self.from(offset, WORD_LENGTH) {
             one.store(word, Ordering::Release);
         }
     }
 
     /// Sets a word if it is `expected`; what it was.
-    pub(super) fn compare_swap(&self, offset: u64, expected: u64, new: u64) -> Option<u64> {
+    pub(crate) fn compare_swap(&self, offset: u64, expected: u64, new: u64) -> Option<u64> {
         let one = self.from(offset, WORD_LENGTH).first()?;
         let done = one.compare_exchange(expected, new, Ordering::SeqCst, Ordering::SeqCst);
         Some(done.unwrap_or_else(|found| found))
     }
 
     /// Adds to a word; what it was.
-    pub(super) fn fetch_add(&self, offset: u64, delta: u64) -> Option<u64> {
+    pub(crate) fn fetch_add(&self, offset: u64, delta: u64) -> Option<u64> {
         let one = self.from(offset, WORD_LENGTH).first()?;
         Some(one.fetch_add(delta, Ordering::SeqCst))
     }
 }
 
 /// What was written is seen by everybody before anything that follows is read.
-pub(super) fn settle() {
+pub(crate) fn settle() {
     fence(Ordering::SeqCst);
 }
 

@@ -17,7 +17,7 @@ fn lasting() -> SealFlags {
 ///
 /// # Errors
 /// The system has no such memory.
-pub(super) fn make(bytes: u64) -> Result<OwnedFd> {
+pub(crate) fn make(bytes: u64) -> Result<OwnedFd> {
     if bytes == 0 || !bytes.is_multiple_of(WORD) {
         return Err(Errno::INVAL);
     }
@@ -32,7 +32,7 @@ pub(super) fn make(bytes: u64) -> Result<OwnedFd> {
 ///
 /// # Errors
 /// It is none, or it may still be shortened.
-pub(super) fn measure(segment: impl AsFd) -> Result<u64> {
+pub(crate) fn measure(segment: impl AsFd) -> Result<u64> {
     let bytes = u64::try_from(fstat(&segment)?.st_size).map_err(|_| Errno::INVAL)?;
     let is_lasting = fcntl_get_seals(&segment)?.contains(SealFlags::SHRINK);
     if !is_lasting || bytes == 0 || !bytes.is_multiple_of(WORD) {
