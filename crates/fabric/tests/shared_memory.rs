@@ -2,13 +2,15 @@
 //! of the processes dies, hangs, or is none of ours.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)] // processes, and tests
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+mod common;
+
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::thread;
 
+use common::{OTHER, Process, SERVER, add, at, listen, role, run, say, until};
 use manxdb_fabric::conformance::{self, Bench, CHECKS, REGISTERED};
 use manxdb_fabric::shm::{ConnectError, FenceError, MemoryServer, SharedMemory};
 use manxdb_fabric::{
@@ -16,15 +18,6 @@ use manxdb_fabric::{
     WORD_LENGTH,
 };
 use tempfile::TempDir;
-
-const SERVER: ServerId = ServerId(3);
-
-/// What a child process is told to be, and where the server's socket is.
-const ROLE: &str = "MANXDB_FABRIC_TEST_ROLE";
-const SOCKET: &str = "MANXDB_FABRIC_TEST_SOCKET";
-
-/// The number of a client in another process.
-const OTHER: u64 = 77;
 
 fn socket(directory: &TempDir) -> PathBuf {
     directory.path().join("memory")
@@ -40,91 +33,22 @@ fn client(path: &Path, number: u64) -> SharedMemory {
     memory
 }
 
-fn at(offset: u64) -> Address {
-    let server = SERVER;
-    Address { server, offset }
-}
-
-fn run(memory: &mut SharedMemory, operation: Operation) -> Outcome {
-    memory.post(BatchId(1), vec![operation]).unwrap();
-    memory.poll().unwrap().outcomes.remove(0)
-}
-
-fn add(memory: &mut SharedMemory) -> Outcome {
-    run(
-        memory,
-        Operation::FetchAdd {
-            at: at(0),
-            delta: 1,
-        },
-    )
-}
-
-/// Until it holds; a test that hangs here has failed.
-fn until(holds: impl Fn() -> bool) {
-    while !holds() {
-        thread::yield_now();
-    }
-}
-
-/// A process with one of the roles below, which says when it is ready.
-struct Process(Child);
-
-impl Process {
-    fn start(role: &str, path: &Path) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "what_another_process_does",
-                "--ignored",
-                "--nocapture",
-            ])
-            .env(ROLE, role)
-            .env(SOCKET, path)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("ready")));
-        Self(child)
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 #[ignore = "started by the other tests, with a role"]
 fn what_another_process_does() {
-    let (Ok(role), Ok(path)) = (std::env::var(ROLE), std::env::var(SOCKET)) else {
-        return;
-    };
+    let Some((role, path)) = role() else { return };
     let path = Path::new(&path);
-    let ready = || {
-        println!("ready");
-        std::io::stdout().flush().unwrap();
-    };
     match role.as_str() {
         "server" => {
             let _server = server(path);
-            ready();
-            let _ = std::io::stdin().read(&mut [0]);
+            say("ready");
+            listen();
         }
         // Adds to a word until it is killed.
         "client" => {
             let mut memory = client(path, OTHER);
             add(&mut memory);
-            ready();
+            say("ready");
             loop {
                 add(&mut memory);
             }
