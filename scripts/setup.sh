@@ -5,8 +5,9 @@
 #   scripts/setup.sh test    run + MariaDB (client and comparison server), Python (clients, and
 #                          moto, an S3 server for tests of compactions), Node, Go,
 #                          Java (clients, and a HDFS of Hadoop's for the same tests), PHP, Ruby
-#                          (clients that the tests drive), etcd (for control planes of compactions)
-#   scripts/setup.sh lint    run + cargo-deny
+#                          (clients that the tests drive), etcd (for control planes of compactions),
+#                          libfabric with its headers (for the feature of that name)
+#   scripts/setup.sh lint    run + cargo-deny, libfabric with its headers
 #   scripts/setup.sh bench   run + MariaDB, sysbench
 #
 # ROCKSDB=prebuilt (default) links the official RocksDB library of exactly the version the
@@ -72,6 +73,11 @@ want_build_packages() {
         need_command mvn maven
         need_command unzip unzip
     fi
+}
+
+# For the feature `libfabric` of crates/fabric, which nothing else needs.
+want_libfabric() {
+    pkg-config --exists libfabric 2>/dev/null || apt_wanted+=(libfabric-dev)
 }
 
 want_test_packages() {
@@ -221,8 +227,8 @@ require_rust
 want_build_packages
 case "$PURPOSE" in
     run) ;;
-    test) want_test_packages ;;
-    lint) ;;
+    test) want_test_packages; want_libfabric ;;
+    lint) want_libfabric ;;
     bench)
         need_command mariadb mariadb-client
         need_command mariadbd mariadb-server-core

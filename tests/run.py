@@ -31,11 +31,13 @@ def parse_arguments():
     return parser.parse_args()
 
 
-# The second runs Rust tests against servers that setup.sh has fetched; of the workspace, so that
-# nothing is built anew with other features.
+# The second runs Rust tests against servers that setup.sh has fetched, the third those of a feature
+# whose library it has installed; both of the workspace, so that nothing else is built anew with other
+# features.
 CARGO_COMMANDS = (
     ["cargo", "test", "--workspace", "--no-fail-fast"],
     ["cargo", "test", "--workspace", "--test", "stores", "--", "--ignored"],
+    ["cargo", "test", "--workspace", "--features", "manxdb-fabric/libfabric", "--test", "libfabric"],
 )
 
 

@@ -16,6 +16,7 @@
 //! | what a carrier must grant before anything is built on it | [`grants`] |
 //! | the trait that all carriers have | [`fabric`] |
 //! | memory shared between processes of one machine | [`shm`] |
+//! | memory across machines, with the feature `libfabric` | `libfabric` |
 //! | what every carrier is tested for | [`conformance`] |
 //!
 //! Start reading at [`fabric`], then [`operation`].
@@ -26,6 +27,8 @@ pub mod address;
 pub mod conformance;
 pub mod fabric;
 pub mod grants;
+#[cfg(any(test, feature = "libfabric"))]
+pub mod libfabric;
 mod memory;
 pub mod operation;
 pub mod shm;

@@ -46,6 +46,12 @@ impl Words {
         })
     }
 
+    /// Where it is, and how many bytes there are: for hardware and libraries that copy themselves.
+    #[cfg(feature = "libfabric")]
+    pub(crate) fn region(&self) -> (*mut u8, usize) {
+        (self.base.cast(), self.count * WORD_LENGTH)
+    }
+
     fn all(&self) -> &[AtomicU64] {
         // SAFETY: `map` made a mapping of at least so many words, aligned to pages, readable and
         // writable until drop; its file is sealed against shrinking, so every word exists. Other

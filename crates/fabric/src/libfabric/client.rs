@@ -1,0 +1,181 @@
+//! A client's side: batches over links to servers.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::hello::{self, Ask, Place};
+use super::ledger::{Ledger, Piece};
+use super::link::Link;
+use super::needs::Refused;
+use super::provider::{Granted, Provider};
+use crate::address::{ServerId, WORD};
+use crate::fabric::{BatchId, Completion, Fabric, check};
+use crate::grants::Grants;
+use crate::operation::{Fault, Misuse, Operation};
+
+/// A server that says nothing for this long is none.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The memory of servers on other machines.
+///
+/// Nothing moves but in [`Fabric::post`] and [`Fabric::poll`]: who waits for something polls.
+pub struct RemoteMemory {
+    granted: Granted,
+    servers: BTreeMap<ServerId, Server>,
+    ledger: Ledger,
+}
+
+/// A server that was there once.
+struct Server {
+    bytes: u64,
+    link: Result<Link, Fault>,
+}
+
+/// A server does not let us at its memory.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Nobody is there, or it is no memory server.
+    #[error("the memory server at {0}: {1}")]
+    Failed(SocketAddr, io::Error),
+    /// It says why.
+    #[error("the memory server at {0} turns this client away: {1}")]
+    TurnedAway(SocketAddr, String),
+    /// Two servers call themselves the same.
+    #[error("the memory server at {0} calls itself {1}, as another one does")]
+    Twice(SocketAddr, u16),
+    /// The provider fails.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+}
+
+impl RemoteMemory {
+    /// A client that knows no server yet.
+    ///
+    /// # Errors
+    /// [`Refused`]: the provider does not grant what [`Grants::TRANSACTIONS`] says.
+    pub fn open(provider: &Provider) -> Result<Self, Refused> {
+        Ok(Self {
+            granted: provider.ask()?,
+            servers: BTreeMap::new(),
+            ledger: Ledger::default(),
+        })
+    }
+
+    /// Connects to a server, as a client that has a number of its own among all of that server's.
+    /// A server that was lost is found again like this.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect(&mut self, server: SocketAddr, client: u64) -> Result<ServerId, ConnectError> {
+        let failed = |error| ConnectError::Failed(server, error);
+        let provider = self.granted.offer.provider.clone();
+        let ask = Ask { client, provider };
+        let (stream, answer) = asked(server, &ask).map_err(failed)?;
+        let place = answer.map_err(|reason| ConnectError::TurnedAway(server, reason))?;
+        let (name, bytes) = (place.server, place.bytes);
+        if self
+            .servers
+            .get(&name)
+            .is_some_and(|known| known.link.is_ok())
+        {
+            return Err(ConnectError::Twice(server, name.0));
+        }
+        let link = Ok(Link::open(&self.granted, place, stream)?);
+        self.servers.insert(name, Server { bytes, link });
+        Ok(name)
+    }
+
+    /// Waits no longer for a server: whatever is under way there ends as [`Fault::Gone`], and so
+    /// does what comes after. For who has a clock, and a server that neither ends nor answers.
+    pub fn give_up(&mut self, server: ServerId) {
+        self.lose(server, Fault::Gone(server));
+    }
+
+    fn lose(&mut self, server: ServerId, fault: Fault) {
+        if let Some(known) = self.servers.get_mut(&server)
+            && let Ok(link) = std::mem::replace(&mut known.link, Err(fault))
+        {
+            link.end(fault, &mut self.ledger);
+        }
+    }
+
+    fn push(&mut self, piece: Piece) {
+        let server = piece.at.server;
+        match self.servers.get_mut(&server).map(|known| &mut known.link) {
+            Some(Ok(link)) => link.push(piece),
+            Some(Err(fault)) => {
+                self.ledger.finish(&piece, Err(*fault));
+            }
+            None => {
+                self.ledger.finish(&piece, Err(Fault::Gone(server)));
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        let mut lost = Vec::new();
+        for (server, known) in &mut self.servers {
+            if let Ok(link) = &mut known.link
+                && let Err(fault) = link.turn(&mut self.ledger)
+            {
+                lost.push((*server, fault));
+            }
+        }
+        for (server, fault) in lost {
+            self.lose(server, fault);
+        }
+    }
+}
+
+impl Fabric for RemoteMemory {
+    fn grants(&self) -> Grants {
+        Grants {
+            writes_in_order: true,
+            complete_means_visible: true,
+            atomic_among_clients: true,
+            // Cards, and libfabric where they cannot, swap words only among their own.
+            atomic_with_server: false,
+            // Of most providers a thread of the server copies; that of the port at least.
+            needs_no_server: false,
+        }
+    }
+
+    fn registered(&self, server: ServerId) -> Option<u64> {
+        self.servers.get(&server).map(|known| known.bytes)
+    }
+
+    fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
+        check(&operations, |server| self.registered(server))?;
+        for piece in self.ledger.begin(batch, operations, self.granted.shape) {
+            self.push(piece);
+        }
+        self.turn();
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        if let Some(done) = self.ledger.done() {
+            return Some(done);
+        }
+        self.turn();
+        self.ledger.done()
+    }
+}
+
+/// Asks a server for its memory.
+fn asked(server: SocketAddr, ask: &Ask) -> io::Result<(TcpStream, hello::Answer)> {
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    ask.write(&mut stream)?;
+    let answer = hello::read_answer(&mut stream)?;
+    if answer.as_ref().is_ok_and(|place| !makes_sense(place)) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    Ok((stream, answer))
+}
+
+fn makes_sense(place: &Place) -> bool {
+    place.bytes.is_multiple_of(WORD) && place.base.checked_add(place.bytes).is_some()
+}

@@ -1,0 +1,175 @@
+//! A client's connection to one server: pieces that wait, and pieces that are under way.
+
+use std::collections::VecDeque;
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
+use super::hello::{Place, SHUT_OUT};
+use super::ledger::{Ledger, Piece};
+use super::needs::Refused;
+use super::port::{Call, Code, Made, Memory, OPERANDS, Peer, Port};
+use super::provider::{DEPTH, Granted, PIECE, memory};
+use super::shape::{Kind, Shape};
+use crate::address::WORD_LENGTH;
+use crate::memory::words::Words;
+use crate::operation::Fault;
+
+/// Bytes of a slot: what is sent, and what was there before.
+const SLOT: u64 = 2 * PIECE;
+
+/// Turns between two looks at whether the server is still there.
+const TURNS: u32 = 64;
+
+/// A server that answers, as far as is known.
+pub(super) struct Link {
+    port: Port,
+    /// What the port sends from and receives into: a slot for each piece under way.
+    memory: Arc<Words>,
+    shape: Shape,
+    place: Place,
+    peer: Peer,
+    stream: TcpStream,
+    waiting: VecDeque<Piece>,
+    /// By slot.
+    flying: Vec<Option<(Piece, Kind)>>,
+    free: Vec<usize>,
+    turns: u32,
+}
+
+impl Link {
+    /// Opens a port to a place; `stream` is the connection over which it was learned.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(super) fn open(
+        granted: &Granted,
+        place: Place,
+        stream: TcpStream,
+    ) -> Result<Self, Refused> {
+        let slots = DEPTH as usize;
+        let memory = memory(SLOT * u64::from(DEPTH))
+            .map_err(|error| granted.failed("memfd_create", error.to_string()))?;
+        let mut port = granted.open(Arc::clone(&memory), Memory::Own)?;
+        let peer = port
+            .peer(&place.endpoint)
+            .map_err(|code| granted.failed("fi_av_insert", code.to_string()))?;
+        Ok(Self {
+            port,
+            memory,
+            shape: granted.shape,
+            place,
+            peer,
+            stream,
+            waiting: VecDeque::new(),
+            flying: vec![None; slots],
+            free: (0..slots).collect(),
+            turns: 0,
+        })
+    }
+
+    /// One more piece, behind those that wait.
+    pub(super) fn push(&mut self, piece: Piece) {
+        self.waiting.push_back(piece);
+    }
+
+    /// Starts what can be started, and takes what is over.
+    ///
+    /// # Errors
+    /// Why nothing more will come: the link is to be ended.
+    pub(super) fn turn(&mut self, ledger: &mut Ledger) -> Result<(), Fault> {
+        while let Some(over) = self.port.poll().map_err(|code| self.why(code))? {
+            over.result.map_err(|code| self.why(code))?;
+            self.land(over.token, ledger);
+        }
+        // Not every provider says that the other side is gone, and one (`shm`) waits for it then.
+        let begins = self.free.len() == self.flying.len() && !self.waiting.is_empty();
+        self.turns += 1;
+        if begins || self.turns == TURNS {
+            self.turns = 0;
+            self.heard().map_or(Ok(()), Err)?;
+        }
+        self.start(ledger)
+    }
+
+    /// Gives the server up: nobody knows what has become of all that is left.
+    pub(super) fn end(self, fault: Fault, ledger: &mut Ledger) {
+        drop(self.port); // nothing comes late
+        let flying = self.flying.iter().flatten().map(|(piece, _)| piece);
+        for piece in flying.chain(&self.waiting) {
+            ledger.finish(piece, Err(fault));
+        }
+    }
+
+    fn start(&mut self, ledger: &Ledger) -> Result<(), Fault> {
+        while let (Some(piece), Some(slot)) = (self.waiting.front(), self.free.last()) {
+            let (piece, slot) = (*piece, *slot);
+            if let Some(kind) = ledger.kind(&piece, self.shape.copies) {
+                let call = self.call(piece, slot, kind);
+                self.memory.write(call.local, &ledger.sent(&piece));
+                match self.port.post(&call) {
+                    Made::Started => {}
+                    Made::Later => return Ok(()),
+                    Made::Failed(code) => return Err(self.why(code)),
+                }
+                self.flying[slot] = Some((piece, kind));
+                self.free.pop();
+            }
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+
+    fn call(&self, piece: Piece, slot: usize, kind: Kind) -> Call {
+        Call {
+            token: slot as u64 + 1, // zero is nobody's
+            peer: self.peer,
+            address: self.place.base + piece.at.offset,
+            key: self.place.key,
+            local: slot as u64 * SLOT,
+            bytes: piece.bytes,
+            kind,
+        }
+    }
+
+    /// A piece is over.
+    fn land(&mut self, token: u64, ledger: &mut Ledger) {
+        let slot = usize::try_from(token.wrapping_sub(1)).unwrap_or(usize::MAX);
+        let Some((piece, kind)) = self.flying.get_mut(slot).and_then(Option::take) else {
+            return; // none of ours
+        };
+        let local = slot as u64 * SLOT;
+        let came = match kind {
+            Kind::Read | Kind::ReadWords => {
+                let bytes = usize::try_from(piece.bytes).unwrap_or_default();
+                self.memory.read(local, bytes)
+            }
+            Kind::Write | Kind::WriteWords => Vec::new(),
+            Kind::CompareSwap | Kind::FetchAdd => self.memory.read(local + OPERANDS, WORD_LENGTH),
+        };
+        self.free.push(slot);
+        self.waiting.extend(ledger.finish(&piece, Ok(&came)));
+    }
+
+    /// What an error says of the server.
+    fn why(&self, code: Code) -> Fault {
+        let server = self.place.server;
+        if code.is_refusal() {
+            return Fault::Fenced(server);
+        }
+        self.heard().unwrap_or(Fault::Gone(server))
+    }
+
+    /// Whether the server's process has said its last word, or ended.
+    fn heard(&self) -> Option<Fault> {
+        let server = self.place.server;
+        let mut word = [0];
+        match recv(&self.stream, &mut word, RecvFlags::DONTWAIT) {
+            Ok((1, _)) if word == [SHUT_OUT] => Some(Fault::Fenced(server)),
+            Err(Errno::AGAIN | Errno::INTR) => None,
+            _ => Some(Fault::Gone(server)),
+        }
+    }
+}

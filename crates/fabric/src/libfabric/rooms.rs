@@ -1,0 +1,198 @@
+//! The one thread of a memory server that calls libfabric.
+//!
+//! It owns all ports, one for each client (a *room*), and polls them in turn: of most providers
+//! that is when reads, writes and swaps are done, one after another. Other threads give it orders.
+//! While there are clients it never rests: a memory server has a processor for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
+use std::net::{Shutdown, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::hello::{Answer, Place, SHUT_OUT};
+use super::port::{Memory, Port};
+use super::provider::Granted;
+use crate::address::ServerId;
+use crate::memory::words::Words;
+
+/// Rounds through all rooms between two looks at what is ordered.
+const ROUNDS: u32 = 64;
+
+/// What other threads want.
+pub(super) enum Order {
+    /// A client asks for a room; its number comes with the answer.
+    Admit {
+        client: u64,
+        /// On which it has asked.
+        stream: TcpStream,
+        reply: Sender<(u64, Answer)>,
+    },
+    /// A client is to write nothing more; the reply says why it may.
+    Shut {
+        client: u64,
+        reply: Sender<Result<(), String>>,
+    },
+    /// The client of a room is gone.
+    Leave { client: u64, room: u64 },
+    /// All rooms are to be closed.
+    End,
+}
+
+/// Who is there, for other threads to see.
+pub(super) type Present = Arc<Mutex<BTreeSet<u64>>>;
+
+/// All clients of a server.
+pub(super) struct Rooms {
+    granted: Granted,
+    server: ServerId,
+    memory: Arc<Words>,
+    present: Present,
+    open: BTreeMap<u64, Room>,
+    /// How many there have been.
+    count: u64,
+}
+
+/// A client's.
+struct Room {
+    number: u64,
+    port: Port,
+    stream: TcpStream,
+}
+
+impl Rooms {
+    /// None are open yet.
+    pub(super) fn new(
+        granted: Granted,
+        server: ServerId,
+        memory: Arc<Words>,
+        present: Present,
+    ) -> Self {
+        Self {
+            granted,
+            server,
+            memory,
+            present,
+            open: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
+    /// Until the end is ordered, or nobody is left to order it.
+    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            let order = if self.open.is_empty() {
+                orders.recv().map_err(|_| TryRecvError::Disconnected)
+            } else {
+                orders.try_recv()
+            };
+            match order {
+                Ok(Order::End) | Err(TryRecvError::Disconnected) => return,
+                Ok(order) => self.follow(order),
+                Err(TryRecvError::Empty) => {}
+            }
+            for _ in 0..ROUNDS {
+                for room in self.open.values_mut() {
+                    // An error is that of a client's operation, of which the client hears.
+                    while let Ok(Some(_)) = room.port.poll() {}
+                }
+            }
+            thread::yield_now();
+        }
+    }
+
+    /// Replies when all can see what has become of it.
+    fn follow(&mut self, order: Order) {
+        match order {
+            Order::Admit {
+                client,
+                stream,
+                reply,
+            } => {
+                let answer = self.admit(client, stream);
+                self.show();
+                let _ = reply.send((self.count, answer)); // or it is gone again, and says so
+            }
+            Order::Shut { client, reply } => {
+                let shut = self.shut(client);
+                self.show();
+                let _ = reply.send(shut); // or its patience was at an end
+            }
+            Order::Leave { client, room } => {
+                let is_there = |found: &Room| found.number == room;
+                if self.open.get(&client).is_some_and(is_there) {
+                    let _ = self.close(client); // it is gone
+                }
+                self.show();
+            }
+            Order::End => {}
+        }
+    }
+
+    fn show(&self) {
+        let present = self.open.keys().copied().collect();
+        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+    }
+
+    fn admit(&mut self, client: u64, stream: TcpStream) -> Answer {
+        if self.open.contains_key(&client) {
+            return Err(format!("client {client} is here already"));
+        }
+        let key = fresh_key().map_err(|error| format!("no random key: {error}"))?;
+        let memory = Arc::clone(&self.memory);
+        let port = self.granted.open(memory, Memory::Shared { key });
+        let port = port.map_err(|refused| refused.to_string())?;
+        let endpoint = port.name().map_err(|code| format!("fi_getname: {code}"))?;
+        let place = Place {
+            server: self.server,
+            key: port.key,
+            base: port.base,
+            bytes: self.memory.region().1 as u64,
+            endpoint,
+        };
+        self.count += 1;
+        let number = self.count;
+        let room = Room {
+            number,
+            port,
+            stream,
+        };
+        self.open.insert(client, room);
+        Ok(place)
+    }
+
+    /// Says so to the client first, that it knows why its operations fail.
+    fn shut(&mut self, client: u64) -> Result<(), String> {
+        if let Some(room) = self.open.get_mut(&client) {
+            let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
+        }
+        self.close(client)
+    }
+
+    fn close(&mut self, client: u64) -> Result<(), String> {
+        let Some(room) = self.open.remove(&client) else {
+            return Ok(());
+        };
+        let closed = room.port.close();
+        let _ = room.stream.shutdown(Shutdown::Both); // ends the thread that listens to it
+        closed.map_err(|code| code.to_string())
+    }
+}
+
+impl Drop for Rooms {
+    fn drop(&mut self) {
+        let clients: Vec<u64> = self.open.keys().copied().collect();
+        for client in clients {
+            let _ = self.close(client); // a port that stays open keeps its memory
+        }
+    }
+}
+
+/// A number that nobody guesses, and no client has had before.
+fn fresh_key() -> std::io::Result<u64> {
+    use std::io::Read as _;
+    let mut key = [0; 8];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
+    Ok(u64::from_le_bytes(key))
+}
