@@ -295,8 +295,13 @@ impl Replica {
                 self.cuts.told(*cut);
             }
             DastMessage::Lead { view, epoch } => self.on_lead(now, from, view, epoch, out),
-            DastMessage::PrepareCrt { planned, at } => self.on_prepare_crt(planned, at),
-            DastMessage::Floor { id, at } => self.on_floor(id, at),
+            // One that leads no more may hear late that what it proposed was agreed on, and tell of
+            // it when its successor has told that it is over.
+            DastMessage::PrepareCrt { planned, at } if from == self.leader => {
+                self.on_prepare_crt(planned, at);
+            }
+            DastMessage::Floor { id, at } if from == self.leader => self.on_floor(id, at),
+            DastMessage::PrepareCrt { .. } | DastMessage::Floor { .. } => {}
             DastMessage::Settle {
                 id,
                 anticipated,
@@ -337,7 +342,9 @@ impl Replica {
 
     fn collect(&mut self, region: Timestamp, everywhere: Timestamp) {
         while let Some(first) = self.locals.first_entry() {
-            if *first.key() >= region {
+            // A replica that does not count yet may be behind those that have passed, and still has
+            // to hear who holds what it has not run.
+            if *first.key() >= region || self.execution.is_known(*first.key()) {
                 break;
             }
             let local = first.remove();
