@@ -103,6 +103,21 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        remove_segments(self.child.id());
+    }
+}
+
+/// What libfabric's `shm` leaves behind when a process is killed.
+fn remove_segments(process: u32) {
+    let prefix = format!("{process}:");
+    for segment in std::fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if segment.file_name().to_string_lossy().starts_with(&prefix) {
+            let _ = std::fs::remove_file(segment.path()); // or it is gone
+        }
     }
 }
 
