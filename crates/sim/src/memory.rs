@@ -3,8 +3,8 @@
 //! A third carrier beside memory shared by processes and network cards: operations travel, and are
 //! done line by line at moments drawn from a seed, so that a read meets a write in all the ways in
 //! which hardware lets them meet. Clients can die with operations on their way, of which some
-//! lines still arrive; servers can be lost. The driver posts for all clients and takes what
-//! completes, one event after another.
+//! lines still arrive, and can be shut out, after which none do; servers can be lost. The driver
+//! posts for all clients and takes what completes, one event after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +63,7 @@ pub struct Memory {
     now: SimTime,
     servers: BTreeMap<ServerId, Vec<u64>>,
     lost: BTreeSet<ServerId>,
+    fenced: BTreeSet<ClientId>,
     /// What will be done, in the order of its time.
     agenda: BTreeMap<(SimTime, u64), Piece>,
     batches: BTreeMap<(ClientId, BatchId), Pending>,
@@ -105,6 +106,7 @@ impl Memory {
             now: SimTime::default(),
             servers: BTreeMap::new(),
             lost: BTreeSet::new(),
+            fenced: BTreeSet::new(),
             agenda: BTreeMap::new(),
             batches: BTreeMap::new(),
             pieces: 0,
@@ -259,7 +261,11 @@ impl Memory {
         let operation = pending.operations.get(piece.operation).cloned();
         let outcome = pending.outcomes.get_mut(piece.operation);
         if let Some((operation, outcome)) = operation.zip(outcome) {
-            self.touch(&operation, piece.what, outcome);
+            if self.fenced.contains(&piece.client) {
+                *outcome = Outcome::Failed(Fault::Fenced(operation.server()));
+            } else {
+                self.touch(&operation, piece.what, outcome);
+            }
         }
         self.batches.insert(key, pending);
         Some(Happened::Touched)
@@ -335,6 +341,12 @@ impl Memory {
             }
             arrives
         });
+    }
+
+    /// All servers shut a client out: nothing of what it has under way or will ever ask for is done
+    /// any more, and that is what it hears. What is done already stays done.
+    pub fn fence(&mut self, client: ClientId) {
+        self.fenced.insert(client);
     }
 
     /// A server dies, with all that it holds.
@@ -470,6 +482,37 @@ mod tests {
             parts += u32::from(found.contains(&0) && found.contains(&7));
         }
         assert!(parts > 25, "{parts} of 50 writes arrived in part");
+    }
+
+    #[test]
+    fn a_client_that_is_shut_out_hears_so_and_writes_nothing_more() {
+        let mut parts = 0;
+        for seed in 0..50 {
+            let mut memory = memory(seed, MemoryOptions::default());
+            memory
+                .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
+                .unwrap();
+            for _ in 0..seed % 8 {
+                memory.step();
+            }
+            memory.fence(1);
+            let found = memory.look(at(0), 1024);
+            memory
+                .post(1, BatchId(2), vec![ordered(9)], Nanos(0))
+                .unwrap();
+            let fenced = [Outcome::Failed(Fault::Fenced(SERVER))];
+            for (client, completion) in run(&mut memory) {
+                assert_eq!((client, completion.outcomes.as_slice()), (1, &fenced[..]));
+            }
+            assert_eq!(memory.look(at(0), 1024), found, "seed {seed}");
+            parts += u32::from(found.contains(&7));
+            memory
+                .post(2, BatchId(1), vec![ordered(8)], Nanos(0))
+                .unwrap();
+            run(&mut memory);
+            assert_eq!(memory.look(at(64), 512), [8; 512]);
+        }
+        assert!(parts > 25, "{parts} of 50 writes had arrived in part");
     }
 
     #[test]
