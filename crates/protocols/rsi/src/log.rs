@@ -6,7 +6,7 @@
 //! entry that is half written over the one before has a wrong sum; the one before is published,
 //! and of the new one nothing is installed.
 
-use manxdb_fabric::{Address, Operation, ServerId, WORD_LENGTH};
+use manxdb_fabric::{Address, Operation, Outcome, ServerId, WORD_LENGTH};
 
 use crate::block::Layout;
 use crate::commit::{Abort, Change};
@@ -76,6 +76,18 @@ impl Log {
             bytes: bytes.clone(),
         };
         Ok(self.places.iter().map(write).collect())
+    }
+
+    /// Writes an entry that is whole in one of the places where others, by copies of all, lack it.
+    pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
+        let lacks = |outcome: &Outcome| match outcome {
+            Outcome::Read(copy) => Entry::parse(copy).as_ref() != Some(entry),
+            _ => false, // it is gone
+        };
+        let writes = self.write(entry).unwrap_or_default(); // it was written before, so it fits
+        let pairs = writes.into_iter().zip(copies);
+        let lacking = pairs.filter(|(_, outcome)| lacks(outcome));
+        lacking.map(|(write, _)| write).collect()
     }
 
     /// Reads all of them.

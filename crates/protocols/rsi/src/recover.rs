@@ -5,7 +5,8 @@
 //! anew and finds what is done already.
 //!
 //! A transaction that is whole in one of the thread's logs is installed: its records are still
-//! locked, or were installed by the thread itself. One that is in none has installed nothing
+//! locked, or were installed by the thread itself. First it is written to the other logs: were
+//! the only server that has it lost when half of it is installed, nobody could go on. One that is in none has installed nothing
 //! (I4), so its locks need only be let go, which whoever meets one may do ([`Release`]).
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
@@ -17,7 +18,7 @@ use crate::version::{Head, Stamp, ThreadId};
 use crate::work::{Step, Work};
 
 /// What was done for a dead thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Recovered {
     /// Its last transaction that is installed and published.
     pub last: u64,
@@ -26,7 +27,7 @@ pub struct Recovered {
 }
 
 /// Installs and publishes what a dead thread has committed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Recover {
     thread: ThreadId,
     vector: Vector,
@@ -34,11 +35,13 @@ pub struct Recover {
     phase: Phase,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Begun,
     /// Reads the vector and the logs.
     Looking,
+    /// Writes the transaction to the logs that lack it.
+    Logging(Entry),
     /// Reads the records.
     Comparing(Entry),
     /// Writes those that are still locked, so many.
@@ -83,11 +86,32 @@ impl Recover {
         });
         let own = entries.filter(|entry| entry.stamp.thread == self.thread);
         match own.max_by_key(|entry| entry.stamp.sequence) {
-            Some(entry) if entry.stamp.sequence > published => self.compare(entry),
+            Some(entry) if entry.stamp.sequence > published => self.complete(entry, &logs),
             _ => Step::Done(Ok(Recovered {
                 last: published,
                 records: 0,
             })),
+        }
+    }
+
+    fn complete(&mut self, entry: Entry, logs: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+        let writes = self.log.complete(&entry, logs);
+        if writes.is_empty() {
+            return self.compare(entry);
+        }
+        self.phase = Phase::Logging(entry);
+        Step::Ask(writes)
+    }
+
+    /// The logs have it, but for those whose servers are gone since.
+    fn completed(&mut self, entry: Entry, outcomes: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+        let mut faults = outcomes.iter().filter_map(|outcome| match outcome {
+            Outcome::Failed(fault) => Some(*fault),
+            _ => None,
+        });
+        match faults.find(|fault| !matches!(fault, Fault::Gone(_))) {
+            Some(fault) => Step::Done(Err(fault)),
+            None => self.compare(entry),
         }
     }
 
@@ -159,6 +183,7 @@ impl Work for Recover {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.look(),
             Phase::Looking => self.looked(outcomes),
+            Phase::Logging(entry) => self.completed(entry, &outcomes),
             Phase::Comparing(entry) => self.compared(entry, &outcomes),
             Phase::Installing(entry, records) => match fault(&outcomes) {
                 Some(fault) => Step::Done(Err(fault)),
@@ -174,7 +199,7 @@ impl Work for Recover {
 
 /// Lets go of a lock of a thread that is dead and recovered: of a transaction that had installed
 /// nothing. Whoever meets such a lock may do it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
     at: Address,
     layout: Layout,

@@ -8,10 +8,10 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{House, LAYOUT, change, log, number, record};
+use common::{House, change, log, number, record};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Isolation, Recover, Release, ThreadId};
+use manxdb_rsi::{Isolation, Recover, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 1_000;
@@ -65,30 +65,6 @@ fn bank(seed: u64, mutant: Option<Mutant>) -> (House, Vec<Rc<Cell<u64>>>) {
     (house, moves)
 }
 
-/// Recovers dead threads, and lets go of their other locks.
-fn recover(house: &mut House, dead: &[u64]) {
-    for client in dead {
-        let thread = ThreadId::new(u16::try_from(client - 1).unwrap()).unwrap();
-        let vector = house.vector();
-        house.client(move |hand| async move {
-            hand.run(Recover::new(thread, vector, log(thread)))
-                .await
-                .unwrap();
-        });
-        house.run();
-        for (place, owner) in house.owners() {
-            if owner == thread {
-                house.client(move |hand| async move {
-                    let release = Release::new(record(place), LAYOUT, owner);
-                    assert!(hand.run(release).await.unwrap());
-                });
-                house.run();
-            }
-        }
-    }
-    assert_eq!(house.owners(), [], "locks of the dead");
-}
-
 /// Nothing is lost and nothing is half there.
 fn judge(house: &mut House, moves: &[Rc<Cell<u64>>], seed: u64) {
     let known: Vec<u64> = moves.iter().map(|count| count.get()).collect();
@@ -122,7 +98,7 @@ fn dying_clients(seed: u64, mutant: Option<Mutant>) {
         dead.push(2 + client);
     }
     while house.step() {}
-    recover(&mut house, &dead);
+    house.recover(&dead);
     judge(&mut house, &moves, seed);
 }
 
@@ -168,7 +144,7 @@ fn who_dies_over_a_recovery_is_followed_by_another() {
         }
         house.kill(first);
         while house.step() {}
-        recover(&mut house, &[2]);
+        house.recover(&[2]);
         judge(&mut house, &moves, seed);
     }
     assert!(cut_short > 0, "this test is blind");

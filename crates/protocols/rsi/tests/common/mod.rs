@@ -13,8 +13,8 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Block, Change, Found, Head, Isolation, Layout, Log, Seen, Session, Snapshot, Step,
-    ThreadId, Vector, Work,
+    Abort, Block, Change, Committed, Found, Head, Isolation, Layout, Log, Recover, Release, Seen,
+    Session, Snapshot, Step, ThreadId, Vector, Work,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -32,6 +32,7 @@ struct Desk {
 
 /// A client's hand on the memory.
 pub struct Hand {
+    pub thread: ThreadId,
     pub session: Session,
     pub random: Random,
     desk: Rc<RefCell<Desk>>,
@@ -66,6 +67,21 @@ impl Hand {
         self.run(self.session.read(snapshot, at, LAYOUT)).await
     }
 
+    /// Commits changes; what came of it.
+    pub async fn try_commit(
+        &mut self,
+        reads: &[Found],
+        changes: Vec<Change>,
+        isolation: Isolation,
+    ) -> Committed {
+        let commit = self.session.commit(reads, changes, isolation)?;
+        let stamp = self.run(commit).await?;
+        if let Some(stamp) = stamp {
+            self.session.committed(stamp);
+        }
+        Ok(stamp)
+    }
+
     /// Commits changes; whether it did.
     pub async fn commit(
         &mut self,
@@ -73,31 +89,26 @@ impl Hand {
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> bool {
-        let commit = match self.session.commit(reads, changes, isolation) {
-            Ok(commit) => commit,
-            Err(abort) => return can_be_tried_again(abort),
-        };
-        match self.run(commit).await {
-            Ok(stamp) => {
-                if let Some(stamp) = stamp {
-                    self.session.committed(stamp);
-                }
-                true
+        match self.try_commit(reads, changes, isolation).await {
+            Ok(_) => true,
+            Err(abort) => {
+                assert!(can_be_tried_again(abort), "{abort}");
+                false
             }
-            Err(abort) => can_be_tried_again(abort),
         }
     }
 }
 
-fn can_be_tried_again(abort: Abort) -> bool {
-    match abort {
+/// Whether nothing is wrong but that somebody else was there.
+pub fn can_be_tried_again(abort: Abort) -> bool {
+    matches!(
+        abort,
         Abort::WriteConflict(_)
-        | Abort::ReadConflict(_)
-        | Abort::Appeared(_)
-        | Abort::SnapshotTooOld(_)
-        | Abort::Held(..) => false,
-        other => panic!("{other}"),
-    }
+            | Abort::ReadConflict(_)
+            | Abort::Appeared(_)
+            | Abort::SnapshotTooOld(_)
+            | Abort::Held(..)
+    )
 }
 
 /// Numbers of eight bytes, and room beyond two lines.
@@ -134,13 +145,26 @@ pub fn record(place: u64) -> Address {
     }
 }
 
+/// Bytes of a log.
+pub const LOG_BYTES: u64 = 4096;
+
 /// Where a thread logs: on all servers.
 pub fn log(thread: ThreadId) -> Log {
-    let place = |server| Address {
+    let places = (0..SERVERS).map(|server| log_place(thread, server));
+    Log::new(places.collect(), LOG_BYTES).unwrap()
+}
+
+/// Where it logs on one of them.
+pub fn log_place(thread: ThreadId, server: u16) -> Address {
+    Address {
         server: ServerId(server),
-        offset: (512 << 10) + u64::from(thread.number()) * 4096,
-    };
-    Log::new((0..SERVERS).map(place).collect(), 4096).unwrap()
+        offset: (512 << 10) + u64::from(thread.number()) * LOG_BYTES,
+    }
+}
+
+/// The thread that a client is.
+pub fn thread_of(client: u64) -> ThreadId {
+    ThreadId::new(u16::try_from(client - 1).unwrap()).unwrap()
 }
 
 type Program = Pin<Box<dyn Future<Output = ()>>>;
@@ -153,6 +177,7 @@ pub struct House {
     seed: u64,
     mutant: Option<Mutant>,
     is_logged: bool,
+    is_watched: bool,
     desks: BTreeMap<u64, Rc<RefCell<Desk>>>,
     programs: BTreeMap<u64, Program>,
     batches: u64,
@@ -176,6 +201,7 @@ impl House {
             seed,
             mutant: None,
             is_logged: false,
+            is_watched: true,
             desks: BTreeMap::new(),
             programs: BTreeMap::new(),
             batches: 0,
@@ -193,6 +219,12 @@ impl House {
     /// Sessions log what they install.
     pub fn with_logs(mut self) -> Self {
         self.is_logged = true;
+        self
+    }
+
+    /// Nobody looks at the records while things happen: what is wrong is for others to find.
+    pub fn unwatched(mut self) -> Self {
+        self.is_watched = false;
         self
     }
 
@@ -221,13 +253,14 @@ impl House {
     {
         let number = self.desks.len() as u64 + 1;
         let desk = Rc::<RefCell<Desk>>::default();
-        let thread = ThreadId::new(u16::try_from(number - 1).unwrap()).unwrap();
+        let thread = thread_of(number);
         let mut session = Session::new(thread, self.vector, 0).unwrap();
         session.mutant = self.mutant;
         if self.is_logged {
             session = session.with_log(log(thread));
         }
         let hand = Hand {
+            thread,
             session,
             random: Random::stream(self.seed, &[number]),
             desk: Rc::clone(&desk),
@@ -241,6 +274,34 @@ impl House {
     pub fn kill(&mut self, client: u64) {
         self.memory.kill(client);
         self.programs.remove(&client);
+    }
+
+    /// A client is shut out of all memory; its program goes on.
+    pub fn fence(&mut self, client: u64) {
+        self.memory.fence(client);
+    }
+
+    /// Goes on for dead clients, and lets go of their other locks.
+    pub fn recover(&mut self, dead: &[u64]) {
+        for client in dead {
+            let thread = thread_of(*client);
+            let vector = self.vector;
+            self.client(move |hand| async move {
+                let recover = Recover::new(thread, vector, log(thread));
+                hand.run(recover).await.unwrap();
+            });
+            self.run();
+            for (place, owner) in self.owners() {
+                if owner == thread {
+                    self.client(move |hand| async move {
+                        let release = Release::new(record(place), LAYOUT, owner);
+                        assert!(hand.run(release).await.unwrap());
+                    });
+                    self.run();
+                }
+            }
+        }
+        assert_eq!(self.owners(), [], "locks of the dead");
     }
 
     /// The owners of locks.
@@ -278,7 +339,9 @@ impl House {
             self.desks[&client].borrow_mut().answered = Some(completion.outcomes);
             self.poll(client);
         }
-        self.check();
+        if self.is_watched {
+            self.check();
+        }
         true
     }
 
@@ -292,7 +355,9 @@ impl House {
             return;
         }
         let asked = self.desks[&client].borrow_mut().asked.take();
-        let (operations, torn) = asked.unwrap(); // a program waits for nothing else
+        let Some((operations, torn)) = asked else {
+            return; // it has asked before, and waits
+        };
         self.batches += 1;
         assert!(
             self.batches < 100_000,
