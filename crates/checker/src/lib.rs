@@ -7,6 +7,7 @@
 //! | question | answered in |
 //! |---|---|
 //! | is there a serial order that explains what clients read, and does it agree with sessions or with real time | [`append`] |
+//! | does a store that shows its versions keep snapshot isolation, or a serial order | [`versions`] |
 //! | did all replicas of a shard execute the same transactions in the same order | [`replicas`] |
 //! | did every call end, and is everything that was acknowledged really there | [`replies`] |
 //!
@@ -17,5 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
+mod graph;
 pub mod replicas;
 pub mod replies;
+pub mod versions;

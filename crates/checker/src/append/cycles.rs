@@ -1,8 +1,9 @@
 //! Which cycles there are, named by the weakest edges they need.
 
-use super::graph::{Graph, Hop, Kinds, Why};
+use super::edges::{Graph, Why};
 use super::verdict::{Anomaly, Verdict};
 use super::{History, Level, Transaction};
+use crate::graph::{Hop, Kinds};
 
 const WRITES: Kinds = Kinds::WRITE_WRITE;
 const INFORMATION: Kinds = WRITES.and(Kinds::WRITE_READ);
@@ -61,7 +62,7 @@ impl Search<'_> {
     }
 
     /// One line for each step from transaction to transaction, beginning with one.
-    fn tell(&self, cycle: &[Hop]) -> String {
+    fn tell(&self, cycle: &[Hop<Why>]) -> String {
         let is_txn = |node: usize| node < self.graph.transactions();
         let start = cycle.iter().position(|hop| is_txn(hop.from)).unwrap_or(0);
         let (head, rest) = cycle.split_at(start);

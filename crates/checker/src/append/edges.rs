@@ -2,9 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use super::graph::{Graph, Kinds, Why};
 use super::observe::Observed;
 use super::{Element, History, Key, Level, Outcome};
+use crate::graph::{self, Kinds};
+
+pub(super) type Graph = graph::Graph<Why>;
+
+/// Why one transaction stands before another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// `after` was appended next after `before`.
+    WriteWrite {
+        key: Key,
+        before: Element,
+        after: Element,
+    },
+    /// The later one read up to `element` of the earlier.
+    WriteRead { key: Key, element: Element },
+    /// The earlier one read everything before `element` of the later.
+    ReadWrite { key: Key, element: Element },
+    /// The later one follows in the same session.
+    Session,
+    /// The later one was invoked after the earlier had completed.
+    Time,
+}
 
 /// All edges that `level` respects.
 pub(super) fn build(history: &History, observed: &Observed, level: Level) -> Graph {

@@ -16,12 +16,11 @@
 //! A serial order exists if the edges ww, wr and rw have no cycle. [`Level`] says which other
 //! edges it has to respect.
 //!
-//! [`check`] is the way in; [`observe`](self) has the reading of lists, `edges` and `cycles` the
-//! graph, `verdict` the words.
+//! [`check`] is the way in; [`observe`](self) has the reading of lists, `edges` and `cycles` what
+//! is in the graph, `verdict` the words.
 
 mod cycles;
 mod edges;
-mod graph;
 mod observe;
 mod verdict;
 

@@ -1,40 +1,20 @@
-//! A directed graph with reasons on its edges: its strong components and shortest cycles.
+//! A directed graph with reasons on its edges: its strong components and shortest cycles. What a
+//! reason is, is for those who make the graph.
 
 use std::collections::VecDeque;
 
-use super::{Element, Key};
-
-/// Why one transaction stands before another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
-    /// `after` was appended next after `before`.
-    WriteWrite {
-        key: Key,
-        before: Element,
-        after: Element,
-    },
-    /// The later one read up to `element` of the earlier.
-    WriteRead { key: Key, element: Element },
-    /// The earlier one read everything before `element` of the later.
-    ReadWrite { key: Key, element: Element },
-    /// The later one follows in the same session.
-    Session,
-    /// The later one was invoked after the earlier had completed.
-    Time,
-}
-
 /// A set of kinds of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kinds(u8);
+pub(crate) struct Kinds(u8);
 
 impl Kinds {
-    pub(super) const WRITE_WRITE: Kinds = Kinds(1);
-    pub(super) const WRITE_READ: Kinds = Kinds(2);
-    pub(super) const READ_WRITE: Kinds = Kinds(4);
-    pub(super) const SESSION: Kinds = Kinds(8);
-    pub(super) const TIME: Kinds = Kinds(16);
+    pub(crate) const WRITE_WRITE: Kinds = Kinds(1);
+    pub(crate) const WRITE_READ: Kinds = Kinds(2);
+    pub(crate) const READ_WRITE: Kinds = Kinds(4);
+    pub(crate) const SESSION: Kinds = Kinds(8);
+    pub(crate) const TIME: Kinds = Kinds(16);
 
-    pub(super) const fn and(self, other: Kinds) -> Kinds {
+    pub(crate) const fn and(self, other: Kinds) -> Kinds {
         Kinds(self.0 | other.0)
     }
 
@@ -44,60 +24,60 @@ impl Kinds {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Edge {
-    pub(super) to: usize,
-    pub(super) kind: Kinds,
-    pub(super) why: Why,
+pub(crate) struct Edge<W> {
+    pub(crate) to: usize,
+    pub(crate) kind: Kinds,
+    pub(crate) why: W,
 }
 
 /// A step of a path.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Hop {
-    pub(super) from: usize,
-    pub(super) edge: Edge,
+pub(crate) struct Hop<W> {
+    pub(crate) from: usize,
+    pub(crate) edge: Edge<W>,
 }
 
 /// Nodes below [`Graph::transactions`] are transactions; the others only pass order on, so that
 /// "everyone of these before everyone of those" costs a sum of edges and not a product.
 #[derive(Debug)]
-pub(super) struct Graph {
-    edges: Vec<Vec<Edge>>,
+pub(crate) struct Graph<W> {
+    edges: Vec<Vec<Edge<W>>>,
     transactions: usize,
 }
 
-impl Graph {
-    pub(super) fn new(transactions: usize) -> Self {
+impl<W: Copy> Graph<W> {
+    pub(crate) fn new(transactions: usize) -> Self {
         Self {
             edges: vec![Vec::new(); transactions],
             transactions,
         }
     }
 
-    pub(super) fn transactions(&self) -> usize {
+    pub(crate) fn transactions(&self) -> usize {
         self.transactions
     }
 
     /// A node that is no transaction.
-    pub(super) fn add_relay(&mut self) -> usize {
+    pub(crate) fn add_relay(&mut self) -> usize {
         self.edges.push(Vec::new());
         self.edges.len() - 1
     }
 
     /// Nothing stands before itself.
-    pub(super) fn add(&mut self, from: usize, to: usize, kind: Kinds, why: Why) {
+    pub(crate) fn add(&mut self, from: usize, to: usize, kind: Kinds, why: W) {
         if from != to {
             self.edges[from].push(Edge { to, kind, why });
         }
     }
 
-    fn edges(&self, from: usize, kinds: Kinds) -> impl Iterator<Item = Edge> + '_ {
+    fn edges(&self, from: usize, kinds: Kinds) -> impl Iterator<Item = Edge<W>> + '_ {
         let edges = self.edges[from].iter().copied();
         edges.filter(move |edge| kinds.has(edge.kind))
     }
 
     /// The components with more than one node (Tarjan), with a stack of our own: a chain of
     /// transactions is as long as the history.
-    pub(super) fn components(&self, kinds: Kinds) -> Vec<Vec<usize>> {
+    pub(crate) fn components(&self, kinds: Kinds) -> Vec<Vec<usize>> {
         let mut search = Tarjan::new(self.edges.len());
         for root in 0..self.edges.len() {
             if search.index[root] == UNSEEN {
@@ -108,9 +88,9 @@ impl Graph {
     }
 
     /// A cycle inside a component: the shortest, as far as [`EFFORT_MAX`] allows to look for it.
-    pub(super) fn shortest_cycle(&self, members: &[usize], kinds: Kinds) -> Option<Vec<Hop>> {
+    pub(crate) fn shortest_cycle(&self, members: &[usize], kinds: Kinds) -> Option<Vec<Hop<W>>> {
         let mut ways = Ways::within(self.edges.len(), members);
-        let mut best: Option<Vec<Hop>> = None;
+        let mut best: Option<Vec<Hop<W>>> = None;
         for start in members {
             let length_max = best.as_ref().map_or(usize::MAX, |cycle| cycle.len() - 1);
             if length_max < 2 || (best.is_some() && ways.is_tired()) {
@@ -125,14 +105,14 @@ impl Graph {
 
     /// A cycle inside a component with one edge of kind `once` and else only `others`: the
     /// shortest, as far as [`EFFORT_MAX`] allows to look for it.
-    pub(super) fn cycle_with_one(
+    pub(crate) fn cycle_with_one(
         &self,
         members: &[usize],
         once: Kinds,
         others: Kinds,
-    ) -> Option<Vec<Hop>> {
+    ) -> Option<Vec<Hop<W>>> {
         let mut ways = Ways::within(self.edges.len(), members);
-        let mut best: Option<Vec<Hop>> = None;
+        let mut best: Option<Vec<Hop<W>>> = None;
         for from in members {
             for edge in self.edges(*from, once) {
                 let length_max = best.as_ref().map_or(usize::MAX, |cycle| cycle.len() - 2);
@@ -183,7 +163,7 @@ impl Tarjan {
     }
 
     /// Depth-first from `root`; `path` holds each open node and which of its edges comes next.
-    fn walk(&mut self, graph: &Graph, kinds: Kinds, root: usize) {
+    fn walk<W>(&mut self, graph: &Graph<W>, kinds: Kinds, root: usize) {
         self.enter(root);
         let mut path = vec![(root, 0)];
         while let Some((node, next_edge)) = path.last_mut() {
@@ -232,17 +212,17 @@ impl Tarjan {
 const EFFORT_MAX: usize = 2_000_000;
 
 /// Breadth-first searches inside one component, with memory that is used again.
-struct Ways {
+struct Ways<W> {
     inside: Vec<bool>,
     /// The search that saw a node last, and how it got there.
     seen: Vec<usize>,
-    came: Vec<Option<Hop>>,
+    came: Vec<Option<Hop<W>>>,
     searches: usize,
     /// Edges looked at.
     effort: usize,
 }
 
-impl Ways {
+impl<W: Copy> Ways<W> {
     fn is_tired(&self) -> bool {
         self.effort > EFFORT_MAX
     }
@@ -264,12 +244,12 @@ impl Ways {
     /// The shortest way of 1 to `length_max` hops.
     fn shortest(
         &mut self,
-        graph: &Graph,
+        graph: &Graph<W>,
         from: usize,
         to: usize,
         kinds: Kinds,
         length_max: usize,
-    ) -> Option<Vec<Hop>> {
+    ) -> Option<Vec<Hop<W>>> {
         self.searches += 1;
         let mut queue = VecDeque::from([(from, 0)]);
         while let Some((at, length)) = queue.pop_front() {
@@ -292,7 +272,7 @@ impl Ways {
         None
     }
 
-    fn trace(&self, from: usize, to: usize) -> Vec<Hop> {
+    fn trace(&self, from: usize, to: usize) -> Vec<Hop<W>> {
         let mut hops = Vec::new();
         let mut at = to;
         while let Some(hop) = self.came[at] {
