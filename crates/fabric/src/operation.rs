@@ -6,7 +6,7 @@ use crate::address::{Address, ServerId, WORD};
 pub const BYTES_MAX: u64 = 1 << 20;
 
 /// One thing done to the memory of one server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Copies bytes from there. Each word is whole; together they may be of different times.
     Read {
@@ -53,7 +53,7 @@ pub enum Operation {
 }
 
 /// What became of an operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// What was read.
     Read(Vec<u8>),

@@ -29,7 +29,7 @@ pub struct Room {
 }
 
 /// What has come of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Added {
     /// The record under the key: the caller's, which nobody has written, or another's.
     pub seen: Seen,
@@ -40,7 +40,7 @@ pub struct Added {
 }
 
 /// Adds a record, or finds another's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Add {
     absence: Absence,
     room: Room,
@@ -50,7 +50,7 @@ pub struct Add {
     pub(crate) mutant: Option<Mutant>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     /// Writes the record, and a bucket with its entry.
     Begun,

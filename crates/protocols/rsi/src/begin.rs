@@ -9,7 +9,7 @@ use crate::work::{Step, Work};
 const TRIES_MAX: u32 = 3;
 
 /// Reads the vector.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Begin {
     vector: Vector,
     /// What the session has seen before: it never sees less.

@@ -29,7 +29,7 @@ use crate::version::{Head, Stamp, ThreadId};
 use crate::work::{Step, Work};
 
 /// A record to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
     /// As it was read.
     pub seen: Seen,
@@ -84,7 +84,7 @@ pub enum Abort {
 pub type Committed = Result<Option<Stamp>, Abort>;
 
 /// A transaction that is being committed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Commit {
     stamp: Stamp,
     publish: Operation,
@@ -100,7 +100,7 @@ pub struct Commit {
 }
 
 /// What must still be so.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Check {
     /// A record has this head.
     Head(Address, Head),
@@ -152,7 +152,7 @@ impl Check {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Begun,
     Locking,

@@ -101,7 +101,7 @@ pub enum TableError {
 }
 
 /// What a copy of a bucket says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Bucket {
     pub(crate) at: Address,
     words: [u64; WORDS],

@@ -9,7 +9,7 @@ use crate::vector::Snapshot;
 use crate::work::{Step, Work};
 
 /// What a look for a key has come to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Found {
     /// There is a place for it; what the snapshot sees there may be that there is no record.
     Record(Seen),
@@ -24,7 +24,7 @@ impl From<Seen> for Found {
 }
 
 /// That no record was ever added under a key, as far as was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Absence {
     pub(crate) table: Table,
     pub(crate) key: Vec<u8>,
@@ -34,14 +34,14 @@ pub struct Absence {
 }
 
 /// Walks a chain of buckets, and reads the records whose print is the key's.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Find {
     snapshot: Snapshot,
     sought: Absence,
     phase: Phase,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Begun(Address),
     /// Reads a bucket.

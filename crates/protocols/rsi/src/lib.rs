@@ -25,6 +25,14 @@
 //! that admits a version admits all that its writer had seen (I6); a session sees no less than
 //! before, and its own commits (I7).
 //!
+//! | proven by | what |
+//! |---|---|
+//! | `tests/model` | all interleavings of two or three transactions, also of clients that die and are recovered: I1, I2, I5, I6, I7, money kept (I9), whole or absent, serial orders |
+//! | `tests/history.rs` | random histories: every read is its snapshot's, the first committer wins, no cycle that the level forbids |
+//! | `tests/crash_matrix.rs` | a client stops, or is shut out, at each step of a commit |
+//! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
+//! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
+//!
 //! Not here yet: who decides that a thread is dead, replicas of records, ordered indexes, collection
 //! of garbage. Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]

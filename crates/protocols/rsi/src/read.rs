@@ -9,7 +9,7 @@ use crate::version::{Head, Stamp};
 use crate::work::{Step, Work};
 
 /// What was read of a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Seen {
     /// Where it is,
     pub at: Address,
@@ -40,7 +40,7 @@ impl Seen {
 const TORN_MAX: u32 = 24;
 
 /// Reads a block until a copy of it is whole.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Read {
     at: Address,
     layout: Layout,

@@ -28,7 +28,7 @@ pub enum Isolation {
 
 /// A thread that runs transactions. The program reads with the snapshot that it began with, and
 /// commits what it has read and what is to be written; it runs one transaction at a time.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Session {
     thread: ThreadId,
     vector: Vector,

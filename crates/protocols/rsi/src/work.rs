@@ -13,7 +13,8 @@ pub enum Step<T> {
     Done(T),
 }
 
-/// Something to be done with one-sided memory.
+/// Something to be done with one-sided memory. What is done so far is a value that can be compared
+/// and hashed: a checker goes through all that can become of it.
 pub trait Work {
     /// What comes of it.
     type Output;
