@@ -6,7 +6,7 @@
 //! | a reader meets a writer, word by word | nobody | 2,918,579 |
 //! | two that move money between the same two records | nobody | 16,585 |
 //! | the same, recovered by a third that then looks | one of them | 95,157 |
-//! | one that moves money, with two logs; those who go on for it | it, and the first of those | 19,904 |
+//! | one that moves money, with two logs; those who go on for it | it, and the first of those | 6,780 |
 //! | one that moves money twice, another that looks | the first | 382,059 |
 //! | a writer, one who copies what it reads, one who looks | nobody | 10,010 |
 //! | two that read what the other one writes: snapshots, serializable | one of them | 4,255 and 4,115 |
