@@ -7,7 +7,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -44,7 +44,7 @@ const BELOW: [(&str, &[&str]); 7] = [
 ];
 
 fn repository() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let manifest = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap());
     manifest.ancestors().nth(2).unwrap().to_path_buf()
 }
 

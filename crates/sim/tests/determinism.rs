@@ -49,11 +49,16 @@ fn host() -> String {
     host.unwrap().to_string()
 }
 
+/// This crate, in the clone that runs the test and not the one that it was compiled in.
+fn home() -> PathBuf {
+    std::env::var("CARGO_MANIFEST_DIR").unwrap().into()
+}
+
 fn metadata() -> Value {
-    let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let manifest = format!("{}/Cargo.toml", home().display());
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked"])
-        .args(["--filter-platform", &host(), "--manifest-path", manifest])
+        .args(["--filter-platform", &host(), "--manifest-path", &manifest])
         .output()
         .unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
@@ -145,7 +150,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn cores_and_the_simulator_name_nothing_undecided() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let home = home();
+    let crates = home.parent().unwrap();
     let mut files = Vec::new();
     sources(&crates.join("core/src"), &mut files);
     sources(&crates.join("sim/src"), &mut files);

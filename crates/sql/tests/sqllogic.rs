@@ -58,7 +58,8 @@ fn shown(value: Option<String>) -> String {
 }
 
 fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/sql");
+    let home = std::env::var("CARGO_MANIFEST_DIR").expect("cargo says where the crate is");
+    let folder = Path::new(&home).join("../../tests/sql");
     let wanted = std::env::var("SLT").unwrap_or_default();
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
         .expect("tests/sql")

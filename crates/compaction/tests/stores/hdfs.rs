@@ -22,14 +22,10 @@ struct Cluster {
     directory: tempfile::TempDir,
 }
 
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// Where `scripts/setup.sh test` says where Hadoop's jars are.
 fn class_path() -> String {
     let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| root().join("target"), PathBuf::from);
+    let target = target.map_or_else(|| crate::root().join("target"), PathBuf::from);
     let file = target.join("hdfs/classpath");
     std::fs::read_to_string(&file).unwrap_or_else(|error| {
         let file = file.display();
@@ -43,7 +39,7 @@ impl Cluster {
         let mut process = Command::new("java")
             .args(["-Xmx600m", "-Dlog4j.configuration=file:/dev/null", "-cp"])
             .arg(class_path())
-            .arg(root().join("tests/hdfs/MiniHdfs.java"))
+            .arg(crate::root().join("tests/hdfs/MiniHdfs.java"))
             .arg(directory.path())
             .stdin(Stdio::piped()) // it ends when this does
             .stdout(Stdio::piped())

@@ -11,6 +11,7 @@ mod hdfs;
 mod pool;
 mod s3;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -22,6 +23,13 @@ use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
 use pool::{Pool, Served, home};
 use rocksdb::DB;
+
+/// The repository that the test is run in, which need not be the one that it was compiled in: a
+/// target directory may be shared by several clones.
+pub fn root() -> PathBuf {
+    let home = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    PathBuf::from(home).join("../..")
+}
 
 fn memory() -> Arc<Faulty> {
     Faulty::new(Arc::new(InMemory::new()))

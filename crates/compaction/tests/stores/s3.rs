@@ -3,7 +3,6 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,8 +31,7 @@ import sys; sys.stdin.read()
 
 impl Server {
     pub fn start() -> Self {
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let python = root.join(".venv/bin/python");
+        let python = crate::root().join(".venv/bin/python");
         let mut process = Command::new(&python)
             .args(["-c", PROGRAM])
             .stdin(Stdio::piped()) // it ends when this does
