@@ -174,7 +174,9 @@ impl<'a> Log<'a> {
 
     /// The next record; nothing when no more is written, or not all of it.
     fn next_record(&mut self) -> Result<Option<Vec<u8>>, String> {
-        let mut record = Vec::new();
+        // A first piece may have no bytes: RocksDB leaves one where a block has room for its header
+        // and for nothing else.
+        let mut record: Option<Vec<u8>> = None;
         while let Some(piece) = self.next_piece()? {
             let (is_first, is_last, bytes) = match piece {
                 Piece::Full(bytes) => (true, true, bytes),
@@ -182,13 +184,15 @@ impl<'a> Log<'a> {
                 Piece::Middle(bytes) => (false, false, bytes),
                 Piece::Last(bytes) => (false, true, bytes),
             };
-            if is_first != record.is_empty() || record.len() + bytes.len() > RECORD_MAX {
+            let is_begun = record.is_some();
+            let whole = record.get_or_insert_default();
+            if is_first == is_begun || whole.len() + bytes.len() > RECORD_MAX {
                 return Err("a record in it is not in one piece".to_owned());
             }
-            record.extend_from_slice(bytes);
+            whole.extend_from_slice(bytes);
             if is_last {
                 self.read = self.at;
-                return Ok(Some(record));
+                return Ok(record);
             }
         }
         Ok(None)
@@ -499,6 +503,31 @@ mod tests {
             read.refresh().unwrap();
         }
         assert_eq!(read.families, manifest.families);
+    }
+
+    /// RocksDB's other log is of the same make, and how long its records are can be chosen.
+    #[test]
+    fn a_record_may_begin_where_a_block_has_room_for_its_header_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let db = open(directory.path(), &["default"]);
+        // What is around a value: a batch's own header, kind and lengths, and the key.
+        let around = 12 + 1 + 1 + 1 + 3;
+        for length in [BLOCK - 2 * HEADER - around, 5] {
+            db.put([7], vec![7; length]).unwrap();
+        }
+        let files = fs::read_dir(directory.path()).unwrap().flatten();
+        let is_log = |path: &PathBuf| path.extension().is_some_and(|end| end == "log");
+        let path = files.map(|file| file.path()).find(is_log).unwrap();
+        let bytes = fs::read(path).unwrap();
+        let mut log = Log::new(&bytes, 0);
+        let first = log.next_record().unwrap().unwrap();
+        assert_eq!(
+            (first.len(), log.read),
+            (BLOCK - 2 * HEADER, BLOCK - HEADER)
+        );
+        let second = log.next_record().unwrap().unwrap();
+        assert!(second.ends_with(&[7; 5]), "{second:?}");
+        assert_eq!(log.next_record(), Ok(None));
     }
 
     #[test]
