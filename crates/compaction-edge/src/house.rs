@@ -1,5 +1,6 @@
 //! What a database and a service say to each other.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,14 +53,14 @@ pub struct Inputs {
     pub entries: Option<u64>,
 }
 
-/// Level 0 of a database, where flushed files wait.
+/// Level 0 of a column family, where flushed files wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Level0 {
     /// Files there.
     pub files: u32,
     /// Files at which writes are slowed down or stopped.
     pub files_stall: u32,
-    /// Files that ever arrived since the database was opened.
+    /// Files that ever arrived, counted from any time on: what matters is how many are new.
     pub arrived: u64,
 }
 
@@ -68,8 +69,8 @@ pub trait Opened: Send {
     /// What is known of files by their names.
     fn inputs(&self, names: &[String]) -> Inputs;
 
-    /// How full level 0 is.
-    fn level0(&self) -> Level0;
+    /// How full level 0 of each column family is, by the family's name.
+    fn level0(&self) -> BTreeMap<String, Level0>;
 }
 
 /// A service as the database it belongs to sees it.

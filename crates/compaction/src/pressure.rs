@@ -1,5 +1,6 @@
 //! How near a database is to stopping its writes, looked at again and again while it is open.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
@@ -36,15 +37,14 @@ impl Watch {
         let thread = std::thread::Builder::new()
             .name("compaction-watch".to_owned())
             .spawn(move || {
-                let mut rate = Rate::default();
+                let mut rates = Rates::default();
                 let mut last = Instant::now();
                 while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
                     let seen = sight.lock().as_ref().map(|opened| opened.level0());
-                    let Some(level0) = seen else { continue };
+                    let Some(levels) = seen else { continue };
                     let now = Instant::now();
-                    rate.look(level0.arrived, now - last);
+                    said(rates.look(levels, now - last));
                     last = now;
-                    said(rate.pressure(level0));
                 }
             })?;
         Ok(Self {
@@ -63,18 +63,40 @@ impl Drop for Watch {
     }
 }
 
+/// How fast files arrive, in each column family.
+#[derive(Debug, Default)]
+struct Rates(BTreeMap<String, Rate>);
+
+impl Rates {
+    /// The family that stops writes first speaks for all.
+    fn look(&mut self, levels: BTreeMap<String, Level0>, passed: Duration) -> Pressure {
+        self.0.retain(|family, _| levels.contains_key(family));
+        let pressures = levels.into_iter().map(|(family, level0)| {
+            let rate = self.0.entry(family).or_default();
+            rate.look(level0.arrived, passed);
+            rate.pressure(level0)
+        });
+        let nearness = |one: &Pressure| {
+            let room = one.files_stall.saturating_sub(one.files);
+            (one.stalls_in_millis().unwrap_or(u64::MAX), room)
+        };
+        pressures.min_by_key(nearness).unwrap_or_default()
+    }
+}
+
 /// How fast files arrive: an average that forgets.
 #[derive(Debug, Default)]
 struct Rate {
-    arrived: u64,
+    /// At the last look; none: there was none.
+    arrived: Option<u64>,
     files_hour: f64,
 }
 
 impl Rate {
     #[allow(clippy::cast_precision_loss)] // files
     fn look(&mut self, arrived: u64, passed: Duration) {
-        let new = arrived.saturating_sub(self.arrived) as f64;
-        self.arrived = arrived;
+        let known = self.arrived.replace(arrived).unwrap_or(arrived);
+        let new = arrived.saturating_sub(known) as f64;
         let share = 1.0 - (-passed.as_secs_f64() / MEMORY.as_secs_f64()).exp();
         let now = new * 3600.0 / passed.as_secs_f64().max(0.001);
         self.files_hour += (now - self.files_hour) * share;
@@ -94,6 +116,37 @@ impl Rate {
 mod tests {
     use super::*;
     use crate::edge::Inputs;
+
+    fn level0(files: u32, arrived: u64) -> Level0 {
+        Level0 {
+            files,
+            files_stall: 20,
+            arrived,
+        }
+    }
+
+    #[test]
+    fn what_arrived_before_the_first_look_is_not_new() {
+        let mut rate = Rate::default();
+        rate.look(5_000, EVERY);
+        assert_eq!(rate.pressure(level0(4, 5_000)).stalls_in_millis(), None);
+    }
+
+    #[test]
+    fn families_that_fill_up_in_turns_have_each_a_rate_of_their_own() {
+        let mut rates = Rates::default();
+        for look in 0..100_u64 {
+            // Each gets a file every ten seconds, and now the one, now the other has more of them.
+            let levels = [("old", 5_000, look % 2), ("new", 3, 1 - look % 2)];
+            let levels = levels.map(|(family, before, more)| {
+                let files = 5 + u32::try_from(more).unwrap();
+                (family.to_owned(), level0(files, before + look / 10))
+            });
+            let pressure = rates.look(levels.into(), Duration::from_secs(1));
+            assert_eq!(pressure.files, 6, "the fuller one speaks");
+            assert!(pressure.files_hour < 1_000, "{pressure:?} at look {look}");
+        }
+    }
 
     #[test]
     fn a_rate_follows_what_arrives_and_forgets_it() {
@@ -117,12 +170,8 @@ mod tests {
             Inputs::default()
         }
 
-        fn level0(&self) -> Level0 {
-            Level0 {
-                files: 20,
-                files_stall: 20,
-                arrived: 20,
-            }
+        fn level0(&self) -> BTreeMap<String, Level0> {
+            BTreeMap::from([("default".to_owned(), level0(20, 20))])
         }
     }
 

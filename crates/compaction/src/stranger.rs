@@ -127,16 +127,16 @@ impl Opened for Awake {
         self.0.known(names).unwrap_or_default() // then the job stays at home
     }
 
-    fn level0(&self) -> Level0 {
+    fn level0(&self) -> BTreeMap<String, Level0> {
         let mut seen = self.0.seen.lock();
         if seen.manifest.refresh().is_err() {
-            return Level0::default();
+            return BTreeMap::new();
         }
         let Seen { manifest, stalls } = &*seen;
-        let levels = manifest.families().map(|family| level0_of(family, stalls));
-        // The family that is nearest to stopping its writes speaks for all.
-        let room = |level: &Level0| level.files_stall.saturating_sub(level.files);
-        levels.min_by_key(room).unwrap_or_default()
+        let families = manifest.families();
+        families
+            .map(|family| (family.name.clone(), level0_of(family, stalls)))
+            .collect()
     }
 }
 
@@ -224,7 +224,8 @@ mod tests {
         });
         let stranger = Stranger::new(directory.path(), false);
         let awake = Awake(Arc::clone(&stranger));
-        assert_eq!(awake.level0().files_stall, u32::MAX);
+        let level0 = || awake.level0()["default"];
+        assert_eq!(level0().files_stall, u32::MAX);
         let files = std::fs::read_dir(directory.path()).unwrap().flatten();
         let files = files.map(|file| file.path());
         let mut files = files.filter(|path| path.to_string_lossy().contains("OPTIONS-"));
@@ -237,7 +238,7 @@ mod tests {
         stranger
             .parameters(&job, &Told { inputs, options })
             .unwrap();
-        let level0 = awake.level0();
+        let level0 = level0();
         assert_eq!(
             (level0.files, level0.files_stall, level0.arrived),
             (3, 20, 3)

@@ -150,8 +150,8 @@ impl Opened for Empty {
         Inputs::default()
     }
 
-    fn level0(&self) -> Level0 {
-        Level0::default()
+    fn level0(&self) -> BTreeMap<String, Level0> {
+        BTreeMap::new()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The database under load: RocksDB as db_bench sets it up, with or without a pool.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -169,14 +169,15 @@ impl Opened for Files {
         }
     }
 
-    fn level0(&self) -> Level0 {
+    fn level0(&self) -> BTreeMap<String, Level0> {
         let files = self.db.property_value("rocksdb.num-files-at-level0");
         let files = files.ok().flatten().and_then(|files| files.parse().ok());
         let flushes = self.options.get_histogram_data(Histogram::FlushTime);
-        Level0 {
+        let level0 = Level0 {
             files: files.unwrap_or(0),
             files_stall: FILES_STOP.unsigned_abs(),
             arrived: flushes.count(),
-        }
+        };
+        BTreeMap::from([(rocksdb::DEFAULT_COLUMN_FAMILY_NAME.to_owned(), level0)])
     }
 }

@@ -10,7 +10,7 @@
 mod flavour;
 mod notes;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -73,14 +73,15 @@ impl Opened for Files {
         }
     }
 
-    fn level0(&self) -> Level0 {
+    fn level0(&self) -> BTreeMap<String, Level0> {
         let files = self.0.db.property_value("rocksdb.num-files-at-level0");
         let files = files.ok().flatten().and_then(|files| files.parse().ok());
-        Level0 {
+        let level0 = Level0 {
             files: files.unwrap_or(0),
             files_stall: FILES_BEFORE_STOP.unsigned_abs(),
             arrived: self.0.layers().ingested,
-        }
+        };
+        BTreeMap::from([(rocksdb::DEFAULT_COLUMN_FAMILY_NAME.to_owned(), level0)])
     }
 }
 
