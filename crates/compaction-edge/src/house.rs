@@ -66,8 +66,12 @@ pub struct Level0 {
 
 /// A database while it is open.
 pub trait Opened: Send {
-    /// What is known of files by their names.
-    fn inputs(&self, names: &[String]) -> Inputs;
+    /// What is known of a job's inputs by their names. Where nothing is known, outputs are compared
+    /// with less.
+    ///
+    /// # Errors
+    /// Why a job with these must be done by the database itself: what should be known is not.
+    fn inputs(&self, names: &[String]) -> Result<Inputs, String>;
 
     /// How full level 0 of each column family is, by the family's name.
     fn level0(&self) -> BTreeMap<String, Level0>;

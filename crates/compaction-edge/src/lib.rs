@@ -25,5 +25,5 @@ pub use flavour::{Flavour, Plain, Shaped};
 pub use hook::{Hooks, JobInfo, RawService, Service, Waited, raw_service};
 pub use house::{House, Inputs, Level0, Opened, Pool, Resident, STAGING, Told, Unasked};
 #[cfg(feature = "rocksdb")]
-pub use rocks::{Cancel, open_and_compact, set_service};
+pub use rocks::{Cancel, inputs_among, open_and_compact, set_service};
 pub use shape::Shape;

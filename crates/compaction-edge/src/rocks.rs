@@ -1,15 +1,17 @@
 //! What is linked with RocksDB: the hook of a database of one's own, and the entry of workers.
 #![allow(unsafe_code)] // each block says why it is sound
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
 
 use librocksdb_sys as ffi;
-use rocksdb::{AsRawPtr, Options};
+use rocksdb::{AsRawPtr, LiveFile, Options};
 
 use crate::hook::{Hooks, Service, bytes, raw_service};
+use crate::house::Inputs;
 
 /// The functions that are linked.
 fn linked() -> Hooks {
@@ -38,6 +40,36 @@ pub fn set_service(options: &mut Options, service: Arc<dyn Service>) {
         let service = raw_service(linked(), service);
         ffi::rocksdb_options_set_compaction_service(options.as_raw_ptr(), service);
     }
+}
+
+/// What a database of one column family says of the files with these `names`, of all that are
+/// `live`. Nothing is known when one of them is not: they are of another moment.
+#[must_use]
+pub fn inputs_among(live: Vec<LiveFile>, names: &[String]) -> Inputs {
+    let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let is_wanted = |file: &LiveFile| wanted.contains(file.name.trim_start_matches('/'));
+    let files: Vec<LiveFile> = live.into_iter().filter(is_wanted).collect();
+    if files.len() != wanted.len() {
+        return Inputs::default();
+    }
+    Inputs {
+        keys: keys_of(&files),
+        entries: entries_of(&files),
+    }
+}
+
+/// Smallest and largest key of files.
+fn keys_of(files: &[LiveFile]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let smallest = files.iter().map(|file| file.start_key.as_ref()).min()??;
+    let largest = files.iter().map(|file| file.end_key.as_ref()).max()??;
+    Some((smallest.clone(), largest.clone()))
+}
+
+/// Entries of files. RocksDB counts them when it first needs to: until then it says none.
+fn entries_of(files: &[LiveFile]) -> Option<u64> {
+    let entries = files.iter().map(|file| file.num_entries);
+    let counted = entries.map(|entries| (entries > 0).then_some(entries));
+    counted.sum()
 }
 
 /// Stops a compaction that another thread runs.

@@ -166,8 +166,8 @@ mod tests {
     struct Full;
 
     impl Opened for Full {
-        fn inputs(&self, _: &[String]) -> Inputs {
-            Inputs::default()
+        fn inputs(&self, _: &[String]) -> Result<Inputs, String> {
+            Ok(Inputs::default())
         }
 
         fn level0(&self) -> BTreeMap<String, Level0> {

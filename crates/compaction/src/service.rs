@@ -324,6 +324,7 @@ impl Remote {
             options: &options,
         };
         let parameters = self.house.parameters(info, &told).map_err(unfit)?;
+        let expected = expected.map_err(unfit)?;
         let (database, put) = self.shown(info, &asked)?;
         let order = Order {
             volume: self.place.volume.clone(),
@@ -384,17 +385,20 @@ impl Remote {
     }
 
     /// What is known of the outputs before there are any.
-    fn expected(&self, asked: &Asked) -> Expected {
+    ///
+    /// # Errors
+    /// The database should know it and does not.
+    fn expected(&self, asked: &Asked) -> Result<Expected, String> {
         let sight = self.sight.lock();
         let known = sight.as_ref().map(|opened| opened.inputs(&asked.names));
         drop(sight);
-        let known = known.unwrap_or_default();
+        let known = known.transpose()?.unwrap_or_default();
         let is_whole = asked.begin.is_none() && asked.end.is_none();
-        Expected {
+        Ok(Expected {
             output_level: asked.output_level,
             keys: known.keys.map(|keys| asked.narrowed(keys)),
             entries: known.entries.filter(|_| is_whole),
-        }
+        })
     }
 
     /// Gets outputs and checks them; what RocksDB is to be told.

@@ -109,7 +109,6 @@ impl House for Stranger {
     fn parameters(&self, job: &JobInfo, told: &Told<'_>) -> Result<Vec<u8>, String> {
         let settings = Settings::of(told.options);
         let shape = shape(&settings, &job.family, self.has_one_path)?;
-        self.known(told.inputs)?;
         if let Some(files) = files_stall(&settings, &job.family) {
             self.seen.lock().stalls.insert(job.family.clone(), files);
         }
@@ -123,8 +122,8 @@ impl House for Stranger {
 pub struct Awake(pub Arc<Stranger>);
 
 impl Opened for Awake {
-    fn inputs(&self, names: &[String]) -> Inputs {
-        self.0.known(names).unwrap_or_default() // then the job stays at home
+    fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
+        self.0.known(names)
     }
 
     fn level0(&self) -> BTreeMap<String, Level0> {
@@ -192,10 +191,10 @@ mod tests {
         let range = (5_u32.to_be_bytes().to_vec(), 49_u32.to_be_bytes().to_vec());
         assert_eq!(both.keys, Some(range));
         assert_eq!(both.entries, Some(50));
-        assert_eq!(Awake(Arc::clone(&stranger)).inputs(&names(&db)), both);
+        let awake = Awake(stranger);
+        assert_eq!(awake.inputs(&names(&db)), Ok(both));
         let unknown = ["999999.sst".to_owned()];
-        assert!(stranger.known(&unknown).unwrap_err().contains("999999"));
-        assert_eq!(Awake(stranger).inputs(&unknown), Inputs::default());
+        assert!(awake.inputs(&unknown).unwrap_err().contains("999999"));
     }
 
     #[test]

@@ -146,8 +146,8 @@ fn a_staging_directory_on_another_file_system_is_refused() {
 struct Empty;
 
 impl Opened for Empty {
-    fn inputs(&self, _: &[String]) -> Inputs {
-        Inputs::default()
+    fn inputs(&self, _: &[String]) -> Result<Inputs, String> {
+        Ok(Inputs::default())
     }
 
     fn level0(&self) -> BTreeMap<String, Level0> {

@@ -160,8 +160,8 @@ struct Known {
 }
 
 impl Opened for Known {
-    fn inputs(&self, names: &[String]) -> Inputs {
-        inputs_of(&self.db, names, self.counts)
+    fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
+        Ok(inputs_of(&self.db, names, self.counts))
     }
 
     fn level0(&self) -> BTreeMap<String, Level0> {

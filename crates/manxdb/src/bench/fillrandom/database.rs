@@ -1,15 +1,15 @@
 //! The database under load: RocksDB as db_bench sets it up, with or without a pool.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use manxdb_compaction::edge::{
-    Inputs, Level0, Opened, Plain, Pool as _, Resident, Service, Unasked, set_service,
+    Inputs, Level0, Opened, Plain, Pool as _, Resident, Service, Unasked, inputs_among, set_service,
 };
 use manxdb_compaction::service::RemotePool;
 use rocksdb::statistics::{Histogram, Ticker};
-use rocksdb::{DB, DBCompressionType, LiveFile, Options, WaitForCompactOptions};
+use rocksdb::{DB, DBCompressionType, Options, WaitForCompactOptions};
 
 use crate::cli::{CompressionChoice, FillRandomRun};
 use crate::fault::Fault;
@@ -148,25 +148,9 @@ struct Files {
 }
 
 impl Opened for Files {
-    fn inputs(&self, names: &[String]) -> Inputs {
-        let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let Ok(files) = self.db.live_files() else {
-            return Inputs::default();
-        };
-        let is_wanted = |name: &str| wanted.contains(name.trim_start_matches('/'));
-        let inputs = files.into_iter().filter(|file| is_wanted(&file.name));
-        let inputs: Vec<LiveFile> = inputs.collect();
-        if inputs.len() != wanted.len() {
-            return Inputs::default(); // not of this moment's files: nothing is known
-        }
-        let smallest = inputs.iter().map(|file| file.start_key.clone()).min();
-        let largest = inputs.iter().map(|file| file.end_key.clone()).max();
-        let counted = inputs.iter().map(|file| file.num_entries);
-        Inputs {
-            keys: smallest.flatten().zip(largest.flatten()),
-            // RocksDB counts them when it first needs to: until then it says none.
-            entries: counted.map(|count| (count > 0).then_some(count)).sum(),
-        }
+    fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
+        let live = self.db.live_files();
+        Ok(live.map_or_else(|_| Inputs::default(), |live| inputs_among(live, names)))
     }
 
     fn level0(&self) -> BTreeMap<String, Level0> {

@@ -10,16 +10,14 @@
 mod flavour;
 mod notes;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction_edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING, Told,
+    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING, Told, inputs_among,
 };
-
-use rocksdb::LiveFile;
 
 use super::graves::Graves;
 use super::options::FILES_BEFORE_STOP;
@@ -56,21 +54,9 @@ impl House for Room {
 struct Files(Arc<Store>);
 
 impl Opened for Files {
-    fn inputs(&self, names: &[String]) -> Inputs {
-        let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-        let Ok(files) = self.0.db.live_files() else {
-            return Inputs::default();
-        };
-        let is_wanted = |name: &str| wanted.contains(name.trim_start_matches('/'));
-        let inputs = files.into_iter().filter(|file| is_wanted(&file.name));
-        let inputs: Vec<LiveFile> = inputs.collect();
-        if inputs.len() != wanted.len() {
-            return Inputs::default(); // not of this moment's files: nothing is known
-        }
-        Inputs {
-            keys: keys_of(&inputs),
-            entries: entries_of(&inputs),
-        }
+    fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
+        let live = self.0.db.live_files();
+        Ok(live.map_or_else(|_| Inputs::default(), |live| inputs_among(live, names)))
     }
 
     fn level0(&self) -> BTreeMap<String, Level0> {
@@ -83,20 +69,6 @@ impl Opened for Files {
         };
         BTreeMap::from([(rocksdb::DEFAULT_COLUMN_FAMILY_NAME.to_owned(), level0)])
     }
-}
-
-/// Smallest and largest key of files.
-fn keys_of(files: &[LiveFile]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let smallest = files.iter().map(|file| file.start_key.as_ref()).min()??;
-    let largest = files.iter().map(|file| file.end_key.as_ref()).max()??;
-    Some((smallest.clone(), largest.clone()))
-}
-
-/// Entries of files. RocksDB counts them when it first needs to: until then it says none.
-fn entries_of(files: &[LiveFile]) -> Option<u64> {
-    let entries = files.iter().map(|file| file.num_entries);
-    let counted = entries.map(|entries| (entries > 0).then_some(entries));
-    counted.sum()
 }
 
 /// The service of a store that is about to be opened.
