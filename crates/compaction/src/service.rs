@@ -586,17 +586,17 @@ impl Service for Remote {
             return Waited::Local; // asked for by nobody
         };
         let began = Instant::now();
-        let word = answer.recv();
+        // A core that answers nobody any more is ending: the job is over all the same.
+        let word = answer.recv().unwrap_or(Word::Local(LocalReason::Closing));
         self.counts.waited(began.elapsed());
         let (attempt, result) = match word {
-            Ok(Word::Done { attempt, result }) => (attempt, result),
-            Ok(Word::Local(reason)) => {
+            Word::Done { attempt, result } => (attempt, result),
+            Word::Local(reason) => {
                 tracing::info!(trace = %id, reason = reason.word(), "compacting at home");
                 self.end(name);
                 self.counts.stays_home(reason);
                 return Waited::Local;
             }
-            Err(_) => return Waited::Local, // the service is ending
         };
         let accepted = if attempt.job == id {
             self.accept(attempt, &result, &expected, copies.as_ref())
