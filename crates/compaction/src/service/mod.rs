@@ -1,37 +1,43 @@
 //! A database's side: RocksDB's compactions go to the pool, and come back checked or not at all.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | where the database is, here and for others | `place` |
+//! | what goes to the pool, and what stays at home | `going` |
+//! | what comes back, and whether it is installed | `coming` |
+//! | the life of a job in between | here |
+
+mod coming;
+mod going;
+mod place;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Once};
 use std::time::Instant;
 
 use manxdb_jobs::client::ClientOptions;
-use manxdb_jobs::job::{AttemptId, DatabaseId, Facts, JobId, LocalReason, SessionId, Spec, Zone};
+use manxdb_jobs::job::{AttemptId, DatabaseId, JobId, LocalReason, SessionId, Zone};
 use manxdb_jobs::message::Verdict;
 use manxdb_jobs::{Answer as Word, Ask, Client};
 use parking_lot::Mutex;
 
+use self::coming::wrong;
+use self::going::AtHome;
+use self::place::Place;
 use crate::actor::{Actor, Handle};
-use crate::blobs;
 use crate::counts::Counts;
 use crate::depot::{Depot, Put};
-use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Told, Waited};
+use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Waited};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
-use crate::objects::{Moved, ObjectError};
-use crate::order::{Kind, Order, relative};
-use crate::outputs::{Answer, Expected, Reading, Refusal, verify};
+use crate::order::Kind;
+use crate::outputs::{Expected, Reading};
 use crate::pressure::{Sight, Watch};
-use crate::seal::{seal, unseal};
-use crate::settings::{self, Settings};
 use crate::staging::Staging;
-use crate::text::{Fields, Unreadable};
-use crate::view::Copies;
 use crate::volume::Volume;
-use crate::wire::DESCRIPTION_MAX;
 
 /// The pool that a database's compactions are done by.
 pub struct RemotePool {
@@ -113,134 +119,6 @@ struct Jobs {
     asked: u64,
 }
 
-/// Where the database is, here and for others.
-struct Place {
-    id: DatabaseId,
-    session: SessionId,
-    volume: String,
-    database: PathBuf,
-    shared: Shared,
-    zone: Zone,
-    kind: Kind,
-    bytes_min: u64,
-    reading: Reading,
-}
-
-/// How others come to the database's files.
-enum Shared {
-    /// They are on the volume, under this name.
-    Directory(String),
-    /// As copies.
-    Depot(Depot),
-}
-
-impl Shared {
-    fn of(pool: &RemotePool, directory: &Path) -> Result<Self, String> {
-        match &pool.storage {
-            Volume::Directory(root) => Ok(Self::Directory(relative(root, directory)?)),
-            Volume::Objects(objects) => {
-                let (database, session) = (pool.database_id, pool.session);
-                let depot = Depot::start(objects, directory, database, session);
-                Ok(Self::Depot(depot.map_err(|error| error.to_string())?))
-            }
-        }
-    }
-
-    fn depot(&self) -> Option<&Depot> {
-        match self {
-            Self::Directory(_) => None,
-            Self::Depot(depot) => Some(depot),
-        }
-    }
-}
-
-/// Why a job stays at home.
-struct AtHome {
-    reason: LocalReason,
-    why: String,
-}
-
-fn unfit(why: impl ToString) -> AtHome {
-    AtHome {
-        reason: LocalReason::Unfit,
-        why: why.to_string(),
-    }
-}
-
-fn storage(error: ObjectError) -> AtHome {
-    AtHome {
-        reason: LocalReason::Storage,
-        why: error.to_string(),
-    }
-}
-
-/// What RocksDB says of a job.
-struct Asked {
-    names: Vec<String>,
-    output_level: u64,
-    options_file: u64,
-    /// Of a part of a split job: its first user key,
-    begin: Option<Vec<u8>>,
-    /// and the one behind its last.
-    end: Option<Vec<u8>>,
-}
-
-impl Asked {
-    fn read(input: &[u8]) -> Result<Self, Unreadable> {
-        let fields = Fields::of(input)?;
-        let border = |is_there: &str, key: &str| match fields.raw(is_there)? {
-            "true" => fields.bytes(key).map(Some),
-            _ => Ok(None),
-        };
-        Ok(Self {
-            names: fields.names("input_files")?,
-            output_level: fields.number("output_level")?,
-            options_file: fields.number("options_file_number")?,
-            begin: border("has_begin", "begin")?,
-            end: border("has_end", "end")?,
-        })
-    }
-
-    /// The part of a range of keys that outputs may be in. A deleted range may end at the border.
-    fn narrowed(&self, (first, last): (Vec<u8>, Vec<u8>)) -> (Vec<u8>, Vec<u8>) {
-        let begin = self.begin.clone().unwrap_or_default();
-        let end = self.end.clone().unwrap_or_else(|| last.clone());
-        (first.max(begin), last.min(end))
-    }
-}
-
-/// An order as it travels.
-fn packed(order: &Order, files: usize) -> Result<Vec<u8>, AtHome> {
-    let bytes = seal(postcard::to_stdvec(order).map_err(unfit)?);
-    if bytes.len() > DESCRIPTION_MAX {
-        let length = bytes.len();
-        return Err(unfit(format!(
-            "its description has {length} bytes ({files} files), a message at most \
-             {DESCRIPTION_MAX}"
-        )));
-    }
-    Ok(bytes)
-}
-
-/// A job as it is handed out.
-struct Described {
-    spec: Spec,
-    expected: Expected,
-    put: Option<Put>,
-}
-
-/// Why an answer is not installed.
-enum Turned {
-    /// It is wrong.
-    Wrong(Refusal),
-    /// The outputs could not be had.
-    Storage(ObjectError),
-}
-
-fn wrong(what: String) -> Turned {
-    Turned::Wrong(Refusal::Wrong(what))
-}
-
 impl Remote {
     /// A service for the database that is about to be opened.
     ///
@@ -265,7 +143,7 @@ impl Remote {
         kind: Kind,
         house: Arc<dyn House>,
     ) -> Result<Arc<Self>, String> {
-        let shared = Shared::of(pool, database)?;
+        let place = Place::of(pool, database, kind)?;
         let staging = Staging::make(database, pool.database_id, pool.session)?;
         let core = Client::new(pool.database_id, pool.session, CONTROL, pool.client);
         let (to_control, waiting) = link::queue();
@@ -275,17 +153,7 @@ impl Remote {
         Ok(Arc::new(Self {
             core: actor.handle(),
             staging,
-            place: Place {
-                id: pool.database_id,
-                session: pool.session,
-                volume: pool.volume.clone(),
-                database: database.to_owned(),
-                shared,
-                zone: pool.zone,
-                kind,
-                bytes_min: pool.bytes_min,
-                reading: pool.reading,
-            },
+            place,
             house,
             counts: Counts::default(),
             jobs: Mutex::default(),
@@ -306,160 +174,6 @@ impl Remote {
     /// Jobs handed out that are not over.
     pub fn waiting(&self) -> usize {
         self.jobs.lock().waiting.len()
-    }
-
-    /// Makes a job of RocksDB's words, and puts what it needs where workers come to it.
-    fn describe(&self, info: &JobInfo, input: &[u8]) -> Result<Described, AtHome> {
-        let asked = Asked::read(input).map_err(unfit)?;
-        let options = settings::read(&self.place.database, asked.options_file).map_err(unfit)?;
-        let settings = Settings::of(&options);
-        let blobs = blobs::found(&self.place.database, &settings, &info.family);
-        if let Some(why) = blobs.map_err(unfit)? {
-            return Err(unfit(why));
-        }
-        let bytes = self.large_enough(&asked.names)?;
-        let expected = self.expected(&asked);
-        let told = Told {
-            inputs: &asked.names,
-            options: &options,
-        };
-        let parameters = self.house.parameters(info, &told).map_err(unfit)?;
-        let expected = expected.map_err(unfit)?;
-        let (database, put) = self.shown(info, &asked)?;
-        let order = Order {
-            volume: self.place.volume.clone(),
-            database,
-            copies: put.as_ref().map(|put| put.copies.clone()),
-            flavour: self.place.kind.name.to_owned(),
-            parameters,
-            input: input.to_vec(),
-        };
-        let input = packed(&order, asked.names.len())?.into();
-        let facts = self.facts(info, bytes);
-        Ok(Described {
-            spec: Spec { facts, input },
-            expected,
-            put,
-        })
-    }
-
-    /// Bytes of the inputs.
-    fn large_enough(&self, names: &[String]) -> Result<u64, AtHome> {
-        let size = |name: &String| {
-            let path = self.place.database.join(name);
-            fs::metadata(&path).map(|found| found.len())
-        };
-        let sizes: Result<Vec<u64>, _> = names.iter().map(size).collect();
-        let bytes: u64 = sizes.map_err(unfit)?.into_iter().sum();
-        if bytes < self.place.bytes_min {
-            return Err(AtHome {
-                reason: LocalReason::Small,
-                why: String::new(),
-            });
-        }
-        Ok(bytes)
-    }
-
-    /// Where workers find the database, and what was put there for this job.
-    fn shown(&self, info: &JobInfo, asked: &Asked) -> Result<(String, Option<Put>), AtHome> {
-        let depot = match &self.place.shared {
-            Shared::Directory(relative) => return Ok((relative.clone(), None)),
-            Shared::Depot(depot) => depot,
-        };
-        let put = depot.put(&info.family, &asked.names, asked.options_file);
-        let put = put.map_err(storage)?;
-        self.counts.put.fetch_add(put.moved.put, Ordering::Relaxed);
-        Ok((depot.base().to_owned(), Some(put)))
-    }
-
-    fn facts(&self, info: &JobInfo, bytes: u64) -> Facts {
-        let level = |level: i32| u8::try_from(level).unwrap_or(u8::MAX);
-        Facts {
-            start_level: level(info.start_level),
-            output_level: level(info.output_level),
-            bytes,
-            score: if info.is_manual { -1 } else { 0 },
-            fingerprint: self.place.kind.fingerprint,
-            zone: self.place.zone,
-        }
-    }
-
-    /// What is known of the outputs before there are any.
-    ///
-    /// # Errors
-    /// The database should know it and does not.
-    fn expected(&self, asked: &Asked) -> Result<Expected, String> {
-        let sight = self.sight.lock();
-        let known = sight.as_ref().map(|opened| opened.inputs(&asked.names));
-        drop(sight);
-        let known = known.transpose()?.unwrap_or_default();
-        let is_whole = asked.begin.is_none() && asked.end.is_none();
-        Ok(Expected {
-            output_level: asked.output_level,
-            keys: known.keys.map(|keys| asked.narrowed(keys)),
-            entries: known.entries.filter(|_| is_whole),
-        })
-    }
-
-    /// Gets outputs and checks them; what RocksDB is to be told.
-    fn accept(
-        &self,
-        attempt: AttemptId,
-        result: &[u8],
-        expected: &Expected,
-        copies: Option<&Copies>,
-    ) -> Result<(Vec<u8>, Accepted), Turned> {
-        let damaged = || wrong("the answer is not what the worker sent".to_owned());
-        let result = unseal(result).ok_or_else(damaged)?;
-        let answer: Answer = postcard::from_bytes(result)
-            .map_err(|error| wrong(format!("the answer cannot be read: {error}")))?;
-        let directory = self.staging.directory(attempt);
-        let mut moved = Moved::default();
-        if let Some((depot, copies)) = self.place.shared.depot().zip(copies) {
-            let fetched = depot.fetch(copies, attempt, &answer.files, &directory);
-            moved = fetched.map_err(|error| match error {
-                // It said that it had put it there.
-                ObjectError::Missing(_) | ObjectError::Differs { .. } | ObjectError::Name(_) => {
-                    wrong(error.to_string())
-                }
-                other => Turned::Storage(other),
-            })?;
-        }
-        self.counts
-            .fetched
-            .fetch_add(moved.fetched, Ordering::Relaxed);
-        let verified = verify(&answer, expected, &directory, self.place.reading);
-        let description = verified.map_err(Turned::Wrong)?;
-        let (fetched, worker) = (moved.fetched, answer.moved);
-        let (worker_fetched, worker_put) = (worker.fetched, worker.put);
-        tracing::info!(
-            trace = %attempt.job, %attempt, fetched, worker_fetched, worker_put, "checked"
-        );
-        let output_bytes = answer.files.iter().map(|file| file.bytes).sum();
-        let accepted = Accepted {
-            attempt,
-            output_bytes,
-            notes: answer.notes,
-        };
-        Ok((description, accepted))
-    }
-
-    /// Outputs are not installed.
-    fn turn_down(&self, name: &str, attempt: AttemptId, why: Turned) {
-        let trace = attempt.job;
-        let (verdict, reason) = match why {
-            Turned::Wrong(refusal) => {
-                tracing::error!(%trace, %attempt, %refusal, "a worker's outputs are refused");
-                (Verdict::Refused, LocalReason::Refused)
-            }
-            Turned::Storage(error) => {
-                tracing::warn!(%trace, %attempt, %error, "a worker's outputs cannot be fetched");
-                (Verdict::Unused, LocalReason::Storage)
-            }
-        };
-        self.core.tell(Ask::Settled { attempt, verdict });
-        self.end(name);
-        self.counts.stays_home(reason);
     }
 
     /// Whether it was another reason the last time that one of a column family stayed at home: a

@@ -1,0 +1,72 @@
+//! Where a database is, here and for others.
+
+use std::path::{Path, PathBuf};
+
+use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
+
+use super::RemotePool;
+use crate::depot::Depot;
+use crate::order::{Kind, relative};
+use crate::outputs::Reading;
+use crate::volume::Volume;
+
+/// Where the database is, here and for others.
+pub(super) struct Place {
+    pub id: DatabaseId,
+    pub session: SessionId,
+    pub volume: String,
+    pub database: PathBuf,
+    pub shared: Shared,
+    pub zone: Zone,
+    pub kind: Kind,
+    pub bytes_min: u64,
+    pub reading: Reading,
+}
+
+impl Place {
+    /// The place of a database that lies in `directory`.
+    ///
+    /// # Errors
+    /// It is not on the volume, or the system has no thread left.
+    pub fn of(pool: &RemotePool, directory: &Path, kind: Kind) -> Result<Self, String> {
+        Ok(Self {
+            id: pool.database_id,
+            session: pool.session,
+            volume: pool.volume.clone(),
+            database: directory.to_owned(),
+            shared: Shared::of(pool, directory)?,
+            zone: pool.zone,
+            kind,
+            bytes_min: pool.bytes_min,
+            reading: pool.reading,
+        })
+    }
+}
+
+/// How others come to the database's files.
+pub(super) enum Shared {
+    /// They are on the volume, under this name.
+    Directory(String),
+    /// As copies.
+    Depot(Depot),
+}
+
+impl Shared {
+    fn of(pool: &RemotePool, directory: &Path) -> Result<Self, String> {
+        match &pool.storage {
+            Volume::Directory(root) => Ok(Self::Directory(relative(root, directory)?)),
+            Volume::Objects(objects) => {
+                let (database, session) = (pool.database_id, pool.session);
+                let depot = Depot::start(objects, directory, database, session);
+                Ok(Self::Depot(depot.map_err(|error| error.to_string())?))
+            }
+        }
+    }
+
+    pub fn depot(&self) -> Option<&Depot> {
+        match self {
+            Self::Directory(_) => None,
+            Self::Depot(depot) => Some(depot),
+        }
+    }
+}
