@@ -120,7 +120,11 @@ impl Remote {
             parameters,
             input: input.to_vec(),
         };
-        let input = packed(&order, asked.names.len())?.into();
+        let packed = packed(&order, asked.names.len());
+        if packed.is_err() {
+            self.take_back(put.as_ref());
+        }
+        let input = packed?.into();
         let facts = self.facts(info, bytes);
         Ok(Described {
             spec: Spec { facts, input },

@@ -194,11 +194,15 @@ impl Remote {
     fn end(&self, name: &str) -> Option<Job> {
         let job = self.jobs.lock().waiting.remove(name);
         self.sweep();
-        let put = job.as_ref().and_then(|job| job.put.as_ref());
+        self.take_back(job.as_ref().and_then(|job| job.put.as_ref()));
+        job
+    }
+
+    /// What was put into an object store for a job is of no use any more.
+    fn take_back(&self, put: Option<&Put>) {
         if let Some((depot, put)) = self.place.shared.depot().zip(put) {
             depot.end(put.job);
         }
-        job
     }
 
     fn sweep(&self) {

@@ -17,7 +17,8 @@ use std::sync::atomic::Ordering;
 
 use common::{content, fill, options};
 use faulty::{Fault, Faulty};
-use manxdb_compaction::edge::{Service as _, set_service};
+use manxdb_compaction::edge::{House, JobInfo, Service as _, Told, set_service};
+use manxdb_compaction::wire::DESCRIPTION_MAX;
 use manxdb_jobs::job::LocalReason;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};
@@ -204,6 +205,34 @@ fn only_inputs_are_moved_whole() {
         let found = db.get(u32::to_be_bytes(number)).unwrap().unwrap();
         assert_eq!(found, [value; 1_000], "{number}");
     }
+}
+
+/// A database whose parameters fit into no message.
+struct Wordy;
+
+impl House for Wordy {
+    fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+        Ok(vec![0; DESCRIPTION_MAX])
+    }
+
+    fn noted(&self, _: &[u8]) {}
+}
+
+#[test]
+fn a_job_that_turns_out_too_large_to_describe_takes_back_what_it_put() {
+    let pool = Pool::start(memory());
+    let Served { remote, path, base } = pool.service_with(Arc::new(Wordy));
+    let mut with_service = options();
+    set_service(&mut with_service, remote.clone());
+    let db = DB::open(&with_service, &path).unwrap();
+    fill(&db, 31);
+    assert!(remote.counts().put.load(Ordering::Relaxed) > 0);
+    assert!(remote.counts().local(LocalReason::Unfit) >= 3);
+    let files = tables(&path);
+    pool.until(|keys| {
+        let own = keys.iter().filter(|key| key.starts_with(&base));
+        own.clone().all(|key| !key.ends_with("view")) && own.count() <= files
+    });
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::set_service;
-use manxdb_compaction::edge::{Plain, Unasked};
+use manxdb_compaction::edge::{House, Plain, Unasked};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::objects::{Objects, Stop};
 use manxdb_compaction::outputs::Reading;
@@ -98,13 +98,28 @@ impl Pool {
 
     /// A new database.
     pub fn service(&self) -> Served {
-        let database = drawn();
-        let path = self.directory.path().join(database.to_string());
-        self.service_as(path, database, drawn())
+        self.service_with(Arc::new(Unasked))
     }
 
     /// A database by its names in the store.
     pub fn service_as(&self, path: PathBuf, database: u64, session: u64) -> Served {
+        self.service_of(path, database, session, Arc::new(Unasked))
+    }
+
+    /// A database with parameters of its own.
+    pub fn service_with(&self, house: Arc<dyn House>) -> Served {
+        let database = drawn();
+        let path = self.directory.path().join(database.to_string());
+        self.service_of(path, database, drawn(), house)
+    }
+
+    fn service_of(
+        &self,
+        path: PathBuf,
+        database: u64,
+        session: u64,
+        house: Arc<dyn House>,
+    ) -> Served {
         std::fs::create_dir_all(&path).unwrap();
         let pool = RemotePool {
             route: self.route(),
@@ -122,7 +137,7 @@ impl Pool {
             },
         };
         Served {
-            remote: Remote::start(&pool, &path, Arc::new(Plain), Arc::new(Unasked)).unwrap(),
+            remote: Remote::start(&pool, &path, Arc::new(Plain), house).unwrap(),
             path,
             base: format!("volume/{database:x}/{session:x}/"),
         }
