@@ -26,7 +26,8 @@ const WORDS_MAX: usize = 1_024;
 const CONNECT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// Every beat is answered; one that answers none for so long is left for another one.
+/// Calls are answered at once, and so is every beat; one that says nothing for so long is left for
+/// another one.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// Where a control plane may be, and how to be let in.
@@ -98,10 +99,19 @@ impl Route {
 
     async fn report_of(&self, endpoint: &Endpoint) -> Result<ReportReply, String> {
         let mut client = connect(endpoint, &self.says).await?;
-        let reply = client.report(ReportRequest {}).await;
-        reply
-            .map(tonic::Response::into_inner)
-            .map_err(|status| refused(endpoint, &status))
+        let reply = answered(client.report(ReportRequest {})).await;
+        reply.map_err(|status| refused(endpoint, &status))
+    }
+}
+
+/// What a call is answered with, if it is within [`SILENCE`]: keeping a connection alive shows that
+/// a process is there, and not that it does anything.
+async fn answered<T>(
+    call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
+) -> Result<T, tonic::Status> {
+    match tokio::time::timeout(SILENCE, call).await {
+        Ok(reply) => reply.map(tonic::Response::into_inner),
+        Err(_) => Err(tonic::Status::deadline_exceeded("it does not answer")),
     }
 }
 
@@ -271,9 +281,9 @@ async fn talk<C: Core<Message = Message>>(
     let (out, outgoing) = mpsc::channel(WORDS_MAX);
     // What waited for a connection is old: the next beat says what is true now.
     while words.try_recv().is_ok() {}
-    let opened = client.talk(ReceiverStream::new(outgoing)).await;
+    let opened = answered(client.talk(ReceiverStream::new(outgoing))).await;
     let heard = match opened {
-        Ok(opened) => opened.into_inner(),
+        Ok(heard) => heard,
         Err(status) if status.code() == tonic::Code::FailedPrecondition => {
             return Parted::Elsewhere(said(&status));
         }

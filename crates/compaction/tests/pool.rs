@@ -5,9 +5,11 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use common::{content, fill, options};
 use manxdb_compaction::edge::{Inputs, Level0, Opened, Plain, Resident as _, Unasked, set_service};
@@ -19,12 +21,20 @@ use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
 use manxdb_compaction::store::Place;
 use manxdb_compaction::volume::Volume;
+use manxdb_compaction::wire::proto::pool_server::{Pool as PoolDoor, PoolServer};
+use manxdb_compaction::wire::proto::{ReportReply, ReportRequest, Word};
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};
 use manxdb_jobs::{Options, WorkerId};
 use rocksdb::DB;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, Streaming};
+
+/// Against hanging: nothing is decided by how long something takes.
+const HANGS: Duration = Duration::from_secs(120);
 
 static DRAWN: AtomicU64 = AtomicU64::new(1);
 
@@ -128,6 +138,55 @@ fn who_does_not_know_the_token_is_not_let_in() {
     assert!(error.contains("asks for its token"), "{error}");
     let report = route(&control, &security("right")).report().unwrap();
     assert_eq!(report.taken, 0);
+}
+
+/// A control plane that takes every call and answers none.
+struct Mute;
+
+#[tonic::async_trait]
+impl PoolDoor for Mute {
+    type TalkStream = tokio_stream::Empty<Result<Word, Status>>;
+
+    async fn talk(
+        &self,
+        _: Request<Streaming<Word>>,
+    ) -> Result<Response<Self::TalkStream>, Status> {
+        std::future::pending().await
+    }
+
+    async fn report(&self, _: Request<ReportRequest>) -> Result<Response<ReportReply>, Status> {
+        std::future::pending().await
+    }
+}
+
+/// Lets it listen; it ends with the runtime.
+fn mute() -> (tokio::runtime::Runtime, SocketAddr) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
+    let listener = listener.unwrap();
+    let address = listener.local_addr().unwrap();
+    let door = Server::builder().add_service(PoolServer::new(Mute));
+    runtime.spawn(door.serve_with_incoming(TcpIncoming::from(listener)));
+    (runtime, address)
+}
+
+#[test]
+fn a_control_plane_that_does_not_answer_is_left_for_another_one() {
+    let volume = tempfile::tempdir().unwrap();
+    let security = Security::default();
+    let (_mute, mute) = mute();
+    let control = control(volume.path(), &security);
+    let both = [mute, control.address()].map(|address| address.to_string());
+    let route = Route::new(&both, &security).unwrap();
+    assert!(route.report().unwrap().leads);
+    let _worker = worker(route, volume.path());
+    // Whoever waits for the first one for ever never comes to the second one.
+    let began = Instant::now();
+    while control.report().unwrap().workers.is_empty() {
+        assert!(began.elapsed() < HANGS, "no worker comes");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
