@@ -45,14 +45,22 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease of this span: renewed each fifth of it, given up a fifth before its end.
+    /// A lease of this span: given up a fifth before its end, renewed each fifth of it, and each
+    /// second of a long one. Whatever the store did not take is sent again then too, and meanwhile
+    /// nobody is told anything.
     #[must_use]
     pub const fn of(span: Nanos) -> Self {
+        const EVERY_MAX: Nanos = Nanos::from_secs(1);
         let fifth = Nanos(span.0 / 5);
+        let every = if fifth.0 < EVERY_MAX.0 {
+            fifth
+        } else {
+            EVERY_MAX
+        };
         Self {
             span,
             margin: fifth,
-            every: fifth,
+            every,
         }
     }
 

@@ -5,27 +5,34 @@ use std::sync::Arc;
 use manxdb_core::{
     Action, Actions, Core as _, Event, EventOf, LocalTime, Message as _, Nanos, NodeId,
 };
-use manxdb_jobs::Message;
 use manxdb_jobs::contender::{Contender, When, Word};
 use manxdb_jobs::election::{FromStore, Term};
+use manxdb_jobs::{Lease, Message};
 
 use crate::world::{LEASE, STORE};
 
 struct Script {
     plane: Contender,
     out: Vec<(NodeId, Word)>,
+    /// After how long it wants to ask the store again.
+    again: Nanos,
 }
 
 const DATABASE: NodeId = NodeId(9);
 
 impl Script {
     fn new() -> Self {
+        Self::with(LEASE)
+    }
+
+    fn with(lease: Lease) -> Self {
         let options = manxdb_jobs::Options::default();
         let name = "a:1".to_owned();
-        let plane = Contender::several(options, LEASE, name, STORE, 1);
+        let plane = Contender::several(options, lease, name, STORE, 1);
         let mut script = Self {
             plane,
             out: Vec::new(),
+            again: Nanos::ZERO,
         };
         script.step(0, Event::Start);
         script
@@ -37,8 +44,13 @@ impl Script {
         self.plane.step(now, event, &mut out);
         self.plane.check().unwrap();
         for action in out.drain() {
-            if let Action::Send { to, body } = action {
-                self.out.push((to, body));
+            match action {
+                Action::Send { to, body } => self.out.push((to, body)),
+                Action::SetTimer {
+                    after,
+                    timer: When::Again,
+                } => self.again = after,
+                _ => {}
             }
         }
     }
@@ -57,6 +69,26 @@ impl Script {
         self.store(millis, word);
     }
 
+    fn labels(&self) -> Vec<&'static str> {
+        self.out.iter().map(|(_, word)| word.label()).collect()
+    }
+
+    /// A database asks for a compaction; what was said before is forgotten.
+    fn submits(&mut self, millis: u64) {
+        self.out.clear();
+        let job = manxdb_jobs::JobId {
+            database: manxdb_jobs::DatabaseId(1),
+            session: manxdb_jobs::SessionId(1),
+            number: 1,
+        };
+        let submit = Message::Submit {
+            job,
+            spec: manxdb_jobs::Spec::default(),
+        };
+        let (from, body) = (DATABASE, Word::Pool(submit));
+        self.step(millis, Event::Message { from, body });
+    }
+
     /// A database says that it is there; whether it is refused.
     fn refuses(&mut self, millis: u64, beat: u64) -> bool {
         self.out.clear();
@@ -72,7 +104,7 @@ impl Script {
         };
         let (from, body) = (DATABASE, Word::Pool(Message::Alive(alive)));
         self.step(millis, Event::Message { from, body });
-        let labels: Vec<&str> = self.out.iter().map(|(_, word)| word.label()).collect();
+        let labels = self.labels();
         assert_eq!(labels.contains(&"heard"), !labels.contains(&"not leader"));
         labels.contains(&"not leader")
     }
@@ -140,26 +172,37 @@ fn nothing_is_said_before_the_store_has_taken_it() {
     let mut script = Script::new();
     script.elected(10, 1);
     assert!(!script.refuses(20, 1));
-    script.out.clear();
-    let job = manxdb_jobs::JobId {
-        database: manxdb_jobs::DatabaseId(1),
-        session: manxdb_jobs::SessionId(1),
-        number: 1,
-    };
-    let submit = Message::Submit {
-        job,
-        spec: manxdb_jobs::Spec::default(),
-    };
-    let (from, body) = (DATABASE, Word::Pool(submit));
-    script.step(30, Event::Message { from, body });
-    let labels = |script: &Script| -> Vec<&'static str> {
-        script.out.iter().map(|(_, word)| word.label()).collect()
-    };
-    assert_eq!(labels(&script), ["write"]);
+    script.submits(30);
+    assert_eq!(script.labels(), ["write"]);
     // It is sent again as long as the store does not say that it has it.
     script.step(1_040, Event::Timer(When::Again));
-    assert_eq!(labels(&script), ["write", "write", "renew"]);
+    assert_eq!(script.labels(), ["write", "write", "renew"]);
     let (term, through) = (Term(7), 1);
     script.store(1_050, FromStore::Written { term, through });
-    assert_eq!(labels(&script)[3..], ["taken"]);
+    assert_eq!(script.labels()[3..], ["taken"]);
+}
+
+#[test]
+fn a_write_without_an_answer_is_sent_again_soon_however_long_the_lease_is() {
+    for seconds in [2, 5, 60] {
+        let mut script = Script::with(Lease::of(Nanos::from_secs(seconds)));
+        script.elected(10, 1);
+        assert!(!script.refuses(20, 1));
+        script.submits(30);
+        let mut now = 30;
+        while script
+            .labels()
+            .iter()
+            .filter(|label| **label == "write")
+            .count()
+            < 2
+        {
+            now += script.again.0 / 1_000_000;
+            assert!(
+                now < 3_000,
+                "a lease of {seconds} s: databases think that nobody is there"
+            );
+            script.step(now, Event::Timer(When::Again));
+        }
+    }
 }
