@@ -16,7 +16,7 @@ use manxdb_core::Digest;
 use manxdb_jobs::job::DatabaseId;
 use serde::{Deserialize, Serialize};
 
-use crate::seal::{seal, unseal};
+use crate::seal::{pack, unpack};
 
 /// The file, in a data directory.
 const FILE: &str = "compaction-identity";
@@ -83,7 +83,7 @@ fn read(path: &Path) -> io::Result<Found> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         bytes => bytes?,
     };
-    let whole = unseal(&bytes).and_then(|bytes| postcard::from_bytes::<Identity>(bytes).ok());
+    let whole: Option<Identity> = unpack(&bytes);
     let inode = fs::metadata(path)?.ino();
     Ok(match whole {
         Some(found) if found.format != CURRENT => Found::Damaged,
@@ -108,8 +108,7 @@ fn write(directory: &Path, machine: u64, number: u64) -> io::Result<u64> {
         machine,
         inode: file.metadata()?.ino(),
     };
-    let bytes = postcard::to_stdvec(&identity).map_err(io::Error::other)?;
-    file.write_all(&seal(bytes))?;
+    file.write_all(&pack(&identity).map_err(io::Error::other)?)?;
     file.sync_all()?;
     fs::rename(&part, directory.join(FILE))?;
     File::open(directory)?.sync_all()?;

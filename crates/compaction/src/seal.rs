@@ -1,6 +1,9 @@
 //! Descriptions of jobs and results pass through networks and the control plane's disk. Nobody on
 //! the way reads them, so a bit that flips there is found at the other end, by a sum.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 /// Bytes of a sum.
 const SUM: usize = 4;
 
@@ -17,6 +20,20 @@ pub fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
 pub fn unseal(sealed: &[u8]) -> Option<&[u8]> {
     let (bytes, sum) = sealed.split_last_chunk::<SUM>()?;
     (crc32fast::hash(bytes) == u32::from_le_bytes(*sum)).then_some(bytes)
+}
+
+/// A value with its CRC-32 behind it.
+///
+/// # Errors
+/// It cannot be described in postcard.
+pub fn pack<T: Serialize>(value: &T) -> postcard::Result<Vec<u8>> {
+    postcard::to_stdvec(value).map(seal)
+}
+
+/// A value that was packed; none if it is not what it was, or another one.
+#[must_use]
+pub fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
+    postcard::from_bytes(unseal(packed)?).ok()
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::mirror::Ends;
 use crate::objects::Moved;
 use crate::order::{Flavour, Order, fingerprint};
 use crate::scratch::Scratch;
-use crate::seal::{seal, unseal};
+use crate::seal::{pack, unseal};
 use crate::volume::Volume;
 use crate::wire::DESCRIPTION_MAX;
 
@@ -286,7 +286,7 @@ impl Shop {
         answer.notes = (prepared.notes)();
         self.tell(attempt, spec.facts.bytes, answer.moved);
         let moved = answer.moved;
-        let answer = seal(postcard::to_stdvec(&answer).map_err(Failure::transient)?);
+        let answer = pack(&answer).map_err(Failure::transient)?;
         if answer.len() > DESCRIPTION_MAX {
             let bytes = answer.len();
             return Err(Failure::declined(format!(

@@ -13,7 +13,7 @@ use crate::edge::{JobInfo, Told};
 use crate::objects::ObjectError;
 use crate::order::Order;
 use crate::outputs::Expected;
-use crate::seal::seal;
+use crate::seal::pack;
 use crate::settings::{self, Settings};
 use crate::text::{Fields, Unreadable};
 use crate::wire::DESCRIPTION_MAX;
@@ -75,7 +75,7 @@ impl Asked {
 
 /// An order as it travels.
 fn packed(order: &Order, files: usize) -> Result<Vec<u8>, AtHome> {
-    let bytes = seal(postcard::to_stdvec(order).map_err(unfit)?);
+    let bytes = pack(order).map_err(unfit)?;
     if bytes.len() > DESCRIPTION_MAX {
         let length = bytes.len();
         return Err(unfit(format!(

@@ -7,8 +7,8 @@ use manxdb_jobs::job::JobId;
 use manxdb_jobs::record::{Durable, Record, Stored};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 
-use super::{StoreError, new_of};
-use crate::seal::{seal, unseal};
+use super::{StoreError, new_of, packed};
+use crate::seal::unpack;
 
 /// Jobs that are not over, by their names.
 const JOBS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("jobs");
@@ -85,7 +85,7 @@ impl FileStore {
     /// [`StoreError`]: nobody knows whether anything was written; the same records may be written
     /// again, others behind them.
     pub fn write(&mut self, records: &[Record]) -> Result<(), StoreError> {
-        let changed = self.changed(records);
+        let changed = self.durable.changed_by(records);
         let former = self.database.take();
         let written = guarded(|| {
             let database = match former {
@@ -100,20 +100,6 @@ impl FileStore {
             self.durable.apply(record.clone());
         }
         Ok(())
-    }
-
-    /// What records make of the jobs that they are about.
-    fn changed(&self, records: &[Record]) -> Durable {
-        let mut changed = Durable::default();
-        for job in records.iter().filter_map(Record::job) {
-            if let Some(stored) = self.durable.jobs.get(&job) {
-                changed.jobs.insert(job, stored.clone());
-            }
-        }
-        for record in records {
-            changed.apply(record.clone());
-        }
-        changed
     }
 }
 
@@ -161,8 +147,8 @@ fn read(database: &Database) -> Result<Durable, StoreError> {
     let jobs = read.open_table(JOBS).map_err(failed("is not readable"))?;
     for row in jobs.iter().map_err(failed("is not readable"))? {
         let (key, value) = row.map_err(failed("is not readable"))?;
-        let job: JobId = decode(key.value())?;
-        let stored: Stored = decode(value.value())?;
+        let job: JobId = unpack(key.value()).ok_or_else(damaged)?;
+        let stored: Stored = unpack(value.value()).ok_or_else(damaged)?;
         durable.jobs.insert(job, stored);
     }
     let banned = read.open_table(BANNED).map_err(failed("is not readable"))?;
@@ -191,26 +177,15 @@ fn write(database: &Database, records: &[Record], changed: &Durable) -> Result<(
             let Some(job) = record.job() else {
                 continue;
             };
-            let key = encode(&job)?;
+            let key = packed(&job)?;
             let written = match changed.jobs.get(&job) {
-                Some(stored) => jobs.insert(key.as_slice(), encode(stored)?.as_slice()),
+                Some(stored) => jobs.insert(key.as_slice(), packed(stored)?.as_slice()),
                 None => jobs.remove(key.as_slice()),
             };
             written.map_err(failed("is not writable"))?;
         }
     }
     write.commit().map_err(failed("is not writable"))
-}
-
-fn encode<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
-    let bytes =
-        postcard::to_stdvec(value).map_err(|error| StoreError::Format(error.to_string()))?;
-    Ok(seal(bytes))
-}
-
-fn decode<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, StoreError> {
-    let bytes = unseal(bytes).ok_or_else(damaged)?;
-    postcard::from_bytes(bytes).map_err(|error| StoreError::Format(error.to_string()))
 }
 
 #[cfg(test)]

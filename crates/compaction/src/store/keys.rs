@@ -10,16 +10,16 @@
 //!
 //! Numbers in keys are hexadecimal, of 16 digits.
 
+use std::collections::BTreeSet;
+
 use manxdb_jobs::WorkerId;
 use manxdb_jobs::job::JobId;
 use manxdb_jobs::record::{Durable, Record, Stored};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use super::StoreError;
+use super::{StoreError, packed};
 use crate::etcd::api::{KeyValue, RequestOp};
 use crate::etcd::{delete, put};
-use crate::seal::{seal, unseal};
+use crate::seal::unpack;
 
 /// The only format there is.
 pub const CURRENT: &[u8] = b"1";
@@ -100,26 +100,14 @@ impl Keys {
         before: &Durable,
         records: &[Record],
     ) -> Result<Vec<RequestOp>, StoreError> {
-        let mut after = Durable::default();
-        let mut touched: Vec<JobId> = records.iter().filter_map(Record::job).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        for job in &touched {
-            if let Some(stored) = before.jobs.get(job) {
-                after.jobs.insert(*job, stored.clone());
-            }
-        }
-        for record in records {
-            after.apply(record.clone());
-        }
+        let after = before.changed_by(records);
+        let touched: BTreeSet<JobId> = records.iter().filter_map(Record::job).collect();
         let jobs = touched.into_iter().map(|job| match after.jobs.get(&job) {
-            Some(stored) => Ok(put(self.job(job), described(&(job, stored))?, 0)),
+            Some(stored) => Ok(put(self.job(job), packed(&(job, stored))?, 0)),
             None => Ok(delete(self.job(job))),
         });
-        let banned = after.banned.iter().map(|worker| {
-            let value = described(worker)?;
-            Ok(put(self.banned(*worker), value, 0))
-        });
+        let banned = after.banned.iter();
+        let banned = banned.map(|worker| Ok(put(self.banned(*worker), packed(worker)?, 0)));
         jobs.chain(banned).collect()
     }
 
@@ -139,15 +127,14 @@ impl Keys {
                 return Err(StoreError::Format(format!("its format is {format}")));
             }
             Some(name) if name.starts_with("jobs/") => {
-                let (job, stored): (JobId, Stored) =
-                    undescribed(&pair.value).ok_or_else(damaged)?;
+                let (job, stored): (JobId, Stored) = unpack(&pair.value).ok_or_else(damaged)?;
                 if self.job(job) != pair.key {
                     return Err(damaged());
                 }
                 durable.jobs.insert(job, stored);
             }
             Some(name) if name.starts_with("banned/") => {
-                let worker: WorkerId = undescribed(&pair.value).ok_or_else(damaged)?;
+                let worker: WorkerId = unpack(&pair.value).ok_or_else(damaged)?;
                 if self.banned(worker) != pair.key {
                     return Err(damaged());
                 }
@@ -166,17 +153,6 @@ impl Keys {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn described<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
-    let bytes = postcard::to_stdvec(value);
-    bytes
-        .map(seal)
-        .map_err(|error| StoreError::Format(error.to_string()))
-}
-
-fn undescribed<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::from_bytes(unseal(bytes)?).ok()
 }
 
 /// How many of these records may be written together: at least one, if there is one.

@@ -8,10 +8,12 @@ use std::path::PathBuf;
 
 use manxdb_jobs::Term;
 use manxdb_jobs::record::{Durable, Record};
+use serde::Serialize;
 
 use self::etcd::{EtcdSettings, EtcdStore};
 use self::file::FileStore;
 use crate::etcd::EtcdError;
+use crate::seal;
 
 /// Where the state is.
 #[derive(Debug, Clone)]
@@ -80,6 +82,11 @@ impl Store {
             Self::Etcd(etcd) => etcd.write(term, first, records),
         }
     }
+}
+
+/// A key or a value as it is kept.
+fn packed<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+    seal::pack(value).map_err(|error| StoreError::Format(error.to_string()))
 }
 
 /// Records that are not kept yet, and the number before the first of them; none when some before

@@ -105,6 +105,22 @@ impl Durable {
         durable
     }
 
+    /// What records make of the jobs that they are about, and whom they ban: what a store has to
+    /// write. A job that is not in it is over.
+    #[must_use]
+    pub fn changed_by(&self, records: &[Record]) -> Self {
+        let mut changed = Self::default();
+        for job in records.iter().filter_map(Record::job) {
+            if let Some(stored) = self.jobs.get(&job) {
+                changed.jobs.insert(job, stored.clone());
+            }
+        }
+        for record in records {
+            changed.apply(record.clone());
+        }
+        changed
+    }
+
     /// Folds one more.
     pub fn apply(&mut self, record: Record) {
         match record {
