@@ -32,22 +32,23 @@ pub struct Asking {
 /// The other end of it.
 pub struct Asked {
     words: Receiver<ToStore>,
-    renewals: Option<Receiver<ToStore>>,
+    /// Who renews the lease, if there is one, and when.
+    renewals: Option<(Renewer, Receiver<ToStore>)>,
 }
 
 impl Asking {
-    /// The two ends; with a way of their own for renewals of a lease, if there is one.
+    /// The two ends; with a way of their own for renewals of a lease, if somebody renews one.
     #[must_use]
-    pub fn queue(has_lease: bool) -> (Self, Asked) {
+    pub fn queue(renewer: Option<Renewer>) -> (Self, Asked) {
         let (words, asked) = channel();
         let (renewals, renewed) = channel();
         let asking = Self {
             words,
-            renewals: has_lease.then_some(renewals),
+            renewals: renewer.is_some().then_some(renewals),
         };
         let asked = Asked {
             words: asked,
-            renewals: has_lease.then_some(renewed),
+            renewals: renewer.map(|renewer| (renewer, renewed)),
         };
         (asking, asked)
     }
@@ -71,21 +72,14 @@ impl Keeper {
     /// Starts them; they end with the core.
     ///
     /// # Errors
-    /// The store's, or within it the system's: it has no thread left.
-    pub fn start(
-        store: Store,
-        asked: Asked,
-        core: &Handle<Contender>,
-    ) -> Result<std::io::Result<Self>, StoreError> {
+    /// The system has no thread left.
+    pub fn start(store: Store, asked: Asked, core: &Handle<Contender>) -> std::io::Result<Self> {
         let (resigns, resigned) = channel();
-        if let (Store::Etcd(etcd), Some(renewals)) = (&store, asked.renewals) {
-            let (mut renewer, core) = (etcd.renewer()?, core.clone());
-            let started = std::thread::Builder::new()
+        if let Some((mut renewer, renewals)) = asked.renewals {
+            let core = core.clone();
+            std::thread::Builder::new()
                 .name("control-lease".to_owned())
-                .spawn(move || renew(&mut renewer, &renewals, &core));
-            if let Err(error) = started {
-                return Ok(Err(error));
-            }
+                .spawn(move || renew(&mut renewer, &renewals, &core))?;
         }
         let mut writer = Writer {
             store,
@@ -95,11 +89,11 @@ impl Keeper {
             resigns,
             said: String::new(),
         };
-        let started = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("control-store".to_owned())
-            .spawn(move || writer.run());
+            .spawn(move || writer.run())?;
         let resigned = Mutex::new(resigned);
-        Ok(started.map(|_| Self { resigned }))
+        Ok(Self { resigned })
     }
 
     /// Waits until a lease is given back, but not for ever.

@@ -85,13 +85,13 @@ impl ControlPlane {
         let address = listener.local_addr().map_err(listening)?;
         let core = contender(&mut store, options, address, seed);
         let peers = Peers::default();
-        let (asking, asked) = Asking::queue(matches!(store, Store::Etcd(_)));
+        let (asking, asked) = Asking::queue(store.renewer()?);
         let outlet = {
             let peers = Arc::clone(&peers);
             |_| ToPeers { peers, asking }
         };
         let actor = Actor::start("control", core, outlet).map_err(listening)?;
-        let keeper = Keeper::start(store, asked, &actor.handle())?.map_err(listening)?;
+        let keeper = Keeper::start(store, asked, &actor.handle()).map_err(listening)?;
         let doors = Doors {
             handle: actor.handle(),
             peers,

@@ -10,7 +10,7 @@ use manxdb_jobs::Term;
 use manxdb_jobs::record::{Durable, Record};
 use serde::Serialize;
 
-use self::etcd::{EtcdSettings, EtcdStore};
+use self::etcd::{EtcdSettings, EtcdStore, Renewer};
 use self::file::FileStore;
 use crate::etcd::EtcdError;
 use crate::seal;
@@ -68,6 +68,17 @@ impl Store {
             Place::File(path) => Self::File(FileStore::open(path)?),
             Place::Etcd(settings) => Self::Etcd(Box::new(EtcdStore::open(settings)?)),
         })
+    }
+
+    /// Who keeps the lease of a store that several share.
+    ///
+    /// # Errors
+    /// [`StoreError::Etcd`].
+    pub fn renewer(&self) -> Result<Option<Renewer>, StoreError> {
+        match self {
+            Self::File(_) => Ok(None),
+            Self::Etcd(etcd) => etcd.renewer().map(Some),
+        }
     }
 
     /// Writes records, the first of which is the `first` of its term, in this order; what is kept
