@@ -50,6 +50,8 @@ pub mod link;
 pub mod manifest;
 pub mod metrics;
 pub mod mirror;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 pub mod objects;
 pub mod order;
 pub mod outputs;

@@ -17,8 +17,10 @@ use parking_lot::Mutex;
 
 use super::keys::{CURRENT, Keys, together};
 use super::{Campaign, StoreError, new_of};
-use crate::etcd::api::{KeyValue, TxnRequest, TxnResponse, response_op};
+use crate::etcd::api::{Compare, KeyValue, TxnRequest, TxnResponse, response_op};
 use crate::etcd::{Etcd, EtcdAddress, created_at, has_value, put, read};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
 
 /// Keys read at a time: as many of the largest values fit into an answer.
 const PAGE: i64 = 32;
@@ -48,6 +50,8 @@ pub struct EtcdStore {
     /// What was read when this control plane was elected, and all that it has written since.
     durable: Durable,
     written: u64,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
 }
 
 /// Keeps the lease while the store is busy.
@@ -84,9 +88,17 @@ impl EtcdStore {
             held: Held::default(),
             durable: Durable::default(),
             written: 0,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         };
         store.read()?;
         Ok(store)
+    }
+
+    /// Plants a defect.
+    #[cfg(feature = "mutants")]
+    pub fn plant(&mut self, mutant: Mutant) {
+        self.mutant = Some(mutant);
     }
 
     /// What this control plane calls itself; `otherwise`, from here on, if nothing was given.
@@ -190,7 +202,7 @@ impl EtcdStore {
     }
 
     /// What is so for as long as we lead.
-    fn leads(&self, term: Term) -> crate::etcd::api::Compare {
+    fn leads(&self, term: Term) -> Compare {
         created_at(self.keys.leader(), term.0.cast_signed())
     }
 
@@ -219,6 +231,16 @@ impl EtcdStore {
         Ok(self.written)
     }
 
+    /// What must be so for a write to be taken: we lead, and what the last one has left is there.
+    fn conditions(&self, term: Term) -> Vec<Compare> {
+        let is_next = has_value(self.keys.written(), number(self.written));
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::WritesWhoeverLeads) {
+            return vec![is_next];
+        }
+        vec![self.leads(term), is_next]
+    }
+
     /// Writes what fits into a transaction; how many records are kept then. More than were given
     /// when an earlier attempt had written them without saying so.
     fn write_part(&mut self, term: Term, records: &[Record]) -> Result<u64, StoreError> {
@@ -226,10 +248,7 @@ impl EtcdStore {
         let mut success = self.keys.changes(&self.durable, records)?;
         success.push(put(self.keys.written(), number(after), 0));
         let txn = self.etcd.txn(&TxnRequest {
-            compare: vec![
-                self.leads(term),
-                has_value(self.keys.written(), number(self.written)),
-            ],
+            compare: self.conditions(term),
             success,
             failure: vec![read(self.keys.leader()), read(self.keys.written())],
         })?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use manxdb_compaction::etcd::api::TxnRequest;
 use manxdb_compaction::etcd::{Etcd as Client, EtcdTls, delete, put};
+use manxdb_compaction::mutants::Mutant;
 use manxdb_compaction::store::etcd::{EtcdSettings, EtcdStore};
 use manxdb_compaction::store::keys::{DESCRIPTION_MAX, Keys};
 use manxdb_compaction::store::{Campaign, StoreError};
@@ -72,11 +73,13 @@ fn elected(store: &mut EtcdStore) -> (Term, Durable) {
     elected.unwrap()
 }
 
-#[test]
-fn a_deposed_leader_writes_nothing() {
+/// One leads, stands still past its lease, and goes on when another one leads; what is wrong then
+/// with the other one's state.
+fn deposed(change: impl Fn(&mut EtcdStore)) -> Result<(), String> {
     let etcd = Etcd::start(1);
     let settings = settings(&etcd);
     let mut one = EtcdStore::open(&settings).unwrap();
+    change(&mut one);
     let mut other = EtcdStore::open(&settings).unwrap();
     let (first, durable) = elected(&mut one);
     assert_eq!(durable, Durable::default());
@@ -92,8 +95,10 @@ fn a_deposed_leader_writes_nothing() {
         vec![Record::Over { job: job(1) }],
         vec![taken(2, 1), taken(3, 1)],
     ] {
-        let refused = one.write(first, 2, &records).unwrap_err();
-        assert!(matches!(refused, StoreError::Deposed(term) if term == first));
+        match one.write(first, 2, &records) {
+            Err(StoreError::Deposed(term)) if term == first => {}
+            written => return Err(format!("{first:?} wrote in {second:?}: {written:?}")),
+        }
     }
     // The one that leads finds all as it has left it.
     assert_eq!(other.write(second, 2, &[taken(4, 1)]).unwrap(), 2);
@@ -102,6 +107,18 @@ fn a_deposed_leader_writes_nothing() {
     assert!(third > second);
     let history = [taken(1, 10), leased(1), taken(4, 1)];
     assert_eq!(durable, Durable::of(history));
+    Ok(())
+}
+
+#[test]
+fn a_deposed_leader_writes_nothing() {
+    deposed(|_| {}).unwrap();
+}
+
+#[test]
+fn writes_that_are_taken_whoever_leads_are_found() {
+    let why = deposed(|store| store.plant(Mutant::WritesWhoeverLeads)).unwrap_err();
+    assert!(why.contains("wrote in"), "{why}");
 }
 
 #[test]
