@@ -6,7 +6,8 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use common::{content, fill, options};
 use manxdb_compaction::edge::{Cancel, JobInfo, Service, Waited, open_and_compact, set_service};
@@ -14,6 +15,9 @@ use manxdb_compaction::objects::Moved;
 use manxdb_compaction::outputs::{Answer, Expected, Reading, sum_files, verify};
 use manxdb_compaction::text::Fields;
 use rocksdb::DB;
+
+/// Against hanging: nothing is decided by how long something takes.
+const HANGS: Duration = Duration::from_secs(120);
 
 /// What becomes of a worker's answer before the database sees it.
 type Tamper = fn(&mut Answer, &Path, &mut Vec<Answer>);
@@ -235,4 +239,93 @@ fn a_name_that_leads_elsewhere_is_refused() {
         },
         "is no name of a file",
     );
+}
+
+/// A pool whose queue does not move until level 0 is relieved: jobs that start there are done at
+/// home at once, the others wait.
+#[derive(Default)]
+struct Queue {
+    now: Mutex<Now>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Now {
+    /// A job of the base level waits.
+    waits: bool,
+    /// Meanwhile one was asked for that starts on level 0 and ends there.
+    is_relieved: bool,
+    is_closing: bool,
+}
+
+impl Service for Queue {
+    fn schedule(&self, info: &JobInfo, _: &[u8]) -> Option<String> {
+        let mut now = self.now.lock().unwrap();
+        now.is_relieved |= now.waits && (info.start_level, info.output_level) == (0, 0);
+        self.changed.notify_all();
+        (info.start_level > 0).then(|| info.job.to_string())
+    }
+
+    fn wait(&self, _: &str) -> Waited {
+        let mut now = self.now.lock().unwrap();
+        now.waits = true;
+        self.changed.notify_all();
+        let is_stuck = |now: &mut Now| !now.is_relieved && !now.is_closing;
+        drop(self.changed.wait_while(now, is_stuck).unwrap());
+        Waited::Local
+    }
+
+    fn cancel(&self) {
+        self.now.lock().unwrap().is_closing = true;
+        self.changed.notify_all();
+    }
+
+    fn installed(&self, _: &str, _: bool) {}
+}
+
+impl Queue {
+    /// Whether it comes to this; waits for it, but not for ever.
+    fn comes_to(&self, this: fn(&Now) -> bool, patience: Duration) -> bool {
+        let now = self.now.lock().unwrap();
+        let waited = self
+            .changed
+            .wait_timeout_while(now, patience, |now| !this(now));
+        this(&waited.unwrap().0)
+    }
+}
+
+/// A job of the base level that waits keeps level 0 from being compacted into that level. RocksDB
+/// asks for compactions inside of level 0 then, so that the database need not take the other back.
+#[test]
+fn level_0_is_relieved_while_a_job_of_the_base_level_waits() {
+    let directory = tempfile::tempdir().unwrap();
+    let queue = Arc::new(Queue::default());
+    let mut options = options();
+    options.set_disable_auto_compactions(false);
+    options.set_level_compaction_dynamic_level_bytes(false); // the base level is 1
+    options.set_max_bytes_for_level_base(64 << 10);
+    options.set_max_background_jobs(6); // as `serve` has it
+    set_service(&mut options, queue.clone());
+    let db = DB::open(&options, directory.path()).unwrap();
+    let mut number = 1_u64;
+    let mut flush = || {
+        for _ in 0..1_000 {
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            db.put(number.to_be_bytes(), number.to_be_bytes().repeat(4))
+                .unwrap();
+        }
+        db.flush().unwrap();
+    };
+    for _ in 0..1_000 {
+        flush();
+        if queue.comes_to(|now| now.waits, Duration::ZERO) {
+            break;
+        }
+    }
+    assert!(queue.comes_to(|now| now.waits, HANGS));
+    // Well below the number at which writes are slowed down.
+    (0..12).for_each(|_| flush());
+    assert!(queue.comes_to(|now| now.is_relieved, HANGS));
 }
