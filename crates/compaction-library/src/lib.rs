@@ -25,7 +25,7 @@
 //! | the symbol | [`c`], [`java`] |
 //! | what a program may say | [`configuration`] |
 //! | where RocksDB is | [`loaded`] |
-//! | what operators see | [`log`], [`metrics`] |
+//! | what operators see | [`log`], [`served`] |
 // Files, threads and sockets: this is a door.
 #![allow(clippy::disallowed_methods)]
 
@@ -34,5 +34,4 @@ mod configuration;
 mod java;
 mod loaded;
 mod log;
-mod metrics;
 mod served;

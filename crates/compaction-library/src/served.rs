@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use manxdb_compaction::link::Route;
+use manxdb_compaction::metrics::text_of;
+use manxdb_compaction::scrape::{Scraped, serve};
 use manxdb_compaction::strangers::{Strangers, Terms};
 use manxdb_compaction_edge::{JobInfo, Service, Waited};
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::Zone;
 
 use crate::configuration::Configuration;
-use crate::metrics::{Metrics, serve};
 
 /// All databases of a program.
 pub struct Served {
     strangers: Arc<Strangers>,
-    _metrics: Option<Metrics>,
+    _metrics: Option<Scraped>,
 }
 
 impl Served {
@@ -37,8 +38,10 @@ impl Served {
             draw,
         });
         let shown = Arc::clone(&strangers);
-        let metrics = configuration.metrics;
-        let metrics = metrics.map(|address| serve(address, move || shown.numbers()));
+        let metrics = configuration.metrics.map(|address| {
+            let served = serve(address, move || text_of(&shown.numbers()));
+            served.map_err(|why| format!("compaction_metrics {address}: {why}"))
+        });
         Ok(Arc::new(Self {
             strangers,
             _metrics: metrics.transpose()?,

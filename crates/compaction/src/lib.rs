@@ -26,7 +26,7 @@
 //! | words on the wire, and who may say them | [`wire`], [`security`], [`door`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
-//! | numbers for operators | [`counts`], [`metrics`] |
+//! | numbers for operators | [`counts`], [`metrics`], [`scrape`] |
 //! | how a core runs in a process | [`actor`], [`link`] |
 //! | how RocksDB's descriptions of jobs and results are read | [`text`] |
 //!
@@ -56,6 +56,7 @@ pub mod objects;
 pub mod order;
 pub mod outputs;
 pub mod pressure;
+pub mod scrape;
 pub mod scratch;
 pub mod seal;
 pub mod security;

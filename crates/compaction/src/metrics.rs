@@ -183,6 +183,26 @@ pub fn of_database(counts: &Counts, waiting: usize) -> Vec<(String, u64)> {
     numbers
 }
 
+/// Numbers by name and labels as Prometheus reads them; those of one name stand together.
+#[must_use]
+pub fn text_of(numbers: &[(String, u64)]) -> String {
+    let (mut text, mut last) = (String::new(), "");
+    for (name, value) in numbers {
+        let family = name.split('{').next().unwrap_or(name);
+        if family != last {
+            let kind = if family.ends_with("_total") {
+                "counter"
+            } else {
+                "gauge"
+            };
+            let _ = writeln!(text, "# TYPE {family} {kind}"); // writing to a string cannot fail
+            last = family;
+        }
+        let _ = writeln!(text, "{name} {value}");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,5 +231,18 @@ mod tests {
                 assert!(text.contains(&format!("# TYPE {name} ")), "{line}");
             }
         }
+    }
+
+    #[test]
+    fn each_name_has_its_kind_once() {
+        let numbers = [
+            ("a_total{reason=\"x\"}", 1),
+            ("a_total{reason=\"y\"}", 2),
+            ("b", 3),
+        ];
+        let numbers = numbers.map(|(name, value)| (name.to_owned(), value));
+        let expected = "# TYPE a_total counter\na_total{reason=\"x\"} 1\n\
+                        a_total{reason=\"y\"} 2\n# TYPE b gauge\nb 3\n";
+        assert_eq!(text_of(&numbers), expected);
     }
 }

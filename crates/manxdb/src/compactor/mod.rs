@@ -1,11 +1,11 @@
 //! The roles of the compaction service as processes.
 
 mod etcd;
-mod metrics;
 mod top;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use manxdb_compaction::link::Route;
 use manxdb_compaction::metrics::{of_control, of_worker};
 use manxdb_compaction::order::{Plain, Shaped};
+use manxdb_compaction::scrape::{self, Scraped};
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::{ControlPlane, StartError};
 use manxdb_compaction::store::Place;
@@ -65,7 +66,7 @@ fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
     let plane = Arc::new(plane.map_err(|error| start_fault(&place, error))?);
     let shown = Arc::clone(&plane);
     let text = move || of_control(&shown.report().unwrap_or_default());
-    let _metrics = metrics::serve(args.metrics, text)?;
+    let _metrics = metrics(args.metrics, text)?;
     tracing::info!(address = %plane.address(), store = etcd::name(&place), "control plane up");
     wait(stop)?;
     plane.end();
@@ -108,7 +109,7 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
         RunningWorker::start(options).map_err(|error| Fault::io("cannot start a worker", error))?;
     let worker = Arc::new(worker);
     let shown = Arc::clone(&worker);
-    let _metrics = metrics::serve(args.metrics, move || of_worker(shown.counts()))?;
+    let _metrics = metrics(args.metrics, move || of_worker(shown.counts()))?;
     tracing::info!(slots = args.slots, "worker up");
     wait(
         stop.try_clone()
@@ -124,6 +125,23 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
     tracing::info!("stopped");
     // What the slots hold is nothing: it has drained.
     std::process::exit(0);
+}
+
+/// Serves what `text` says, if an address was given.
+fn metrics(
+    address: Option<SocketAddr>,
+    text: impl Fn() -> String + Send + 'static,
+) -> Result<Option<Scraped>, Fault> {
+    let serve = |address| {
+        let listen = |reason| Fault::Listen {
+            address,
+            door: "metrics",
+            flag: "metrics",
+            reason,
+        };
+        scrape::serve(address, text).map_err(listen)
+    };
+    address.map(serve).transpose()
 }
 
 /// Where a worker puts what it fetches and makes.
