@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use manxdb_compaction::security::{Security, Tls};
+use manxdb_compaction::secrets::{Secrets, read};
 use manxdb_compaction::volume::Volume;
 use serde::Deserialize;
 
@@ -98,61 +98,21 @@ impl Configuration {
     /// # Errors
     /// It is not NAME=PLACE, or there is no such place.
     pub fn volume(&self) -> Result<(String, Volume), String> {
-        let given = &self.compaction_volume;
-        let Some((name, place)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-            return Err(format!(
-                "compaction_volume is NAME=PLACE, as in fast=/mnt/fast or far=s3://bucket/prefix, \
-                 and not '{given}'"
-            ));
-        };
-        let wrong = |why: String| format!("volume {name}: {why}");
-        let volume = Volume::parse(place).map_err(wrong)?;
-        volume.check().map_err(wrong)?;
-        Ok((name.to_owned(), volume))
+        let (name, volume) = Volume::named("compaction_volume", &self.compaction_volume)?;
+        volume.check(&name)?;
+        Ok((name, volume))
     }
 
-    /// The secrets in the files that are named.
-    ///
-    /// # Errors
-    /// One of them cannot be read, or is missing.
-    pub fn security(&self) -> Result<Security, String> {
-        let token = self
-            .compaction_token_file
-            .as_deref()
-            .map(read)
-            .transpose()?;
-        let token = token.map(|token| token.trim().to_owned());
-        if token.as_ref().is_some_and(String::is_empty) {
-            return Err("the file of compaction_token_file is empty".to_owned());
+    /// Files with the secrets of the pool.
+    pub fn secrets(&self) -> Secrets {
+        Secrets {
+            token: self.compaction_token_file.clone(),
+            authority: self.compaction_tls_ca.clone(),
+            certificate: self.compaction_tls_cert.clone(),
+            key: self.compaction_tls_key.clone(),
+            server_name: self.compaction_tls_name.clone(),
         }
-        let certificates = (
-            &self.compaction_tls_ca,
-            &self.compaction_tls_cert,
-            &self.compaction_tls_key,
-        );
-        let tls = match certificates {
-            (None, None, None) => None,
-            (Some(authority), Some(certificate), Some(key)) => Some(Tls {
-                authority: read(authority)?,
-                certificate: read(certificate)?,
-                key: read(key)?,
-                server_name: self.compaction_tls_name.clone(),
-            }),
-            _ => {
-                return Err(
-                    "compaction_tls_ca, compaction_tls_cert and compaction_tls_key belong \
-                     together: give all or none"
-                        .to_owned(),
-                );
-            }
-        };
-        Ok(Security { token, tls })
     }
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -165,7 +125,7 @@ mod tests {
         let read = Configuration::read(text);
         let used = read.and_then(|read| {
             read.bytes_min()?;
-            read.security()?;
+            read.secrets().read()?;
             read.volume().map(|_| ())
         });
         used.unwrap_err()
@@ -178,7 +138,7 @@ mod tests {
         assert_eq!(read.bytes_min(), Ok(4 << 20));
         assert_eq!((read.zone, read.one_path, read.metrics), (0, false, None));
         assert_eq!(read.volume().unwrap().0, "fast");
-        assert!(read.security().unwrap().token.is_none());
+        assert!(read.secrets().read().unwrap().token.is_none());
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Served {
     /// What the configuration names cannot be had.
     pub fn start(configuration: &Configuration) -> Result<Arc<dyn Service>, String> {
         crate::log::start(configuration.log.as_deref(), &configuration.log_level)?;
-        let security = configuration.security()?;
+        let security = configuration.secrets().read()?;
         let (volume, storage) = configuration.volume()?;
         let strangers = Strangers::new(Terms {
             route: Route::new(&configuration.control, &security)?,

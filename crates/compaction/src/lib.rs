@@ -23,7 +23,7 @@
 //! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
 //! | the control plane: its door, and its store in a file or in etcd | [`server`], [`store`], [`keeper`], [`etcd`] |
-//! | words on the wire, and who may say them | [`wire`], [`security`], [`door`] |
+//! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`door`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
 //! | numbers for operators | [`counts`], [`metrics`], [`scrape`] |
@@ -59,6 +59,7 @@ pub mod pressure;
 pub mod scrape;
 pub mod scratch;
 pub mod seal;
+pub mod secrets;
 pub mod security;
 pub mod server;
 pub mod service;

@@ -46,12 +46,27 @@ impl Volume {
         }
     }
 
-    /// Whether it can be reached now.
+    /// Reads `NAME=PLACE`: what operators call it, and what it is here. `setting` says who names it.
+    ///
+    /// # Errors
+    /// What is wrong with it, and what would be right.
+    pub fn named(setting: &str, given: &str) -> Result<(String, Self), String> {
+        let Some((name, place)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
+            return Err(format!(
+                "{setting} is NAME=PLACE, as in fast=/mnt/fast or far=s3://bucket/prefix, and not \
+                 '{given}'"
+            ));
+        };
+        let volume = Self::parse(place).map_err(|why| wrong(name, &why))?;
+        Ok((name.to_owned(), volume))
+    }
+
+    /// Whether it can be reached now; `name` is what operators call it.
     ///
     /// # Errors
     /// Why not.
-    pub fn check(&self) -> Result<(), String> {
-        match self {
+    pub fn check(&self, name: &str) -> Result<(), String> {
+        let there = match self {
             Self::Directory(path) => is_directory(path),
             Self::Objects(objects) => {
                 let stop = Arc::new(Stop::default());
@@ -59,8 +74,13 @@ impl Volume {
                 let there = transfer.and_then(|transfer| transfer.list("no-database"));
                 there.map(|_| ()).map_err(|error| error.to_string())
             }
-        }
+        };
+        there.map_err(|why| wrong(name, &why))
     }
+}
+
+fn wrong(name: &str, why: &str) -> String {
+    format!("volume {name}: {why}")
 }
 
 fn directory(text: &str) -> Result<Volume, String> {
@@ -160,6 +180,19 @@ mod tests {
         assert!(refused("hdfs:///prefix").contains("a name node is missing"));
         assert!(refused("s3://bucket?speed=9").contains("endpoint=URL"));
         assert!(refused("s3://bucket/a/../b").contains("a/../b"));
+    }
+
+    #[test]
+    fn a_volume_has_a_name() {
+        let here = tempfile::tempdir().unwrap();
+        let place = here.path().display();
+        let (name, volume) = Volume::named("--volume", &format!("fast={place}")).unwrap();
+        assert_eq!((name.as_str(), volume.check("fast")), ("fast", Ok(())));
+        let why = |given: &str| Volume::named("--volume", given).map(|_| ()).unwrap_err();
+        for given in ["fast", "=/tmp"] {
+            assert!(why(given).contains("--volume is NAME=PLACE"), "{given}");
+        }
+        assert!(why("fast=/not there").starts_with("volume fast: /not there"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use manxdb_compaction::link::Route;
 use manxdb_compaction::metrics::{of_control, of_worker};
 use manxdb_compaction::order::{Plain, Shaped};
 use manxdb_compaction::scrape::{self, Scraped};
-use manxdb_compaction::security::{Security, Tls};
+use manxdb_compaction::secrets::{self, Secrets};
+use manxdb_compaction::security::Security;
 use manxdb_compaction::server::{ControlPlane, StartError};
 use manxdb_compaction::store::Place;
 use manxdb_compaction::volume::Volume;
@@ -194,14 +195,7 @@ fn volumes(given: &[String]) -> Result<BTreeMap<String, Volume>, Fault> {
 /// # Errors
 /// It is not NAME=PLACE.
 pub fn volume(what: &str, given: &str) -> Result<(String, Volume), Fault> {
-    let Some((name, place)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
-        return Err(Fault::Config(format!(
-            "{what} is NAME=PLACE, as in fast=/mnt/fast or far=s3://bucket/prefix, and not \
-             '{given}'"
-        )));
-    };
-    let volume = Volume::parse(place).map_err(|why| wrong_volume(name, &why))?;
-    Ok((name.to_owned(), volume))
+    Volume::named(what, given).map_err(Fault::Config)
 }
 
 /// Looks whether a volume can be used.
@@ -209,11 +203,19 @@ pub fn volume(what: &str, given: &str) -> Result<(String, Volume), Fault> {
 /// # Errors
 /// There is no such place, or it does not let us in.
 pub fn check(name: &str, volume: &Volume) -> Result<(), Fault> {
-    volume.check().map_err(|why| wrong_volume(name, &why))
+    volume.check(name).map_err(Fault::Config)
 }
 
-fn wrong_volume(name: &str, why: &str) -> Fault {
-    Fault::Config(format!("volume {name}: {why}"))
+impl From<&SecurityArgs> for Secrets {
+    fn from(args: &SecurityArgs) -> Self {
+        Self {
+            token: args.token_file.clone(),
+            authority: args.tls_ca.clone(),
+            certificate: args.tls_cert.clone(),
+            key: args.tls_key.clone(),
+            server_name: args.tls_name.clone(),
+        }
+    }
 }
 
 /// The secrets in the files that are named.
@@ -221,27 +223,12 @@ fn wrong_volume(name: &str, why: &str) -> Fault {
 /// # Errors
 /// One of them cannot be read.
 pub fn security(args: &SecurityArgs) -> Result<Security, Fault> {
-    let token = args.token_file.as_ref().map(read).transpose()?;
-    let tls = match (&args.tls_ca, &args.tls_cert, &args.tls_key) {
-        (Some(authority), Some(certificate), Some(key)) => Some(Tls {
-            authority: read(authority)?,
-            certificate: read(certificate)?,
-            key: read(key)?,
-            server_name: args.tls_name.clone(),
-        }),
-        _ => None,
-    };
-    let token = token.map(|token| token.trim().to_owned());
-    if token.as_ref().is_some_and(String::is_empty) {
-        return Err(Fault::Other("the token file is empty".to_owned()));
-    }
-    Ok(Security { token, tls })
+    Secrets::from(args).read().map_err(Fault::Other)
 }
 
 /// What is in a file.
-fn read(path: &PathBuf) -> Result<String, Fault> {
-    std::fs::read_to_string(path)
-        .map_err(|error| Fault::io(format!("cannot read {}", path.display()), error))
+fn read(path: &Path) -> Result<String, Fault> {
+    secrets::read(path).map_err(Fault::Other)
 }
 
 /// How to reach a pool.

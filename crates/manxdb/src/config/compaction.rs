@@ -1,5 +1,7 @@
 //! Where compactions are done.
 
+use manxdb_compaction::secrets::Secrets;
+
 use super::file::Keys;
 use super::resolve::{Resolver, path, pick, plain, quoted};
 use crate::cli::{CompactionArgs, CompactionChoice, SecurityArgs};
@@ -75,7 +77,7 @@ pub(super) fn settle(
             ))),
         };
     }
-    check_security(&security)?;
+    Secrets::from(&security).check().map_err(Fault::Config)?;
     if min_mb > MIN_MB_MAX {
         return Err(Fault::Config(format!(
             "compaction_min_mb is {min_mb} but must be at most {MIN_MB_MAX}"
@@ -114,19 +116,6 @@ fn settle_security(r: &mut Resolver<'_>, args: &CompactionArgs, keys: &Keys) -> 
         tls_key: unset!(r, args, keys, compaction_tls_key, path),
         tls_name: pick!(r, args, keys, compaction_tls_name, name, quoted),
     }
-}
-
-fn check_security(security: &SecurityArgs) -> Result<(), Fault> {
-    let given = [&security.tls_ca, &security.tls_cert, &security.tls_key];
-    let count = given.iter().filter(|file| file.is_some()).count();
-    if count == 0 || count == given.len() {
-        return Ok(());
-    }
-    Err(Fault::Config(
-        "compaction_tls_ca, compaction_tls_cert and compaction_tls_key belong together: give all \
-         or none"
-            .to_owned(),
-    ))
 }
 
 #[cfg(test)]
