@@ -9,13 +9,15 @@ use manxdb_core::channel::Life;
 use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
 use manxdb_jobs::client::{Answer, Ask, Client, ClientOptions};
 use manxdb_jobs::job::{
-    AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, LocalReason, SessionId, Spec, WorkerId,
+    AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, JobId, LocalReason, SessionId, Spec,
+    WorkerId,
 };
 use manxdb_jobs::message::{Ability, Ended, Verdict};
 use manxdb_jobs::node::{Node, NodeAnswer, NodeAsk};
 use manxdb_jobs::record::{Durable, Record};
 use manxdb_jobs::worker::{Given, SlotAsk, Worker};
 use manxdb_jobs::{Control, Options};
+use manxdb_sim::hunt::Found;
 use manxdb_sim::{Driver, Link, Outside, SimTime, System, Topology, Transport, WorldOptions};
 
 /// How many of each.
@@ -227,6 +229,35 @@ impl Load {
         waits.max().unwrap_or(Nanos::ZERO)
     }
 
+    /// What is wrong after a run whose faults were over at 40 s. `left` are the jobs that the control
+    /// plane still has.
+    pub fn judge(&self, client: ClientOptions, left: &[JobId]) -> Result<(), String> {
+        if let Some(problem) = self.problems.first() {
+            return Err(problem.clone());
+        }
+        if self.open() > 0 {
+            let asked = &mut self.asked.iter();
+            let lost = asked.find(|one| one.answer.is_none() && !one.dropped);
+            return Err(format!("{} jobs never ended: {lost:?}", self.open()));
+        }
+        // Clocks may stand still or jump by up to 10 s, nodes may pause for 10 s, and where there
+        // are several control planes, a lease has to run out.
+        let bound = client.deadline + client.away + Nanos::from_secs(30);
+        if self.longest() > bound {
+            return Err(format!("a job took {:?}", self.longest()));
+        }
+        if !left.is_empty() {
+            return Err(format!("jobs are left: {left:?}"));
+        }
+        let asked = self.asked.iter();
+        let late = asked.filter(|one| one.at > SimTime::from_secs(43));
+        let local = late.filter(|one| matches!(&one.answer, Some((_, Answer::Local(_)))));
+        if local.count() > 6 {
+            return Err("the pool did not come back after the faults".to_owned());
+        }
+        Ok(())
+    }
+
     fn ask_later<S: Roles>(&self, outside: &mut Outside<'_, S>, node: NodeId) {
         let share = if self.greedy == Some(node) {
             600.0
@@ -381,6 +412,15 @@ impl Load {
         let running = &self.running;
         self.watches.retain(|_, run| running.contains_key(run));
     }
+}
+
+/// What a hunt has found, with as few faults as it needs.
+pub fn why(hunted: Result<u64, Box<Found>>) -> String {
+    let Err(found) = hunted else {
+        panic!("nothing was wrong");
+    };
+    assert!(found.case.plan.faults.len() <= 4, "{found}");
+    found.why
 }
 
 impl<S: Roles> Driver<S> for Load {
