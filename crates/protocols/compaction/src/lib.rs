@@ -25,7 +25,7 @@
 //! | what a job is, what identifies an attempt | [`job`] |
 //! | who says what to whom | [`message`] |
 //! | what is durable | [`record`] |
-//! | which job next, on which worker, by five policies | [`control::choice`] |
+//! | which job next, on which worker, by four policies | [`control::choice`] |
 //! | leases, attempts, refusals | [`control`] |
 //! | which of several control planes leads, and what the others do | [`election`], [`contender`] |
 //!
