@@ -6,10 +6,10 @@
 mod plane;
 
 use manxdb_core::{Nanos, NodeId};
-use manxdb_jobs::job::{Facts, FailureClass, Fingerprint, LocalReason, Pressure, WorkerId};
+use manxdb_jobs::job::{Facts, FailureClass, Fingerprint, LocalReason, Pressure, WorkerId, Zone};
 use manxdb_jobs::message::{Ability, Ended, Verdict};
 use manxdb_jobs::record::Durable;
-use manxdb_jobs::{Message, Options};
+use manxdb_jobs::{Message, Options, Policy};
 use plane::{Plane, able, database_node, finished, job, one_that_runs, worker_node};
 
 /// 1: ids began again with 0, and a database was given the result of another one's job.
@@ -353,6 +353,45 @@ fn relief_goes_to_who_stalls_first() {
         .map(|(_, attempt)| attempt.job.database.0)
         .collect();
     assert_eq!(order, [3, 2, 1]);
+}
+
+/// Beyond the list: numbers that nobody honest says stop nothing.
+#[test]
+fn the_largest_numbers_that_can_be_said_stop_nothing() {
+    for policy in Policy::ALL {
+        let mut plane = Plane::new(Options {
+            policy,
+            ..Options::default()
+        });
+        for worker in [7, 8] {
+            let ability = Ability {
+                slots: u32::MAX,
+                bytes_second: worker - 7,
+                zone: Zone(u16::MAX),
+                memory: u64::MAX,
+                ..able(1)
+            };
+            plane.beat(worker, ability, &[], u64::MAX);
+        }
+        let pressure = Pressure {
+            files: u32::MAX,
+            files_stall: u32::MAX,
+            files_hour: u32::MAX,
+        };
+        for database in 1..=3 {
+            plane.alive_weighing(job(database, 1, 1), u32::MAX, pressure);
+            for number in 1..=4 {
+                let facts = Facts {
+                    bytes: u64::MAX,
+                    score: i64::MIN,
+                    ..Facts::default()
+                };
+                plane.submit(job(database, 1, number), facts);
+            }
+        }
+        plane.pass(Nanos::from_secs(1));
+        assert!(!plane.runs().is_empty(), "{}", policy.name());
+    }
 }
 
 /// Beyond the list: a slot of each worker is never taken by what does not relieve level 0.

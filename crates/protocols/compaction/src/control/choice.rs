@@ -120,7 +120,7 @@ fn place_of(control: &Control, now: LocalTime, id: JobId, job: &Job) -> u64 {
         let stalls_in = session.and_then(|session| session.pressure.stalls_in_millis());
         credit += stalls_in.map_or(0, |millis| STALL_CREDIT.saturating_sub(millis));
     }
-    (used + (1 << 40)).saturating_sub(credit)
+    used.saturating_add(1 << 40).saturating_sub(credit)
 }
 
 /// How the slots of the pool are spread over databases.
@@ -169,7 +169,9 @@ impl Crowd {
         let has = self.running.get(&job.database).copied().unwrap_or(0);
         let session = control.sessions.get(&job.database);
         let weight = u64::from(session.map_or(1, |session| session.weight));
-        self.waits > 1 && has * self.weights >= (SHARE_MAX * self.slots * weight).max(self.weights)
+        let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
+        let share = product(SHARE_MAX * self.slots, weight).max(self.weights.into());
+        self.waits > 1 && product(has, self.weights) >= share
     }
 }
 
@@ -212,12 +214,12 @@ fn predicted_millis(control: &Control, job: &Job, worker: &Worker) -> u64 {
     let busy = worker.leased.len() as u64;
     // A busy worker's slots share its processors and its disk.
     let own = facts.bytes.saturating_mul(1_000) / speed;
-    let shared = own + own * busy / slots;
+    let shared = own.saturating_add(own.saturating_mul(busy) / slots);
     if worker.ability.zone == facts.zone {
         return shared;
     }
     let there_and_back = facts.bytes.saturating_mul(2_000);
-    shared + there_and_back / control.options.zone_bytes_second.max(1)
+    shared.saturating_add(there_and_back / control.options.zone_bytes_second.max(1))
 }
 
 /// The waiting job that may best be sent home when more than `limit` wait: one of a database that
@@ -269,7 +271,8 @@ impl Control {
         };
         // Who had nothing to do for a while does not save up time.
         let start = session.used.max(fair_clock);
-        session.used = start + millis / u64::from(session.weight) + 1;
+        let charged = millis / u64::from(session.weight);
+        session.used = start.saturating_add(charged).saturating_add(1);
         self.fair_clock = start;
     }
 }
@@ -284,7 +287,7 @@ fn caas_level(control: &Control, now: LocalTime) -> Option<Choice> {
         (
             facts.start_level,
             facts.score >= 0,
-            -facts.score,
+            Reverse(facts.score),
             job.since,
             *id,
         )

@@ -197,7 +197,7 @@ impl Control {
             worker: to,
             until,
         };
-        worker.orders += 1;
+        worker.orders = worker.orders.saturating_add(1); // it begins with what the worker says
         let order = worker.orders;
         worker.leased.insert(attempt, order);
         self.charge(id, to);

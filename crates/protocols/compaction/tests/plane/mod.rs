@@ -112,17 +112,29 @@ impl Plane {
         pressure: Pressure,
         settled: Vec<(AttemptId, Verdict)>,
     ) {
-        self.beats += 1;
-        let alive = Alive {
-            database: job.database,
-            session: job.session,
-            beat: self.beats,
-            weight: 1,
+        self.say_alive(Alive {
             pressure,
             waiting: waiting.to_vec(),
             next: waiting.iter().max().map_or(1, |last| last + 1),
             settled,
-        };
+            ..alive(job)
+        });
+    }
+
+    /// A database says that it is there, and what share it wants.
+    pub fn alive_weighing(&mut self, job: JobId, weight: u32, pressure: Pressure) {
+        self.say_alive(Alive {
+            weight,
+            pressure,
+            ..alive(job)
+        });
+    }
+
+    fn say_alive(&mut self, alive: Alive) {
+        self.beats += 1;
+        let job = job(alive.database.0, alive.session.0, 1);
+        let beat = self.beats;
+        let alive = Alive { beat, ..alive };
         self.hear(database_node(job), Message::Alive(alive));
     }
 
@@ -162,6 +174,20 @@ pub fn worker_node(worker: u64) -> NodeId {
 
 pub fn database_node(job: JobId) -> NodeId {
     NodeId(1_000 + u32::try_from(job.database.0).unwrap())
+}
+
+/// A database that has nothing to say.
+fn alive(job: JobId) -> Alive {
+    Alive {
+        database: job.database,
+        session: job.session,
+        beat: 0,
+        weight: 1,
+        pressure: Pressure::default(),
+        waiting: Vec::new(),
+        next: 1,
+        settled: Vec::new(),
+    }
 }
 
 pub fn job(database: u64, session: u64, number: u64) -> JobId {
