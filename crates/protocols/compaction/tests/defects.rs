@@ -355,6 +355,21 @@ fn relief_goes_to_who_stalls_first() {
     assert_eq!(order, [3, 2, 1]);
 }
 
+/// Beyond the list: a database to which the first words were lost does not take back what a worker
+/// has begun.
+#[test]
+fn who_asks_again_hears_that_a_worker_has_begun() {
+    let (mut plane, id, attempt) = one_that_runs();
+    plane.submit(id, Facts::default());
+    let begun = Message::Begun { job: id };
+    assert_eq!(plane.said(), [(database_node(id), begun)]);
+    plane.end(7, attempt, Ended::Failed(FailureClass::Transient));
+    plane.said();
+    plane.submit(id, Facts::default());
+    let taken = Message::Taken { job: id };
+    assert_eq!(plane.said(), [(database_node(id), taken)]);
+}
+
 /// Beyond the list: numbers that nobody honest says stop nothing.
 #[test]
 fn the_largest_numbers_that_can_be_said_stop_nothing() {

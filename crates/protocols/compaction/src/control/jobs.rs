@@ -116,7 +116,8 @@ impl Control {
                 attempt: *attempt,
                 result: Arc::clone(result),
             },
-            State::Waiting | State::Leased { .. } => Message::Taken { job: id },
+            State::Waiting => Message::Taken { job: id },
+            State::Leased { .. } => Message::Begun { job: id },
         };
         self.tell_database(id.database, word);
     }
