@@ -68,9 +68,10 @@ impl Words {
 
     /// Copies from there, in rising order.
     pub(crate) fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
-        let mut copy = Vec::with_capacity(bytes);
-        for word in self.from(offset, bytes) {
-            copy.extend_from_slice(&word.load(Ordering::Acquire).to_le_bytes());
+        let mut copy = vec![0; bytes];
+        let (chunks, _) = copy.as_chunks_mut::<WORD_LENGTH>();
+        for (chunk, word) in chunks.iter_mut().zip(self.from(offset, bytes)) {
+            *chunk = word.load(Ordering::Acquire).to_le_bytes();
         }
         copy
     }

@@ -86,10 +86,9 @@ impl Add {
 
     fn write(&mut self) -> Step<Result<Added, Abort>> {
         let at = self.room.record.address();
-        let layout = self.absence.table.layout();
         let mut operations = vec![Operation::WriteThenSet {
             at: at.plus(WORD),
-            bytes: self.block().body(layout),
+            bytes: self.block().into_body(),
             word_at: at.offset,
             word: Head::Free(Stamp::NOTHING).word(),
         }];
@@ -202,6 +201,8 @@ impl Add {
             stamp: Stamp::NOTHING,
             value: None,
             block: self.block(),
+            is_locked: false,
+            is_own: false,
         };
         Added {
             seen,

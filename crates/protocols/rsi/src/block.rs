@@ -137,25 +137,22 @@ impl Layout {
     }
 }
 
-/// What a block holds, apart from its head.
+/// What a block holds, apart from its head, as it is in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// How often the place was given to another record.
-    pub generation: u64,
-    /// Under which the record is found; empty in a table without keys.
-    pub key: Vec<u8>,
-    /// The newest first; never empty, and as many as the layout has.
-    slots: Vec<Slot>,
+    layout: Layout,
+    /// As long as the layout says: [`assemble`] makes it, and [`Block::parse`] takes no other.
+    body: Vec<u8>,
 }
 
-/// One version.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Slot {
+/// One version, as it lies in a block or is to be put into one.
+#[derive(Debug, Clone, Copy)]
+struct Slot<'a> {
     label: Label,
     length: u32,
     sum: u32,
-    /// As long as the layout's slot.
-    value: Vec<u8>,
+    /// At most as long as the layout's slot.
+    bytes: &'a [u8],
 }
 
 /// A version as a reader gets it.
@@ -174,11 +171,10 @@ impl Block {
         Self::keyed(layout, generation, &[])
     }
 
-    /// The same under a key, which is not longer than the layout's: [`crate::table`] sees to it.
+    /// The same under a key, which is not longer than the layout's: [`crate::find`] sees to it.
     #[must_use]
     pub fn keyed(layout: Layout, generation: u64, key: &[u8]) -> Self {
-        debug_assert!(key.len() <= layout.key, "checked by the table");
-        Self::filled(layout, generation, key, Stamp::NOTHING)
+        assemble(layout, (generation, key), &[], Stamp::NOTHING)
     }
 
     /// A record whose versions are lost: no snapshot admits any, so that whoever looks for one
@@ -186,31 +182,60 @@ impl Block {
     /// comes on top.
     #[must_use]
     pub fn lost(layout: Layout, generation: u64, key: &[u8]) -> Self {
-        Self::filled(layout, generation, key, Stamp::NEVER)
-    }
-
-    fn filled(layout: Layout, generation: u64, key: &[u8], stamp: Stamp) -> Self {
-        Self {
-            generation,
-            key: key.to_vec(),
-            slots: vec![Slot::empty(layout, stamp); layout.versions],
-        }
+        assemble(layout, (generation, key), &[], Stamp::NEVER)
     }
 
     /// What is left of the versions before one whose writer died while it wrote, whether or not it
     /// got as far as the labels: those of which nothing was overwritten. Values lie elsewhere than
     /// their labels, so that labels which fit together say nothing about them.
     #[must_use]
-    pub fn before(mut self, layout: Layout, stamp: Stamp) -> Self {
-        self.slots.retain(|slot| slot.label.stamp != stamp);
-        for slot in &mut self.slots {
-            if slot.version().is_err() {
-                *slot = Slot::empty(layout, Stamp::NEVER);
-            }
+    pub fn before(&self, stamp: Stamp) -> Self {
+        let never = Slot::empty(Stamp::NEVER);
+        let former = self.slots().filter(|slot| slot.label.stamp != stamp);
+        let whole = former.map(|slot| slot.version().map_or(never, |_| slot));
+        let whole: Vec<Slot<'_>> = whole.collect();
+        assemble(self.layout, self.about(), &whole, Stamp::NEVER)
+    }
+
+    /// The block with one more version, and without its oldest. None deletes the record. Values
+    /// longer than the layout's are refused where they come in.
+    #[must_use]
+    pub fn with(&self, stamp: Stamp, value: Option<&[u8]>) -> Self {
+        let bytes = value.unwrap_or_default();
+        debug_assert!(bytes.len() <= self.layout.value, "checked by the session");
+        let is_deleted = value.is_none();
+        let newest = Slot {
+            label: Label { stamp, is_deleted },
+            length: u32::try_from(bytes.len()).unwrap_or(0),
+            sum: crc32fast::hash(bytes),
+            bytes,
+        };
+        let mut slots = Vec::with_capacity(1 + self.layout.versions);
+        slots.push(newest);
+        slots.extend(self.slots());
+        assemble(self.layout, self.about(), &slots, Stamp::NEVER)
+    }
+
+    /// How often the place was given to another record.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.word(0)
+    }
+
+    /// Under which the record is found; empty in a table without keys.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        if self.layout.key == 0 {
+            return &[];
         }
-        let missing = Slot::empty(layout, Stamp::NEVER);
-        self.slots.resize(layout.versions, missing);
-        self
+        // Both numbers are checked by `parse`.
+        let length = usize::try_from(self.word(1)).unwrap_or(0);
+        self.part(2 * WORD_LENGTH, length)
+    }
+
+    /// Generation and key.
+    fn about(&self) -> (u64, &[u8]) {
+        (self.generation(), self.key())
     }
 
     /// The version that a snapshot admits first; none if all that are left are too new.
@@ -218,148 +243,141 @@ impl Block {
     /// # Errors
     /// [`Torn`]: its value is not whole.
     pub fn visible(&self, admits: impl Fn(Stamp) -> bool) -> Result<Option<Version<'_>>, Torn> {
-        let slot = self.slots.iter().find(|slot| admits(slot.label.stamp));
+        let mut slots = self.slots();
+        let slot = slots.find(|slot| admits(slot.label.stamp));
         slot.map(Slot::version).transpose()
     }
 
     /// Of the newest version.
     #[must_use]
     pub fn newest(&self) -> Stamp {
-        // A block has slots: `empty` makes them, and `parse` as many as a layout has.
-        self.slots
-            .first()
+        // A layout has versions.
+        self.slots()
+            .next()
             .map_or(Stamp::NOTHING, |slot| slot.label.stamp)
-    }
-
-    /// The block with one more version, and without its oldest. None deletes the record. Values
-    /// longer than the layout's are refused where they come in.
-    #[must_use]
-    pub fn with(mut self, layout: Layout, stamp: Stamp, value: Option<&[u8]>) -> Self {
-        let text = value.unwrap_or_default();
-        debug_assert!(text.len() <= layout.value, "checked by the session");
-        let mut padded = text.to_vec();
-        padded.resize(layout.slot(), 0);
-        self.slots.pop();
-        let slot = Slot {
-            label: Label {
-                stamp,
-                is_deleted: value.is_none(),
-            },
-            length: u32::try_from(text.len()).unwrap_or(0),
-            sum: crc32fast::hash(text),
-            value: padded,
-        };
-        self.slots.insert(0, slot);
-        self
     }
 
     /// All that is behind the head, as it is in memory.
     #[must_use]
-    pub fn body(&self, layout: Layout) -> Vec<u8> {
-        let mut bytes = self.labels(layout);
-        let sum = u64::from(crc32fast::hash(&bytes));
-        bytes.extend(sum.to_le_bytes());
-        for slot in &self.slots {
-            bytes.extend(&slot.value);
-        }
-        bytes
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
     }
 
-    /// Generation, key and labels.
-    fn labels(&self, layout: Layout) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(layout.bytes());
-        bytes.extend(self.generation.to_le_bytes());
-        if layout.key > 0 {
-            bytes.extend((self.key.len() as u64).to_le_bytes());
-            bytes.extend(&self.key);
-            bytes.resize((layout.first_label() - 1) * WORD_LENGTH, 0);
-        }
-        for slot in &self.slots {
-            bytes.extend(slot.label.word().to_le_bytes());
-            bytes.extend(slot.length.to_le_bytes());
-            bytes.extend(slot.sum.to_le_bytes());
-        }
-        bytes
-    }
-
-    /// What a copy of a whole block says.
+    /// What a copy of a whole block says. Memory that is all zero is a record nobody has written.
     ///
     /// # Errors
     /// [`Torn`]. Values are looked at when they are chosen.
-    pub fn parse(layout: Layout, bytes: &[u8]) -> Result<(Head, Self), Torn> {
-        if bytes.len() != layout.bytes() {
+    pub fn parse(layout: Layout, copy: impl Into<Vec<u8>>) -> Result<(Head, Self), Torn> {
+        let mut body = copy.into();
+        if body.len() != layout.bytes() {
             return Err(Torn);
         }
-        let (words, values) = bytes.split_at(layout.words() * WORD_LENGTH);
-        let (_, said) = words.split_at_checked(WORD_LENGTH).ok_or(Torn)?;
-        let (said, sum) = said.split_last_chunk::<WORD_LENGTH>().ok_or(Torn)?;
-        if u64::from(crc32fast::hash(said)) != u64::from_le_bytes(*sum) {
-            return Err(Torn);
+        let head = *body.first_chunk().ok_or(Torn)?;
+        let head = Head::of_word(u64::from_le_bytes(head));
+        let nothing = Head::Free(Stamp::NOTHING);
+        if head == nothing && body.iter().all(|byte| *byte == 0) {
+            return Ok((nothing, Self::empty(layout, 0)));
         }
-        let key = parse_key(layout, said)?;
-        let (words, _) = words.as_chunks::<WORD_LENGTH>();
-        let number = |place: usize| words.get(place).map(|word| u64::from_le_bytes(*word));
-        let first = layout.first_label();
-        let head = Head::of_word(number(0).ok_or(Torn)?);
-        let slots = values.chunks_exact(layout.slot()).enumerate();
-        let slots = slots.map(|(place, value)| {
-            let [a, b, c, d, sum @ ..] = *words.get(first + 2 * place + 1)?;
-            Some(Slot {
-                label: Label::of_word(number(first + 2 * place)?),
-                length: u32::from_le_bytes([a, b, c, d]),
-                sum: u32::from_le_bytes(sum),
-                value: value.to_vec(),
-            })
-        });
-        let block = Self {
-            generation: number(1).ok_or(Torn)?,
-            key,
-            slots: slots.collect::<Option<_>>().ok_or(Torn)?,
-        };
+        body.drain(..WORD_LENGTH);
+        let block = Self { layout, body };
+        let sum = block.word(layout.words() - 2);
+        let said = block.part(0, (layout.words() - 2) * WORD_LENGTH);
+        let is_whole = u64::from(crc32fast::hash(said)) == sum;
+        let has_key = layout.key == 0 || block.word(1) <= layout.key as u64;
+        let newest = block.newest();
         let fits = match head {
-            Head::Free(stamp) => stamp == block.newest(),
+            Head::Free(stamp) => stamp == newest,
             // Its owner may have written its version already, and not unlocked yet.
             Head::Locked { owner, sequence } => {
-                let newest = block.newest();
                 newest.sequence == sequence || newest.thread == owner
             }
         };
-        if fits { Ok((head, block)) } else { Err(Torn) }
-    }
-}
-
-/// The key in what is behind the head.
-fn parse_key(layout: Layout, said: &[u8]) -> Result<Vec<u8>, Torn> {
-    if layout.key == 0 {
-        return Ok(Vec::new());
-    }
-    let (_, words) = said.split_at_checked(WORD_LENGTH).ok_or(Torn)?;
-    let (length, key) = words.split_first_chunk().ok_or(Torn)?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| Torn)?;
-    if length > layout.key {
-        return Err(Torn);
-    }
-    Ok(key.get(..length).ok_or(Torn)?.to_vec())
-}
-
-impl Slot {
-    /// No record, from a version on.
-    fn empty(layout: Layout, stamp: Stamp) -> Self {
-        let label = Label {
-            stamp,
-            is_deleted: true,
-        };
-        Self {
-            label,
-            length: 0,
-            sum: crc32fast::hash(&[]),
-            value: vec![0; layout.slot()],
+        if is_whole && has_key && fits {
+            Ok((head, block))
+        } else {
+            Err(Torn)
         }
     }
 
-    fn version(&self) -> Result<Version<'_>, Torn> {
+    /// The newest first.
+    fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
+        let labels = self.layout.first_label() - 1;
+        let values = (self.layout.words() - 1) * WORD_LENGTH;
+        let size = self.layout.slot();
+        (0..self.layout.versions).map(move |slot| {
+            let [a, b, c, d, sum @ ..] = self.word(labels + 2 * slot + 1).to_le_bytes();
+            Slot {
+                label: Label::of_word(self.word(labels + 2 * slot)),
+                length: u32::from_le_bytes([a, b, c, d]),
+                sum: u32::from_le_bytes(sum),
+                bytes: self.part(values + slot * size, size),
+            }
+        })
+    }
+
+    /// A word by its place behind the head.
+    fn word(&self, place: usize) -> u64 {
+        let bytes = self.part(place * WORD_LENGTH, WORD_LENGTH);
+        bytes
+            .first_chunk()
+            .map_or(0, |word| u64::from_le_bytes(*word))
+    }
+
+    fn part(&self, from: usize, bytes: usize) -> &[u8] {
+        self.body.get(from..from + bytes).unwrap_or_default()
+    }
+}
+
+/// A block of versions, the newest first; those that are missing are none of this stamp.
+fn assemble(
+    layout: Layout,
+    (generation, key): (u64, &[u8]),
+    slots: &[Slot<'_>],
+    missing: Stamp,
+) -> Block {
+    debug_assert!(key.len() <= layout.key, "checked where keys come in");
+    let missing = Slot::empty(missing);
+    let slots = || {
+        let slots = slots.iter().chain(std::iter::repeat(&missing));
+        slots.take(layout.versions)
+    };
+    let mut body = Vec::with_capacity(layout.bytes());
+    body.extend(generation.to_le_bytes());
+    if layout.key > 0 {
+        body.extend((key.len() as u64).to_le_bytes());
+        body.extend(key);
+        body.resize((layout.first_label() - 1) * WORD_LENGTH, 0);
+    }
+    for slot in slots() {
+        body.extend(slot.label.word().to_le_bytes());
+        body.extend(slot.length.to_le_bytes());
+        body.extend(slot.sum.to_le_bytes());
+    }
+    let sum = u64::from(crc32fast::hash(&body));
+    body.extend(sum.to_le_bytes());
+    for slot in slots() {
+        let end = body.len() + layout.slot();
+        body.extend(slot.bytes);
+        body.resize(end, 0);
+    }
+    Block { layout, body }
+}
+
+impl<'a> Slot<'a> {
+    /// No record, from a version on.
+    fn empty(stamp: Stamp) -> Self {
+        let is_deleted = true;
+        Self {
+            label: Label { stamp, is_deleted },
+            length: 0,
+            sum: crc32fast::hash(&[]),
+            bytes: &[],
+        }
+    }
+
+    fn version(self) -> Result<Version<'a>, Torn> {
         let length = usize::try_from(self.length).map_err(|_| Torn)?;
-        let value = self.value.get(..length).ok_or(Torn)?;
+        let value = self.bytes.get(..length).ok_or(Torn)?;
         if crc32fast::hash(value) != self.sum {
             return Err(Torn);
         }
@@ -393,14 +411,14 @@ mod tests {
 
     fn bytes(head: Head, block: &Block) -> Vec<u8> {
         let mut bytes = head.word().to_le_bytes().to_vec();
-        bytes.extend(block.body(LAYOUT));
+        bytes.extend(block.clone().into_body());
         bytes
     }
 
     fn written(count: u64) -> Block {
         let block = Block::keyed(LAYOUT, 9, b"a key");
         (1..=count).fold(block, |block, number| {
-            block.with(LAYOUT, stamp(number), Some(&[byte(number); 13]))
+            block.with(stamp(number), Some(&[byte(number); 13]))
         })
     }
 
@@ -411,7 +429,7 @@ mod tests {
             let head = Head::Free(block.newest());
             let copy = bytes(head, &block);
             assert_eq!(copy.len(), LAYOUT.bytes());
-            assert_eq!(Block::parse(LAYOUT, &copy), Ok((head, block)));
+            assert_eq!(Block::parse(LAYOUT, copy), Ok((head, block)));
         }
     }
 
@@ -426,7 +444,7 @@ mod tests {
         assert_eq!(seen(4), Some((4, Some(vec![4; 13]))));
         assert_eq!(seen(3), Some((3, Some(vec![3; 13]))));
         assert_eq!(seen(2), None, "it is not there any more");
-        let deleted = written(5).with(LAYOUT, stamp(6), None);
+        let deleted = written(5).with(stamp(6), None);
         assert_eq!(deleted.visible(|_| true).unwrap().unwrap().value, None);
     }
 
@@ -450,7 +468,7 @@ mod tests {
                     mixed[span.clone()].copy_from_slice(&new[span]);
                 }
             }
-            let Ok((_, block)) = Block::parse(LAYOUT, &mixed) else {
+            let Ok((_, block)) = Block::parse(LAYOUT, mixed) else {
                 continue;
             };
             for up_to in 4..=5 {
@@ -467,9 +485,14 @@ mod tests {
     fn a_head_that_belongs_to_another_version_is_torn() {
         let block = written(3);
         let torn = bytes(Head::Free(stamp(4)), &block);
-        assert_eq!(Block::parse(LAYOUT, &torn), Err(Torn));
+        assert_eq!(Block::parse(LAYOUT, torn.clone()), Err(Torn));
         assert_eq!(Block::parse(LAYOUT, &torn[8..]), Err(Torn));
-        assert_eq!(Block::parse(LAYOUT, &[]), Err(Torn));
+        assert_eq!(Block::parse(LAYOUT, []), Err(Torn));
+        let (head, block) = Block::parse(LAYOUT, vec![0; LAYOUT.bytes()]).unwrap();
+        assert_eq!(
+            (head, block.newest()),
+            (Head::Free(Stamp::NOTHING), Stamp::NOTHING)
+        );
     }
 
     #[test]
@@ -479,7 +502,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            let Ok((head, found)) = Block::parse(LAYOUT, &damaged) else {
+            let Ok((head, found)) = Block::parse(LAYOUT, damaged) else {
                 continue;
             };
             if let Ok(Some(version)) = found.visible(|_| true) {

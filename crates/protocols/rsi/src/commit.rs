@@ -14,8 +14,6 @@
 //! writing: the first one wins, and we let go of what we have. Once it is logged everywhere, the
 //! transaction is committed: should we die now, [`crate::recover`] installs it.
 
-use std::collections::BTreeMap;
-
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
 use crate::directory::{Bucket, Print};
@@ -53,6 +51,9 @@ pub enum Abort {
     /// dead. To be tried again, or to be recovered.
     #[error("thread {1} has the record at {0} and does not finish it")]
     Held(Address, ThreadId),
+    /// What is there is no record, however often it is read.
+    #[error("what is at {0} is no record: its sums do not fit")]
+    Damaged(Address),
     /// A record was looked for where another one is: the hint was wrong. To be found anew.
     #[error("the record at {0} is another one's")]
     Elsewhere(Address),
@@ -92,8 +93,9 @@ pub struct Commit {
     log: Vec<Operation>,
     /// Read and not written.
     reads: Vec<Check>,
-    /// By address: everybody locks in the same order.
+    /// By address; those that need no lock are the last so many.
     changes: Vec<Change>,
+    own: usize,
     phase: Phase,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
@@ -172,8 +174,7 @@ impl Commit {
         reads: &[Found],
         changes: Vec<Change>,
     ) -> Result<Self, Abort> {
-        let mut sorted = BTreeMap::new();
-        for change in changes {
+        for change in &changes {
             let (at, layout) = (change.seen.at, change.seen.layout);
             let length = change.value.as_ref().map_or(0, Vec::len);
             if length > layout.value_max() {
@@ -182,17 +183,24 @@ impl Commit {
             if !change.seen.is_newest() {
                 return Err(Abort::WriteConflict(at));
             }
-            if sorted.insert(at, change).is_some() {
-                return Err(Abort::Twice(at));
-            }
+        }
+        let mut changes = changes;
+        let order = |change: &Change| (change.seen.is_own, change.seen.at);
+        changes.sort_by_key(order);
+        let mut pairs = changes.windows(2);
+        let twice = pairs.find(|pair| pair[0].seen.at == pair[1].seen.at);
+        if let Some([first, _]) = twice {
+            return Err(Abort::Twice(first.seen.at));
         }
         let is_written = |found: &Found| match found {
-            Found::Record(seen) => sorted.contains_key(&seen.at),
+            Found::Record(seen) => changes
+                .binary_search_by_key(&(false, seen.at), order)
+                .is_ok(),
             Found::Nothing(_) => false,
         };
         let others = reads.iter().filter(|found| !is_written(found));
         let reads = others.flat_map(Check::of).collect();
-        let changes: Vec<Change> = sorted.into_values().collect();
+        let own = changes.iter().filter(|change| change.seen.is_own).count();
         let entry = |log: &Log| log.write(&Entry::of(stamp, seen, &changes));
         Ok(Self {
             stamp,
@@ -200,6 +208,7 @@ impl Commit {
             log: log.map(entry).transpose()?.unwrap_or_default(),
             reads,
             changes,
+            own,
             phase: Phase::Begun,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -211,13 +220,19 @@ impl Commit {
         Step::Ask(operations)
     }
 
+    /// The records that others know of.
+    fn locked_ones(&self) -> &[Change] {
+        let count = self.changes.len() - self.own;
+        self.changes.get(..count).unwrap_or_default()
+    }
+
     fn lock(&mut self) -> Step<Committed> {
         let swap = |change: &Change| Operation::CompareSwap {
             at: change.seen.at,
             expected: change.seen.head().word(),
             new: Head::locked(self.stamp.thread, change.seen.stamp).word(),
         };
-        let swaps = self.changes.iter().map(swap).collect();
+        let swaps = self.locked_ones().iter().map(swap).collect();
         self.go(Phase::Locking, swaps)
     }
 
@@ -233,14 +248,13 @@ impl Commit {
             }
             **outcome == Outcome::Word(change.seen.head().word())
         };
-        let mut pairs = self.changes.iter().zip(outcomes);
+        let mut pairs = self.locked_ones().iter().zip(outcomes);
         match pairs.find(|pair| !is_ours(pair)) {
             None => self.validate(),
             Some((lost, _)) => {
                 let abort = Abort::WriteConflict(lost.seen.at);
-                let ours = self.changes.iter().zip(outcomes).filter(is_ours);
-                let ours: Vec<&Change> = ours.map(|(change, _)| change).collect();
-                let back = give_back(&ours);
+                let ours = self.locked_ones().iter().zip(outcomes).filter(is_ours);
+                let back = ours.map(|(change, _)| give_back(change)).collect();
                 self.give(abort, back)
             }
         }
@@ -267,7 +281,7 @@ impl Commit {
         match pairs.try_for_each(|(check, outcome)| check.judge(outcome)) {
             Ok(()) => self.write_log(),
             Err(abort) => {
-                let back = give_back(&self.changes.iter().collect::<Vec<_>>());
+                let back = self.locked_ones().iter().map(give_back).collect();
                 self.give(abort, back)
             }
         }
@@ -302,12 +316,11 @@ impl Commit {
         }
         let stamp = self.stamp;
         let write = |change: &Change| {
-            let (at, layout) = (change.seen.at, change.seen.layout);
-            let block = change.seen.block.clone();
-            let block = block.with(layout, stamp, change.value.as_deref());
+            let at = change.seen.at;
+            let block = change.seen.block.with(stamp, change.value.as_deref());
             Operation::WriteThenSet {
                 at: at.plus(WORD),
-                bytes: block.body(layout),
+                bytes: block.into_body(),
                 word_at: at.offset,
                 word: Head::Free(stamp).word(),
             }
@@ -340,13 +353,12 @@ impl Commit {
     }
 }
 
-/// Sets heads back to what they were.
-fn give_back(changes: &[&Change]) -> Vec<Operation> {
-    let back = |change: &&Change| Operation::Write {
+/// Sets a head back to what it was.
+fn give_back(change: &Change) -> Operation {
+    Operation::Write {
         at: change.seen.at,
         bytes: change.seen.head().word().to_le_bytes().to_vec(),
-    };
-    changes.iter().map(back).collect()
+    }
 }
 
 fn fault(outcomes: &[Outcome]) -> Option<Fault> {
@@ -361,7 +373,7 @@ impl Work for Commit {
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match self.phase {
-            Phase::Begun if self.changes.is_empty() => self.validate(),
+            Phase::Begun if self.locked_ones().is_empty() => self.validate(),
             Phase::Begun => self.lock(),
             Phase::Locking => self.locked(&outcomes),
             Phase::Validating => self.validated(&outcomes),

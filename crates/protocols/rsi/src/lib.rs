@@ -60,7 +60,7 @@ pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
 pub use find::{Absence, Find, Found};
 pub use log::Log;
-pub use read::{Read, Seen};
+pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
 pub use session::{Isolation, Session};
 pub use vector::{Snapshot, Vector};

@@ -103,8 +103,8 @@ impl Entry {
         let redo = |change: &Change| Redo {
             at: change.seen.at,
             layout: change.seen.layout,
-            generation: change.seen.block.generation,
-            key: change.seen.block.key.clone(),
+            generation: change.seen.block.generation(),
+            key: change.seen.block.key().to_vec(),
             former: change.seen.stamp,
             value: change.value.clone(),
         };

@@ -21,9 +21,28 @@ pub struct Seen {
     pub value: Option<Vec<u8>>,
     /// All of it: who writes the record writes it whole.
     pub(crate) block: Block,
+    /// Somebody held it.
+    pub is_locked: bool,
+    /// Nobody else knows of the place yet, so that it needs no lock.
+    pub(crate) is_own: bool,
 }
 
 impl Seen {
+    /// A record that nobody has written, at a place which nobody knows of but the caller and whose
+    /// memory is all zero: for records that are found by where they are, such as a log's.
+    #[must_use]
+    pub fn fresh(at: Address, layout: Layout) -> Self {
+        Self {
+            at,
+            layout,
+            stamp: Stamp::NOTHING,
+            value: None,
+            block: Block::empty(layout, 0),
+            is_locked: false,
+            is_own: true,
+        }
+    }
+
     /// Whether the snapshot sees the newest version. If not, the record cannot be written.
     #[must_use]
     pub fn is_newest(&self) -> bool {
@@ -38,6 +57,8 @@ impl Seen {
 
 /// Copies that are torn before we give up: whoever writes has died, or is very slow.
 const TORN_MAX: u32 = 24;
+/// The same where nobody writes: the memory is damaged, or of something else.
+const DAMAGED_MAX: u32 = 4 * TORN_MAX;
 
 /// Reads a block until a copy of it is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -76,9 +97,9 @@ impl Read {
 
     /// What a copy says to the snapshot. A lock is no matter: until its owner publishes, no
     /// snapshot admits what it has written.
-    fn parse(&self, bytes: &[u8]) -> Result<Result<Seen, Abort>, Torn> {
-        let (_, block) = Block::parse(self.layout, bytes)?;
-        if self.key.as_ref().is_some_and(|key| *key != block.key) {
+    fn parse(&self, bytes: Vec<u8>) -> Result<Result<Seen, Abort>, Torn> {
+        let (head, block) = Block::parse(self.layout, bytes)?;
+        if self.key.as_ref().is_some_and(|key| *key != block.key()) {
             return Ok(Err(Abort::Elsewhere(self.at)));
         }
         let Some(version) = block.visible(|stamp| self.snapshot.admits(stamp))? else {
@@ -90,6 +111,8 @@ impl Read {
             stamp: version.stamp,
             value: version.value.map(<[u8]>::to_vec),
             block,
+            is_locked: matches!(head, Head::Locked { .. }),
+            is_own: false,
         }))
     }
 }
@@ -104,18 +127,82 @@ impl Work for Read {
             Some(Outcome::Read(bytes)) => bytes,
             Some(_) => Vec::new(), // no carrier answers a read otherwise
         };
-        match self.parse(&bytes) {
+        let head = bytes.first_chunk().map(|word| u64::from_le_bytes(*word));
+        match self.parse(bytes) {
             Ok(read) => Step::Done(read),
             Err(Torn) => {
                 self.torn += 1;
-                let head = bytes.first_chunk().map(|word| u64::from_le_bytes(*word));
                 if let Some(Head::Locked { owner, .. }) = head.map(Head::of_word)
                     && self.torn > TORN_MAX
                 {
                     return Step::Done(Err(Abort::Held(self.at, owner)));
                 }
+                if self.torn > DAMAGED_MAX {
+                    return Step::Done(Err(Abort::Damaged(self.at)));
+                }
                 Step::Again(vec![self.operation()], self.torn)
             }
+        }
+    }
+}
+
+/// Several records at once: each is read until its copy is whole.
+#[derive(Debug, Clone)]
+pub struct ReadAll {
+    reads: Vec<Read>,
+    seen: Vec<Option<Seen>>,
+    /// Which of them were asked for last.
+    asked: Vec<usize>,
+}
+
+impl ReadAll {
+    pub(crate) fn new(reads: Vec<Read>) -> Self {
+        Self {
+            seen: vec![None; reads.len()],
+            asked: (0..reads.len()).collect(),
+            reads,
+        }
+    }
+}
+
+impl Work for ReadAll {
+    type Output = Result<Vec<Seen>, Abort>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let mut outcomes: Vec<Option<Outcome>> = outcomes.into_iter().map(Some).collect();
+        outcomes.resize(self.asked.len(), None); // none at the beginning
+        let (mut operations, mut again) = (Vec::new(), 0);
+        let mut asked = Vec::new();
+        for (number, outcome) in std::mem::take(&mut self.asked).into_iter().zip(outcomes) {
+            let Some(read) = self.reads.get_mut(number) else {
+                continue;
+            };
+            match read.step(outcome.into_iter().collect()) {
+                Step::Done(Err(abort)) => return Step::Done(Err(abort)),
+                Step::Done(Ok(seen)) => {
+                    if let Some(place) = self.seen.get_mut(number) {
+                        *place = Some(seen);
+                    }
+                }
+                Step::Ask(one) => {
+                    operations.extend(one);
+                    asked.push(number);
+                }
+                Step::Again(one, times) => {
+                    operations.extend(one);
+                    asked.push(number);
+                    again = again.max(times);
+                }
+            }
+        }
+        self.asked = asked;
+        match (operations.is_empty(), again) {
+            (true, _) => Step::Done(Ok(std::mem::take(&mut self.seen)
+                .into_iter()
+                .flatten()
+                .collect())),
+            (false, 0) => Step::Ask(operations),
+            (false, times) => Step::Again(operations, times),
         }
     }
 }

@@ -154,18 +154,22 @@ impl Recover {
 /// The write that a record still needs; none if its thread has done it.
 fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
     let head = Head::of_word(u64::from_le_bytes(*copy.first_chunk()?));
-    if head != Head::locked(stamp.thread, redo.former) {
+    // A record that was logged and is unlocked without ever having been written is one that nobody
+    // else knew of.
+    let is_own = redo.former == Stamp::NOTHING && head == Head::Free(Stamp::NOTHING);
+    if head != Head::locked(stamp.thread, redo.former) && !is_own {
         return None; // unlocked, and perhaps written by others since
     }
     let layout = redo.layout;
     let before = match Block::parse(layout, copy) {
-        Ok((_, block)) => block.before(layout, stamp),
+        _ if is_own => Block::keyed(layout, redo.generation, &redo.key),
+        Ok((_, block)) => block.before(stamp),
         Err(_) => Block::lost(layout, redo.generation, &redo.key), // it died while it wrote the labels
     };
-    let block = before.with(layout, stamp, redo.value.as_deref());
+    let block = before.with(stamp, redo.value.as_deref());
     Some(Operation::WriteThenSet {
         at: redo.at.plus(WORD),
-        bytes: block.body(layout),
+        bytes: block.into_body(),
         word_at: redo.at.offset,
         word: Head::Free(stamp).word(),
     })

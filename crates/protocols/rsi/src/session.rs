@@ -11,7 +11,7 @@ use crate::find::{Absence, Find, Found};
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::read::Read;
+use crate::read::{Read, ReadAll};
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Stamp, ThreadId};
 
@@ -90,6 +90,13 @@ impl Session {
             return Read::new(at, layout, Snapshot::of_everything(self.vector.threads()));
         }
         Read::new(at, layout, snapshot.clone())
+    }
+
+    /// Reads several records at once.
+    #[must_use]
+    pub fn read_all(&self, snapshot: &Snapshot, places: &[(Address, Layout)]) -> ReadAll {
+        let read = |(at, layout): &(Address, Layout)| self.read(snapshot, *at, *layout);
+        ReadAll::new(places.iter().map(read).collect())
     }
 
     /// Finds the record under a key.

@@ -10,6 +10,9 @@ impl ThreadId {
     /// Threads that there can be.
     pub const COUNT: u16 = 1 << 15;
 
+    /// The thread of number 0.
+    pub const FIRST: Self = Self(0);
+
     /// A thread by its number; none if it is not below [`ThreadId::COUNT`].
     #[must_use]
     pub const fn new(number: u16) -> Option<Self> {

@@ -8,10 +8,11 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{House, change, log, number, record};
+use common::{House, LAYOUT, SERVERS, change, log, number, record};
 use manxdb_core::Random;
+use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Isolation, Recover, ThreadId};
+use manxdb_rsi::{Isolation, Recover, Seen, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 1_000;
@@ -163,11 +164,57 @@ fn a_server_with_one_of_the_logs_may_be_gone() {
         assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
     });
     house.run();
-    house.memory.lose(manxdb_fabric::ServerId(1));
+    house.memory.lose(ServerId(1));
     let thread = ThreadId::new(0).unwrap();
     house.client(move |hand| async move {
         let recovered = hand.run(Recover::new(thread, vector, log)).await.unwrap();
         assert_eq!((recovered.last, recovered.records), (1, 0));
     });
     house.run();
+}
+
+/// Beside what it changes, a client writes records of its own, which nobody locks.
+fn dying_journals(seed: u64) -> usize {
+    const MOVES: u64 = 12;
+    let place = |number: u64| Address {
+        server: ServerId(u16::try_from(number % u64::from(SERVERS)).unwrap()),
+        offset: (640 << 10) + number * (LAYOUT.bytes() as u64).next_multiple_of(64),
+    };
+    let mut house = House::new(seed, 4, 1, MemoryOptions::default()).with_logs();
+    let dead = house.client(move |mut hand| async move {
+        for number in 0..MOVES {
+            let snapshot = hand.begin().await;
+            let count = hand.read(&snapshot, record(0)).await.unwrap();
+            let entry = Seen::fresh(place(number), LAYOUT);
+            let changes = vec![change(&entry, number + 1), change(&count, number + 1)];
+            assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
+        }
+    });
+    house.start();
+    for _ in 0..Random::stream(seed, &[4]).below(1_000) {
+        house.step();
+    }
+    house.kill(dead);
+    while house.step() {}
+    house.recover(&[dead]);
+    let written = Rc::<Cell<usize>>::default();
+    let found = Rc::clone(&written);
+    house.client(move |mut hand| async move {
+        let snapshot = hand.begin().await;
+        let count = number(&hand.read(&snapshot, record(0)).await.unwrap());
+        for entry in 0..MOVES {
+            let expected = if entry < count { entry + 1 } else { 0 };
+            let seen = hand.read(&snapshot, place(entry)).await.unwrap();
+            assert_eq!(number(&seen), expected, "seed {seed}: {count} moves");
+        }
+        found.set(usize::try_from(count).unwrap());
+    });
+    house.run();
+    written.get()
+}
+
+#[test]
+fn records_of_ones_own_are_there_with_all_else_or_not_at_all() {
+    let counts: std::collections::BTreeSet<usize> = (0..SEEDS).map(dying_journals).collect();
+    assert!(counts.len() > 5, "this test is blind: {counts:?}");
 }

@@ -183,7 +183,7 @@ fn serve(directory: &TempDir) -> (MemoryServer, PathBuf) {
     for place in 0..ACCOUNTS + u64::from(THREADS) {
         client.post(vec![Operation::Write {
             at: record(place).plus(WORD),
-            bytes: Block::empty(LAYOUT, 0).body(LAYOUT),
+            bytes: Block::empty(LAYOUT, 0).into_body(),
         }]);
     }
     let snapshot = client.begin();
@@ -426,7 +426,7 @@ fn torn_copies_are_seen_and_none_is_delivered() {
         let place = at(3 << 20);
         let first = Operation::Write {
             at: place.plus(WORD),
-            bytes: Block::empty(layout, 0).body(layout),
+            bytes: Block::empty(layout, 0).into_body(),
         };
         Client::new(&path, thread(2)).post(vec![first]);
         let is_over = AtomicBool::new(false);

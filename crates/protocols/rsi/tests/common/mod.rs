@@ -237,7 +237,7 @@ impl House {
         for place in 0..self.records {
             let empty = Operation::Write {
                 at: record(place).plus(8),
-                bytes: Block::empty(LAYOUT, 0).body(LAYOUT),
+                bytes: Block::empty(LAYOUT, 0).into_body(),
             };
             self.memory
                 .post(0, BatchId(0), vec![empty], Nanos(0))
@@ -380,7 +380,7 @@ impl House {
             let copy = self.memory.look(record(place), LAYOUT.bytes() as u64);
             let head = Head::of_word(u64::from_le_bytes(copy[..8].try_into().unwrap()));
             if let Head::Free(stamp) = head {
-                let parsed = Block::parse(LAYOUT, &copy);
+                let parsed = Block::parse(LAYOUT, copy);
                 let (_, block) = parsed.unwrap_or_else(|_| {
                     panic!("seed {}: record {place} is unlocked and torn", self.seed)
                 });

@@ -195,10 +195,10 @@ impl Case {
     pub fn memory(&self) -> Memory {
         let mut memory = Memory(vec![0; usize::try_from(self.bytes() / WORD).unwrap()]);
         let (stamp, layout) = (self.first(), self.layout());
-        let block = Block::empty(layout, 0).with(layout, stamp, Some(&self.value(AT_FIRST)));
+        let block = Block::empty(layout, 0).with(stamp, Some(&self.value(AT_FIRST)));
         let write = |record| Operation::WriteThenSet {
             at: self.record(record).plus(WORD),
-            bytes: block.body(layout),
+            bytes: block.clone().into_body(),
             word_at: self.record(record).offset,
             word: manxdb_rsi::Head::Free(stamp).word(),
         };

@@ -105,7 +105,7 @@ fn is_absent(state: &State, fact: &Fact) -> bool {
 fn block(case: &Case, state: &State, record: usize) -> Option<Block> {
     let (at, layout) = (case.record(record), case.layout());
     let copy = state.memory.bytes(at.offset, layout.bytes());
-    Block::parse(layout, &copy).ok().map(|(_, block)| block)
+    Block::parse(layout, copy).ok().map(|(_, block)| block)
 }
 
 /// The newest version of a record and what it says.
