@@ -5,6 +5,8 @@
 pub enum Source {
     /// The paper's abstract.
     Abstract,
+    /// The paper's text or figures.
+    Paper,
     /// The README of the paper's artifact.
     Artifact,
     /// Worked out from message delays and prices of the CPU model.
@@ -19,6 +21,7 @@ impl Source {
     pub fn title(self) -> &'static str {
         match self {
             Self::Abstract => "the paper's abstract",
+            Self::Paper => "the paper",
             Self::Artifact => "the artifact's README",
             Self::Derived => "worked out from delays and prices",
             Self::Target => "ManxDB's target",

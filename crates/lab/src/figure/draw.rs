@@ -9,6 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
 
 use super::place::{Area, Taken};
+use super::scale::Axis;
 use super::{Figure, FigureError, Line, Look, Mark, Panel, Point, Shape, legend};
 
 pub(super) type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -87,12 +88,6 @@ fn label_size(figure: &Figure) -> Result<f64, FigureError> {
     Ok(sizes.fold(TEXT, f64::min))
 }
 
-/// The end of an axis: a little beyond the largest value.
-fn end(values: impl Iterator<Item = f64>) -> f64 {
-    let largest = values.fold(0.0, f64::max);
-    if largest > 0.0 { largest * 1.12 } else { 1.0 }
-}
-
 fn draw_panel<'a>(
     root: &Canvas<'a>,
     area: &Canvas<'a>,
@@ -101,10 +96,12 @@ fn draw_panel<'a>(
 ) -> Result<(), FigureError> {
     let points = || panel.lines.iter().flat_map(|line| &line.points);
     let marks = || panel.marks.iter().flat_map(|mark| &mark.points);
-    let x_end = end(points().map(|point| point.x).chain(marks().map(|at| at.0)));
-    let y_end = end(points()
-        .map(|point| point.high)
-        .chain(marks().map(|at| at.1)));
+    let curves = panel.marks.iter().filter(|mark| !mark.is_level());
+    let curves = curves.flat_map(|mark| &mark.points).map(|at| at.0);
+    let across = points().map(|point| point.x).chain(curves);
+    let up = points().flat_map(|point| [point.low, point.high]);
+    let x = Axis::of(panel.axes.x, across);
+    let y = Axis::of(panel.axes.y, up.chain(marks().map(|at| at.1)));
     let mut chart = ChartBuilder::on(area)
         .margin_left(14)
         .margin_right(34)
@@ -112,11 +109,12 @@ fn draw_panel<'a>(
         .margin_top(72)
         .x_label_area_size(96)
         .y_label_area_size(128)
-        .build_cartesian_2d(0.0..x_end, 0.0..y_end)
+        .build_cartesian_2d(x.begin..x.end, y.begin..y.end)
         .map_err(failed)?;
-    axes(&mut chart, panel, label_size)?;
-    let place = |at: (f64, f64)| chart.plotting_area().map_coordinate(&at);
-    let ((left, bottom), (right, top)) = (place((0.0, 0.0)), place((x_end, y_end)));
+    axes(&mut chart, panel, (x, y), label_size)?;
+    let corner = |at: (f64, f64)| chart.plotting_area().map_coordinate(&at);
+    let ((left, bottom), (right, top)) = (corner((x.begin, y.begin)), corner((x.end, y.end)));
+    let place = |at: (f64, f64)| corner((x.place(at.0), y.place(at.1)));
     let inside = Area {
         left,
         top,
@@ -132,7 +130,14 @@ fn draw_panel<'a>(
     for line in &panel.lines {
         taken.line(&corners(line));
     }
-    let placed = |mark: &Mark| -> Vec<Pixel> { mark.points.iter().copied().map(place).collect() };
+    let placed = |mark: &Mark| -> Vec<Pixel> {
+        let points = mark.points.iter();
+        if mark.is_level() {
+            points.map(|at| corner((x.begin, y.place(at.1)))).collect()
+        } else {
+            points.copied().map(place).collect()
+        }
+    };
     let placed: Vec<_> = panel.marks.iter().map(placed).collect();
     draw_marks(root, &inside, panel, placed, &mut taken)?;
     for line in &panel.lines {
@@ -182,7 +187,12 @@ fn draw_marks(
     Ok(())
 }
 
-fn axes(chart: &mut Chart<'_>, panel: &Panel, label_size: f64) -> Result<(), FigureError> {
+fn axes(
+    chart: &mut Chart<'_>,
+    panel: &Panel,
+    (x, y): (Axis, Axis),
+    label_size: f64,
+) -> Result<(), FigureError> {
     let labels = style(TEXT * 0.9, FontStyle::Normal, INK);
     chart
         .configure_mesh()
@@ -193,22 +203,14 @@ fn axes(chart: &mut Chart<'_>, panel: &Panel, label_size: f64) -> Result<(), Fig
         .set_all_tick_mark_size(8)
         .x_labels(8)
         .y_labels(7)
-        .x_label_formatter(&number)
-        .y_label_formatter(&number)
+        .x_label_formatter(&|at| x.label(*at))
+        .y_label_formatter(&|at| y.label(*at))
         .label_style(labels)
         .axis_desc_style(style(label_size, FontStyle::Normal, INK))
         .x_desc(panel.x_label.as_str())
         .y_desc(panel.y_label.as_str())
         .draw()
         .map_err(failed)
-}
-
-/// A number without zeros that say nothing.
-#[allow(clippy::trivially_copy_pass_by_ref)] // the shape that the library calls
-fn number(value: &f64) -> String {
-    let text = format!("{value:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    text.to_string()
 }
 
 fn dashes(

@@ -10,10 +10,11 @@
 //! | where axes, lines and marks go | `draw` |
 //! | where the words of a reference mark go, so that they cover no line | `place` |
 //! | what stands in the legend | `legend` |
+//! | how values lie along an axis | `scale` |
 //! | how SVG becomes PNG | [`png`] |
 //!
 //! ```
-//! use manxdb_lab::figure::{Figure, Line, Look, Mark, Panel, Point, png};
+//! use manxdb_lab::figure::{Axes, Figure, Line, Look, Mark, Panel, Point, png};
 //!
 //! let points = [(1.0, 12.0), (2.0, 12.5), (4.0, 14.9)];
 //! let line = Line {
@@ -25,6 +26,7 @@
 //!     title: "Local transactions, 99th percentile".into(),
 //!     x_label: "clients per shard".into(),
 //!     y_label: "latency (ms)".into(),
+//!     axes: Axes::default(),
 //!     lines: vec![line],
 //!     marks: vec![Mark::level(20.0, "published: below 20 ms")],
 //! };
@@ -46,6 +48,7 @@ mod legend;
 mod look;
 mod place;
 mod png;
+mod scale;
 
 pub use self::look::{Look, Shape};
 pub use self::png::png;
@@ -56,6 +59,12 @@ pub enum FigureError {
     /// A number is infinite or not a number.
     #[error("panel '{panel}' has a point that is no finite number")]
     NotFinite {
+        /// Title of the panel.
+        panel: String,
+    },
+    /// A number has no logarithm.
+    #[error("panel '{panel}' has a point at or below zero on a logarithmic axis")]
+    NotPositive {
         /// Title of the panel.
         panel: String,
     },
@@ -85,7 +94,7 @@ pub struct Figure {
     pub notes: Vec<String>,
 }
 
-/// One pair of axes. Both begin at zero, so that lengths can be compared.
+/// One pair of axes. Linear ones begin at zero, so that lengths can be compared.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     /// Above it.
@@ -94,10 +103,31 @@ pub struct Panel {
     pub x_label: String,
     /// What goes up, and in which unit.
     pub y_label: String,
+    /// How values lie along both.
+    pub axes: Axes,
     /// What was measured.
     pub lines: Vec<Line>,
     /// What it is compared with.
     pub marks: Vec<Mark>,
+}
+
+/// How values lie along the axes of a panel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Axes {
+    /// Across.
+    pub x: Scale,
+    /// Up.
+    pub y: Scale,
+}
+
+/// How values lie along an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scale {
+    /// From zero on, equal differences alike.
+    #[default]
+    Linear,
+    /// Equal ratios alike; values must be above zero.
+    Log,
 }
 
 /// Points that belong together.
@@ -156,6 +186,11 @@ impl Mark {
         }
     }
 
+    /// Whether it is a level: where it begins means nothing.
+    fn is_level(&self) -> bool {
+        self.points.len() == 1
+    }
+
     /// A curve.
     #[must_use]
     pub fn curve(points: Vec<(f64, f64)>, text: impl Into<String>) -> Self {
@@ -180,12 +215,29 @@ impl Figure {
                 let panel = panel.title.clone();
                 return Err(FigureError::NotFinite { panel });
             }
+            if !panel.fits_axes() {
+                let panel = panel.title.clone();
+                return Err(FigureError::NotPositive { panel });
+            }
         }
         draw::figure(self)
     }
 }
 
 impl Panel {
+    /// Whether every number has a place on its axis.
+    fn fits_axes(&self) -> bool {
+        let points = self.lines.iter().flat_map(|line| &line.points);
+        let places = points.flat_map(|point| [(point.x, point.low), (point.x, point.high)]);
+        let fits = |scale, value: f64| scale == Scale::Linear || value > 0.0;
+        let fit = |(x, y)| fits(self.axes.x, x) && fits(self.axes.y, y);
+        let mark_fits = |mark: &Mark| {
+            let mut points = mark.points.iter();
+            points.all(|(x, y)| fits(self.axes.y, *y) && (mark.is_level() || fits(self.axes.x, *x)))
+        };
+        places.into_iter().all(fit) && self.marks.iter().all(mark_fits)
+    }
+
     fn numbers(&self) -> impl Iterator<Item = f64> + '_ {
         let points = self.lines.iter().flat_map(|line| &line.points);
         let points = points.flat_map(|point| [point.x, point.y, point.low, point.high]);
@@ -208,6 +260,7 @@ mod tests {
             title: "a < b".into(),
             x_label: "clients".into(),
             y_label: "time (ms)".into(),
+            axes: Axes::default(),
             lines: vec![line("one", 0), line("two", 1)],
             marks: vec![Mark::level(4.0, "published: 4 ms")],
         };
@@ -239,6 +292,12 @@ mod tests {
         figure.panels[1].lines[0].points[0].high = f64::NAN;
         let panel = "second".to_string();
         assert_eq!(figure.svg(), Err(FigureError::NotFinite { panel }));
+        let mut figure = small();
+        figure.panels[0].axes.y = Scale::Log;
+        assert!(figure.svg().is_ok());
+        figure.panels[0].lines[0].points[0].low = 0.0;
+        let panel = figure.panels[0].title.clone();
+        assert_eq!(figure.svg(), Err(FigureError::NotPositive { panel }));
         figure.panels.clear();
         assert_eq!(figure.svg(), Err(FigureError::Empty));
         assert!(matches!(png("nothing"), Err(FigureError::Pixels(_))));

@@ -1,7 +1,7 @@
 //! The panels of databases that share workers.
 
 use super::{At, Data, Experiment, Record, series};
-use crate::figure::{Figure, Line, Panel};
+use crate::figure::{Axes, Figure, Line, Panel};
 use crate::many::{Outcome, Who};
 
 /// Seconds after which the others were given up: the patience of a run.
@@ -101,6 +101,7 @@ pub(super) fn figure(experiment: &Experiment, data: &Data) -> Figure {
         title: sight.title.into(),
         x_label: experiment.swept.into(),
         y_label: sight.y_label.into(),
+        axes: Axes::default(),
         lines: lines(experiment, data, sight),
         marks: Vec::new(),
     };

@@ -1,7 +1,7 @@
 //! The five panels that the paper's experiments share.
 
 use super::{At, Data, Experiment, Record, series};
-use crate::figure::{Figure, Line, Mark, Panel};
+use crate::figure::{Axes, Figure, Line, Mark, Panel};
 use crate::systems::SystemName;
 use crate::trial::{Cpu, Outcome};
 
@@ -65,6 +65,7 @@ pub(super) fn five(experiment: &Experiment, data: &Data, title: &str, marks: Mar
         title: title.into(),
         x_label: experiment.swept.into(),
         y_label: y_label.into(),
+        axes: Axes::default(),
         lines,
         marks,
     };

@@ -2,7 +2,7 @@
 
 use super::panels::notes;
 use super::{At, Claim, Data, Experiment, Record, Scale, Source, series};
-use crate::figure::{Figure, Line, Look, Mark, Panel};
+use crate::figure::{Axes, Figure, Line, Look, Mark, Panel};
 use crate::trial::{Cpu, Outcome, Trial, Workload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -188,6 +188,7 @@ fn panel(data: &Data, sweep: Sweep, kind: &str, number: fn(&Outcome) -> f64, mar
         title: format!("{kind}, 99th percentile"),
         x_label: sweep.x_label.into(),
         y_label: "latency (ms)".into(),
+        axes: Axes::default(),
         lines: lines.collect(),
         marks: vec![mark],
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use manxdb_core::Nanos;
-use manxdb_lab::figure::{Figure, Line, Look, Panel, Point, png};
+use manxdb_lab::figure::{Axes, Figure, Line, Look, Panel, Point, png};
 use manxdb_lab::scenario::Scenario;
 use manxdb_lab::simulate::{Outcome as Simulated, simulate};
 use manxdb_sim::Link;
@@ -255,6 +255,7 @@ fn figure(measured: &Measured<'_>, pairs: &[Pair]) -> Figure {
         title: format!("{} calls", pair.name),
         x_label: "calls that took no longer (%)".to_owned(),
         y_label: "latency (ms)".to_owned(),
+        axes: Axes::default(),
         lines: vec![
             pair.real.line("processes", 0),
             pair.simulated.line("simulator", 1),

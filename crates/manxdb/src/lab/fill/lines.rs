@@ -2,7 +2,7 @@
 
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{At, series};
-use manxdb_lab::figure::{Line, Look, Panel, Point};
+use manxdb_lab::figure::{Axes, Line, Look, Panel, Point};
 
 use super::Filling;
 use super::outcome::Outcome;
@@ -103,6 +103,7 @@ pub fn panel(
         title: title.into(),
         x_label: x_label.into(),
         y_label: y_label.into(),
+        axes: Axes::default(),
         lines: lines.filter(|line| !line.points.is_empty()).collect(),
         marks: Vec::new(),
     }
