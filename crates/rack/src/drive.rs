@@ -1,0 +1,85 @@
+//! Carries the steps of a protocol over a fabric.
+
+use std::hint;
+use std::thread;
+
+use manxdb_fabric::{BatchId, Fabric, Misuse, Operation, Outcome};
+use manxdb_rsi::{Step, Work};
+
+/// Turns of waiting before the processor is given to others.
+const SPINS: u32 = 64;
+/// Doublings of the pause of one that meets somebody at work.
+const DOUBLINGS_MAX: u32 = 6;
+
+/// A thread's way to the memory of servers: one piece of work at a time.
+#[derive(Debug)]
+pub struct Driver<F> {
+    fabric: F,
+    batches: u64,
+}
+
+impl<F: Fabric> Driver<F> {
+    /// Over a fabric that this thread has for itself.
+    pub fn new(fabric: F) -> Self {
+        Self { fabric, batches: 0 }
+    }
+
+    /// Carries a piece of work out.
+    ///
+    /// # Errors
+    /// [`Misuse`]: it asks for what makes no sense, such as memory that no server has. What it was
+    /// about is then as if its client had died there.
+    pub fn run<W: Work>(&mut self, mut work: W) -> Result<W::Output, Misuse> {
+        let mut outcomes = Vec::new();
+        loop {
+            let operations = match work.step(outcomes) {
+                Step::Done(output) => return Ok(output),
+                Step::Ask(operations) => operations,
+                Step::Again(operations, times) => {
+                    pause(times);
+                    operations
+                }
+            };
+            outcomes = self.ask(operations)?;
+        }
+    }
+
+    /// Does operations, and waits for all of them.
+    ///
+    /// # Errors
+    /// [`Misuse`].
+    pub fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+        self.batches += 1;
+        let batch = BatchId(self.batches);
+        self.fabric.post(batch, operations)?;
+        let mut turns = 0;
+        loop {
+            if let Some(completion) = self.fabric.poll()
+                && completion.batch == batch
+            {
+                return Ok(completion.outcomes);
+            }
+            turn(&mut turns);
+        }
+    }
+}
+
+/// Waits a little, and longer each time.
+fn pause(times: u32) {
+    for _ in 0..SPINS << times.min(DOUBLINGS_MAX) {
+        hint::spin_loop();
+    }
+    if times > 1 {
+        thread::yield_now(); // whoever writes may wait for this processor
+    }
+}
+
+/// One turn of waiting for others: at first on the processor, then off it.
+pub(crate) fn turn(turns: &mut u32) {
+    *turns += 1;
+    if *turns < SPINS {
+        hint::spin_loop();
+    } else {
+        thread::yield_now();
+    }
+}
