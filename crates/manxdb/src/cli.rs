@@ -1,5 +1,6 @@
 //! The command line, with the text of `--help`.
 
+mod checkout;
 mod cluster;
 mod compaction;
 mod compactor;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::Deserialize;
 
+pub use self::checkout::{CHECKOUT_HELP, CheckoutPart, CheckoutRun, CheckoutShape, Part, System};
 pub use self::cluster::{
     AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun,
     ProtocolChoice, TpcaRun, TpccRun, TpccScale,
@@ -338,6 +340,12 @@ pub enum BenchCommand {
     /// Random puts on RocksDB as db_bench does them, with or without a pool that compacts
     #[command(after_help = FILLRANDOM_HELP)]
     Fillrandom(Box<FillRandomRun>),
+    /// Checkouts of three products in a rack: one-sided memory, or what it is compared with
+    #[command(after_help = CHECKOUT_HELP)]
+    Checkout(CheckoutRun),
+    /// One process of a checkout run, started by it
+    #[command(hide = true)]
+    CheckoutPart(CheckoutPart),
 }
 
 /// What to do with Lobsters.

@@ -59,6 +59,8 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::Payment(args)) => bench::cluster::payment(&args),
         cli::Command::Bench(cli::BenchCommand::Tpca(args)) => bench::cluster::tpca(&args),
         cli::Command::Bench(cli::BenchCommand::Fillrandom(args)) => bench::fillrandom::run(&args),
+        cli::Command::Bench(cli::BenchCommand::Checkout(args)) => bench::checkout::run(&args),
+        cli::Command::Bench(cli::BenchCommand::CheckoutPart(args)) => bench::checkout::part(&args),
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),

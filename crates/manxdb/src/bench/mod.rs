@@ -1,13 +1,15 @@
-//! `manxdb bench`: load on a server, a cluster, or RocksDB itself.
+//! `manxdb bench`: load on a server, a cluster, the memory of a rack, or RocksDB itself.
 //!
 //! What is asked is in the crate `manxdb-workloads`; here are the connections, the threads and
 //! the clock.
 
+pub mod checkout;
 pub mod cluster;
 mod compare;
 mod drive;
 mod fill;
 pub mod fillrandom;
+mod histogram;
 mod link;
 mod measure;
 mod report;

@@ -3,6 +3,7 @@
 mod fill;
 mod machine;
 mod pool;
+mod rack;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ type Any = &'static dyn Experiment;
 /// All experiments, in the order of the list: those that are simulated, then those that need
 /// processes, files or clocks.
 pub fn experiments() -> impl Iterator<Item = Any> {
-    SIMULATED.into_iter().chain(fill::ALL)
+    SIMULATED.into_iter().chain(fill::ALL).chain(rack::ALL)
 }
 
 /// What they are about, each once.

@@ -4,7 +4,6 @@
 //! nothing but its own CPU, stalls and latencies.
 
 mod database;
-mod histogram;
 mod load;
 mod report;
 mod verify;
@@ -18,9 +17,9 @@ use manxdb_core::Nanos;
 use rocksdb::{DB, WriteOptions};
 
 use self::database::{Counted, Database, failed};
-use self::histogram::Histogram;
 use self::load::{Load, key_bytes};
 use self::verify::Contents;
+use super::histogram::Histogram;
 use super::measure::cpu_of;
 use crate::cli::FillRandomRun;
 use crate::fault::Fault;

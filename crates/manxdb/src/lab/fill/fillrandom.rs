@@ -218,7 +218,7 @@ pub(super) const NO_QUOTAS: &str = "nobody was held to a share of a core";
 pub(super) const TOO_SMALL: &str = "a load of this size tells nothing";
 
 /// Claims that these data cannot judge.
-pub(super) fn open(claims: impl IntoIterator<Item = Claim>, why: &str) -> Vec<Claim> {
+pub(in crate::lab) fn open(claims: impl IntoIterator<Item = Claim>, why: &str) -> Vec<Claim> {
     let open = |claim: Claim| {
         let measured = format!("{}; {why}", claim.measured);
         Claim::open(claim.source, claim.says, measured)
@@ -340,7 +340,7 @@ fn rate_claims(compared: &Compared<'_>) -> Vec<Claim> {
 }
 
 /// A claim about numbers that may not be there.
-pub(super) fn judge<T: Copy>(
+pub(in crate::lab) fn judge<T: Copy>(
     source: Source,
     says: &str,
     found: Option<T>,

@@ -28,6 +28,7 @@ use manxdb_lab::data::Record;
 use manxdb_lab::experiment::{Design, Experiment, Kind, TrialError};
 
 pub use self::cgroup::Quotas;
+pub(super) use self::fillrandom::{judge, open};
 use self::outcome::{Filled, Outcome};
 use self::trial::Trial;
 

@@ -1,0 +1,84 @@
+//! CPU of a checkout, on the clients' and on the servers' side.
+
+use manxdb_lab::data::Data;
+use manxdb_lab::experiment::{Claim, Design, Scale, Source};
+use manxdb_lab::figure::{Axes, Figure, Scale as Along};
+
+use super::systems::{System, panel, said};
+use super::{Shopping, open_if_small};
+use crate::bench::checkout::Outcome;
+use crate::cli::CheckoutShape;
+use crate::lab::fill::judge;
+
+/// The experiment.
+pub static EXPERIMENT: Design<Shopping> = Design {
+    name: "rsi-cpu",
+    about: "CPU of a checkout on both sides, over clients",
+    origin: "The argument of Binnig et al., §4.1: two-phase commit cannot scale because servers \
+             handle messages, whose CPU one-sided operations do not need.",
+    swept: "clients",
+    plan,
+    at,
+    label: |design, trial| {
+        format!(
+            "{}, {} clients",
+            super::name(trial.system),
+            design.at(trial)
+        )
+    },
+    figure,
+    claims,
+};
+
+fn at(trial: &CheckoutShape) -> f64 {
+    f64::from(trial.clients)
+}
+
+fn plan(scale: Scale, seed: u64) -> Vec<CheckoutShape> {
+    let clients: &[u16] = scale.pick(&[1], &[1, 2], &[1, 2, 4, 8]);
+    let products = scale.pick(3_000, 100_000, 1_000_000);
+    let seeds = (seed..).take(scale.pick(1, 3, 5));
+    let trials = seeds.flat_map(|seed| {
+        clients.iter().flat_map(move |clients| {
+            System::ALL.map(|system| system.trial(scale, *clients, (products, products), seed))
+        })
+    });
+    trials.collect()
+}
+
+/// Less than the clock of processes can tell is drawn as that: a logarithmic axis has no zero.
+const LEAST: f64 = 0.01;
+
+fn figure(design: &Design<Shopping>, data: &Data<Shopping>) -> Figure {
+    let log = Axes {
+        y: Along::Log,
+        ..Axes::default()
+    };
+    let panel = |title, number| panel(data, at, (title, design.swept, "CPU (µs)"), log, number);
+    Figure {
+        title: "CPU of a checkout".into(),
+        columns: 2,
+        legend_cell: 3,
+        panels: vec![
+            panel("Clients", |run| run.client_cpu_us().max(LEAST)),
+            panel("Servers", |run| run.server_cpu_us().max(LEAST)),
+            panel("Both", Outcome::cpu_us),
+        ],
+        notes: vec![format!("Servers that did nothing are drawn at {LEAST} µs.")],
+    }
+}
+
+fn claims(_: &Design<Shopping>, data: &Data<Shopping>) -> Vec<Claim> {
+    let ratios = System::TRAD.ratios(System::RSI, data, at, Outcome::cpu_us);
+    let ratios = (!ratios.is_empty()).then_some(ratios.as_slice());
+    let claims = vec![judge(
+        Source::Target,
+        "A checkout takes at least 75 times less CPU than with trad-si, nothing logged.",
+        ratios,
+        |ratios| {
+            let holds = ratios.iter().all(|(_, ratio)| *ratio >= 75.0);
+            (said(ratios, "clients"), holds)
+        },
+    )];
+    open_if_small(data, claims)
+}

@@ -1,0 +1,231 @@
+//! Experiments in a rack: checkouts on one-sided memory and on what it is compared with, in
+//! processes of this machine.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | what is compared, and how its lines look | [`systems`] |
+//! | the experiments, their claims and figures | [`scale`], [`hotset`], [`cpu`] |
+
+mod cpu;
+mod hotset;
+mod scale;
+mod systems;
+
+use std::fmt::Write as _;
+
+use manxdb_lab::data::{Data, Record};
+use manxdb_lab::experiment::{Claim, Design, Experiment, Kind, Scale, TrialError};
+
+use self::systems::System;
+use crate::bench::checkout::{Outcome, measure, name};
+use crate::cli::CheckoutShape;
+
+/// The experiments, in the order of the list.
+pub static ALL: [&dyn Experiment; 3] = [&scale::EXPERIMENT, &hotset::EXPERIMENT, &cpu::EXPERIMENT];
+
+/// Customers, in processes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shopping;
+
+impl Kind for Shopping {
+    type Trial = CheckoutShape;
+    type Outcome = Outcome;
+
+    const PART: &'static str = "rack";
+    const SIMULATED: bool = false;
+
+    fn seed(trial: &CheckoutShape) -> u64 {
+        trial.seed
+    }
+
+    /// All alike, so that they run in the order of the plan, in which systems take turns.
+    fn work(_: &CheckoutShape) -> f64 {
+        1.0
+    }
+
+    fn events(_: &Outcome) -> u64 {
+        0
+    }
+
+    fn run(trial: &CheckoutShape, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+        let outcome = measure(trial).map_err(TrialError::Failed)?;
+        progress(1.0);
+        Ok(outcome)
+    }
+
+    fn columns() -> String {
+        "system,clients,servers,products,hot,versions,logs,seed,seconds,committed,aborted,\
+         per_second,p50_us,p99_us,client_cpu_us,server_cpu_us"
+            .to_owned()
+    }
+
+    fn row(record: &Record<Self>) -> String {
+        let Record { trial, outcome } = record;
+        let numbers = [
+            trial.clients.to_string(),
+            trial.servers.to_string(),
+            trial.products.to_string(),
+            trial.hot.unwrap_or(trial.products).to_string(),
+            trial.versions.to_string(),
+            trial.logs.to_string(),
+            trial.seed.to_string(),
+            outcome.seconds.to_string(),
+            outcome.committed.to_string(),
+            outcome.aborted.to_string(),
+            outcome.rate().to_string(),
+            outcome.p50_us.to_string(),
+            outcome.p99_us.to_string(),
+            outcome.client_cpu_us().to_string(),
+            outcome.server_cpu_us().to_string(),
+        ];
+        format!("{},{}", name(trial.system), numbers.join(","))
+    }
+
+    fn details(design: &Design<Self>, data: &Data<Self>) -> String {
+        let mut text = String::from(
+            "## Numbers\n\nMedians of the repetitions. Latencies are of a try, of the worst client; \
+             CPU is of a checkout that is committed, of all processes of a side.\n\n",
+        );
+        let _ = writeln!(
+            text,
+            "| system | {} | checkouts/s | aborted | p50 (µs) | p99 (µs) | CPU of clients (µs) | of \
+             servers (µs) |\n|---|---|---|---|---|---|---|---|",
+            design.swept
+        );
+        for system in System::ALL {
+            for at in system.points(data, design.at) {
+                let _ = writeln!(
+                    text,
+                    "| {} | {} | {:.0} | {:.1} % | {:.1} | {:.1} | {:.2} | {:.2} |",
+                    system.name,
+                    at.x,
+                    at.median(Outcome::rate),
+                    at.median(aborted_percent),
+                    at.median(|run| run.p50_us),
+                    at.median(|run| run.p99_us),
+                    at.median(Outcome::client_cpu_us),
+                    at.median(Outcome::server_cpu_us),
+                );
+            }
+        }
+        text.push_str(UNLIKE);
+        text
+    }
+}
+
+/// Of all tries.
+#[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
+fn aborted_percent(run: &Outcome) -> f64 {
+    run.aborted as f64 * 100.0 / (run.committed + run.aborted).max(1) as f64
+}
+
+const UNLIKE: &str = "
+## How to read this
+
+- All processes share this machine's cores. Memory that processes share is faster than any network: \
+an operation takes about a tenth of a microsecond where a network card takes one or two. Sockets are \
+faster too, without cards and switches. CPU of a checkout is what carries over best.
+- With more busy processes than cores, whoever waits for a message waits for a processor as well: \
+rates of `two-sided` and `trad-si` at several clients say as much about the scheduler.
+- `rsi-published` has a timestamp service that looks for finished commits all the time, in the first \
+memory server; its CPU is counted there.
+- After every run the books are checked: three products sold for each order, every order with all of \
+its lines, no lock left.
+";
+
+/// Claims that data of this size cannot judge.
+fn open_if_small(data: &Data<Shopping>, claims: Vec<Claim>) -> Vec<Claim> {
+    if data.scale == Scale::Smoke {
+        super::fill::open(claims, "a load of this size tells nothing")
+    } else {
+        claims
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_lab::experiment::Verdict;
+
+    use super::*;
+    use crate::cli;
+
+    const EXPERIMENTS: [&Design<Shopping>; 3] =
+        [&scale::EXPERIMENT, &hotset::EXPERIMENT, &cpu::EXPERIMENT];
+
+    /// Data in which a checkout takes so many microseconds of everything.
+    fn data(design: &Design<Shopping>, micros: impl Fn(&CheckoutShape) -> f64) -> Data<Shopping> {
+        let record = |trial: CheckoutShape| {
+            let micros = micros(&trial);
+            let outcome = Outcome {
+                committed: 1_000_000,
+                aborted: 0,
+                seconds: micros,
+                client_cpu: micros,
+                server_cpu: micros,
+                p50_us: micros,
+                p99_us: micros,
+            };
+            Record { trial, outcome }
+        };
+        Data {
+            experiment: design.name.into(),
+            scale: Scale::Laptop,
+            seed: 1,
+            version: "test".into(),
+            records: design
+                .plan(Scale::Laptop, 1)
+                .into_iter()
+                .map(record)
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn every_claim_can_hold_and_fail() {
+        let verdicts = |design: &Design<Shopping>, data: &Data<Shopping>| -> Vec<Verdict> {
+            design
+                .claims(data)
+                .iter()
+                .map(|claim| claim.verdict)
+                .collect()
+        };
+        for design in EXPERIMENTS {
+            let best = data(design, |trial| match trial.system {
+                cli::System::Rsi | cli::System::RsiSerializable => 1.0,
+                cli::System::TwoSided => 50.0,
+                cli::System::TradSi => 100.0,
+                cli::System::RsiPublished => 1_000.0,
+            });
+            let best = verdicts(design, &best);
+            assert!(best.iter().all(|one| *one == Verdict::Holds), "{best:?}");
+            let worst = data(design, |trial| match trial.system {
+                cli::System::Rsi if trial.logs > 0 => 1_000.0,
+                cli::System::Rsi | cli::System::RsiSerializable => 100.0,
+                _ => 1.0,
+            });
+            let worst = verdicts(design, &worst);
+            assert!(worst.iter().all(|one| *one == Verdict::Fails), "{worst:?}");
+        }
+    }
+
+    #[test]
+    fn figures_and_tables_have_every_system_that_ran() {
+        for design in EXPERIMENTS {
+            let data = data(design, |_| 1.0);
+            let [svg, _, report] = design.pictures(&data).unwrap();
+            let svg = String::from_utf8(svg.bytes).unwrap();
+            let report = String::from_utf8(report.bytes).unwrap();
+            let ran = System::ALL
+                .iter()
+                .filter(|system| !system.points(&data, design.at).is_empty());
+            for system in ran {
+                assert!(svg.contains(system.name), "{}", system.name);
+                assert!(report.contains(&format!("| {} |", system.name)));
+            }
+            let columns = |line: &str| line.split(',').count();
+            let csv = data.to_csv();
+            let names = columns(csv.lines().next().unwrap());
+            assert!(csv.lines().all(|line| columns(line) == names), "{csv}");
+        }
+    }
+}
