@@ -189,6 +189,15 @@ fn a_seed_at_which_a_former_leader_spoke_late_holds() {
     assert_eq!(ran.err(), None);
 }
 
+/// Found by `make soak`: a home region's new leader asked another region for the timestamp of a
+/// transaction whose client had its answer, was not told, and never decided it.
+#[test]
+fn a_seed_at_which_a_new_leader_asked_what_was_answered_holds() {
+    let case = "seed=111682 plan=1256801us+87208us cut n12 *; 4555042us+1us wipe n1";
+    let ran = of_case(&case.parse().unwrap());
+    assert_eq!(ran.err(), None);
+}
+
 /// Seeds without faults until strict clients see a planted defect, if they do.
 fn strict_seeds_to_find(setting: &Setting, mutant: Mutant) -> Option<u64> {
     let case = |seed| Case {

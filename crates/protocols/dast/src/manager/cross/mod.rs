@@ -68,13 +68,15 @@ impl Manager {
         out: &mut Out,
     ) {
         let id = planned.id();
-        if self.ledger().is_over(id) {
-            // Its coordinator asks the replicas for what it gave.
-            return;
-        }
+        // Before all else: a home region's new leader may ask for the timestamp of one whose client
+        // has its answer already.
         if let Some(crt) = self.ledger().crts.get(&id) {
             let (at, home) = (crt.at, crt.home);
             self.say_assigned(now, id, home, Some(at), out);
+            return;
+        }
+        if self.ledger().is_over(id) {
+            // Its coordinator asks the replicas for what it gave.
             return;
         }
         if self.ledger().refused.contains(&id) {
