@@ -94,8 +94,22 @@ impl Process {
         self.child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
     }
 
+    /// Sends a signal; one that stops it has stopped all of its threads when this returns.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+        while signal == Signal::STOP && !self.is_stopped() {
+            std::thread::yield_now();
+        }
+    }
+
+    fn is_stopped(&self) -> bool {
+        let tasks = format!("/proc/{}/task", self.child.id());
+        let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+            let said = std::fs::read_to_string(task.unwrap().path().join("stat"));
+            // The state stands behind the name, which is in brackets and may hold any.
+            said.is_ok_and(|said| said.rsplit_once(") ").unwrap().1.starts_with('T'))
+        };
+        std::fs::read_dir(tasks).unwrap().all(is_stopped)
     }
 }
 
