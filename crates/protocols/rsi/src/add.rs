@@ -4,7 +4,7 @@
 //! of the first empty entry of the key's chain, or, where all are taken, of the link behind the
 //! last bucket to a new one that has the entry in it. Who loses the swap looks again.
 
-use manxdb_fabric::{Address, Operation, Outcome, WORD};
+use manxdb_fabric::{Address, Operation, Outcome};
 
 use crate::block::Block;
 use crate::commit::Abort;
@@ -14,7 +14,7 @@ use crate::find::{Absence, Find, Found};
 use crate::mutants::Mutant;
 use crate::read::Seen;
 use crate::vector::Snapshot;
-use crate::version::{Head, Stamp};
+use crate::version::Stamp;
 use crate::work::{Step, Work};
 
 /// Memory that is the caller's alone.
@@ -85,13 +85,7 @@ impl Add {
     }
 
     fn write(&mut self) -> Step<Result<Added, Abort>> {
-        let at = self.room.record.address();
-        let mut operations = vec![Operation::WriteThenSet {
-            at: at.plus(WORD),
-            bytes: self.block().into_body(),
-            word_at: at.offset,
-            word: Head::Free(Stamp::NOTHING).word(),
-        }];
+        let mut operations = vec![self.block().install(self.room.record.address())];
         if self.vacancy().is_none() {
             operations.push(self.write_bucket());
         }

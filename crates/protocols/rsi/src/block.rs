@@ -13,7 +13,7 @@
 //! would not do: the newest label of after a write beside the second of before it would hide a
 //! version.
 
-use manxdb_fabric::WORD_LENGTH;
+use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
 
 use crate::version::{Head, Label, Stamp};
 
@@ -255,6 +255,18 @@ impl Block {
         self.slots()
             .next()
             .map_or(Stamp::NOTHING, |slot| slot.label.stamp)
+    }
+
+    /// Writes it whole, and then the head that says so, which unlocks the record.
+    #[must_use]
+    pub fn install(self, at: Address) -> Operation {
+        let word = Head::Free(self.newest()).word();
+        Operation::WriteThenSet {
+            at: at.plus(WORD),
+            bytes: self.body,
+            word_at: at.offset,
+            word,
+        }
     }
 
     /// All that is behind the head, as it is in memory.

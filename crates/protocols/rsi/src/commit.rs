@@ -93,9 +93,8 @@ pub struct Commit {
     log: Vec<Operation>,
     /// Read and not written.
     reads: Vec<Check>,
-    /// By address; those that need no lock are the last so many.
+    /// By address; those that need no lock are the last.
     changes: Vec<Change>,
-    own: usize,
     phase: Phase,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
@@ -200,7 +199,6 @@ impl Commit {
         };
         let others = reads.iter().filter(|found| !is_written(found));
         let reads = others.flat_map(Check::of).collect();
-        let own = changes.iter().filter(|change| change.seen.is_own).count();
         let entry = |log: &Log| log.write(&Entry::of(stamp, seen, &changes));
         Ok(Self {
             stamp,
@@ -208,7 +206,6 @@ impl Commit {
             log: log.map(entry).transpose()?.unwrap_or_default(),
             reads,
             changes,
-            own,
             phase: Phase::Begun,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -222,7 +219,7 @@ impl Commit {
 
     /// The records that others know of.
     fn locked_ones(&self) -> &[Change] {
-        let count = self.changes.len() - self.own;
+        let count = self.changes.partition_point(|change| !change.seen.is_own);
         self.changes.get(..count).unwrap_or_default()
     }
 
@@ -316,14 +313,8 @@ impl Commit {
         }
         let stamp = self.stamp;
         let write = |change: &Change| {
-            let at = change.seen.at;
             let block = change.seen.block.with(stamp, change.value.as_deref());
-            Operation::WriteThenSet {
-                at: at.plus(WORD),
-                bytes: block.into_body(),
-                word_at: at.offset,
-                word: Head::Free(stamp).word(),
-            }
+            block.install(change.seen.at)
         };
         let writes = self.changes.iter().map(write).collect();
         self.go(Phase::Installing, writes)

@@ -28,6 +28,8 @@ impl From<Seen> for Found {
 pub struct Absence {
     pub(crate) table: Table,
     pub(crate) key: Vec<u8>,
+    /// The first bucket of the key's chain.
+    first: Address,
     pub(crate) print: Print,
     /// All buckets of the chain, as they were.
     pub(crate) trail: Vec<Bucket>,
@@ -43,7 +45,7 @@ pub struct Find {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
-    Begun(Address),
+    Begun,
     /// Reads a bucket.
     Walking(Address),
     /// Reads a record that may be it; these are others of the same bucket.
@@ -60,19 +62,19 @@ impl Find {
         let sought = Absence {
             table,
             key: key.to_vec(),
+            first,
             print,
             trail: Vec::new(),
         };
         Ok(Self {
             snapshot,
             sought,
-            phase: Phase::Begun(first),
+            phase: Phase::Begun,
         })
     }
 
     /// Looks once more for what was not there.
     pub(crate) fn again(absence: &Absence, snapshot: Snapshot) -> Self {
-        let (first, _) = absence.table.chain(&absence.key);
         let sought = Absence {
             trail: Vec::new(),
             ..absence.clone()
@@ -80,7 +82,7 @@ impl Find {
         Self {
             snapshot,
             sought,
-            phase: Phase::Begun(first),
+            phase: Phase::Begun,
         }
     }
 
@@ -137,9 +139,8 @@ impl Work for Find {
     type Output = Result<Found, Abort>;
 
     fn step(&mut self, mut outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        let (first, _) = self.sought.table.chain(&self.sought.key);
-        match std::mem::replace(&mut self.phase, Phase::Begun(first)) {
-            Phase::Begun(first) => self.walk(first),
+        match std::mem::replace(&mut self.phase, Phase::Begun) {
+            Phase::Begun => self.walk(self.sought.first),
             Phase::Walking(at) => match outcomes.pop() {
                 Some(Outcome::Read(copy)) => self.walked(at, &copy),
                 Some(Outcome::Failed(fault)) => Step::Done(Err(fault.into())),

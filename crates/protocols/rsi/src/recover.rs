@@ -6,10 +6,11 @@
 //!
 //! A transaction that is whole in one of the thread's logs is installed: its records are still
 //! locked, or were installed by the thread itself. First it is written to the other logs: were
-//! the only server that has it lost when half of it is installed, nobody could go on. One that is in none has installed nothing
-//! (I4), so its locks need only be let go, which whoever meets one may do ([`Release`]).
+//! the only server that has it lost when half of it is installed, nobody could go on. One that is
+//! in none has installed nothing (I4), so its locks need only be let go, which whoever meets one
+//! may do ([`Release`]).
 
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
+use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 use crate::block::{Block, Layout};
 use crate::log::{Entry, Log, Redo};
@@ -167,12 +168,7 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
         Err(_) => Block::lost(layout, redo.generation, &redo.key), // it died while it wrote the labels
     };
     let block = before.with(stamp, redo.value.as_deref());
-    Some(Operation::WriteThenSet {
-        at: redo.at.plus(WORD),
-        bytes: block.into_body(),
-        word_at: redo.at.offset,
-        word: Head::Free(stamp).word(),
-    })
+    Some(block.install(redo.at))
 }
 
 impl Work for Recover {

@@ -1,9 +1,8 @@
 //! The shop over one-sided memory: no server runs while anybody buys.
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, WORD};
+use manxdb_fabric::{Address, Fabric, Operation, Outcome};
 use manxdb_rsi::{
-    Abort, Block, Change, Head, Isolation, Layout, Seen, Session, Snapshot, Stamp, ThreadId,
-    Vector, Work,
+    Abort, Block, Change, Isolation, Layout, Seen, Session, Snapshot, Stamp, ThreadId, Vector, Work,
 };
 
 use super::plan::{LINE_LAYOUT, Plan};
@@ -155,15 +154,8 @@ pub fn load<F: Fabric>(fabric: F, plan: Plan) -> Result<(), ShopError> {
         sequence: 1,
     };
     let written = |number| {
-        let at = plan.product(number);
-        let block = Block::empty(layout, 0);
-        let value = product(number, STOCK);
-        Operation::WriteThenSet {
-            at: at.plus(WORD),
-            bytes: block.with(stamp, Some(&value)).into_body(),
-            word_at: at.offset,
-            word: Head::Free(stamp).word(),
-        }
+        let block = Block::empty(layout, 0).with(stamp, Some(&product(number, STOCK)));
+        block.install(plan.product(number))
     };
     let numbers: Vec<u64> = (0..plan.products).collect();
     for numbers in numbers.chunks(BATCH) {
