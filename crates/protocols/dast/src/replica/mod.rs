@@ -301,7 +301,6 @@ impl Replica {
                 self.on_prepare_crt(planned, at);
             }
             DastMessage::Floor { id, at } if from == self.leader => self.on_floor(id, at),
-            DastMessage::PrepareCrt { .. } | DastMessage::Floor { .. } => {}
             DastMessage::Settle {
                 id,
                 anticipated,
