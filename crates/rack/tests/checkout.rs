@@ -11,8 +11,10 @@ use std::thread;
 use manxdb_core::Random;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rack::checkout::one_sided::{Books, OneSided, audit, load};
-use manxdb_rack::checkout::{Plan, Published, PublishedPlan, Shop, Verdict, draw, published};
+use manxdb_rack::checkout::one_sided::{OneSided, audit, load};
+use manxdb_rack::checkout::{
+    Books, Plan, Published, PublishedPlan, Shop, Verdict, draw, published,
+};
 use manxdb_rack::mailbox::{End, LINE_BYTES, Mailbox};
 use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;

@@ -69,6 +69,13 @@ pub struct CheckoutShape {
     pub seed: u64,
 }
 
+impl CheckoutShape {
+    /// Orders that each client has room for.
+    pub fn orders_each(&self) -> u64 {
+        self.orders.div_ceil(u64::from(self.clients.max(1)))
+    }
+}
+
 /// Flags of `bench checkout`.
 #[derive(Debug, Args)]
 pub struct CheckoutRun {

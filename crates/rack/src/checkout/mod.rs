@@ -34,6 +34,46 @@ pub enum Verdict {
     Aborted,
 }
 
+/// What all orders and all products together say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Books {
+    /// Products that are out of stock since it was stocked.
+    pub sold: u64,
+    /// Orders with their lines.
+    pub orders: u64,
+    /// Locks that somebody holds.
+    pub locks: u64,
+}
+
+/// Records written at once while the shop is stocked.
+const BATCH: usize = 64;
+
+/// Counts the orders of so many clients, who have placed theirs one after another; `is_there` says
+/// so of a record by client, order and place in it.
+fn count_orders(
+    (clients, orders): (u16, u64),
+    mut is_there: impl FnMut(u16, u64, u64) -> Result<bool, ShopError>,
+) -> Result<u64, ShopError> {
+    let mut count = 0;
+    for client in 0..clients {
+        for number in 0..orders {
+            let mut records = 0;
+            for record in 0..=ITEMS as u64 {
+                records += usize::from(is_there(client, number, record)?);
+            }
+            match records {
+                0 => break,
+                records if records == 1 + ITEMS => count += 1,
+                _ => {
+                    let torn = format!("order {number} of {client} is torn apart");
+                    return Err(ShopError(torn));
+                }
+            }
+        }
+    }
+    Ok(count)
+}
+
 /// A checkout could not even be tried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -6,11 +6,11 @@ use manxdb_rsi::{
 };
 
 use super::plan::{LINE_LAYOUT, Plan};
-use super::{Basket, ITEMS, STOCK, Shop, ShopError, Verdict, order, product, sold, stock};
+use super::{
+    BATCH, Basket, Books, ITEMS, STOCK, Shop, ShopError, Verdict, count_orders, order, product,
+    sold, stock,
+};
 use crate::drive::Driver;
-
-/// Records written at once while the shop is stocked.
-const BATCH: usize = 64;
 
 /// A client of the shop.
 pub struct OneSided<F> {
@@ -20,17 +20,6 @@ pub struct OneSided<F> {
     isolation: Isolation,
     client: u16,
     orders: u64,
-}
-
-/// What all orders and all products together say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Books {
-    /// Products that are out of stock since it was stocked.
-    pub sold: u64,
-    /// Orders with their lines.
-    pub orders: u64,
-    /// Locks that somebody holds.
-    pub locks: u64,
 }
 
 impl<F: Fabric> OneSided<F> {
@@ -203,23 +192,9 @@ pub fn audit<F: Fabric>(fabric: F, plan: Plan) -> Result<Books, ShopError> {
         books.sold += STOCK.saturating_sub(left);
         books.locks += u64::from(seen.is_locked);
     }
-    for client in 0..plan.clients {
-        for number in 0..plan.orders {
-            let mut records = 0;
-            for record in 0..=ITEMS as u64 {
-                let seen = look(plan.order(client, number, record), LINE_LAYOUT)?;
-                records += usize::from(seen.value.is_some());
-            }
-            match records {
-                0 => break,
-                count if count == 1 + ITEMS => books.orders += 1,
-                _ => {
-                    return Err(ShopError(format!(
-                        "order {number} of {client} is torn apart"
-                    )));
-                }
-            }
-        }
-    }
+    books.orders = count_orders((plan.clients, plan.orders), |client, number, record| {
+        let seen = look(plan.order(client, number, record), LINE_LAYOUT)?;
+        Ok(seen.value.is_some())
+    })?;
     Ok(books)
 }

@@ -106,14 +106,18 @@ impl Plan {
     /// Where a product is.
     pub(super) fn product(self, number: u64) -> Address {
         let size = stride(self.product_layout());
-        self.spread(number, self.first_product(), size)
+        spread(self.servers, number, self.first_product(), size)
     }
 
     /// Where the records of a client's order are: the order, then its lines.
     pub(super) fn order(self, client: u16, number: u64, record: u64) -> Address {
-        let records = 1 + ITEMS as u64;
-        let number = (u64::from(client) * self.orders + number) * records + record;
-        self.spread(number, self.first_order(), stride(LINE_LAYOUT))
+        let number = order_record(self.orders, client, number, record);
+        spread(
+            self.servers,
+            number,
+            self.first_order(),
+            stride(LINE_LAYOUT),
+        )
     }
 
     fn first_order(self) -> u64 {
@@ -121,24 +125,28 @@ impl Plan {
         self.first_product() + products * stride(self.product_layout())
     }
 
-    /// The place of a record, of which the servers have one each in turn.
-    fn spread(self, number: u64, first: u64, size: u64) -> Address {
-        let servers = u64::from(self.servers);
-        // A remainder of a u16.
-        let server = u16::try_from(number % servers).unwrap_or(0);
-        Address {
-            server: ServerId(server),
-            offset: first + number / servers * size,
-        }
-    }
-
     /// Bytes that each server needs.
     #[must_use]
     pub fn bytes(self) -> u64 {
-        let records = u64::from(self.clients) * self.orders * (1 + ITEMS as u64);
+        let records = order_record(self.orders, self.clients, 0, 0);
         let orders = records.div_ceil(u64::from(self.servers)) * stride(LINE_LAYOUT);
         self.first_order() + orders
     }
+}
+
+/// The place of a record, of which the servers have one each in turn.
+pub(super) fn spread(servers: u16, number: u64, first: u64, size: u64) -> Address {
+    let servers = u64::from(servers.max(1));
+    Address {
+        // A remainder of a u16.
+        server: ServerId(u16::try_from(number % servers).unwrap_or(0)),
+        offset: first + number / servers * size,
+    }
+}
+
+/// The number of an order's record among those of all clients, who have so many orders each.
+pub(super) fn order_record(orders: u64, client: u16, number: u64, record: u64) -> u64 {
+    (u64::from(client) * orders + number) * (1 + ITEMS as u64) + record
 }
 
 /// How orders and their lines lie in memory: they are never changed, and have room to be.

@@ -15,9 +15,10 @@
 
 use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
 
-use super::one_sided::Books;
+use super::plan::{order_record, spread};
 use super::{
-    Basket, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, Verdict, order, product, sold, stock,
+    BATCH, Basket, Books, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, Verdict, count_orders,
+    order, product, sold, stock,
 };
 use crate::drive::{Driver, turn};
 
@@ -30,8 +31,6 @@ const VECTOR: u64 = 128;
 const FIRST_PRODUCT: u64 = (VECTOR + BITS * WORD).next_multiple_of(64);
 /// Of a head: somebody writes.
 const LOCK: u64 = 1 << 63;
-/// Records written at once while the shop is stocked.
-const BATCH: usize = 64;
 
 /// Where everything is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,17 +46,8 @@ pub struct PublishedPlan {
 }
 
 impl PublishedPlan {
-    fn at(self, number: u64, first: u64, size: u64) -> Address {
-        let servers = u64::from(self.servers.max(1));
-        Address {
-            // A remainder of a u16.
-            server: ServerId(u16::try_from(number % servers).unwrap_or(0)),
-            offset: first + number / servers * size,
-        }
-    }
-
     fn product(self, number: u64) -> Address {
-        self.at(number, FIRST_PRODUCT, stride(PRODUCT))
+        spread(self.servers, number, FIRST_PRODUCT, stride(PRODUCT))
     }
 
     fn first_order(self) -> u64 {
@@ -66,14 +56,14 @@ impl PublishedPlan {
     }
 
     fn order(self, client: u16, number: u64, record: u64) -> Address {
-        let number = (u64::from(client) * self.orders + number) * (1 + ITEMS as u64) + record;
-        self.at(number, self.first_order(), stride(LINE))
+        let number = order_record(self.orders, client, number, record);
+        spread(self.servers, number, self.first_order(), stride(LINE))
     }
 
     /// Bytes that each server needs.
     #[must_use]
     pub fn bytes(self) -> u64 {
-        let records = u64::from(self.clients) * self.orders * (1 + ITEMS as u64);
+        let records = order_record(self.orders, self.clients, 0, 0);
         let servers = u64::from(self.servers.max(1));
         self.first_order() + records.div_ceil(servers) * stride(LINE)
     }
@@ -226,8 +216,8 @@ impl<F: Fabric> Shop for Published<F> {
 }
 
 impl<F: Fabric> Published<F> {
-    /// Lets a number go by, if it has a place. Whoever has bought enough must do so while others buy: a number that
-    /// is never done holds up all above it.
+    /// Lets a number go by, if it has a place. Whoever has bought enough must do so while others
+    /// buy: a number that is never done holds up all above it.
     ///
     /// # Errors
     /// The first server is gone.
@@ -328,21 +318,10 @@ pub fn audit<F: Fabric>(fabric: F, plan: PublishedPlan) -> Result<Books, ShopErr
             books.locks += u64::from(word(&copy.bytes) & LOCK != 0);
         }
     }
-    for client in 0..plan.clients {
-        for number in 0..plan.orders {
-            let heads =
-                (0..=ITEMS as u64).map(|record| read(plan.order(client, number, record), WORD));
-            let heads = ask(&mut driver, heads.collect())?;
-            match heads.iter().filter(|head| word(&head.bytes) > 0).count() {
-                0 => break,
-                count if count == heads.len() => books.orders += 1,
-                _ => {
-                    return Err(ShopError(format!(
-                        "order {number} of {client} is torn apart"
-                    )));
-                }
-            }
-        }
-    }
+    books.orders = count_orders((plan.clients, plan.orders), |client, number, record| {
+        let head = read(plan.order(client, number, record), WORD);
+        let found = ask(&mut driver, vec![head])?;
+        Ok(found.iter().any(|head| word(&head.bytes) > 0))
+    })?;
     Ok(books)
 }

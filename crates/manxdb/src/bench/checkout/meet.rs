@@ -70,7 +70,7 @@ impl Meeting {
         })
     }
 
-    /// Connects to all memory servers.
+    /// Connects to all memory servers, which may be starting still.
     ///
     /// # Errors
     /// One of them is not there.
@@ -103,9 +103,7 @@ impl Meeting {
     /// # Errors
     /// It is not there.
     pub fn connect(&self, server: Server) -> io::Result<TcpLine> {
-        let file = self.place(server, "port");
-        await_file(&file)?;
-        let port = fs::read_to_string(file)?.parse::<u16>();
+        let port = fs::read_to_string(self.place(server, "port"))?.parse::<u16>();
         let port = port.map_err(io::Error::other)?;
         TcpLine::new(TcpStream::connect((Ipv4Addr::LOCALHOST, port))?)
     }
@@ -154,7 +152,6 @@ impl Meeting {
     ) -> io::Result<Mailbox<SharedMemory>> {
         let at = self.mailbox(asker);
         let place = self.place(server, "mail");
-        await_file(&place)?;
         let mut memory = SharedMemory::default();
         let client = at.offset / LINE_BYTES * 2 + u64::from(end == End::Answering);
         memory.connect(&place, client).map_err(io::Error::other)?;
@@ -172,7 +169,7 @@ pub fn plan(shape: &CheckoutShape) -> Result<Plan, String> {
         products: shape.products,
         versions: usize::from(shape.versions),
         clients: shape.clients,
-        orders: shape.orders.div_ceil(u64::from(shape.clients.max(1))),
+        orders: shape.orders_each(),
         log_copies: shape.logs,
     };
     plan.check().map_err(|error| error.to_string())
@@ -184,7 +181,7 @@ pub fn published(shape: &CheckoutShape) -> PublishedPlan {
         servers: shape.servers,
         products: shape.products,
         clients: shape.clients,
-        orders: shape.orders.div_ceil(u64::from(shape.clients.max(1))),
+        orders: shape.orders_each(),
     }
 }
 

@@ -192,7 +192,7 @@ pub(super) fn by_mail(meeting: &Meeting, number: u16) -> io::Result<TwoPhase<imp
 fn buy(mut shop: impl Shop, number: u16, shape: &CheckoutShape) -> io::Result<()> {
     let mut random = Random::stream(shape.seed, &[u64::from(number)]);
     let hot = shape.hot.unwrap_or(shape.products).min(shape.products);
-    let room = shape.orders / u64::from(shape.clients.max(1));
+    let room = shape.orders_each();
     say(READY)?;
     io::stdin().lock().read_line(&mut String::new())?;
     let cpu = || cpu_of(Some(std::process::id())).unwrap_or_default();

@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use manxdb_rack::checkout::one_sided::{Books, audit, load};
-use manxdb_rack::checkout::published;
+use manxdb_rack::checkout::one_sided::{audit, load};
+use manxdb_rack::checkout::{Books, published};
 use serde::{Deserialize, Serialize};
 
 use super::meet::{Meeting, plan, published as published_plan};

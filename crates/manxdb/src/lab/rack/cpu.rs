@@ -2,13 +2,12 @@
 
 use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Scale, Source};
-use manxdb_lab::figure::{Axes, Figure, Scale as Along};
+use manxdb_lab::figure::Figure;
 
-use super::systems::{System, panel, said};
-use super::{Shopping, open_if_small};
+use super::systems::{RATIOS, System, clients, compared, over_clients, panel};
+use super::{Shopping, label, open_if_small};
 use crate::bench::checkout::Outcome;
 use crate::cli::CheckoutShape;
-use crate::lab::fill::judge;
 
 /// The experiment.
 pub static EXPERIMENT: Design<Shopping> = Design {
@@ -18,43 +17,31 @@ pub static EXPERIMENT: Design<Shopping> = Design {
              handle messages, whose CPU one-sided operations do not need.",
     swept: "clients",
     plan,
-    at,
-    label: |design, trial| {
-        format!(
-            "{}, {} clients",
-            super::name(trial.system),
-            design.at(trial)
-        )
-    },
+    at: clients,
+    label,
     figure,
     claims,
 };
 
-fn at(trial: &CheckoutShape) -> f64 {
-    f64::from(trial.clients)
-}
-
 fn plan(scale: Scale, seed: u64) -> Vec<CheckoutShape> {
     let clients: &[u16] = scale.pick(&[1], &[1, 2], &[1, 2, 4, 8]);
     let products = scale.pick(3_000, 100_000, 1_000_000);
-    let seeds = (seed..).take(scale.pick(1, 3, 5));
-    let trials = seeds.flat_map(|seed| {
-        clients.iter().flat_map(move |clients| {
-            System::ALL.map(|system| system.trial(scale, *clients, (products, products), seed))
-        })
-    });
-    trials.collect()
+    over_clients(scale, clients, products, seed)
 }
 
 /// Less than the clock of processes can tell is drawn as that: a logarithmic axis has no zero.
 const LEAST: f64 = 0.01;
 
 fn figure(design: &Design<Shopping>, data: &Data<Shopping>) -> Figure {
-    let log = Axes {
-        y: Along::Log,
-        ..Axes::default()
+    let panel = |title, number| {
+        panel(
+            data,
+            clients,
+            (title, design.swept, "CPU (µs)"),
+            RATIOS,
+            number,
+        )
     };
-    let panel = |title, number| panel(data, at, (title, design.swept, "CPU (µs)"), log, number);
     Figure {
         title: "CPU of a checkout".into(),
         columns: 2,
@@ -69,16 +56,9 @@ fn figure(design: &Design<Shopping>, data: &Data<Shopping>) -> Figure {
 }
 
 fn claims(_: &Design<Shopping>, data: &Data<Shopping>) -> Vec<Claim> {
-    let ratios = System::TRAD.ratios(System::RSI, data, at, Outcome::cpu_us);
-    let ratios = (!ratios.is_empty()).then_some(ratios.as_slice());
-    let claims = vec![judge(
-        Source::Target,
-        "A checkout takes at least 75 times less CPU than with trad-si, nothing logged.",
-        ratios,
-        |ratios| {
-            let holds = ratios.iter().all(|(_, ratio)| *ratio >= 75.0);
-            (said(ratios, "clients"), holds)
-        },
-    )];
-    open_if_small(data, claims)
+    let says = "A checkout takes at least 75 times less CPU than with trad-si, nothing logged.";
+    let ratios = System::TRAD.ratios(System::RSI, data, clients, Outcome::cpu_us);
+    let holds = |ratios: &[(f64, f64)]| ratios.iter().all(|(_, ratio)| *ratio >= 75.0);
+    let claim = compared((Source::Target, says), &ratios, "clients", holds);
+    open_if_small(data, vec![claim])
 }

@@ -4,11 +4,10 @@ use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Scale, Source};
 use manxdb_lab::figure::{Axes, Figure, Scale as Along};
 
-use super::systems::{System, panel, said};
-use super::{Shopping, aborted_percent, open_if_small};
+use super::systems::{System, compared, panel, repetitions};
+use super::{Shopping, aborted_percent, label, open_if_small};
 use crate::bench::checkout::Outcome;
 use crate::cli::CheckoutShape;
-use crate::lab::fill::judge;
 
 /// The experiment.
 pub static EXPERIMENT: Design<Shopping> = Design {
@@ -20,13 +19,7 @@ pub static EXPERIMENT: Design<Shopping> = Design {
     swept: "products that are bought",
     plan,
     at,
-    label: |design, trial| {
-        format!(
-            "{}, {} products",
-            super::name(trial.system),
-            design.at(trial)
-        )
-    },
+    label,
     figure,
     claims,
 };
@@ -53,7 +46,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<CheckoutShape> {
         &[200, 2_000, 20_000, 100_000],
         &[20, 200, 2_000, 20_000, 200_000, 1_000_000],
     );
-    let seeds = (seed..).take(scale.pick(1, 3, 5));
+    let seeds = (seed..).take(repetitions(scale));
     let trials = seeds.flat_map(|seed| {
         hot.iter().flat_map(move |hot| {
             SYSTEMS.map(|system| system.trial(scale, CLIENTS, (products, *hot), seed))
@@ -94,10 +87,7 @@ fn figure(design: &Design<Shopping>, data: &Data<Shopping>) -> Figure {
 fn claims(_: &Design<Shopping>, data: &Data<Shopping>) -> Vec<Claim> {
     let compare = |says: &str, (one, other): (System, System), holds: fn(&[(f64, f64)]) -> bool| {
         let ratios = one.ratios(other, data, at, Outcome::rate);
-        let ratios = (!ratios.is_empty()).then_some(ratios.as_slice());
-        judge(Source::Target, says, ratios, |ratios| {
-            (said(ratios, "products"), holds(ratios))
-        })
+        compared((Source::Target, says), &ratios, "products", holds)
     };
     let claims = vec![
         compare(

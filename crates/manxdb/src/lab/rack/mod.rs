@@ -113,6 +113,12 @@ impl Kind for Shopping {
     }
 }
 
+/// A trial, for people.
+fn label(design: &Design<Shopping>, trial: &CheckoutShape) -> String {
+    let (system, at) = (name(trial.system), design.at(trial));
+    format!("{system}, {at} {}", design.swept)
+}
+
 /// Of all tries.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
 fn aborted_percent(run: &Outcome) -> f64 {

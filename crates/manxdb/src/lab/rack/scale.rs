@@ -2,13 +2,12 @@
 
 use manxdb_lab::data::Data;
 use manxdb_lab::experiment::{Claim, Design, Scale, Source};
-use manxdb_lab::figure::{Axes, Figure, Scale as Along};
+use manxdb_lab::figure::{Axes, Figure};
 
-use super::systems::{System, panel, said};
-use super::{Shopping, aborted_percent, open_if_small};
+use super::systems::{RATIOS, System, clients, compared, over_clients, panel};
+use super::{Shopping, aborted_percent, label, open_if_small};
 use crate::bench::checkout::Outcome;
 use crate::cli::CheckoutShape;
-use crate::lab::fill::judge;
 
 /// The experiment.
 pub static EXPERIMENT: Design<Shopping> = Design {
@@ -18,58 +17,38 @@ pub static EXPERIMENT: Design<Shopping> = Design {
              there, processes and shared memory of one machine here.",
     swept: "clients",
     plan,
-    at,
-    label: |design, trial| {
-        format!(
-            "{}, {} clients",
-            super::name(trial.system),
-            design.at(trial)
-        )
-    },
+    at: clients,
+    label,
     figure,
     claims,
 };
 
-fn at(trial: &CheckoutShape) -> f64 {
-    f64::from(trial.clients)
-}
-
 fn plan(scale: Scale, seed: u64) -> Vec<CheckoutShape> {
     let clients: &[u16] = scale.pick(&[1], &[1, 2, 4], &[1, 2, 4, 8, 16]);
     let products = scale.pick(3_000, 1_000_000, 1_000_000);
-    let seeds = (seed..).take(scale.pick(1, 3, 5));
-    let trials = seeds.flat_map(|seed| {
-        clients.iter().flat_map(move |clients| {
-            System::ALL.map(|system| system.trial(scale, *clients, (products, products), seed))
-        })
-    });
-    trials.collect()
+    over_clients(scale, clients, products, seed)
 }
 
 fn figure(design: &Design<Shopping>, data: &Data<Shopping>) -> Figure {
-    let log = Axes {
-        y: Along::Log,
-        ..Axes::default()
-    };
     let panel = |title, y_label, axes, number| {
-        panel(data, at, (title, design.swept, y_label), axes, number)
+        panel(data, clients, (title, design.swept, y_label), axes, number)
     };
     Figure {
         title: "Checkouts of three products out of a million".into(),
         columns: 3,
         legend_cell: 5,
         panels: vec![
-            panel("Throughput", "checkouts/s", log, Outcome::rate),
-            panel("Median latency of a try", "latency (µs)", log, |run| {
+            panel("Throughput", "checkouts/s", RATIOS, Outcome::rate),
+            panel("Median latency of a try", "latency (µs)", RATIOS, |run| {
                 run.p50_us
             }),
-            panel("99th percentile of a try", "latency (µs)", log, |run| {
+            panel("99th percentile of a try", "latency (µs)", RATIOS, |run| {
                 run.p99_us
             }),
             panel(
                 "CPU of a checkout, all processes",
                 "CPU (µs)",
-                log,
+                RATIOS,
                 Outcome::cpu_us,
             ),
             panel(
@@ -89,11 +68,8 @@ fn figure(design: &Design<Shopping>, data: &Data<Shopping>) -> Figure {
 fn claims(_: &Design<Shopping>, data: &Data<Shopping>) -> Vec<Claim> {
     let compare =
         |source, says: &str, (one, other): (System, System), holds: fn(&[(f64, f64)]) -> bool| {
-            let ratios = one.ratios(other, data, at, Outcome::rate);
-            let ratios = (!ratios.is_empty()).then_some(ratios.as_slice());
-            judge(source, says, ratios, |ratios| {
-                (said(ratios, "clients"), holds(ratios))
-            })
+            let ratios = one.ratios(other, data, clients, Outcome::rate);
+            compared((source, says), &ratios, "clients", holds)
         };
     let claims = vec![
         compare(

@@ -1,12 +1,13 @@
 //! What is compared, and how its lines look.
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Scale, series};
-use manxdb_lab::figure::{Axes, Line, Look, Panel};
+use manxdb_lab::experiment::{At, Claim, Scale, Source, series};
+use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
 
 use super::Shopping;
 use crate::bench::checkout::Outcome;
 use crate::cli::{self, CheckoutShape};
+use crate::lab::fill::judge;
 
 /// Memory servers, or resource managers: the paper's.
 pub const SERVERS: u16 = 3;
@@ -149,8 +150,48 @@ pub fn panel(
     }
 }
 
+/// Equal ratios alike upwards: systems differ by a factor of a hundred.
+pub const RATIOS: Axes = Axes {
+    x: Along::Linear,
+    y: Along::Log,
+};
+
+/// Where a trial stands whose clients are swept.
+pub fn clients(trial: &CheckoutShape) -> f64 {
+    f64::from(trial.clients)
+}
+
+/// All systems with so many clients, who want all products alike.
+pub fn over_clients(scale: Scale, clients: &[u16], products: u64, seed: u64) -> Vec<CheckoutShape> {
+    let seeds = (seed..).take(repetitions(scale));
+    let trials = seeds.flat_map(|seed| {
+        clients.iter().flat_map(move |clients| {
+            System::ALL.map(|system| system.trial(scale, *clients, (products, products), seed))
+        })
+    });
+    trials.collect()
+}
+
+/// How often each trial is run.
+pub fn repetitions(scale: Scale) -> usize {
+    scale.pick(1, 3, 5)
+}
+
+/// A claim about how often another's number goes into one's own; `of` is what is swept.
+pub fn compared(
+    (source, says): (Source, &str),
+    ratios: &[(f64, f64)],
+    of: &str,
+    holds: impl Fn(&[(f64, f64)]) -> bool,
+) -> Claim {
+    let ratios = (!ratios.is_empty()).then_some(ratios);
+    judge(source, says, ratios, |ratios| {
+        (said(ratios, of), holds(ratios))
+    })
+}
+
 /// Ratios, for people.
-pub fn said(ratios: &[(f64, f64)], of: &str) -> String {
+fn said(ratios: &[(f64, f64)], of: &str) -> String {
     let each = ratios.iter().map(|(at, ratio)| {
         let digits = if *ratio >= 10.0 { 0 } else { 2 };
         format!("{ratio:.digits$} times at {at} {of}")
