@@ -19,6 +19,7 @@
 
 pub mod append;
 mod graph;
+mod proofs;
 pub mod replicas;
 pub mod replies;
 pub mod versions;

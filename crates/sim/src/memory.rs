@@ -461,17 +461,23 @@ mod tests {
         assert_ne!(runs[0], runs[2]);
     }
 
+    /// Memory to which client 1 is writing sevens, some of which have arrived.
+    fn under_way(seed: u64) -> Memory {
+        let mut memory = memory(seed, MemoryOptions::default());
+        memory
+            .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
+            .unwrap();
+        for _ in 0..seed % 8 {
+            memory.step();
+        }
+        memory
+    }
+
     #[test]
     fn what_a_dead_client_had_under_way_arrives_in_part_and_is_heard_of_by_nobody() {
         let mut parts = 0;
         for seed in 0..50 {
-            let mut memory = memory(seed, MemoryOptions::default());
-            memory
-                .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
-                .unwrap();
-            for _ in 0..seed % 8 {
-                memory.step();
-            }
+            let mut memory = under_way(seed);
             memory.kill(1);
             assert_eq!(run(&mut memory), []);
             let found = memory.look(at(64), 512);
@@ -488,13 +494,7 @@ mod tests {
     fn a_client_that_is_shut_out_hears_so_and_writes_nothing_more() {
         let mut parts = 0;
         for seed in 0..50 {
-            let mut memory = memory(seed, MemoryOptions::default());
-            memory
-                .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
-                .unwrap();
-            for _ in 0..seed % 8 {
-                memory.step();
-            }
+            let mut memory = under_way(seed);
             memory.fence(1);
             let found = memory.look(at(0), 1024);
             memory

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::Level;
+use crate::proofs::Proofs;
 
 /// What can be wrong with a history, mildest cause last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,80 +62,49 @@ impl Anomaly {
 }
 
 /// One thing found wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// What kind.
-    pub anomaly: Anomaly,
-    /// The proof; for a cycle one line an edge.
-    pub proof: String,
-}
+pub type Violation = crate::proofs::Violation<Anomaly>;
 
 /// The answer of [`super::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     level: Level,
-    violations: Vec<Violation>,
-    left_out: usize,
+    proofs: Proofs<Anomaly>,
 }
-
-/// Proofs kept; one is enough to fail, and a broken history may hold thousands.
-const PROOFS_MAX: usize = 32;
 
 impl Verdict {
     pub(super) fn new(level: Level) -> Self {
         Self {
             level,
-            violations: Vec::new(),
-            left_out: 0,
+            proofs: Proofs::new(),
         }
     }
 
     pub(super) fn note(&mut self, anomaly: Anomaly, proof: impl FnOnce() -> String) {
-        if self.violations.len() == PROOFS_MAX {
-            self.left_out += 1;
-            return;
-        }
-        let proof = proof();
-        self.violations.push(Violation { anomaly, proof });
+        self.proofs.note(anomaly, proof);
     }
 
     /// Whether the history is what the level promises.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.violations.is_empty()
+        self.proofs.all().is_empty()
     }
 
     /// What was found, in the order it was looked for.
     #[must_use]
     pub fn violations(&self) -> &[Violation] {
-        &self.violations
+        self.proofs.all()
     }
 
     /// The kinds of what was found, each once, ascending.
     #[must_use]
     pub fn anomalies(&self) -> Vec<Anomaly> {
-        let mut kinds: Vec<Anomaly> = self.violations.iter().map(|found| found.anomaly).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
+        self.proofs.kinds()
     }
 }
 
 impl Display for Verdict {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        if self.is_valid() {
-            return write!(formatter, "valid at level {:?}", self.level);
-        }
-        writeln!(formatter, "broken at level {:?}", self.level)?;
-        for violation in &self.violations {
-            writeln!(formatter, "{}:", violation.anomaly.name())?;
-            for line in violation.proof.lines() {
-                writeln!(formatter, "  {line}")?;
-            }
-        }
-        if self.left_out > 0 {
-            writeln!(formatter, "and {} more", self.left_out)?;
-        }
-        Ok(())
+        let name = |anomaly: Anomaly| anomaly.name().to_owned();
+        self.proofs.write(&self.level, name, formatter)
     }
 }

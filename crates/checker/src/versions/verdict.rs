@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::Level;
+use crate::proofs::Proofs;
 
 /// What can be wrong with a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,43 +36,27 @@ pub enum Anomaly {
 }
 
 /// One thing found wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// What kind.
-    pub anomaly: Anomaly,
-    /// The proof; for a cycle one line an edge.
-    pub proof: String,
-}
+pub type Violation = crate::proofs::Violation<Anomaly>;
 
 /// The answer of [`super::check`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     level: Level,
-    violations: Vec<Violation>,
-    left_out: usize,
+    proofs: Proofs<Anomaly>,
     skews: usize,
 }
-
-/// Proofs kept; one is enough to fail.
-const PROOFS_MAX: usize = 32;
 
 impl Verdict {
     pub(super) fn new(level: Level) -> Self {
         Self {
             level,
-            violations: Vec::new(),
-            left_out: 0,
+            proofs: Proofs::new(),
             skews: 0,
         }
     }
 
     pub(super) fn note(&mut self, anomaly: Anomaly, proof: impl FnOnce() -> String) {
-        if self.violations.len() == PROOFS_MAX {
-            self.left_out += 1;
-            return;
-        }
-        let proof = proof();
-        self.violations.push(Violation { anomaly, proof });
+        self.proofs.note(anomaly, proof);
     }
 
     pub(super) fn count_skew(&mut self) {
@@ -81,7 +66,7 @@ impl Verdict {
     /// Whether the history is what the level promises.
     #[must_use]
     pub fn is_valid(&self) -> bool {
-        self.violations.is_empty()
+        self.proofs.all().is_empty()
     }
 
     /// Knots of transactions without a serial order, where the level allows them.
@@ -93,28 +78,13 @@ impl Verdict {
     /// The kinds of what was found, each once, ascending.
     #[must_use]
     pub fn anomalies(&self) -> Vec<Anomaly> {
-        let mut kinds: Vec<Anomaly> = self.violations.iter().map(|found| found.anomaly).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        kinds
+        self.proofs.kinds()
     }
 }
 
 impl Display for Verdict {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        if self.is_valid() {
-            return write!(formatter, "valid at level {:?}", self.level);
-        }
-        writeln!(formatter, "broken at level {:?}", self.level)?;
-        for violation in &self.violations {
-            writeln!(formatter, "{:?}:", violation.anomaly)?;
-            for line in violation.proof.lines() {
-                writeln!(formatter, "  {line}")?;
-            }
-        }
-        if self.left_out > 0 {
-            writeln!(formatter, "and {} more", self.left_out)?;
-        }
-        Ok(())
+        let name = |anomaly: Anomaly| format!("{anomaly:?}");
+        self.proofs.write(&self.level, name, formatter)
     }
 }

@@ -109,6 +109,23 @@ async fn insert(
     hand.commit(reads, changes, isolation).await.then_some(true)
 }
 
+/// Tries to insert a record so many times, until it or another is there; whether it is this one.
+async fn insert_at_last(
+    hand: &mut Hand,
+    extent: &Extent,
+    (number, to): (u64, u64),
+    tries: u32,
+) -> bool {
+    for _ in 0..tries {
+        let snapshot = hand.begin().await;
+        let what = (&snapshot, number, to);
+        if let Some(done) = insert(hand, extent, what, &[], Isolation::Snapshot).await {
+            return done;
+        }
+    }
+    false
+}
+
 /// Clients insert the same keys, each in an order of its own: one of them does, whose value stays.
 fn races(seed: u64, mutant: Option<Mutant>) {
     const CLIENTS: u64 = 4;
@@ -122,18 +139,9 @@ fn races(seed: u64, mutant: Option<Mutant>) {
             let first = hand.random.below(3);
             for number in 0..KEYS {
                 let number = (first + number) % KEYS;
-                loop {
-                    let snapshot = hand.begin().await;
-                    let what = (&snapshot, number, client);
-                    match insert(&mut hand, &extent, what, &[], Isolation::Snapshot).await {
-                        None => {}
-                        Some(false) => break,
-                        Some(true) => {
-                            let former = winners.borrow_mut().insert(number, client);
-                            assert_eq!(former, None, "seed {seed}: two inserted {number}");
-                            break;
-                        }
-                    }
+                if insert_at_last(&mut hand, &extent, (number, client), u32::MAX).await {
+                    let former = winners.borrow_mut().insert(number, client);
+                    assert_eq!(former, None, "seed {seed}: two inserted {number}");
                 }
             }
         });
@@ -180,17 +188,8 @@ fn dying_inserters(seed: u64) -> u32 {
         house.client(move |mut hand| async move {
             let extent = Extent::new(client);
             for number in 0..KEYS {
-                for _ in 0..20 {
-                    let snapshot = hand.begin().await;
-                    let what = (&snapshot, number, client);
-                    match insert(&mut hand, &extent, what, &[], Isolation::Snapshot).await {
-                        None => {}
-                        Some(false) => break,
-                        Some(true) => {
-                            known.borrow_mut().insert(number, client);
-                            break;
-                        }
-                    }
+                if insert_at_last(&mut hand, &extent, (number, client), 20).await {
+                    known.borrow_mut().insert(number, client);
                 }
             }
         })
