@@ -18,6 +18,8 @@ static SESSIONS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Times that a directory is emptied in which somebody still makes files.
 const REMOVALS_MAX: usize = 64;
+/// What the names of those that are being removed end with.
+const ASIDE: &str = "removed";
 
 /// The staging directory of one session of a database.
 pub struct Staging {
@@ -87,9 +89,14 @@ impl Drop for Staging {
 }
 
 /// Removes what an attempt left, though its worker may not have heard yet that nobody waits for
-/// it: without the directory it makes no more files. What stays all the same is harmless, and is
-/// removed the next time.
+/// it: under another name it makes no more files in it, but for those it is making just now. What
+/// stays all the same is harmless, and is removed the next time.
 fn remove(path: &Path) {
+    let aside = path.with_extension(ASIDE);
+    let path = match fs::rename(path, &aside) {
+        Ok(()) => &aside,
+        Err(_) => path, // a former one of this name stands there, or it is gone
+    };
     for _ in 0..REMOVALS_MAX {
         let removed = if path.is_dir() {
             fs::remove_dir_all(path)
