@@ -18,7 +18,7 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::actor::{Actor, Handle, Outlet};
-use crate::door::{Refusals, arrivals};
+use crate::door::{Refusals, Refused, arrivals};
 use crate::journal;
 use crate::keeper::{Asking, Keeper, STORE};
 use crate::link::does_not_lead;
@@ -183,8 +183,13 @@ fn serve(
         let served = match tls {
             Some(tls) => {
                 let greet = move |stream| {
-                    let greeting = tls.accept(stream);
-                    async { greeting.await.map_err(|error| format!("TLS: {error}")) }
+                    let greeting = tls.accept(stream).into_fallible();
+                    async {
+                        greeting.await.map_err(|(error, stream)| Refused {
+                            stream,
+                            why: format!("TLS: {error}"),
+                        })
+                    }
                 };
                 let connections = arrivals(listener, refusals, greet);
                 router.serve_with_incoming(connections).await
