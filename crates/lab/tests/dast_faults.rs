@@ -198,6 +198,15 @@ fn a_seed_at_which_a_new_leader_asked_what_was_answered_holds() {
     assert_eq!(ran.err(), None);
 }
 
+/// Found by `make soak`: a node was put out while it was being agreed that what an earlier one had
+/// stamped is collected, and what the later one had stamped counted as collected too.
+#[test]
+fn a_seed_at_which_a_second_node_left_before_the_first_was_closed_holds() {
+    let case = "seed=303480 plan=824158us+364935us loss r1>r1 90000ppm";
+    let ran = of_case(&case.parse().unwrap());
+    assert_eq!(ran.err(), None);
+}
+
 /// Seeds without faults until strict clients see a planted defect, if they do.
 fn strict_seeds_to_find(setting: &Setting, mutant: Mutant) -> Option<u64> {
     let case = |seed| Case {

@@ -54,8 +54,12 @@ pub enum Entry {
         /// Who.
         nodes: Vec<NodeId>,
     },
-    /// What they stamped is collected and told.
-    Closed,
+    /// What those who were out at an epoch had stamped is collected and told. Of no effect when
+    /// others were put out in the meantime: then all of it is collected once more.
+    Closed {
+        /// When it was asked for.
+        epoch: u64,
+    },
     /// A node is let in: it is sent everything and does not count yet.
     Admit {
         /// Who.
@@ -211,7 +215,11 @@ impl State for Ledger {
             Entry::Forget { id } => self.forget(*id),
             Entry::Reserve { upto } => self.reserved = self.reserved.max(*upto),
             Entry::Evict { nodes } => self.evict(nodes),
-            Entry::Closed => self.members.closing.clear(),
+            Entry::Closed { epoch } => {
+                if *epoch == self.members.epoch {
+                    self.members.closing.clear();
+                }
+            }
             Entry::Admit { node } => {
                 self.members.epoch += 1;
                 self.members.joining = Some(*node);
@@ -238,5 +246,27 @@ impl Ledger {
         }
         // Half a joining is worth nothing when everybody else starts anew: the node asks again.
         members.joining = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_collected_before_others_were_put_out_closes_nothing() {
+        let [first, second] = [NodeId(7), NodeId(10)];
+        let mut ledger = Ledger::new((6..12).map(NodeId));
+        let put_out = |node| Entry::Evict { nodes: vec![node] };
+        ledger.apply(1, &put_out(first));
+        let collected = Entry::Closed {
+            epoch: ledger.members.epoch,
+        };
+        ledger.apply(2, &put_out(second));
+        ledger.apply(3, &collected);
+        assert_eq!(ledger.members.closing, BTreeSet::from([first, second]));
+        let epoch = ledger.members.epoch;
+        ledger.apply(4, &Entry::Closed { epoch });
+        assert_eq!(ledger.members.closing, BTreeSet::new());
     }
 }

@@ -143,7 +143,7 @@ impl Manager {
             lead.clocks.forget(*node);
         }
         self.close(epoch, &members.closing, &held, out);
-        self.propose(Entry::Closed, Effect::Nothing, out);
+        self.propose(Entry::Closed { epoch }, Effect::Nothing, out);
     }
 
     fn close(
