@@ -61,6 +61,16 @@ impl Place {
         let bits = word & ((1 << Self::BITS) - 1);
         (bits != 0).then_some(Self(bits))
     }
+
+    /// Never 0.
+    pub(crate) fn word(self) -> u64 {
+        self.0
+    }
+
+    /// The place of a word; none if it is no place's.
+    pub(crate) fn parse(word: u64) -> Option<Self> {
+        Self::of_word(word).filter(|place| place.0 == word)
+    }
 }
 
 /// Sixteen bits of a key's hash, which tell most keys of a bucket apart.

@@ -16,6 +16,7 @@
 //! | how a record lies in memory, and when a copy of it can be believed | [`block`] |
 //! | what a transaction sees | [`vector`] |
 //! | where the record under a key is | [`directory`], [`find`], [`add`] |
+//! | where the records between two keys are | [`tree`] |
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
@@ -31,10 +32,10 @@
 //! | `tests/history.rs` | random histories: every read is its snapshot's, the first committer wins, no cycle that the level forbids |
 //! | `tests/crash_matrix.rs` | a client stops, or is shut out, at each step of a commit |
 //! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
+//! | `tests/tree.rs` | a tree against a model, under many writers, under deaths; no phantoms |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
-//! Not here yet: who decides that a thread is dead, replicas of records, ordered indexes, collection
-//! of garbage. Start reading at [`session`], then [`commit`].
+//! Not here yet: who decides that a thread is dead, replicas of records, collection of garbage. Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
 pub mod add;
@@ -49,6 +50,7 @@ pub mod mutants;
 pub mod read;
 pub mod recover;
 pub mod session;
+pub mod tree;
 pub mod vector;
 pub mod version;
 pub mod work;
@@ -63,6 +65,10 @@ pub use log::Log;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
 pub use session::{Isolation, Session};
+pub use tree::enter::{EnterError, Entered, rely_on_own};
+pub use tree::locate::{Locate, Located, Seek};
+pub use tree::scan::{Scan, Scanned, Span};
+pub use tree::{Hint, Tree, TreeError};
 pub use vector::{Snapshot, Vector};
 pub use version::{Head, Stamp, ThreadId};
 pub use work::{Step, Work};

@@ -12,6 +12,9 @@ use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::{Read, ReadAll};
+use crate::tree::locate::{Locate, Seek};
+use crate::tree::scan::{Scan, Span};
+use crate::tree::{Hint, Tree};
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Stamp, ThreadId};
 
@@ -105,6 +108,34 @@ impl Session {
     /// [`Abort::KeyTooLong`].
     pub fn find(&self, snapshot: &Snapshot, table: &Table, key: &[u8]) -> Result<Find, Abort> {
         Find::new(table.clone(), key, snapshot.clone())
+    }
+
+    /// Finds the leaf of a tree that a key belongs to.
+    ///
+    /// # Errors
+    /// [`Abort::KeyTooLong`].
+    pub fn locate(
+        &self,
+        snapshot: &Snapshot,
+        tree: Tree,
+        seek: Seek,
+        hint: Option<Hint>,
+    ) -> Result<Locate, Abort> {
+        Locate::new(tree, seek, hint, snapshot.clone())
+    }
+
+    /// Finds what a tree has between two keys.
+    ///
+    /// # Errors
+    /// [`Abort::KeyTooLong`].
+    pub fn scan(
+        &self,
+        snapshot: &Snapshot,
+        tree: Tree,
+        span: Span,
+        hint: Option<Hint>,
+    ) -> Result<Scan, Abort> {
+        Scan::new(tree, span, hint, snapshot.clone())
     }
 
     /// Adds a record that nobody has written yet under a key that was looked for, unless somebody

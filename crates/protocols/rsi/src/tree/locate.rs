@@ -1,0 +1,221 @@
+//! Finds the leaf that a key belongs to.
+
+use manxdb_fabric::{Address, Outcome};
+
+use crate::commit::Abort;
+use crate::directory::Place;
+use crate::find::Found;
+use crate::read::{Read, Seen};
+use crate::tree::node::Node;
+use crate::tree::{Hint, Tree};
+use crate::vector::Snapshot;
+use crate::work::{Step, Work};
+
+/// What is sought.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Seek {
+    /// The leaf with this key, if any has it.
+    At(Vec<u8>),
+    /// The leaf with the last keys below this one.
+    Below(Vec<u8>),
+    /// The last leaf.
+    Last,
+}
+
+impl Seek {
+    pub(super) fn key(&self) -> Option<&[u8]> {
+        match self {
+            Self::At(key) | Self::Below(key) => Some(key),
+            Self::Last => None,
+        }
+    }
+
+    /// Whether it lies to the right of a node.
+    fn is_behind(&self, node: &Node) -> bool {
+        match (self, node.high()) {
+            (_, None) => false,
+            (Self::Last, Some(_)) => true,
+            (Self::At(key), Some(high)) => **key >= *high,
+            (Self::Below(key), Some(high)) => **key > *high,
+        }
+    }
+
+    /// Whether it lies to the left of a node.
+    fn is_before(&self, node: &Node) -> bool {
+        match self {
+            Self::Last => false,
+            Self::At(key) => **key < *node.low(),
+            // Nothing is below the very first key.
+            Self::Below(key) => **key <= *node.low() && !node.low().is_empty(),
+        }
+    }
+
+    /// The entry to go down by.
+    fn child<'n>(&self, node: &'n Node) -> Option<&'n (Vec<u8>, Place)> {
+        match self {
+            Self::Last => node.entries().last(),
+            Self::At(key) => node.child(key, false),
+            Self::Below(key) => node.child(key, true).or(node.entries().first()),
+        }
+    }
+}
+
+/// A node as a snapshot sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Visited {
+    /// The record.
+    pub seen: Seen,
+    /// What it says.
+    pub node: Node,
+}
+
+/// Nodes on the way to a leaf.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Located {
+    pub(super) tree: Tree,
+    pub(super) leaf: Visited,
+    /// From the root to what is above the leaf; empty where the search began at a leaf.
+    pub(super) above: Vec<Visited>,
+}
+
+impl Located {
+    /// The leaf.
+    #[must_use]
+    pub fn leaf(&self) -> &Visited {
+        &self.leaf
+    }
+
+    /// Where the next search of a key thereabouts may begin.
+    #[must_use]
+    pub fn hint(&self) -> Option<Hint> {
+        Place::new(self.leaf.seen.at).map(Hint)
+    }
+
+    /// For a transaction that relies on what the leaf holds and what it does not.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        Found::Record(self.leaf.seen.clone())
+    }
+}
+
+/// Goes down from the root, or begins at a leaf.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Locate {
+    tree: Tree,
+    seek: Seek,
+    snapshot: Snapshot,
+    above: Vec<Visited>,
+    read: Read,
+    at: Address,
+    /// What the node that is being read must be.
+    expected: Expected,
+}
+
+/// What is known of a node before it is read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Expected {
+    /// The root: it may be of any level, or never have been written.
+    Root,
+    /// A leaf that was found before; it may be the root by now, or too new for the snapshot.
+    Hinted,
+    /// A node of this level with this lower bound.
+    Node(u8, Vec<u8>),
+}
+
+impl Locate {
+    pub(crate) fn new(
+        tree: Tree,
+        seek: Seek,
+        hint: Option<Hint>,
+        snapshot: Snapshot,
+    ) -> Result<Self, Abort> {
+        if let Some(key) = seek.key() {
+            tree.check(key)?;
+        }
+        let (at, expected) = match hint {
+            Some(Hint(place)) => (place.address(), Expected::Hinted),
+            None => (tree.root.address(), Expected::Root),
+        };
+        Ok(Self {
+            tree,
+            seek,
+            above: Vec::new(),
+            read: Read::new(at, tree.layout, snapshot.clone()),
+            snapshot,
+            at,
+            expected,
+        })
+    }
+
+    fn go(&mut self, place: Place, expected: Expected) -> Step<Result<Located, Abort>> {
+        self.at = place.address();
+        self.expected = expected;
+        self.read = Read::new(self.at, self.tree.layout, self.snapshot.clone());
+        self.ask(Vec::new())
+    }
+
+    fn start_over(&mut self) -> Step<Result<Located, Abort>> {
+        self.above.clear();
+        self.go(self.tree.root, Expected::Root)
+    }
+
+    fn ask(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Located, Abort>> {
+        let is_hinted = self.expected == Expected::Hinted;
+        match self.read.step(outcomes) {
+            Step::Ask(operations) => Step::Ask(operations),
+            Step::Again(operations, times) => Step::Again(operations, times),
+            Step::Done(Ok(seen)) => self.visit(seen),
+            Step::Done(Err(Abort::SnapshotTooOld(_))) if is_hinted => self.start_over(),
+            Step::Done(Err(abort)) => Step::Done(Err(abort)),
+        }
+    }
+
+    fn visit(&mut self, seen: Seen) -> Step<Result<Located, Abort>> {
+        let damaged = Step::Done(Err(Abort::Damaged(self.at)));
+        let node = match (&seen.value, &self.expected) {
+            (None, Expected::Root) => Node::default(),
+            (None, Expected::Hinted) => return self.start_over(),
+            (None, Expected::Node(..)) => return damaged,
+            (Some(value), _) => match Node::parse(value) {
+                Some(node) => node,
+                None => return damaged,
+            },
+        };
+        match &self.expected {
+            Expected::Node(level, low) if (node.level(), node.low()) != (*level, low) => {
+                return damaged;
+            }
+            Expected::Root if !node.low().is_empty() => return damaged,
+            Expected::Hinted if self.seek.is_before(&node) => return self.start_over(),
+            _ => {}
+        }
+        if self.seek.is_behind(&node) {
+            let (Some(right), Some(high)) = (node.right(), node.high()) else {
+                return damaged;
+            };
+            let expected = Expected::Node(node.level(), high.to_vec());
+            return self.go(right, expected);
+        }
+        if node.level() == 0 {
+            return Step::Done(Ok(Located {
+                tree: self.tree,
+                leaf: Visited { seen, node },
+                above: std::mem::take(&mut self.above),
+            }));
+        }
+        let Some((low, place)) = self.seek.child(&node).cloned() else {
+            return damaged;
+        };
+        let expected = Expected::Node(node.level() - 1, low);
+        self.above.push(Visited { seen, node });
+        self.go(place, expected)
+    }
+}
+
+impl Work for Locate {
+    type Output = Result<Located, Abort>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        self.ask(outcomes)
+    }
+}

@@ -1,0 +1,106 @@
+//! Places of records in the order of their keys: a B-link tree that clients read and write
+//! one-sided (Lehman and Yao, "Efficient Locking for Concurrent Operations on B-Trees", 1981).
+//!
+//! Its nodes are records, and what writes them are transactions: a node that is split, its new
+//! neighbour and the entry above them are written together or not at all, by whoever began or by
+//! whoever recovers it, and a snapshot sees a tree that fits together. What is read of nodes is
+//! validated as any other record is: a leaf that has not changed since it was scanned has got no
+//! new keys, so there are no phantoms.
+//!
+//! Adding a key is a transaction of its own, as it is in [`crate::directory`]: it adds the place of
+//! a record that nobody has written yet, which any transaction may write or leave alone. So those
+//! who insert neighbours wait for each other as long as it takes to write a leaf, and never for
+//! the rest of a transaction. A snapshot that sees a record sees its key as well, because its
+//! writer had (I6).
+//!
+//! A node keeps its place and its lower bound for ever, and gives its upper half to a new one to
+//! its right. So a leaf found once can be gone to at once ([`Hint`]): what it has lost lies to its
+//! right, where its link leads.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | what is in a node | [`node`] |
+//! | which leaf a key belongs to, and what is between two keys | [`locate`], [`scan`] |
+//! | how a tree gets a key | [`enter`] |
+//!
+//! Keys are never taken out again: a tree of keys that come and go grows.
+
+pub mod enter;
+pub mod locate;
+pub mod node;
+pub mod scan;
+
+use crate::block::Layout;
+use crate::commit::Abort;
+use crate::directory::Place;
+
+/// Where a tree begins, and how its nodes lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tree {
+    root: Place,
+    layout: Layout,
+}
+
+/// A tree that cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "nodes of a tree are records without keys and with values of at least {least} bytes, so that \
+     keys of {} bytes fit; not with keys of {key} and values of {value}",
+    Tree::KEY_LEAST
+)]
+pub struct TreeError {
+    least: usize,
+    key: usize,
+    value: usize,
+}
+
+impl Tree {
+    /// Of the shortest key that every tree takes.
+    const KEY_LEAST: usize = 16;
+    /// Nodes have room for at least so many entries with the longest keys, so that each half of
+    /// one that is split has some.
+    const FAN_LEAST: usize = 4;
+
+    /// The tree whose root is at a place; it is empty while the root was never written.
+    ///
+    /// # Errors
+    /// [`TreeError`].
+    pub const fn new(root: Place, layout: Layout) -> Result<Self, TreeError> {
+        let (_, value, key) = layout.sizes();
+        let least = node::room(Self::KEY_LEAST, Self::FAN_LEAST);
+        if key > 0 || value < least {
+            return Err(TreeError { least, key, value });
+        }
+        Ok(Self { root, layout })
+    }
+
+    /// Bytes of the longest key that it takes.
+    #[must_use]
+    pub const fn key_max(&self) -> usize {
+        node::longest_key(self.layout.value_max(), Self::FAN_LEAST)
+    }
+
+    /// Where the root is, for good.
+    #[must_use]
+    pub const fn root(&self) -> Place {
+        self.root
+    }
+
+    /// How its nodes lie in memory.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    fn check(&self, key: &[u8]) -> Result<(), Abort> {
+        let longest = self.key_max();
+        if key.len() > longest {
+            return Err(Abort::KeyTooLong(longest, key.len()));
+        }
+        Ok(())
+    }
+}
+
+/// A leaf that was found before, where a search may begin. It is never wrong, only late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hint(pub(crate) Place);

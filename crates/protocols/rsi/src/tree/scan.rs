@@ -1,0 +1,136 @@
+//! Walks over the keys between two.
+
+use manxdb_fabric::Outcome;
+
+use crate::commit::Abort;
+use crate::directory::Place;
+use crate::find::Found;
+use crate::tree::locate::{Locate, Located, Seek};
+use crate::tree::{Hint, Tree};
+use crate::vector::Snapshot;
+use crate::work::{Step, Work};
+
+/// Which keys are sought.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// They are not below this,
+    pub low: Vec<u8>,
+    /// and below this, if it says so.
+    pub high: Option<Vec<u8>>,
+    /// The greatest come first.
+    pub descending: bool,
+    /// No more than this many.
+    pub limit: usize,
+}
+
+impl Span {
+    fn has(&self, key: &[u8]) -> bool {
+        *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)
+    }
+
+    /// Where the first leaf is.
+    fn first(&self) -> Seek {
+        match (self.descending, &self.high) {
+            (false, _) => Seek::At(self.low.clone()),
+            (true, Some(high)) => Seek::Below(high.clone()),
+            (true, None) => Seek::Last,
+        }
+    }
+
+    /// Where the leaf behind one is, unless no more keys lie there.
+    fn next(&self, located: &Located) -> Option<(Seek, Option<Hint>)> {
+        let node = &located.leaf.node;
+        if self.descending {
+            let low = node.low();
+            return (*low > *self.low).then(|| (Seek::Below(low.to_vec()), None));
+        }
+        let (high, right) = (node.high()?, node.right()?);
+        self.has(high)
+            .then(|| (Seek::At(high.to_vec()), Some(Hint(right))))
+    }
+}
+
+/// What lies between two keys.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Scanned {
+    /// In the order that was asked for.
+    pub entries: Vec<(Vec<u8>, Place)>,
+    /// The leaves, for a transaction that relies on there being no more.
+    pub leaves: Vec<Found>,
+    /// There may be more behind the last one.
+    pub is_cut: bool,
+}
+
+/// Reads leaf after leaf.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Scan {
+    tree: Tree,
+    span: Span,
+    snapshot: Snapshot,
+    locate: Locate,
+    scanned: Scanned,
+}
+
+impl Scan {
+    pub(crate) fn new(
+        tree: Tree,
+        span: Span,
+        hint: Option<Hint>,
+        snapshot: Snapshot,
+    ) -> Result<Self, Abort> {
+        tree.check(&span.low)?;
+        let locate = Locate::new(tree, span.first(), hint, snapshot.clone())?;
+        Ok(Self {
+            tree,
+            span,
+            snapshot,
+            locate,
+            scanned: Scanned::default(),
+        })
+    }
+
+    fn take(&mut self, located: &Located) -> Step<Result<Scanned, Abort>> {
+        let span = &self.span;
+        let entries = located.leaf.node.entries().iter();
+        let mut wanted: Vec<_> = entries.filter(|(key, _)| span.has(key)).cloned().collect();
+        if span.descending {
+            wanted.reverse();
+        }
+        self.scanned.entries.append(&mut wanted);
+        self.scanned.leaves.push(located.found());
+        let next = span.next(located);
+        let is_full = self.scanned.entries.len() >= span.limit;
+        match next {
+            Some((seek, hint)) if !is_full => {
+                match Locate::new(self.tree, seek, hint, self.snapshot.clone()) {
+                    Ok(locate) => self.locate = locate,
+                    Err(abort) => return Step::Done(Err(abort)),
+                }
+                self.ask(Vec::new())
+            }
+            next => {
+                let mut scanned = std::mem::take(&mut self.scanned);
+                scanned.is_cut = next.is_some() || scanned.entries.len() > span.limit;
+                scanned.entries.truncate(span.limit);
+                Step::Done(Ok(scanned))
+            }
+        }
+    }
+
+    fn ask(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Scanned, Abort>> {
+        match self.locate.step(outcomes) {
+            Step::Ask(operations) => Step::Ask(operations),
+            Step::Again(operations, times) => Step::Again(operations, times),
+            Step::Done(Err(abort)) => Step::Done(Err(abort)),
+            Step::Done(Ok(located)) => self.take(&located),
+        }
+    }
+}
+
+impl Work for Scan {
+    type Output = Result<Scanned, Abort>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        self.ask(outcomes)
+    }
+}
