@@ -81,6 +81,21 @@ pub enum Abort {
     Fault(#[from] Fault),
 }
 
+impl Abort {
+    /// Whether nothing is wrong but that somebody else was there: to be tried again.
+    #[must_use]
+    pub const fn is_conflict(self) -> bool {
+        matches!(
+            self,
+            Self::WriteConflict(_)
+                | Self::ReadConflict(_)
+                | Self::SnapshotTooOld(_)
+                | Self::Appeared(_)
+                | Self::Held(..)
+        )
+    }
+}
+
 /// What came of a commit: the version that was installed, or none if there was nothing to write.
 pub type Committed = Result<Option<Stamp>, Abort>;
 

@@ -17,6 +17,7 @@
 //! | what a transaction sees | [`vector`] |
 //! | where the record under a key is | [`directory`], [`find`], [`add`] |
 //! | where the records between two keys are | [`tree`] |
+//! | rows under keys, in transactions | [`rows`] |
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
@@ -33,6 +34,7 @@
 //! | `tests/crash_matrix.rs` | a client stops, or is shut out, at each step of a commit |
 //! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
 //! | `tests/tree.rs` | a tree against a model, under many writers, under deaths; no phantoms |
+//! | `tests/rows.rs` | rows against a model, money that stays, what was not there |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
 //! Not here yet: who decides that a thread is dead, replicas of records, collection of garbage. Start reading at [`session`], then [`commit`].
@@ -49,6 +51,7 @@ pub mod log;
 pub mod mutants;
 pub mod read;
 pub mod recover;
+pub mod rows;
 pub mod session;
 pub mod tree;
 pub mod vector;
@@ -71,4 +74,4 @@ pub use tree::scan::{Scan, Scanned, Span};
 pub use tree::{Hint, Tree, TreeError};
 pub use vector::{Snapshot, Vector};
 pub use version::{Head, Stamp, ThreadId};
-pub use work::{Step, Work};
+pub use work::{Carrier, Step, Work};

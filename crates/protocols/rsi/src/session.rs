@@ -111,30 +111,20 @@ impl Session {
     }
 
     /// Finds the leaf of a tree that a key belongs to.
-    ///
-    /// # Errors
-    /// [`Abort::KeyTooLong`].
+    #[must_use]
     pub fn locate(
         &self,
         snapshot: &Snapshot,
         tree: Tree,
         seek: Seek,
         hint: Option<Hint>,
-    ) -> Result<Locate, Abort> {
+    ) -> Locate {
         Locate::new(tree, seek, hint, snapshot.clone())
     }
 
     /// Finds what a tree has between two keys.
-    ///
-    /// # Errors
-    /// [`Abort::KeyTooLong`].
-    pub fn scan(
-        &self,
-        snapshot: &Snapshot,
-        tree: Tree,
-        span: Span,
-        hint: Option<Hint>,
-    ) -> Result<Scan, Abort> {
+    #[must_use]
+    pub fn scan(&self, snapshot: &Snapshot, tree: Tree, span: Span, hint: Option<Hint>) -> Scan {
         Scan::new(tree, span, hint, snapshot.clone())
     }
 

@@ -1,5 +1,7 @@
 //! How steps are carried out: a conversation between a protocol and a fabric.
 
+use std::future::Future;
+
 use manxdb_fabric::{Operation, Outcome};
 
 /// What is wanted next.
@@ -21,4 +23,14 @@ pub trait Work {
 
     /// Goes on with the outcomes of what it asked for; with none at the beginning.
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output>;
+}
+
+/// Who carries pieces of work out: over memory shared by processes at once, in a simulator whenever
+/// their time has come. What is put together of several pieces is written against this.
+pub trait Carrier {
+    /// Why it cannot.
+    type Error;
+
+    /// Carries a piece of work out to its end.
+    fn run<W: Work>(&mut self, work: W) -> impl Future<Output = Result<W::Output, Self::Error>>;
 }

@@ -87,7 +87,7 @@ async fn enter_once(
     let key = key(number);
     loop {
         let seek = Seek::At(key.clone());
-        let locate = hand.session.locate(&snapshot, tree(), seek, hint)?;
+        let locate = hand.session.locate(&snapshot, tree(), seek, hint);
         let located = hand.run(locate).await?;
         let mut free = rooms.all();
         let changes = match located.enter(&key, ours, &mut free) {
@@ -104,7 +104,7 @@ async fn enter_once(
                 hint = None;
                 continue;
             }
-            Err(EnterError::NoRoom) => panic!("no room"),
+            Err(error) => panic!("{error}"),
         };
         let taken = Rooms::EACH - free.count() as u64;
         let committed = hand.try_commit(&[], changes.clone(), Isolation::Snapshot);
@@ -130,7 +130,7 @@ async fn enter(hand: &mut Hand, rooms: &Rooms, what: (u64, Place), hint: Option<
 }
 
 async fn scan(hand: &Hand, snapshot: &Snapshot, span: Span) -> Scanned {
-    let scan = hand.session.scan(snapshot, tree(), span, None).unwrap();
+    let scan = hand.session.scan(snapshot, tree(), span, None);
     hand.run(scan).await.unwrap()
 }
 
@@ -153,7 +153,7 @@ async fn all_of(hand: &mut Hand) -> BTreeMap<Vec<u8>, Place> {
     assert!(forward.entries.is_sorted_by(|a, b| a.0 < b.0));
     for (key, place) in &forward.entries {
         let seek = Seek::At(key.clone());
-        let locate = hand.session.locate(&snapshot, tree(), seek, None).unwrap();
+        let locate = hand.session.locate(&snapshot, tree(), seek, None);
         let located = hand.run(locate).await.unwrap();
         assert_eq!(located.place(key), Some(*place));
     }
@@ -476,13 +476,9 @@ fn what_is_no_node_is_told() {
         assert!(hand.commit(&[], vec![change], Isolation::Snapshot).await);
         let snapshot = hand.begin().await;
         let seek = Seek::At(key(1));
-        let locate = hand.session.locate(&snapshot, tree(), seek, None).unwrap();
+        let locate = hand.session.locate(&snapshot, tree(), seek, None);
         let error = hand.run(locate).await.unwrap_err();
         assert_eq!(error, Abort::Damaged(tree().root().address()));
-        let longest = tree().key_max();
-        let seek = Seek::At(vec![0; longest + 1]);
-        let refused = hand.session.locate(&snapshot, tree(), seek, None);
-        assert_eq!(refused.err(), Some(Abort::KeyTooLong(longest, longest + 1)));
     });
     house.run();
 }
@@ -495,4 +491,22 @@ fn a_tree_without_room_for_keys_is_refused() {
         let error = Tree::new(place(0, 64), layout).unwrap_err().to_string();
         assert!(error.contains("records without keys"), "{error}");
     }
+}
+
+#[test]
+fn what_a_tree_cannot_take_is_refused() {
+    let mut house = House::new(1, 2, 0, MemoryOptions::default());
+    house.client(|mut hand| async move {
+        let snapshot = hand.begin().await;
+        let longest = tree().key_max();
+        let key = vec![7; longest + 1];
+        let seek = Seek::At(key.clone());
+        let locate = hand.session.locate(&snapshot, tree(), seek, None);
+        let located = hand.run(locate).await.unwrap();
+        assert_eq!(located.place(&key), None);
+        let mut none = std::iter::empty();
+        let refused = located.enter(&key, record(1, 1), &mut none);
+        assert_eq!(refused, Err(EnterError::TooLong(longest, longest + 1)));
+    });
+    house.run();
 }

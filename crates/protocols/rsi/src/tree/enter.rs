@@ -17,6 +17,9 @@ pub enum EnterError {
     /// Nodes are to be split, and there are no places for new ones.
     #[error("the tree grows, and there is no more room for its nodes")]
     NoRoom,
+    /// The tree does not take such keys.
+    #[error("keys have at most {0} bytes, not {1}")]
+    TooLong(usize, usize),
 }
 
 /// What a tree's getting a key comes to.
@@ -50,6 +53,10 @@ impl Located {
     ) -> Result<Entered, EnterError> {
         if let Some(place) = self.place(key) {
             return Ok(Entered::There(place));
+        }
+        let longest = self.tree.key_max();
+        if key.len() > longest {
+            return Err(EnterError::TooLong(longest, key.len()));
         }
         let size = self.tree.layout.value_max();
         let mut changes = Vec::new();

@@ -23,13 +23,6 @@ pub enum Seek {
 }
 
 impl Seek {
-    pub(super) fn key(&self) -> Option<&[u8]> {
-        match self {
-            Self::At(key) | Self::Below(key) => Some(key),
-            Self::Last => None,
-        }
-    }
-
     /// Whether it lies to the right of a node.
     fn is_behind(&self, node: &Node) -> bool {
         match (self, node.high()) {
@@ -123,20 +116,12 @@ enum Expected {
 }
 
 impl Locate {
-    pub(crate) fn new(
-        tree: Tree,
-        seek: Seek,
-        hint: Option<Hint>,
-        snapshot: Snapshot,
-    ) -> Result<Self, Abort> {
-        if let Some(key) = seek.key() {
-            tree.check(key)?;
-        }
+    pub(crate) fn new(tree: Tree, seek: Seek, hint: Option<Hint>, snapshot: Snapshot) -> Self {
         let (at, expected) = match hint {
             Some(Hint(place)) => (place.address(), Expected::Hinted),
             None => (tree.root.address(), Expected::Root),
         };
-        Ok(Self {
+        Self {
             tree,
             seek,
             above: Vec::new(),
@@ -144,7 +129,7 @@ impl Locate {
             snapshot,
             at,
             expected,
-        })
+        }
     }
 
     fn go(&mut self, place: Place, expected: Expected) -> Step<Result<Located, Abort>> {

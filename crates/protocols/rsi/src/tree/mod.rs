@@ -31,7 +31,6 @@ pub mod node;
 pub mod scan;
 
 use crate::block::Layout;
-use crate::commit::Abort;
 use crate::directory::Place;
 
 /// Where a tree begins, and how its nodes lie in memory.
@@ -90,14 +89,6 @@ impl Tree {
     #[must_use]
     pub const fn layout(&self) -> Layout {
         self.layout
-    }
-
-    fn check(&self, key: &[u8]) -> Result<(), Abort> {
-        let longest = self.key_max();
-        if key.len() > longest {
-            return Err(Abort::KeyTooLong(longest, key.len()));
-        }
-        Ok(())
     }
 }
 

@@ -24,8 +24,27 @@ pub struct Span {
 }
 
 impl Span {
-    fn has(&self, key: &[u8]) -> bool {
+    /// Whether a key is in it, whatever its limit.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
         *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)
+    }
+
+    /// Gives up what a scan has passed when it has come to a key.
+    pub(crate) fn begin_behind(&mut self, key: &[u8]) {
+        if self.descending {
+            self.high = Some(key.to_vec());
+        } else {
+            self.low = after(key);
+        }
+    }
+
+    /// Gives up what a scan has not passed when it has come to a key.
+    pub(crate) fn end_behind(&mut self, key: &[u8]) {
+        if self.descending {
+            self.low = key.to_vec();
+        } else {
+            self.high = Some(after(key));
+        }
     }
 
     /// Where the first leaf is.
@@ -50,6 +69,11 @@ impl Span {
     }
 }
 
+/// The first key behind one.
+fn after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
 /// What lies between two keys.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Scanned {
@@ -72,21 +96,15 @@ pub struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn new(
-        tree: Tree,
-        span: Span,
-        hint: Option<Hint>,
-        snapshot: Snapshot,
-    ) -> Result<Self, Abort> {
-        tree.check(&span.low)?;
-        let locate = Locate::new(tree, span.first(), hint, snapshot.clone())?;
-        Ok(Self {
+    pub(crate) fn new(tree: Tree, span: Span, hint: Option<Hint>, snapshot: Snapshot) -> Self {
+        let locate = Locate::new(tree, span.first(), hint, snapshot.clone());
+        Self {
             tree,
             span,
             snapshot,
             locate,
             scanned: Scanned::default(),
-        })
+        }
     }
 
     fn take(&mut self, located: &Located) -> Step<Result<Scanned, Abort>> {
@@ -102,10 +120,7 @@ impl Scan {
         let is_full = self.scanned.entries.len() >= span.limit;
         match next {
             Some((seek, hint)) if !is_full => {
-                match Locate::new(self.tree, seek, hint, self.snapshot.clone()) {
-                    Ok(locate) => self.locate = locate,
-                    Err(abort) => return Step::Done(Err(abort)),
-                }
+                self.locate = Locate::new(self.tree, seek, hint, self.snapshot.clone());
                 self.ask(Vec::new())
             }
             next => {

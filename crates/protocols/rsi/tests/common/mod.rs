@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -13,8 +14,8 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Block, Change, Committed, Found, Head, Isolation, Layout, Log, Recover, Release, Seen,
-    Session, Snapshot, Step, ThreadId, Vector, Work,
+    Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Recover,
+    Release, Seen, Session, Snapshot, Step, ThreadId, Vector, Work,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -55,6 +56,16 @@ impl Hand {
             });
             step = work.step(outcomes.await);
         }
+    }
+
+    /// The same as somebody for whom others put pieces of work together.
+    pub fn carrier(&self) -> Carried {
+        Carried(Hand {
+            thread: self.thread,
+            session: self.session.clone(),
+            random: self.random.clone(),
+            desk: Rc::clone(&self.desk),
+        })
     }
 
     pub async fn begin(&mut self) -> Snapshot {
@@ -101,14 +112,18 @@ impl Hand {
 
 /// Whether nothing is wrong but that somebody else was there.
 pub fn can_be_tried_again(abort: Abort) -> bool {
-    matches!(
-        abort,
-        Abort::WriteConflict(_)
-            | Abort::ReadConflict(_)
-            | Abort::Appeared(_)
-            | Abort::SnapshotTooOld(_)
-            | Abort::Held(..)
-    )
+    abort.is_conflict()
+}
+
+/// A client's hand that carries work out for others.
+pub struct Carried(Hand);
+
+impl Carrier for Carried {
+    type Error = Infallible;
+
+    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Infallible> {
+        Ok(self.0.run(work).await)
+    }
 }
 
 /// Numbers of eight bytes, and room beyond two lines.

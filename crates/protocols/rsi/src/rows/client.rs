@@ -1,0 +1,178 @@
+//! A thread's way to rows.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use crate::commit::{Abort, Change};
+use crate::directory::Place;
+use crate::rows::{Extent, Failure, Keyspace, Transaction};
+use crate::session::{Isolation, Session};
+use crate::tree::Hint;
+use crate::tree::enter::{EnterError, Entered};
+use crate::tree::locate::{Located, Seek};
+use crate::vector::Snapshot;
+use crate::version::Stamp;
+use crate::work::{Carrier, Work};
+
+/// Leaves that are remembered; then all are forgotten, and found anew.
+const HINTS_MAX: usize = 1 << 16;
+/// How often the tree is tried before the transaction is.
+const TRIES_MAX: u32 = 64;
+
+/// A thread that runs transactions on rows, one at a time.
+#[derive(Debug)]
+pub struct Client<C> {
+    carrier: C,
+    pub(super) session: Session,
+    pub(super) keyspace: Keyspace,
+    /// For records, and for nodes of the tree.
+    records: Extent,
+    nodes: Extent,
+    /// Leaves by their lower bounds.
+    hints: BTreeMap<Vec<u8>, Hint>,
+}
+
+/// A key that was made known.
+pub(super) struct Known {
+    /// Of its record.
+    pub place: Place,
+    /// What it took, and as which version that was committed; none: it was there.
+    pub own: Option<(Vec<Change>, Stamp)>,
+}
+
+impl<C: Carrier> Client<C> {
+    /// A client with memory of its own, that nobody has written: places for records and for nodes.
+    #[must_use]
+    pub fn new(
+        carrier: C,
+        session: Session,
+        keyspace: Keyspace,
+        records: Extent,
+        nodes: Extent,
+    ) -> Self {
+        let hints = BTreeMap::new();
+        Self {
+            carrier,
+            session,
+            keyspace,
+            records,
+            nodes,
+            hints,
+        }
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn begin(
+        &mut self,
+        isolation: Isolation,
+    ) -> Result<Transaction<'_, C>, Failure<C::Error>> {
+        let snapshot = self.snapshot().await?;
+        Ok(Transaction::new(self, snapshot, isolation))
+    }
+
+    pub(super) async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Failure<C::Error>> {
+        self.carrier.run(work).await.map_err(Failure::Carrier)
+    }
+
+    async fn snapshot(&mut self) -> Result<Snapshot, Failure<C::Error>> {
+        let begin = self.session.begin();
+        let snapshot = self.run(begin).await?.map_err(Abort::Fault)?;
+        self.session.saw(&snapshot);
+        Ok(snapshot)
+    }
+
+    /// The leaf that a key belongs to.
+    pub(super) async fn locate(
+        &mut self,
+        snapshot: &Snapshot,
+        key: &[u8],
+    ) -> Result<Located, Failure<C::Error>> {
+        let hint = self.hint(key);
+        self.locate_from(snapshot, key, hint).await
+    }
+
+    /// Where a key's leaf was last.
+    pub(super) fn hint(&self, key: &[u8]) -> Option<Hint> {
+        let upto = (Bound::Unbounded, Bound::Included(key));
+        let mut before = self.hints.range::<[u8], _>(upto);
+        before.next_back().map(|(_, hint)| *hint)
+    }
+
+    async fn locate_from(
+        &mut self,
+        snapshot: &Snapshot,
+        key: &[u8],
+        hint: Option<Hint>,
+    ) -> Result<Located, Failure<C::Error>> {
+        let tree = self.keyspace.tree;
+        let seek = Seek::At(key.to_vec());
+        let locate = self.session.locate(snapshot, tree, seek, hint);
+        let located = self.run(locate).await??;
+        if self.hints.len() >= HINTS_MAX {
+            self.hints.clear();
+        }
+        if let Some(hint) = located.hint() {
+            let low = located.leaf().node.low().to_vec();
+            self.hints.insert(low, hint);
+        }
+        Ok(located)
+    }
+
+    /// Makes a key known, in a transaction of its own.
+    pub(super) async fn enter(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.try_to_enter(key).await {
+                Err(failure) if failure.is_conflict() && tries < TRIES_MAX => {}
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_to_enter(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
+        let snapshot = self.snapshot().await?;
+        let mut located = self.locate(&snapshot, key).await?;
+        let ours = self
+            .records
+            .left()
+            .next()
+            .ok_or(Failure::NoRoom("records"))?;
+        loop {
+            let mut free = self.nodes.left();
+            match located.enter(key, ours, &mut free) {
+                Ok(Entered::There(place)) => return Ok(Known { place, own: None }),
+                Ok(Entered::Changes(changes)) => {
+                    let new = changes.iter().filter(|change| change.seen.is_own).count();
+                    let stamp = self.commit_alone(changes.clone()).await?;
+                    self.records.take(1);
+                    self.nodes.take(new as u64);
+                    let own = stamp.map(|stamp| (changes, stamp));
+                    return Ok(Known { place: ours, own });
+                }
+                Err(EnterError::FromTheRoot) => {
+                    located = self.locate_from(&snapshot, key, None).await?;
+                }
+                Err(EnterError::NoRoom) => return Err(Failure::NoRoom("nodes of the tree")),
+                Err(EnterError::TooLong(longest, length)) => {
+                    return Err(Abort::KeyTooLong(longest, length).into());
+                }
+            }
+        }
+    }
+
+    async fn commit_alone(
+        &mut self,
+        changes: Vec<Change>,
+    ) -> Result<Option<Stamp>, Failure<C::Error>> {
+        let commit = self.session.commit(&[], changes, Isolation::Snapshot)?;
+        let stamp = self.run(commit).await??;
+        if let Some(stamp) = stamp {
+            self.session.committed(stamp);
+        }
+        Ok(stamp)
+    }
+}

@@ -1,0 +1,55 @@
+//! Rows under keys, in transactions: what SQL and the workloads of this house ask of a store, made
+//! of records and a tree of their keys.
+//!
+//! | asked | done |
+//! |---|---|
+//! | get | the leaf of the key, where it was last, then the record: two round trips |
+//! | scan | leaf after leaf, then all records of a leaf at once |
+//! | write | kept until the commit |
+//! | commit | keys that are new are entered into the tree, each in a transaction of its own; then everything is committed as [`crate::commit`] does it |
+//!
+//! Unlike the rest of this crate these are futures, not [`crate::work::Work`]: whoever carries the
+//! work out also polls them, and nothing here waits for anything else.
+
+mod client;
+mod extent;
+mod transaction;
+
+use crate::block::Layout;
+use crate::commit::Abort;
+use crate::tree::Tree;
+
+pub use self::client::Client;
+pub use self::extent::Extent;
+pub use self::transaction::Transaction;
+
+/// Where rows are: the tree of their keys, and how the records lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Keyspace {
+    /// Of all keys.
+    pub tree: Tree,
+    /// Of the records: without keys, for the tree has them.
+    pub records: Layout,
+}
+
+/// Why a transaction on rows does not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure<E> {
+    /// As of any transaction.
+    #[error(transparent)]
+    Abort(#[from] Abort),
+    /// The client has used up its memory.
+    #[error("there is no more room for {0}")]
+    NoRoom(&'static str),
+    /// It was not carried out.
+    #[error("{0}")]
+    Carrier(E),
+}
+
+impl<E> Failure<E> {
+    /// Whether nothing is wrong but that somebody else was there: to be tried again.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Abort(abort) if abort.is_conflict())
+    }
+}
