@@ -4,7 +4,7 @@ use std::hint;
 use std::thread;
 
 use manxdb_fabric::{BatchId, Fabric, Misuse, Operation, Outcome};
-use manxdb_rsi::{Step, Work};
+use manxdb_rsi::{Carrier, Step, Work};
 
 /// Turns of waiting before the processor is given to others.
 const SPINS: u32 = 64;
@@ -61,6 +61,15 @@ impl<F: Fabric> Driver<F> {
             }
             turn(&mut turns);
         }
+    }
+}
+
+/// Everything is done by the time it is asked whether it is.
+impl<F: Fabric> Carrier for Driver<F> {
+    type Error = Misuse;
+
+    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Misuse> {
+        Self::run(self, work)
     }
 }
 

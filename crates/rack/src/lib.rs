@@ -10,6 +10,8 @@
 //! | `trad-si` | snapshot isolation with two-phase commit over TCP (Binnig et al., "The End of Slow Networks", §4.1) | [`two_phase`] |
 //! | `two-sided` | the same with messages through shared memory in place of sockets (§3.1, architecture c) | [`two_phase`], [`mailbox`] |
 //!
+//! And rows with procedures on them, such as TPC-C's, on our protocol alone: [`rows`].
+//!
 //! Start reading at [`checkout`], then [`drive`].
 #![forbid(unsafe_code)]
 // Sockets, threads and clocks are what this crate carries the protocols with.
@@ -18,4 +20,5 @@
 pub mod checkout;
 pub mod drive;
 pub mod mailbox;
+pub mod rows;
 pub mod two_phase;

@@ -40,6 +40,12 @@ impl Extent {
         self.each * self.count
     }
 
+    /// Where the memory behind it begins.
+    #[must_use]
+    pub fn end(&self) -> Address {
+        self.base.plus(self.bytes())
+    }
+
     /// The places that are left, in order; [`Extent::take`] takes the first of them.
     pub fn left(&self) -> impl Iterator<Item = Place> + use<> {
         let (base, each) = (self.base, self.each);
