@@ -32,8 +32,10 @@ pub mod libfabric;
 mod memory;
 pub mod operation;
 pub mod shm;
+mod turn;
 
 pub use address::{Address, ServerId, WORD, WORD_LENGTH};
 pub use fabric::{BatchId, Completion, Fabric};
 pub use grants::Grants;
 pub use operation::{Fault, Misuse, Operation, Outcome};
+pub use turn::turn;

@@ -3,10 +3,10 @@
 use std::hint;
 use std::thread;
 
-use manxdb_fabric::{BatchId, Fabric, Misuse, Operation, Outcome};
+use manxdb_fabric::{BatchId, Fabric, Misuse, Operation, Outcome, turn};
 use manxdb_rsi::{Carrier, Step, Work};
 
-/// Turns of waiting before the processor is given to others.
+/// Turns of waiting for one that was just met at work.
 const SPINS: u32 = 64;
 /// Doublings of the pause of one that meets somebody at work.
 const DOUBLINGS_MAX: u32 = 6;
@@ -80,15 +80,5 @@ fn pause(times: u32) {
     }
     if times > 1 {
         thread::yield_now(); // whoever writes may wait for this processor
-    }
-}
-
-/// One turn of waiting for others: at first on the processor, then off it.
-pub(crate) fn turn(turns: &mut u32) {
-    *turns += 1;
-    if *turns < SPINS {
-        hint::spin_loop();
-    } else {
-        thread::yield_now();
     }
 }

@@ -6,12 +6,12 @@
 
 use std::io;
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fabric, Operation, Outcome, WORD, WORD_LENGTH, turn};
 use manxdb_net::frame;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::drive::{Driver, turn};
+use crate::drive::Driver;
 use crate::two_phase::Line;
 
 /// Bytes of a box: number, length, message.

@@ -13,14 +13,14 @@
 //! rest of it, so that no reader gets half of one. A bit's place holds the number itself, so that
 //! nobody has to clear it when the vector begins again.
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH, turn};
 
 use super::plan::{order_record, spread};
 use super::{
     BATCH, Basket, Books, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, Verdict, count_orders,
     order, product, sold, stock,
 };
-use crate::drive::{Driver, turn};
+use crate::drive::Driver;
 
 /// Bits of the paper's vector.
 const BITS: u64 = 60_000;

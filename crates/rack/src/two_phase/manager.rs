@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
+use manxdb_fabric::turn;
+
 use super::line::Line;
 use super::{CommitNumber, FromManager, FromResource, ToManager, ToResource, Write, home};
-use crate::drive::turn;
 
 /// Gives out commit numbers, and knows up to which all are installed.
 #[derive(Debug, Default)]
