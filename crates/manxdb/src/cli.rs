@@ -7,6 +7,7 @@ mod compactor;
 mod fillrandom;
 mod lab;
 mod sim;
+mod warehouses;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,6 +27,9 @@ pub use self::compactor::{
 pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
+pub use self::warehouses::{
+    WAREHOUSES_HELP, WarehousesPart, WarehousesRole, WarehousesRun, WarehousesShape,
+};
 
 /// ManxDB: a MySQL-compatible database with short tails.
 #[derive(Debug, Parser)]
@@ -343,6 +347,12 @@ pub enum BenchCommand {
     /// Checkouts of three products in a rack: one-sided memory, or what it is compared with
     #[command(after_help = CHECKOUT_HELP)]
     Checkout(CheckoutRun),
+    /// TPC-C in a rack: the five transactions on rows in one-sided memory
+    #[command(after_help = WAREHOUSES_HELP)]
+    RackTpcc(WarehousesRun),
+    /// One process of a rack-tpcc run, started by it
+    #[command(hide = true)]
+    RackTpccPart(WarehousesPart),
     /// One process of a checkout run, started by it
     #[command(hide = true)]
     CheckoutPart(CheckoutPart),

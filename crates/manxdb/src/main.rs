@@ -61,6 +61,10 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::Fillrandom(args)) => bench::fillrandom::run(&args),
         cli::Command::Bench(cli::BenchCommand::Checkout(args)) => bench::checkout::run(&args),
         cli::Command::Bench(cli::BenchCommand::CheckoutPart(args)) => bench::checkout::part(&args),
+        cli::Command::Bench(cli::BenchCommand::RackTpcc(args)) => bench::warehouses::run(&args),
+        cli::Command::Bench(cli::BenchCommand::RackTpccPart(args)) => {
+            bench::warehouses::part(&args)
+        }
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),

@@ -33,7 +33,7 @@ const PLAN: RowsPlan = RowsPlan {
     clients: TERMINALS + 1,
     log_copies: 2,
     versions: 2,
-    value: 160,
+    value: 600,
     node: 600,
     loaded: 4_000,
     added: 8_000,

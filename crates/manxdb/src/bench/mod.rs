@@ -6,13 +6,16 @@
 pub mod checkout;
 pub mod cluster;
 mod compare;
+mod crew;
 mod drive;
 mod fill;
 pub mod fillrandom;
 mod histogram;
 mod link;
 mod measure;
+mod memories;
 mod report;
+pub mod warehouses;
 
 use std::process::ExitCode;
 

@@ -4,8 +4,6 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_fabric::{Address, ServerId};
@@ -13,12 +11,8 @@ use manxdb_rack::checkout::{Plan, PublishedPlan};
 use manxdb_rack::mailbox::{End, LINE_BYTES, Mailbox};
 use manxdb_rack::two_phase::TcpLine;
 
+use crate::bench::memories;
 use crate::cli::CheckoutShape;
-
-/// Who is not there by then will not come.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks for somebody.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A party that lines lead to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +52,6 @@ impl Meeting {
         }
     }
 
-    /// The socket of a memory server.
-    pub fn memory(&self, number: u16) -> PathBuf {
-        self.directory.join(format!("memory-{number}"))
-    }
-
     fn place(&self, server: Server, end: &str) -> PathBuf {
         self.directory.join(match server {
             Server::Resource(number) => format!("resource-{number}.{end}"),
@@ -75,13 +64,15 @@ impl Meeting {
     /// # Errors
     /// One of them is not there.
     pub fn memories(&self, client: u64) -> io::Result<SharedMemory> {
-        let mut memory = SharedMemory::default();
-        for number in 0..self.servers {
-            await_file(&self.memory(number))?;
-            let connected = memory.connect(&self.memory(number), client);
-            connected.map_err(io::Error::other)?;
-        }
-        Ok(memory)
+        memories::connect(&self.directory, self.servers, client)
+    }
+
+    /// Starts a memory server.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn serve(&self, number: u16, bytes: u64) -> io::Result<MemoryServer> {
+        memories::serve(&self.directory, number, bytes)
     }
 
     /// Says on which port a server takes connections.
@@ -183,16 +174,4 @@ pub fn published(shape: &CheckoutShape) -> PublishedPlan {
         clients: shape.clients,
         orders: shape.orders_each(),
     }
-}
-
-fn await_file(path: &Path) -> io::Result<()> {
-    let began = Instant::now();
-    while !path.exists() {
-        if began.elapsed() > PATIENCE {
-            let error = format!("{} never came", path.display());
-            return Err(io::Error::new(io::ErrorKind::TimedOut, error));
-        }
-        thread::sleep(LOOK_EVERY);
-    }
-    Ok(())
 }

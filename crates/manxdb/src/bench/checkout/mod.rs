@@ -14,7 +14,8 @@ use std::process::ExitCode;
 use serde_json::json;
 
 pub use self::part::part;
-pub use self::run::{Outcome, measure};
+pub use self::run::measure;
+pub use super::crew::Outcome;
 use crate::cli::{CheckoutRun, CheckoutShape, System};
 use crate::fault::Fault;
 

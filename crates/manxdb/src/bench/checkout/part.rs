@@ -1,42 +1,23 @@
 //! What each process of a run does.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use manxdb_core::Random;
-use manxdb_fabric::ServerId;
-use manxdb_fabric::shm::MemoryServer;
 use manxdb_rack::checkout::{OneSided, Published, Shop, Verdict, draw, published};
 use manxdb_rack::mailbox::End;
 use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;
-use serde::{Deserialize, Serialize};
 
 use super::meet::{Asker, Meeting, Server, plan, published as published_plan};
-use crate::bench::histogram::Histogram;
-use crate::bench::measure::cpu_of;
+use crate::bench::crew::{until_end, work};
 use crate::cli::{CheckoutPart, CheckoutShape, Part, System};
 use crate::fault::Fault;
 
-/// What a process says when it is ready.
-pub const READY: &str = "ready";
-
 /// The number of the timestamp service among clients of memory.
 const SERVICE: u64 = 1 << 32;
-
-/// What a client has done.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Bought {
-    pub committed: u64,
-    pub aborted: u64,
-    pub seconds: f64,
-    pub cpu_seconds: f64,
-    pub p50_us: f64,
-    pub p99_us: f64,
-}
 
 /// Runs one process of a run.
 ///
@@ -60,7 +41,7 @@ fn memory(meeting: &Meeting, number: u16, shape: &CheckoutShape) -> io::Result<(
         System::RsiPublished => published_plan(shape).bytes(),
         _ => plan(shape).map_err(io::Error::other)?.bytes(),
     };
-    let _server = MemoryServer::start(&meeting.memory(number), ServerId(number), bytes)?;
+    let _server = meeting.serve(number, bytes)?;
     if shape.system == System::RsiPublished && number == 0 {
         // The timestamp service has the memory that it works on.
         let meeting = meeting.clone();
@@ -192,44 +173,11 @@ pub(super) fn by_mail(meeting: &Meeting, number: u16) -> io::Result<TwoPhase<imp
 fn buy(mut shop: impl Shop, number: u16, shape: &CheckoutShape) -> io::Result<()> {
     let mut random = Random::stream(shape.seed, &[u64::from(number)]);
     let hot = shape.hot.unwrap_or(shape.products).min(shape.products);
-    let room = shape.orders_each();
-    say(READY)?;
-    io::stdin().lock().read_line(&mut String::new())?;
-    let cpu = || cpu_of(Some(std::process::id())).unwrap_or_default();
-    let (began, used) = (Instant::now(), cpu());
-    let until = Duration::from_secs(u64::from(shape.seconds));
-    let (mut bought, mut times) = (Bought::default(), Histogram::default());
-    let mut last = began;
-    while last - began < until && bought.committed < room {
+    work(shape.seconds, shape.orders_each(), || {
         let basket = draw(&mut random, hot);
-        match shop.buy(basket).map_err(io::Error::other)? {
-            Verdict::Committed => bought.committed += 1,
-            Verdict::Aborted => bought.aborted += 1,
-        }
-        let now = Instant::now();
-        times.add(u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX));
-        last = now;
-    }
-    bought.seconds = (last - began).as_secs_f64();
-    bought.cpu_seconds = cpu().saturating_sub(used).as_secs_f64();
-    bought.p50_us = micros(times.quantile(0.5));
-    bought.p99_us = micros(times.quantile(0.99));
-    say(&serde_json::to_string(&bought).map_err(io::Error::other)?)
-}
-
-#[allow(clippy::cast_precision_loss)] // far below 2^53
-fn micros(nanos: u64) -> f64 {
-    nanos as f64 / 1e3
-}
-
-fn say(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
-}
-
-/// Serves until whoever has started this process, and holds its standard input, is gone.
-fn until_end() -> io::Result<()> {
-    say(READY)?;
-    io::stdin().lock().read_line(&mut String::new()).map(|_| ())
+        Ok(match shop.buy(basket).map_err(io::Error::other)? {
+            Verdict::Committed => Some("checkout"),
+            Verdict::Aborted => None,
+        })
+    })
 }
