@@ -207,6 +207,16 @@ fn a_seed_at_which_a_second_node_left_before_the_first_was_closed_holds() {
     assert_eq!(ran.err(), None);
 }
 
+/// Found by `make soak`: a leader that failed had told some that a node takes part, and not all;
+/// one that had not heard so sent that node nothing, which waited for it for ever.
+#[test]
+fn a_seed_at_which_not_all_heard_who_takes_part_holds() {
+    let case = "seed=414252 plan=1342431us+90687us part n17 *; 1510341us+346849us freeze n9; \
+                1516607us+188288us part r1 r0; 3101491us+622750us loss r0>r0 60000ppm";
+    let ran = of_case(&case.parse().unwrap());
+    assert_eq!(ran.err(), None);
+}
+
 /// Seeds without faults until strict clients see a planted defect, if they do.
 fn strict_seeds_to_find(setting: &Setting, mutant: Mutant) -> Option<u64> {
     let case = |seed| Case {

@@ -182,6 +182,8 @@ pub enum DastMessage {
         view: u64,
         /// The region's epoch.
         epoch: u64,
+        /// Who takes part: what a former leader said of that may not have arrived.
+        live: Vec<NodeId>,
     },
     /// All that a new leader must know of a replica.
     Hello {
@@ -296,6 +298,11 @@ pub enum DastMessage {
         /// Their transactions that touch the receiver's shard.
         held: Vec<Held>,
     },
+    /// The sender has all that was told of those who are out.
+    Closed {
+        /// The epoch.
+        epoch: u64,
+    },
     /// The sender starts from nothing, or was told that it is out, and wants in. Goes to all nodes
     /// of the region: what they sent to its earlier life is lost, and now they know.
     Join {
@@ -405,6 +412,7 @@ impl Message for DastMessage {
             Self::Freeze { .. } => "Freeze",
             Self::Frozen { .. } => "Frozen",
             Self::Close { .. } => "Close",
+            Self::Closed { .. } => "Closed",
             Self::Join { .. } => "Join",
             Self::Out { .. } => "Out",
             Self::Admit { .. } => "Admit",

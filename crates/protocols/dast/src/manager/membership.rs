@@ -1,7 +1,8 @@
 //! Who takes part in a region (view change; reconfiguration as in Clock-RSM, Du et al. 2014).
 //!
 //! A silent node stops the region's cuts, so it is put out soon. Everybody left says which of its
-//! transactions they hold; the union is told to everybody; only then do cuts go on without it.
+//! transactions they hold; the union is told to everybody; only when all have it do cuts go on
+//! without it, because a leader that fails may have told some, and its successor asks again.
 //! A transaction of it that nobody holds was never answered. One node at a time comes back.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +24,8 @@ pub(super) struct Changing {
     /// Who has said what it holds of those who are out, in this epoch.
     frozen: BTreeSet<NodeId>,
     held: BTreeMap<Timestamp, Arc<Planned>>,
+    /// Who has got the union of that.
+    closed: BTreeSet<NodeId>,
     /// An eviction is proposed.
     evicting: bool,
     /// Who sends to the joining node, and from which number on.
@@ -37,6 +40,7 @@ impl Manager {
     pub(super) fn take_membership(&mut self, from: NodeId, message: DastMessage, out: &mut Out) {
         match message {
             DastMessage::Frozen { epoch, held } => self.on_frozen(from, epoch, held, out),
+            DastMessage::Closed { epoch } => self.on_closed(from, epoch, out),
             DastMessage::Join { attempt } => self.on_join(from, attempt, out),
             DastMessage::Admitted {
                 epoch,
@@ -143,7 +147,21 @@ impl Manager {
             lead.clocks.forget(*node);
         }
         self.close(epoch, &members.closing, &held, out);
-        self.propose(Entry::Closed { epoch }, Effect::Nothing, out);
+    }
+
+    fn on_closed(&mut self, from: NodeId, epoch: u64, out: &mut Out) {
+        let members = self.ledger().members.clone();
+        let Some(lead) = &mut self.lead else {
+            return;
+        };
+        if epoch != members.epoch || members.closing.is_empty() {
+            return;
+        }
+        let is_last =
+            lead.changing.closed.insert(from) && members.live.is_subset(&lead.changing.closed);
+        if is_last {
+            self.propose(Entry::Closed { epoch }, Effect::Nothing, out);
+        }
     }
 
     fn close(
@@ -213,7 +231,7 @@ impl Manager {
             out.send(*other, admit);
         }
         let view = self.group.view();
-        out.send(node, DastMessage::Lead { view, epoch });
+        out.send(node, self.lead_message(view));
     }
 
     fn on_admitted(&mut self, from: NodeId, epoch: u64, node: NodeId, before: u64, out: &mut Out) {
@@ -259,9 +277,24 @@ impl Manager {
         let members = &self.ledger().members;
         if epoch == members.epoch && members.joining == Some(from) {
             self.propose(Entry::Live { node: from }, Effect::Count(from), out);
+        } else if members.live.contains(&from) {
+            self.tell_live(from, out);
         } else {
             self.tell_if_out(from, out);
         }
+    }
+
+    /// A node that takes part has not heard so: whoever told it led no more, or is gone.
+    fn tell_live(&self, node: NodeId, out: &mut Out) {
+        let ledger = self.ledger();
+        let Some(lead) = &self.lead else {
+            return;
+        };
+        let (epoch, past) = (
+            ledger.members.epoch,
+            ledger.reserved.max(lead.clocks.told()),
+        );
+        out.send(node, DastMessage::Live { epoch, node, past });
     }
 
     /// A node that believes to take part and does not must begin again from nothing.

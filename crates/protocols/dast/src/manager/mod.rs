@@ -412,9 +412,8 @@ impl Manager {
             regions: BTreeMap::new(),
         };
         self.lead = Some(lead);
-        let epoch = self.ledger().members.epoch;
         for node in self.listeners() {
-            out.send(node, DastMessage::Lead { view, epoch });
+            out.send(node, self.lead_message(view));
         }
         self.tell_all_open(out);
         self.reserve(now, out);
@@ -425,6 +424,15 @@ impl Manager {
             // Half a joining is worth nothing: the node asks again.
             let nodes = vec![node];
             self.propose(Entry::Evict { nodes }, Effect::Freeze, out);
+        }
+    }
+
+    fn lead_message(&self, view: u64) -> DastMessage {
+        let members = &self.ledger().members;
+        DastMessage::Lead {
+            view,
+            epoch: members.epoch,
+            live: members.live.iter().copied().collect(),
         }
     }
 

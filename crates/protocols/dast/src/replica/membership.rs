@@ -127,8 +127,8 @@ impl Replica {
         &mut self,
         now: LocalTime,
         from: NodeId,
-        view: u64,
-        epoch: u64,
+        (view, epoch): (u64, u64),
+        live: &[NodeId],
         out: &mut Out,
     ) {
         if view < self.leader_view {
@@ -139,6 +139,14 @@ impl Replica {
         self.epoch = self.epoch.max(epoch);
         if !self.standing.has_state() {
             return;
+        }
+        // Who has left is told again; of those who have come the former leader was to tell. This
+        // node itself takes part when it hears behind which clock.
+        for node in live.iter().filter(|node| **node != self.me) {
+            self.live.insert(*node);
+            if self.joining == Some(*node) {
+                self.joining = None;
+            }
         }
         let stamped: Vec<(u32, u64)> = self
             .stamped
@@ -165,7 +173,9 @@ impl Replica {
     ) {
         match message {
             DastMessage::Freeze { epoch, gone } => self.on_freeze(from, epoch, &gone, out),
-            DastMessage::Close { epoch, gone, held } => self.on_close(epoch, &gone, held, out),
+            DastMessage::Close { epoch, gone, held } => {
+                self.on_close(from, epoch, &gone, held, out);
+            }
             DastMessage::Out { epoch } => self.on_out(from, epoch, out),
             DastMessage::Join { attempt } => self.on_join(from, attempt, out),
             DastMessage::Admit {
@@ -214,7 +224,14 @@ impl Replica {
         out.send(from, DastMessage::Frozen { epoch, held });
     }
 
-    fn on_close(&mut self, epoch: u64, gone: &[NodeId], held: Vec<Held>, out: &mut Out) {
+    fn on_close(
+        &mut self,
+        from: NodeId,
+        epoch: u64,
+        gone: &[NodeId],
+        held: Vec<Held>,
+        out: &mut Out,
+    ) {
         if epoch < self.epoch {
             return;
         }
@@ -235,6 +252,7 @@ impl Replica {
                 self.hold(at, NodeId(at.site), planned);
             }
         }
+        out.send(from, DastMessage::Closed { epoch });
     }
 
     /// This node is out: what it knows may be wrong, so it begins again from nothing.
@@ -369,7 +387,7 @@ impl Replica {
         if self.joining == Some(node) {
             self.joining = None;
         }
-        if node == self.me {
+        if node == self.me && !self.standing.is_live() {
             self.clock.pass(past);
             self.standing = Standing::Live;
             self.report(now, out);

@@ -294,7 +294,9 @@ impl Replica {
                 }
                 self.cuts.told(*cut);
             }
-            DastMessage::Lead { view, epoch } => self.on_lead(now, from, view, epoch, out),
+            DastMessage::Lead { view, epoch, live } => {
+                self.on_lead(now, from, (view, epoch), &live, out);
+            }
             // One that leads no more may hear late that what it proposed was agreed on, and tell of
             // it when its successor has told that it is over.
             DastMessage::PrepareCrt { planned, at } if from == self.leader => {
