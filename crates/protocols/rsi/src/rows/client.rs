@@ -73,11 +73,22 @@ impl<C: Carrier> Client<C> {
         Ok(Transaction::new(self, snapshot, isolation))
     }
 
+    /// Begins a transaction that sees what a snapshot does, which may be an old one, or another
+    /// client's.
+    pub fn begin_at(&mut self, snapshot: Snapshot, isolation: Isolation) -> Transaction<'_, C> {
+        self.session.saw(&snapshot);
+        Transaction::new(self, snapshot, isolation)
+    }
+
     pub(super) async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Failure<C::Error>> {
         self.carrier.run(work).await.map_err(Failure::Carrier)
     }
 
-    async fn snapshot(&mut self) -> Result<Snapshot, Failure<C::Error>> {
+    /// What all transactions that are acknowledged by now have left.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn snapshot(&mut self) -> Result<Snapshot, Failure<C::Error>> {
         let begin = self.session.begin();
         let snapshot = self.run(begin).await?.map_err(Abort::Fault)?;
         self.session.saw(&snapshot);

@@ -1,6 +1,6 @@
 //! One transaction on rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commit::{Abort, Change};
 use crate::find::Found;
@@ -23,11 +23,22 @@ pub struct Transaction<'c, C> {
     client: &'c mut Client<C>,
     snapshot: Snapshot,
     isolation: Isolation,
-    /// Records that were read, by key; none: the tree has no such key.
-    records: BTreeMap<Vec<u8>, Option<Seen>>,
-    /// Leaves in which keys were looked for and not found.
+    /// What was found under keys.
+    known: BTreeMap<Vec<u8>, Known>,
+    /// Keys that the program has heard about, and what it does may depend on.
+    relied: BTreeSet<Vec<u8>>,
+    /// Leaves in which there was nothing else for it.
     leaves: Vec<Found>,
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+}
+
+/// What was found under a key.
+#[derive(Debug, Clone)]
+enum Known {
+    /// A record, which may be one that nobody has written, as far as the snapshot sees.
+    Record(Seen),
+    /// The tree has no such key: the leaf that would have it.
+    Absent(Found),
 }
 
 impl<'c, C: Carrier> Transaction<'c, C> {
@@ -36,7 +47,8 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             client,
             snapshot,
             isolation,
-            records: BTreeMap::new(),
+            known: BTreeMap::new(),
+            relied: BTreeSet::new(),
             leaves: Vec::new(),
             writes: BTreeMap::new(),
         }
@@ -50,8 +62,66 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         if let Some(value) = self.writes.get(key) {
             return Ok(value.clone());
         }
-        let seen = self.record(key).await?;
-        Ok(seen.and_then(|seen| seen.value))
+        self.relied.insert(key.to_vec());
+        self.read(key).await
+    }
+
+    /// The same for a value that is no matter for what the program does.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn read(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Failure<C::Error>> {
+        Ok(match self.look(key).await? {
+            Known::Record(seen) => seen.value,
+            Known::Absent(_) => None,
+        })
+    }
+
+    /// What it sees.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Relies on what another snapshot saw under a key, if that is still so.
+    ///
+    /// # Errors
+    /// [`Abort::ReadConflict`]: it is not; [`Failure`].
+    pub async fn rely_on(&mut self, key: &[u8], then: &Snapshot) -> Result<(), Failure<C::Error>> {
+        self.relied.insert(key.to_vec());
+        match self.look(key).await? {
+            Known::Record(seen) if !then.admits(seen.stamp) => {
+                Err(Abort::ReadConflict(seen.at).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Relies on what another snapshot saw between two keys, if that is still so.
+    ///
+    /// # Errors
+    /// [`Abort::ReadConflict`]: it is not; [`Failure`].
+    pub async fn rely_on_range(
+        &mut self,
+        low: &[u8],
+        high: Option<&[u8]>,
+        then: &Snapshot,
+    ) -> Result<(), Failure<C::Error>> {
+        let span = Span {
+            low: low.to_vec(),
+            high: high.map(<[u8]>::to_vec),
+            descending: false,
+            limit: usize::MAX,
+        };
+        let (keys, _) = self.scan_tree(&span).await?;
+        for key in keys {
+            if let Some(Known::Record(seen)) = self.known.get(&key)
+                && !then.admits(seen.stamp)
+            {
+                return Err(Abort::ReadConflict(seen.at).into());
+            }
+        }
+        Ok(())
     }
 
     /// Rows between two keys.
@@ -91,8 +161,11 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let session = &self.client.session;
         let scan = session.scan(&self.snapshot, tree, span.clone(), hint);
         let scanned = self.client.run(scan).await??;
-        self.rely_on(scanned.leaves);
-        let unknown = |(key, _): &&(Vec<u8>, _)| !self.records.contains_key(key);
+        self.leaves.extend(scanned.leaves);
+        let keys = scanned.entries.iter().map(|(key, _)| key.clone());
+        self.relied.extend(keys);
+        let is_record = |key: &Vec<u8>| matches!(self.known.get(key), Some(Known::Record(_)));
+        let unknown = |(key, _): &&(Vec<u8>, _)| !is_record(key);
         let unread: Vec<_> = scanned.entries.iter().filter(unknown).cloned().collect();
         let places = unread.iter().map(|(_, place)| (place.address(), layout));
         let places: Vec<_> = places.collect();
@@ -100,7 +173,8 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             let read = self.client.session.read_all(&self.snapshot, &places);
             let seen = self.client.run(read).await??;
             let keys = unread.into_iter().map(|(key, _)| key);
-            self.records.extend(keys.zip(seen.into_iter().map(Some)));
+            self.known
+                .extend(keys.zip(seen.into_iter().map(Known::Record)));
         }
         let keys = scanned.entries.into_iter().map(|(key, _)| key).collect();
         Ok((keys, scanned.is_cut))
@@ -110,7 +184,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     fn merge(&self, span: &Span, keys: Vec<Vec<u8>>, page: &mut Page) {
         let mut rows = BTreeMap::new();
         for key in keys {
-            if let Some(Some(seen)) = self.records.get(&key) {
+            if let Some(Known::Record(seen)) = self.known.get(&key) {
                 rows.insert(key, seen.value.clone());
             }
         }
@@ -139,20 +213,18 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let writes = std::mem::take(&mut self.writes);
         // All are looked for before any is made known: the snapshot does not see what that changes.
         for key in writes.keys() {
-            self.record(key).await?;
+            self.look(key).await?;
         }
+        let mut reads = self.reads();
         let mut changes = Vec::with_capacity(writes.len());
         for (key, value) in writes {
-            let seen = match self.records.remove(&key).flatten() {
-                Some(seen) => seen,
-                None if value.is_none() => continue,
-                None => self.make_known(&key).await?,
+            let seen = match self.known.remove(&key) {
+                Some(Known::Record(seen)) => seen,
+                _ if value.is_none() => continue,
+                _ => self.make_known(&key, &mut reads).await?,
             };
             changes.push(Change { seen, value });
         }
-        let records = self.records.into_values().flatten().map(Found::Record);
-        let mut reads = self.leaves;
-        reads.extend(records);
         let session = &self.client.session;
         let commit = session.commit(&reads, changes, self.isolation)?;
         let stamp = self.client.run(commit).await??;
@@ -162,41 +234,49 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         Ok(stamp)
     }
 
-    /// Notes leaves, each once.
-    fn rely_on(&mut self, leaves: impl IntoIterator<Item = Found>) {
-        for leaf in leaves {
-            if !self.leaves.contains(&leaf) {
-                self.leaves.push(leaf);
+    /// What it relies on, each once.
+    fn reads(&self) -> Vec<Found> {
+        let mut reads = BTreeMap::new();
+        let known = self.relied.iter().filter_map(|key| self.known.get(key));
+        let of_keys = known.map(|known| match known {
+            Known::Record(seen) => Found::Record(seen.clone()),
+            Known::Absent(leaf) => leaf.clone(),
+        });
+        for found in self.leaves.iter().cloned().chain(of_keys) {
+            if let Found::Record(seen) = &found {
+                reads.insert(seen.at, found);
             }
         }
+        reads.into_values().collect()
     }
 
-    /// The record under a key, if the tree has the key.
-    async fn record(&mut self, key: &[u8]) -> Result<Option<Seen>, Failure<C::Error>> {
-        if let Some(known) = self.records.get(key) {
+    /// What is under a key.
+    async fn look(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
+        if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
         }
         let located = self.client.locate(&self.snapshot, key).await?;
-        let seen = match located.place(key) {
-            None => {
-                self.rely_on([located.found()]);
-                None
-            }
+        let known = match located.place(key) {
+            None => Known::Absent(located.found()),
             Some(place) => {
                 let (at, layout) = (place.address(), self.client.keyspace.records);
                 let read = self.client.session.read(&self.snapshot, at, layout);
-                Some(self.client.run(read).await??)
+                Known::Record(self.client.run(read).await??)
             }
         };
-        self.records.insert(key.to_vec(), seen.clone());
-        Ok(seen)
+        self.known.insert(key.to_vec(), known.clone());
+        Ok(known)
     }
 
     /// The record under a key that the snapshot does not know.
-    async fn make_known(&mut self, key: &[u8]) -> Result<Seen, Failure<C::Error>> {
+    async fn make_known(
+        &mut self,
+        key: &[u8],
+        reads: &mut Vec<Found>,
+    ) -> Result<Seen, Failure<C::Error>> {
         let known = self.client.enter(key).await?;
         if let Some((changes, stamp)) = &known.own {
-            rely_on_own(&mut self.leaves, changes, *stamp);
+            rely_on_own(reads, changes, *stamp);
         }
         let (at, layout) = (known.place.address(), self.client.keyspace.records);
         let read = self.client.session.read(&self.snapshot, at, layout);
