@@ -1,6 +1,9 @@
 //! Carries the steps of a protocol over a fabric.
 
+use std::future::Future;
 use std::hint;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use manxdb_fabric::{BatchId, Fabric, Misuse, Operation, Outcome, turn};
@@ -70,6 +73,18 @@ impl<F: Fabric> Carrier for Driver<F> {
 
     async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Misuse> {
         Self::run(self, work)
+    }
+}
+
+/// Carries a future out whose carrier never waits.
+pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::yield_now(),
+        }
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `trad-si` | snapshot isolation with two-phase commit over TCP (Binnig et al., "The End of Slow Networks", §4.1) | [`two_phase`] |
 //! | `two-sided` | the same with messages through shared memory in place of sockets (§3.1, architecture c) | [`two_phase`], [`mailbox`] |
 //!
-//! And rows with procedures on them, such as TPC-C's, on our protocol alone: [`rows`].
+//! And rows with procedures on them, such as TPC-C's, on our protocol alone: [`rows`]; and SQL: [`path`].
 //!
 //! Start reading at [`checkout`], then [`drive`].
 #![forbid(unsafe_code)]
@@ -20,5 +20,6 @@
 pub mod checkout;
 pub mod drive;
 pub mod mailbox;
+pub mod path;
 pub mod rows;
 pub mod two_phase;

@@ -1,9 +1,5 @@
 //! Runs calls of procedures, one try at a time.
 
-use std::future::Future;
-use std::ops::Bound;
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use manxdb_fabric::{Fabric, Misuse};
@@ -15,8 +11,9 @@ use manxdb_txn::procedure::{
 };
 use manxdb_txn::{ReadSet, TxnError};
 
+use super::bounds;
 use super::plan::RowsPlan;
-use crate::drive::Driver;
+use crate::drive::{Driver, now};
 
 /// Rows that are read at once when all are.
 const PAGE: usize = 1_000;
@@ -58,14 +55,8 @@ impl<F: Fabric> Caller<F> {
         thread: u16,
         isolation: Isolation,
     ) -> Result<Self, CallError> {
-        let none = || CallError(format!("there is no thread {thread}"));
-        let (session, records, nodes) = plan.thread(thread).ok_or_else(none)?;
-        let keyspace = plan.keyspace().ok_or_else(none)?;
-        let driver = Driver::new(fabric);
-        Ok(Self {
-            client: Client::new(driver, session, keyspace, records, nodes),
-            isolation,
-        })
+        let client = plan.client(thread, Driver::new(fabric))?;
+        Ok(Self { client, isolation })
     }
 
     /// Tries to run a call to its commit.
@@ -145,24 +136,12 @@ impl<F: Fabric> Caller<F> {
             let page = now(rows.scan(span.clone())).map_err(failed)?;
             let is_last = page.len() < PAGE;
             if let Some((key, _)) = page.last() {
-                span.low = behind(key);
+                span.low = bounds::behind(key);
             }
             all.extend(page);
             if is_last {
                 return Ok(all);
             }
-        }
-    }
-}
-
-/// Carries a future out whose carrier never waits.
-fn now<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::yield_now(),
         }
     }
 }
@@ -228,25 +207,11 @@ impl<F: Fabric> RowView for View<'_, '_, F> {
 }
 
 fn span(range: &KeyRange, direction: Direction, limit: usize) -> Span {
-    let low = match &range.start {
-        Bound::Unbounded => Vec::new(),
-        Bound::Included(key) => key.clone(),
-        Bound::Excluded(key) => behind(key),
-    };
-    let high = match &range.end {
-        Bound::Unbounded => None,
-        Bound::Included(key) => Some(behind(key)),
-        Bound::Excluded(key) => Some(key.clone()),
-    };
+    let (low, high) = bounds::of(range);
     Span {
         low,
         high,
         descending: direction == Direction::Reverse,
         limit,
     }
-}
-
-/// The first key behind one.
-fn behind(key: &[u8]) -> Vec<u8> {
-    [key, &[0]].concat()
 }

@@ -4,6 +4,7 @@
 //! [`RowsPlan`] says where everything is, [`Caller`] runs calls; who loads the rows at the start
 //! is a caller as well.
 
+pub(crate) mod bounds;
 mod caller;
 mod plan;
 

@@ -1,8 +1,12 @@
 //! Where rows are in the memory of servers: the same for all who have the same numbers.
 
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rsi::rows::{Extent, Keyspace};
-use manxdb_rsi::{Layout, LayoutError, Log, Place, Session, ThreadId, Tree, TreeError, Vector};
+use manxdb_rsi::rows::{Client, Extent, Keyspace};
+use manxdb_rsi::{
+    Carrier, Layout, LayoutError, Log, Place, Session, ThreadId, Tree, TreeError, Vector,
+};
+
+use super::CallError;
 
 /// Bytes of a log at each of its places: the largest transaction of TPC-C, a delivery, takes less
 /// than half.
@@ -165,7 +169,7 @@ impl RowsPlan {
     }
 
     /// A thread of clients or loaders, with its memory; none if there is no such.
-    pub(super) fn thread(self, number: u16) -> Option<(Session, Extent, Extent)> {
+    fn thread(self, number: u16) -> Option<(Session, Extent, Extent)> {
         if number >= self.threads() {
             return None;
         }
@@ -176,6 +180,17 @@ impl RowsPlan {
         };
         let (records, nodes) = self.extents(number)?;
         Some((session, records, nodes))
+    }
+
+    /// A thread's way to the rows.
+    ///
+    /// # Errors
+    /// [`CallError`]: the plan has no such thread.
+    pub fn client<C: Carrier>(self, thread: u16, carrier: C) -> Result<Client<C>, CallError> {
+        let none = || CallError(format!("there is no thread {thread}"));
+        let (session, records, nodes) = self.thread(thread).ok_or_else(none)?;
+        let keyspace = self.keyspace().ok_or_else(none)?;
+        Ok(Client::new(carrier, session, keyspace, records, nodes))
     }
 
     /// Bytes that each server needs.

@@ -6,6 +6,7 @@
 )]
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod files;
 pub mod hooked;
 
 use std::collections::BTreeSet;

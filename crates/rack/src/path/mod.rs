@@ -1,0 +1,381 @@
+//! The commit path `rsi`: SQL, and whatever else goes through [`manxdb_txn`], on rows in the memory
+//! of servers.
+//!
+//! Several processes may open the same memory, each as clients of their own of the plan: they meet
+//! at commits only. Row locks order the sessions of one process.
+//!
+//! | the trait's | here |
+//! |---|---|
+//! | snapshot | a vector; its version is a number of this process alone |
+//! | reads of an intent | looked at again at the newest state, and validated by the commit |
+//! | a value longer than a record | pieces of it are rows too, beside the row that counts them ([`long`]) |
+//!
+//! Nothing is collected: keys that were deleted stay in the tree, and snapshots that are older than
+//! the versions memory keeps can read what has changed often no more, which is a conflict.
+
+mod long;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use manxdb_fabric::{Fabric, Misuse};
+use manxdb_rsi::rows::{Client, Failure, Transaction};
+use manxdb_rsi::{Abort, Isolation, Snapshot as Vector, Span};
+use manxdb_storage::{Direction, KeyRange, StorageError, Version};
+use manxdb_txn::procedure::{Call, OneShard, Registry, Values, run_attempts};
+use manxdb_txn::{CommitPath, Intent, LockTable, ReadSet, Reply, Snapshot, TxnError, Waiter};
+use parking_lot::{Condvar, Mutex};
+
+use self::long::ROWS;
+use crate::drive::{Driver, now};
+use crate::rows::{CallError, RowsPlan, bounds};
+
+/// Tries of a commit whose reads still hold: others enter keys into the same leaves.
+const TRIES_MAX: u32 = 64;
+/// Snapshots that stay known though nobody looks at them, at least.
+const KEPT: u64 = 1 << 14;
+/// Rows of a range that are read at a time.
+const PAGE: usize = 256;
+
+type Page = Vec<(Vec<u8>, Vec<u8>)>;
+type Rows<'c, F> = Transaction<'c, Driver<F>>;
+
+/// Transactions on rows in the memory of servers.
+pub struct RsiPath<F> {
+    /// Clients that nobody uses just now.
+    idle: Mutex<Vec<Client<Driver<F>>>>,
+    returned: Condvar,
+    snapshots: Arc<Snapshots>,
+    locks: LockTable,
+    procedures: Registry,
+    /// Bytes of a value that fits into a record.
+    value_max: usize,
+}
+
+/// Snapshots by the versions that stand for them. A version outlives its pin: a transaction that
+/// has read at it relies on it until it commits.
+#[derive(Default)]
+struct Snapshots(Mutex<Numbered>);
+
+#[derive(Default)]
+struct Numbered {
+    last: u64,
+    known: BTreeMap<u64, Known>,
+}
+
+struct Known {
+    vector: Arc<Vector>,
+    pins: u32,
+}
+
+/// Keeps a snapshot known.
+struct Pin {
+    number: u64,
+    snapshots: Arc<Snapshots>,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if let Some(known) = self.snapshots.0.lock().known.get_mut(&self.number) {
+            known.pins -= 1;
+        }
+    }
+}
+
+impl Numbered {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        if self.last.is_multiple_of(KEPT) {
+            let oldest = self.last - KEPT;
+            self.known
+                .retain(|number, known| *number > oldest || known.pins > 0);
+        }
+        self.last
+    }
+}
+
+impl Snapshots {
+    fn next(&self) -> Version {
+        Version(self.0.lock().next())
+    }
+
+    fn pin(self: &Arc<Self>, vector: &Vector) -> Snapshot {
+        let mut numbered = self.0.lock();
+        let newest = numbered.known.last_entry();
+        let same = newest.filter(|newest| *newest.get().vector == *vector);
+        let number = match same.map(|same| *same.key()) {
+            Some(number) => number,
+            None => numbered.next(),
+        };
+        let known = numbered.known.entry(number).or_insert_with(|| Known {
+            vector: Arc::new(vector.clone()),
+            pins: 0,
+        });
+        known.pins += 1;
+        drop(numbered);
+        let pin = Pin {
+            number,
+            snapshots: Arc::clone(self),
+        };
+        Snapshot {
+            version: Version(number),
+            pin: Some(Arc::new(pin)),
+        }
+    }
+
+    fn find(&self, version: Version) -> Result<Arc<Vector>, TxnError> {
+        let numbered = self.0.lock();
+        let found = numbered.known.get(&version.0);
+        let found = found.map(|known| Arc::clone(&known.vector));
+        found.ok_or_else(|| TxnError::Conflict {
+            what: format!("snapshot {} is known no more", version.0),
+        })
+    }
+}
+
+fn failed(failure: Failure<Misuse>) -> TxnError {
+    let what = failure.to_string();
+    match failure {
+        _ if failure.is_conflict() => TxnError::Conflict { what },
+        Failure::NoRoom(_) => StorageError::Full(what).into(),
+        Failure::Abort(Abort::TooLarge(size, limit)) => TxnError::TooLarge {
+            size_bytes: usize::try_from(size).unwrap_or(usize::MAX),
+            limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
+        },
+        Failure::Abort(Abort::Damaged(_)) => StorageError::Corrupt(what).into(),
+        Failure::Abort(Abort::Fault(_)) => TxnError::Unknown(what),
+        Failure::Abort(_) | Failure::Carrier(_) => StorageError::Engine(what).into(),
+    }
+}
+
+impl<F: Fabric + Send + 'static> RsiPath<F> {
+    /// The path of a process that is these clients of a plan; so many transactions it does at a
+    /// time.
+    ///
+    /// # Errors
+    /// [`CallError`]: the plan has no such client, or there are none.
+    pub fn new(
+        plan: RowsPlan,
+        clients: impl IntoIterator<Item = (u16, F)>,
+    ) -> Result<Self, CallError> {
+        let clients = clients.into_iter();
+        let clients = clients.map(|(number, fabric)| plan.client(number, Driver::new(fabric)));
+        let idle = clients.collect::<Result<Vec<_>, _>>()?;
+        if idle.is_empty() {
+            return Err(CallError("a path needs at least one client".into()));
+        }
+        Ok(Self {
+            idle: Mutex::new(idle),
+            returned: Condvar::new(),
+            snapshots: Arc::default(),
+            locks: LockTable::default(),
+            procedures: Registry::default(),
+            value_max: plan.value.saturating_sub(long::TAG),
+        })
+    }
+
+    /// The procedures that [`CommitPath::call`] finds.
+    #[must_use]
+    pub fn procedures(&self) -> &Registry {
+        &self.procedures
+    }
+
+    /// Does something with a client that nobody else uses.
+    fn with<T>(&self, work: impl FnOnce(&mut Client<Driver<F>>) -> T) -> T {
+        let mut idle = self.idle.lock();
+        let mut client = loop {
+            match idle.pop() {
+                Some(client) => break client,
+                None => self.returned.wait(&mut idle),
+            }
+        };
+        drop(idle);
+        let done = work(&mut client);
+        self.idle.lock().push(client);
+        self.returned.notify_one();
+        done
+    }
+
+    /// Reads as a snapshot sees it.
+    fn read<T>(
+        &self,
+        at: Version,
+        work: impl FnOnce(&mut Rows<'_, F>) -> Result<T, TxnError>,
+    ) -> Result<T, TxnError> {
+        let vector = self.snapshots.find(at)?;
+        self.with(|client| {
+            let mut rows = client.begin_at(Vector::clone(&vector), Isolation::Snapshot);
+            work(&mut rows)
+        })
+    }
+
+    /// Tries to commit what others are in the way of only by accident.
+    fn commit(&self, intent: &Intent) -> Result<Version, TxnError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let done = self.with(|client| self.try_to_commit(client, intent))?;
+            match done {
+                Ok(()) => return Ok(self.snapshots.next()),
+                Err(failure) if failure.is_conflict() && tries < TRIES_MAX => {}
+                Err(failure) => return Err(failed(failure)),
+            }
+        }
+    }
+
+    /// One try. The outer error is final: a read is not true any more.
+    fn try_to_commit(
+        &self,
+        client: &mut Client<Driver<F>>,
+        intent: &Intent,
+    ) -> Result<Result<(), Failure<Misuse>>, TxnError> {
+        let mut rows = match now(client.begin(Isolation::Serializable)) {
+            Ok(rows) => rows,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        self.rely_on(&mut rows, &intent.reads)?;
+        for (key, value) in &intent.writes {
+            if let Err(failure) = long::write(&mut rows, key, value.as_deref(), self.value_max) {
+                return Ok(Err(failure));
+            }
+        }
+        Ok(now(rows.commit()).map(drop))
+    }
+
+    fn rely_on(&self, rows: &mut Rows<'_, F>, reads: &ReadSet) -> Result<(), TxnError> {
+        for (key, version) in &reads.points {
+            let then = self.snapshots.find(*version)?;
+            now(rows.rely_on(&long::row(key), &then)).map_err(failed)?;
+        }
+        for (range, version) in &reads.ranges {
+            let then = self.snapshots.find(*version)?;
+            let (low, high) = long::rows(range);
+            now(rows.rely_on_range(&low, Some(&high), &then)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn still_true(&self, reads: &ReadSet) -> Result<Snapshot, TxnError> {
+        self.with(|client| {
+            let mut rows = now(client.begin(Isolation::Snapshot)).map_err(failed)?;
+            self.rely_on(&mut rows, reads)?;
+            Ok(self.snapshots.pin(rows.snapshot()))
+        })
+    }
+
+    fn has_changed(&self, reads: &ReadSet) -> Result<bool, TxnError> {
+        match self.still_true(reads) {
+            Ok(_) => Ok(false),
+            Err(TxnError::Conflict { .. }) => Ok(true),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// A page of a range, whole values.
+fn page<F: Fabric>(
+    rows: &mut Rows<'_, F>,
+    range: &KeyRange,
+    direction: Direction,
+    limit: usize,
+) -> Result<Page, TxnError> {
+    let (low, high) = long::rows(range);
+    let mut span = Span {
+        low,
+        high: Some(high),
+        descending: direction == Direction::Reverse,
+        limit: limit.min(PAGE),
+    };
+    let mut page = Page::new();
+    while page.len() < limit {
+        span.limit = (limit - page.len()).min(PAGE);
+        let found = now(rows.scan(span.clone())).map_err(failed)?;
+        let is_last = found.len() < span.limit;
+        if let Some((key, _)) = found.last() {
+            match direction {
+                Direction::Forward => span.low = bounds::behind(key),
+                Direction::Reverse => span.high = Some(key.clone()),
+            }
+        }
+        for (key, value) in found {
+            let key = key.strip_prefix(&[ROWS]).unwrap_or(&key).to_vec();
+            let value = long::whole(rows, &key, &value)?;
+            page.push((key, value));
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+impl<F: Fabric + Send + 'static> CommitPath for RsiPath<F> {
+    fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
+        Reply::Ready(self.with(|client| {
+            let vector = now(client.snapshot()).map_err(failed)?;
+            Ok(self.snapshots.pin(&vector))
+        }))
+    }
+
+    fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
+        Reply::Ready(self.read(
+            at,
+            |rows| match now(rows.read(&long::row(key))).map_err(failed)? {
+                Some(value) => long::whole(rows, key, &value).map(Some),
+                None => Ok(None),
+            },
+        ))
+    }
+
+    fn scan(
+        &self,
+        at: Version,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Reply<Result<Page, TxnError>> {
+        Reply::Ready(self.read(at, |rows| page(rows, range, direction, limit)))
+    }
+
+    fn submit(&self, intent: Intent) -> Reply<Result<Version, TxnError>> {
+        Reply::Ready(self.commit(&intent))
+    }
+
+    fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {
+        let reads = ReadSet {
+            points: Vec::new(),
+            ranges: vec![(range.clone(), since)],
+        };
+        Reply::Ready(self.has_changed(&reads))
+    }
+
+    fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>> {
+        let reads = ReadSet {
+            points: vec![(key.to_vec(), since)],
+            ranges: Vec::new(),
+        };
+        Reply::Ready(self.has_changed(&reads))
+    }
+
+    fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>> {
+        Reply::Ready(self.still_true(reads))
+    }
+
+    fn call(
+        self: Arc<Self>,
+        call: Call,
+        waiter: Arc<dyn Waiter>,
+    ) -> Reply<Result<Values, TxnError>> {
+        let procedure = match self.procedures.find(&call.procedure) {
+            Ok(procedure) => procedure,
+            Err(unknown) => return Reply::Ready(Err(unknown)),
+        };
+        let path: Arc<dyn CommitPath> = self;
+        let answer = run_attempts(&path, procedure.as_ref(), &OneShard, &call, &waiter);
+        Reply::Ready(answer)
+    }
+
+    fn locks(&self) -> Option<&LockTable> {
+        Some(&self.locks)
+    }
+}
