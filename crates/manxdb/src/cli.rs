@@ -6,6 +6,7 @@ mod compaction;
 mod compactor;
 mod fillrandom;
 mod lab;
+mod olap;
 mod sim;
 mod warehouses;
 
@@ -26,6 +27,7 @@ pub use self::compactor::{
 };
 pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};
+pub use self::olap::{Algorithm, OLAP_HELP, OlapNode, OlapRun, OlapShape};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
 pub use self::warehouses::{
     WAREHOUSES_HELP, WarehousesPart, WarehousesRole, WarehousesRun, WarehousesShape,
@@ -356,6 +358,12 @@ pub enum BenchCommand {
     /// One process of a checkout run, started by it
     #[command(hide = true)]
     CheckoutPart(CheckoutPart),
+    /// Joins and aggregations over nodes: by messages, or by writes into each other's memory
+    #[command(after_help = OLAP_HELP)]
+    Olap(OlapRun),
+    /// One node of an olap run, started by it
+    #[command(hide = true)]
+    OlapNode(OlapNode),
 }
 
 /// What to do with Lobsters.

@@ -65,6 +65,8 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::RackTpccPart(args)) => {
             bench::warehouses::part(&args)
         }
+        cli::Command::Bench(cli::BenchCommand::Olap(args)) => bench::olap::run(&args),
+        cli::Command::Bench(cli::BenchCommand::OlapNode(args)) => bench::olap::node(&args),
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),

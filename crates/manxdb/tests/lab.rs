@@ -8,7 +8,7 @@ use std::path::Path;
 
 use support::{manxdb, output};
 
-const EXPERIMENTS: [&str; 9] = [
+const EXPERIMENTS: [&str; 14] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -18,6 +18,11 @@ const EXPERIMENTS: [&str; 9] = [
     "caas-many",
     "caas-fillrandom",
     "caas-crossdc",
+    "rsi-scale",
+    "rsi-hotset",
+    "rsi-cpu",
+    "olap-join",
+    "olap-agg",
 ];
 
 /// The files that depend on the seed alone.
@@ -102,6 +107,26 @@ fn a_part_of_an_experiment_can_be_run() {
         error.contains("no point at [91.0]") && error.contains("10, 90"),
         "{error}"
     );
+}
+
+#[test]
+fn joins_and_aggregations_of_nodes_are_run_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, algorithms) in [("olap-join", 4), ("olap-agg", 2)] {
+        let (code, said, error) = lab(&["run", name, "--scale", "smoke"], directory.path());
+        assert_eq!(code, Some(0), "{error}");
+        // Too small to be judged.
+        assert!(
+            said.contains("  open  ") && !said.contains("holds"),
+            "{said}"
+        );
+        let of = directory.path().join("rack").join(name);
+        let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+        assert_eq!(rows.lines().count(), 1 + 2 * algorithms, "{rows}");
+        assert!(of.join("figure.png").exists());
+    }
+    let index = fs::read_to_string(directory.path().join("rack/README.md")).unwrap();
+    assert!(index.contains("(olap-agg/report.md)"), "{index}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! `manxdb bench checkout` and `bench rack-tpcc`: servers and clients in processes of their own, and
-//! books that are right in the end; never how fast it was.
+//! `manxdb bench checkout`, `bench rack-tpcc` and `bench olap`: servers, clients and nodes in processes
+//! of their own, and books and answers that are right in the end; never how fast it was.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -55,8 +55,62 @@ fn terminals_of_tpcc_commit_and_end_when_their_room_does() {
 }
 
 #[test]
+fn nodes_find_what_they_must() {
+    let joins = ["ghj", "ghj-bloom", "rdma-ghj", "rrj"];
+    for algorithm in joins {
+        let sizes = ["--nodes", "3", "--rows", "4000", "--selectivity", "0.25"];
+        let done = json(&[&["olap", "--algorithm", algorithm][..], &sizes].concat());
+        let outcome = &done["outcome"];
+        assert_eq!(done["shape"]["algorithm"], algorithm);
+        assert_eq!(outcome["found"], 3_000, "{done}");
+        assert!(outcome["bytes"].as_u64() > outcome["messages"].as_u64());
+    }
+    for algorithm in ["agg", "rdma-agg"] {
+        let sizes = ["--nodes", "2", "--rows", "9000", "--groups", "50"];
+        let done = json(
+            &[
+                &["olap", "--algorithm", algorithm, "--width", "24"][..],
+                &sizes,
+            ]
+            .concat(),
+        );
+        assert_eq!(done["outcome"]["found"], 50, "{done}");
+    }
+    // A node alone sends nothing.
+    let alone = json(&["olap", "--nodes", "1", "--rows", "1000"]);
+    assert_eq!(alone["outcome"]["bytes"], 0);
+    let (code, text, _) = bench(&["olap", "--nodes", "2", "--rows", "1000"]);
+    assert_eq!(code, Some(0));
+    assert!(text.contains("2000 pairs, the answer is right"), "{text}");
+}
+
+#[test]
 fn sizes_that_cannot_be_are_refused() {
-    let cases: [(&[&str], &str); 3] = [
+    let cases: [(&[&str], &str); 9] = [
+        (
+            &["olap", "--width", "12"],
+            "--width 12: rows of 12 bytes: a row has 8 to 1024, a multiple of 8",
+        ),
+        (
+            &["olap", "--selectivity", "1.5"],
+            "--selectivity 1.5 is not from 0 to 1",
+        ),
+        (
+            &["olap", "--selectivity", "NaN"],
+            "--selectivity NaN is not from 0 to 1",
+        ),
+        (
+            &["olap", "--groups", "5"],
+            "--groups is for aggregations, rrj joins",
+        ),
+        (
+            &["olap", "--algorithm", "agg", "--selectivity", "0.5"],
+            "--selectivity is for joins, agg aggregates",
+        ),
+        (
+            &["olap-node", "0", "--directory", ".", "--shape", "{"],
+            "--shape: EOF",
+        ),
         (
             &["rack-tpcc", "--servers", "2", "--logs", "3"],
             "3 copies of logs on 2 memory servers",
@@ -89,6 +143,11 @@ fn sizes_that_cannot_be_are_refused() {
         ("--clients", "201"),
     ] {
         let (code, _, error) = bench(&["rack-tpcc", flag, value]);
+        assert_eq!(code, Some(2), "{flag}");
+        assert!(error.contains(flag), "{error}");
+    }
+    for (flag, value) in [("--nodes", "17"), ("--rows", "0"), ("--algorithm", "sort")] {
+        let (code, _, error) = bench(&["olap", flag, value]);
         assert_eq!(code, Some(2), "{flag}");
         assert!(error.contains(flag), "{error}");
     }

@@ -1,13 +1,12 @@
 //! Which keys a relation may have, in few bits.
 
-use crate::error::OlapError;
 use crate::hash::hash;
 use crate::rows::{Key, Rows};
 
-/// Bits for each key: with [`HASHES`] of them set, one key in ten that is not there seems to be,
-/// as in the paper (§5.1).
-const BITS_EACH: u64 = 5;
-const HASHES: u64 = 3;
+/// Bits for each row: with [`HASHES`] of them set, one key in forty that is not there seems to be,
+/// and so of the filters of four nodes together one in ten, as in the paper (§5.1).
+const BITS_EACH: u64 = 8;
+const HASHES: u64 = 5;
 
 /// Says of a key that it is not there, or that it may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,17 +15,12 @@ pub(crate) struct Bloom {
 }
 
 impl Bloom {
-    /// For so many keys, none of them in it yet. Filters for equal numbers can be put together.
-    pub fn for_keys(count: u64) -> Self {
-        let words = (count * BITS_EACH).div_ceil(64).max(1);
-        Self {
+    /// With the keys of these rows in it.
+    pub fn of(rows: &Rows) -> Self {
+        let words = (rows.len() as u64 * BITS_EACH).div_ceil(64);
+        let mut filter = Self {
             words: vec![0; usize::try_from(words).unwrap_or(0)],
-        }
-    }
-
-    /// For so many keys, with those of these rows in it.
-    pub fn of(rows: &Rows, count: u64) -> Self {
-        let mut filter = Self::for_keys(count);
+        };
         for row in rows {
             filter.add(Key::of(row));
         }
@@ -55,21 +49,13 @@ impl Bloom {
             .collect()
     }
 
-    /// Puts the keys of another one in, which has come as a message of a node.
-    ///
-    /// # Errors
-    /// It is of another size.
-    pub fn add_all(&mut self, bytes: &[u8], node: u16) -> Result<(), OlapError> {
+    /// One that has come as a message; none if it is cut off.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, rest) = bytes.as_chunks::<8>();
-        if words.len() != self.words.len() || !rest.is_empty() {
-            let (found, own) = (bytes.len(), self.words.len() * 8);
-            let what = format!("a filter of {found} bytes, not {own}");
-            return Err(OlapError::Nonsense { node, what });
-        }
-        for (own, word) in self.words.iter_mut().zip(words) {
-            *own |= u64::from_le_bytes(*word);
-        }
-        Ok(())
+        let words = words.iter().map(|word| u64::from_le_bytes(*word));
+        rest.is_empty().then(|| Self {
+            words: words.collect(),
+        })
     }
 }
 
@@ -101,23 +87,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_never_denied_and_what_is_not_one_time_in_ten_at_most_admitted() {
-        let mut filter = Bloom::of(&rows(0..5_000), 10_000);
-        let other = Bloom::of(&rows(5_000..10_000), 10_000);
-        filter.add_all(&other.to_bytes(), 1).unwrap();
+    fn what_is_there_is_never_denied_and_what_is_not_one_time_in_thirty_at_most_admitted() {
+        let filter = Bloom::of(&rows(0..10_000));
+        let filter = Bloom::from_bytes(&filter.to_bytes()).unwrap();
         assert!((0..10_000).all(|key| filter.may_have(Key(key))));
         let wrong = (10_000..110_000).filter(|key| filter.may_have(Key(*key)));
         let wrong = wrong.count();
-        assert!((5_000..12_000).contains(&wrong), "{wrong} of 100,000");
+        assert!((1_000..3_300).contains(&wrong), "{wrong} of 100,000");
     }
 
     #[test]
-    fn a_filter_of_another_size_is_refused() {
-        let mut filter = Bloom::for_keys(1_000);
-        let other = Bloom::for_keys(2_000);
-        let refused = filter.add_all(&other.to_bytes(), 3).unwrap_err();
-        assert!(refused.to_string().starts_with("node 3 says"), "{refused}");
-        let empty = Bloom::for_keys(0);
+    fn a_filter_that_is_cut_off_is_none() {
+        assert_eq!(Bloom::from_bytes(&[0; 9]), None);
+        let empty = Bloom::from_bytes(&[]).unwrap();
         assert!(!empty.may_have(Key(1)));
+        assert_eq!(Bloom::of(&rows(0..0)), empty);
     }
 }

@@ -15,6 +15,8 @@
 //! | AGG | added up by each node, then as messages | added up again | [`aggregate::by_messages`] |
 //! | RDMA AGG | added up in a table that fits a cache, what it loses as writes | added up partition by partition | [`aggregate::by_writes`] |
 //!
+//! [`workload`] makes rows whose answer is known without asking anybody.
+//!
 //! There are no plans, no SQL and no recovery in here: a node that dies ends the query, and the
 //! others say so. Start reading at [`rows`], then [`join`].
 #![forbid(unsafe_code)]
@@ -30,6 +32,7 @@ pub mod memory;
 pub mod rows;
 pub mod sockets;
 mod traffic;
+pub mod workload;
 
 pub use error::OlapError;
 pub use rows::{Key, Rows, Width};

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::{Keys, all, rows, width};
 use manxdb_core::Random;
-use manxdb_olap::join::{Tables, Totals, by_messages, by_writes, parts};
+use manxdb_olap::join::{Tables, Travel, by_messages, by_writes, parts};
 use manxdb_olap::memory::{Load, Room};
 use manxdb_olap::{Key, OlapError, Rows, Traffic};
 
@@ -50,13 +50,6 @@ impl Case {
         }
     }
 
-    fn totals(&self) -> Totals {
-        Totals {
-            build: all(&self.build).len() as u64,
-            probe: all(&self.probe).len() as u64,
-        }
-    }
-
     /// The oracle: a map of all rows of one relation, and the other one looked up in it.
     fn expected(&self) -> Pairs {
         let mut map: BTreeMap<Key, Vec<&[u8]>> = BTreeMap::new();
@@ -74,12 +67,11 @@ impl Case {
         pairs
     }
 
-    fn by_messages(&self, is_filtered: bool, parts: u32) -> (Pairs, Vec<Traffic>) {
-        let totals = is_filtered.then(|| self.totals());
+    fn by_messages(&self, travel: Travel, parts: u32) -> (Pairs, Vec<Traffic>) {
         together(common::by_messages(self.build.len(), |me, sockets| {
             let mut pairs = Pairs::new();
             let each = |one: &[u8], other: &[u8]| pairs.push((one.to_vec(), other.to_vec()));
-            let sent = by_messages(sockets, self.tables(me), totals, parts, each).unwrap();
+            let sent = by_messages(sockets, self.tables(me), travel, parts, each).unwrap();
             (pairs, sent)
         }))
     }
@@ -106,7 +98,8 @@ impl Case {
     fn check(&self, what: &str) {
         let expected = self.expected();
         for parts in [1, 5] {
-            let [plain, filtered] = [false, true].map(|one| self.by_messages(one, parts).0);
+            let [plain, filtered] =
+                [Travel::All, Travel::Filtered].map(|one| self.by_messages(one, parts).0);
             assert_eq!(plain, expected, "{what}, GHJ, {parts} parts");
             assert_eq!(
                 filtered, expected,
@@ -197,21 +190,24 @@ fn bytes_and_messages_are_counted() {
     // Three quarters of all rows leave their node, whatever carries them.
     let leave = 2 * NODES * ROWS * 8 * 3 / 4;
     let near = |bytes: u64| (leave * 98 / 100..leave * 103 / 100).contains(&bytes);
-    let (_, sent) = case.by_messages(false, 4);
+    let (_, sent) = case.by_messages(Travel::All, 4);
     assert!(near(bytes(&sent)), "{sent:?}");
     let (_, large) = case.by_writes(1, 64 << 10, 4);
     assert!(near(bytes(&large)), "{large:?}");
     let (_, small) = case.by_writes(4, 2 << 10, 1);
     assert!(near(bytes(&small)), "{small:?}");
     assert!(messages(&small) > 10 * messages(&large));
-    // One row in ten seems to have a partner; a filter has five bits for each key, for each other.
-    let (_, filtered) = case.by_messages(true, 4);
-    let filters = 2 * NODES * ROWS * 5 / 8 * NODES * (NODES - 1);
+    // One row in ten seems to have a partner; a filter has a byte for each row, for each other node.
+    let (_, filtered) = case.by_messages(Travel::Filtered, 4);
+    let filters = 2 * NODES * ROWS * (NODES - 1);
     let rows = bytes(&filtered) - filters;
     assert!(rows < leave / 8 && rows > leave / 20, "{rows} of {leave}");
     // Nobody sends anything to itself.
     let alone = Case::drawn(9, 1, (even, even));
-    assert_eq!(alone.by_messages(true, 2).1, [Traffic::default()]);
+    assert_eq!(
+        alone.by_messages(Travel::Filtered, 2).1,
+        [Traffic::default()]
+    );
     assert_eq!(alone.by_writes(2, 2 << 10, 1).1, [Traffic::default()]);
 }
 

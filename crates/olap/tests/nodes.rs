@@ -15,7 +15,7 @@ use manxdb_fabric::shm::SharedMemory;
 use manxdb_fabric::{
     BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, Outcome, ServerId,
 };
-use manxdb_olap::join::{Tables, by_messages, by_writes};
+use manxdb_olap::join::{Tables, Travel, by_messages, by_writes};
 use manxdb_olap::memory::{Load, Node, Room};
 use manxdb_olap::sockets::Sockets;
 use manxdb_olap::{OlapError, Rows, aggregate};
@@ -32,7 +32,7 @@ fn join(streams: Vec<Option<TcpStream>>) -> Result<(), OlapError> {
         probe: &probe,
     };
     let mut sockets = Sockets::new(streams).unwrap();
-    by_messages(&mut sockets, tables, None, 2, |_, _| {}).map(|_| ())
+    by_messages(&mut sockets, tables, Travel::All, 2, |_, _| {}).map(|_| ())
 }
 
 /// What a join says whose other node says these bytes and is gone.

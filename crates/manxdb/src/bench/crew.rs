@@ -5,6 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
@@ -114,7 +115,7 @@ impl Process {
         writeln!(input, "go").map_err(|error| format!("{}: {error}", self.name))
     }
 
-    fn done(&mut self) -> Result<Done, String> {
+    fn done<T: DeserializeOwned>(&mut self) -> Result<T, String> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(|error| format!("{} says '{line}': {error}", self.name))
     }
@@ -163,7 +164,7 @@ pub fn run(
     clients.iter_mut().try_for_each(Process::go)?;
     let (mut outcome, mut kinds) = (Outcome::default(), BTreeMap::new());
     for client in &mut clients {
-        let done = client.done()?;
+        let done: Done = client.done()?;
         for (kind, count) in done.committed {
             outcome.committed += count;
             *kinds.entry(kind).or_insert(0) += count;
@@ -178,6 +179,28 @@ pub fn run(
     Ok((outcome, kinds))
 }
 
+/// Tells processes to go, all of them with one thing to do, and waits until it is done; what each
+/// says of it.
+///
+/// # Errors
+/// One of them ends early, or says what makes no sense.
+pub fn run_once<T: DeserializeOwned>(processes: &mut [Process]) -> Result<Vec<T>, String> {
+    processes.iter_mut().try_for_each(Process::go)?;
+    processes.iter_mut().map(Process::done).collect()
+}
+
+/// As a process with one thing to do: does it when it is told to, says what came of it, and stays
+/// until whoever has started it is gone.
+///
+/// # Errors
+/// Those of what it does.
+pub fn once<T: Serialize>(work: impl FnOnce() -> io::Result<T>) -> io::Result<()> {
+    say(READY)?;
+    await_line()?;
+    say(&serde_json::to_string(&work()?).map_err(io::Error::other)?)?;
+    await_line()
+}
+
 /// As a client: tries transactions, from when it is told to until its time is over or it has
 /// committed so many, and says what it has done. A try's answer is the kind of transaction that is
 /// committed, or none if somebody else was there.
@@ -190,7 +213,7 @@ pub fn work<'k>(
     mut try_one: impl FnMut() -> io::Result<Option<&'k str>>,
 ) -> io::Result<()> {
     say(READY)?;
-    io::stdin().lock().read_line(&mut String::new())?;
+    await_line()?;
     let cpu = || cpu_of(Some(std::process::id())).unwrap_or_default();
     let (began, used) = (Instant::now(), cpu());
     let until = Duration::from_secs(u64::from(seconds));
@@ -230,6 +253,11 @@ pub fn work<'k>(
 /// The system's.
 pub fn until_end() -> io::Result<()> {
     say(READY)?;
+    await_line()
+}
+
+/// Waits for a word of whoever has started this process, or for their end.
+fn await_line() -> io::Result<()> {
     io::stdin().lock().read_line(&mut String::new()).map(|_| ())
 }
 

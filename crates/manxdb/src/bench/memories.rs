@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_fabric::ServerId;
-use manxdb_fabric::shm::{MemoryServer, SharedMemory};
+use manxdb_fabric::shm::{ConnectError, MemoryServer, SharedMemory};
 
 /// Who is not there by then will not come.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,13 +34,30 @@ pub fn connect(directory: &Path, servers: u16, client: u64) -> io::Result<Shared
     let mut memory = SharedMemory::default();
     for number in 0..servers {
         let socket = socket(directory, number);
-        await_file(&socket)?;
-        memory.connect(&socket, client).map_err(io::Error::other)?;
+        let began = Instant::now();
+        loop {
+            await_file(&socket)?;
+            match memory.connect(&socket, client) {
+                Ok(_) => break,
+                // There is a socket a moment before anybody listens at it.
+                Err(ConnectError::Failed(_, error))
+                    if error.kind() == io::ErrorKind::ConnectionRefused
+                        && began.elapsed() < PATIENCE =>
+                {
+                    thread::sleep(LOOK_EVERY);
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
     }
     Ok(memory)
 }
 
-fn await_file(path: &Path) -> io::Result<()> {
+/// Waits until somebody has made a file.
+///
+/// # Errors
+/// Nobody does.
+pub fn await_file(path: &Path) -> io::Result<()> {
     let began = Instant::now();
     while !path.exists() {
         if began.elapsed() > PATIENCE {

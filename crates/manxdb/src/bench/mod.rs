@@ -14,6 +14,7 @@ mod histogram;
 mod link;
 mod measure;
 mod memories;
+pub mod olap;
 mod report;
 pub mod warehouses;
 

@@ -2,6 +2,7 @@
 
 mod fill;
 mod machine;
+mod olap;
 mod pool;
 mod rack;
 
@@ -26,7 +27,8 @@ type Any = &'static dyn Experiment;
 /// All experiments, in the order of the list: those that are simulated, then those that need
 /// processes, files or clocks.
 pub fn experiments() -> impl Iterator<Item = Any> {
-    SIMULATED.into_iter().chain(fill::ALL).chain(rack::ALL)
+    let in_processes = fill::ALL.into_iter().chain(rack::ALL).chain(olap::ALL);
+    SIMULATED.into_iter().chain(in_processes)
 }
 
 /// What they are about, each once.

@@ -7,8 +7,8 @@
 //! - GHJ and RDMA GHJ send by node; rows that have come are divided a second time, into partitions
 //!   whose tables fit a cache.
 //! - RRJ divides that finely before it sends, so that what comes is joined as it lies.
-//! - Bloom filters of both relations are exchanged before rows are, which then need not travel if
-//!   the other relation has no row of their key.
+//! - Bloom filters of both relations are exchanged before rows are, each node's of its own rows,
+//!   which then need not travel if no node's rows of the other relation have their key.
 
 mod local;
 
@@ -44,47 +44,47 @@ impl Tables<'_> {
     }
 }
 
-/// Rows of both relations, as all nodes together have them: what filters are made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Totals {
-    /// Of the one that tables are built of,
-    pub build: u64,
-    /// and of the other.
-    pub probe: u64,
-}
-
 /// Partitions into which a node divides so many rows so that the table of each fits a cache.
 pub fn parts(rows: u64, width: Width) -> u32 {
     let bytes = rows.saturating_mul(width.bytes() as u64 + PLACES);
     u32::try_from(bytes.div_ceil(CACHE).max(1)).unwrap_or(u32::MAX)
 }
 
-/// GHJ: rows travel as messages; with totals, through Bloom filters for so many rows. Each node
-/// divides what has come to it into so many partitions. Returns what this node has sent; `each` is
-/// called for every pair of rows of equal keys that this node finds.
+/// Which rows travel as messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Travel {
+    /// All whose key belongs to another node.
+    All,
+    /// Of these, those whose key the other relation may have: Bloom filters say so.
+    Filtered,
+}
+
+/// GHJ: rows travel as messages. Each node divides what has come to it into so many partitions.
+/// Returns what this node has sent; `each` is called for every pair of rows of equal keys that this
+/// node finds.
 ///
 /// # Errors
 /// [`OlapError`]; pairs that were found by then are not all.
 pub fn by_messages(
     sockets: &mut Sockets,
     tables: Tables<'_>,
-    filtered: Option<Totals>,
+    travel: Travel,
     parts: u32,
     mut each: impl FnMut(&[u8], &[u8]),
 ) -> Result<Traffic, OlapError> {
     let before = sockets.sent();
     let mut come = tables.empty();
-    match filtered {
-        None => {
+    match travel {
+        Travel::All => {
             sockets.send_rows(Side::Build, tables.build, |_| true, &mut come[0])?;
             sockets.send_rows(Side::Probe, tables.probe, |_| true, &mut come[1])?;
         }
-        Some(totals) => {
-            // Each relation travels through the filter of the other one.
-            let [of_build, of_probe] = filters(sockets, tables, totals, &mut come)?;
-            let keeps = |key| of_probe.may_have(key);
+        Travel::Filtered => {
+            // Each relation travels through the filters of the other one.
+            let [of_build, of_probe] = filters(sockets, tables, &mut come)?;
+            let keeps = |key| of_probe.iter().any(|filter| filter.may_have(key));
             sockets.send_rows(Side::Build, tables.build, keeps, &mut come[0])?;
-            let keeps = |key| of_build.may_have(key);
+            let keeps = |key| of_build.iter().any(|filter| filter.may_have(key));
             sockets.send_rows(Side::Probe, tables.probe, keeps, &mut come[1])?;
         }
     }
@@ -110,21 +110,15 @@ fn keep(message: Message, come: &mut [Rows; 2]) -> Result<(), OlapError> {
     added.map_err(|error| nonsense(error.to_string()))
 }
 
-/// Exchanges filters of both relations: those of all nodes together. Nodes that are ahead send rows
-/// by then.
+/// Exchanges filters of both relations, one of each node. Nodes that are ahead send rows by then.
 fn filters(
     sockets: &mut Sockets,
     tables: Tables<'_>,
-    totals: Totals,
     come: &mut [Rows; 2],
-) -> Result<[Bloom; 2], OlapError> {
-    let mut own = [
-        Bloom::of(tables.build, totals.build),
-        Bloom::of(tables.probe, totals.probe),
-    ];
-    for (side, filter) in [Side::Build, Side::Probe].into_iter().zip(&own) {
-        sockets.send_filter(side, &filter.to_bytes())?;
-    }
+) -> Result<[Vec<Bloom>; 2], OlapError> {
+    let own = [Bloom::of(tables.build), Bloom::of(tables.probe)];
+    sockets.send_filter(Side::Build, &own[0].to_bytes())?;
+    sockets.send_filter(Side::Probe, &own[1].to_bytes())?;
     let mut parts: BTreeMap<(u16, Side), Vec<u8>> = BTreeMap::new();
     sockets.end_stage(|message| {
         if message.kind == Kind::Filter {
@@ -134,14 +128,16 @@ fn filters(
         }
         keep(message, come)
     })?;
-    let [of_build, of_probe] = &mut own;
+    let [mut of_build, mut of_probe] = own.map(|filter| vec![filter]);
     for ((node, side), filter) in parts {
+        let what = "a filter that is cut off".to_owned();
+        let filter = Bloom::from_bytes(&filter).ok_or(OlapError::Nonsense { node, what })?;
         match side {
-            Side::Build => of_build.add_all(&filter, node)?,
-            Side::Probe => of_probe.add_all(&filter, node)?,
+            Side::Build => of_build.push(filter),
+            Side::Probe => of_probe.push(filter),
         }
     }
-    Ok(own)
+    Ok([of_build, of_probe])
 }
 
 /// RDMA GHJ and RRJ: rows travel as writes into the memory of the nodes of their keys, by the

@@ -17,6 +17,7 @@ use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{Claim, Design, Experiment, Kind, Scale, TrialError};
 
 use self::systems::System;
+pub(super) use self::systems::{compared, ratios, repetitions};
 use crate::bench::checkout::{Outcome, measure, name};
 use crate::cli::CheckoutShape;
 
@@ -140,7 +141,7 @@ its lines, no lock left.
 ";
 
 /// Claims that data of this size cannot judge.
-fn open_if_small(data: &Data<Shopping>, claims: Vec<Claim>) -> Vec<Claim> {
+pub(super) fn open_if_small<K: Kind>(data: &Data<K>, claims: Vec<Claim>) -> Vec<Claim> {
     if data.scale == Scale::Smoke {
         super::fill::open(claims, "a load of this size tells nothing")
     } else {

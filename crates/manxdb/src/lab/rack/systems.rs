@@ -1,7 +1,7 @@
 //! What is compared, and how its lines look.
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Claim, Scale, Source, series};
+use manxdb_lab::experiment::{At, Claim, Kind, Scale, Source, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
 
 use super::Shopping;
@@ -106,14 +106,22 @@ impl System {
         at: fn(&CheckoutShape) -> f64,
         number: fn(&Outcome) -> f64,
     ) -> Vec<(f64, f64)> {
-        let others = other.points(data, at);
-        let found = self.points(data, at).into_iter().filter_map(|own| {
-            let other = others.iter().find(|one| one.x.total_cmp(&own.x).is_eq())?;
-            let below = other.median(number);
-            (below > 0.0).then(|| (own.x, own.median(number) / below))
-        });
-        found.collect()
+        ratios(&self.points(data, at), &other.points(data, at), number)
     }
+}
+
+/// How often others' number goes into one's own, where both were run.
+pub fn ratios<K: Kind>(
+    own: &[At<'_, K>],
+    others: &[At<'_, K>],
+    number: impl Fn(&K::Outcome) -> f64,
+) -> Vec<(f64, f64)> {
+    let found = own.iter().filter_map(|own| {
+        let other = others.iter().find(|one| one.x.total_cmp(&own.x).is_eq())?;
+        let below = other.median(&number);
+        (below > 0.0).then(|| (own.x, own.median(&number) / below))
+    });
+    found.collect()
 }
 
 /// A panel with a line for each system that there are runs of.
