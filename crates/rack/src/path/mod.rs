@@ -15,7 +15,7 @@
 
 mod long;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use manxdb_fabric::{Fabric, Misuse};
@@ -42,8 +42,8 @@ type Rows<'c, F> = Transaction<'c, Driver<F>>;
 
 /// Transactions on rows in the memory of servers.
 pub struct RsiPath<F> {
-    /// Clients that nobody uses just now.
-    idle: Mutex<Vec<Client<Driver<F>>>>,
+    /// Clients that nobody uses just now, in turn.
+    idle: Mutex<VecDeque<Client<Driver<F>>>>,
     returned: Condvar,
     snapshots: Arc<Snapshots>,
     locks: LockTable,
@@ -160,7 +160,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     ) -> Result<Self, CallError> {
         let clients = clients.into_iter();
         let clients = clients.map(|(number, fabric)| plan.client(number, Driver::new(fabric)));
-        let idle = clients.collect::<Result<Vec<_>, _>>()?;
+        let idle = clients.collect::<Result<VecDeque<_>, _>>()?;
         if idle.is_empty() {
             return Err(CallError("a path needs at least one client".into()));
         }
@@ -184,14 +184,14 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     fn with<T>(&self, work: impl FnOnce(&mut Client<Driver<F>>) -> T) -> T {
         let mut idle = self.idle.lock();
         let mut client = loop {
-            match idle.pop() {
+            match idle.pop_front() {
                 Some(client) => break client,
                 None => self.returned.wait(&mut idle),
             }
         };
         drop(idle);
         let done = work(&mut client);
-        self.idle.lock().push(client);
+        self.idle.lock().push_back(client);
         self.returned.notify_one();
         done
     }

@@ -14,8 +14,8 @@ use manxdb_txn::{CommitPath, IsolationLevel, LocalOptions, LocalPath, Transactio
 use parking_lot::Mutex;
 
 /// A path over memory, and transactions on it.
-pub struct House {
-    pub path: Arc<LocalPath>,
+pub struct House<P = LocalPath> {
+    pub path: Arc<P>,
     next: AtomicU64,
 }
 
@@ -29,10 +29,14 @@ impl House {
     }
 
     pub fn with(engine: Arc<dyn Engine>, options: LocalOptions) -> Self {
-        Self {
-            path: Arc::new(LocalPath::open(engine, options).unwrap()),
-            next: AtomicU64::new(1),
-        }
+        Self::on(Arc::new(LocalPath::open(engine, options).unwrap()))
+    }
+}
+
+impl<P: CommitPath> House<P> {
+    pub fn on(path: Arc<P>) -> Self {
+        let next = AtomicU64::new(1);
+        Self { path, next }
     }
 
     pub fn begin(&self, isolation: IsolationLevel) -> Transaction {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError};
 use manxdb_txn::testing::Mutants;
-use manxdb_txn::{IsolationLevel, ReadMode, Transaction, TxnError};
+use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError};
 
 use crate::common::{HookedEngine, House};
 use crate::history::{Element, End, Key, Model, Observed, Random, Step, Value};
@@ -67,11 +67,12 @@ struct Session {
 }
 
 /// A run in progress.
-struct Schedule {
+struct Schedule<P> {
     plan: Plan,
     random: Random,
-    engine: Arc<HookedEngine>,
-    house: House,
+    /// Under the path, if it has one that can be made to fail.
+    engine: Option<Arc<HookedEngine>>,
+    house: House<P>,
     sessions: Vec<Session>,
     history: Vec<Observed>,
     now: u64,
@@ -91,6 +92,19 @@ pub fn run(plan: Plan) -> Vec<Observed> {
 pub fn run_over(plan: Plan, engine: Arc<HookedEngine>) -> Vec<Observed> {
     let house = House::over(engine.clone());
     house.path.plant(plan.mutants);
+    run_in(plan, house, Some(engine))
+}
+
+/// The same on another path.
+pub fn run_on<P: CommitPath>(plan: Plan, path: Arc<P>) -> Vec<Observed> {
+    run_in(plan, House::on(path), None)
+}
+
+fn run_in<P: CommitPath>(
+    plan: Plan,
+    house: House<P>,
+    engine: Option<Arc<HookedEngine>>,
+) -> Vec<Observed> {
     let mut schedule = Schedule {
         plan,
         random: Random::new(plan.seed),
@@ -127,7 +141,7 @@ fn key_of(name: &[u8]) -> Key {
     name[1] - b'0'
 }
 
-impl Schedule {
+impl<P: CommitPath> Schedule<P> {
     /// One action of one session; false when all is done.
     fn step(&mut self) -> bool {
         self.now += 1;
@@ -271,14 +285,18 @@ impl Schedule {
     }
 
     fn commit(&mut self, session: &mut Session) -> End {
-        if self.random.percent(5) {
+        if self.random.percent(5)
+            && let Some(engine) = &self.engine
+        {
             let full = || Err(StorageError::Full("planted".into()));
-            self.engine.before_next_write(full);
+            engine.before_next_write(full);
         }
         let spare = self.house.begin(self.plan.isolation);
         let txn = std::mem::replace(&mut session.txn, spare);
         let answer = txn.commit(Durability::Sync);
-        self.engine.before_next_write(|| Ok(()));
+        if let Some(engine) = &self.engine {
+            engine.before_next_write(|| Ok(()));
+        }
         match answer {
             Ok(version) => End::Committed(version.0),
             Err(TxnError::Conflict { .. } | TxnError::Storage(_)) => End::Aborted,
