@@ -5,6 +5,7 @@
 //! | which experiments there are, how one is added | [`experiment`] |
 //! | what decides a run of transactions, and what is kept of it | [`trial`] |
 //! | the same of databases that share a pool of compaction workers | [`many`] |
+//! | the same of checkouts on the machines of a published experiment | [`rack`] |
 //! | which systems can be compared | [`systems`] |
 //! | how data look on disk | [`data`] |
 //! | how figures are drawn | [`figure`] |
@@ -28,6 +29,7 @@ pub mod experiment;
 pub mod figure;
 pub mod load;
 pub mod many;
+pub mod rack;
 pub mod requests;
 pub mod scenario;
 pub mod simulate;

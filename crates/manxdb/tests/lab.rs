@@ -130,6 +130,24 @@ fn joins_and_aggregations_of_nodes_are_run_and_drawn() {
 }
 
 #[test]
+fn the_published_machines_are_simulated_beside_what_is_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |name: &str| {
+        let out = directory.path().join(name);
+        // So many clients are simulated alone.
+        let flags = ["run", "rsi-scale", "--scale", "smoke", "--at", "70"];
+        let (code, said, error) = lab(&flags, &out);
+        assert_eq!(code, Some(0), "{error}");
+        assert!(said.contains("Simulated: RSI has 56 times"), "{said}");
+        fs::read_to_string(out.join("rack/rsi-scale/data.csv")).unwrap()
+    };
+    let rows = run("one");
+    let simulated = rows.lines().filter(|row| row.contains("simulated,70"));
+    assert_eq!((simulated.count(), rows.lines().count()), (4, 5), "{rows}");
+    assert_eq!(run("other"), rows);
+}
+
+#[test]
 fn bad_input_is_told_with_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
     let (code, _, error) = lab(&["run", "nonsense"], directory.path());

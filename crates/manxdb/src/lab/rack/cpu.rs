@@ -5,9 +5,8 @@ use manxdb_lab::experiment::{Claim, Design, Scale, Source};
 use manxdb_lab::figure::Figure;
 
 use super::systems::{RATIOS, System, clients, compared, over_clients, panel};
-use super::{Shopping, label, open_if_small};
+use super::{Shopping, Trial, label, open_if_small};
 use crate::bench::checkout::Outcome;
-use crate::cli::CheckoutShape;
 
 /// The experiment.
 pub static EXPERIMENT: Design<Shopping> = Design {
@@ -23,7 +22,7 @@ pub static EXPERIMENT: Design<Shopping> = Design {
     claims,
 };
 
-fn plan(scale: Scale, seed: u64) -> Vec<CheckoutShape> {
+fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
     let clients: &[u16] = scale.pick(&[1], &[1, 2], &[1, 2, 4, 8]);
     let products = scale.pick(3_000, 100_000, 1_000_000);
     over_clients(scale, clients, products, seed)

@@ -3,8 +3,9 @@
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{At, Claim, Kind, Scale, Source, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
+use manxdb_lab::rack;
 
-use super::Shopping;
+use super::{Shopping, Trial};
 use crate::bench::checkout::Outcome;
 use crate::cli::{self, CheckoutShape};
 use crate::lab::fill::judge;
@@ -14,11 +15,20 @@ pub const SERVERS: u16 = 3;
 /// Servers on which a commit is logged, where it is: one may be lost.
 const LOGS: u16 = 2;
 
+/// Where a system is run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    /// In processes of this machine.
+    Here(cli::System),
+    /// On the machines of the published experiment, in virtual time.
+    Simulated(rack::System),
+}
+
 /// What a line of a figure, or a row of a table, is about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct System {
-    /// Which.
-    kind: cli::System,
+    /// Which, and where.
+    place: Place,
     /// Whether commits are logged before they are installed.
     is_logged: bool,
     /// Its name.
@@ -29,7 +39,16 @@ pub struct System {
 impl System {
     const fn of(kind: cli::System, name: &'static str, look: usize) -> Self {
         Self {
-            kind,
+            place: Place::Here(kind),
+            is_logged: false,
+            name,
+            look,
+        }
+    }
+
+    const fn simulated(kind: rack::System, name: &'static str, look: usize) -> Self {
+        Self {
+            place: Place::Simulated(kind),
             is_logged: false,
             name,
             look,
@@ -62,16 +81,50 @@ impl System {
         Self::TRAD,
     ];
 
-    /// A trial of it.
+    /// One-sided operations alone, as published.
+    pub const SIMULATED_RSI: Self = Self::simulated(rack::System::Rsi, "RSI, simulated", 1);
+    pub const SIMULATED_TWO_SIDED: Self =
+        Self::simulated(rack::System::TwoSided, "two-sided, simulated", 3);
+    pub const SIMULATED_ETHERNET: Self = Self::simulated(
+        rack::System::TradEthernet,
+        "Trad-SI over Ethernet, simulated",
+        4,
+    );
+    /// There is no such network here: a model is all there can be.
+    pub const SIMULATED_IPOIB: Self =
+        Self::simulated(rack::System::TradIpoib, "Trad-SI over IPoIB, simulated", 2);
+
+    /// Those of the published figure.
+    pub const SIMULATED: [Self; 4] = [
+        Self::SIMULATED_RSI,
+        Self::SIMULATED_TWO_SIDED,
+        Self::SIMULATED_ETHERNET,
+        Self::SIMULATED_IPOIB,
+    ];
+
+    /// All, those that are measured first.
+    pub fn everywhere() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain(Self::SIMULATED)
+    }
+
+    /// The one that a trial is of.
+    pub fn of_trial(trial: &Trial) -> Option<Self> {
+        Self::everywhere().find(|system| system.has(trial))
+    }
+
+    /// A trial of it; none of what is only simulated.
     pub fn trial(
         self,
         scale: Scale,
         clients: u16,
         (products, hot): (u64, u64),
         seed: u64,
-    ) -> CheckoutShape {
-        CheckoutShape {
-            system: self.kind,
+    ) -> Option<Trial> {
+        let Place::Here(system) = self.place else {
+            return None;
+        };
+        Some(Trial::Measured(CheckoutShape {
+            system,
             clients,
             servers: SERVERS,
             products,
@@ -81,18 +134,33 @@ impl System {
             seconds: scale.pick(1, 3, 10),
             orders: scale.pick(100_000, 3_000_000, 20_000_000),
             seed,
+        }))
+    }
+
+    fn has(self, trial: &Trial) -> bool {
+        match (self.place, trial) {
+            (Place::Here(system), Trial::Measured(shape)) => {
+                shape.system == system && (shape.logs > 0) == self.is_logged
+            }
+            (Place::Simulated(system), Trial::Simulated(trial)) => trial.system == system,
+            _ => false,
         }
     }
 
-    fn has(self, trial: &CheckoutShape) -> bool {
-        trial.system == self.kind && (trial.logs > 0) == self.is_logged
+    fn look(self) -> Look {
+        let look = Look::of(self.look);
+        if self.is_logged || matches!(self.place, Place::Simulated(_)) {
+            look.secondary()
+        } else {
+            look
+        }
     }
 
     /// Its runs, by where they stand.
     pub fn points(
         self,
         data: &Data<Shopping>,
-        at: impl Fn(&CheckoutShape) -> f64,
+        at: impl Fn(&Trial) -> f64,
     ) -> Vec<At<'_, Shopping>> {
         let belongs = |record: &Record<Shopping>| self.has(&record.trial);
         series(&data.records, belongs, |record| at(&record.trial))
@@ -103,7 +171,7 @@ impl System {
         self,
         other: Self,
         data: &Data<Shopping>,
-        at: fn(&CheckoutShape) -> f64,
+        at: fn(&Trial) -> f64,
         number: fn(&Outcome) -> f64,
     ) -> Vec<(f64, f64)> {
         ratios(&self.points(data, at), &other.points(data, at), number)
@@ -124,28 +192,32 @@ pub fn ratios<K: Kind>(
     found.collect()
 }
 
-/// A panel with a line for each system that there are runs of.
+/// A panel with a line for each system that was measured.
 pub fn panel(
     data: &Data<Shopping>,
-    at: fn(&CheckoutShape) -> f64,
+    at: fn(&Trial) -> f64,
+    titles: (&str, &str, &str),
+    axes: Axes,
+    number: fn(&Outcome) -> f64,
+) -> Panel {
+    panel_of(&System::ALL, data, at, titles, axes, number)
+}
+
+/// A panel with a line for each of these systems that there are runs of.
+pub fn panel_of(
+    systems: &[System],
+    data: &Data<Shopping>,
+    at: fn(&Trial) -> f64,
     (title, x_label, y_label): (&str, &str, &str),
     axes: Axes,
     number: fn(&Outcome) -> f64,
 ) -> Panel {
-    let lines = System::ALL.into_iter().map(|system| {
-        let look = Look::of(system.look);
+    let lines = systems.iter().map(|system| {
+        let points = system.points(data, at);
         Line {
             name: system.name.into(),
-            look: if system.is_logged {
-                look.secondary()
-            } else {
-                look
-            },
-            points: system
-                .points(data, at)
-                .iter()
-                .map(|at| at.point(number))
-                .collect(),
+            look: system.look(),
+            points: points.iter().map(|at| at.point(number)).collect(),
         }
     });
     Panel {
@@ -165,19 +237,37 @@ pub const RATIOS: Axes = Axes {
 };
 
 /// Where a trial stands whose clients are swept.
-pub fn clients(trial: &CheckoutShape) -> f64 {
-    f64::from(trial.clients)
+pub fn clients(trial: &Trial) -> f64 {
+    f64::from(trial.clients())
 }
 
-/// All systems with so many clients, who want all products alike.
-pub fn over_clients(scale: Scale, clients: &[u16], products: u64, seed: u64) -> Vec<CheckoutShape> {
+/// All systems that can be measured with so many clients, who want all products alike.
+pub fn over_clients(scale: Scale, clients: &[u16], products: u64, seed: u64) -> Vec<Trial> {
     let seeds = (seed..).take(repetitions(scale));
     let trials = seeds.flat_map(|seed| {
         clients.iter().flat_map(move |clients| {
-            System::ALL.map(|system| system.trial(scale, *clients, (products, products), seed))
+            let of =
+                move |system: System| system.trial(scale, *clients, (products, products), seed);
+            System::ALL.into_iter().filter_map(of)
         })
     });
     trials.collect()
+}
+
+/// All systems that are simulated with so many clients: the same in every repetition.
+pub fn simulated(scale: Scale, clients: &[u16], seed: u64) -> Vec<Trial> {
+    let checkouts = scale.pick(300, 20_000, 100_000);
+    let of = |clients: u16| {
+        rack::System::ALL.map(|system| {
+            Trial::Simulated(rack::Trial {
+                system,
+                clients,
+                checkouts,
+                seed,
+            })
+        })
+    };
+    clients.iter().copied().flat_map(of).collect()
 }
 
 /// How often each trial is run.
