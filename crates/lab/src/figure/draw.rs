@@ -8,7 +8,7 @@ use plotters::prelude::{Cartesian2d, DrawingArea, IntoDrawingArea, SVGBackend};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle};
 
-use super::place::{Area, Taken};
+use super::place::{Area, Place, Taken};
 use super::scale::Axis;
 use super::{Figure, FigureError, Line, Look, Mark, Panel, Point, Shape, legend};
 
@@ -48,6 +48,20 @@ pub(super) fn fitting(text: &str, size: f64, width: i32) -> f64 {
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)] // a few hundred characters
 pub(super) fn width_of(text: &str, size: f64) -> i32 {
     (text.chars().count() as f64 * size * 0.56) as i32
+}
+
+/// How wide words are in units, a little more than they are in the first font of the family.
+#[allow(clippy::cast_possible_truncation)] // a few hundred characters
+fn span_of(text: &str, size: f64) -> i32 {
+    let advance = |character| match character {
+        ' ' | '.' | ',' | ':' | 'i' | 'j' | 'l' | 'I' => 0.27,
+        '-' | 'f' | 'r' | 't' | '(' | ')' => 0.38,
+        'c' | 'k' | 's' | 'v' | 'x' | 'y' | 'z' => 0.51,
+        '%' | 'm' | 'w' | 'M' | 'W' => 0.9,
+        'A'..='Z' => 0.7,
+        _ => 0.61,
+    };
+    (text.chars().map(advance).sum::<f64>() * size * 1.03) as i32
 }
 
 pub(super) fn figure(figure: &Figure) -> Result<String, FigureError> {
@@ -129,6 +143,9 @@ fn draw_panel<'a>(
     let mut taken = Taken::default();
     for line in &panel.lines {
         taken.line(&corners(line));
+        for bar in line.points.iter().map(|point| spread(place, point)) {
+            taken.line(&bar);
+        }
     }
     let placed = |mark: &Mark| -> Vec<Pixel> {
         let points = mark.points.iter();
@@ -141,11 +158,16 @@ fn draw_panel<'a>(
     let placed: Vec<_> = panel.marks.iter().map(placed).collect();
     draw_marks(root, &inside, panel, placed, &mut taken)?;
     for line in &panel.lines {
-        let spread = |point: &Point| [point.low, point.high].map(|y| place((point.x, y)));
-        let spreads: Vec<[Pixel; 2]> = line.points.iter().map(spread).collect();
+        let spreads = line.points.iter().map(|point| spread(place, point));
+        let spreads: Vec<[Pixel; 2]> = spreads.collect();
         draw_line(root, &corners(line), &spreads, line.look)?;
     }
     Ok(())
+}
+
+/// Where the lowest and the highest of a point's values lie.
+fn spread(place: impl Fn((f64, f64)) -> Pixel, point: &Point) -> [Pixel; 2] {
+    [point.low, point.high].map(|y| place((point.x, y)))
 }
 
 fn heading(root: &Canvas<'_>, inside: &Area, title: &str) -> Result<(), FigureError> {
@@ -173,8 +195,12 @@ fn draw_marks(
     let size = TEXT * 0.84;
     for (corners, mark) in placed.iter().zip(&panel.marks) {
         #[allow(clippy::cast_possible_truncation)] // a text is some dozens of units high
-        let room = (width_of(&mark.text, size), (size * 1.1) as i32);
-        let at = taken.words(corners, room, inside);
+        let room = (span_of(&mark.text, size), (size * 1.1) as i32);
+        let Place { area: at, thread } = taken.words(corners, room, inside);
+        if let Some(thread) = thread {
+            let path = PathElement::new(thread.to_vec(), GREY.stroke_width(2));
+            root.draw(&path).map_err(failed)?;
+        }
         // So that no line of the grid runs through them.
         let paper = [(at.left, at.top), (at.right, at.bottom)];
         root.draw(&Rectangle::new(paper, WHITE.filled()))

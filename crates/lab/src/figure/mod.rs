@@ -8,7 +8,7 @@
 //! |---|---|
 //! | how lines are told apart, in colour, in grey and by the colour-blind | [`Look`] |
 //! | where axes, lines and marks go | `draw` |
-//! | where the words of a reference mark go, so that they cover no line | `place` |
+//! | where the words of a reference mark go: where they cover nothing, on a thread if need be | `place` |
 //! | what stands in the legend | `legend` |
 //! | how values lie along an axis | `scale` |
 //! | how SVG becomes PNG | [`png`] |
