@@ -19,11 +19,15 @@ PAD = 400
 class House:
     """A server, its pool, and a client that knows what the rows should be."""
 
-    def __init__(self, volume=None):
-        """`volume` is NAME=PLACE; without one it is a directory that the server's is in."""
+    def __init__(self, volume=None, disk=None):
+        """`volume` is NAME=PLACE; without one it is a directory that the server's is in. `disk`
+        makes a file system of its own for that directory."""
         self.directory = tempfile.TemporaryDirectory(prefix="manxdb-compaction-")
         self.path = Path(self.directory.name)
-        self.volume = volume or f"fast={self.path}"
+        shared = self.path / "disk" if disk else self.path
+        self.disk = disk(shared) if disk else None
+        self.data = shared / "data"
+        self.volume = volume or f"fast={shared}"
         self.token = self.path / "token"
         self.token.write_text("a secret\n")
         self.control_port = free_port()
@@ -64,7 +68,7 @@ class House:
         """The server, with an empty table when it is new."""
         if self.server is None:
             self.server = Manxdb(BINARY, self.server_flags(self.token))
-            self.server.data = self.path / "data"
+            self.server.data = self.data
         self.server.start()
 
     def query(self, sql, *arguments):
@@ -97,6 +101,14 @@ class House:
                 cursor.execute("DELETE FROM item WHERE id BETWEEN %s AND %s", (low, low + 60))
                 for key in range(low, low + 61):
                     self.rows.pop(key, None)
+
+    def can_write(self):
+        """Writes a little, if that is possible again."""
+        try:
+            self.write(1)
+        except pymysql.err.Error:
+            return False
+        return True
 
     def write_until(self, what, holds, then=lambda: None):
         """Writes until it holds, and does something about it before the writing ends: a job that
@@ -139,6 +151,11 @@ class House:
         return {name: value for name, value in self.numbers().items()
                 if name.startswith("manxdb_compaction") and value}
 
+    def attempts(self):
+        """Directories that workers make outputs in."""
+        staging = self.data / "rocksdb" / "compactions-elsewhere"
+        return sorted(staging.iterdir()) if staging.exists() else []
+
     def running(self):
         """Jobs that workers have."""
         return self.control.numbers()['manxdb_compactor_jobs{phase="running"}']
@@ -149,4 +166,6 @@ class House:
             self.server.close()
         for role in [self.control, *self.workers]:
             role.end()
+        if self.disk:
+            self.disk.close()
         self.directory.cleanup()

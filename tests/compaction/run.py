@@ -13,7 +13,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import objects  # its checks run first
+import faults  # the checks of these three run first
+import hdfs
+import objects
 from harness.checks import check, expect, main
 from harness.pool import BINARY, PATIENCE
 from house import House
