@@ -94,7 +94,7 @@ def all_suites():
                      "compactions done by other processes, some of which die",
                      own_server=True, only_manxdb=True, seconds=900),
         python_suite("library", "library/run.py",
-                     "compactions of other programs, in C++ and Java, done by a pool",
+                     "compactions of other programs, in C++, Java and Go, done by a pool",
                      prepare=["cargo", "build", "--locked", "-p", "manxdb", "-p",
                               "manxdb-compaction-library"],
                      own_server=True, only_manxdb=True, seconds=900),

@@ -1,5 +1,5 @@
 """Programs with a RocksDB of their own whose compactions are done by a pool, through
-libmanxdb_compaction.so: one in C++, one in Java, and a few lines of C.
+libmanxdb_compaction.so: one each in C++, Java and Go, and a few lines of C.
 
 The programs are the library's examples. They compare their databases with copies of what they wrote
 and say where RocksDB says that compactions were done. What a program brings along that no worker has
@@ -10,6 +10,7 @@ must be done by the program; so must everything when the pool is not there.
 
 import atexit
 import json
+import os
 import platform
 import re
 import shutil
@@ -94,6 +95,18 @@ def java():
     return ["java", "-cp", f"{classes}:{JAR}", "Fill", str(LIBRARY)]
 
 
+@cache
+def go():
+    """The example in Go."""
+    flags = {"CGO_CFLAGS": f"-I{CRATE / 'include'} -I{headers()}", "CGO_ENABLED": "1",
+             "CGO_LDFLAGS": " ".join(map(str, ["-L", LIBRARY.parent,
+                                               f"-Wl,-rpath,{LIBRARY.parent}", *with_rocksdb()]))}
+    program = PLACE / "fill-go"
+    # Named by its file, it needs no module.
+    run("go", "build", "-o", program, CRATE / "examples/go/fill.go", env={**os.environ, **flags})
+    return program
+
+
 class House:
     """A pool and the programs that use it."""
 
@@ -172,7 +185,7 @@ class Program:
         return self.numbers().get("manxdb_compaction_remote_installed_total", 0)
 
     def end(self):
-        """Compactions by the pool (in Java: bytes that it read), and by the program."""
+        """Compactions by the pool (in Java and Go: bytes that it read), and by the program."""
         said, _ = self.process.communicate("over\n", timeout=PATIENCE)
         found = LAST.search(said.rstrip("\n"))
         if self.process.returncode != 0 or not found or int(found[3]) < 5_000:
@@ -341,6 +354,24 @@ def compactions_of_a_program_in_java_are_done_by_the_pool():
 def a_program_in_java_with_a_merge_operator_compacts_itself():
     here = house()
     program = here.program(java(), "merge")
+    expect(program.end()[0], 0)
+    expect(program.said().count("merge operator of its own"), 1, program.said()[-2000:])
+
+
+@check
+def compactions_of_a_program_in_go_are_done_by_the_pool():
+    here = house()
+    program = here.program([go()], "plain")
+    bytes_read, _ = program.end()
+    if bytes_read < 1_000_000:
+        raise AssertionError(f"{bytes_read} bytes: {program.said()[-2000:]}")
+    expect("stays at home" in program.said(), False, program.said()[-2000:])
+
+
+@check
+def a_program_in_go_with_a_merge_operator_compacts_itself():
+    here = house()
+    program = here.program([go()], "merge")
     expect(program.end()[0], 0)
     expect(program.said().count("merge operator of its own"), 1, program.said()[-2000:])
 
