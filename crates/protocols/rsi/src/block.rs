@@ -248,6 +248,19 @@ impl Block {
         slot.map(Slot::version).transpose()
     }
 
+    /// The oldest version that is left of those that somebody wrote.
+    ///
+    /// # Errors
+    /// [`Torn`]: its value is not whole.
+    pub fn oldest(&self) -> Result<Option<Version<'_>>, Torn> {
+        let is_written = |slot: &Slot<'_>| {
+            let stamp = slot.label.stamp;
+            stamp != Stamp::NOTHING && stamp != Stamp::NEVER
+        };
+        let slot = self.slots().filter(is_written).last();
+        slot.map(Slot::version).transpose()
+    }
+
     /// Of the newest version.
     #[must_use]
     pub fn newest(&self) -> Stamp {

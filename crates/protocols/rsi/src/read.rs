@@ -60,6 +60,17 @@ const TORN_MAX: u32 = 24;
 /// The same where nobody writes: the memory is damaged, or of something else.
 const DAMAGED_MAX: u32 = 4 * TORN_MAX;
 
+/// Which version of a record is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Take {
+    /// The newest that the snapshot admits.
+    Admitted,
+    /// The same, or the oldest that is left if it admits none: of what only ever grows.
+    OrOldest,
+    /// The same, and what was there before anybody wrote does not count.
+    Written,
+}
+
 /// Reads a block until a copy of it is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Read {
@@ -68,6 +79,7 @@ pub struct Read {
     /// The record's, which must be under this one; none: whatever record it is.
     key: Option<Vec<u8>>,
     snapshot: Snapshot,
+    take: Take,
     torn: u32,
 }
 
@@ -78,8 +90,15 @@ impl Read {
             layout,
             key: None,
             snapshot,
+            take: Take::Admitted,
             torn: 0,
         }
+    }
+
+    /// The same of another version.
+    pub(crate) fn taking(mut self, take: Take) -> Self {
+        self.take = take;
+        self
     }
 
     /// The same, if it is the record under a key.
@@ -102,7 +121,15 @@ impl Read {
         if self.key.as_ref().is_some_and(|key| *key != block.key()) {
             return Ok(Err(Abort::Elsewhere(self.at)));
         }
-        let Some(version) = block.visible(|stamp| self.snapshot.admits(stamp))? else {
+        let admits = |stamp: Stamp| {
+            let counts = self.take != Take::Written || stamp != Stamp::NOTHING;
+            counts && self.snapshot.admits(stamp)
+        };
+        let version = match (block.visible(admits)?, self.take) {
+            (None, Take::OrOldest | Take::Written) => block.oldest()?,
+            (version, _) => version,
+        };
+        let Some(version) = version else {
             return Ok(Err(Abort::SnapshotTooOld(self.at)));
         };
         Ok(Ok(Seen {

@@ -260,8 +260,8 @@ fn both_sit(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> bool {
         let seated = Rc::clone(&seated);
         house.client(move |hand| async move {
             let mut client = client(&hand);
-            // The first time its key comes to be, which may be in the way of the other's.
-            for _ in 0..3 {
+            // Each may be in the way of the other, until one is faster.
+            while seated.get() == 0 {
                 let mut rows = client.begin(isolation).await.unwrap();
                 match rows.scan(whole(number == 0)).await {
                     Ok(taken) if taken.is_empty() => {}

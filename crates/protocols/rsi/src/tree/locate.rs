@@ -5,7 +5,7 @@ use manxdb_fabric::{Address, Outcome};
 use crate::commit::Abort;
 use crate::directory::Place;
 use crate::find::Found;
-use crate::read::{Read, Seen};
+use crate::read::{Read, Seen, Take};
 use crate::tree::node::Node;
 use crate::tree::{Hint, Tree};
 use crate::vector::Snapshot;
@@ -115,17 +115,31 @@ enum Expected {
     Node(u8, Vec<u8>),
 }
 
+impl Expected {
+    /// Where a snapshot admits no version any more, the oldest that is left has all keys that it
+    /// sees, or they are to the right. It is published, and so is what it leads to: it has been
+    /// written over by somebody who had seen it, or what led here is its first writer's too.
+    fn take(&self) -> Take {
+        match self {
+            Self::Root => Take::OrOldest,
+            Self::Hinted | Self::Node(..) => Take::Written,
+        }
+    }
+}
+
 impl Locate {
     pub(crate) fn new(tree: Tree, seek: Seek, hint: Option<Hint>, snapshot: Snapshot) -> Self {
         let (at, expected) = match hint {
             Some(Hint(place)) => (place.address(), Expected::Hinted),
             None => (tree.root.address(), Expected::Root),
         };
+        let read = Read::new(at, tree.layout, snapshot.clone());
+        let read = read.taking(expected.take());
         Self {
             tree,
             seek,
             above: Vec::new(),
-            read: Read::new(at, tree.layout, snapshot.clone()),
+            read,
             snapshot,
             at,
             expected,
@@ -134,8 +148,9 @@ impl Locate {
 
     fn go(&mut self, place: Place, expected: Expected) -> Step<Result<Located, Abort>> {
         self.at = place.address();
+        let read = Read::new(self.at, self.tree.layout, self.snapshot.clone());
+        self.read = read.taking(expected.take());
         self.expected = expected;
-        self.read = Read::new(self.at, self.tree.layout, self.snapshot.clone());
         self.ask(Vec::new())
     }
 

@@ -17,13 +17,17 @@
 //! its right. So a leaf found once can be gone to at once ([`Hint`]): what it has lost lies to its
 //! right, where its link leads.
 //!
+//! Keys are never taken out again, so a node that is newer than a snapshot is as good as the one it
+//! would see: it has the same keys and more, or they are to its right. So a snapshot never becomes
+//! too old for the tree, only for records.
+//!
 //! | question | answered in |
 //! |---|---|
 //! | what is in a node | [`node`] |
 //! | which leaf a key belongs to, and what is between two keys | [`locate`], [`scan`] |
 //! | how a tree gets a key | [`enter`] |
 //!
-//! Keys are never taken out again: a tree of keys that come and go grows.
+//! A tree of keys that come and go grows.
 
 pub mod enter;
 pub mod locate;

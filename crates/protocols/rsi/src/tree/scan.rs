@@ -56,6 +56,17 @@ impl Span {
         }
     }
 
+    /// Gives up what a leaf has. The next one may be of an earlier time, before it had given that
+    /// away.
+    fn pass(&mut self, located: &Located) {
+        let node = &located.leaf.node;
+        if self.descending {
+            self.high = Some(node.low().to_vec());
+        } else if let Some(high) = node.high() {
+            self.low = high.to_vec();
+        }
+    }
+
     /// Where the leaf behind one is, unless no more keys lie there.
     fn next(&self, located: &Located) -> Option<(Seek, Option<Hint>)> {
         let node = &located.leaf.node;
@@ -117,7 +128,9 @@ impl Scan {
         self.scanned.entries.append(&mut wanted);
         self.scanned.leaves.push(located.found());
         let next = span.next(located);
-        let is_full = self.scanned.entries.len() >= span.limit;
+        self.span.pass(located);
+        let limit = self.span.limit;
+        let is_full = self.scanned.entries.len() >= limit;
         match next {
             Some((seek, hint)) if !is_full => {
                 self.locate = Locate::new(self.tree, seek, hint, self.snapshot.clone());
@@ -125,8 +138,8 @@ impl Scan {
             }
             next => {
                 let mut scanned = std::mem::take(&mut self.scanned);
-                scanned.is_cut = next.is_some() || scanned.entries.len() > span.limit;
-                scanned.entries.truncate(span.limit);
+                scanned.is_cut = next.is_some() || scanned.entries.len() > limit;
+                scanned.entries.truncate(limit);
                 Step::Done(Ok(scanned))
             }
         }
