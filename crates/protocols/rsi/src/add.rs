@@ -14,7 +14,7 @@ use crate::find::{Absence, Find, Found};
 use crate::mutants::Mutant;
 use crate::read::Seen;
 use crate::vector::Snapshot;
-use crate::version::Stamp;
+use crate::version::{Head, Stamp};
 use crate::work::{Step, Work};
 
 /// Memory that is the caller's alone.
@@ -195,7 +195,8 @@ impl Add {
             stamp: Stamp::NOTHING,
             value: None,
             block: self.block(),
-            is_locked: false,
+            holder: None,
+            head: Head::Free(Stamp::NOTHING),
             is_own: false,
         };
         Added {

@@ -312,10 +312,8 @@ impl Block {
         let newest = block.newest();
         let fits = match head {
             Head::Free(stamp) => stamp == newest,
-            // Its owner may have written its version already, and not unlocked yet.
-            Head::Locked { owner, sequence } => {
-                newest.sequence == sequence || newest.thread == owner
-            }
+            // Its holder may have written its version already, and not unlocked yet.
+            Head::Locked(_) => true,
         };
         if is_whole && has_key && fits {
             Ok((head, block))
@@ -476,7 +474,7 @@ mod tests {
     #[test]
     fn no_mixture_of_two_times_hides_or_makes_up_a_version() {
         let (before, after) = (written(4), written(5));
-        let lock = Head::locked(ThreadId::new(5).unwrap(), before.newest());
+        let lock = Head::Locked(after.newest());
         let (old, new) = (bytes(lock, &before), bytes(lock, &after));
         let words = old.len() / WORD_LENGTH;
         // Which words are of after: all choices of the labels, none or all of each value.

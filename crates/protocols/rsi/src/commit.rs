@@ -11,8 +11,10 @@
 //! The compare value of a swap is the version that was read, which must be the newest in the
 //! block: the paper's example compares with the snapshot's number, and works only where the two
 //! happen to be equal (reference: rack, §1.3). When a swap fails, somebody else has written or is
-//! writing: the first one wins, and we let go of what we have. Once it is logged everywhere, the
-//! transaction is committed: should we die now, [`crate::recover`] installs it.
+//! writing: the first one wins, and we let go of what we have. A lock that was nobody's when the
+//! record was read, its owner dead and recovered, is what the swap expects then: it is taken over
+//! ([`Head`]). Once it is logged everywhere, the transaction is committed: should we die now,
+//! [`crate::recover`] installs it.
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
@@ -47,10 +49,10 @@ pub enum Abort {
     /// No version is left that the snapshot sees. To be tried again with a new one.
     #[error("the versions of the record at {0} are all newer than the snapshot")]
     SnapshotTooOld(Address),
-    /// Somebody has been writing the record for as long as we have tried to read it, and may be
-    /// dead. To be tried again, or to be recovered.
-    #[error("thread {1} has the record at {0} and does not finish it")]
-    Held(Address, ThreadId),
+    /// A transaction has been writing the record for as long as we have tried to read it, and its
+    /// thread may be dead. To be tried again: whoever is dead is recovered.
+    #[error("transaction {1} has the record at {0} and does not finish it")]
+    Held(Address, Stamp),
     /// What is there is no record, however often it is read.
     #[error("what is at {0} is no record: its sums do not fit")]
     Damaged(Address),
@@ -241,11 +243,20 @@ impl Commit {
     fn lock(&mut self) -> Step<Committed> {
         let swap = |change: &Change| Operation::CompareSwap {
             at: change.seen.at,
-            expected: change.seen.head().word(),
-            new: Head::locked(self.stamp.thread, change.seen.stamp).word(),
+            expected: self.expected(change).word(),
+            new: Head::Locked(self.stamp).word(),
         };
         let swaps = self.locked_ones().iter().map(swap).collect();
         self.go(Phase::Locking, swaps)
+    }
+
+    /// The head that we lock.
+    fn expected(&self, change: &Change) -> Head {
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::TakesLocksOver) {
+            return change.seen.head;
+        }
+        change.seen.head()
     }
 
     /// The heads are swapped, where they were what we have read.
@@ -258,7 +269,7 @@ impl Commit {
             if self.mutant == Some(Mutant::TakesEveryLock) {
                 return true;
             }
-            **outcome == Outcome::Word(change.seen.head().word())
+            **outcome == Outcome::Word(self.expected(change).word())
         };
         let mut pairs = self.locked_ones().iter().zip(outcomes);
         match pairs.find(|pair| !is_ours(pair)) {
@@ -359,11 +370,11 @@ impl Commit {
     }
 }
 
-/// Sets a head back to what it was.
+/// Unlocks a record as it was before; a lock that was nobody's goes with ours.
 fn give_back(change: &Change) -> Operation {
     Operation::Write {
         at: change.seen.at,
-        bytes: change.seen.head().word().to_le_bytes().to_vec(),
+        bytes: change.seen.free().word().to_le_bytes().to_vec(),
     }
 }
 

@@ -78,15 +78,16 @@ impl Log {
         Ok(self.places.iter().map(write).collect())
     }
 
-    /// Writes an entry that is whole in one of the places where others, by copies of all, lack it.
+    /// Writes an entry where, by copies of all places, it is not whole; everywhere without copies.
     pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
         let lacks = |outcome: &Outcome| match outcome {
             Outcome::Read(copy) => Entry::parse(copy).as_ref() != Some(entry),
             _ => false, // it is gone
         };
         let writes = self.write(entry).unwrap_or_default(); // it was written before, so it fits
+        let copies = copies.iter().map(Some).chain(std::iter::repeat(None));
         let pairs = writes.into_iter().zip(copies);
-        let lacking = pairs.filter(|(_, outcome)| lacks(outcome));
+        let lacking = pairs.filter(|(_, outcome)| outcome.is_none_or(lacks));
         lacking.map(|(write, _)| write).collect()
     }
 
@@ -113,6 +114,12 @@ impl Entry {
             seen: seen.clone(),
             redo: changes.iter().map(redo).collect(),
         }
+    }
+
+    /// The last entry of a thread that has died: it writes nothing.
+    pub(crate) fn closing(stamp: Stamp, seen: Snapshot) -> Self {
+        let redo = Vec::new();
+        Self { stamp, seen, redo }
     }
 
     /// Length, stamp, snapshot, records, sum: words, little-endian.

@@ -17,4 +17,8 @@ pub enum Mutant {
     InstallsBeforeItLogs,
     /// The newest version is taken, whatever the snapshot says.
     ReadsTheNewest,
+    /// A lock is taken over whoever has it.
+    TakesLocksOver,
+    /// Who has a dead thread's place next begins with the number under which that one had locked.
+    NeverCloses,
 }

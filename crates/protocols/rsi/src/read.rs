@@ -21,8 +21,11 @@ pub struct Seen {
     pub value: Option<Vec<u8>>,
     /// All of it: who writes the record writes it whole.
     pub(crate) block: Block,
-    /// Somebody held it.
-    pub is_locked: bool,
+    /// The transaction that held it, and may have died since; none: nobody did, or a transaction
+    /// that the snapshot admits, which means the same.
+    pub holder: Option<Stamp>,
+    /// The word that it had, with which it is locked.
+    pub(crate) head: Head,
     /// Nobody else knows of the place yet, so that it needs no lock.
     pub(crate) is_own: bool,
 }
@@ -38,7 +41,8 @@ impl Seen {
             stamp: Stamp::NOTHING,
             value: None,
             block: Block::empty(layout, 0),
-            is_locked: false,
+            holder: None,
+            head: Head::Free(Stamp::NOTHING),
             is_own: true,
         }
     }
@@ -49,8 +53,18 @@ impl Seen {
         self.stamp == self.block.newest()
     }
 
-    /// The head of the record while nobody has written it since.
+    /// The head of the record while nobody has written it since the version that was read. A lock
+    /// that was nobody's is as good as none: under it nothing changes. One that was somebody's is
+    /// expected to be let go.
     pub(crate) fn head(&self) -> Head {
+        match self.head {
+            Head::Locked(_) if self.holder.is_none() && self.is_newest() => self.head,
+            _ => self.free(),
+        }
+    }
+
+    /// Its head without a lock.
+    pub(crate) fn free(&self) -> Head {
         Head::Free(self.stamp)
     }
 }
@@ -132,13 +146,18 @@ impl Read {
         let Some(version) = version else {
             return Ok(Err(Abort::SnapshotTooOld(self.at)));
         };
+        let holder = match head {
+            Head::Locked(holder) if !self.snapshot.admits(holder) => Some(holder),
+            _ => None,
+        };
         Ok(Ok(Seen {
             at: self.at,
             layout: self.layout,
             stamp: version.stamp,
             value: version.value.map(<[u8]>::to_vec),
             block,
-            is_locked: matches!(head, Head::Locked { .. }),
+            holder,
+            head,
             is_own: false,
         }))
     }
@@ -159,10 +178,10 @@ impl Work for Read {
             Ok(read) => Step::Done(read),
             Err(Torn) => {
                 self.torn += 1;
-                if let Some(Head::Locked { owner, .. }) = head.map(Head::of_word)
+                if let Some(Head::Locked(holder)) = head.map(Head::of_word)
                     && self.torn > TORN_MAX
                 {
-                    return Step::Done(Err(Abort::Held(self.at, owner)));
+                    return Step::Done(Err(Abort::Held(self.at, holder)));
                 }
                 if self.torn > DAMAGED_MAX {
                     return Step::Done(Err(Abort::Damaged(self.at)));

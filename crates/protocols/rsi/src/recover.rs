@@ -1,19 +1,26 @@
 //! Goes on where a thread has died.
 //!
 //! Only for a thread that writes nothing any more: it was shut out of all servers (reference: rack,
-//! §2.5). One recovers a thread at a time; who dies over it is followed by another, which begins
-//! anew and finds what is done already.
+//! §2.5). One recovers a thread at a time; who dies over it is shut out too and followed by another,
+//! which begins anew and finds what is done already ([`crate::warden`] sees to both).
 //!
 //! A transaction that is whole in one of the thread's logs is installed: its records are still
 //! locked, or were installed by the thread itself. First it is written to the other logs: were
 //! the only server that has it lost when half of it is installed, nobody could go on. One that is
-//! in none has installed nothing (I4), so its locks need only be let go, which whoever meets one
-//! may do ([`Release`]).
+//! in none has installed nothing (I4), so its locks are only in the way.
+//!
+//! Last comes a *closing*: a transaction that writes nothing, logged and published as any other. Its
+//! number is the one under which the thread may have locked records when it died, so that by the
+//! vector alone everybody knows that these locks are nobody's ([`Head`]). Whoever has the thread's
+//! place next begins behind it, and no number is ever used twice. A closing is logged before it is
+//! published because a line that somebody dies over says nothing any more.
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 use crate::block::{Block, Layout};
 use crate::log::{Entry, Log, Redo};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
 use crate::work::{Step, Work};
@@ -21,8 +28,9 @@ use crate::work::{Step, Work};
 /// What was done for a dead thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Recovered {
-    /// Its last transaction that is installed and published.
-    pub last: u64,
+    /// Its closing: locks of the thread up to this number are nobody's, and whoever has its place
+    /// next begins behind it.
+    pub last: Stamp,
     /// Records that were written for it.
     pub records: usize,
 }
@@ -33,7 +41,13 @@ pub struct Recover {
     thread: ThreadId,
     vector: Vector,
     log: Log,
+    /// Records that were written so far.
+    records: usize,
+    /// What is logged and published now is the closing.
+    is_closing: bool,
     phase: Phase,
+    #[cfg(feature = "mutants")]
+    pub(crate) mutant: Option<Mutant>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -45,10 +59,10 @@ enum Phase {
     Logging(Entry),
     /// Reads the records.
     Comparing(Entry),
-    /// Writes those that are still locked, so many.
-    Installing(Entry, usize),
-    /// Writes the thread's line, and leaves it so.
-    Publishing(Recovered),
+    /// Writes those that are still locked.
+    Installing(Entry),
+    /// Writes the thread's line.
+    Publishing(Entry),
 }
 
 impl Recover {
@@ -59,7 +73,11 @@ impl Recover {
             thread,
             vector,
             log,
+            records: 0,
+            is_closing: false,
             phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 
@@ -79,8 +97,8 @@ impl Recover {
             _ => (Snapshot::empty(self.vector.threads()), 0), // no carrier answers so
         };
         // A line that the thread died over says nothing; the log then has what it was to say.
-        let (line, _) = snapshot;
-        let published = line.of(self.thread);
+        let (seen, _) = snapshot;
+        let published = seen.of(self.thread);
         let entries = logs.iter().filter_map(|outcome| match outcome {
             Outcome::Read(copy) => Entry::parse(copy),
             _ => None,
@@ -88,11 +106,35 @@ impl Recover {
         let own = entries.filter(|entry| entry.stamp.thread == self.thread);
         match own.max_by_key(|entry| entry.stamp.sequence) {
             Some(entry) if entry.stamp.sequence > published => self.complete(entry, &logs),
-            _ => Step::Done(Ok(Recovered {
-                last: published,
-                records: 0,
-            })),
+            // It has seen what its line says, which the vector holds.
+            _ => self.close(published, seen),
         }
+    }
+
+    /// Logs the closing, everywhere.
+    fn close(&mut self, last: u64, mut seen: Snapshot) -> Step<Result<Recovered, Fault>> {
+        let stamp = Stamp {
+            thread: self.thread,
+            sequence: Stamp::SEQUENCE_MAX.min(last + 1),
+        };
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::NeverCloses) {
+            return self.recovered(Stamp {
+                sequence: last,
+                ..stamp
+            });
+        }
+        seen.add(stamp);
+        self.is_closing = true;
+        let entry = Entry::closing(stamp, seen);
+        let writes = self.log.complete(&entry, &[]);
+        self.phase = Phase::Logging(entry);
+        Step::Ask(writes)
+    }
+
+    fn recovered(&self, last: Stamp) -> Step<Result<Recovered, Fault>> {
+        let records = self.records;
+        Step::Done(Ok(Recovered { last, records }))
     }
 
     fn complete(&mut self, entry: Entry, logs: &[Outcome]) -> Step<Result<Recovered, Fault>> {
@@ -104,19 +146,23 @@ impl Recover {
         Step::Ask(writes)
     }
 
-    /// The logs have it, but for those whose servers are gone since.
+    /// The logs have it, but for those whose servers are gone since; the closing is in one at least.
     fn completed(&mut self, entry: Entry, outcomes: &[Outcome]) -> Step<Result<Recovered, Fault>> {
         let mut faults = outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Failed(fault) => Some(*fault),
             _ => None,
         });
-        match faults.find(|fault| !matches!(fault, Fault::Gone(_))) {
+        let is_nowhere = self.is_closing && !outcomes.contains(&Outcome::Written);
+        match faults.find(|fault| is_nowhere || !matches!(fault, Fault::Gone(_))) {
             Some(fault) => Step::Done(Err(fault)),
             None => self.compare(entry),
         }
     }
 
     fn compare(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
+        if entry.redo.is_empty() {
+            return self.publish(entry);
+        }
         let read = |redo: &Redo| Operation::Read {
             at: redo.at,
             bytes: redo.layout.bytes() as u64,
@@ -135,20 +181,26 @@ impl Recover {
                 _ => {} // no carrier answers a read otherwise
             }
         }
-        let records = writes.len();
+        self.records = writes.len();
         if writes.is_empty() {
-            return self.publish(&entry, 0);
+            return self.publish(entry);
         }
-        self.phase = Phase::Installing(entry, records);
+        self.phase = Phase::Installing(entry);
         Step::Ask(writes)
     }
 
-    fn publish(&mut self, entry: &Entry, records: usize) -> Step<Result<Recovered, Fault>> {
-        self.phase = Phase::Publishing(Recovered {
-            last: entry.stamp.sequence,
-            records,
-        });
-        Step::Ask(vec![self.vector.publish(entry.stamp, &entry.seen)])
+    fn publish(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
+        let line = self.vector.publish(entry.stamp, &entry.seen);
+        self.phase = Phase::Publishing(entry);
+        Step::Ask(vec![line])
+    }
+
+    fn published(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
+        if self.is_closing {
+            self.recovered(entry.stamp)
+        } else {
+            self.close(entry.stamp.sequence, entry.seen)
+        }
     }
 }
 
@@ -158,7 +210,7 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
     // A record that was logged and is unlocked without ever having been written is one that nobody
     // else knew of.
     let is_own = redo.former == Stamp::NOTHING && head == Head::Free(Stamp::NOTHING);
-    if head != Head::locked(stamp.thread, redo.former) && !is_own {
+    if head != Head::Locked(stamp) && !is_own {
         return None; // unlocked, and perhaps written by others since
     }
     let layout = redo.layout;
@@ -185,36 +237,36 @@ impl Work for Recover {
             Phase::Looking => self.looked(outcomes),
             Phase::Logging(entry) => self.completed(entry, &outcomes),
             Phase::Comparing(entry) => self.compared(entry, &outcomes),
-            Phase::Installing(entry, records) => match fault(&outcomes) {
+            Phase::Installing(entry) => match fault(&outcomes) {
                 Some(fault) => Step::Done(Err(fault)),
-                None => self.publish(&entry, records),
+                None => self.publish(entry),
             },
-            Phase::Publishing(recovered) => match fault(&outcomes) {
+            Phase::Publishing(entry) => match fault(&outcomes) {
                 Some(fault) => Step::Done(Err(fault)),
-                None => Step::Done(Ok(recovered)),
+                None => self.published(entry),
             },
         }
     }
 }
 
-/// Lets go of a lock of a thread that is dead and recovered: of a transaction that had installed
-/// nothing. Whoever meets such a lock may do it.
+/// Lets go of a lock that is nobody's. Nobody needs to: a transaction that writes the record takes
+/// it over ([`crate::commit`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
     at: Address,
     layout: Layout,
-    owner: ThreadId,
+    last: Stamp,
     is_looking: bool,
 }
 
 impl Release {
-    /// The lock of `owner` on the record at an address.
+    /// A lock on the record at an address, of a thread's transaction up to one that is published.
     #[must_use]
-    pub fn new(at: Address, layout: Layout, owner: ThreadId) -> Self {
+    pub fn new(at: Address, layout: Layout, last: Stamp) -> Self {
         Self {
             at,
             layout,
-            owner,
+            last,
             is_looking: false,
         }
     }
@@ -234,16 +286,15 @@ impl Release {
 
     fn looked(&mut self, copy: &[u8]) -> Step<Result<bool, Fault>> {
         let head = copy.first_chunk().map(|word| u64::from_le_bytes(*word));
-        if !matches!(head.map(Head::of_word), Some(Head::Locked { owner, .. }) if owner == self.owner)
-        {
+        let Some(Head::Locked(holder)) = head.map(Head::of_word) else {
+            return Step::Done(Ok(false));
+        };
+        if holder.thread != self.last.thread || holder > self.last {
             return Step::Done(Ok(false));
         }
         let Ok((head, block)) = Block::parse(self.layout, copy) else {
-            return self.look(1); // somebody else has let go of it since, and writes
+            return self.look(1); // somebody else has taken it over since, and writes
         };
-        if head != Head::locked(self.owner, block.newest()) {
-            return Step::Done(Ok(false));
-        }
         self.is_looking = false;
         Step::Ask(vec![Operation::CompareSwap {
             at: self.at,

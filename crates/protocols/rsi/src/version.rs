@@ -85,41 +85,29 @@ const MARK: u64 = 1 << 63;
 
 /// The word of a block that is swapped: the only one that two clients may write at a time.
 ///
-/// Unlocked it names the newest version; locked it names the owner of the lock and keeps the
-/// newest version's sequence, so that one swap validates, locks and says whose lock it is, and the
-/// rest can be had from the block (the paper's word has a lock bit and no owner).
+/// Unlocked it names the newest version, locked the transaction that holds the lock, so that one
+/// swap validates, locks and says whose lock it is; the newest version is in the block (the paper's
+/// word has a lock bit and no owner).
+///
+/// A transaction is published when it has unlocked everything, and a dead thread's last number is
+/// published when what it had logged is installed ([`crate::recover`]). So a lock of a transaction
+/// that a snapshot admits is nobody's: its owner died before it wrote anything under it, and the
+/// number never comes again, whoever has the thread's place now. Such a lock is no obstacle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Head {
     /// Nobody writes. The newest version is this one.
     Free(Stamp),
-    /// Only this thread writes.
-    Locked {
-        /// Who.
-        owner: ThreadId,
-        /// Of the newest version.
-        sequence: u64,
-    },
+    /// Only this transaction's thread writes.
+    Locked(Stamp),
 }
 
 impl Head {
-    /// The locked head after a version.
-    #[must_use]
-    pub const fn locked(owner: ThreadId, newest: Stamp) -> Self {
-        Self::Locked {
-            owner,
-            sequence: newest.sequence,
-        }
-    }
-
     /// As it is in memory.
     #[must_use]
     pub const fn word(self) -> u64 {
         match self {
             Self::Free(stamp) => stamp.bits(),
-            Self::Locked { owner, sequence } => {
-                let thread = owner;
-                MARK | Stamp { thread, sequence }.bits()
-            }
+            Self::Locked(holder) => MARK | holder.bits(),
         }
     }
 
@@ -130,10 +118,7 @@ impl Head {
         if word & MARK == 0 {
             Self::Free(stamp)
         } else {
-            Self::Locked {
-                owner: stamp.thread,
-                sequence: stamp.sequence,
-            }
+            Self::Locked(stamp)
         }
     }
 }
@@ -179,17 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_names_its_owner_and_keeps_the_version() {
-        let thread = ThreadId::new(7).unwrap();
-        let newest = Stamp {
-            thread: ThreadId::new(3).unwrap(),
+    fn a_lock_names_its_transaction() {
+        let holder = Stamp {
+            thread: ThreadId::new(7).unwrap(),
             sequence: Stamp::SEQUENCE_MAX,
         };
-        let locked = Head::of_word(Head::locked(thread, newest).word());
-        let sequence = newest.sequence;
-        let owner = thread;
-        assert_eq!(locked, Head::Locked { owner, sequence });
-        assert_ne!(locked.word(), Head::Free(newest).word());
+        let locked = Head::Locked(holder);
+        assert_eq!(Head::of_word(locked.word()), locked);
+        assert_ne!(locked.word(), Head::Free(holder).word());
         assert!(ThreadId::new(ThreadId::COUNT).is_none());
     }
 }

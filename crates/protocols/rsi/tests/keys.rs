@@ -14,7 +14,7 @@ use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Change, Found, Isolation, Layout, Place, Recover, Release, Room, Snapshot, Table,
+    Abort, Change, Found, Isolation, Layout, Place, Recover, Release, Room, Snapshot, Stamp, Table,
     ThreadId,
 };
 use manxdb_sim::memory::MemoryOptions;
@@ -203,12 +203,15 @@ fn dying_inserters(seed: u64) -> u32 {
     house.kill(dead);
     while house.step() {}
     let (thread, vector) = (ThreadId::new(0).unwrap(), house.vector());
+    let last = Rc::new(Cell::new(Stamp::NOTHING));
+    let closing = Rc::clone(&last);
     house.client(move |hand| async move {
         let recover = Recover::new(thread, vector, common::log(thread));
-        hand.run(recover).await.unwrap();
+        closing.set(hand.run(recover).await.unwrap().last);
     });
     house.run();
-    // Whoever meets such a lock lets go of it; here they are looked for.
+    let last = last.get();
+    // Whoever writes such a record takes its lock over; here they are looked for.
     let locks = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&locks);
     house.client(move |hand| async move {
@@ -216,7 +219,7 @@ fn dying_inserters(seed: u64) -> u32 {
             let extent = Extent::new(client);
             extent.records.set(number);
             let at = extent.room().record.address();
-            let is_released = hand.run(Release::new(at, LAYOUT, thread)).await.unwrap();
+            let is_released = hand.run(Release::new(at, LAYOUT, last)).await.unwrap();
             count.set(count.get() + u32::from(is_released));
         }
     });

@@ -199,7 +199,7 @@ fn serve(directory: &TempDir) -> (MemoryServer, PathBuf) {
 fn locks(server: &MemoryServer, thread: ThreadId) -> usize {
     let places = 0..ACCOUNTS + u64::from(THREADS);
     let heads = places.map(|place| Head::of_word(word(server, record(place).offset)));
-    let own = |head: &Head| matches!(head, Head::Locked { owner, .. } if *owner == thread);
+    let own = |head: &Head| matches!(head, Head::Locked(holder) if holder.thread == thread);
     heads.filter(own).count()
 }
 
@@ -301,14 +301,13 @@ fn what_another_process_does() {
 
 /// Goes on for a process that is shut out, while others are at work.
 fn recover(server: &MemoryServer, survivor: &mut Client, dead: ThreadId) {
-    survivor
-        .run(Recover::new(dead, vector(), log(dead)))
-        .unwrap();
+    let recovered = survivor.run(Recover::new(dead, vector(), log(dead)));
+    let last = recovered.unwrap().last;
     for place in 0..ACCOUNTS + u64::from(THREADS) {
         let head = Head::of_word(word(server, record(place).offset));
-        if matches!(head, Head::Locked { owner, .. } if owner == dead) {
+        if matches!(head, Head::Locked(holder) if holder.thread == dead) {
             survivor
-                .run(Release::new(record(place), LAYOUT, dead))
+                .run(Release::new(record(place), LAYOUT, last))
                 .unwrap();
         }
     }

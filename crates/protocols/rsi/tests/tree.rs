@@ -317,17 +317,20 @@ fn dying_writers(seed: u64, mutant: Option<Mutant>) -> u32 {
     house.kill(dead);
     while house.step() {}
     let (thread, vector) = (ThreadId::FIRST, house.vector());
+    let last = Rc::new(Cell::new(Stamp::NOTHING));
+    let closing = Rc::clone(&last);
     house.client(move |hand| async move {
         let recover = Recover::new(thread, vector, common::log(thread));
-        hand.run(recover).await.unwrap();
+        closing.set(hand.run(recover).await.unwrap().last);
     });
     house.run();
+    let last = last.get();
     let released = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&released);
     house.client(move |hand| async move {
         let nodes = (1..=2).flat_map(|client| Rooms::new(client).all());
         for node in std::iter::once(tree().root()).chain(nodes) {
-            let release = Release::new(node.address(), LAYOUT, thread);
+            let release = Release::new(node.address(), LAYOUT, last);
             let is_released = hand.run(release).await.unwrap();
             count.set(count.get() + u32::from(is_released));
         }

@@ -190,7 +190,7 @@ pub fn audit<F: Fabric>(fabric: F, plan: Plan) -> Result<Books, ShopError> {
         let left = seen.value.as_deref().and_then(stock);
         let left = left.ok_or_else(|| ShopError(format!("product {number} is gone")))?;
         books.sold += STOCK.saturating_sub(left);
-        books.locks += u64::from(seen.is_locked);
+        books.locks += u64::from(seen.holder.is_some());
     }
     books.orders = count_orders((plan.clients, plan.orders), |client, number, record| {
         let seen = look(plan.order(client, number, record), LINE_LAYOUT)?;

@@ -301,20 +301,18 @@ impl House {
         for client in dead {
             let thread = thread_of(*client);
             let vector = self.vector;
+            let owners = self.owners();
+            let own = owners.into_iter().filter(|(_, owner)| *owner == thread);
+            let places: Vec<u64> = own.map(|(place, _)| place).collect();
             self.client(move |hand| async move {
                 let recover = Recover::new(thread, vector, log(thread));
-                hand.run(recover).await.unwrap();
+                let last = hand.run(recover).await.unwrap().last;
+                for place in places {
+                    let release = Release::new(record(place), LAYOUT, last);
+                    hand.run(release).await.unwrap(); // false: it is installed
+                }
             });
             self.run();
-            for (place, owner) in self.owners() {
-                if owner == thread {
-                    self.client(move |hand| async move {
-                        let release = Release::new(record(place), LAYOUT, owner);
-                        assert!(hand.run(release).await.unwrap());
-                    });
-                    self.run();
-                }
-            }
         }
         assert_eq!(self.owners(), [], "locks of the dead");
     }
@@ -324,7 +322,7 @@ impl House {
         let owner = |place| {
             let word = self.memory.look(record(place), 8).try_into().unwrap();
             match Head::of_word(u64::from_le_bytes(word)) {
-                Head::Locked { owner, .. } => Some((place, owner)),
+                Head::Locked(holder) => Some((place, holder.thread)),
                 Head::Free(_) => None,
             }
         };

@@ -4,8 +4,8 @@
 
 use manxdb_fabric::Outcome;
 use manxdb_rsi::{
-    Abort, Begin, Change, Commit, Found, Read, Recover, Release, Seen, Session, Snapshot, Stamp,
-    Step, ThreadId, Work,
+    Abort, Begin, Change, Commit, Found, Read, Recover, Recovered, Release, Seen, Session,
+    Snapshot, Stamp, Step, ThreadId, Work,
 };
 
 use crate::case::{Case, Deed, RECORDS};
@@ -21,7 +21,7 @@ pub enum Doing {
     Committing(Commit),
     Recovering(Recover),
     /// Lets go of locks on the records from this one on.
-    Releasing(Release, usize),
+    Releasing(Release, Stamp, usize),
     /// It is dead: fenced, and nothing of it lands any more.
     ShutOut,
 }
@@ -67,7 +67,7 @@ enum Ended {
     Begun(Snapshot),
     Read(Result<Seen, Abort>),
     Committed(Result<Option<Stamp>, Abort>),
-    Recovered(usize),
+    Recovered(Recovered),
     Released,
 }
 
@@ -177,9 +177,9 @@ impl Client {
             Doing::Reading(_, _, work) => map(work.step(outcomes), Ended::Read),
             Doing::Committing(work) => map(work.step(outcomes), Ended::Committed),
             Doing::Recovering(work) => map(work.step(outcomes), |recovered| {
-                Ended::Recovered(recovered.unwrap().records)
+                Ended::Recovered(recovered.unwrap())
             }),
-            Doing::Releasing(work, _) => map(work.step(outcomes), |released| {
+            Doing::Releasing(work, ..) => map(work.step(outcomes), |released| {
                 released.unwrap();
                 Ended::Released
             }),
@@ -203,15 +203,15 @@ impl Client {
             Ended::Read(Err(Abort::Held(..) | Abort::SnapshotTooOld(_))) => self.next(case),
             Ended::Read(Err(other)) => panic!("{other}"),
             Ended::Committed(committed) => self.committed(case, committed),
-            Ended::Recovered(records) => {
-                self.redone = records;
-                self.release(case, 0);
+            Ended::Recovered(recovered) => {
+                self.redone = recovered.records;
+                self.release(case, recovered.last, 0);
             }
             Ended::Released => {
-                let Doing::Releasing(_, record) = self.doing else {
+                let Doing::Releasing(_, last, record) = self.doing else {
                     panic!("it was letting go");
                 };
-                self.release(case, record + 1);
+                self.release(case, last, record + 1);
             }
         }
     }
@@ -274,14 +274,13 @@ impl Client {
     }
 
     /// Lets go of what is left of the dead one's locks, then begins transactions of its own.
-    fn release(&mut self, case: &Case, record: usize) {
-        let dead = self.dead.unwrap();
+    fn release(&mut self, case: &Case, last: Stamp, record: usize) {
         if record == RECORDS {
             self.next(case);
             return;
         }
-        let work = Release::new(case.record(record), case.layout(), dead);
-        self.doing = Doing::Releasing(work, record);
+        let work = Release::new(case.record(record), case.layout(), last);
+        self.doing = Doing::Releasing(work, last, record);
     }
 }
 

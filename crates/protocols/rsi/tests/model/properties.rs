@@ -1,10 +1,12 @@
 //! What must hold in every state, and what must be reachable (reference: rack, §2.6).
 
+use std::sync::Arc;
+
 use manxdb_rsi::{Block, Head, Isolation, Snapshot, Stamp};
 use stateright::{Model as _, Property};
 
 use crate::case::{AT_FIRST, Case, Deed, RECORDS};
-use crate::client::{Doing, Fact, Fate};
+use crate::client::{Client, Doing, Fact, Fate};
 use crate::memory::Batch;
 use crate::state::State;
 
@@ -80,7 +82,7 @@ impl State {
     }
 
     /// What the vector says.
-    fn published(&self, case: &Case) -> Snapshot {
+    pub fn published(&self, case: &Case) -> Snapshot {
         let vector = case.vector();
         let bytes = usize::try_from(vector.bytes()).unwrap();
         vector.parse(&self.memory.bytes(0, bytes)).0
@@ -118,7 +120,7 @@ fn newest(case: &Case, state: &State, record: usize) -> Option<(Stamp, u64)> {
 
 fn heads(case: &Case, state: &State) -> bool {
     (0..RECORDS).all(|record| match state.head(case, record) {
-        Head::Locked { .. } => true,
+        Head::Locked(_) => true,
         Head::Free(stamp) => newest(case, state, record).is_some_and(|(found, _)| found == stamp),
     })
 }
@@ -126,7 +128,19 @@ fn heads(case: &Case, state: &State) -> bool {
 fn installed(case: &Case, state: &State) -> bool {
     let published = state.published(case);
     let mut live = state.facts().filter(|fact| fact.fate != Fate::Aborted);
-    live.all(|fact| !published.admits(fact.stamp) || is_whole(state, fact))
+    live.all(|fact| {
+        let is_there = is_whole(state, fact);
+        !published.admits(fact.stamp) || is_there || is_closed(state, fact)
+    })
+}
+
+/// Its client died before it logged it: its number is published and no version has it.
+fn is_closed(state: &State, fact: &Fact) -> bool {
+    let is_dead = |client: &&Arc<Client>| client.doing == Doing::ShutOut;
+    let mut dead = state.clients.iter().filter(is_dead);
+    fact.fate == Fate::Unknown
+        && is_absent(state, fact)
+        && dead.any(|client| Case::thread(client.number) == fact.stamp.thread)
 }
 
 /// Snapshots that transactions have now, and had.

@@ -168,8 +168,10 @@ impl State {
         );
         match self.head(case, record) {
             Head::Free(_) => !is_swap,
-            Head::Locked { owner, .. } => {
-                owner != Case::thread(client.number) && Some(owner) != client.dead
+            Head::Locked(holder) => {
+                let is_own = holder.thread == Case::thread(client.number);
+                let is_nobodys = is_swap && self.published(case).admits(holder);
+                !is_own && !is_nobodys && Some(holder.thread) != client.dead
             }
         }
     }
