@@ -209,6 +209,18 @@ fn a_client_that_is_shut_out_writes_nothing_more() {
 }
 
 #[test]
+fn who_is_shut_out_before_it_comes_is_not_let_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = socket(&directory);
+    let server = server(&path);
+    server.fence(1).unwrap();
+    let late = SharedMemory::default().connect(&path, 1);
+    assert!(matches!(late, Err(ConnectError::Failed(..))), "{late:?}");
+    assert!(server.clients().is_empty());
+    drop(client(&path, 2));
+}
+
+#[test]
 fn a_client_that_hangs_does_not_come_back_to_write() {
     let directory = tempfile::tempdir().unwrap();
     let path = socket(&directory);

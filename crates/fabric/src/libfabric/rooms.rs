@@ -50,6 +50,8 @@ pub(super) struct Rooms {
     memory: Arc<Words>,
     present: Present,
     open: BTreeMap<u64, Room>,
+    /// Those who are not let in again: a word for each.
+    shut: BTreeSet<u64>,
     /// How many there have been.
     count: u64,
 }
@@ -75,6 +77,7 @@ impl Rooms {
             memory,
             present,
             open: BTreeMap::new(),
+            shut: BTreeSet::new(),
             count: 0,
         }
     }
@@ -139,6 +142,9 @@ impl Rooms {
         if self.open.contains_key(&client) {
             return Err(format!("client {client} is here already"));
         }
+        if self.shut.contains(&client) {
+            return Err(format!("client {client} was shut out"));
+        }
         let key = fresh_key().map_err(|error| format!("no random key: {error}"))?;
         let memory = Arc::clone(&self.memory);
         let port = self.granted.open(memory, Memory::Shared { key });
@@ -164,6 +170,7 @@ impl Rooms {
 
     /// Says so to the client first, that it knows why its operations fail.
     fn shut(&mut self, client: u64) -> Result<(), String> {
+        self.shut.insert(client);
         if let Some(room) = self.open.get_mut(&client) {
             let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
         }

@@ -105,8 +105,8 @@ impl MemoryServer {
         present.iter().copied().collect()
     }
 
-    /// Shuts a client out: when this returns it writes nothing more, until it connects anew. One
-    /// that is not there writes nothing either.
+    /// Shuts a client out: when this returns it writes nothing more. One that is not there, perhaps
+    /// not yet, is not let in under this number any more.
     ///
     /// # Errors
     /// [`FenceError`]: it may still write.

@@ -1,6 +1,6 @@
 //! A memory server's side: it hands out its segment, and knows who has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -32,6 +32,8 @@ pub struct MemoryServer {
 struct Clients {
     /// Processes by the number that they gave; none: it is this one.
     present: BTreeMap<u64, Option<OwnedFd>>,
+    /// Those who were ended, and are not let in again: a word for each.
+    ended: BTreeSet<u64>,
     is_over: bool,
 }
 
@@ -85,13 +87,14 @@ impl MemoryServer {
         lock(&self.clients).present.keys().copied().collect()
     }
 
-    /// Ends a client: when this returns it writes nothing more. One that is not there writes
-    /// nothing either.
+    /// Ends a client: when this returns it writes nothing more. One that is not there, perhaps not
+    /// yet, is not let in under this number any more.
     ///
     /// # Errors
     /// [`FenceError`]: it may still write.
     pub fn fence(&self, client: u64) -> Result<(), FenceError> {
         let mut clients = lock(&self.clients);
+        clients.ended.insert(client);
         let Some(process) = clients.present.get(&client) else {
             return Ok(());
         };
@@ -136,6 +139,9 @@ fn admit(
         let mut clients = lock(clients);
         if clients.present.contains_key(&client) {
             return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if clients.ended.contains(&client) {
+            return Err(io::ErrorKind::PermissionDenied.into());
         }
         clients.present.insert(client, process);
     }
