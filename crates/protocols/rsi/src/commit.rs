@@ -81,6 +81,9 @@ pub enum Abort {
     /// A server did not answer. Whether the transaction is committed, nobody knows.
     #[error("{0}")]
     Fault(#[from] Fault),
+    /// The session does not know the end of its last commit. Another thread's place is to be taken.
+    #[error("the session of thread {0} is over: what became of its last commit is not known")]
+    Over(ThreadId),
 }
 
 impl Abort {

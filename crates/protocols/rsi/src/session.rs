@@ -5,7 +5,7 @@ use manxdb_fabric::Address;
 use crate::add::{Add, Room};
 use crate::begin::Begin;
 use crate::block::Layout;
-use crate::commit::{Abort, Change, Commit};
+use crate::commit::{Abort, Change, Commit, Committed};
 use crate::directory::Table;
 use crate::find::{Absence, Find, Found};
 use crate::log::Log;
@@ -31,6 +31,9 @@ pub enum Isolation {
 
 /// A thread that runs transactions. The program reads with the snapshot that it began with, and
 /// commits what it has read and what is to be written; it runs one transaction at a time.
+///
+/// When a commit meets a fault, nobody knows how far it came: locks may be left, and whether it is
+/// committed only its recovery decides. The session is over then, and refuses all that follows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Session {
     thread: ThreadId,
@@ -41,6 +44,8 @@ pub struct Session {
     seen: Snapshot,
     /// Where it logs what it installs; nowhere: its transactions do not survive it.
     log: Option<Log>,
+    /// It has a commit of which it has not heard the end, or never will.
+    is_committing: bool,
     /// A defect to plant.
     #[cfg(feature = "mutants")]
     pub mutant: Option<Mutant>,
@@ -62,6 +67,7 @@ impl Session {
             sequence,
             seen,
             log: None,
+            is_committing: false,
             #[cfg(feature = "mutants")]
             mutant: None,
         })
@@ -75,9 +81,20 @@ impl Session {
     }
 
     /// Takes a snapshot; [`Session::saw`] is to hear of it.
-    #[must_use]
-    pub fn begin(&self) -> Begin {
-        Begin::new(self.vector, self.seen.clone())
+    ///
+    /// # Errors
+    /// [`Abort::Over`].
+    pub fn begin(&self) -> Result<Begin, Abort> {
+        self.goes_on()?;
+        Ok(Begin::new(self.vector, self.seen.clone()))
+    }
+
+    fn goes_on(&self) -> Result<(), Abort> {
+        if self.is_committing {
+            Err(Abort::Over(self.thread))
+        } else {
+            Ok(())
+        }
     }
 
     /// A transaction has begun with this snapshot.
@@ -142,17 +159,18 @@ impl Session {
     }
 
     /// Commits changes to records that the transaction has read; `reads` are the others, which
-    /// count only when it is to be serializable. [`Session::committed`] is to hear of it.
+    /// count only when it is to be serializable. [`Session::ended`] is to hear what comes of it.
     ///
     /// # Errors
     /// A record is changed that has a newer version than the one which was read, a value does not
-    /// fit, or a record is changed twice. Nothing was done.
+    /// fit, a record is changed twice, or [`Abort::Over`]. Nothing was done.
     pub fn commit(
-        &self,
+        &mut self,
         reads: &[Found],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> Result<Commit, Abort> {
+        self.goes_on()?;
         let stamp = Stamp {
             thread: self.thread,
             sequence: self.sequence + 1,
@@ -187,12 +205,58 @@ impl Session {
             commit.mutant = self.mutant;
             commit
         });
+        self.is_committing = commit.is_ok();
         commit
     }
 
-    /// A commit has installed this version.
-    pub fn committed(&mut self, stamp: Stamp) {
-        self.sequence = stamp.sequence;
-        self.seen.add(stamp);
+    /// A commit has come to its end, and this to it.
+    pub fn ended(&mut self, committed: &Committed) {
+        if let Ok(Some(stamp)) = committed {
+            self.sequence = stamp.sequence;
+            self.seen.add(*stamp);
+        }
+        self.is_committing = matches!(committed, Err(Abort::Fault(_) | Abort::Over(_)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::{Fault, ServerId};
+
+    use super::*;
+    use crate::read::Seen;
+
+    const SERVER: ServerId = ServerId(0);
+
+    fn at(offset: u64) -> Address {
+        let server = SERVER;
+        Address { server, offset }
+    }
+
+    fn begin_to_commit(session: &mut Session) -> Result<Commit, Abort> {
+        let layout = Layout::new(2, 8).unwrap();
+        let change = Change {
+            seen: Seen::fresh(at(4096), layout),
+            value: Some(vec![1]),
+        };
+        session.commit(&[], vec![change], Isolation::Snapshot)
+    }
+
+    #[test]
+    fn a_session_that_does_not_know_the_end_of_a_commit_is_over() {
+        let vector = Vector::new(at(0), 1).unwrap();
+        let mut session = Session::new(ThreadId::FIRST, vector, 0).unwrap();
+        begin_to_commit(&mut session).unwrap();
+        let over = Abort::Over(ThreadId::FIRST);
+        assert_eq!(session.begin(), Err(over));
+        // Others were there: nothing is left of it.
+        session.ended(&Err(Abort::WriteConflict(at(4096))));
+        session.begin().unwrap();
+        begin_to_commit(&mut session).unwrap();
+        session.ended(&Err(Abort::Fault(Fault::Gone(SERVER))));
+        assert_eq!(session.begin(), Err(over));
+        assert_eq!(begin_to_commit(&mut session), Err(over));
+        session.ended(&Err(over));
+        assert_eq!(session.begin(), Err(over));
     }
 }

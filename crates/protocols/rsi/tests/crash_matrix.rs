@@ -201,7 +201,7 @@ type Heard = Rc<Cell<Option<Result<bool, Abort>>>>;
 
 /// Moves half of the money; whether there was something to write.
 async fn move_half(hand: &mut Hand) -> Result<bool, Abort> {
-    let snapshot = hand.run(hand.session.begin()).await?;
+    let snapshot = hand.run(hand.session.begin()?).await?;
     hand.session.saw(&snapshot);
     let from = hand.read(&snapshot, record(RECORDS[0])).await?;
     let to = hand.read(&snapshot, record(RECORDS[1])).await?;
@@ -225,6 +225,11 @@ fn house(seed: u64) -> (House, Heard) {
     let hears = Rc::clone(&heard);
     let client = house.client(move |mut hand| async move {
         let end = move_half(&mut hand).await;
+        if let Err(Abort::Fault(_)) = end {
+            // Over, if it was committing; shut out from all else.
+            let again = move_half(&mut hand).await;
+            assert!(matches!(again, Err(Abort::Over(_) | Abort::Fault(_))));
+        }
         hears.set(Some(end));
     });
     assert_eq!(client, CLIENT);

@@ -125,7 +125,7 @@ impl Client {
     }
 
     fn begin(&mut self) -> Snapshot {
-        let begin = self.session.begin();
+        let begin = self.session.begin().unwrap();
         let snapshot = self.run(begin).unwrap();
         self.session.saw(&snapshot);
         snapshot
@@ -138,10 +138,9 @@ impl Client {
 
     fn commit(&mut self, changes: Vec<Change>) -> Result<(), Abort> {
         let commit = self.session.commit(&[], changes, Isolation::Snapshot)?;
-        if let Some(stamp) = self.run(commit)? {
-            self.session.committed(stamp);
-        }
-        Ok(())
+        let committed = self.run(commit);
+        self.session.ended(&committed);
+        committed.map(|_| ())
     }
 
     /// Moves an amount between two accounts and counts that; whether it is committed.

@@ -52,7 +52,11 @@ impl<F: Fabric> OneSided<F> {
 
     /// Reads what is bought, and commits it.
     fn try_to_buy(&mut self, basket: Basket) -> Result<Result<(), Abort>, ShopError> {
-        let snapshot = match self.run(self.session.begin())? {
+        let begin = match self.session.begin() {
+            Ok(begin) => begin,
+            Err(abort) => return Ok(Err(abort)),
+        };
+        let snapshot = match self.run(begin)? {
             Ok(snapshot) => snapshot,
             Err(fault) => return Ok(Err(fault.into())),
         };
@@ -82,15 +86,9 @@ impl<F: Fabric> OneSided<F> {
             Ok(commit) => commit,
             Err(abort) => return Ok(Err(abort)),
         };
-        Ok(match self.run(commit)? {
-            Err(abort) => Err(abort),
-            Ok(stamp) => {
-                if let Some(stamp) = stamp {
-                    self.session.committed(stamp);
-                }
-                Ok(())
-            }
-        })
+        let committed = self.run(commit)?;
+        self.session.ended(&committed);
+        Ok(committed.map(|_| ()))
     }
 
     fn run<W: Work>(&mut self, work: W) -> Result<W::Output, ShopError> {
@@ -178,7 +176,9 @@ pub fn audit<F: Fabric>(fabric: F, plan: Plan) -> Result<Books, ShopError> {
     let mut driver = Driver::new(fabric);
     let session = session(plan, plan.loader());
     let session = session.ok_or_else(|| ShopError("the plan has no loader".to_owned()))?;
-    let snapshot = run(&mut driver, session.begin())?;
+    let begin = session.begin();
+    let begin = begin.map_err(|abort| ShopError(abort.to_string()))?;
+    let snapshot = run(&mut driver, begin)?;
     let snapshot = snapshot.map_err(|fault| ShopError(fault.to_string()))?;
     let mut look = |at: Address, layout: Layout| {
         let seen = run(&mut driver, session.read(&snapshot, at, layout))?;

@@ -89,7 +89,7 @@ impl<C: Carrier> Client<C> {
     /// # Errors
     /// [`Failure`].
     pub async fn snapshot(&mut self) -> Result<Snapshot, Failure<C::Error>> {
-        let begin = self.session.begin();
+        let begin = self.session.begin()?;
         let snapshot = self.run(begin).await?.map_err(Abort::Fault)?;
         self.session.saw(&snapshot);
         Ok(snapshot)
@@ -180,10 +180,8 @@ impl<C: Carrier> Client<C> {
         changes: Vec<Change>,
     ) -> Result<Option<Stamp>, Failure<C::Error>> {
         let commit = self.session.commit(&[], changes, Isolation::Snapshot)?;
-        let stamp = self.run(commit).await??;
-        if let Some(stamp) = stamp {
-            self.session.committed(stamp);
-        }
-        Ok(stamp)
+        let committed = self.run(commit).await?;
+        self.session.ended(&committed);
+        Ok(committed?)
     }
 }

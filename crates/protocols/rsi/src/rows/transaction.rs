@@ -225,13 +225,11 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             };
             changes.push(Change { seen, value });
         }
-        let session = &self.client.session;
+        let session = &mut self.client.session;
         let commit = session.commit(&reads, changes, self.isolation)?;
-        let stamp = self.client.run(commit).await??;
-        if let Some(stamp) = stamp {
-            self.client.session.committed(stamp);
-        }
-        Ok(stamp)
+        let committed = self.client.run(commit).await?;
+        self.client.session.ended(&committed);
+        Ok(committed?)
     }
 
     /// What it relies on, each once.

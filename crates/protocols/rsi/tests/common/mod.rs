@@ -69,7 +69,7 @@ impl Hand {
     }
 
     pub async fn begin(&mut self) -> Snapshot {
-        let snapshot = self.run(self.session.begin()).await.unwrap();
+        let snapshot = self.run(self.session.begin().unwrap()).await.unwrap();
         self.session.saw(&snapshot);
         snapshot
     }
@@ -86,11 +86,9 @@ impl Hand {
         isolation: Isolation,
     ) -> Committed {
         let commit = self.session.commit(reads, changes, isolation)?;
-        let stamp = self.run(commit).await?;
-        if let Some(stamp) = stamp {
-            self.session.committed(stamp);
-        }
-        Ok(stamp)
+        let committed = self.run(commit).await;
+        self.session.ended(&committed);
+        committed
     }
 
     /// Commits changes; whether it did.

@@ -138,7 +138,7 @@ impl Client {
             return;
         }
         self.begun += 1;
-        self.doing = Doing::Beginning(self.session.begin());
+        self.doing = Doing::Beginning(self.session.begin().unwrap());
     }
 
     /// Hears what came of its operations, and goes on. Who asks once more and gets the same goes
@@ -258,13 +258,11 @@ impl Client {
     }
 
     fn committed(&mut self, case: &Case, committed: Result<Option<Stamp>, Abort>) {
+        self.session.ended(&committed);
         let fact = self.facts.last_mut().unwrap();
         fact.fate = match committed {
             Ok(stamp) => {
-                if let Some(stamp) = stamp {
-                    assert_eq!(stamp, fact.stamp);
-                    self.session.committed(stamp);
-                }
+                assert!(stamp.is_none_or(|stamp| stamp == fact.stamp));
                 Fate::Acknowledged
             }
             Err(Abort::WriteConflict(_) | Abort::ReadConflict(_)) => Fate::Aborted,
