@@ -125,6 +125,18 @@ impl Memory {
         self.now
     }
 
+    /// When the next event is; none when nothing is under way.
+    #[must_use]
+    pub fn next_time(&self) -> Option<SimTime> {
+        self.agenda.first_key_value().map(|((time, _), _)| *time)
+    }
+
+    /// Lets time pass, but not beyond the next event: for drivers with alarms of their own.
+    pub fn wait_until(&mut self, time: SimTime) {
+        let next = self.next_time().unwrap_or(time);
+        self.now = self.now.max(time.min(next));
+    }
+
     /// Bytes of a server's memory as they are now, for checks.
     #[must_use]
     pub fn look(&self, at: Address, bytes: u64) -> Vec<u8> {

@@ -21,6 +21,7 @@
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
+//! | whose a thread is, and who decides that its owner is dead | [`seats`], [`lease`], [`warden`] |
 //!
 //! What is promised (reference: rack, §2.6): an unlocked head is the newest version's (I1); only
 //! the owner of a lock writes (I2); what a snapshot admits is installed everywhere (I5); a snapshot
@@ -35,9 +36,10 @@
 //! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
 //! | `tests/tree.rs` | a tree against a model, under many writers, under deaths; no phantoms |
 //! | `tests/rows.rs` | rows against a model, money that stays, what was not there |
+//! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
-//! Not here yet: who decides that a thread is dead, replicas of records, collection of garbage. Start reading at [`session`], then [`commit`].
+//! Not here yet: replicas of records, collection of garbage. Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
 pub mod add;
@@ -46,16 +48,19 @@ pub mod block;
 pub mod commit;
 pub mod directory;
 pub mod find;
+pub mod lease;
 pub mod log;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod read;
 pub mod recover;
 pub mod rows;
+pub mod seats;
 pub mod session;
 pub mod tree;
 pub mod vector;
 pub mod version;
+pub mod warden;
 pub mod work;
 
 pub use add::{Add, Added, Room};
@@ -64,9 +69,11 @@ pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
 pub use find::{Absence, Find, Found};
+pub use lease::{Join, JoinError, Lease};
 pub use log::Log;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
+pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
 pub use tree::enter::{EnterError, Entered, rely_on_own};
 pub use tree::locate::{Locate, Located, Seek};
@@ -74,4 +81,5 @@ pub use tree::scan::{Scan, Scanned, Span};
 pub use tree::{Hint, Tree, TreeError};
 pub use vector::{Snapshot, Vector};
 pub use version::{Head, Stamp, ThreadId};
+pub use warden::{End, Heard, Ward, Warden, Wish};
 pub use work::{Carrier, Step, Work};

@@ -19,6 +19,14 @@ pub enum Mutant {
     ReadsTheNewest,
     /// A lock is taken over whoever has it.
     TakesLocksOver,
-    /// Who has a dead thread's place next begins with the number under which that one had locked.
+    /// The number under which a dead thread had locked is left to whoever has its place next.
     NeverCloses,
+    /// An owner is recovered without being shut out.
+    RecoversTheLiving,
+    /// A warden leads while the one before it still writes.
+    SucceedsTheLiving,
+    /// A lease is judged by its owner's clock.
+    BelievesClocks,
+    /// A lapse is counted over the time that a warden waits for an answer.
+    CountsTheWait,
 }

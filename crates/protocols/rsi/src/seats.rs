@@ -1,0 +1,231 @@
+//! Who may be which thread: a word for each, and another by which its owner shows that it lives.
+//!
+//! A thread's place is one process's at a time. It is taken by a swap, kept by writing a word
+//! again and again ([`crate::lease`]), and given out anew by whoever leads ([`crate::warden`]):
+//!
+//! ```text
+//! Free(n) --taken--> Taken(n) --lapsed, or left--> Over(n) --shut out, recovered--> Free(m), m > n
+//! ```
+//!
+//! The number is the thread's last transaction before its owner: every owner of a place has another
+//! one, so that `n` tells the owners of a place apart, in this word, at the servers that shut one
+//! of them out ([`Name`]), and in every lock that one of them takes. What somebody sends late,
+//! however late, is for an owner that is over, and fails.
+//!
+//! ```text
+//! TERM, BEAT, SHUT, 0 | SEAT, BEAT for each thread
+//! ```
+//!
+//! The first words are the wardens': how many have led so far, how the present one shows that it
+//! lives, and up to which of them all are shut out. Memory that is all zero is a table without
+//! owners, which no warden has led yet.
+
+use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
+
+use crate::version::{Stamp, ThreadId};
+
+/// Words before the seats.
+const FIRST: u64 = 4;
+/// Words of a seat.
+const SEAT: u64 = 2;
+
+/// Where the table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seats {
+    base: Address,
+    threads: u16,
+}
+
+/// What a thread's word says. The number is its last transaction that is none of its owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Seat {
+    /// It is nobody's.
+    Free(u64),
+    /// It is somebody's, who lives as far as anybody knows.
+    Taken(u64),
+    /// It was somebody's, who is to be shut out and recovered, alive or not.
+    Over(u64),
+}
+
+const TAKEN: u64 = 1 << 62;
+const OVER: u64 = 1 << 63;
+
+impl Seat {
+    /// As it is in memory.
+    #[must_use]
+    pub const fn word(self) -> u64 {
+        match self {
+            Self::Free(number) => number,
+            Self::Taken(number) => TAKEN | number,
+            Self::Over(number) => OVER | number,
+        }
+    }
+
+    /// What a word means.
+    #[must_use]
+    pub const fn of_word(word: u64) -> Self {
+        let number = word & Stamp::SEQUENCE_MAX;
+        if word & OVER != 0 {
+            Self::Over(number)
+        } else if word & TAKEN != 0 {
+            Self::Taken(number)
+        } else {
+            Self::Free(number)
+        }
+    }
+}
+
+/// Who has a thread's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// Which place.
+    pub thread: ThreadId,
+    /// The thread's last transaction before: the owner's own begin behind it.
+    pub after: u64,
+}
+
+/// Who acts at memory servers. Each is let in, and shut out for good, by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Name {
+    /// Who leads in a term.
+    Warden(u64),
+    /// Who has a thread's place.
+    Owner(Owner),
+    /// Who has no name yet: it looks at the table and swaps words of it, and writes nothing else.
+    /// Numbers of guests are drawn by chance.
+    Guest(u64),
+}
+
+impl Name {
+    /// The client's number for the fabric, different for each name: what it is, in the first
+    /// sixteen bits, and which one.
+    #[must_use]
+    pub fn client(self) -> u64 {
+        let (kind, number) = match self {
+            Self::Warden(term) => (0, term),
+            Self::Owner(owner) => (1 + u64::from(owner.thread.number()), owner.after),
+            Self::Guest(number) => (u64::from(u16::MAX), number),
+        };
+        kind << 48 | number & Stamp::SEQUENCE_MAX
+    }
+}
+
+/// What a copy of the table says. Each word is of its own time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Look {
+    pub term: u64,
+    pub beat: u64,
+    pub shut: u64,
+    /// Seats with the beats of their owners, by threads.
+    pub seats: Vec<(Seat, u64)>,
+}
+
+impl Seats {
+    /// A table for so many threads.
+    #[must_use]
+    pub const fn new(base: Address, threads: u16) -> Self {
+        Self { base, threads }
+    }
+
+    /// Bytes of it.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        (FIRST + SEAT * self.threads as u64) * WORD
+    }
+
+    /// Threads in it.
+    #[must_use]
+    pub const fn threads(self) -> u16 {
+        self.threads
+    }
+
+    /// Where a thread's word is.
+    #[must_use]
+    pub fn seat(self, thread: ThreadId) -> Address {
+        let before = FIRST + SEAT * u64::from(thread.number());
+        self.base.plus(before * WORD)
+    }
+
+    pub(crate) fn beat(self, thread: ThreadId) -> Address {
+        self.seat(thread).plus(WORD)
+    }
+
+    pub(crate) fn term(self) -> Address {
+        self.base
+    }
+
+    pub(crate) fn term_beat(self) -> Address {
+        self.base.plus(WORD)
+    }
+
+    pub(crate) fn shut(self) -> Address {
+        self.base.plus(2 * WORD)
+    }
+
+    pub(crate) fn read(self) -> Operation {
+        Operation::Read {
+            at: self.base,
+            bytes: self.bytes(),
+        }
+    }
+
+    pub(crate) fn swap(self, thread: ThreadId, from: Seat, to: Seat) -> Operation {
+        Operation::CompareSwap {
+            at: self.seat(thread),
+            expected: from.word(),
+            new: to.word(),
+        }
+    }
+
+    /// What a copy says; words that it lacks are 0, which no carrier leaves out.
+    pub(crate) fn parse(self, copy: &[u8]) -> Look {
+        let (words, _) = copy.as_chunks::<WORD_LENGTH>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let mut next = || words.next().unwrap_or(0);
+        let (term, beat, shut, _) = (next(), next(), next(), next());
+        let seats = (0..self.threads).map(|_| (Seat::of_word(next()), next()));
+        Look {
+            term,
+            beat,
+            shut,
+            seats: seats.collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_a_seat_and_memory_that_is_zero_is_free() {
+        for number in [0, 1, Stamp::SEQUENCE_MAX] {
+            for seat in [Seat::Free(number), Seat::Taken(number), Seat::Over(number)] {
+                assert_eq!(Seat::of_word(seat.word()), seat);
+            }
+        }
+        assert_eq!(Seat::of_word(0), Seat::Free(0));
+    }
+
+    #[test]
+    fn no_two_names_are_the_same_client() {
+        let owner = |thread, after| {
+            let thread = ThreadId::new(thread).unwrap();
+            Name::Owner(Owner { thread, after })
+        };
+        let last = ThreadId::COUNT - 1;
+        let names = [
+            Name::Warden(1),
+            Name::Warden(2),
+            owner(0, 1),
+            owner(0, 2),
+            owner(1, 1),
+            owner(last, Stamp::SEQUENCE_MAX),
+            Name::Guest(1),
+            Name::Guest(2),
+        ];
+        let clients: std::collections::BTreeSet<u64> =
+            names.iter().map(|name| name.client()).collect();
+        assert_eq!(clients.len(), names.len());
+    }
+}

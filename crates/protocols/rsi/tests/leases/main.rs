@@ -1,0 +1,228 @@
+//! Places that are taken, kept, lost and given out again, in virtual time: processes die, stand
+//! still and have operations that arrive late, and so do wardens. Meanwhile money moves, and all
+//! that is seen is judged.
+//!
+//! | test | what happens | what must hold |
+//! |---|---|---|
+//! | deaths | processes die, one of them with the warden that leads | two leases later nothing of theirs is in anybody's way |
+//! | chaos | all of it at once, to wardens too | history, money, places; who is over hears so; all is buried once |
+//! | calm | wardens stand still, nobody else does | nobody who keeps his lease loses it |
+//!
+//! Nobody looks for locks of the dead: who writes such a record takes them over.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod bank;
+#[path = "../common/mod.rs"]
+mod common;
+mod rack;
+mod watch;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use bank::{ACCOUNTS, Notes};
+use manxdb_core::{Nanos, Random};
+use manxdb_rsi::mutants::Mutant;
+use manxdb_sim::SimTime;
+use rack::{LEASE, Pid, Plan, Rack};
+
+const SEEDS: u64 = 150;
+const TELLERS: usize = 4;
+
+fn leases(count: u64) -> SimTime {
+    SimTime((LEASE * count).0)
+}
+
+/// Money, wardens, and processes that move it for so many leases.
+fn open(seed: u64, plan: Plan, wardens: u64, until: SimTime) -> (Rack, Notes, Vec<Pid>) {
+    let mut rack = Rack::new(seed, ACCOUNTS, plan);
+    let notes = Notes::default();
+    for _ in 0..wardens {
+        rack.warden();
+    }
+    let first = rack.program(seed, |hand| bank::fill(hand, Rc::clone(&notes)));
+    rack.run_until(leases(1));
+    assert!(!rack.is_at_work(first), "seed {seed}");
+    let teller =
+        |rack: &mut Rack| rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), until));
+    let tellers = (0..TELLERS).map(|_| teller(&mut rack)).collect();
+    (rack, notes, tellers)
+}
+
+/// Lets all that live come to their end, and judges.
+fn close(mut rack: Rack, notes: &Notes, seed: u64) -> Rack {
+    rack.settle(LEASE * 40);
+    rack.late_one_in = 0;
+    let last = rack.program(seed, |hand| bank::touch_all(hand, Rc::clone(notes)));
+    rack.settle(LEASE * 40);
+    assert!(!rack.is_at_work(last), "seed {seed}");
+    rack.watch.check_end(&rack.memory);
+    bank::judge(&rack.memory, notes, seed);
+    rack
+}
+
+/// Processes die one after another, and others come; once the warden that leads dies too.
+fn deaths(seed: u64, mutant: Option<Mutant>) -> (Rack, u64) {
+    let plan = Plan {
+        is_prompt: true,
+        mutant,
+    };
+    let mut random = Random::stream(seed, &[1]);
+    let (mut rack, notes, mut tellers) = open(seed, plan, 2, leases(18));
+    let with_warden = random.below(4);
+    let mut held = 0;
+    for round in 0..4 {
+        let wait = Nanos(LEASE.0 + random.below(LEASE.0));
+        rack.run_until(rack.now() + wait);
+        let victim = until_locked(&mut rack, &tellers);
+        held += u64::from(victim.is_some());
+        rack.kill(victim.unwrap_or(tellers[0]));
+        if round == with_warden {
+            let leader = rack.leader().unwrap();
+            rack.kill(leader);
+            rack.warden();
+        }
+        tellers.push(rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), leases(18))));
+    }
+    (close(rack, &notes, seed), held)
+}
+
+/// The next of these that holds a lock, which is soon.
+fn until_locked(rack: &mut Rack, tellers: &[Pid]) -> Option<Pid> {
+    let end = rack.now() + LEASE;
+    while rack.now() < end {
+        rack.run_until(rack.now() + Nanos(500));
+        let holder = rack.holder().filter(|pid| tellers.contains(pid));
+        if holder.is_some() {
+            return holder;
+        }
+    }
+    None
+}
+
+#[test]
+fn who_dies_is_in_nobodys_way_two_leases_later() {
+    let (mut buried, mut locked, mut longest) = (0, 0, Nanos::ZERO);
+    for seed in 0..SEEDS {
+        let (rack, held) = deaths(seed, None);
+        buried += rack.watch.buried.len();
+        locked += held;
+        longest = longest.max(rack.watch.longest());
+    }
+    let leases = longest.as_millis_f64() / LEASE.as_millis_f64();
+    println!("{buried} owners buried, {locked} died with locks; at most {leases:.3} leases later");
+    assert!(locked > SEEDS, "this test is blind");
+}
+
+/// Everything happens to everybody.
+fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, usize) {
+    let plan = Plan {
+        mutant,
+        ..Plan::default()
+    };
+    let mut random = Random::stream(seed, &[2]);
+    let until = leases(20);
+    let (mut rack, notes, mut tellers) = open(seed, plan, 3, until);
+    rack.late_one_in = 60;
+    while rack.now() < until {
+        let wait = Nanos(random.below(LEASE.0));
+        rack.run_until(rack.now() + wait);
+        let place = usize::try_from(random.below(tellers.len() as u64)).unwrap();
+        let span = Nanos(random.below(3 * LEASE.0));
+        match random.below(5) {
+            0 => {
+                rack.kill(tellers.remove(place));
+                tellers.push(rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), until)));
+            }
+            1 | 2 => rack.still(tellers[place], span),
+            3 => {
+                if let Some(leader) = rack.leader() {
+                    rack.still(leader, span);
+                }
+            }
+            _ => {
+                if let Some(leader) = rack.leader() {
+                    rack.kill(leader);
+                    rack.warden();
+                }
+            }
+        }
+    }
+    let rack = close(rack, &notes, seed);
+    let lost = notes.lost.borrow().len();
+    (rack, lost)
+}
+
+#[test]
+fn whatever_happens_the_history_is_of_snapshots_and_each_owner_is_buried_once() {
+    let (mut buried, mut lost, mut deposed) = (0, 0, 0);
+    for seed in 0..SEEDS {
+        let (rack, own) = chaos(seed, None);
+        buried += rack.watch.buried.len();
+        deposed += rack.deposed;
+        lost += own;
+    }
+    println!("{buried} owners buried, {lost} of them heard so; {deposed} wardens deposed");
+    assert!(lost > 100 && deposed > 100, "this test is blind");
+}
+
+/// Processes keep their leases; the only warden stands still again and again.
+fn calm(seed: u64, mutant: Option<Mutant>) {
+    let plan = Plan {
+        mutant,
+        ..Plan::default()
+    };
+    let mut random = Random::stream(seed, &[3]);
+    let (mut rack, notes, _) = open(seed, plan, 1, leases(14));
+    let warden = rack.leader().unwrap();
+    while rack.now() < leases(12) {
+        rack.run_until(rack.now() + Nanos(random.below(LEASE.0)));
+        rack.still(warden, Nanos(random.below(3 * LEASE.0)));
+    }
+    close(rack, &notes, seed);
+}
+
+#[test]
+fn who_keeps_a_lease_has_it_however_slow_the_warden_is() {
+    for seed in 0..SEEDS {
+        calm(seed, None);
+    }
+}
+
+/// Whether a run shows something wrong; without a defect none does.
+fn is_found(scenario: Scenario, seed: u64, mutant: Mutant) -> bool {
+    let mutant = Some(mutant);
+    let run = || match scenario {
+        Scenario::Deaths => {
+            deaths(seed, mutant);
+        }
+        Scenario::Chaos => {
+            chaos(seed, mutant);
+        }
+        Scenario::Calm => calm(seed, mutant),
+    };
+    catch_unwind(AssertUnwindSafe(run)).is_err()
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Scenario {
+    Deaths,
+    Chaos,
+    Calm,
+}
+
+#[test]
+fn planted_defects_are_found() {
+    let cases = [
+        (Mutant::RecoversTheLiving, Scenario::Chaos),
+        (Mutant::SucceedsTheLiving, Scenario::Chaos),
+        (Mutant::NeverCloses, Scenario::Deaths),
+        (Mutant::BelievesClocks, Scenario::Calm),
+        (Mutant::CountsTheWait, Scenario::Calm),
+    ];
+    for (mutant, scenario) in cases {
+        let seed = (0..SEEDS).find(|seed| is_found(scenario, *seed, mutant));
+        println!("{mutant:?}: {scenario:?}, seed {seed:?}");
+        assert!(seed.is_some(), "{mutant:?} is not found");
+    }
+}
