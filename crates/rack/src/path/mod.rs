@@ -28,7 +28,7 @@ use parking_lot::{Condvar, Mutex};
 
 use self::long::ROWS;
 use crate::drive::{Driver, now};
-use crate::rows::{CallError, RowsPlan, bounds};
+use crate::rows::{CallError, RowsPlan};
 
 /// Tries of a commit whose reads still hold: others enter keys into the same leaves.
 const TRIES_MAX: u32 = 64;
@@ -292,10 +292,7 @@ fn page<F: Fabric>(
         let found = now(rows.scan(span.clone())).map_err(failed)?;
         let is_last = found.len() < span.limit;
         if let Some((key, _)) = found.last() {
-            match direction {
-                Direction::Forward => span.low = bounds::behind(key),
-                Direction::Reverse => span.high = Some(key.clone()),
-            }
+            span.begin_behind(key);
         }
         for (key, value) in found {
             let key = key.strip_prefix(&[ROWS]).unwrap_or(&key).to_vec();

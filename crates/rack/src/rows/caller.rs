@@ -104,18 +104,16 @@ impl<F: Fabric> Caller<F> {
     /// # Errors
     /// [`CallError`].
     pub fn load(&mut self, page: &[(Vec<u8>, Vec<u8>)]) -> Result<(), CallError> {
+        let failed = |failure: Failure<Misuse>| CallError(failure.to_string());
         for _ in 0..LOAD_TRIES {
-            let mut rows = match now(self.client.begin(Isolation::Snapshot)) {
-                Ok(rows) => rows,
-                Err(failure) => return judge(failure).map(drop),
-            };
+            let mut rows = now(self.client.begin(Isolation::Snapshot)).map_err(failed)?;
             for (key, value) in page {
                 rows.write(key.clone(), Some(value.clone()));
             }
             match now(rows.commit()) {
                 Ok(_) => return Ok(()),
                 Err(failure) if failure.is_conflict() => thread::yield_now(),
-                Err(failure) => return judge(failure).map(drop),
+                Err(failure) => return Err(failed(failure)),
             }
         }
         Err(CallError(
@@ -136,7 +134,7 @@ impl<F: Fabric> Caller<F> {
             let page = now(rows.scan(span.clone())).map_err(failed)?;
             let is_last = page.len() < PAGE;
             if let Some((key, _)) = page.last() {
-                span.low = bounds::behind(key);
+                span.begin_behind(key);
             }
             all.extend(page);
             if is_last {

@@ -30,7 +30,7 @@ impl Span {
     }
 
     /// Gives up what a scan has passed when it has come to a key.
-    pub(crate) fn begin_behind(&mut self, key: &[u8]) {
+    pub fn begin_behind(&mut self, key: &[u8]) {
         if self.descending {
             self.high = Some(key.to_vec());
         } else {
@@ -81,7 +81,8 @@ impl Span {
 }
 
 /// The first key behind one.
-fn after(key: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
