@@ -27,10 +27,7 @@ def house():
     """The one house of these checks, with a server and a worker."""
     global HOUSE
     if HOUSE is None:
-        HOUSE = House()
-        HOUSE.start_worker()
-        HOUSE.start_server()
-        HOUSE.create()
+        HOUSE = House.with_all()
     return HOUSE
 
 

@@ -60,27 +60,14 @@ def house():
     global HDFS, HOUSE
     if HOUSE is None:
         HDFS = Hdfs()
-        HOUSE = House(f"far=hdfs://127.0.0.1:{HDFS.port}/copies")
-        HOUSE.start_worker()
-        HOUSE.start_server()
-        HOUSE.create()
+        HOUSE = House.with_all(f"far=hdfs://127.0.0.1:{HDFS.port}/copies")
     return HOUSE
 
 
 @check
 def compactions_go_through_hdfs():
     here = house()
-    here.write_until("three compactions by the pool", lambda: here.installed() >= 3)
-    here.compare()
-    for reason in ("refused", "unfit", "poison", "attempts", "storage"):
-        expect(here.local(reason), 0, reason)
-    numbers = here.numbers()
-    for moved in ("put", "fetched"):
-        if not numbers[f"manxdb_compaction_remote_{moved}_bytes_total"] > 1_000_000:
-            raise AssertionError(here.shown())
-    fetched = here.workers[0].numbers()["manxdb_compactor_worker_fetched_bytes_total"]
-    if not fetched > 1_000_000:
-        raise AssertionError(f"the worker fetched {fetched} bytes")
+    here.compacts_through_a_store()
     if not HDFS.bytes() > 1_000_000:
         raise AssertionError(f"HDFS holds {HDFS.bytes()} bytes")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pymysql
 
+from harness.checks import expect
 from harness.pool import BINARY, PATIENCE, Role, metrics
 from harness.servers import PASSWORD, Manxdb, free_port
 
@@ -47,6 +48,30 @@ class House:
         """The control plane; the same one again after it ended."""
         return Role(self.path, "control", "control", "--listen", f"127.0.0.1:{self.control_port}",
                     "--store", str(self.path / "control"), *self.secret())
+
+    @classmethod
+    def with_all(cls, volume=None):
+        """A house with a worker, a server, and the tables to write to."""
+        house = cls(volume)
+        house.start_worker()
+        house.start_server()
+        house.create()
+        return house
+
+    def compacts_through_a_store(self):
+        """Compactions by the pool move bytes of both sides through the store, and nothing is
+        refused."""
+        self.write_until("three compactions by the pool", lambda: self.installed() >= 3)
+        self.compare()
+        for reason in ("refused", "unfit", "poison", "attempts", "storage"):
+            expect(self.local(reason), 0, reason)
+        numbers = self.numbers()
+        for moved in ("put", "fetched"):
+            if not numbers[f"manxdb_compaction_remote_{moved}_bytes_total"] > 1_000_000:
+                raise AssertionError(self.shown())
+        fetched = self.workers[0].numbers()["manxdb_compactor_worker_fetched_bytes_total"]
+        if not fetched > 1_000_000:
+            raise AssertionError(f"the worker fetched {fetched} bytes")
 
     def start_worker(self):
         """One more worker."""

@@ -76,27 +76,14 @@ def house():
     global STORE, HOUSE
     if HOUSE is None:
         STORE = Store()
-        HOUSE = House(f"far=s3://{BUCKET}/copies?endpoint={STORE.endpoint}")
-        HOUSE.start_worker()
-        HOUSE.start_server()
-        HOUSE.create()
+        HOUSE = House.with_all(f"far=s3://{BUCKET}/copies?endpoint={STORE.endpoint}")
     return HOUSE
 
 
 @check
 def compactions_go_through_an_object_store():
     here = house()
-    here.write_until("three compactions by the pool", lambda: here.installed() >= 3)
-    here.compare()
-    for reason in ("refused", "unfit", "poison", "attempts", "storage"):
-        expect(here.local(reason), 0, reason)
-    numbers = here.numbers()
-    for moved in ("put", "fetched"):
-        if not numbers[f"manxdb_compaction_remote_{moved}_bytes_total"] > 1_000_000:
-            raise AssertionError(here.shown())
-    fetched = here.workers[0].numbers()["manxdb_compactor_worker_fetched_bytes_total"]
-    if not fetched > 1_000_000:
-        raise AssertionError(f"the worker fetched {fetched} bytes")
+    here.compacts_through_a_store()
     expect(len(STORE.databases()), 1)
 
 
