@@ -7,6 +7,7 @@ mod common;
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use common::{Keys, connect, memory, rows, width};
@@ -18,7 +19,7 @@ use manxdb_fabric::{
 use manxdb_olap::join::{Tables, Travel, by_messages, by_writes};
 use manxdb_olap::memory::{Load, Node, Room};
 use manxdb_olap::sockets::Sockets;
-use manxdb_olap::{OlapError, Rows, aggregate};
+use manxdb_olap::{OlapError, Rows, Traffic, aggregate};
 
 fn some() -> Rows {
     rows(&mut Random::new(1), 8, 100, Keys::Even(50))
@@ -133,6 +134,72 @@ fn a_node_whose_memory_is_gone_is_named() {
     };
     let error = by_writes(&mut node, tables, 1, |_, _| {}).unwrap_err();
     assert_eq!(error.to_string(), "node 1 is gone");
+}
+
+/// Memory whose user says when it has looked after a server so often.
+struct Looking {
+    memory: SharedMemory,
+    server: ServerId,
+    looks: u32,
+    said: Sender<()>,
+}
+
+impl Fabric for Looking {
+    fn grants(&self) -> Grants {
+        self.memory.grants()
+    }
+
+    fn registered(&self, server: ServerId) -> Option<u64> {
+        self.memory.registered(server)
+    }
+
+    fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
+        let is_look =
+            |one: &Operation| matches!(one, Operation::Read { .. }) && one.server() == self.server;
+        if operations.iter().any(is_look) {
+            self.looks += 1;
+        }
+        if self.looks == 5 {
+            let _ = self.said.send(());
+        }
+        self.memory.post(batch, operations)
+    }
+
+    fn poll(&mut self) -> Option<Completion> {
+        self.memory.poll()
+    }
+}
+
+#[test]
+fn what_is_sent_does_not_depend_on_who_is_late() {
+    let directory = tempfile::tempdir().unwrap();
+    let room = Room::new(2, 1, 1 << 10, &[load(1_000), load(1_000)]).unwrap();
+    let _servers = memory(directory.path(), room);
+    let (said, looked) = channel();
+    let fabric = Looking {
+        memory: connect(directory.path(), room, 0),
+        server: ServerId(1),
+        looks: 0,
+        said,
+    };
+    let late = connect(directory.path(), room, 1);
+    let nothing = Rows::new(width(8));
+    let tables = Tables {
+        build: &nothing,
+        probe: &nothing,
+    };
+    let sent = thread::scope(|scope| {
+        scope.spawn(move || {
+            looked.recv().unwrap();
+            let mut late = Node::new(late, room, 1).unwrap();
+            by_writes(&mut late, tables, 1, |_, _| {}).unwrap();
+        });
+        let mut node = Node::new(fabric, room, 0).unwrap();
+        by_writes(&mut node, tables, 1, |_, _| {}).unwrap()
+    });
+    // That it has written all that it had.
+    let (messages, bytes) = (1, 8);
+    assert_eq!(sent, Traffic { messages, bytes });
 }
 
 #[test]

@@ -137,8 +137,7 @@ pub fn by_writes<F: Fabric>(
     rows: &Rows,
     mut each: impl FnMut(Partial),
 ) -> Result<Traffic, OlapError> {
-    let before = node.sent();
-    node.exchange(|node| {
+    let sent = node.exchange(|node| {
         let mut recent = Recent::of_bytes(CACHE);
         let mut scatter = Scatter::new(node, Side::Build, Partial::WIDTH);
         for row in rows {
@@ -151,7 +150,6 @@ pub fn by_writes<F: Fabric>(
         }
         scatter.finish()
     })?;
-    let sent = node.sent().since(before);
     let gathered = Gathered::find(node)?;
     for part in 0..gathered.parts() {
         let partials = gathered.rows(node, (Side::Build, part), Partial::WIDTH)?;

@@ -153,8 +153,7 @@ pub fn by_writes<F: Fabric>(
     divided: u32,
     mut each: impl FnMut(&[u8], &[u8]),
 ) -> Result<Traffic, OlapError> {
-    let before = node.sent();
-    node.exchange(|node| {
+    let sent = node.exchange(|node| {
         for (side, rows) in [(Side::Build, tables.build), (Side::Probe, tables.probe)] {
             let mut scatter = Scatter::new(node, side, rows.width());
             for row in rows {
@@ -164,7 +163,6 @@ pub fn by_writes<F: Fabric>(
         }
         Ok(())
     })?;
-    let sent = node.sent().since(before);
     let gathered = Gathered::find(node)?;
     let (build_width, probe_width) = (tables.build.width(), tables.probe.width());
     let shares = usize::from(node.room().nodes()) * gathered.parts();

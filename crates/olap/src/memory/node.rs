@@ -62,11 +62,6 @@ impl<F: Fabric> Node<F> {
         })
     }
 
-    /// What has been sent.
-    pub(crate) fn sent(&self) -> Traffic {
-        self.pipe.sent()
-    }
-
     /// How memory is laid out.
     pub(crate) fn room(&self) -> Room {
         self.room
@@ -96,22 +91,25 @@ impl<F: Fabric> Node<F> {
     }
 
     /// Writes rows, says so to all, and waits until all have written theirs. A node that cannot
-    /// says that too, so that nobody waits for it.
+    /// says that too, so that nobody waits for it. Returns what was sent by the time that this
+    /// node waited: how often it looks after the others is up to them, not to the query.
     ///
     /// # Errors
     /// A node is gone or has given up; or `write` says so.
     pub(crate) fn exchange(
         &mut self,
         write: impl FnOnce(&mut Self) -> Result<(), OlapError>,
-    ) -> Result<(), OlapError> {
+    ) -> Result<Traffic, OlapError> {
+        let before = self.pipe.sent();
         let written = write(self).and_then(|()| self.pipe.drain());
         let said = self.say(if written.is_ok() { WRITTEN } else { GIVEN_UP });
         written.and(said)?;
+        let sent = self.pipe.sent().since(before);
         let mut turns = 0;
         loop {
             let late = self.late()?;
             if late.is_empty() {
-                return Ok(());
+                return Ok(sent);
             }
             turn(&mut turns);
             if turns.is_multiple_of(LOOK_EVERY) {
