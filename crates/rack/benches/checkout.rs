@@ -53,6 +53,7 @@ fn measure(plan: Plan, isolation: Isolation) -> f64 {
         for server in 0..plan.servers {
             fabric.connect(&path(server), client).unwrap();
         }
+        fabric.populate().unwrap();
         fabric
     };
     load(connect(1), plan).unwrap();

@@ -6,7 +6,8 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::address::{WORD, WORD_LENGTH};
 
@@ -27,7 +28,7 @@ impl Words {
     /// # Errors
     /// The system has no room for it.
     pub(crate) fn map(segment: impl AsFd, bytes: u64) -> rustix::io::Result<Self> {
-        let length = usize::try_from(bytes).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let length = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that is there.
         let base = unsafe {
@@ -44,6 +45,22 @@ impl Words {
             base: base.cast(),
             count: length / WORD_LENGTH,
         })
+    }
+
+    /// Has the system give all of it now, which otherwise comes page by page as it is first used.
+    ///
+    /// # Errors
+    /// The system has not that much.
+    pub(crate) fn populate(&self) -> rustix::io::Result<()> {
+        // SAFETY: the mapping is this value's own; the pages that come are the segment's.
+        let found = unsafe {
+            let length = self.count * WORD_LENGTH;
+            madvise(self.base.cast(), length, Advice::LinuxPopulateWrite)
+        };
+        match found {
+            Err(Errno::INVAL) => Ok(()), // before Linux 5.14: they come as they are used
+            found => found,
+        }
     }
 
     /// Where it is, and how many bytes there are: for hardware and libraries that copy themselves.
@@ -68,12 +85,9 @@ impl Words {
 
     /// Copies from there, in rising order.
     pub(crate) fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
-        let mut copy = vec![0; bytes];
-        let (chunks, _) = copy.as_chunks_mut::<WORD_LENGTH>();
-        for (chunk, word) in chunks.iter_mut().zip(self.from(offset, bytes)) {
-            *chunk = word.load(Ordering::Acquire).to_le_bytes();
-        }
-        copy
+        let words = self.from(offset, bytes).iter();
+        let copy = words.map(|word| word.load(Ordering::Acquire).to_le_bytes());
+        copy.collect::<Vec<_>>().into_flattened()
     }
 
     /// Copies to there.

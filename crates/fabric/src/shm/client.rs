@@ -53,6 +53,16 @@ impl SharedMemory {
         self.servers.insert(server, segment);
         Ok(server)
     }
+
+    /// Has the system map all memory that this client is connected to, so that no operation waits
+    /// for a page: what hardware does when memory is registered.
+    ///
+    /// # Errors
+    /// The system has not that much.
+    pub fn populate(&self) -> io::Result<()> {
+        let populate = |segment: &Segment| segment.words.populate();
+        Ok(self.servers.values().try_for_each(populate)?)
+    }
 }
 
 impl Fabric for SharedMemory {

@@ -77,6 +77,15 @@ impl MemoryServer {
         })
     }
 
+    /// Has the system give all of the memory now, which otherwise comes page by page as it is first
+    /// written.
+    ///
+    /// # Errors
+    /// The system has not that much.
+    pub fn populate(&self) -> io::Result<()> {
+        Ok(self.words.populate()?)
+    }
+
     /// The server's own look at its memory.
     pub fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
         self.words.read(offset, bytes)

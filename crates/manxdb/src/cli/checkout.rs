@@ -62,7 +62,7 @@ pub struct CheckoutShape {
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=3_600))]
     pub seconds: u16,
     /// Orders that there is room for; a client that has none left has bought enough
-    #[arg(long, value_name = "COUNT", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_500_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub orders: u64,
     /// Equal seeds draw equal products
     #[arg(long, default_value_t = 1)]

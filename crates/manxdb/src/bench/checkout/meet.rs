@@ -64,15 +64,24 @@ impl Meeting {
     /// # Errors
     /// One of them is not there.
     pub fn memories(&self, client: u64) -> io::Result<SharedMemory> {
-        memories::connect(&self.directory, self.servers, client)
+        let memory = memories::connect(&self.directory, self.servers, client)?;
+        memory.populate()?;
+        Ok(memory)
     }
 
-    /// Starts a memory server.
+    /// Starts a memory server. All of its memory is there at once, as where a card registers it:
+    /// what is measured is not how the system gives pages away.
     ///
     /// # Errors
     /// The system's.
     pub fn serve(&self, number: u16, bytes: u64) -> io::Result<MemoryServer> {
-        memories::serve(&self.directory, number, bytes)
+        let server = memories::serve(&self.directory, number, bytes)?;
+        let cannot = |error| {
+            let what = format!("{bytes} bytes, which fewer --orders make less: {error}");
+            io::Error::other(what)
+        };
+        server.populate().map_err(cannot)?;
+        Ok(server)
     }
 
     /// Says on which port a server takes connections.
