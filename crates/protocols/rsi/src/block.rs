@@ -135,13 +135,21 @@ impl Layout {
     pub const fn bytes(self) -> usize {
         self.words() * WORD_LENGTH + self.versions * self.slot()
     }
+
+    /// Bytes of its front: all but the value of its oldest version. That one falls off with the
+    /// next write, so that who writes a record needs no more, and who reads it seldom does.
+    #[must_use]
+    pub const fn front(self) -> usize {
+        self.bytes() - self.slot()
+    }
 }
 
 /// What a block holds, apart from its head, as it is in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Block {
     layout: Layout,
-    /// As long as the layout says: [`assemble`] makes it, and [`Block::parse`] takes no other.
+    /// As long as the layout says, or as its front: [`assemble`] makes the first, and
+    /// [`Block::parse`] takes no others.
     body: Vec<u8>,
 }
 
@@ -183,6 +191,12 @@ impl Block {
     #[must_use]
     pub fn lost(layout: Layout, generation: u64, key: &[u8]) -> Self {
         assemble(layout, (generation, key), &[], Stamp::NEVER)
+    }
+
+    /// Whether its oldest value is missing: only the front of it was copied.
+    #[must_use]
+    pub fn is_front(&self) -> bool {
+        self.body.len() < self.layout.bytes() - WORD_LENGTH
     }
 
     /// What is left of the versions before one whose writer died while it wrote, whether or not it
@@ -241,7 +255,7 @@ impl Block {
     /// The version that a snapshot admits first; none if all that are left are too new.
     ///
     /// # Errors
-    /// [`Torn`]: its value is not whole.
+    /// [`Torn`]: its value is not whole, or not in a front.
     pub fn visible(&self, admits: impl Fn(Stamp) -> bool) -> Result<Option<Version<'_>>, Torn> {
         let mut slots = self.slots();
         let slot = slots.find(|slot| admits(slot.label.stamp));
@@ -251,7 +265,7 @@ impl Block {
     /// The oldest version that is left of those that somebody wrote.
     ///
     /// # Errors
-    /// [`Torn`]: its value is not whole.
+    /// [`Torn`]: its value is not whole, or not in a front.
     pub fn oldest(&self) -> Result<Option<Version<'_>>, Torn> {
         let is_written = |slot: &Slot<'_>| {
             let stamp = slot.label.stamp;
@@ -288,13 +302,14 @@ impl Block {
         self.body
     }
 
-    /// What a copy of a whole block says. Memory that is all zero is a record nobody has written.
+    /// What a copy of a whole block says, or of its front. Memory that is all zero is a record
+    /// nobody has written.
     ///
     /// # Errors
     /// [`Torn`]. Values are looked at when they are chosen.
     pub fn parse(layout: Layout, copy: impl Into<Vec<u8>>) -> Result<(Head, Self), Torn> {
         let mut body = copy.into();
-        if body.len() != layout.bytes() {
+        if body.len() != layout.bytes() && body.len() != layout.front() {
             return Err(Torn);
         }
         let head = *body.first_chunk().ok_or(Torn)?;
@@ -412,134 +427,4 @@ impl<'a> Slot<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::version::ThreadId;
-
-    const LAYOUT: Layout = match Layout::keyed(3, 20, 10) {
-        Ok(layout) => layout,
-        Err(_) => panic!("a layout"),
-    };
-
-    fn stamp(sequence: u64) -> Stamp {
-        Stamp {
-            thread: ThreadId::new(5).unwrap(),
-            sequence,
-        }
-    }
-
-    fn byte(number: u64) -> u8 {
-        u8::try_from(number).unwrap()
-    }
-
-    fn bytes(head: Head, block: &Block) -> Vec<u8> {
-        let mut bytes = head.word().to_le_bytes().to_vec();
-        bytes.extend(block.clone().into_body());
-        bytes
-    }
-
-    fn written(count: u64) -> Block {
-        let block = Block::keyed(LAYOUT, 9, b"a key");
-        (1..=count).fold(block, |block, number| {
-            block.with(stamp(number), Some(&[byte(number); 13]))
-        })
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        for count in 0..5 {
-            let block = written(count);
-            let head = Head::Free(block.newest());
-            let copy = bytes(head, &block);
-            assert_eq!(copy.len(), LAYOUT.bytes());
-            assert_eq!(Block::parse(LAYOUT, copy), Ok((head, block)));
-        }
-    }
-
-    #[test]
-    fn a_snapshot_gets_the_newest_version_that_it_admits() {
-        let block = written(5);
-        let seen = |up_to: u64| {
-            let version = block.visible(|stamp| stamp.sequence <= up_to).unwrap();
-            version.map(|version| (version.stamp.sequence, version.value.map(<[u8]>::to_vec)))
-        };
-        assert_eq!(seen(9), Some((5, Some(vec![5; 13]))));
-        assert_eq!(seen(4), Some((4, Some(vec![4; 13]))));
-        assert_eq!(seen(3), Some((3, Some(vec![3; 13]))));
-        assert_eq!(seen(2), None, "it is not there any more");
-        let deleted = written(5).with(stamp(6), None);
-        assert_eq!(deleted.visible(|_| true).unwrap().unwrap().value, None);
-    }
-
-    #[test]
-    fn no_mixture_of_two_times_hides_or_makes_up_a_version() {
-        let (before, after) = (written(4), written(5));
-        let lock = Head::Locked(after.newest());
-        let (old, new) = (bytes(lock, &before), bytes(lock, &after));
-        let words = old.len() / WORD_LENGTH;
-        // Which words are of after: all choices of the labels, none or all of each value.
-        let labels = LAYOUT.words();
-        for choice in 0_u32..1 << (labels + 3) {
-            let mut mixed = old.clone();
-            for word in 0..words {
-                let bit = match word.checked_sub(labels) {
-                    None => word,
-                    Some(beyond) => labels + beyond / 3,
-                };
-                if choice >> bit & 1 == 1 {
-                    let span = word * WORD_LENGTH..(word + 1) * WORD_LENGTH;
-                    mixed[span.clone()].copy_from_slice(&new[span]);
-                }
-            }
-            let Ok((_, block)) = Block::parse(LAYOUT, mixed) else {
-                continue;
-            };
-            for up_to in 4..=5 {
-                if let Ok(Some(version)) = block.visible(|stamp| stamp.sequence <= up_to) {
-                    let sequence = version.stamp.sequence;
-                    assert!(sequence == up_to || block.newest().sequence == 4);
-                    assert_eq!(version.value, Some(&[byte(sequence); 13][..]));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_head_that_belongs_to_another_version_is_torn() {
-        let block = written(3);
-        let torn = bytes(Head::Free(stamp(4)), &block);
-        assert_eq!(Block::parse(LAYOUT, torn.clone()), Err(Torn));
-        assert_eq!(Block::parse(LAYOUT, &torn[8..]), Err(Torn));
-        assert_eq!(Block::parse(LAYOUT, []), Err(Torn));
-        let (head, block) = Block::parse(LAYOUT, vec![0; LAYOUT.bytes()]).unwrap();
-        assert_eq!(
-            (head, block.newest()),
-            (Head::Free(Stamp::NOTHING), Stamp::NOTHING)
-        );
-    }
-
-    #[test]
-    fn no_bit_of_labels_or_of_the_chosen_value_flips_unseen() {
-        let block = written(3);
-        let whole = bytes(Head::Free(block.newest()), &block);
-        for bit in 0..whole.len() * 8 {
-            let mut damaged = whole.clone();
-            damaged[bit / 8] ^= 1 << (bit % 8);
-            let Ok((head, found)) = Block::parse(LAYOUT, damaged) else {
-                continue;
-            };
-            if let Ok(Some(version)) = found.visible(|_| true) {
-                assert_eq!(version.value, Some(&[3; 13][..]), "bit {bit} {head:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_layout_that_cannot_be_says_what_can() {
-        let said = Layout::new(1, 0).unwrap_err().to_string();
-        assert!(
-            said.contains("2 to 16 versions of 1 to 32768 bytes under keys of at most 4096 bytes, not 1 of 0 under 0"),
-            "{said}"
-        );
-    }
-}
+mod tests;

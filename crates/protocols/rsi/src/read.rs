@@ -19,7 +19,7 @@ pub struct Seen {
     pub stamp: Stamp,
     /// Its value; none: there is no record.
     pub value: Option<Vec<u8>>,
-    /// All of it: who writes the record writes it whole.
+    /// All of it that the next version leaves: who writes the record writes it whole.
     pub(crate) block: Block,
     /// The transaction that held it, and may have died since; none: nobody did, or a transaction
     /// that the snapshot admits, which means the same.
@@ -85,11 +85,21 @@ pub(crate) enum Take {
     Written,
 }
 
-/// Reads a block until a copy of it is whole.
+/// What a copy says to a snapshot.
+enum Said {
+    /// What was looked for.
+    Seen(Seen),
+    /// Its oldest value may be, which a front does not have.
+    NotInFront,
+}
+
+/// Reads a block until a copy of it is whole: its front, and all of it if that is not enough.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Read {
     at: Address,
     layout: Layout,
+    /// Its front has turned out not to be enough.
+    is_all: bool,
     /// The record's, which must be under this one; none: whatever record it is.
     key: Option<Vec<u8>>,
     snapshot: Snapshot,
@@ -102,6 +112,7 @@ impl Read {
         Self {
             at,
             layout,
+            is_all: false,
             key: None,
             snapshot,
             take: Take::Admitted,
@@ -122,15 +133,20 @@ impl Read {
     }
 
     fn operation(&self) -> Operation {
+        let bytes = if self.is_all {
+            self.layout.bytes()
+        } else {
+            self.layout.front()
+        };
         Operation::Read {
             at: self.at,
-            bytes: self.layout.bytes() as u64,
+            bytes: bytes as u64,
         }
     }
 
     /// What a copy says to the snapshot. A lock is no matter: until its owner publishes, no
     /// snapshot admits what it has written.
-    fn parse(&self, bytes: Vec<u8>) -> Result<Result<Seen, Abort>, Torn> {
+    fn parse(&self, bytes: Vec<u8>) -> Result<Result<Said, Abort>, Torn> {
         let (head, block) = Block::parse(self.layout, bytes)?;
         if self.key.as_ref().is_some_and(|key| *key != block.key()) {
             return Ok(Err(Abort::Elsewhere(self.at)));
@@ -139,9 +155,13 @@ impl Read {
             let counts = self.take != Take::Written || stamp != Stamp::NOTHING;
             counts && self.snapshot.admits(stamp)
         };
-        let version = match (block.visible(admits)?, self.take) {
-            (None, Take::OrOldest | Take::Written) => block.oldest()?,
+        let version = match (block.visible(admits), self.take) {
+            (Ok(None), Take::OrOldest | Take::Written) => block.oldest(),
             (version, _) => version,
+        };
+        let version = match version {
+            Err(Torn) if block.is_front() => return Ok(Ok(Said::NotInFront)),
+            version => version?,
         };
         let Some(version) = version else {
             return Ok(Err(Abort::SnapshotTooOld(self.at)));
@@ -150,7 +170,7 @@ impl Read {
             Head::Locked(holder) if !self.snapshot.admits(holder) => Some(holder),
             _ => None,
         };
-        Ok(Ok(Seen {
+        Ok(Ok(Said::Seen(Seen {
             at: self.at,
             layout: self.layout,
             stamp: version.stamp,
@@ -159,7 +179,7 @@ impl Read {
             holder,
             head,
             is_own: false,
-        }))
+        })))
     }
 }
 
@@ -175,7 +195,12 @@ impl Work for Read {
         };
         let head = bytes.first_chunk().map(|word| u64::from_le_bytes(*word));
         match self.parse(bytes) {
-            Ok(read) => Step::Done(read),
+            Ok(Ok(Said::Seen(seen))) => Step::Done(Ok(seen)),
+            Ok(Ok(Said::NotInFront)) => {
+                self.is_all = true;
+                Step::Ask(vec![self.operation()])
+            }
+            Ok(Err(abort)) => Step::Done(Err(abort)),
             Err(Torn) => {
                 self.torn += 1;
                 if let Some(Head::Locked(holder)) = head.map(Head::of_word)
@@ -250,5 +275,58 @@ impl Work for ReadAll {
             (false, 0) => Step::Ask(operations),
             (false, times) => Step::Again(operations, times),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod tests {
+    use manxdb_fabric::{ServerId, WORD_LENGTH};
+
+    use super::*;
+    use crate::version::ThreadId;
+
+    const AT: Address = Address {
+        server: ServerId(0),
+        offset: 64,
+    };
+
+    /// Reads a record of three versions as a snapshot sees it that has so many of its writer's
+    /// transactions; also what was asked for.
+    fn read(sequence: u64) -> (Result<Option<Vec<u8>>, Abort>, Vec<usize>) {
+        let layout = Layout::new(2, 100).unwrap();
+        let write = |block: Block, number: u8| {
+            let (thread, sequence) = (ThreadId::FIRST, u64::from(number));
+            block.with(Stamp { thread, sequence }, Some(&[number; 9]))
+        };
+        let block = [1, 2, 3].into_iter().fold(Block::empty(layout, 0), write);
+        let mut memory = Head::Free(block.newest()).word().to_le_bytes().to_vec();
+        memory.extend(block.into_body());
+        let snapshot = Snapshot::of_numbers(vec![sequence]);
+        let (mut work, mut asked) = (Read::new(AT, layout, snapshot), Vec::new());
+        let mut outcomes = Vec::new();
+        loop {
+            match work.step(outcomes) {
+                Step::Done(seen) => return (seen.map(|seen| seen.value), asked),
+                Step::Ask(operations) => {
+                    let [Operation::Read { at: AT, bytes }] = operations[..] else {
+                        panic!("{operations:?}");
+                    };
+                    let bytes = usize::try_from(bytes).unwrap();
+                    asked.push(bytes);
+                    outcomes = vec![Outcome::Read(memory[..bytes].to_vec())];
+                }
+                Step::Again(..) => panic!("nobody writes"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_oldest_value_is_moved_for_those_who_need_it() {
+        let all = Layout::new(2, 100).unwrap().bytes();
+        let front = all - 100_usize.next_multiple_of(WORD_LENGTH);
+        assert_eq!(read(3), (Ok(Some(vec![3; 9])), vec![front]));
+        assert_eq!(read(2), (Ok(Some(vec![2; 9])), vec![front, all]));
+        assert_eq!(read(1), (Err(Abort::SnapshotTooOld(AT)), vec![front]));
     }
 }
