@@ -254,6 +254,7 @@ impl Commit {
     }
 
     /// The head that we lock.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
     fn expected(&self, change: &Change) -> Head {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::TakesLocksOver) {
