@@ -35,7 +35,7 @@ fn main() {
             products: 100_000,
             versions: 2,
             clients: 1,
-            orders: 1 << 20,
+            orders: 1 << 19,
             log_copies,
         };
         let micros = measure(plan, isolation);

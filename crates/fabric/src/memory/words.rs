@@ -1,6 +1,7 @@
 //! A mapped segment, word by word.
 #![allow(unsafe_code)] // each block says why it is sound
 
+use std::hint::black_box;
 use std::os::fd::AsFd;
 use std::ptr;
 use std::slice;
@@ -81,6 +82,15 @@ impl Words {
         let first = usize::try_from(offset / WORD).unwrap_or(usize::MAX);
         let last = first.saturating_add(bytes / WORD_LENGTH);
         self.all().get(first..last).unwrap_or_default()
+    }
+
+    /// Has the processor fetch both ends of what will be copied from there: where several copies
+    /// are to be made, their ways to memory overlap, as those of a card do.
+    pub(crate) fn touch(&self, offset: u64, bytes: usize) {
+        let words = self.from(offset, bytes);
+        for word in words.first().into_iter().chain(words.last()) {
+            black_box(word.load(Ordering::Relaxed));
+        }
     }
 
     /// Copies from there, in rising order.

@@ -82,6 +82,7 @@ impl Fabric for SharedMemory {
 
     fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
         check(&operations, |server| self.registered(server))?;
+        self.touch(&operations);
         let outcomes = operations.iter().map(|one| self.run(one)).collect();
         settle();
         self.done.push_back(Completion { batch, outcomes });
@@ -94,6 +95,18 @@ impl Fabric for SharedMemory {
 }
 
 impl SharedMemory {
+    /// Sets out for all that is to be read, before any of it is.
+    fn touch(&self, operations: &[Operation]) {
+        for operation in operations {
+            if let Operation::Read { at, bytes } = operation
+                && let Some(segment) = self.servers.get(&at.server)
+                && let Ok(bytes) = usize::try_from(*bytes)
+            {
+                segment.words.touch(at.offset, bytes);
+            }
+        }
+    }
+
     fn run(&self, operation: &Operation) -> Outcome {
         let server = operation.server();
         match self.servers.get(&server) {
