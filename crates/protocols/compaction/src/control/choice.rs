@@ -1,21 +1,22 @@
 //! Which job next, on which worker: four policies over the same state.
 //!
-//! Ours puts every waiting job on one scale, milliseconds of one worker's time. A job's place is
-//! what its database was given so far by the fair clock (start-time fair queueing: a database with
-//! twice the weight is charged half), less a credit: for what starts on level 0, more the sooner
-//! its database stalls, and for waiting. So no database gets ahead of its share by more than the
-//! credit, and nothing waits for ever. Places within a second of each other count as equal: the
-//! shortest job goes first.
+//! Ours serves who was given little before who was given much ([`shares`](super::shares)). Among
+//! equals it puts every waiting job on one scale, milliseconds of one worker's time. A job's place
+//! is what its database was given so far by the fair clock (start-time fair queueing: a database
+//! with twice the weight is charged half), less a credit: for what starts on level 0, more the
+//! sooner its database stalls, and for waiting. So no database gets ahead of its equals by more than
+//! the credit. Places within a second of each other count as equal: the shortest job goes first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{LocalTime, Nanos};
 
+use super::Control;
 use super::jobs::Job;
 use super::seats::Found;
+use super::shares::{Crowd, deep_slots, relieves, weight_of};
 use super::workers::Worker;
-use super::{Control, State};
 use crate::job::{DatabaseId, JobId, LocalReason, WorkerId};
 use crate::options::Policy;
 
@@ -36,8 +37,6 @@ const LEVEL_0_CREDIT: u64 = 5_000;
 const STALL_CREDIT: u64 = 20_000;
 /// Places this near to each other count as equal, in milliseconds of one worker.
 const SAME_PLACE: u64 = 1_000;
-/// Slots that a database may have while others wait, as a multiple of its share.
-const SHARE_MAX: u64 = 2;
 /// Bytes a second of a worker that has measured nothing yet.
 const SPEED_UNKNOWN: u64 = 64 << 20;
 
@@ -76,22 +75,20 @@ fn manxdb(control: &Control, now: LocalTime) -> Option<Choice> {
     }
     let crowd = Crowd::of(control);
     let mut candidates: Vec<_> = ready(control, now)
-        .map(|(id, job)| {
-            (
-                crowd.is_over_share(control, id),
-                place_of(control, now, id, job),
-                id,
-                job,
-            )
+        .filter_map(|(id, job)| {
+            let rank = crowd.rank(control, id.database);
+            crowd.has_room(job, rank).then(|| {
+                let over = crowd.is_over_share(control, id);
+                let place = place_of(control, now, id, job) / SAME_PLACE;
+                ((rank, over, place, job.spec.facts.bytes, id), job)
+            })
         })
         .collect();
-    candidates.sort_unstable_by_key(|(over, place, id, job)| {
-        (*over, *place / SAME_PLACE, job.spec.facts.bytes, *id)
-    });
+    candidates.sort_unstable_by_key(|(order, _)| *order);
     // Where one job finds no worker, none does that needs the same: most wait for such a worker.
     let mut hopeless = BTreeSet::new();
-    candidates.into_iter().find_map(|(_, _, id, job)| {
-        let needs = (job.spec.facts.start_level == 0, job.spec.facts.fingerprint);
+    candidates.into_iter().find_map(|((.., id), job)| {
+        let needs = (relieves(job), job.spec.facts.fingerprint);
         if hopeless.contains(&needs) {
             return None;
         }
@@ -115,64 +112,12 @@ fn place_of(control: &Control, now: LocalTime, id: JobId, job: &Job) -> u64 {
     };
     let waited = now.since(job.since).0 / 1_000_000;
     let mut credit = waited;
-    if job.spec.facts.start_level == 0 {
+    if relieves(job) {
         credit += LEVEL_0_CREDIT;
         let stalls_in = session.and_then(|session| session.pressure.stalls_in_millis());
         credit += stalls_in.map_or(0, |millis| STALL_CREDIT.saturating_sub(millis));
     }
     used.saturating_add(1 << 40).saturating_sub(credit)
-}
-
-/// How the slots of the pool are spread over databases.
-struct Crowd {
-    running: BTreeMap<DatabaseId, u64>,
-    waits: usize,
-    weights: u64,
-    slots: u64,
-}
-
-impl Crowd {
-    fn of(control: &Control) -> Self {
-        let mut running = BTreeMap::new();
-        let mut waiting = BTreeSet::new();
-        for (id, job) in &control.jobs {
-            match &job.state {
-                State::Leased { .. } => *running.entry(id.database).or_default() += 1,
-                State::Waiting => {
-                    waiting.insert(id.database);
-                }
-                State::Done { .. } => {}
-            }
-        }
-        let competes = |database: &DatabaseId| {
-            let weight = control.sessions.get(database).map(|one| one.weight);
-            u64::from(weight.unwrap_or(1))
-        };
-        Self {
-            weights: waiting.iter().map(competes).sum(),
-            waits: waiting.len(),
-            running,
-            slots: control
-                .workers
-                .values()
-                .map(|one| u64::from(one.slots()))
-                .sum(),
-        }
-    }
-
-    /// Whether a database has more slots than its share while others wait.
-    fn is_over_share(&self, control: &Control, job: JobId) -> bool {
-        #[cfg(feature = "mutants")]
-        if control.is_mutant(crate::mutants::Mutant::NoFairShares) {
-            return false;
-        }
-        let has = self.running.get(&job.database).copied().unwrap_or(0);
-        let session = control.sessions.get(&job.database);
-        let weight = u64::from(session.map_or(1, |session| session.weight));
-        let product = |one: u64, other: u64| u128::from(one) * u128::from(other);
-        let share = product(SHARE_MAX * self.slots, weight).max(self.weights.into());
-        self.waits > 1 && product(has, self.weights) >= share
-    }
 }
 
 /// Where a job would end first.
@@ -194,13 +139,12 @@ fn best_worker(control: &Control, job: &Job) -> Option<WorkerId> {
 /// Whether a worker with several slots has only one left that is not taken by what does not
 /// relieve level 0. That one is for what does.
 fn is_full_of_others(control: &Control, worker: &Worker) -> bool {
-    let relieves = |job: &Job| job.spec.facts.start_level == 0;
     let jobs = worker
         .leased
         .keys()
         .filter_map(|attempt| control.jobs.get(&attempt.job));
-    let others = jobs.filter(|job| !relieves(job)).count();
-    worker.slots() > 1 && others + 1 >= worker.slots() as usize
+    let others = jobs.filter(|job| !relieves(job)).count() as u64;
+    others >= deep_slots(worker.slots())
 }
 
 /// Milliseconds that a job would take on a worker.
@@ -230,10 +174,7 @@ pub(super) fn least_urgent(control: &Control, limit: usize) -> Option<JobId> {
     for (id, _) in control.jobs.iter().filter(|(_, job)| job.is_waiting()) {
         *waits.entry(id.database).or_default() += 1;
     }
-    let weight = |database: &DatabaseId| {
-        let session = control.sessions.get(database);
-        u64::from(session.map_or(1, |session| session.weight))
-    };
+    let weight = |database: &DatabaseId| weight_of(control, *database);
     let weights: u64 = waits.keys().map(weight).sum();
     let has_too_many = |database: &DatabaseId| {
         let has = waits.get(database).copied().unwrap_or(0);
@@ -273,6 +214,7 @@ impl Control {
         let start = session.used.max(fair_clock);
         let charged = millis / u64::from(session.weight);
         session.used = start.saturating_add(charged).saturating_add(1);
+        session.was_given(charged);
         self.fair_clock = start;
     }
 }

@@ -27,6 +27,8 @@ pub(super) struct Session {
     next: u64,
     /// What it was given so far, by the fair clock: milliseconds of one worker, by weight.
     pub used: u64,
+    /// The same of late, in memory that fades.
+    pub lately: u64,
 }
 
 impl Session {
@@ -42,6 +44,7 @@ impl Session {
             waiting: BTreeSet::new(),
             next: 0,
             used: 0,
+            lately: 0,
         }
     }
 }
@@ -63,12 +66,14 @@ impl Control {
         let fair_clock = self.fair_clock;
         let known = self.sessions.get(&alive.database);
         let (present, former) = (known.map(|one| one.id), known.and_then(|one| one.former));
+        let lately = known.map_or(0, |one| one.lately);
         if former == Some(alive.session) {
             return; // it is over
         }
         if present != Some(alive.session) {
             let mut session = Session::new(alive.session, present, step.now);
             session.used = fair_clock;
+            session.lately = lately;
             self.sessions.insert(alive.database, session);
         }
         let Some(session) = self.sessions.get_mut(&alive.database) else {

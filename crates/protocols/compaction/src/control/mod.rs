@@ -15,6 +15,7 @@ mod jobs;
 mod outbox;
 pub mod report;
 mod seats;
+mod shares;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,6 +188,9 @@ impl Control {
 
     fn tick(&mut self, step: &mut Step<'_>) {
         self.forget_databases(step.now);
+        for session in self.sessions.values_mut() {
+            session.forget(self.options.beat);
+        }
         self.expire_leases(step);
         self.send_home_what_fits_nowhere(step);
         self.send_home_what_is_too_much(step.now);
