@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::hello;
+use super::hello::{self, Ask};
 use crate::address::ServerId;
 use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
@@ -26,6 +26,45 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct SharedMemory {
     servers: BTreeMap<ServerId, Segment>,
     done: VecDeque<Completion>,
+}
+
+/// A client is not known to be shut out.
+#[derive(Debug, thiserror::Error)]
+pub enum ShutOutError {
+    /// Nobody is there: the server is gone, and nobody writes its memory any more.
+    #[error("the memory server at {0} is gone: {1}")]
+    Gone(PathBuf, io::Error),
+    /// It may still write.
+    #[error("the memory server at {0} does not shut a client out: {1}")]
+    Kept(PathBuf, String),
+}
+
+/// Has a server shut a client out for good ([`super::MemoryServer::fence`]).
+///
+/// # Errors
+/// [`ShutOutError`].
+pub fn shut_out(path: &Path, client: u64) -> Result<(), ShutOutError> {
+    let kept = |reason: String| ShutOutError::Kept(path.to_owned(), reason);
+    let failed = |error: io::Error| kept(error.to_string());
+    let stream = match UnixStream::connect(path) {
+        Ok(stream) => stream,
+        Err(error) if is_nobody(&error) => return Err(ShutOutError::Gone(path.to_owned(), error)),
+        Err(error) => return Err(failed(error)),
+    };
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    hello::ask(&stream, Ask::ShutOut(client)).map_err(failed)?;
+    match hello::reported(&stream).map_err(failed)? {
+        None => Ok(()),
+        Some(reason) => Err(kept(reason)),
+    }
+}
+
+/// Whether an error of connecting says that nobody listens.
+fn is_nobody(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+    )
 }
 
 /// A server does not let us at its memory.
@@ -131,7 +170,7 @@ impl Segment {
     fn connect(path: &Path, client: u64) -> io::Result<(ServerId, Self)> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        hello::ask(&stream, client)?;
+        hello::ask(&stream, Ask::Admit(client))?;
         let (server, memory) = hello::answered(&stream)?;
         let bytes = segment::measure(&memory)?;
         let words = Words::map(&memory, bytes)?;

@@ -1,4 +1,6 @@
 //! The first and only words on a connection, and the segment that comes with the answer.
+//!
+//! Whoever connects wants to be let in, or has somebody shut out.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -15,28 +17,71 @@ use crate::address::ServerId;
 
 /// Begins both words; the last byte is the version.
 const MAGIC: [u8; 8] = *b"MANXMEM\x01";
+/// Begins the word of one who has somebody shut out; the last byte is the version.
+const ORDER: [u8; 8] = *b"MANXEND\x01";
 const ASK: usize = 16;
 const ANSWER: usize = 10;
+/// Answers to an order: it is done; or it is not, and why.
+const DONE: u8 = 1;
+const KEPT: u8 = 2;
+/// Longest reason.
+const REASON_MAX: u64 = 1024;
 
-/// A client says who it is.
-pub(super) fn ask(mut stream: &UnixStream, client: u64) -> io::Result<()> {
+/// What somebody at the door wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// The segment, as this client.
+    Admit(u64),
+    /// That this client writes nothing more.
+    ShutOut(u64),
+}
+
+/// Says what one wants.
+pub(super) fn ask(mut stream: &UnixStream, ask: Ask) -> io::Result<()> {
+    let (magic, client) = match ask {
+        Ask::Admit(client) => (MAGIC, client),
+        Ask::ShutOut(client) => (ORDER, client),
+    };
     let mut word = [0; ASK];
-    word[..8].copy_from_slice(&MAGIC);
+    word[..8].copy_from_slice(&magic);
     word[8..].copy_from_slice(&client.to_le_bytes());
     stream.write_all(&word)
 }
 
-/// What a client said.
+/// What somebody said.
 ///
 /// # Errors
 /// It is none of ours.
-pub(super) fn asked(mut stream: &UnixStream) -> io::Result<u64> {
+pub(super) fn asked(mut stream: &UnixStream) -> io::Result<Ask> {
     let mut word = [0; ASK];
     stream.read_exact(&mut word)?;
     let (magic, client) = word.split_at(8);
     let client = client.try_into().map(u64::from_le_bytes);
     match client {
-        Ok(client) if magic == MAGIC => Ok(client),
+        Ok(client) if magic == MAGIC => Ok(Ask::Admit(client)),
+        Ok(client) if magic == ORDER => Ok(Ask::ShutOut(client)),
+        _ => Err(stranger()),
+    }
+}
+
+/// The server says what has become of an order: none, or why the client may still write.
+pub(super) fn report(mut stream: &UnixStream, kept: Option<&str>) -> io::Result<()> {
+    match kept {
+        None => stream.write_all(&[DONE]),
+        Some(reason) => stream.write_all(&[&[KEPT], reason.as_bytes()].concat()),
+    }
+}
+
+/// What has become of an order.
+///
+/// # Errors
+/// The server does not say.
+pub(super) fn reported(stream: &UnixStream) -> io::Result<Option<String>> {
+    let mut said = Vec::new();
+    stream.take(REASON_MAX).read_to_end(&mut said)?;
+    match said.split_first() {
+        Some((&DONE, _)) => Ok(None),
+        Some((&KEPT, reason)) => Ok(Some(String::from_utf8_lossy(reason).into_owned())),
         _ => Err(stranger()),
     }
 }

@@ -6,11 +6,12 @@
 //!
 //! Two things are unlike a network. A dead server's memory can still be written by those who have
 //! it mapped, so a client asks before each batch whether the server is there. And no mapping can
-//! be taken away from a process, so a client that is shut out is killed ([`MemoryServer::fence`]).
+//! be taken away from a process, so a client that is shut out is killed ([`MemoryServer::fence`],
+//! or [`shut_out`] from another process).
 
 mod client;
 mod hello;
 mod server;
 
-pub use client::{ConnectError, SharedMemory};
+pub use client::{ConnectError, SharedMemory, ShutOutError, shut_out};
 pub use server::{FenceError, MemoryServer};

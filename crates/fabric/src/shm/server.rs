@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
-use super::hello;
+use super::hello::{self, Ask};
 use crate::address::ServerId;
 use crate::memory::segment;
 use crate::memory::words::Words;
@@ -54,22 +54,34 @@ impl MemoryServer {
     /// # Errors
     /// The system has no such memory, or the socket is somebody else's.
     pub fn start(path: &Path, server: ServerId, bytes: u64) -> io::Result<Self> {
+        Self::start_filled(path, server, bytes, &[])
+    }
+
+    /// The same with something in memory before anybody is let in: bytes at offsets, multiples of
+    /// a word. What lies outside is left out.
+    ///
+    /// # Errors
+    /// The system has no such memory, or the socket is somebody else's.
+    pub fn start_filled(
+        path: &Path,
+        server: ServerId,
+        bytes: u64,
+        first: &[(u64, Vec<u8>)],
+    ) -> io::Result<Self> {
         let segment = segment::make(bytes)?;
         let words = Words::map(&segment, bytes)?;
+        for (offset, bytes) in first {
+            words.write(*offset, bytes);
+        }
         let listener = UnixListener::bind(path)?;
         let clients = Arc::<Mutex<Clients>>::default();
-        let known = Arc::clone(&clients);
-        thread::Builder::new()
-            .name("memory-door".to_owned())
-            .spawn(move || {
-                for stream in listener.incoming() {
-                    if lock(&known).is_over {
-                        return;
-                    }
-                    let Ok(stream) = stream else { continue };
-                    let _ = admit(stream, server, &segment, &known); // it is gone again
-                }
-            })?;
+        let door = Arc::new(Door {
+            server,
+            segment,
+            clients: Arc::clone(&clients),
+        });
+        let open = move || open(&listener, &door);
+        spawn("memory-door", open)?;
         Ok(Self {
             path: path.to_owned(),
             words,
@@ -96,15 +108,25 @@ impl MemoryServer {
         lock(&self.clients).present.keys().copied().collect()
     }
 
+    /// How many clients were ended.
+    pub fn ended(&self) -> usize {
+        lock(&self.clients).ended.len()
+    }
+
     /// Ends a client: when this returns it writes nothing more. One that is not there, perhaps not
     /// yet, is not let in under this number any more.
     ///
     /// # Errors
     /// [`FenceError`]: it may still write.
     pub fn fence(&self, client: u64) -> Result<(), FenceError> {
-        let mut clients = lock(&self.clients);
-        clients.ended.insert(client);
-        let Some(process) = clients.present.get(&client) else {
+        lock(&self.clients).fence(client)
+    }
+}
+
+impl Clients {
+    fn fence(&mut self, client: u64) -> Result<(), FenceError> {
+        self.ended.insert(client);
+        let Some(process) = self.present.get(&client) else {
             return Ok(());
         };
         let process = process.as_ref().ok_or(FenceError::Own(client))?;
@@ -115,7 +137,7 @@ impl MemoryServer {
         }
         // Readable when none of its threads runs any more.
         while poll(&mut [PollFd::new(process, PollFlags::IN)], None).map_err(kept)? == 0 {}
-        clients.present.remove(&client);
+        self.present.remove(&client);
         Ok(())
     }
 }
@@ -132,45 +154,67 @@ fn lock(clients: &Mutex<Clients>) -> std::sync::MutexGuard<'_, Clients> {
     clients.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets one client in, and watches for its end.
-fn admit(
-    stream: UnixStream,
-    server: ServerId,
-    segment: &OwnedFd,
-    clients: &Arc<Mutex<Clients>>,
-) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let client = hello::asked(&stream)?;
-    let pid = rustix::net::sockopt::socket_peercred(&stream)?.pid;
-    let opened = (pid != getpid()).then(|| pidfd_open(pid, PidfdFlags::empty()));
-    let process = opened.transpose()?;
-    {
-        let mut clients = lock(clients);
-        if clients.present.contains_key(&client) {
-            return Err(io::ErrorKind::AlreadyExists.into());
-        }
-        if clients.ended.contains(&client) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        clients.present.insert(client, process);
-    }
-    let answered = hello::answer(&stream, server, segment.as_fd());
-    let known = Arc::clone(clients);
-    let watched = answered.and_then(|()| watch(stream, client, known));
-    if watched.is_err() {
-        lock(clients).present.remove(&client);
-    }
-    watched
+fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let thread = thread::Builder::new().name(name.to_owned());
+    thread.spawn(what).map(drop)
 }
 
-/// Forgets a client when its connection ends.
-fn watch(mut stream: UnixStream, client: u64, clients: Arc<Mutex<Clients>>) -> io::Result<()> {
-    stream.set_read_timeout(None)?;
-    let watch = thread::Builder::new().name(format!("memory-client-{client}"));
-    watch.spawn(move || {
-        // It has nothing more to say: whatever comes is its end.
-        let _ = stream.read(&mut [0]);
-        lock(&clients).present.remove(&client);
-    })?;
-    Ok(())
+/// Where others come in.
+struct Door {
+    server: ServerId,
+    segment: OwnedFd,
+    clients: Arc<Mutex<Clients>>,
+}
+
+/// A thread for each of them, so that one who says nothing keeps nobody waiting.
+fn open(listener: &UnixListener, door: &Arc<Door>) {
+    for stream in listener.incoming() {
+        if lock(&door.clients).is_over {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let door = Arc::clone(door);
+        let receive = move || drop(door.receive(&stream)); // whoever it was is gone again
+        let _ = spawn("memory-client", receive); // or the system has no thread for it
+    }
+}
+
+impl Door {
+    fn receive(&self, stream: &UnixStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        match hello::asked(stream)? {
+            Ask::Admit(client) => self.admit(stream, client),
+            Ask::ShutOut(client) => {
+                let kept = lock(&self.clients).fence(client).err();
+                hello::report(stream, kept.map(|error| error.to_string()).as_deref())
+            }
+        }
+    }
+
+    /// Lets one client in, and watches for its end.
+    fn admit(&self, mut stream: &UnixStream, client: u64) -> io::Result<()> {
+        let pid = rustix::net::sockopt::socket_peercred(stream)?.pid;
+        let opened = (pid != getpid()).then(|| pidfd_open(pid, PidfdFlags::empty()));
+        let process = opened.transpose()?;
+        {
+            let mut clients = lock(&self.clients);
+            if clients.present.contains_key(&client) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            if clients.ended.contains(&client) {
+                return Err(io::ErrorKind::PermissionDenied.into());
+            }
+            clients.present.insert(client, process);
+        }
+        let answered = hello::answer(stream, self.server, self.segment.as_fd());
+        if answered
+            .and_then(|()| stream.set_read_timeout(None))
+            .is_ok()
+        {
+            // It has nothing more to say: whatever comes is its end.
+            let _ = stream.read(&mut [0]);
+        }
+        lock(&self.clients).present.remove(&client);
+        Ok(())
+    }
 }

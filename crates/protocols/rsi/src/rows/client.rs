@@ -61,6 +61,23 @@ impl<C: Carrier> Client<C> {
         }
     }
 
+    /// What carries its work, between transactions.
+    pub fn carrier_mut(&mut self) -> &mut C {
+        &mut self.carrier
+    }
+
+    /// Places that it has left: for records, and for nodes.
+    #[must_use]
+    pub fn left(&self) -> (u64, u64) {
+        (self.records.count(), self.nodes.count())
+    }
+
+    /// Gives it other memory for records and nodes, that nobody has written. What is left of what it
+    /// had is nobody's any more.
+    pub fn refill(&mut self, records: Extent, nodes: Extent) {
+        (self.records, self.nodes) = (records, nodes);
+    }
+
     /// Begins a transaction.
     ///
     /// # Errors

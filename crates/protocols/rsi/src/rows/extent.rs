@@ -52,6 +52,12 @@ impl Extent {
         (self.taken..self.count).filter_map(move |number| Place::new(base.plus(number * each)))
     }
 
+    /// How many places are left.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count - self.taken
+    }
+
     /// The first places that are left are given away.
     pub fn take(&mut self, count: u64) {
         self.taken = self.taken.saturating_add(count).min(self.count);
