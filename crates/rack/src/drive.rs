@@ -5,9 +5,11 @@ use std::hint;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use manxdb_fabric::{BatchId, Fabric, Misuse, Operation, Outcome, turn};
-use manxdb_rsi::{Carrier, Step, Work};
+use manxdb_core::{LocalTime, Nanos};
+use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, turn};
+use manxdb_rsi::{Carrier, Lease, Step, Work};
 
 /// Turns of waiting for one that was just met at work.
 const SPINS: u32 = 64;
@@ -19,12 +21,79 @@ const DOUBLINGS_MAX: u32 = 6;
 pub struct Driver<F> {
     fabric: F,
     batches: u64,
+    place: Option<Kept>,
+    fault: Option<Fault>,
+}
+
+/// The place of the thread whose operations are carried, which is to be kept.
+#[derive(Debug)]
+struct Kept {
+    lease: Lease,
+    every: Duration,
+    began: Instant,
+    /// Its last beat.
+    last: Option<Instant>,
+}
+
+impl Kept {
+    /// The beat that is due.
+    fn beat(&mut self) -> Option<Operation> {
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now - last < self.every) {
+            return None;
+        }
+        self.last = Some(now);
+        let span = u64::try_from((now - self.began).as_nanos()).unwrap_or(u64::MAX);
+        Some(self.lease.beat(LocalTime(span)))
+    }
 }
 
 impl<F: Fabric> Driver<F> {
     /// Over a fabric that this thread has for itself.
     pub fn new(fabric: F) -> Self {
-        Self { fabric, batches: 0 }
+        Self {
+            fabric,
+            batches: 0,
+            place: None,
+            fault: None,
+        }
+    }
+
+    /// The same for the owner of a place, whose lease lapses after so long: it is kept with whatever
+    /// is asked for, and whenever [`Driver::keep`] is called.
+    pub fn keeping(fabric: F, place: Lease, lease: Nanos) -> Self {
+        let place = Kept {
+            lease: place,
+            every: Duration::from_nanos(Lease::every(lease).0),
+            began: Instant::now(),
+            last: None,
+        };
+        Self {
+            place: Some(place),
+            ..Self::new(fabric)
+        }
+    }
+
+    /// Keeps its place, if it is time to.
+    ///
+    /// # Errors
+    /// [`Misuse`], of a table that lies nowhere.
+    pub fn keep(&mut self) -> Result<(), Misuse> {
+        match self.place.as_mut().and_then(Kept::beat) {
+            Some(beat) => self.ask(vec![beat]).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// The fabric itself.
+    pub fn into_fabric(self) -> F {
+        self.fabric
+    }
+
+    /// What went wrong first with a server, if anything has.
+    #[must_use]
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
     /// Carries a piece of work out.
@@ -51,19 +120,28 @@ impl<F: Fabric> Driver<F> {
     ///
     /// # Errors
     /// [`Misuse`].
-    pub fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+    pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+        let count = operations.len();
+        operations.extend(self.place.as_mut().and_then(Kept::beat));
         self.batches += 1;
         let batch = BatchId(self.batches);
         self.fabric.post(batch, operations)?;
         let mut turns = 0;
-        loop {
+        let mut outcomes = loop {
             if let Some(completion) = self.fabric.poll()
                 && completion.batch == batch
             {
-                return Ok(completion.outcomes);
+                break completion.outcomes;
             }
             turn(&mut turns);
-        }
+        };
+        let fault = outcomes.iter().find_map(|outcome| match outcome {
+            Outcome::Failed(fault) => Some(*fault),
+            _ => None,
+        });
+        self.fault = self.fault.or(fault);
+        outcomes.truncate(count);
+        Ok(outcomes)
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `two-sided` | the same with messages through shared memory in place of sockets (§3.1, architecture c) | [`two_phase`], [`mailbox`] |
 //!
 //! And rows with procedures on them, such as TPC-C's, on our protocol alone: [`rows`]; and SQL: [`path`].
+//! Memory servers that outlive their clients, and clients that may die: [`memory`].
 //!
 //! Start reading at [`checkout`], then [`drive`].
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@
 pub mod checkout;
 pub mod drive;
 pub mod mailbox;
+pub mod memory;
 pub mod path;
 pub mod rows;
 pub mod two_phase;

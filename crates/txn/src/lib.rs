@@ -33,6 +33,8 @@ pub mod waiter;
 
 pub use local::{LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;
-pub use path::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, Snapshot, TxnError, TxnId};
+pub use path::{
+    CommitPath, Intent, IsolationLevel, Others, ReadSet, Reply, Snapshot, TxnError, TxnId,
+};
 pub use transaction::{ReadMode, Transaction};
 pub use waiter::Waiter;

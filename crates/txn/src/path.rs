@@ -93,7 +93,7 @@ impl<T: Send + 'static> Reply<Result<T, TxnError>> {
 /// Rows of one page of a scan.
 pub type Page = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Where transactions are ordered and made durable. Paths: `local`; later `curp`, `dast`, `rsi`.
+/// Where transactions are ordered and made durable. Paths: `local`, `rsi`; later `curp`, `dast`.
 pub trait CommitPath: Send + Sync + 'static {
     /// A snapshot of everything acknowledged so far.
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>>;
@@ -158,6 +158,32 @@ pub trait CommitPath: Send + Sync + 'static {
     fn locks(&self) -> Option<&LockTable> {
         None
     }
+
+    /// Who else works on the same rows. `None`: nobody can.
+    fn others(&self) -> Option<&dyn Others> {
+        None
+    }
+}
+
+/// Other processes that work on the same rows, each with a path of its own.
+pub trait Others: Send + Sync {
+    /// A number of this process, which no other has, nor this one when it is started again.
+    ///
+    /// # Errors
+    /// Rows cannot be reached.
+    fn me(&self) -> Result<u64, TxnError>;
+
+    /// Whether the process with a number works, or what it has left may still change.
+    ///
+    /// # Errors
+    /// Rows cannot be reached.
+    fn may_live(&self, who: u64) -> Result<bool, TxnError>;
+
+    /// Whether this process is the only one that works, and nothing of another may still change.
+    ///
+    /// # Errors
+    /// Rows cannot be reached.
+    fn is_alone(&self) -> Result<bool, TxnError>;
 }
 
 /// Why a read or a commit did not happen.

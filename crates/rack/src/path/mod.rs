@@ -12,10 +12,15 @@
 //!
 //! Nothing is collected: keys that were deleted stay in the tree, and snapshots that are older than
 //! the versions memory keeps can read what has changed often no more, which is a conflict.
+//!
+//! Over memory servers that run for long ([`RsiPath::open`]) clients have places that are kept, get
+//! room when they need it, and are replaced when they have met a fault: what was under way then is
+//! of unknown outcome or not done, and the next transaction is another client's ([`clients`]).
 
+mod clients;
 mod long;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_fabric::{Fabric, Misuse};
@@ -23,11 +28,15 @@ use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Abort, Isolation, Snapshot as Vector, Span};
 use manxdb_storage::{Direction, KeyRange, StorageError, Version};
 use manxdb_txn::procedure::{Call, OneShard, Registry, Values, run_attempts};
-use manxdb_txn::{CommitPath, Intent, LockTable, ReadSet, Reply, Snapshot, TxnError, Waiter};
-use parking_lot::{Condvar, Mutex};
+use manxdb_txn::{
+    CommitPath, Intent, LockTable, Others, ReadSet, Reply, Snapshot, TxnError, Waiter,
+};
+use parking_lot::Mutex;
 
+use self::clients::Clients;
 use self::long::ROWS;
 use crate::drive::{Driver, now};
+use crate::memory::{MemoryError, Source};
 use crate::rows::{CallError, RowsPlan};
 
 /// Tries of a commit whose reads still hold: others enter keys into the same leaves.
@@ -36,15 +45,15 @@ const TRIES_MAX: u32 = 64;
 const KEPT: u64 = 1 << 14;
 /// Rows of a range that are read at a time.
 const PAGE: usize = 256;
+/// Records that a client takes room for at a time, at least.
+const ROOM: u64 = 256;
 
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
 type Rows<'c, F> = Transaction<'c, Driver<F>>;
 
 /// Transactions on rows in the memory of servers.
 pub struct RsiPath<F> {
-    /// Clients that nobody uses just now, in turn.
-    idle: Mutex<VecDeque<Client<Driver<F>>>>,
-    returned: Condvar,
+    clients: Clients<F>,
     snapshots: Arc<Snapshots>,
     locks: LockTable,
     procedures: Registry,
@@ -143,7 +152,7 @@ fn failed(failure: Failure<Misuse>) -> TxnError {
             limit_bytes: usize::try_from(limit).unwrap_or(usize::MAX),
         },
         Failure::Abort(Abort::Damaged(_)) => StorageError::Corrupt(what).into(),
-        Failure::Abort(Abort::Fault(_)) => TxnError::Unknown(what),
+        Failure::Abort(Abort::Fault(_) | Abort::Over(_)) => TxnError::Unknown(what),
         Failure::Abort(_) | Failure::Carrier(_) => StorageError::Engine(what).into(),
     }
 }
@@ -160,40 +169,57 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     ) -> Result<Self, CallError> {
         let clients = clients.into_iter();
         let clients = clients.map(|(number, fabric)| plan.client(number, Driver::new(fabric)));
-        let idle = clients.collect::<Result<VecDeque<_>, _>>()?;
-        if idle.is_empty() {
+        let clients = clients.collect::<Result<Vec<_>, _>>()?;
+        if clients.is_empty() {
             return Err(CallError("a path needs at least one client".into()));
         }
-        Ok(Self {
-            idle: Mutex::new(idle),
-            returned: Condvar::new(),
+        Ok(Self::of(Clients::fixed(clients), plan.value))
+    }
+
+    /// The path of a process with so many clients, at least one, on memory that others use too;
+    /// `value` are the bytes of its rows.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn open(source: Arc<dyn Source<F>>, count: u16, value: u64) -> Result<Self, MemoryError> {
+        let clients = Clients::join(source, count)?;
+        Ok(Self::of(
+            clients,
+            usize::try_from(value).unwrap_or(usize::MAX),
+        ))
+    }
+
+    fn of(clients: Clients<F>, value: usize) -> Self {
+        Self {
+            clients,
             snapshots: Arc::default(),
             locks: LockTable::default(),
             procedures: Registry::default(),
-            value_max: plan.value.saturating_sub(long::TAG),
-        })
+            value_max: value.saturating_sub(long::TAG),
+        }
+    }
+
+    /// Keeps the places of clients that nobody uses just now; those at work keep their own. To be
+    /// called every eighth of a lease.
+    pub fn keep(&self) {
+        self.clients.keep();
+    }
+
+    /// Places that it has, and clients that have met faults.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        self.clients.counts()
+    }
+
+    /// Leaves all places. Nothing is to be asked of it any more.
+    pub fn leave(&self) {
+        self.clients.leave();
     }
 
     /// The procedures that [`CommitPath::call`] finds.
     #[must_use]
     pub fn procedures(&self) -> &Registry {
         &self.procedures
-    }
-
-    /// Does something with a client that nobody else uses.
-    fn with<T>(&self, work: impl FnOnce(&mut Client<Driver<F>>) -> T) -> T {
-        let mut idle = self.idle.lock();
-        let mut client = loop {
-            match idle.pop_front() {
-                Some(client) => break client,
-                None => self.returned.wait(&mut idle),
-            }
-        };
-        drop(idle);
-        let done = work(&mut client);
-        self.idle.lock().push_back(client);
-        self.returned.notify_one();
-        done
     }
 
     /// Reads as a snapshot sees it.
@@ -203,7 +229,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
         work: impl FnOnce(&mut Rows<'_, F>) -> Result<T, TxnError>,
     ) -> Result<T, TxnError> {
         let vector = self.snapshots.find(at)?;
-        self.with(|client| {
+        self.clients.with(|client| {
             let mut rows = client.begin_at(Vector::clone(&vector), Isolation::Snapshot);
             work(&mut rows)
         })
@@ -211,16 +237,30 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
 
     /// Tries to commit what others are in the way of only by accident.
     fn commit(&self, intent: &Intent) -> Result<Version, TxnError> {
+        let records = self.records_of(intent);
         let mut tries = 0;
         loop {
             tries += 1;
-            let done = self.with(|client| self.try_to_commit(client, intent))?;
+            let done = self.clients.with(|client| {
+                self.clients.make_room(client, records)?;
+                self.try_to_commit(client, intent)
+            })?;
             match done {
                 Ok(()) => return Ok(self.snapshots.next()),
                 Err(failure) if failure.is_conflict() && tries < TRIES_MAX => {}
                 Err(failure) => return Err(failed(failure)),
             }
         }
+    }
+
+    /// Records that an intent may need room for, if all that it writes is new.
+    fn records_of(&self, intent: &Intent) -> u64 {
+        let piece = self.value_max as u64 + 1;
+        let each = |value: &Option<Vec<u8>>| match value {
+            None => 0,
+            Some(value) => 1 + value.len() as u64 / piece + 1,
+        };
+        intent.writes.iter().map(|(_, value)| each(value)).sum()
     }
 
     /// One try. The outer error is final: a read is not true any more.
@@ -256,7 +296,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     }
 
     fn still_true(&self, reads: &ReadSet) -> Result<Snapshot, TxnError> {
-        self.with(|client| {
+        self.clients.with(|client| {
             let mut rows = now(client.begin(Isolation::Snapshot)).map_err(failed)?;
             self.rely_on(&mut rows, reads)?;
             Ok(self.snapshots.pin(rows.snapshot()))
@@ -308,7 +348,7 @@ fn page<F: Fabric>(
 
 impl<F: Fabric + Send + 'static> CommitPath for RsiPath<F> {
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
-        Reply::Ready(self.with(|client| {
+        Reply::Ready(self.clients.with(|client| {
             let vector = now(client.snapshot()).map_err(failed)?;
             Ok(self.snapshots.pin(&vector))
         }))
@@ -374,5 +414,9 @@ impl<F: Fabric + Send + 'static> CommitPath for RsiPath<F> {
 
     fn locks(&self) -> Option<&LockTable> {
         Some(&self.locks)
+    }
+
+    fn others(&self) -> Option<&dyn Others> {
+        self.clients.has_source().then_some(&self.clients as _)
     }
 }

@@ -1,0 +1,146 @@
+//! A warden in a process: what [`Warden`] wishes, done with threads and clocks.
+//!
+//! Wardens are in the processes of clients, not in memory servers: over shared memory a warden that
+//! is followed by another is ended with its process, and the memory of a server would end with it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use manxdb_core::{LocalTime, Nanos};
+use manxdb_fabric::{Fault, Outcome, ServerId};
+use manxdb_rsi::{End, Heard, Name, Warden, Wish};
+
+use super::{Memory, MemoryError, Way};
+use crate::drive::Driver;
+
+/// Between two looks at whether to end, and between two orders to shut the same client out.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What the warden of a process has done.
+#[derive(Debug, Default)]
+pub struct Watched {
+    /// The term in which it leads; 0: it stands by.
+    pub term: AtomicU64,
+    /// Owners that it has shut out and recovered, and whose places it has freed.
+    pub buried: AtomicU64,
+}
+
+/// Watches until it is told to end. `note` hears of what people should know.
+///
+/// # Errors
+/// The sizes cannot be.
+pub fn watch<W: Way>(
+    memory: &Memory<W>,
+    watched: &Watched,
+    stop: &AtomicBool,
+    note: &dyn Fn(&str),
+) -> Result<(), MemoryError> {
+    let began = Instant::now();
+    let mut before = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let ward = memory.geometry().ward().ok_or(MemoryError::Geometry)?;
+        let lease = ward.lease;
+        let mut post = Post {
+            memory,
+            stop,
+            began,
+            warden: Warden::new(ward),
+            driver: None,
+            watched,
+            before,
+        };
+        match post.stand() {
+            Ok(Some(end)) => note(&format!("the warden of this server begins anew: {end}")),
+            Ok(None) => {}
+            Err(error) => note(&format!("no warden here for now: {error}")),
+        }
+        before += post.warden.buried();
+        watched.term.store(0, Ordering::Relaxed);
+        rest(Duration::from_nanos(lease.0 / 4), stop);
+    }
+    Ok(())
+}
+
+/// A warden at its post.
+struct Post<'m, W: Way> {
+    memory: &'m Memory<W>,
+    stop: &'m AtomicBool,
+    began: Instant,
+    warden: Warden,
+    driver: Option<Driver<W::Fabric>>,
+    watched: &'m Watched,
+    /// What wardens of this process have buried before.
+    before: u64,
+}
+
+impl<W: Way> Post<'_, W> {
+    /// Until it ends, or is told to: none.
+    fn stand(&mut self) -> Result<Option<End>, MemoryError> {
+        self.driver = Some(Driver::new(self.memory.connect(self.memory.guest())?));
+        let mut heard = Heard::Done;
+        while !self.stop.load(Ordering::Relaxed) {
+            let span = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let wish = self.warden.step(LocalTime(span), heard);
+            let term = self.warden.term().unwrap_or(0);
+            self.watched.term.store(term, Ordering::Relaxed);
+            let buried = self.before + self.warden.buried();
+            self.watched.buried.store(buried, Ordering::Relaxed);
+            heard = match wish {
+                Wish::End(end) => return Ok(Some(end)),
+                Wish::Pause(Nanos(span)) => {
+                    rest(Duration::from_nanos(span), self.stop);
+                    Heard::Done
+                }
+                Wish::Ask(operations, times) => {
+                    if times > 0 {
+                        thread::yield_now(); // who is in the way may wait for this processor
+                    }
+                    let driver = self.driver.as_mut().ok_or(MemoryError::Geometry)?;
+                    Heard::Outcomes(driver.ask(operations)?)
+                }
+                Wish::ShutOut(name) => {
+                    self.shut_out(name);
+                    Heard::Done
+                }
+                Wish::Become(name) => self.become_one(name),
+            };
+        }
+        Ok(None)
+    }
+
+    /// Until each server has done it, or is gone.
+    fn shut_out(&self, name: Name) {
+        for server in 0..self.memory.geometry().servers {
+            while self.memory.way.shut_out(server, name.client()).is_err()
+                && !self.stop.load(Ordering::Relaxed)
+            {
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// A server that does not let it in is one that is gone for it.
+    fn become_one(&mut self, name: Name) -> Heard {
+        self.driver = None;
+        match self.memory.connect(name) {
+            Ok(fabric) => {
+                self.driver = Some(Driver::new(fabric));
+                Heard::Done
+            }
+            Err(_) => Heard::Outcomes(vec![Outcome::Failed(Fault::Gone(ServerId(0)))]),
+        }
+    }
+}
+
+/// Sleeps for so long, or until it is told to end.
+fn rest(span: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + span;
+    while !stop.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(PAUSE));
+    }
+}
