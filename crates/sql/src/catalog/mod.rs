@@ -4,12 +4,14 @@
 pub(crate) mod record;
 mod schema;
 mod sequences;
+mod shared;
 pub mod store;
 mod temporary;
 mod unfinished;
 
 pub(crate) use record::PROBE;
 pub use sequences::{SequenceKind, Sequences};
+pub(crate) use shared::Changing;
 pub use store::{CatalogStore, touch};
 pub use temporary::TemporaryTables;
 

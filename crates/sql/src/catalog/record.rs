@@ -7,6 +7,7 @@
 //! table id   0x00 0x04                                       → next id, u32 BE
 //! temporary  0x00 0x06 ‖ table u32 BE            → empty: a session's own; garbage after a crash
 //! probe      0x00 0x08                                           → empty
+//! shared     0x00 0x09, 0x0a, 0x0b               → u64 BE: see `shared.rs`
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
@@ -67,6 +68,12 @@ pub(crate) const UNFINISHED: &[u8] = &[0x00, 0x07];
 /// Written to find out whether anything can be.
 pub(crate) const PROBE: &[u8] = &[0x00, 0x08];
 const SEQUENCES: &[u8] = &[0x00, 0x05];
+/// How often the catalog was changed, where several servers have it.
+pub(crate) const CATALOG_CHANGES: &[u8] = &[0x00, 0x09];
+/// How often accounts were.
+pub(crate) const ACCOUNT_CHANGES: &[u8] = &[0x00, 0x0a];
+/// Which server changes the catalog now; 0: none.
+pub(crate) const TURN: &[u8] = &[0x00, 0x0b];
 /// First byte of all rows and index entries.
 const DATA: u8 = 0x01;
 

@@ -4,6 +4,9 @@
 //! been handed out. The bound is moved in blocks by small transactions of their own, so a crash
 //! may leave a gap but never hands a number out twice. Those transactions need not be synced: a
 //! row that survives a crash was logged after the bound it depends on.
+//!
+//! Several servers on the same rows take blocks of the same bound, so that no two of them hand out
+//! the same number. Numbers that a statement gives by itself are not heard of by the others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -87,9 +90,7 @@ impl Sequences {
             return Ok(most);
         }
         if counter.next >= counter.bound {
-            let bound = counter.next.saturating_add(BLOCK);
-            self.store(table, kind, bound)?;
-            counter.bound = bound;
+            self.reserve(&mut counter, table, kind)?;
         }
         let number = counter.next;
         counter.next += 1;
@@ -103,6 +104,11 @@ impl Sequences {
     pub fn peek(&self, table: TableId, kind: SequenceKind) -> SqlResult<u64> {
         let counter = self.counter(table, kind);
         let mut counter = counter.lock();
+        if self.path.others().is_some() {
+            let mut stored = Counter::default(); // others may have gone on
+            self.load(&mut stored, table, kind)?;
+            return Ok(stored.next);
+        }
         self.load(&mut counter, table, kind)?;
         Ok(counter.next)
     }
@@ -119,12 +125,10 @@ impl Sequences {
         if next <= counter.next {
             return Ok(());
         }
-        if next > counter.bound {
-            let bound = next.saturating_add(BLOCK);
-            self.store(table, kind, bound)?;
-            counter.bound = bound;
-        }
         counter.next = next;
+        if next > counter.bound {
+            self.reserve(&mut counter, table, kind)?;
+        }
         Ok(())
     }
 
@@ -135,7 +139,7 @@ impl Sequences {
     pub fn set(&self, table: TableId, kind: SequenceKind, next: u64) -> SqlResult<()> {
         let counter = self.counter(table, kind);
         let mut counter = counter.lock();
-        self.store(table, kind, next)?;
+        self.write(table, kind, &|_| next)?;
         *counter = Counter {
             loaded: true,
             next,
@@ -163,7 +167,11 @@ impl Sequences {
         for ((table, kind), counter) in all {
             let mut counter = counter.lock();
             if counter.loaded && counter.bound != counter.next {
-                self.store(table, kind, counter.next)?;
+                let (bound, next) = (counter.bound, counter.next);
+                // Unless somebody has gone on from the bound since.
+                self.write(table, kind, &|stored| {
+                    if stored == bound { next } else { stored }
+                })?;
                 counter.bound = counter.next;
             }
         }
@@ -190,32 +198,52 @@ impl Sequences {
             return Ok(());
         }
         let txn = self.begin();
-        let stored = txn.get(&sequence_key(table, kind as u8), ReadMode::Plain)?;
+        counter.next = stored(&txn, table, kind, ReadMode::Plain)?;
         txn.rollback();
-        counter.next = match stored.as_deref().map(TryInto::<[u8; 8]>::try_into) {
-            None => 1,
-            Some(Ok(bytes)) => u64::from_be_bytes(bytes),
-            Some(Err(_)) => return Err(SqlError::new(1712, "HY000", "a sequence is damaged")),
-        };
         counter.bound = counter.next;
         counter.loaded = true;
         Ok(())
     }
 
-    fn store(&self, table: TableId, kind: SequenceKind, bound: u64) -> SqlResult<()> {
+    /// Takes the next numbers that are nobody's, from the counter's on.
+    fn reserve(&self, counter: &mut Counter, table: TableId, kind: SequenceKind) -> SqlResult<()> {
+        let wanted = counter.next;
+        let end = |stored: u64| stored.max(wanted).saturating_add(BLOCK);
+        let before = self.write(table, kind, &end)?;
+        counter.next = before.max(wanted);
+        counter.bound = end(before);
+        Ok(())
+    }
+
+    /// Stores what is made of what is stored; what that was.
+    fn write(
+        &self,
+        table: TableId,
+        kind: SequenceKind,
+        make: &dyn Fn(u64) -> u64,
+    ) -> SqlResult<u64> {
         for _ in 0..RETRIES_MAX {
             let txn = self.begin();
-            txn.put(
-                sequence_key(table, kind as u8),
-                bound.to_be_bytes().to_vec(),
-            )?;
+            let before = stored(&txn, table, kind, ReadMode::Validate)?;
+            let bytes = make(before).to_be_bytes().to_vec();
+            txn.put(sequence_key(table, kind as u8), bytes)?;
             match txn.commit(Durability::Async) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(before),
                 Err(manxdb_txn::TxnError::Conflict { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         Err(SqlError::internal("a sequence could not be reserved"))
+    }
+}
+
+/// The bound that is stored.
+fn stored(txn: &Transaction, table: TableId, kind: SequenceKind, mode: ReadMode) -> SqlResult<u64> {
+    let stored = txn.get(&sequence_key(table, kind as u8), mode)?;
+    match stored.as_deref().map(TryInto::<[u8; 8]>::try_into) {
+        None => Ok(1),
+        Some(Ok(bytes)) => Ok(u64::from_be_bytes(bytes)),
+        Some(Err(_)) => Err(SqlError::new(1712, "HY000", "a sequence is damaged")),
     }
 }
 

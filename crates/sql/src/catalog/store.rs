@@ -7,10 +7,11 @@ use arc_swap::ArcSwap;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::transaction::rest_behind;
 use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError, TxnId, Waiter};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use super::record::{self, DatabaseRecord, Record};
 use super::sequences::Sequences;
+use super::shared::Heard;
 use super::{Catalog, Database, IndexState, Table, TableId, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
@@ -22,10 +23,13 @@ const RETRIES_MAX: usize = 50;
 
 /// The stored catalog and its current snapshot.
 pub struct CatalogStore {
-    path: Arc<dyn CommitPath>,
+    pub(super) path: Arc<dyn CommitPath>,
     waiter: Arc<dyn Waiter>,
-    current: ArcSwap<Catalog>,
-    ddl: Mutex<()>,
+    pub(super) current: ArcSwap<Catalog>,
+    /// Held by whoever changes the catalog.
+    pub(super) ddl: Mutex<()>,
+    /// What it has heard of other servers' changes.
+    pub(super) heard: Mutex<Heard>,
     ids: AtomicU64,
     sequences: Sequences,
 }
@@ -66,13 +70,20 @@ impl CatalogStore {
             waiter,
             current: ArcSwap::default(),
             ddl: Mutex::default(),
+            heard: Mutex::default(),
             ids: AtomicU64::new(u64::MAX / 4 * 3),
         };
-        let catalog = store.load()?;
-        store.current.store(Arc::new(catalog));
+        if store.is_shared() {
+            store.open_shared()?;
+            return Ok(store);
+        }
+        let txn = store.begin();
+        txn.declare_read_only();
+        store.current.store(Arc::new(Self::load(&txn)?));
+        txn.rollback();
         store.take_back_unfinished()?;
         store.drop_half_made_indexes()?;
-        store.end_left_temporary()?;
+        store.end_left_temporary(&|| Ok(true))?;
         Ok(store)
     }
 
@@ -109,11 +120,6 @@ impl CatalogStore {
         )
     }
 
-    /// Takes the right to change the catalog; one at a time.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
-        self.ddl.lock()
-    }
-
     /// Runs `change` in a transaction of its own until it commits, then publishes. Call under
     /// [`CatalogStore::lock`].
     pub(crate) fn edit<T>(
@@ -129,11 +135,11 @@ impl CatalogStore {
                 catalog: (*self.current()).clone(),
             };
             let answer = change(&mut edit)?;
-            let mut catalog = edit.catalog;
-            catalog.version += 1;
+            let catalog = edit.catalog;
+            let changes = self.count_change(&txn)?;
             match txn.commit(durability) {
                 Ok(_) => {
-                    self.current.store(Arc::new(catalog));
+                    self.publish(catalog, changes);
                     return Ok(answer);
                 }
                 Err(TxnError::Conflict { .. } | TxnError::Deadlock) => {}
@@ -167,9 +173,8 @@ impl CatalogStore {
         Err(SqlError::from(TxnError::Deadlock))
     }
 
-    fn load(&self) -> SqlResult<Catalog> {
-        let txn = self.begin();
-        txn.declare_read_only();
+    /// The catalog as a transaction sees it.
+    pub(super) fn load(txn: &Transaction) -> SqlResult<Catalog> {
         let mut catalog = Catalog {
             version: 1,
             ..Catalog::default()
@@ -193,7 +198,7 @@ impl CatalogStore {
     }
 
     /// Of releases that kept no note of what the table was before.
-    fn drop_half_made_indexes(&self) -> SqlResult<()> {
+    pub(super) fn drop_half_made_indexes(&self) -> SqlResult<()> {
         let catalog = self.current();
         let half_made = |table: &&Arc<Table>| {
             table
@@ -231,8 +236,8 @@ impl CatalogStore {
     /// Storage.
     pub fn collect_garbage(&self, chunks: usize) -> SqlResult<bool> {
         // A copy in the making is noted as garbage until it is the table.
-        let Some(_guard) = self.ddl.try_lock() else {
-            return Ok(true);
+        let Some(_guard) = self.try_to_clean()? else {
+            return self.has_garbage();
         };
         for _ in 0..chunks {
             let more = self.retrying(&self.waiter, Durability::Async, &mut |txn| {

@@ -213,15 +213,19 @@ impl CatalogStore {
         Ok(())
     }
 
-    /// Ends the temporary tables of sessions that a crash ended.
-    pub(super) fn end_left_temporary(&self) -> SqlResult<()> {
+    /// Ends the temporary tables of sessions that a crash ended, if those that are there by the time
+    /// `is_left` is asked are of such.
+    pub(super) fn end_left_temporary(
+        &self,
+        is_left: &dyn Fn() -> SqlResult<bool>,
+    ) -> SqlResult<()> {
         loop {
             let txn = self.begin();
             txn.declare_read_only();
             let notes = KeyRange::prefix(record::TEMPORARY);
             let page = txn.scan(&notes, Direction::Forward, CHUNK, ReadMode::Plain)?;
             txn.rollback();
-            if page.is_empty() {
+            if page.is_empty() || !is_left()? {
                 return Ok(());
             }
             let ids = page

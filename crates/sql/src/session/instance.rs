@@ -126,6 +126,9 @@ impl Instance {
     /// The account that `user` from `host` would log in to.
     #[must_use]
     pub fn account(&self, user: &str, host: &str) -> Option<AccountAuth> {
+        if let Err(error) = self.hear() {
+            tracing::warn!(%error, "what other servers have changed is not known");
+        }
         let accounts = self.accounts.load();
         let account = accounts.of_login(user, host)?;
         Some(AccountAuth {
@@ -272,11 +275,24 @@ impl Instance {
         ))
     }
 
+    /// Hears what other servers on the same rows have changed.
+    pub(super) fn hear(&self) -> SqlResult<()> {
+        if self.store.refresh()? {
+            let _guard = self.account_changes.lock();
+            self.reload_accounts()?;
+        }
+        Ok(())
+    }
+
     /// Reads the accounts anew.
     pub(super) fn reload_accounts(&self) -> SqlResult<()> {
         let version = self.accounts.load().version + 1;
-        let accounts = self.in_transaction(|txn| store::load(txn, version))?;
+        let (accounts, changes) = self.in_transaction(|txn| {
+            let changes = self.store.account_changes(txn)?;
+            Ok((store::load(txn, version)?, changes))
+        })?;
         self.accounts.store(Arc::new(accounts));
+        self.store.heard_of_accounts(changes);
         Ok(())
     }
 }

@@ -308,7 +308,7 @@ impl Session {
         result
     }
 
-    fn start_diagnostics(&self) {
+    pub(super) fn start_diagnostics(&self) {
         self.facts.diagnostics.borrow_mut().clear();
         self.facts.warning_total.set(0);
     }

@@ -70,6 +70,7 @@ impl Session {
     /// # Errors
     /// The failing statement's error; the session stays usable.
     pub fn query(&mut self, text: &str, sink: &mut dyn ResultSink) -> SqlResult<()> {
+        self.hear()?;
         self.run_text(text, sink)
     }
 
@@ -78,6 +79,7 @@ impl Session {
     /// # Errors
     /// 1064, 1295, 1461 and binding errors.
     pub fn prepare(&mut self, text: &str) -> SqlResult<Prepared> {
+        self.hear()?;
         self.prepare_binary(text)
     }
 
@@ -91,6 +93,7 @@ impl Session {
         params: &[Value],
         sink: &mut dyn ResultSink,
     ) -> SqlResult<()> {
+        self.hear()?;
         self.execute_binary(statement, params, sink)
     }
 
@@ -110,9 +113,19 @@ impl Session {
     /// # Errors
     /// 1049, 1044.
     pub fn use_database(&mut self, name: &str) -> SqlResult<()> {
+        self.hear()?;
         let stored = self.visible_database(name)?;
         self.set_current_database(Some(stored));
         Ok(())
+    }
+
+    /// Every command begins with what other servers have changed, if there are any.
+    fn hear(&mut self) -> SqlResult<()> {
+        let heard = self.instance().hear();
+        heard.inspect_err(|error| {
+            self.start_diagnostics();
+            self.note_failure(error);
+        })
     }
 
     /// The one place that changes the current database.

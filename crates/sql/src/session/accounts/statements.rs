@@ -125,6 +125,7 @@ impl Session {
     fn apply(&self, change: &Change) -> SqlResult<()> {
         let instance = self.instance();
         instance.in_transaction(|txn| {
+            instance.store.count_account_change(txn)?;
             change
                 .delete
                 .iter()

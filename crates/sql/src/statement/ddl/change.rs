@@ -46,7 +46,7 @@ pub(super) fn change(
     annotations: &Annotations,
     build: &dyn Fn(&mut Builder<'_>, &mut Effects) -> SqlResult<()>,
 ) -> SqlResult<()> {
-    let guard = context.store.lock();
+    let guard = context.store.lock(context.waiter)?;
     let catalog = super::temporary::seen(context);
     if catalog.view(database, name).is_some() {
         let text = format!("'{database}.{name}' is not BASE TABLE");

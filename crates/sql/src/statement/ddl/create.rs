@@ -28,7 +28,7 @@ pub(super) fn create_database(
 ) -> SqlResult<Outcome> {
     check_name(name)?;
     let chosen = collation(charset, collate)?.unwrap_or(context.default_collation);
-    let _guard = context.store.lock();
+    let _guard = context.store.lock(context.waiter)?;
     let current = context.store.current();
     if current.databases.contains_key(&name.to_lowercase()) || is_system(name) {
         let text = format!("Can't create database '{name}'; database exists");
@@ -56,7 +56,7 @@ pub(super) fn alter_database(
     let name = name
         .or(context.database)
         .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
-    let _guard = context.store.lock();
+    let _guard = context.store.lock(context.waiter)?;
     let catalog = context.store.current();
     let database = catalog.database(name)?;
     let chosen = collation(charset, collate)?.unwrap_or(database.collation);
@@ -75,7 +75,7 @@ pub(super) fn drop_database(
     name: &str,
     if_exists: bool,
 ) -> SqlResult<Outcome> {
-    let guard = context.store.lock();
+    let guard = context.store.lock(context.waiter)?;
     if is_system(name) {
         let text = format!("Access to system schema '{name}' is rejected.");
         return Err(SqlError::new(3552, "HY000", text));
@@ -127,7 +127,7 @@ pub(super) fn create_table(
     }
     let (database, name) = relation(context.database, &create.name)?;
     check_name(&name)?;
-    let guard = context.store.lock();
+    let guard = context.store.lock(context.waiter)?;
     let catalog = context.store.current();
     if !free_name(context, &catalog, &database, &name, create.if_not_exists)? {
         return Ok(done(0));

@@ -20,13 +20,12 @@ use std::sync::Arc;
 
 use manxdb_storage::Durability;
 use manxdb_txn::{Transaction, Waiter};
-use parking_lot::MutexGuard;
 use sqlparser::ast::{ObjectType, Statement};
 
 use super::Outcome;
 use crate::binder::VirtualTables;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables};
+use crate::catalog::{Catalog, CatalogStore, Changing, Table, TemporaryTables};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning, WarningLevel};
@@ -217,7 +216,7 @@ fn note(context: &DdlContext<'_>, code: u16, message: String) {
 const CLEAN_CHUNKS: usize = 4;
 
 /// Lets others change the catalog, then deletes some of what the statement left behind.
-fn clean(context: &DdlContext<'_>, guard: MutexGuard<'_, ()>) {
+fn clean(context: &DdlContext<'_>, guard: Changing<'_>) {
     drop(guard);
     context.store.begin_to_collect(CLEAN_CHUNKS);
 }

@@ -44,7 +44,7 @@ pub(super) fn drop_tables(
     names: &[ObjectName],
     if_exists: bool,
 ) -> SqlResult<Outcome> {
-    let guard = context.store.lock();
+    let guard = context.store.lock(context.waiter)?;
     let catalog = context.store.current();
     let mut missing = Vec::new();
     let mut hidden = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
             super::temporary::truncate(context, &table)?;
             continue;
         }
-        let guard = context.store.lock();
+        let guard = context.store.lock(context.waiter)?;
         let catalog = context.store.current();
         let table = catalog.table(&database, &name)?.clone();
         let other = referring(&catalog, &table.database, &table.name)
@@ -132,7 +132,7 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
 
 /// RENAME TABLE, several in order, all or none.
 pub(super) fn rename(context: &DdlContext<'_>, renames: &[RenameTable]) -> SqlResult<Outcome> {
-    let _guard = context.store.lock();
+    let _guard = context.store.lock(context.waiter)?;
     let pairs = renames
         .iter()
         .map(|rename| {

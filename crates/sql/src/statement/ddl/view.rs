@@ -38,7 +38,7 @@ pub(super) fn create(
     }
     let (database, name) = relation(context.database, name)?;
     super::define::check_name(&name)?;
-    let _guard = context.store.lock();
+    let _guard = context.store.lock(context.waiter)?;
     let catalog = context.store.current();
     let home = catalog.database(&database)?;
     if home.tables.contains_key(&name.to_lowercase()) {
@@ -184,7 +184,7 @@ pub(super) fn drop(
     names: &[ObjectName],
     if_exists: bool,
 ) -> SqlResult<Outcome> {
-    let _guard = context.store.lock();
+    let _guard = context.store.lock(context.waiter)?;
     let catalog = context.store.current();
     let mut views = Vec::new();
     let mut missing = Vec::new();
