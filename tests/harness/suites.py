@@ -98,6 +98,9 @@ def all_suites():
                      prepare=["cargo", "build", "--locked", "-p", "manxdb", "-p",
                               "manxdb-compaction-library"],
                      own_server=True, only_manxdb=True, seconds=900),
+        python_suite("memory", "memory/run.py",
+                     "SQL on rows in memory servers, by servers that are killed and stopped",
+                     own_server=True, only_manxdb=True, seconds=300),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

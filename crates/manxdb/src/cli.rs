@@ -6,7 +6,9 @@ mod compaction;
 mod compactor;
 mod fillrandom;
 mod lab;
+mod memory;
 mod olap;
+mod rows;
 mod sim;
 mod warehouses;
 
@@ -27,7 +29,9 @@ pub use self::compactor::{
 };
 pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};
+pub use self::memory::{MEMORY_HELP, MemoryArgs};
 pub use self::olap::{Algorithm, OLAP_HELP, OlapNode, OlapRun, OlapShape};
+pub use self::rows::{CommitPathChoice, RowsArgs};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
 pub use self::warehouses::{
     WAREHOUSES_HELP, WarehousesPart, WarehousesRole, WarehousesRun, WarehousesShape,
@@ -84,6 +88,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Run the compaction service: its control plane, its workers, and what they do
     #[command(subcommand)]
     Compactor(CompactorCommand),
+    /// Run a memory server: it holds rows of `serve --commit-path rsi` for any number of servers
+    #[command(after_help = MEMORY_HELP)]
+    Memory(Box<MemoryArgs>),
     /// Repeat published experiments in the simulator, and draw their figures
     #[command(subcommand)]
     Lab(LabCommand),
@@ -206,6 +213,9 @@ pub struct SettingsArgs {
     /// Where compactions are done.
     #[command(flatten)]
     pub compaction: CompactionArgs,
+    /// Where rows are.
+    #[command(flatten)]
+    pub rows: RowsArgs,
     /// What is logged to standard error: error, warn, info, debug, trace, or a filter such as
     /// `info,manxdb_storage=debug` [default: info]
     #[arg(long, env = "MANXDB_LOG", value_name = "FILTER")]

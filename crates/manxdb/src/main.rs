@@ -2,7 +2,7 @@
 //!
 //! `cli` says what can be asked, `config` which settings hold, `serve` wires the rooms
 //! together; `sql`, `backup` and `bench` are clients of a running server; `cluster` runs nodes of
-//! one of the commit paths over several regions; `sim` runs one in virtual time, `lab` many.
+//! one of the commit paths over several regions; `memory` holds rows for servers; `sim` runs one in virtual time, `lab` many.
 #![forbid(unsafe_code)]
 // The binary is where the ban on clocks, files and sockets ends, and it talks to people.
 #![allow(clippy::disallowed_methods, clippy::print_stdout, clippy::print_stderr)]
@@ -18,6 +18,7 @@ mod compactor;
 mod config;
 mod fault;
 mod lab;
+mod memory;
 mod notify;
 mod serve;
 mod sim;
@@ -70,6 +71,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),
+        cli::Command::Memory(args) => memory::run(&args, settings_matches),
         cli::Command::Sim(args) => sim::run(&args),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {
             config::check(config.as_deref())

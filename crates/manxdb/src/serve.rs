@@ -4,9 +4,13 @@ mod admin;
 pub mod compaction;
 mod first_start;
 mod health;
+mod memory;
+mod store;
 
 pub use admin::TOKEN_FILE;
+pub use first_start::random_text;
 use health::WriteHealth;
+use store::Store;
 
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
@@ -16,15 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use manxdb_compaction::edge::Pool;
 use manxdb_gateway::ProcessHost;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
 use manxdb_gateway::password_key::PasswordKey;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
-use manxdb_storage::{Durability, Engine as _, Options, RocksEngine, closing};
-use manxdb_txn::{LocalOptions, LocalPath};
+use manxdb_storage::Durability;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{DurabilityChoice, ServeArgs};
@@ -142,34 +144,19 @@ fn listen(
 
 /// The rooms of a server, open but not serving.
 struct Server {
-    engine: Arc<RocksEngine>,
+    store: Arc<Store>,
     instance: Arc<Instance>,
     host: Arc<ProcessHost>,
 }
 
 impl Server {
     fn open(settings: &Settings) -> Result<Self, Fault> {
-        let mut options = Options {
-            block_cache_bytes: settings.block_cache_bytes,
-            write_buffer_bytes: settings.write_buffer_bytes,
-            ..Options::default()
-        };
-        let pool = settings.compaction.as_ref();
-        let pool = pool.map(|pool| compaction::pool(pool, &settings.data));
-        let pool = pool.transpose()?;
-        if pool.is_some() {
-            options.background_jobs = compaction::JOBS;
-        }
-        let pool = pool.as_ref().map(|pool| pool as &dyn Pool);
-        let engine = Arc::new(RocksEngine::open_with(&settings.data, &options, pool)?);
-        closing::check(&settings.data, engine.latest()?)?;
-        let path = LocalPath::open(engine.clone(), LocalOptions::default())
-            .map_err(manxdb_sql::error::SqlError::from)?;
+        let (store, path) = Store::open(settings)?;
         let host = ProcessHost::new(system_time_zone())
             .map_err(|_| Fault::Other("the system has no randomness to give".to_owned()))?;
-        let instance = Instance::open(Arc::new(path), host.clone(), instance_options(settings))?;
+        let instance = Instance::open(path, host.clone(), instance_options(settings))?;
         Ok(Self {
-            engine,
+            store: Arc::new(store),
             instance,
             host,
         })
@@ -211,7 +198,7 @@ impl Server {
         let health = Arc::new(WriteHealth::default());
         let sources = admin::sources(
             &settings.data,
-            Arc::clone(&self.engine),
+            Arc::clone(&self.store),
             Arc::clone(&self.instance),
             Arc::clone(&health),
             Arc::clone(&stopping),
@@ -252,7 +239,7 @@ impl Running {
         let text = format!(
             "ManxDB {} serves {}\n  MySQL  {mysql}\n  admin  http://{admin}/\n{first_start}",
             env!("CARGO_PKG_VERSION"),
-            settings.data.display(),
+            self.server.store.place(settings),
         );
         // A closed standard output is no reason not to serve.
         let _ = std::io::stdout().write_all(text.as_bytes());
@@ -289,16 +276,7 @@ impl Running {
         self.mysql.shutdown(grace);
         drop(self.admin);
         self.server.instance.shutdown()?;
-        let engine = &self.server.engine;
-        // What is noted is in sorted files: nothing that a crash may still take. A disk that cannot
-        // be written now is no reason to end in disorder.
-        let latest = engine.latest()?;
-        let noted = engine
-            .flush()
-            .and_then(|()| closing::note(engine.directory(), latest));
-        if let Err(error) = noted {
-            tracing::warn!("the end is not noted: {error}");
-        }
+        self.server.store.close()?;
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
     }

@@ -4,19 +4,26 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use crate::cli::{CompactionChoice, DurabilityChoice};
+use crate::cli::{CommitPathChoice, CompactionChoice, DurabilityChoice};
 use crate::fault::Fault;
 
-/// A configuration file as read, with the text for line numbers.
-pub struct ConfigFile {
+/// A configuration file as read: that of `serve`, or another role's.
+pub struct ConfigFile<K = Keys> {
+    /// What it says, and where.
+    pub text: Text,
+    /// What it sets.
+    pub keys: K,
+}
+
+/// The text of a file, for line numbers.
+pub struct Text {
     /// Where it is.
     pub path: PathBuf,
-    /// Its text.
+    /// What it says.
     pub text: String,
-    /// What it sets.
-    pub keys: Keys,
 }
 
 /// The keys. Unknown ones are errors: a misspelt setting must not be a silent default.
@@ -48,10 +55,13 @@ pub struct Keys {
     pub compaction_tls_cert: Option<Spanned<PathBuf>>,
     pub compaction_tls_key: Option<Spanned<PathBuf>>,
     pub compaction_tls_name: Option<Spanned<String>>,
+    pub commit_path: Option<Spanned<CommitPathChoice>>,
+    pub memory: Option<Spanned<PathBuf>>,
+    pub memory_clients: Option<Spanned<u16>>,
     pub log: Option<Spanned<String>>,
 }
 
-impl ConfigFile {
+impl Text {
     /// Line of a byte offset, from 1.
     pub fn line(&self, offset: usize) -> usize {
         let before = self.text.as_bytes().iter().take(offset);
@@ -63,7 +73,7 @@ impl ConfigFile {
 ///
 /// # Errors
 /// [`Fault::Config`] with line and column.
-pub fn read(path: &Path) -> Result<ConfigFile, Fault> {
+pub fn read<K: DeserializeOwned>(path: &Path) -> Result<ConfigFile<K>, Fault> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Fault::Config(format!("{}: {error}", path.display())))?;
     parse(path, text)
@@ -73,16 +83,16 @@ pub fn read(path: &Path) -> Result<ConfigFile, Fault> {
 ///
 /// # Errors
 /// [`Fault::Config`] with line and column.
-pub fn parse(path: &Path, text: String) -> Result<ConfigFile, Fault> {
+pub fn parse<K: DeserializeOwned>(path: &Path, text: String) -> Result<ConfigFile<K>, Fault> {
     let keys = toml::from_str(&text).map_err(|error| {
         let error = error.to_string();
         Fault::Config(format!("{}: {}", path.display(), error.trim_end()))
     })?;
-    Ok(ConfigFile {
+    let text = Text {
         path: path.to_owned(),
         text,
-        keys,
-    })
+    };
+    Ok(ConfigFile { text, keys })
 }
 
 #[cfg(test)]
@@ -90,7 +100,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        match parse(Path::new("manxdb.toml"), text.to_owned()) {
+        match parse::<Keys>(Path::new("manxdb.toml"), text.to_owned()) {
             Ok(_) => panic!("parsed: {text}"),
             Err(fault) => fault.to_string(),
         }
@@ -119,8 +129,9 @@ mod tests {
 
     #[test]
     fn lines_are_counted_from_one() {
-        let file = parse(Path::new("f"), "log = \"a\"\ndata = \"d\"\n".to_owned()).unwrap();
+        let text = "log = \"a\"\ndata = \"d\"\n".to_owned();
+        let file = parse::<Keys>(Path::new("f"), text).unwrap();
         let data = file.keys.data.as_ref().unwrap();
-        assert_eq!(file.line(data.span().start), 2);
+        assert_eq!(file.text.line(data.span().start), 2);
     }
 }

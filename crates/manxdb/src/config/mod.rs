@@ -2,7 +2,9 @@
 
 mod compaction;
 mod file;
+mod memory;
 mod resolve;
+mod rows;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,7 +12,9 @@ use std::process::ExitCode;
 use crate::cli::{CompactionArgs, SettingsArgs};
 use crate::fault::Fault;
 pub use compaction::RemoteCompaction;
+pub use memory::{MemorySettings, load as load_memory};
 pub use resolve::{Explained, Settings};
+pub use rows::Rows;
 
 /// File looked for when none is named.
 const DEFAULT_FILE: &str = "manxdb.toml";

@@ -7,8 +7,9 @@ use clap::parser::ValueSource;
 use toml::Spanned;
 
 use super::compaction::{self, RemoteCompaction};
-use super::file::{ConfigFile, Keys};
-use crate::cli::{CompactionArgs, DurabilityChoice, SettingsArgs};
+use super::file::{ConfigFile, Keys, Text};
+use super::rows::{self, Rows};
+use crate::cli::{CompactionArgs, DurabilityChoice, RowsArgs, SettingsArgs};
 use crate::fault::Fault;
 
 /// Largest `max_allowed_packet_mb`, as in MySQL.
@@ -16,6 +17,9 @@ const PACKET_MB_MAX: usize = 1024;
 
 /// Largest `write_buffer_mb`.
 const WRITE_BUFFER_MB_MAX: usize = 4096;
+
+/// What names of its environment variables begin with.
+const PREFIX: &str = "MANXDB_";
 
 /// What `serve` goes by.
 #[derive(Debug, Clone)]
@@ -48,6 +52,8 @@ pub struct Settings {
     pub shutdown_grace_seconds: u32,
     /// Who compacts, when it is somebody else.
     pub compaction: Option<RemoteCompaction>,
+    /// Where rows are.
+    pub rows: Rows,
     /// Log filter.
     pub log: String,
 }
@@ -65,11 +71,26 @@ pub struct Explained {
 
 pub(super) struct Resolver<'a> {
     matches: Option<&'a clap::ArgMatches>,
-    file: Option<&'a ConfigFile>,
+    file: Option<&'a Text>,
+    /// What names of environment variables begin with.
+    prefix: &'static str,
     explained: Vec<Explained>,
 }
 
-impl Resolver<'_> {
+impl<'a> Resolver<'a> {
+    pub(super) fn new(
+        matches: Option<&'a clap::ArgMatches>,
+        file: Option<&'a Text>,
+        prefix: &'static str,
+    ) -> Self {
+        Self {
+            matches,
+            file,
+            prefix,
+            explained: Vec::new(),
+        }
+    }
+
     /// The value that holds for `key`; `show` writes it as TOML.
     pub(super) fn pick<T: Clone>(
         &mut self,
@@ -98,7 +119,7 @@ impl Resolver<'_> {
     fn flag_origin(&self, key: &str) -> String {
         let source = self.matches.and_then(|m| m.value_source(key));
         if source == Some(ValueSource::EnvVariable) {
-            format!("environment MANXDB_{}", key.to_uppercase())
+            format!("environment {}{}", self.prefix, key.to_uppercase())
         } else {
             format!("flag --{}", key.replace('_', "-"))
         }
@@ -154,11 +175,7 @@ pub fn check(file: &ConfigFile) -> Result<(), Fault> {
 /// # Errors
 /// [`Fault::Config`] for values that cannot hold together.
 pub fn compaction(args: &CompactionArgs) -> Result<Option<RemoteCompaction>, Fault> {
-    let mut r = Resolver {
-        matches: None,
-        file: None,
-        explained: Vec::new(),
-    };
+    let mut r = Resolver::new(None, None, PREFIX);
     compaction::settle(&mut r, args, &Keys::default())
 }
 
@@ -180,6 +197,7 @@ fn no_flags() -> SettingsArgs {
         long_query_ms: None,
         shutdown_grace_seconds: None,
         compaction: CompactionArgs::default(),
+        rows: RowsArgs::default(),
         log: None,
     }
 }
@@ -208,11 +226,7 @@ fn settle(
 ) -> Result<(Settings, Vec<Explained>), Fault> {
     let none = Keys::default();
     let keys = file.map_or(&none, |file| &file.keys);
-    let mut r = Resolver {
-        matches,
-        file,
-        explained: Vec::new(),
-    };
+    let mut r = Resolver::new(matches, file.map(|file| &file.text), PREFIX);
     let settings = Settings {
         data: pick!(r, args, keys, data, PathBuf::from("./manxdb-data"), path),
         mysql_listen: pick!(r, args, keys, mysql_listen, loopback(3306), quoted),
@@ -244,8 +258,16 @@ fn settle(
         long_query_micros: i64::from(pick!(r, args, keys, long_query_ms, 1000, plain)) * 1000,
         shutdown_grace_seconds: pick!(r, args, keys, shutdown_grace_seconds, 10, plain),
         compaction: compaction::settle(&mut r, &args.compaction, keys)?,
+        rows: rows::settle(&mut r, &args.rows, keys)?,
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
     };
+    if settings.rows != Rows::Local && settings.compaction.is_some() {
+        return Err(Fault::Config(
+            "compaction is \"remote\", but commit_path is \"rsi\": rows in memory servers are not \
+             compacted"
+                .to_owned(),
+        ));
+    }
     if settings.max_connections == 0 {
         return Err(Fault::Config(
             "max_connections must be at least 1".to_owned(),
@@ -335,7 +357,7 @@ pub(super) mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 26);
+        assert_eq!(explained.len(), 29);
     }
 
     #[test]

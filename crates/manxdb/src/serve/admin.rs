@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_gateway::admin::{AdminSources, Gauge};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_sql::session::{Instance, SlowStatement};
-use manxdb_storage::{RocksEngine, backup};
 use serde_json::{Value, json};
 
 use super::first_start::random_text;
 use super::health::WriteHealth;
+use super::store::Store;
 use crate::fault::Fault;
 
 /// File in the data directory that holds the secret of the admin door.
@@ -24,7 +24,7 @@ pub const TOKEN_FILE: &str = "admin-token";
 /// The token cannot be written.
 pub fn sources(
     data: &Path,
-    engine: Arc<RocksEngine>,
+    store: Arc<Store>,
     instance: Arc<Instance>,
     health: Arc<WriteHealth>,
     stopping: Arc<AtomicBool>,
@@ -32,7 +32,7 @@ pub fn sources(
     let token = random_text()?;
     write_token(data, &token)?;
     let health_stats = Arc::clone(&health);
-    let (engine_stats, instance_stats) = (Arc::clone(&engine), Arc::clone(&instance));
+    let (store_stats, instance_stats) = (Arc::clone(&store), Arc::clone(&instance));
     Ok(AdminSources {
         ready: Box::new(move || {
             if stopping.load(Ordering::SeqCst) {
@@ -43,7 +43,7 @@ pub fn sources(
         }),
         refusal: Box::new(move || health.refusal()),
         gauges: Box::new(move || {
-            let mut gauges = gauges(&engine_stats, &instance_stats);
+            let mut gauges = gauges(&store_stats, &instance_stats);
             gauges.push(Gauge {
                 name: "manxdb_writes_refused".to_owned(),
                 value: f64::from(u8::from(health_stats.refusal().is_some())),
@@ -54,11 +54,7 @@ pub fn sources(
             let newest_first = instance.slow_statements().into_iter().rev();
             newest_first.map(|slow| slow_statement(&slow)).collect()
         }),
-        backup: Box::new(move |directory, label| {
-            let made = backup::create(engine.as_ref(), directory, label);
-            let manifest = made.map_err(|error| error.to_string())?;
-            serde_json::to_value(manifest).map_err(|error| error.to_string())
-        }),
+        backup: Box::new(move |directory, label| store.back_up(directory, label)),
         token,
         version: json!({
             "name": "ManxDB",
@@ -80,21 +76,14 @@ fn write_token(data: &Path, token: &str) -> Result<(), Fault> {
         .map_err(|error| Fault::io(format!("cannot write {}", path.display()), error))
 }
 
-fn gauges(engine: &RocksEngine, instance: &Instance) -> Vec<Gauge> {
-    let mut gauges = Vec::new();
+fn gauges(store: &Store, instance: &Instance) -> Vec<Gauge> {
+    let mut gauges = store.gauges();
     let mut add = |name: &str, value: f64| {
         gauges.push(Gauge {
             name: name.to_owned(),
             value,
         });
     };
-    for (name, value) in engine.stats() {
-        add(&format!("manxdb_{name}"), value);
-    }
-    #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
-    for (name, value) in engine.compaction_numbers() {
-        add(&name, value as f64);
-    }
     let seen = instance.metrics();
     #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
     for (name, value) in [

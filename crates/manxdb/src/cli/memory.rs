@@ -1,0 +1,74 @@
+//! The command line of a memory server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// What `memory --help` says behind its flags.
+pub const MEMORY_HELP: &str = "\
+Start as many as --servers says, with the same settings but for --server and --admin-listen, and\n\
+database servers on their memory:\n  \
+manxdb memory --directory DIR --servers 2 --server 0\n  \
+manxdb memory --directory DIR --servers 2 --server 1 --admin-listen 127.0.0.1:8091\n  \
+manxdb serve --commit-path rsi --memory DIR\n\n\
+Every flag is also an environment variable (shown in brackets) and a key of manxdb-memory.toml (its\n\
+name with underscores). Flags win over the environment, the environment over the file.\n\n\
+Rows are in memory alone: when a memory server ends, what it had is lost, and all of them are to be\n\
+started anew. Who can open the sockets in the directory can read and write all rows. Memory is\n\
+shared by processes of one machine; a client that is shut out (a database server that has not shown\n\
+for --lease-ms that it lives) is killed, because memory cannot be taken from a process.\n\n\
+SIGTERM or SIGINT ends it.";
+
+/// Flags of `memory`.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// Configuration file [default: manxdb-memory.toml, when there is one]
+    #[arg(long, env = "MANXDB_MEMORY_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Directory where all memory servers of a database meet their clients, made when missing
+    /// [default: ./manxdb-memory]
+    #[arg(long, env = "MANXDB_MEMORY_DIRECTORY", value_name = "DIR")]
+    pub directory: Option<PathBuf>,
+    /// Number of this server, from 0 [default: 0]
+    #[arg(long, env = "MANXDB_MEMORY_SERVER", value_name = "NUMBER")]
+    pub server: Option<u16>,
+    /// How many memory servers there are [default: 1]
+    #[arg(long, env = "MANXDB_MEMORY_SERVERS", value_name = "NUMBER")]
+    pub servers: Option<u16>,
+    /// Name of the database, so that no server is taken for another's [default: manxdb]
+    #[arg(long, env = "MANXDB_MEMORY_NAME", value_name = "NAME")]
+    pub name: Option<String>,
+    /// Memory of each server, in MiB; the system gives it as it is written [default: 1024]
+    #[arg(long, env = "MANXDB_MEMORY_SIZE_MB", value_name = "MIB")]
+    pub size_mb: Option<u64>,
+    /// Transactions at a time, of all database servers together [default: 32]
+    #[arg(long, env = "MANXDB_MEMORY_PLACES", value_name = "NUMBER")]
+    pub places: Option<u16>,
+    /// Memory servers that each commit is logged on, from which a dead client's commits are
+    /// completed [default: 2, or 1 when there is one server]
+    #[arg(long, env = "MANXDB_MEMORY_LOG_COPIES", value_name = "NUMBER")]
+    pub log_copies: Option<u16>,
+    /// Largest transaction, in KiB [default: 512]
+    #[arg(long, env = "MANXDB_MEMORY_LOG_KB", value_name = "KIB")]
+    pub log_kb: Option<u64>,
+    /// Versions kept of each row, for transactions that began before the newest [default: 8]
+    #[arg(long, env = "MANXDB_MEMORY_VERSIONS", value_name = "NUMBER")]
+    pub versions: Option<u16>,
+    /// Bytes of a row; longer ones are cut into pieces [default: 256]
+    #[arg(long, env = "MANXDB_MEMORY_ROW_BYTES", value_name = "BYTES")]
+    pub row_bytes: Option<u64>,
+    /// Bytes of a node of the tree of keys; the longest key has about a quarter [default: 8192]
+    #[arg(long, env = "MANXDB_MEMORY_NODE_BYTES", value_name = "BYTES")]
+    pub node_bytes: Option<u64>,
+    /// A client that has not shown for so many milliseconds that it lives is shut out, and what it
+    /// had committed is completed [default: 5000]
+    #[arg(long, env = "MANXDB_MEMORY_LEASE_MS", value_name = "MS")]
+    pub lease_ms: Option<u64>,
+    /// Where health and metrics are served over HTTP [default: 127.0.0.1:8090]
+    #[arg(long, env = "MANXDB_MEMORY_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
+    pub admin_listen: Option<SocketAddr>,
+    /// What is logged to standard error, as in `serve` [default: info]
+    #[arg(long, env = "MANXDB_MEMORY_LOG", value_name = "FILTER")]
+    pub log: Option<String>,
+}

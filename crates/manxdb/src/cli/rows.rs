@@ -1,0 +1,40 @@
+//! The flags of `serve` that say where rows are.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+
+/// Which commit path a server is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CommitPathChoice {
+    /// Rows in the data directory, this server's alone
+    Local,
+    /// Rows in the memory servers behind --memory, together with other servers
+    Rsi,
+}
+
+impl std::fmt::Display for CommitPathChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Rsi => "rsi",
+        })
+    }
+}
+
+/// Settings of rows, for the file too.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RowsArgs {
+    /// Where transactions are committed: `rsi` needs --memory [default: local]
+    #[arg(long, env = "MANXDB_COMMIT_PATH", value_enum)]
+    pub commit_path: Option<CommitPathChoice>,
+    /// Directory of the memory servers (manxdb memory --directory) that hold the rows
+    #[arg(long, env = "MANXDB_MEMORY", value_name = "DIR")]
+    pub memory: Option<PathBuf>,
+    /// Transactions that this server does in memory servers at a time; each takes one of their
+    /// places [default: 8]
+    #[arg(long, env = "MANXDB_MEMORY_CLIENTS", value_name = "NUMBER")]
+    pub memory_clients: Option<u16>,
+}

@@ -1,0 +1,176 @@
+//! What a memory server goes by.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use manxdb_core::Nanos;
+use manxdb_rack::memory::{Geometry, NAME_MAX, Superblock};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::file;
+use super::resolve::{Resolver, path, pick, plain, quoted};
+use crate::cli::MemoryArgs;
+use crate::fault::Fault;
+
+/// The file that is read when none is named.
+const DEFAULT_FILE: &str = "manxdb-memory.toml";
+/// What names of its environment variables begin with.
+const PREFIX: &str = "MANXDB_MEMORY_";
+
+/// The keys of its file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    directory: Option<Spanned<PathBuf>>,
+    server: Option<Spanned<u16>>,
+    servers: Option<Spanned<u16>>,
+    name: Option<Spanned<String>>,
+    size_mb: Option<Spanned<u64>>,
+    places: Option<Spanned<u16>>,
+    log_copies: Option<Spanned<u16>>,
+    log_kb: Option<Spanned<u64>>,
+    versions: Option<Spanned<u16>>,
+    row_bytes: Option<Spanned<u64>>,
+    node_bytes: Option<Spanned<u64>>,
+    lease_ms: Option<Spanned<u64>>,
+    admin_listen: Option<Spanned<SocketAddr>>,
+    log: Option<Spanned<String>>,
+}
+
+/// What a memory server goes by.
+#[derive(Debug, Clone)]
+pub struct MemorySettings {
+    /// Where it meets its clients.
+    pub directory: PathBuf,
+    /// What it says about its memory.
+    pub superblock: Superblock,
+    /// Admin door.
+    pub admin_listen: SocketAddr,
+    /// Log filter.
+    pub log: String,
+}
+
+/// Settles every setting.
+///
+/// # Errors
+/// [`Fault::Config`] with file, line and column, or for values that cannot hold together.
+pub fn load(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<MemorySettings, Fault> {
+    let default = Path::new(DEFAULT_FILE);
+    let file = match &args.config {
+        Some(path) => Some(path.as_path()),
+        None => Some(default).filter(|path| path.exists()),
+    };
+    let file = file.map(file::read::<Keys>).transpose()?;
+    let none = Keys::default();
+    let keys = file.as_ref().map_or(&none, |file| &file.keys);
+    let text = file.as_ref().map(|file| &file.text);
+    settle(&mut Resolver::new(Some(matches), text, PREFIX), args, keys)
+}
+
+fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<MemorySettings, Fault> {
+    let directory = pick!(
+        r,
+        args,
+        keys,
+        directory,
+        PathBuf::from("./manxdb-memory"),
+        path
+    );
+    let server = pick!(r, args, keys, server, 0, plain);
+    let servers = pick!(r, args, keys, servers, 1, plain);
+    let name = pick!(r, args, keys, name, "manxdb".to_owned(), quoted);
+    let size_mb = pick!(r, args, keys, size_mb, 1024, plain);
+    let lease_ms = pick!(r, args, keys, lease_ms, 5_000, plain);
+    let geometry = Geometry {
+        servers,
+        bytes: times("size_mb", size_mb, 1 << 20)?,
+        places: pick!(r, args, keys, places, 32, plain),
+        log_copies: pick!(r, args, keys, log_copies, servers.min(2), plain),
+        log_bytes: times("log_kb", pick!(r, args, keys, log_kb, 512, plain), 1 << 10)?,
+        versions: pick!(r, args, keys, versions, 8, plain),
+        value: pick!(r, args, keys, row_bytes, 256, plain),
+        node: pick!(r, args, keys, node_bytes, 8192, plain),
+        lease: Nanos(times("lease_ms", lease_ms, 1_000_000)?),
+    };
+    let geometry = geometry.check();
+    let geometry = geometry.map_err(|error| Fault::Config(error.to_string()))?;
+    if server >= servers {
+        return Err(Fault::Config(format!(
+            "server is {server} but must be 0 to {}, because servers is {servers}",
+            servers - 1
+        )));
+    }
+    if name.is_empty() || name.len() > NAME_MAX {
+        return Err(Fault::Config(format!(
+            "name has {} bytes but must have 1 to {NAME_MAX}",
+            name.len()
+        )));
+    }
+    let listen = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
+    Ok(MemorySettings {
+        directory,
+        superblock: Superblock {
+            name,
+            server,
+            geometry,
+        },
+        admin_listen: pick!(r, args, keys, admin_listen, listen, quoted),
+        log: pick!(r, args, keys, log, "info".to_owned(), quoted),
+    })
+}
+
+fn times(key: &str, value: u64, unit: u64) -> Result<u64, Fault> {
+    let too_large = || Fault::Config(format!("{key} is {value}, which is too large"));
+    value.checked_mul(unit).ok_or_else(too_large)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, FromArgMatches as _};
+
+    use super::*;
+
+    fn loaded(flags: &[&str], text: &str) -> Result<MemorySettings, Fault> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("memory.toml");
+        std::fs::write(&file, text).unwrap();
+        let command = crate::cli::Cli::command();
+        let file = file.to_str().unwrap();
+        let flags = [&["manxdb", "memory", "--config", file], flags].concat();
+        let matches = command.try_get_matches_from(flags).unwrap();
+        let cli = crate::cli::Cli::from_arg_matches(&matches).unwrap();
+        let crate::cli::Command::Memory(args) = cli.command else {
+            panic!("not memory");
+        };
+        load(&args, crate::deepest(&matches))
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let settings = loaded(&["--server", "1"], "servers = 3\nserver = 2\n").unwrap();
+        let superblock = settings.superblock;
+        assert_eq!((superblock.server, superblock.geometry.servers), (1, 3));
+        assert_eq!(superblock.geometry.log_copies, 2);
+        assert_eq!(superblock.geometry.bytes, 1 << 30);
+        assert_eq!(superblock.name, "manxdb");
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused_by_name() {
+        for (text, words) in [
+            (
+                "server = 1",
+                "server is 1 but must be 0 to 0, because servers is 1",
+            ),
+            ("size_mb = 1", "are too few"),
+            ("name = \"\"", "name has 0 bytes"),
+            ("log_copies = 3", "copies of a log is 3 but must be 1 to 1"),
+            ("plaices = 3", "plaices"),
+            ("lease_ms = 1", "the lease"),
+        ] {
+            let error = loaded(&[], text).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

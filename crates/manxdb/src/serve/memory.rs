@@ -1,0 +1,195 @@
+//! Rows in memory servers: the clients of this server, and the threads that keep their places and
+//! look after the places of others.
+//!
+//! The data directory has keys and certificates then, and no rows.
+
+use std::fmt;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use manxdb_core::Nanos;
+use manxdb_fabric::shm::SharedMemory;
+use manxdb_rack::memory::{Memory, MemoryError, SharedWay, Source, Watched, watch};
+use manxdb_rack::path::RsiPath;
+use manxdb_txn::CommitPath;
+
+use crate::compactor::drawn;
+use crate::fault::Fault;
+
+type Rows = RsiPath<SharedMemory>;
+
+/// Keeps a second server from using the same data directory.
+const LOCK: &str = "memory-client.lock";
+/// Looks at places while a lease lasts.
+const LOOKS: u64 = 8;
+/// Leases that a start waits for places of servers that have died.
+const PATIENCE: u64 = 4;
+
+/// Rows in memory servers.
+pub struct MemoryRows {
+    directory: PathBuf,
+    memory: Arc<Memory<SharedWay>>,
+    path: Arc<Rows>,
+    watched: Arc<Watched>,
+    threads: Threads,
+    _lock: File,
+}
+
+/// Threads that run until they are told to end.
+#[derive(Default)]
+struct Threads {
+    stop: Arc<AtomicBool>,
+    running: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Threads {
+    fn start(
+        &self,
+        name: &str,
+        work: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> Result<(), Fault> {
+        let stop = Arc::clone(&self.stop);
+        let thread = thread::Builder::new().name(name.to_owned());
+        let thread = thread.spawn(move || work(&stop));
+        let thread = thread.map_err(|error| Fault::io("cannot start a thread", error))?;
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.push(thread);
+        Ok(())
+    }
+
+    fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let running =
+            std::mem::take(&mut *self.running.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in running {
+            let _ = thread.join(); // one that panicked has nothing left to do
+        }
+    }
+}
+
+/// As when a start fails half way.
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl MemoryRows {
+    /// Takes places in the memory servers of a directory, for so many clients.
+    ///
+    /// # Errors
+    /// They are not there, do not belong together, or have no places.
+    pub fn open(data: &Path, directory: &Path, clients: u16) -> Result<Self, Fault> {
+        let lock = lock(data)?;
+        if !directory.is_dir() {
+            return Err(Fault::Other(format!(
+                "{} is no directory of memory servers: start them with manxdb memory --directory {}",
+                directory.display(),
+                directory.display()
+            )));
+        }
+        let memory = Memory::open(SharedWay::new(directory), drawn()?).map_err(fault)?;
+        let memory = Arc::new(memory);
+        let (watched, threads) = (Arc::<Watched>::default(), Threads::default());
+        let (watching, seen) = (Arc::clone(&memory), Arc::clone(&watched));
+        threads.start("warden", move |stop| {
+            let note = |what: &str| tracing::warn!("{what}");
+            if let Err(error) = watch(&watching, &seen, stop, &note) {
+                tracing::error!("nobody here looks after the dead: {error}");
+            }
+        })?;
+        let path = Arc::new(join(&memory, clients).map_err(fault)?);
+        let (kept, Nanos(lease)) = (Arc::clone(&path), memory.geometry().lease);
+        threads.start("places", move |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                kept.keep();
+                thread::sleep(Duration::from_nanos(lease / LOOKS).min(Duration::from_millis(100)));
+            }
+        })?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            memory,
+            path,
+            watched,
+            threads,
+            _lock: lock,
+        })
+    }
+
+    /// The commit path on them.
+    pub fn path(&self) -> Arc<dyn CommitPath> {
+        self.path.clone()
+    }
+
+    /// Numbers for metrics.
+    pub fn numbers(&self) -> [(&'static str, u64); 3] {
+        let buried = self.watched.buried.load(Ordering::Relaxed);
+        let (clients, faults) = self.path.counts();
+        [
+            ("manxdb_memory_own_places", clients),
+            ("manxdb_memory_own_faults_total", faults),
+            ("manxdb_memory_recovered_total", buried),
+        ]
+    }
+
+    /// Leaves all places.
+    pub fn close(&self) {
+        self.threads.end();
+        self.path.leave();
+    }
+}
+
+impl fmt::Display for MemoryRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, servers) = (self.memory.name(), self.memory.geometry().servers);
+        let directory = self.directory.display();
+        write!(
+            f,
+            "'{name}' in the memory of {servers} servers at {directory}"
+        )
+    }
+}
+
+/// Takes places; those of servers that died become free a little later.
+fn join(memory: &Arc<Memory<SharedWay>>, clients: u16) -> Result<Rows, MemoryError> {
+    let geometry = memory.geometry();
+    let patience = Duration::from_nanos(geometry.lease.0 * PATIENCE);
+    let began = Instant::now();
+    loop {
+        let source: Arc<dyn Source<SharedMemory>> = memory.clone();
+        match RsiPath::open(source, clients, geometry.value) {
+            Err(MemoryError::Full(_)) if began.elapsed() < patience => {
+                thread::sleep(Duration::from_nanos(geometry.lease.0 / LOOKS));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// What a start says that fails.
+fn fault(error: MemoryError) -> Fault {
+    Fault::Other(error.to_string())
+}
+
+/// Takes a data directory, made when missing.
+fn lock(data: &Path) -> Result<File, Fault> {
+    use rustix::fs::{FlockOperation, flock};
+    let path = data.join(LOCK);
+    let io = |error| Fault::io(format!("cannot open {}", path.display()), error);
+    std::fs::create_dir_all(data).map_err(io)?;
+    let mut options = File::options();
+    let file = options.create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(io)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Fault::Other(format!(
+            "another server uses {}: give this one another --data",
+            data.display()
+        ))),
+        Err(error) => Err(io(error.into())),
+    }
+}

@@ -1,0 +1,130 @@
+//! Where a server's rows are: in its data directory, or in memory servers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use manxdb_compaction::edge::Pool;
+use manxdb_gateway::admin::Gauge;
+use manxdb_storage::{Engine as _, Options, RocksEngine, backup, closing};
+use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
+use serde_json::Value;
+
+use super::compaction;
+use super::memory::MemoryRows;
+use crate::config::{Rows, Settings};
+use crate::fault::Fault;
+
+/// What a server keeps rows in.
+pub enum Store {
+    /// Its own.
+    Local(Arc<RocksEngine>),
+    /// Others' memory.
+    Memory(MemoryRows),
+}
+
+impl Store {
+    /// Opens it, and the commit path on it.
+    ///
+    /// # Errors
+    /// What is in the way.
+    pub fn open(settings: &Settings) -> Result<(Self, Arc<dyn CommitPath>), Fault> {
+        match &settings.rows {
+            Rows::Local => {
+                let engine = open_engine(settings)?;
+                let path = LocalPath::open(engine.clone(), LocalOptions::default())
+                    .map_err(manxdb_sql::error::SqlError::from)?;
+                Ok((Self::Local(engine), Arc::new(path)))
+            }
+            Rows::Memory(directory, clients) => {
+                let rows = MemoryRows::open(&settings.data, directory, *clients)?;
+                let path = rows.path();
+                Ok((Self::Memory(rows), path))
+            }
+        }
+    }
+
+    /// Where it is, for people.
+    pub fn place(&self, settings: &Settings) -> String {
+        match self {
+            Self::Local(_) => settings.data.display().to_string(),
+            Self::Memory(rows) => rows.to_string(),
+        }
+    }
+
+    /// Numbers for metrics.
+    pub fn gauges(&self) -> Vec<Gauge> {
+        let gauge = |name: String, value: f64| Gauge { name, value };
+        match self {
+            Self::Local(engine) => {
+                let stats = engine.stats().into_iter();
+                let stats = stats.map(|(name, value)| gauge(format!("manxdb_{name}"), value));
+                #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
+                let compactions = engine.compaction_numbers().into_iter();
+                #[allow(clippy::cast_precision_loss)]
+                let compactions = compactions.map(|(name, value)| gauge(name, value as f64));
+                stats.chain(compactions).collect()
+            }
+            #[allow(clippy::cast_precision_loss)]
+            Self::Memory(rows) => {
+                let numbers = rows.numbers().into_iter();
+                let gauges = numbers.map(|(name, value)| gauge(name.to_owned(), value as f64));
+                gauges.collect()
+            }
+        }
+    }
+
+    /// Writes a backup and describes it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn back_up(&self, directory: &Path, label: &str) -> Result<Value, String> {
+        let Self::Local(engine) = self else {
+            return Err("rows in memory servers cannot be backed up: use mariadb-dump".to_owned());
+        };
+        let made = backup::create(engine.as_ref(), directory, label);
+        let manifest = made.map_err(|error| error.to_string())?;
+        serde_json::to_value(manifest).map_err(|error| error.to_string())
+    }
+
+    /// Ends in order.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn close(&self) -> Result<(), Fault> {
+        let engine = match self {
+            Self::Local(engine) => engine,
+            Self::Memory(rows) => {
+                rows.close();
+                return Ok(());
+            }
+        };
+        // What is noted is in sorted files: nothing that a crash may still take. A disk that cannot
+        // be written now is no reason to end in disorder.
+        let latest = engine.latest()?;
+        let noted = engine
+            .flush()
+            .and_then(|()| closing::note(engine.directory(), latest));
+        if let Err(error) = noted {
+            tracing::warn!("the end is not noted: {error}");
+        }
+        Ok(())
+    }
+}
+
+fn open_engine(settings: &Settings) -> Result<Arc<RocksEngine>, Fault> {
+    let mut options = Options {
+        block_cache_bytes: settings.block_cache_bytes,
+        write_buffer_bytes: settings.write_buffer_bytes,
+        ..Options::default()
+    };
+    let pool = settings.compaction.as_ref();
+    let pool = pool.map(|pool| compaction::pool(pool, &settings.data));
+    let pool = pool.transpose()?;
+    if pool.is_some() {
+        options.background_jobs = compaction::JOBS;
+    }
+    let pool = pool.as_ref().map(|pool| pool as &dyn Pool);
+    let engine = Arc::new(RocksEngine::open_with(&settings.data, &options, pool)?);
+    closing::check(&settings.data, engine.latest()?)?;
+    Ok(engine)
+}

@@ -1,0 +1,415 @@
+"""SQL on rows in memory servers: real processes that are killed, stopped and come back.
+
+    run.py [word of a check's name …]
+"""
+
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import pymysql
+
+from harness.checks import check, expect, expect_error, main
+from harness.memory import LEASE_SECONDS, Memory, OnMemory, Rack
+from harness.pool import PATIENCE, wait_for
+from harness.servers import PASSWORD
+
+ACCOUNTS = 8
+START_BALANCE = 1000
+# Lost to somebody else: to be tried again.
+CONFLICTS = (1205, 1213, 1412)
+
+
+def connect(server, database=None):
+    """A connection with autocommit on."""
+    return pymysql.connect(host="127.0.0.1", port=server.port, user="root", password=PASSWORD,
+                           database=database, autocommit=True, read_timeout=PATIENCE)
+
+
+def run(link, sql):
+    """All rows of a statement."""
+    cursor = link.cursor()
+    cursor.execute(sql)
+    return cursor.fetchall()
+
+
+def insist(link, sql):
+    """A statement, until nobody is in its way."""
+    while True:
+        try:
+            return run(link, sql)
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in CONFLICTS:
+                raise
+
+
+def contains(said, words):
+    """The words are in what was said."""
+    if words not in said:
+        raise AssertionError(f"wanted {words!r}: {said}")
+
+
+@check
+def what_cannot_be_is_refused_by_name():
+    with Rack(servers=1) as rack:
+        directory = rack.directory
+        for flags, words in [
+                ({"--server": 3}, "server is 3 but must be 0 to 1, because servers is 2"),
+                ({"--size-mb": 1}, "bytes of memory are too few"),
+                ({"--places": 0}, "the number of places is 0 but must be 1 to 256"),
+                ({"--log-copies": 9}, "the number of copies of a log is 9 but must be 1 to 2"),
+                ({"--config": "/no/such.toml"}, "/no/such.toml")]:
+            contains(Memory(directory, 1, 2, flags).refused(), words)
+        contains(Memory(directory, 0, 1).refused(), "memory server 0 runs already in")
+        other = OnMemory(f"{directory}/nowhere")
+        contains(other.refused(), "is no directory of memory servers: start them with manxdb memory")
+        other.extra[3] = directory  # a directory without sockets
+        contains(other.refused(), "memory-0: No such file or directory")
+        other.extra = ["--memory", directory]
+        contains(other.refused(), 'memory is set, but commit_path is "local"')
+        other.close()
+
+
+@check
+def memory_servers_that_do_not_belong_together_are_refused():
+    for flags, words in [({"--name": "shop"}, "the name of the database is 'shop' at memory server 1"),
+                         ({"--size-mb": 256}, "the size of memory in bytes is 268435456 at memory server 1")]:
+        with Rack() as rack:
+            rack.memory[1].end(signal.SIGTERM)
+            rack.memory[1] = Memory(rack.directory, 1, 2, flags).start()
+            server = OnMemory(rack.directory)
+            contains(server.refused(), words)
+            server.close()
+
+
+@check
+def the_mariadb_client_creates_writes_and_reads():
+    with Rack() as rack:
+        server = rack.database()
+        sql = ("CREATE DATABASE shop; USE shop;"
+               "CREATE TABLE person (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40), bio TEXT, KEY (name));"
+               "INSERT INTO person (name, bio) VALUES ('ada', REPEAT('x', 3000)), ('bob', NULL);"
+               "BEGIN; UPDATE person SET name = 'eve' WHERE id = 2; ROLLBACK;"
+               "BEGIN; UPDATE person SET name = 'zoe' WHERE id = 2; COMMIT;"
+               "SELECT id, name, LENGTH(bio) FROM person ORDER BY name")
+        done = subprocess.run(["mariadb", "-h", "127.0.0.1", "-P", str(server.port), "-u", "root",
+                               f"-p{PASSWORD}", "-N", "-B", "-e", sql],
+                              text=True, capture_output=True, timeout=PATIENCE, check=False)
+        expect((done.returncode, done.stdout), (0, "1\tada\t3000\n2\tzoe\tNULL\n"), done.stderr)
+        expect(rack.memory[1].version()["memory_server"], 1)
+        numbers = rack.memory[0].numbers()
+        expect(numbers["manxdb_memory_registered_bytes"], 512 << 20)
+        expect(numbers["manxdb_memory_places_taken"], 4)
+        for name in ("given_bytes", "clients", "logged_total", "warden_term"):
+            if not numbers[f"manxdb_memory_{name}"] > 0:
+                raise AssertionError(numbers)
+        expect(server.numbers()["manxdb_memory_own_places"], 4)
+        expect(server.stop(), 0, server.log_tail())
+        expect(rack.memory[0].end(signal.SIGTERM), 0)
+
+
+@check
+def a_server_that_ends_in_order_leaves_its_places_and_its_rows():
+    with Rack() as rack:
+        server = rack.database()
+        run(connect(server), "CREATE DATABASE shop")
+        expect(server.stop(), 0, server.log_tail())
+        server.start()
+        expect(run(connect(server), "SHOW DATABASES LIKE 'shop'"), (("shop",),))
+        wait_for("the places are free", lambda: rack.memory[0].numbers()["manxdb_memory_places_taken"] == 4
+                 and rack.memory[0].numbers()["manxdb_memory_places_over"] == 0)
+
+
+@check
+def two_servers_are_one_database():
+    with Rack() as rack:
+        one, two = (connect(rack.database()) for _ in range(2))
+        run(one, "CREATE DATABASE shop")
+        run(two, "CREATE TABLE shop.item (id INT AUTO_INCREMENT PRIMARY KEY, who INT)")
+        run(one, "CREATE TABLE shop.note (who INT)")
+        for round_number in range(30):
+            run(one, "INSERT INTO shop.item (who) VALUES (1)")
+            run(two, "INSERT INTO shop.item (who) VALUES (2), (2)")
+            run(one if round_number % 2 else two, "INSERT INTO shop.note VALUES (7)")
+        for link in (one, two):
+            expect(run(link, "SELECT COUNT(*), COUNT(DISTINCT id) FROM shop.item"), ((90, 90),))
+            expect(run(link, "SELECT COUNT(*), SUM(who) FROM shop.note"), ((30, 210),))
+        run(one, "ALTER TABLE shop.item ADD COLUMN price INT NOT NULL DEFAULT 5, ADD KEY by_who (who)")
+        run(two, "INSERT INTO shop.item (who) VALUES (3)")
+        expect(run(two, "SELECT price FROM shop.item WHERE who = 3"), ((5,),))
+        run(two, "ALTER TABLE shop.item MODIFY who BIGINT")
+        expect(run(one, "SELECT SUM(who) FROM shop.item"), ((30 + 120 + 3,),))
+        expect_error(1050, run, one, "CREATE TABLE shop.note (id INT)")
+        run(two, "DROP TABLE shop.note")
+        expect_error(1146, run, one, "SELECT * FROM shop.note")
+        run(one, "CREATE USER eve IDENTIFIED BY 'pw'")
+        run(one, "GRANT SELECT ON shop.* TO eve")
+        eve = pymysql.connect(host="127.0.0.1", port=two.port, user="eve", password="pw")
+        expect(run(eve, "SELECT COUNT(*) FROM shop.item"), ((91,),))
+        run(two, "REVOKE SELECT ON shop.* FROM eve")
+        eve = pymysql.connect(host="127.0.0.1", port=one.port, user="eve", password="pw")
+        expect_error((1142, 1044), run, eve, "SELECT COUNT(*) FROM shop.item")
+
+
+@check
+def tables_are_made_and_changed_by_two_servers_at_once():
+    with Rack() as rack:
+        servers = [rack.database() for _ in range(2)]
+        run(connect(servers[0]), "CREATE DATABASE shop")
+        problems = []
+
+        def work(number):
+            try:
+                link = connect(servers[number])
+                for step in range(6):
+                    insist(link, f"CREATE TABLE shop.own_{number}_{step} (id INT PRIMARY KEY, v INT)")
+                    insist(link, f"INSERT INTO shop.own_{number}_{step} VALUES (1, {step})")
+                    insist(link, f"CREATE INDEX by_v ON shop.own_{number}_{step} (v)")
+                    if step % 2:
+                        insist(link, f"DROP TABLE shop.own_{number}_{step}")
+            except Exception as error:
+                problems.append(error)
+
+        workers = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(PATIENCE)
+        expect(problems, [])
+        for server in servers:
+            link = connect(server)
+            expect(len(run(link, "SHOW TABLES FROM shop")), 6)
+            for number in range(2):
+                expect(run(link, f"SELECT v FROM shop.own_{number}_4 WHERE v = 4"), ((4,),))
+
+
+class Teller(threading.Thread):
+    """Moves money between accounts and notes it, until its server is gone or it is told to end."""
+
+    def __init__(self, number, server, books):
+        super().__init__(daemon=True)
+        self.number, self.server, self.books = number, server, books
+        self.acknowledged, self.uncertain, self.next = set(), set(), 0
+        self.problem = None
+        self.ended = threading.Event()
+
+    def run(self):
+        source = random.Random(self.number)
+        try:
+            link = connect(self.server, "bank")
+            while not self.ended.is_set():
+                self.transfer(link, *source.sample(range(ACCOUNTS), 2))
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
+            if self.server.alive() and not self.server.is_struck:
+                self.problem = error
+        except Exception as error:  # pymysql meets half packets when the server dies
+            self.problem = None if self.server.is_struck else error
+
+    def transfer(self, link, source, target):
+        """One transaction."""
+        sequence = self.next
+        try:
+            run(link, "BEGIN")
+            run(link, f"UPDATE account SET balance = balance - 1 WHERE id = {source}")
+            run(link, f"UPDATE account SET balance = balance + 1 WHERE id = {target}")
+            run(link, f"INSERT INTO ledger VALUES ({self.number}, {sequence}, {source}, {target})")
+            self.uncertain = {sequence}
+            run(link, "COMMIT")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] not in CONFLICTS:
+                raise
+            self.uncertain = set()
+            run(link, "ROLLBACK")
+            return
+        self.next += 1
+        self.acknowledged.add(sequence)
+        self.uncertain = set()
+
+
+def open_bank(server):
+    """Accounts and a ledger."""
+    link = connect(server)
+    run(link, "CREATE DATABASE bank")
+    run(link, "CREATE TABLE bank.account (id INT PRIMARY KEY, balance INT NOT NULL)")
+    run(link, "CREATE TABLE bank.ledger (worker INT, seq INT, source INT, target INT, PRIMARY KEY (worker, seq))")
+    for number in range(ACCOUNTS):
+        run(link, f"INSERT INTO bank.account VALUES ({number}, {START_BALANCE})")
+
+
+def start_tellers(servers, first):
+    """Two for each server."""
+    tellers = []
+    for place, server in enumerate(servers):
+        server.is_struck = False
+        for step in range(2):
+            tellers.append(Teller(first + 2 * place + step, server, None))
+    for teller in tellers:
+        teller.start()
+    return tellers
+
+
+def check_books(link, tellers):
+    """All that was acknowledged is there, nothing is by half, no money came or went."""
+    ledger = insist(link, "SELECT worker, seq, source, target FROM bank.ledger")
+    present = {}
+    balances = dict.fromkeys(range(ACCOUNTS), START_BALANCE)
+    for worker, sequence, source, target in ledger:
+        present.setdefault(worker, set()).add(sequence)
+        balances[source] -= 1
+        balances[target] += 1
+    expect(dict(insist(link, "SELECT id, balance FROM bank.account")), balances, "balances")
+    for teller in tellers:
+        rows = present.get(teller.number, set())
+        if not teller.acknowledged <= rows <= teller.acknowledged | teller.uncertain:
+            raise AssertionError(f"worker {teller.number}: {rows ^ teller.acknowledged}")
+
+
+def strike(rack, servers, how, all_tellers):
+    """Kills or stops one of two servers under load; the other one goes on. Returns how long a row
+    was in anybody's way."""
+    tellers = start_tellers(servers, len(all_tellers))
+    all_tellers += tellers
+    busy = lambda: all(len(teller.acknowledged) >= 10 for teller in tellers)
+    wait_for("all tellers work", busy)
+    victim, other = servers
+    buried = rack.memory[0].numbers()["manxdb_memory_shut_out_total"]
+    victim.is_struck = True
+    victim.process.send_signal(how)
+    struck = time.monotonic()
+    link = connect(other, "bank")
+    # Whoever is dead has locks at most here.
+    for number in range(ACCOUNTS):
+        insist(link, f"UPDATE account SET balance = balance WHERE id = {number}")
+    freed = time.monotonic() - struck
+    wait_for("the dead one is shut out", lambda: victim.process.poll() is not None)
+    wait_for("its clients are shut out", lambda: rack.memory[0].numbers()["manxdb_memory_shut_out_total"] >= buried + 4)
+    gone = time.monotonic() - struck
+    before = [len(teller.acknowledged) for teller in tellers[2:]]
+    wait_for("the other one goes on", lambda: all(
+        len(teller.acknowledged) >= count + 10 for teller, count in zip(tellers[2:], before)))
+    for teller in tellers:
+        teller.ended.set()
+    for teller in tellers[2:]:
+        teller.join(PATIENCE)
+    for teller in tellers:
+        if teller.problem:
+            raise AssertionError(f"worker {teller.number}: {teller.problem!r}")
+    check_books(link, all_tellers)
+    return freed, gone
+
+
+def strike_often(how, times):
+    """The one that is struck comes back, and is the other one next time."""
+    with Rack() as rack:
+        servers = [rack.database(), rack.database()]
+        open_bank(servers[0])
+        tellers = []
+        for _ in range(times):
+            freed, gone = strike(rack, servers, how, tellers)
+            print(f"    rows free after {freed:.2f} s, shut out and recovered after {gone:.2f} s; "
+                  f"a lease is {LEASE_SECONDS} s", flush=True)
+            if freed > 2 * LEASE_SECONDS + 1:
+                raise AssertionError(f"a row was in the way for {freed:.1f} s")
+            servers[0].process.wait(PATIENCE)
+            servers[0].start()
+            check_books(connect(servers[0], "bank"), tellers)
+            servers.reverse()
+        for server in servers:
+            expect(server.stop(), 0, server.log_tail())
+
+
+@check
+def a_server_that_is_killed_is_in_nobodys_way_and_comes_back():
+    strike_often(signal.SIGKILL, 4)
+
+
+WIDE_ROWS = 600
+
+
+def raise_all(server, acknowledged):
+    """Adds one to every row, again and again."""
+    try:
+        link = connect(server)
+        while True:
+            insist(link, "UPDATE bank.wide SET v = v + 1")
+            acknowledged[0] += 1
+    except Exception:  # it is killed
+        pass
+
+
+def stop_with_locks(victim, link):
+    """Stops a server at a moment at which it has locks."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        time.sleep(random.uniform(0, 0.02))
+        victim.process.send_signal(signal.SIGSTOP)
+        try:
+            run(link, "UPDATE bank.wide SET touched = touched + 1 WHERE id = 0")
+        except pymysql.err.OperationalError as error:
+            expect(error.args[0], 1213)
+            return
+        victim.process.send_signal(signal.SIGCONT)
+    raise AssertionError("it is never met with locks")
+
+
+@check
+def who_dies_with_locks_leaves_a_transaction_whole_or_not_at_all():
+    with Rack() as rack:
+        servers = [rack.database(), rack.database()]
+        link = connect(servers[0])
+        run(link, "CREATE DATABASE bank")
+        run(link, "CREATE TABLE bank.wide (id INT PRIMARY KEY, v INT NOT NULL, touched INT NOT NULL)")
+        rows = ", ".join(f"({number}, 0, 0)" for number in range(WIDE_ROWS))
+        insist(link, f"INSERT INTO bank.wide VALUES {rows}")
+        # Once it is the one whose warden leads.
+        for _ in range(3):
+            victim, other = servers
+            link = connect(other)
+            acknowledged = [run(link, "SELECT MAX(v) FROM bank.wide")[0][0]]
+            threading.Thread(target=raise_all, args=(victim, acknowledged), daemon=True).start()
+            stop_with_locks(victim, link)
+            victim.kill()
+            struck = time.monotonic()
+            insist(link, "UPDATE bank.wide SET v = v + 1")
+            freed = time.monotonic() - struck
+            print(f"    rows free after {freed:.2f} s; a lease is {LEASE_SECONDS} s", flush=True)
+            if freed > 2 * LEASE_SECONDS + 1:
+                raise AssertionError(f"rows were in the way for {freed:.1f} s")
+            values = {value for value, in run(link, "SELECT DISTINCT v FROM bank.wide")}
+            if len(values) != 1 or not values <= {acknowledged[0] + 1, acknowledged[0] + 2}:
+                raise AssertionError(f"{values} after {acknowledged[0]} was acknowledged")
+            victim.start()
+            servers.reverse()
+
+
+@check
+def a_server_that_stands_still_is_shut_out_and_comes_back():
+    strike_often(signal.SIGSTOP, 2)
+
+
+@check
+def a_memory_server_that_is_lost_is_told_and_all_begin_anew():
+    with Rack() as rack:
+        server = rack.database()
+        link = connect(server)
+        run(link, "CREATE DATABASE shop")
+        rack.memory[1].end()
+        error = expect_error((1105, 1180, 1030), run, link, "CREATE DATABASE other")
+        contains(str(error), "memory server")
+        rack.memory[1].start()
+        said = OnMemory(rack.directory).refused()
+        contains(said, "memory server 1 was started anew: its memory is empty while others have rows")
+        error = expect_error((1105, 1180, 1030), run, link, "CREATE DATABASE other")
+        contains(str(error), "was started anew")
+        server.stop()
+        for memory in rack.memory:
+            memory.end()
+            memory.start()
+        server.start()
+        expect(run(connect(server), "SHOW DATABASES LIKE 'shop'"), ())
+
+
+if __name__ == "__main__":
+    main()
