@@ -8,7 +8,7 @@ TEST_ARGS ?=
 export ROCKSDB
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench compat fuzz soak
+.PHONY: help setup run test lint fmt bench compat fuzz soak verbs
 
 help: ## Lists these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,3 +48,6 @@ fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|sql_t
 
 soak: setup ## Endless: clusters of DAST under random faults, seed after seed (SOAK_ARGS="FIRST_SEED")
 	cargo run --release --locked -p manxdb-lab --bin soak -- $(SOAK_ARGS)
+
+verbs: setup ## The suite of fabrics over RDMA verbs, in a small virtual machine with an emulated card
+	@bash scripts/verbs-vm.sh

@@ -22,6 +22,9 @@ const SLOT: u64 = 2 * PIECE;
 
 /// Turns between two looks at whether the server is still there.
 const TURNS: u32 = 64;
+/// Turns in which a client that was shut out lets what it has begun come to its end: an endpoint of
+/// `verbs;ofi_rxm` must not be closed while an answer is on its way to it (libfabric 1.17).
+const GRACE: u32 = 1 << 14;
 
 /// A server that answers, as far as is known.
 pub(super) struct Link {
@@ -37,6 +40,8 @@ pub(super) struct Link {
     flying: Vec<Option<(Piece, Kind)>>,
     free: Vec<usize>,
     turns: u32,
+    /// What the server has said last, and turns since then.
+    last_word: Option<(Fault, u32)>,
 }
 
 impl Link {
@@ -67,6 +72,7 @@ impl Link {
             flying: vec![None; slots],
             free: (0..slots).collect(),
             turns: 0,
+            last_word: None,
         })
     }
 
@@ -84,14 +90,26 @@ impl Link {
             over.result.map_err(|code| self.why(code))?;
             self.land(over.token, ledger);
         }
-        // Not every provider says that the other side is gone, and one (`shm`) waits for it then.
-        let begins = self.free.len() == self.flying.len() && !self.waiting.is_empty();
+        let is_idle = self.free.len() == self.flying.len();
         self.turns += 1;
+        if let Some((fault, since)) = &mut self.last_word {
+            *since += 1;
+            return match fault {
+                Fault::Fenced(_) if !is_idle && *since < GRACE => Ok(()),
+                fault => Err(*fault),
+            };
+        }
+        // Not every provider says that the other side is gone, and one (`shm`) waits for it then.
+        let begins = is_idle && !self.waiting.is_empty();
         if begins || self.turns == TURNS {
             self.turns = 0;
-            self.heard().map_or(Ok(()), Err)?;
+            self.last_word = self.heard().map(|fault| (fault, 0));
         }
-        self.start(ledger)
+        match self.last_word {
+            None => self.start(ledger),
+            Some((fault, _)) if is_idle => Err(fault),
+            Some(_) => Ok(()), // the next turn sees to it
+        }
     }
 
     /// Gives the server up: nobody knows what has become of all that is left.
@@ -159,7 +177,8 @@ impl Link {
         if code.is_refusal() {
             return Fault::Fenced(server);
         }
-        self.heard().unwrap_or(Fault::Gone(server))
+        let said = self.last_word.map(|(fault, _)| fault);
+        said.or_else(|| self.heard()).unwrap_or(Fault::Gone(server))
     }
 
     /// Whether the server's process has said its last word, or ended.

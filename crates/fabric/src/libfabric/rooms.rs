@@ -11,6 +11,9 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+
 use super::hello::{Answer, Place, SHUT_OUT};
 use super::port::{Memory, Port};
 use super::provider::Granted;
@@ -19,6 +22,9 @@ use crate::memory::words::Words;
 
 /// Rounds through all rooms between two looks at what is ordered.
 const ROUNDS: u32 = 64;
+/// Rounds of these in which a client that is shut out may hear of it and end what it has begun. One
+/// that hangs begins nothing meanwhile.
+const GRACE: u32 = 256;
 
 /// What other threads want.
 pub(super) enum Order {
@@ -63,6 +69,15 @@ struct Room {
     stream: TcpStream,
 }
 
+impl Room {
+    /// Whether its client still has its connection.
+    fn is_inhabited(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let said = recv(&self.stream, &mut [0], flags);
+        matches!(said, Err(Errno::AGAIN | Errno::INTR))
+    }
+}
+
 impl Rooms {
     /// None are open yet.
     pub(super) fn new(
@@ -95,13 +110,17 @@ impl Rooms {
                 Ok(order) => self.follow(order),
                 Err(TryRecvError::Empty) => {}
             }
-            for _ in 0..ROUNDS {
-                for room in self.open.values_mut() {
-                    // An error is that of a client's operation, of which the client hears.
-                    while let Ok(Some(_)) = room.port.poll() {}
-                }
-            }
+            self.poll();
             thread::yield_now();
+        }
+    }
+
+    fn poll(&mut self) {
+        for _ in 0..ROUNDS {
+            for room in self.open.values_mut() {
+                // An error is that of a client's operation, of which the client hears.
+                while let Ok(Some(_)) = room.port.poll() {}
+            }
         }
     }
 
@@ -168,11 +187,20 @@ impl Rooms {
         Ok(place)
     }
 
-    /// Says so to the client first, that it knows why its operations fail.
+    /// Says so to the client first, that it knows why its operations fail, and waits a while until
+    /// it has gone of itself. Libfabric needs that: when it closes an endpoint of `verbs;ofi_rxm`
+    /// it answers what has come by then, over the connection that it has just closed (1.17).
     fn shut(&mut self, client: u64) -> Result<(), String> {
         self.shut.insert(client);
         if let Some(room) = self.open.get_mut(&client) {
             let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
+        }
+        for _ in 0..GRACE {
+            if !self.open.get(&client).is_some_and(Room::is_inhabited) {
+                break;
+            }
+            self.poll();
+            thread::yield_now();
         }
         self.close(client)
     }
