@@ -389,6 +389,59 @@ def a_server_that_stands_still_is_shut_out_and_comes_back():
     strike_often(signal.SIGSTOP, 2)
 
 
+def change_tables(server, changes):
+    """Makes an index and takes it away, again and again."""
+    try:
+        link = connect(server, "shop")
+        while True:
+            for sql in ("CREATE INDEX by_v ON item (v)", "ALTER TABLE item MODIFY v BIGINT NOT NULL",
+                        "DROP INDEX by_v ON item", "ALTER TABLE item MODIFY v INT NOT NULL"):
+                insist(link, sql)
+                changes[0] += 1
+    except Exception:  # it is killed
+        pass
+
+
+@check
+def who_dies_over_a_table_leaves_it_as_it_was_or_as_it_was_to_be():
+    rows = 1500
+    with Rack() as rack:
+        servers = [rack.database(), rack.database()]
+        link = connect(servers[0])
+        run(link, "CREATE DATABASE shop")
+        run(link, "CREATE TABLE shop.item (id INT PRIMARY KEY, v INT NOT NULL)")
+        for first in range(0, rows, 500):
+            values = ", ".join(f"({number}, {number % 7})" for number in range(first, first + 500))
+            insist(link, f"INSERT INTO shop.item VALUES {values}")
+        for times in range(4):
+            victim, other = servers
+            changes = [0]
+            threading.Thread(target=change_tables, args=(victim, changes), daemon=True).start()
+            wait_for("tables are changed", lambda: changes[0] >= 1 + times)
+            time.sleep(random.uniform(0, 0.3))
+            victim.kill()
+            struck = time.monotonic()
+            link = connect(other, "shop")
+            # The turn of the dead one is taken, and what it left half done is put right.
+            insist(link, "CREATE TABLE other (id INT PRIMARY KEY)")
+            print(f"    the next change after {time.monotonic() - struck:.2f} s; a lease is {LEASE_SECONDS} s",
+                  flush=True)
+            insist(link, "DROP TABLE other")
+            indexes = {row[2] for row in run(link, "SHOW INDEXES FROM item")}
+            if not indexes <= {"PRIMARY", "by_v"}:
+                raise AssertionError(indexes)
+            insist(link, "INSERT INTO item VALUES (100000, 3)")
+            hint = "FORCE INDEX (by_v)" if "by_v" in indexes else ""
+            expect(run(link, f"SELECT COUNT(*) FROM item {hint} WHERE v = 3"),
+                   ((len(range(3, rows, 7)) + 1,),), str(indexes))
+            insist(link, "DELETE FROM item WHERE id = 100000")
+            expect(run(link, "SELECT COUNT(*), SUM(v) FROM item"), ((rows, sum(n % 7 for n in range(rows))),))
+            if "by_v" in indexes:
+                insist(link, "DROP INDEX by_v ON item")
+            victim.start()
+            servers.reverse()
+
+
 @check
 def a_memory_server_that_is_lost_is_told_and_all_begin_anew():
     with Rack() as rack:
