@@ -117,6 +117,29 @@ impl Operation {
         self.span().0.server
     }
 
+    /// Where it works; of a [`Operation::WriteThenSet`] where its bytes go.
+    #[must_use]
+    pub fn at(&self) -> Address {
+        self.span().0
+    }
+
+    /// The same somewhere else; the word of a [`Operation::WriteThenSet`] stays as far from its
+    /// bytes as it was.
+    #[must_use]
+    pub fn moved(mut self, to: Address) -> Self {
+        match &mut self {
+            Self::Read { at, .. }
+            | Self::Write { at, .. }
+            | Self::CompareSwap { at, .. }
+            | Self::FetchAdd { at, .. } => *at = to,
+            Self::WriteThenSet { at, word_at, .. } => {
+                *word_at = word_at.wrapping_sub(at.offset).wrapping_add(to.offset);
+                *at = to;
+            }
+        }
+        self
+    }
+
     /// Where it works, and on how many bytes; the word of a [`Operation::WriteThenSet`] apart.
     fn span(&self) -> (Address, u64) {
         match self {
@@ -191,6 +214,23 @@ mod tests {
         assert!(said(read(0, 0)).contains("8 to 1048576"));
         assert!(said(read(REGISTERED, 8)).contains("3+0x1000, 8 bytes: the server has registered"));
         assert!(said(read(u64::MAX - 7, 8)).contains("has registered 4096"));
+    }
+
+    #[test]
+    fn what_is_moved_keeps_its_word_beside_its_bytes() {
+        let at = |server, offset| Address {
+            server: ServerId(server),
+            offset,
+        };
+        let ordered = |at: Address, word_at| Operation::WriteThenSet {
+            at,
+            bytes: vec![1; 8],
+            word_at,
+            word: 5,
+        };
+        let moved = ordered(at(1, 72), 64).moved(at(2, 1032));
+        assert_eq!(moved, ordered(at(2, 1032), 1024));
+        assert_eq!((moved.at(), moved.server()), (at(2, 1032), ServerId(2)));
     }
 
     #[test]

@@ -64,6 +64,8 @@ pub struct Memory {
     servers: BTreeMap<ServerId, Vec<u64>>,
     lost: BTreeSet<ServerId>,
     fenced: BTreeSet<ClientId>,
+    /// By one server alone.
+    fenced_at: BTreeSet<(ClientId, ServerId)>,
     /// What will be done, in the order of its time.
     agenda: BTreeMap<(SimTime, u64), Piece>,
     batches: BTreeMap<(ClientId, BatchId), Pending>,
@@ -107,6 +109,7 @@ impl Memory {
             servers: BTreeMap::new(),
             lost: BTreeSet::new(),
             fenced: BTreeSet::new(),
+            fenced_at: BTreeSet::new(),
             agenda: BTreeMap::new(),
             batches: BTreeMap::new(),
             pieces: 0,
@@ -273,7 +276,7 @@ impl Memory {
         let operation = pending.operations.get(piece.operation).cloned();
         let outcome = pending.outcomes.get_mut(piece.operation);
         if let Some((operation, outcome)) = operation.zip(outcome) {
-            if self.fenced.contains(&piece.client) {
+            if self.is_fenced(piece.client, operation.server()) {
                 *outcome = Outcome::Failed(Fault::Fenced(operation.server()));
             } else {
                 self.touch(&operation, piece.what, outcome);
@@ -359,6 +362,15 @@ impl Memory {
     /// any more, and that is what it hears. What is done already stays done.
     pub fn fence(&mut self, client: ClientId) {
         self.fenced.insert(client);
+    }
+
+    /// One server shuts a client out; the others do not.
+    pub fn fence_at(&mut self, client: ClientId, server: ServerId) {
+        self.fenced_at.insert((client, server));
+    }
+
+    fn is_fenced(&self, client: ClientId, server: ServerId) -> bool {
+        self.fenced.contains(&client) || self.fenced_at.contains(&(client, server))
     }
 
     /// A server dies, with all that it holds.

@@ -13,9 +13,10 @@ use crate::find::{Absence, Find, Found};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::Seen;
+use crate::replicas::is_region;
 use crate::vector::Snapshot;
 use crate::version::{Head, Stamp};
-use crate::work::{Step, Work};
+use crate::work::{Step, Work, fault};
 
 /// Memory that is the caller's alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,28 +109,38 @@ impl Add {
     }
 
     fn swap(&mut self) -> Step<Result<Added, Abort>> {
-        if let Some(at) = self.vacancy() {
+        let trail = self.absence.trail.iter();
+        if let Some((number, at)) = trail.zip(0..).find_map(vacancy) {
             self.phase = Phase::Entering;
-            return Step::Ask(vec![Operation::CompareSwap {
-                at,
-                expected: 0,
-                new: self.entry(),
-            }]);
+            return self.swap_behind(number, at, self.entry());
         }
-        let Some(last) = self.absence.trail.last() else {
+        let Some((last, before)) = self.absence.trail.split_last() else {
             return self.look(); // a look for a key leaves no empty trail
         };
-        let link = last.link();
+        let (number, link) = (before.len(), last.link());
         self.phase = Phase::Linking;
-        Step::Ask(vec![Operation::CompareSwap {
-            at: link,
+        self.swap_behind(number, link, entry(self.absence.print, self.room.bucket))
+    }
+
+    /// Swaps a word of the how manieth bucket of the trail, and makes sure of the links to it.
+    fn swap_behind(&self, number: usize, at: Address, new: u64) -> Step<Result<Added, Abort>> {
+        let own = Operation::CompareSwap {
+            at,
             expected: 0,
-            new: entry(self.absence.print, self.room.bucket),
-        }])
+            new,
+        };
+        let before = self.absence.trail.iter().take(number);
+        let before = before.filter(|bucket| is_region(bucket.at));
+        let links = before.map(Bucket::confirm_link);
+        Step::Ask(std::iter::once(own).chain(links).collect())
     }
 
     fn look(&mut self) -> Step<Result<Added, Abort>> {
         let mut find = Box::new(Find::again(&self.absence, self.snapshot.clone()));
+        #[cfg(feature = "mutants")]
+        {
+            find.mutant = self.mutant;
+        }
         let step = find.step(Vec::new());
         self.looked(find, step)
     }
@@ -163,8 +174,10 @@ impl Add {
 
     /// The swap is done.
     fn swapped(&mut self, outcomes: &[Outcome], took_bucket: bool) -> Step<Result<Added, Abort>> {
+        if let Some(fault) = fault(outcomes) {
+            return Step::Done(Err(fault.into()));
+        }
         match outcomes.first() {
-            Some(Outcome::Failed(fault)) => Step::Done(Err((*fault).into())),
             Some(Outcome::Word(0)) => Step::Done(Ok(self.added(took_bucket))),
             #[cfg(feature = "mutants")]
             Some(Outcome::Word(_)) if self.mutant == Some(Mutant::AddsWithoutLooking) => {
@@ -207,17 +220,18 @@ impl Add {
     }
 }
 
+/// The first empty entry of a bucket, with the bucket's number.
+fn vacancy((bucket, number): (&Bucket, usize)) -> Option<(usize, Address)> {
+    Some((number, bucket.vacancy()?))
+}
+
 impl Work for Add {
     type Output = Result<Added, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        let failed = outcomes.iter().find_map(|outcome| match outcome {
-            Outcome::Failed(fault) => Some(*fault),
-            _ => None,
-        });
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.write(),
-            Phase::Writing => match failed {
+            Phase::Writing => match fault(&outcomes) {
                 Some(fault) => Step::Done(Err(fault.into())),
                 None => self.swap(),
             },

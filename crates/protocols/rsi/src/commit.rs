@@ -26,7 +26,7 @@ use crate::mutants::Mutant;
 use crate::read::Seen;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
-use crate::work::{Step, Work};
+use crate::work::{Step, Work, fault};
 
 /// A record to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -380,13 +380,6 @@ fn give_back(change: &Change) -> Operation {
         at: change.seen.at,
         bytes: change.seen.free().word().to_le_bytes().to_vec(),
     }
-}
-
-fn fault(outcomes: &[Outcome]) -> Option<Fault> {
-    outcomes.iter().find_map(|outcome| match outcome {
-        Outcome::Failed(fault) => Some(*fault),
-        _ => None,
-    })
 }
 
 impl Work for Commit {

@@ -5,6 +5,11 @@
 //! by a swap of the chain's first empty one, so that of two clients who add the same key one loses
 //! the swap and finds the other's entry when it looks again: that is what makes keys unique.
 //!
+//! In a region of several replicas a word is the primary's first, and its backups' a little later,
+//! unless that server is lost in between. So who finds an entry to a record that nobody has written
+//! yet, or adds one behind a link, makes sure that all replicas have what it builds on, by swapping
+//! the word for itself: the first version of a record is not there before its entry is everywhere.
+//!
 //! Adding a key is not part of a transaction: it adds a record that nobody has written yet, which
 //! any transaction may write or leave alone ([`crate::find`], [`crate::add`]). What a transaction
 //! inserts is a version of that record, and all that holds of versions holds of it.
@@ -212,6 +217,18 @@ impl Bucket {
         }
     }
 
+    /// Swaps an entry for itself, so that it is on all replicas of a region.
+    pub(crate) fn confirm(&self, word: u64) -> Option<Operation> {
+        let entries = self.words.iter().take(ENTRIES);
+        let number = entries.zip(0..).find(|(found, _)| **found == word)?.1;
+        Some(same(self.at.plus(number * WORD), word))
+    }
+
+    /// The same with the link to the next bucket.
+    pub(crate) fn confirm_link(&self) -> Operation {
+        same(self.link(), self.words[WORDS - 1])
+    }
+
     /// The next bucket of the chain.
     pub(crate) fn next(&self) -> Option<Address> {
         Place::of_word(self.words[WORDS - 1]).map(Place::address)
@@ -220,6 +237,14 @@ impl Bucket {
     /// Where the link to it goes.
     pub(crate) fn link(&self) -> Address {
         self.at.plus(ENTRIES as u64 * WORD)
+    }
+}
+
+fn same(at: Address, word: u64) -> Operation {
+    Operation::CompareSwap {
+        at,
+        expected: word,
+        new: word,
     }
 }
 

@@ -3,10 +3,14 @@
 use manxdb_fabric::{Address, Outcome};
 
 use crate::commit::Abort;
-use crate::directory::{Bucket, Place, Print, Table};
+use crate::directory::{Bucket, Place, Print, Table, entry};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
 use crate::read::{Read, Seen};
+use crate::replicas::is_region;
 use crate::vector::Snapshot;
-use crate::work::{Step, Work};
+use crate::version::Stamp;
+use crate::work::{Step, Work, fault};
 
 /// What a look for a key has come to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,6 +45,8 @@ pub struct Find {
     snapshot: Snapshot,
     sought: Absence,
     phase: Phase,
+    #[cfg(feature = "mutants")]
+    pub(crate) mutant: Option<Mutant>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,8 +54,10 @@ enum Phase {
     Begun,
     /// Reads a bucket.
     Walking(Address),
-    /// Reads a record that may be it; these are others of the same bucket.
-    Trying(Box<Read>, Vec<Place>),
+    /// Reads a record that may be it, at this place; these are others of the same bucket.
+    Trying(Box<Read>, Place, Vec<Place>),
+    /// Makes sure that its entry is on all replicas.
+    Confirming(Box<Seen>),
 }
 
 impl Find {
@@ -70,6 +78,8 @@ impl Find {
             snapshot,
             sought,
             phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         })
     }
 
@@ -83,6 +93,8 @@ impl Find {
             snapshot,
             sought,
             phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 
@@ -105,7 +117,7 @@ impl Find {
             let read = Read::new(place.address(), layout, self.snapshot.clone());
             let mut read = Box::new(read.under(&self.sought.key));
             let step = read.step(Vec::new());
-            return self.tried(read, places, step);
+            return self.tried(read, place, places, step);
         }
         match self.sought.trail.last().and_then(Bucket::next) {
             Some(next) => self.walk(next),
@@ -116,22 +128,44 @@ impl Find {
     fn tried(
         &mut self,
         read: Box<Read>,
+        place: Place,
         places: Vec<Place>,
         step: Step<Result<Seen, Abort>>,
     ) -> Step<Result<Found, Abort>> {
         match step {
-            Step::Done(Ok(seen)) => Step::Done(Ok(seen.into())),
+            Step::Done(Ok(seen)) => self.confirm(place, seen),
             Step::Done(Err(Abort::Elsewhere(_))) => self.try_next(places),
             Step::Done(Err(abort)) => Step::Done(Err(abort)),
             Step::Ask(operations) => {
-                self.phase = Phase::Trying(read, places);
+                self.phase = Phase::Trying(read, place, places);
                 Step::Ask(operations)
             }
             Step::Again(operations, times) => {
-                self.phase = Phase::Trying(read, places);
+                self.phase = Phase::Trying(read, place, places);
                 Step::Again(operations, times)
             }
         }
+    }
+}
+
+impl Find {
+    /// A record that somebody has written has its entry everywhere; of another one nobody knows.
+    fn confirm(&mut self, place: Place, seen: Seen) -> Step<Result<Found, Abort>> {
+        let trail = &self.sought.trail;
+        let is_written = seen.block.newest() != Stamp::NOTHING;
+        #[cfg(feature = "mutants")]
+        let is_written = is_written || self.mutant == Some(Mutant::ReliesOnHalfAnEntry);
+        let Some((last, before)) = trail.split_last() else {
+            return Step::Done(Ok(seen.into())); // it was found in a bucket
+        };
+        if is_written || !is_region(last.at) {
+            return Step::Done(Ok(seen.into()));
+        }
+        let links = before.iter().map(Bucket::confirm_link);
+        let own = last.confirm(entry(self.sought.print, place));
+        let swaps = links.chain(own).collect();
+        self.phase = Phase::Confirming(Box::new(seen));
+        Step::Ask(swaps)
     }
 }
 
@@ -146,10 +180,14 @@ impl Work for Find {
                 Some(Outcome::Failed(fault)) => Step::Done(Err(fault.into())),
                 _ => self.walk(at), // no carrier answers a read otherwise
             },
-            Phase::Trying(mut read, places) => {
+            Phase::Trying(mut read, place, places) => {
                 let step = read.step(outcomes);
-                self.tried(read, places, step)
+                self.tried(read, place, places, step)
             }
+            Phase::Confirming(seen) => match fault(&outcomes) {
+                Some(fault) => Step::Done(Err(fault.into())),
+                None => Step::Done(Ok((*seen).into())),
+            },
         }
     }
 }

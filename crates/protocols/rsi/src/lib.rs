@@ -21,6 +21,7 @@
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
+//! | what survives a server, and who goes on with it | [`replicas`] |
 //! | whose a thread is, and who decides that its owner is dead | [`seats`], [`lease`], [`warden`] |
 //!
 //! What is promised (reference: rack, §2.6): an unlocked head is the newest version's (I1); only
@@ -39,7 +40,7 @@
 //! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
-//! Not here yet: replicas of records, collection of garbage. Start reading at [`session`], then [`commit`].
+//! Not here yet: collection of garbage. Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
 pub mod add;
@@ -54,6 +55,7 @@ pub mod log;
 pub mod mutants;
 pub mod read;
 pub mod recover;
+pub mod replicas;
 pub mod rows;
 pub mod seats;
 pub mod session;
@@ -73,6 +75,7 @@ pub use lease::{Join, JoinError, Lease};
 pub use log::Log;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
+pub use replicas::{Closed, Kind, Map, MapError, Mapped, Refill, Region, Replica, Restore, Spread};
 pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
 pub use tree::enter::{EnterError, Entered, rely_on_own};

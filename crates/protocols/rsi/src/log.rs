@@ -62,6 +62,11 @@ impl Log {
         is_fine.then_some(Self { places, bytes })
     }
 
+    /// Places that have it.
+    pub(crate) fn count(&self) -> usize {
+        self.places.len()
+    }
+
     /// Writes an entry everywhere.
     ///
     /// # Errors

@@ -27,6 +27,22 @@ pub enum Mutant {
     SucceedsTheLiving,
     /// A lease is judged by its owner's clock.
     BelievesClocks,
+    /// A record is unlocked before its backups are written.
+    UnlocksBeforeBackups,
+    /// A swapped word of a directory is left to its primary.
+    EntersAtThePrimaryAlone,
+    /// An entry that somebody else makes is relied on before it is everywhere.
+    ReliesOnHalfAnEntry,
+    /// A snapshot is taken from one replica.
+    BeginsAtThePrimaryAlone,
+    /// After the loss of a server nobody looks at the logs.
+    PromotesWithoutDraining,
+    /// What a log has is installed though others have seen it and written over it.
+    DrainsWhatWasPublished,
+    /// Those with the map of before are not shut out.
+    AcceptsTheStale,
+    /// Records are copied to a new replica without a lock.
+    RefillsWithoutLocks,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
 }

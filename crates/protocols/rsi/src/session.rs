@@ -124,7 +124,13 @@ impl Session {
     /// # Errors
     /// [`Abort::KeyTooLong`].
     pub fn find(&self, snapshot: &Snapshot, table: &Table, key: &[u8]) -> Result<Find, Abort> {
-        Find::new(table.clone(), key, snapshot.clone())
+        let find = Find::new(table.clone(), key, snapshot.clone());
+        #[cfg(feature = "mutants")]
+        let find = find.map(|mut find| {
+            find.mutant = self.mutant;
+            find
+        });
+        find
     }
 
     /// Finds the leaf of a tree that a key belongs to.
@@ -171,10 +177,7 @@ impl Session {
         isolation: Isolation,
     ) -> Result<Commit, Abort> {
         self.goes_on()?;
-        let stamp = Stamp {
-            thread: self.thread,
-            sequence: self.sequence + 1,
-        };
+        let stamp = self.holder();
         if stamp.sequence > Stamp::SEQUENCE_MAX {
             return Err(Abort::Exhausted(self.thread));
         }
@@ -207,6 +210,15 @@ impl Session {
         });
         self.is_committing = commit.is_ok();
         commit
+    }
+
+    /// What locks of this session would say now, while it commits nothing.
+    #[must_use]
+    pub fn holder(&self) -> Stamp {
+        Stamp {
+            thread: self.thread,
+            sequence: self.sequence + 1,
+        }
     }
 
     /// A commit has come to its end, and this to it.

@@ -107,6 +107,15 @@ impl Vector {
         self.threads
     }
 
+    pub(crate) const fn base(self) -> Address {
+        self.base
+    }
+
+    /// The same somewhere else.
+    pub(crate) const fn based(self, base: Address) -> Self {
+        Self { base, ..self }
+    }
+
     /// Bytes of it.
     #[must_use]
     pub const fn bytes(self) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use manxdb_fabric::{Operation, Outcome};
+use manxdb_fabric::{Fault, Operation, Outcome};
 
 /// What is wanted next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,4 +33,12 @@ pub trait Carrier {
 
     /// Carries a piece of work out to its end.
     fn run<W: Work>(&mut self, work: W) -> impl Future<Output = Result<W::Output, Self::Error>>;
+}
+
+/// The first fault in what has come of operations.
+pub(crate) fn fault(outcomes: &[Outcome]) -> Option<Fault> {
+    outcomes.iter().find_map(|outcome| match outcome {
+        Outcome::Failed(fault) => Some(*fault),
+        _ => None,
+    })
 }

@@ -1,0 +1,332 @@
+//! Brings all replicas to rest after the loss of a server.
+//!
+//! Only when every server of the new map has shut out everybody of the epoch before; one at a time,
+//! as for a dead thread ([`crate::recover`]): who dies over it is shut out and followed by another,
+//! which begins anew.
+//!
+//! Nobody has locks any more that matter: those of the lost primaries are lost, and those of others
+//! are of numbers that are closed here. What somebody was about to install is in a log that is left,
+//! for nobody installs anything before all logs have it, and not published. Nobody can have written
+//! over it since, for that takes a snapshot that admits it. So it is installed whatever is there.
+//!
+//! Whether something is published is said by more than its thread's line: a line may have come to
+//! the lost replica of the vector alone, where somebody saw it, and wrote over what it stands for.
+//! Who has done so says it in a log, or in a line: both hold what their thread had seen.
+
+use std::sync::Arc;
+
+use manxdb_fabric::{Fault, Operation, Outcome};
+
+use crate::block::Block;
+use crate::log::{Entry, Log, Redo};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::replicas::map::Map;
+use crate::seats::Owner;
+use crate::vector::{Snapshot, Vector};
+use crate::version::{Stamp, ThreadId};
+use crate::work::{Step, Work, fault};
+
+/// What became of an owner of a thread's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Closed {
+    /// Who.
+    pub owner: Owner,
+    /// Under this number nothing was committed, nor will be: the owner, if it lives, goes on behind it.
+    pub by: Stamp,
+}
+
+impl Closed {
+    /// Whether a transaction that was being committed when its session ended is committed.
+    #[must_use]
+    pub fn has(self, stamp: Stamp) -> bool {
+        stamp.thread == self.by.thread && stamp.sequence < self.by.sequence
+    }
+}
+
+/// Installs, publishes and closes everything, on all servers of a new map.
+#[derive(Debug, Clone)]
+pub struct Restore {
+    map: Arc<Map>,
+    vector: Vector,
+    /// Of every thread of the vector, in their order, where the new map has them.
+    logs: Vec<Log>,
+    owners: Vec<Owner>,
+    found: Found,
+    phase: Phase,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Begun,
+    /// Reads all vectors and all logs.
+    Looking,
+    /// Writes what is to be installed to logs that lack it.
+    Logging,
+    /// Reads the records.
+    Comparing,
+    Installing,
+    /// Writes the lines of all: before a closing is logged over what it closes, that is published.
+    Publishing,
+    /// Logs the closings.
+    Closing,
+    /// Writes the lines of all, closed.
+    Ending,
+}
+
+/// What the vectors and the logs say.
+#[derive(Debug, Clone, Default)]
+struct Found {
+    /// Each thread's last transaction.
+    last: Vec<u64>,
+    /// To be installed.
+    pending: Vec<Entry>,
+    closed: Vec<Closed>,
+}
+
+impl Restore {
+    /// For a map that nobody uses yet. `logs` are those of all threads of the vector, in their
+    /// order; `owners` all whose places are not free, alive or not.
+    #[must_use]
+    pub fn new(map: Arc<Map>, vector: Vector, logs: Vec<Log>, owners: Vec<Owner>) -> Self {
+        Self {
+            map,
+            vector,
+            logs,
+            owners,
+            found: Found::default(),
+            phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    fn go(&mut self, phase: Phase, operations: Vec<Operation>) -> Step<Result<Vec<Closed>, Fault>> {
+        self.phase = phase;
+        if operations.is_empty() {
+            return self.proceed(Vec::new());
+        }
+        Step::Ask(operations)
+    }
+
+    fn proceed(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+        match self.phase {
+            Phase::Begun => self.look(),
+            Phase::Looking => self.looked(&outcomes),
+            Phase::Logging => self.compare(),
+            Phase::Comparing => self.install(outcomes),
+            Phase::Installing => self.publish(),
+            Phase::Publishing => self.close(),
+            Phase::Closing => self.end(),
+            Phase::Ending => Step::Done(Ok(std::mem::take(&mut self.found.closed))),
+        }
+    }
+
+    fn look(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
+        let vectors = self.map.vectors(self.vector).into_iter();
+        let mut reads: Vec<Operation> = vectors.map(Vector::read).collect();
+        reads.extend(self.logs.iter().flat_map(Log::read));
+        self.go(Phase::Looking, reads)
+    }
+
+    fn looked(&mut self, outcomes: &[Outcome]) -> Step<Result<Vec<Closed>, Fault>> {
+        let vectors = self.map.all(self.vector.base()).len();
+        let (lines, mut logs) = outcomes.split_at(vectors.min(outcomes.len()));
+        let mut seen = Snapshot::empty(self.vector.threads());
+        for line in lines {
+            if let Outcome::Read(copy) = line {
+                seen.join(&self.vector.parse(copy).0);
+            }
+        }
+        let (mut entries, mut copies) = (Vec::new(), Vec::new());
+        for log in &self.logs {
+            let (own, rest) = logs.split_at(log.count().min(logs.len()));
+            logs = rest;
+            entries.push(newest(own));
+            copies.push(own);
+        }
+        self.found = self.judge(&seen, &entries);
+        let mut writes = Vec::new();
+        for entry in &self.found.pending {
+            let place = usize::from(entry.stamp.thread.number());
+            if let (Some(log), Some(own)) = (self.logs.get(place), copies.get(place)) {
+                writes.extend(log.complete(entry, own));
+            }
+        }
+        self.go(Phase::Logging, writes)
+    }
+
+    /// What is published, what is to be, and how everybody ends.
+    fn judge(&self, seen: &Snapshot, entries: &[Option<Entry>]) -> Found {
+        let mut found = Found::default();
+        for (number, own) in (0..self.vector.threads()).zip(entries) {
+            let Some(thread) = ThreadId::new(number) else {
+                continue; // a vector has no more lines than there are threads
+            };
+            let others = entries.iter().flatten();
+            let others = others.filter(|entry| entry.stamp.thread != thread);
+            #[cfg(feature = "mutants")]
+            let others = others.filter(|_| self.mutant != Some(Mutant::DrainsWhatWasPublished));
+            let by_others = others.map(|entry| entry.seen.of(thread)).max();
+            let published = seen.of(thread).max(by_others.unwrap_or(0));
+            let own = own.as_ref().filter(|entry| entry.stamp.thread == thread);
+            let logged = own.map_or(0, |entry| entry.stamp.sequence);
+            found.last.push(published.max(logged));
+            if logged > published {
+                found.pending.extend(own.cloned());
+            }
+            let mut owners = self.owners.iter();
+            if let Some(owner) = owners.find(|owner| owner.thread == thread) {
+                let by = closing(*owner, published, own);
+                found.closed.push(Closed { owner: *owner, by });
+            }
+        }
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::PromotesWithoutDraining) {
+            found.pending.clear();
+        }
+        found
+    }
+
+    /// Records with the transactions that are to write them.
+    fn redo(&self) -> impl Iterator<Item = (Stamp, &Redo)> {
+        let entries = self.found.pending.iter();
+        entries.flat_map(|entry| entry.redo.iter().map(|redo| (entry.stamp, redo)))
+    }
+
+    fn compare(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
+        let read = |(_, redo): (Stamp, &Redo)| {
+            let bytes = redo.layout.bytes() as u64;
+            let whole = self.map.whole(redo.at).into_iter();
+            whole.map(move |at| Operation::Read { at, bytes })
+        };
+        let reads = self.redo().flat_map(read).collect();
+        self.go(Phase::Comparing, reads)
+    }
+
+    fn install(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+        let mut outcomes = outcomes.into_iter();
+        let mut writes = Vec::new();
+        for (stamp, redo) in self.redo() {
+            let places = self.map.all(redo.at);
+            let copies = outcomes.by_ref().take(self.map.whole(redo.at).len());
+            let block = redone(stamp, redo, copies.collect());
+            writes.extend(places.into_iter().map(|at| block.clone().install(at)));
+        }
+        self.go(Phase::Installing, writes)
+    }
+
+    /// What everybody sees when all that is pending is installed.
+    fn installed(&self) -> Snapshot {
+        Snapshot::of_numbers(self.found.last.clone())
+    }
+
+    /// And when all are closed.
+    fn closed(&self) -> Snapshot {
+        let mut all = self.installed();
+        for closed in &self.found.closed {
+            all.add(closed.by);
+        }
+        all
+    }
+
+    fn publish(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
+        let lines = self.lines(&self.installed());
+        self.go(Phase::Publishing, lines)
+    }
+
+    fn close(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
+        let all = self.closed();
+        let mut writes = Vec::new();
+        for closed in &self.found.closed {
+            let place = usize::from(closed.by.thread.number());
+            let entry = Entry::closing(closed.by, all.clone());
+            let log = self.logs.get(place);
+            writes.extend(log.into_iter().flat_map(|log| log.complete(&entry, &[])));
+        }
+        self.go(Phase::Closing, writes)
+    }
+
+    fn end(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
+        let lines = self.lines(&self.closed());
+        self.go(Phase::Ending, lines)
+    }
+
+    /// Every thread's line, on all replicas of the vector.
+    fn lines(&self, all: &Snapshot) -> Vec<Operation> {
+        let vectors = self.map.vectors(self.vector);
+        let threads = (0..self.vector.threads()).filter_map(ThreadId::new);
+        let stamps = threads.map(|thread| Stamp {
+            thread,
+            sequence: all.of(thread),
+        });
+        let written = stamps.filter(|stamp| stamp.sequence > 0);
+        let lines = written.flat_map(|stamp| vectors.iter().map(move |one| (one, stamp)));
+        lines
+            .map(|(vector, stamp)| vector.publish(stamp, all))
+            .collect()
+    }
+}
+
+/// The last transaction in copies of a log.
+fn newest(copies: &[Outcome]) -> Option<Entry> {
+    let entries = copies.iter().filter_map(|outcome| match outcome {
+        Outcome::Read(copy) => Entry::parse(copy),
+        _ => None,
+    });
+    entries.max_by_key(|entry| entry.stamp.sequence)
+}
+
+/// The number that closes an owner. One that was closed over a restoration which somebody died over
+/// keeps its closing, so that it hears the same from it; no other entry writes nothing.
+fn closing(owner: Owner, published: u64, own: Option<&Entry>) -> Stamp {
+    let thread = owner.thread;
+    let (logged, is_closing) = own.map_or((0, false), |entry| {
+        (entry.stamp.sequence, entry.redo.is_empty())
+    });
+    let is_closed = is_closing && logged >= published && logged > owner.after;
+    let last = published.max(logged).max(owner.after);
+    let sequence = if is_closed { logged } else { last + 1 };
+    Stamp {
+        thread,
+        sequence: sequence.min(Stamp::SEQUENCE_MAX),
+    }
+}
+
+/// A record with the version that a transaction was to install, on top of what is left of the
+/// others by the first copy that says something.
+fn redone(stamp: Stamp, redo: &Redo, copies: Vec<Outcome>) -> Block {
+    let parse = |outcome| match outcome {
+        Outcome::Read(copy) => Block::parse(redo.layout, copy).ok(),
+        _ => None,
+    };
+    let mut whole = copies.into_iter().filter_map(parse);
+    let before = match whole.next() {
+        _ if redo.former == Stamp::NOTHING => Block::keyed(redo.layout, redo.generation, &redo.key),
+        Some((_, block)) => block.before(stamp),
+        None => Block::lost(redo.layout, redo.generation, &redo.key),
+    };
+    before.with(stamp, redo.value.as_deref())
+}
+
+impl Work for Restore {
+    /// How those who had places end, or why it is to be begun anew.
+    type Output = Result<Vec<Closed>, Fault>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        match fault(&outcomes) {
+            Some(fault) => Step::Done(Err(fault)),
+            None => self.proceed(outcomes),
+        }
+    }
+}

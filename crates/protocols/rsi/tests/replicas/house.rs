@@ -1,0 +1,629 @@
+//! A rack in virtual time whose memory is replicated: servers that are lost, or only taken for
+//! lost, and clients that act under names of their epochs. The house does what wardens do: it
+//! agrees on the next map, has everybody shut out, has all restored, and lets those in who live.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{
+    Block, Closed, Head, Kind, Layout, Log, Map, Owner, Recover, Refill, Restore, Session,
+    Snapshot, Spread, Stamp, Step, ThreadId, Vector, Work,
+};
+use manxdb_sim::SimTime;
+use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
+
+use crate::common::{LAYOUT, LOG_BYTES};
+
+/// Two may be lost, one after the other.
+pub const SERVERS: u16 = 5;
+/// Replicas of each region.
+pub const REPLICAS: usize = 3;
+pub const THREADS: u16 = 12;
+/// Bytes of a server.
+const BYTES: u64 = 1 << 20;
+/// Records of a region.
+const EACH: u64 = 3;
+/// Regions of records.
+pub const SHELVES: u64 = 3;
+pub const RECORDS: u64 = EACH * SHELVES;
+
+/// Where everything is, by the addresses of regions.
+#[derive(Clone)]
+pub struct Plan {
+    pub vector: Vector,
+    pub logs: Address,
+    pub shelves: Vec<Address>,
+    /// Words for directories.
+    pub entries: Address,
+    /// Records with keys.
+    pub keyed: Address,
+}
+
+impl Plan {
+    pub fn record(&self, number: u64) -> Address {
+        let shelf = self.shelves[usize::try_from(number % SHELVES).unwrap()];
+        shelf.plus(number / SHELVES * each(LAYOUT))
+    }
+
+    pub fn log(&self, map: &Map, thread: ThreadId) -> Log {
+        let at = self.logs.plus(u64::from(thread.number()) * LOG_BYTES);
+        map.log(at, LOG_BYTES).unwrap()
+    }
+}
+
+/// Records under keys of eight bytes.
+pub const KEYED: Layout = match Layout::keyed(2, 160, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+/// Places for such records.
+pub const ROOMS: u64 = 96;
+
+/// Bytes from one record to the next.
+pub fn each(layout: Layout) -> u64 {
+    (layout.bytes() as u64).next_multiple_of(64)
+}
+
+fn build(replicas: usize) -> (Map, Plan) {
+    let servers: Vec<_> = (0..SERVERS)
+        .map(|number| (ServerId(number), 64, BYTES))
+        .collect();
+    let mut map = Map::new(&servers, replicas).unwrap();
+    let base = Address {
+        server: ServerId(0),
+        offset: 0,
+    };
+    let lines = Vector::new(base, THREADS).unwrap().bytes();
+    let vector = map.add(Kind::Lines, lines).unwrap();
+    let logs = map.add(Kind::Logs, LOG_BYTES * u64::from(THREADS)).unwrap();
+    let shelf = |map: &mut Map| map.add(Kind::Records(LAYOUT), EACH * each(LAYOUT)).unwrap();
+    let shelves = (0..SHELVES).map(|_| shelf(&mut map)).collect();
+    let entries = map.add(Kind::Entries, 8192).unwrap();
+    let keyed = map.add(Kind::Records(KEYED), ROOMS * each(KEYED)).unwrap();
+    let plan = Plan {
+        vector: Vector::new(vector, THREADS).unwrap(),
+        logs,
+        shelves,
+        entries,
+        keyed,
+    };
+    (map, plan)
+}
+
+enum Request {
+    Ask(Vec<Operation>, u32),
+    /// It was shut out, or a server does not answer: wants to go on in the next epoch.
+    Rejoin,
+}
+
+enum Answer {
+    Outcomes(Vec<Outcome>),
+    Joined(Arc<Map>, Closed),
+}
+
+#[derive(Default)]
+struct Desk {
+    asked: Option<Request>,
+    answered: Option<Answer>,
+    now: SimTime,
+    /// Batches, and operations in them.
+    counts: (u64, u64),
+}
+
+/// A client's hand on the memory, in one epoch after another.
+pub struct Hand {
+    pub owner: Owner,
+    pub map: Arc<Map>,
+    pub plan: Plan,
+    pub session: Session,
+    pub random: Random,
+    pub mutant: Option<Mutant>,
+    /// How all ended before the epoch that began last, whether the client has heard of it or not.
+    pub closed: Rc<RefCell<Vec<Closed>>>,
+    desk: Rc<RefCell<Desk>>,
+}
+
+impl Hand {
+    async fn request(&self, request: Request) -> Answer {
+        self.desk.borrow_mut().asked = Some(request);
+        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    pub async fn run<W: Work>(&self, work: W) -> W::Output {
+        let mut work = Spread::new(Arc::clone(&self.map), work).with(self.mutant);
+        let mut step = work.step(Vec::new());
+        loop {
+            let request = match step {
+                Step::Done(output) => return output,
+                Step::Ask(operations) => Request::Ask(operations, 0),
+                Step::Again(operations, times) => Request::Ask(operations, times),
+            };
+            let Answer::Outcomes(outcomes) = self.request(request).await else {
+                panic!("nobody asked to be let in");
+            };
+            step = work.step(outcomes);
+        }
+    }
+
+    /// Waits for the next epoch, and goes on in it; how it ended in the one before.
+    pub async fn rejoin(&mut self) -> Closed {
+        let Answer::Joined(map, closed) = self.request(Request::Rejoin).await else {
+            panic!("nothing was under way");
+        };
+        assert_eq!(closed.owner, self.owner);
+        self.owner.after = closed.by.sequence;
+        self.session = session(&self.plan, &map, self.owner, self.mutant);
+        self.map = map;
+        closed
+    }
+
+    pub fn now(&self) -> SimTime {
+        self.desk.borrow().now
+    }
+
+    /// Batches that it asked for, and operations in them.
+    pub fn counts(&self) -> (u64, u64) {
+        self.desk.borrow().counts
+    }
+}
+
+fn session(plan: &Plan, map: &Map, owner: Owner, mutant: Option<Mutant>) -> Session {
+    let session = Session::new(owner.thread, plan.vector, owner.after).unwrap();
+    let mut session = session.with_log(plan.log(map, owner.thread));
+    session.mutant = mutant;
+    session
+}
+
+type Program = Pin<Box<dyn Future<Output = ()>>>;
+
+struct Client {
+    desk: Rc<RefCell<Desk>>,
+    program: Option<Program>,
+    owner: Owner,
+    /// What servers know it as.
+    name: u64,
+    /// Of its map.
+    epoch: u64,
+    waits: bool,
+}
+
+pub struct House {
+    pub memory: Memory,
+    pub map: Arc<Map>,
+    pub plan: Plan,
+    pub mutant: Option<Mutant>,
+    seed: u64,
+    clients: BTreeMap<u64, Client>,
+    /// Of the last loss.
+    closed: Rc<RefCell<Vec<Closed>>>,
+    random: Random,
+    batches: u64,
+    names: u64,
+    /// Dead clients that somebody goes on for, and their closings when that is done.
+    buried: Vec<(u64, Rc<Cell<Option<Stamp>>>)>,
+    /// Names that are not shut out.
+    let_in: Vec<u64>,
+}
+
+impl House {
+    pub fn new(seed: u64, replicas: usize) -> Self {
+        Self::slow(seed, replicas, MemoryOptions::default().slow_one_in)
+    }
+
+    /// One operation in so many is slow.
+    pub fn slow(seed: u64, replicas: usize, slow_one_in: u64) -> Self {
+        let options = MemoryOptions {
+            slow_one_in,
+            ..MemoryOptions::default()
+        };
+        let mut memory = Memory::new(seed, options);
+        for server in 0..SERVERS {
+            memory.register(ServerId(server), BYTES);
+        }
+        let (map, plan) = build(replicas);
+        let mut house = Self {
+            memory,
+            map: Arc::new(map),
+            plan,
+            mutant: None,
+            seed,
+            clients: BTreeMap::new(),
+            closed: Rc::default(),
+            random: Random::stream(seed, &[0x0068_6f75]),
+            batches: 0,
+            names: 0,
+            buried: Vec::new(),
+            let_in: Vec::new(),
+        };
+        house.format();
+        house
+    }
+
+    /// Writes empty records, before anybody looks.
+    fn format(&mut self) {
+        let body = Block::empty(LAYOUT, 0).into_body();
+        for number in 0..RECORDS {
+            for at in self.replicas(self.plan.record(number)) {
+                let empty = Operation::Write {
+                    at: at.plus(8),
+                    bytes: body.clone(),
+                };
+                let empty = vec![empty];
+                self.memory.post(0, BatchId(0), empty, Nanos(0)).unwrap();
+                while self.memory.step().is_some() {}
+            }
+        }
+    }
+
+    /// Where whole replicas have something.
+    pub fn replicas(&self, at: Address) -> Vec<Address> {
+        let region = &self.map.regions()[usize::from(at.server.0 - Map::FIRST)];
+        let whole = region.replicas().iter().filter(|replica| replica.is_whole);
+        whole.map(|replica| replica.at.plus(at.offset)).collect()
+    }
+
+    fn name(&mut self) -> u64 {
+        self.names += 1;
+        self.let_in.push(self.names);
+        self.names
+    }
+
+    /// Adds a client with its program; its number, which is its thread's and one more.
+    pub fn client<F>(&mut self, program: impl FnOnce(Hand) -> F) -> u64
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let number = self.clients.len() as u64 + 1;
+        let thread = ThreadId::new(u16::try_from(number - 1).unwrap()).unwrap();
+        let owner = Owner { thread, after: 0 };
+        self.enter(number, owner, program);
+        number
+    }
+
+    fn enter<F>(&mut self, number: u64, owner: Owner, program: impl FnOnce(Hand) -> F)
+    where
+        F: Future<Output = ()> + 'static,
+    {
+        let desk = Rc::<RefCell<Desk>>::default();
+        let hand = Hand {
+            owner,
+            map: Arc::clone(&self.map),
+            plan: self.plan.clone(),
+            session: session(&self.plan, &self.map, owner, self.mutant),
+            random: Random::stream(self.seed, &[number]),
+            mutant: self.mutant,
+            closed: Rc::clone(&self.closed),
+            desk: Rc::clone(&desk),
+        };
+        let name = self.name();
+        let client = Client {
+            desk,
+            program: Some(Box::pin(program(hand))),
+            owner,
+            name,
+            epoch: self.map.epoch(),
+            waits: false,
+        };
+        self.clients.insert(number, client);
+        self.poll(number);
+    }
+
+    /// A client dies, with whatever it has under way. Its place stays taken.
+    pub fn kill(&mut self, number: u64) {
+        let client = self.clients.get_mut(&number).unwrap();
+        client.program = None;
+        self.memory.kill(client.name);
+    }
+
+    pub fn is_at_work(&self, number: u64) -> bool {
+        let client = self.clients.get(&number);
+        client.is_some_and(|client| client.program.is_some())
+    }
+
+    pub fn is_quiet(&self) -> bool {
+        self.clients.values().all(|client| client.program.is_none())
+    }
+
+    /// One event; whether there was one.
+    pub fn step(&mut self) -> bool {
+        let Some(happened) = self.memory.step() else {
+            return false;
+        };
+        if let Happened::Completed(name, completion) = happened {
+            let mut clients = self.clients.iter();
+            let own = clients.find(|(_, client)| client.name == name);
+            if let Some(number) = own.map(|(number, _)| *number) {
+                let answer = Answer::Outcomes(completion.outcomes);
+                self.answer(number, answer);
+            }
+        }
+        true
+    }
+
+    pub fn steps(&mut self, count: u64) {
+        for _ in 0..count {
+            self.step();
+        }
+    }
+
+    /// Runs programs to their ends.
+    pub fn run(&mut self) {
+        while self.step() {}
+        assert!(self.is_quiet(), "seed {}: clients wait for ever", self.seed);
+    }
+
+    fn answer(&mut self, number: u64, answer: Answer) {
+        let client = self.clients.get_mut(&number).unwrap();
+        client.desk.borrow_mut().answered = Some(answer);
+        self.poll(number);
+    }
+
+    fn poll(&mut self, number: u64) {
+        let now = self.memory.now();
+        let client = self.clients.get_mut(&number).unwrap();
+        client.desk.borrow_mut().now = now;
+        let Some(program) = &mut client.program else {
+            return;
+        };
+        let mut context = Context::from_waker(Waker::noop());
+        if program.as_mut().poll(&mut context).is_ready() {
+            client.program = None;
+            return;
+        }
+        let asked = client.desk.borrow_mut().asked.take();
+        match asked {
+            Some(Request::Ask(operations, times)) => {
+                let count = operations.len() as u64;
+                let mut desk = client.desk.borrow_mut();
+                desk.counts = (desk.counts.0 + 1, desk.counts.1 + count);
+                drop(desk);
+                let name = client.name;
+                self.post(name, operations, times);
+            }
+            Some(Request::Rejoin) => {
+                client.waits = true;
+                self.let_in(number);
+            }
+            None => {} // it has asked before, and waits
+        }
+    }
+
+    fn post(&mut self, name: u64, operations: Vec<Operation>, times: u32) {
+        self.batches += 1;
+        assert!(
+            self.batches < 200_000,
+            "seed {}: nothing gets done with {operations:?}",
+            self.seed
+        );
+        let pause = match times {
+            0 => 0,
+            times => self.random.below(20_000.min(1_000 << times.min(10))),
+        };
+        let batch = BatchId(self.batches);
+        let posted = self.memory.post(name, batch, operations, Nanos(pause));
+        posted.unwrap();
+    }
+
+    /// A client that waits goes on in the present epoch, if that is another one than its own.
+    fn let_in(&mut self, number: u64) {
+        let epoch = self.map.epoch();
+        let client = &self.clients[&number];
+        if !client.waits || client.epoch == epoch {
+            return;
+        }
+        let owner = client.owner;
+        let all = self.closed.borrow();
+        let closed = *all.iter().find(|closed| closed.owner == owner).unwrap();
+        drop(all);
+        let name = self.name();
+        let client = self.clients.get_mut(&number).unwrap();
+        client.waits = false;
+        client.epoch = epoch;
+        client.name = name;
+        client.owner.after = closed.by.sequence;
+        self.answer(number, Answer::Joined(Arc::clone(&self.map), closed));
+    }
+
+    /// A server is lost, or only taken for lost and reached by some; the next epoch begins. Who
+    /// restores dies after so many events, and is followed by another.
+    pub fn lose(&mut self, server: ServerId, is_gone: bool, cut: Option<u64>) {
+        if is_gone {
+            self.memory.lose(server);
+        }
+        let pause = self.random.below(40);
+        self.steps(pause);
+        let map = Arc::new(self.map.without(server));
+        let is_shut = self.mutant != Some(Mutant::AcceptsTheStale);
+        for other in map.servers().filter(|_| is_shut) {
+            for name in &self.let_in {
+                self.memory.fence_at(*name, other);
+            }
+            let pause = self.random.below(10);
+            self.steps(pause);
+        }
+        self.let_in.clear();
+        if let Some(events) = cut {
+            self.restore(&map, Some(events));
+        }
+        let closed = self.restore(&map, None);
+        *self.closed.borrow_mut() = closed;
+        self.map = map;
+        for number in self.clients.keys().copied().collect::<Vec<_>>() {
+            self.let_in(number);
+        }
+        // The places of the dead are nobody's; what they were is closed.
+        let ended = self.clients.values_mut();
+        for client in ended.filter(|client| client.program.is_none()) {
+            let closed = self.closed.borrow();
+            let mut closed = closed.iter();
+            if let Some(closed) = closed.find(|closed| closed.owner == client.owner) {
+                client.owner.after = closed.by.sequence;
+            }
+        }
+    }
+
+    fn restore(&mut self, map: &Arc<Map>, cut: Option<u64>) -> Vec<Closed> {
+        let threads = (0..THREADS).filter_map(ThreadId::new);
+        let logs = threads.map(|thread| self.plan.log(map, thread)).collect();
+        for (number, last) in &self.buried {
+            if let (Some(client), Some(last)) = (self.clients.get_mut(number), last.take()) {
+                client.owner.after = last.sequence;
+            }
+        }
+        let owners = self.clients.values().map(|client| client.owner).collect();
+        let work = Restore::new(Arc::clone(map), self.plan.vector, logs, owners);
+        let mut work = work.with(self.mutant);
+        let name = self.name();
+        let mut step = work.step(Vec::new());
+        let mut left = cut;
+        loop {
+            let operations = match step {
+                Step::Done(closed) => {
+                    self.let_in.retain(|other| *other != name);
+                    return closed.unwrap();
+                }
+                Step::Ask(operations) | Step::Again(operations, _) => operations,
+            };
+            self.post(name, operations, 0);
+            let batch = BatchId(self.batches);
+            let outcomes = loop {
+                if left == Some(0) {
+                    self.memory.kill(name);
+                    self.let_in.retain(|other| *other != name);
+                    return Vec::new();
+                }
+                left = left.map(|left| left - 1);
+                let happened = self.memory.step().unwrap();
+                match happened {
+                    Happened::Completed(_, completion) if completion.batch == batch => {
+                        break completion.outcomes;
+                    }
+                    Happened::Completed(other, completion) => {
+                        let mut clients = self.clients.iter();
+                        let own = clients.find(|(_, client)| client.name == other);
+                        if let Some(number) = own.map(|(number, _)| *number) {
+                            self.answer(number, Answer::Outcomes(completion.outcomes));
+                        }
+                    }
+                    Happened::Touched => {}
+                }
+            };
+            step = work.step(outcomes);
+        }
+    }
+
+    /// A client copies what new replicas lack; what it has done is noted.
+    pub fn refill(&mut self) -> Refilled {
+        let done = Refilled::default();
+        let notes = Rc::clone(&done);
+        self.client(move |mut hand| async move {
+            // A new place begins behind a snapshot that is closed already.
+            let mut region = 0;
+            while region < hand.map.regions().len() {
+                let Ok(snapshot) = hand.run(hand.session.begin().unwrap()).await else {
+                    return;
+                };
+                hand.session.saw(&snapshot);
+                let (map, stamp) = (Arc::clone(&hand.map), hand.session.holder());
+                let work = Refill::new(map, region, stamp, snapshot).with(hand.mutant);
+                if hand.run(work).await.is_err() {
+                    return;
+                }
+                notes.borrow_mut().push(region);
+                region += 1;
+            }
+        });
+        done
+    }
+
+    /// Regions whose replicas are whole by now.
+    pub fn note(&mut self, refilled: &Refilled) {
+        for region in refilled.borrow_mut().drain(..) {
+            self.map = Arc::new(self.map.filled(region));
+        }
+    }
+
+    /// Whether the vector's primary says more than its backups of somebody whose record another one
+    /// has logged that it writes over.
+    pub fn is_ahead(&self, number: u64) -> bool {
+        let vector = self.plan.vector;
+        let look = |at| vector.parse(&self.memory.look(at, vector.bytes())).0;
+        let base = Address {
+            server: ServerId(Map::FIRST),
+            offset: 0,
+        };
+        let snapshots: Vec<Snapshot> = self.replicas(base).into_iter().map(look).collect();
+        let (first, backups) = snapshots.split_first().unwrap();
+        let head = self
+            .memory
+            .look(self.replicas(self.plan.record(number))[1], 8);
+        let head = Head::of_word(u64::from_le_bytes(*head.first_chunk().unwrap()));
+        let Head::Free(stamp) = head else {
+            return false;
+        };
+        // The record's backup has it already; its writer is not published, those before it are
+        // at the vector's primary alone.
+        let mut threads = (0..THREADS).filter_map(ThreadId::new);
+        !first.admits(stamp)
+            && threads.any(|thread| {
+                let is_less = |backup: &Snapshot| backup.of(thread) < first.of(thread);
+                thread != stamp.thread && backups.iter().all(is_less)
+            })
+    }
+
+    /// A dead client is shut out, and somebody goes on for it in the same epoch.
+    pub fn bury(&mut self, number: u64) {
+        let client = &self.clients[&number];
+        let (owner, name) = (client.owner, client.name);
+        self.memory.fence(name);
+        let last = Rc::<Cell<Option<Stamp>>>::default();
+        let noted = Rc::clone(&last);
+        let vector = self.plan.vector;
+        self.client(move |hand| async move {
+            let log = hand.plan.log(&hand.map, owner.thread);
+            let recovered = hand.run(Recover::new(owner.thread, vector, log)).await;
+            noted.set(recovered.ok().map(|recovered| recovered.last));
+        });
+        self.buried.push((number, last));
+    }
+
+    /// What every whole replica of a record says: the same version with the same value.
+    pub fn newest(&self, number: u64) -> (Stamp, u64) {
+        let replicas = self.replicas(self.plan.record(number)).into_iter();
+        let newest = replicas.map(|at| {
+            let mut copy = self.memory.look(at, LAYOUT.bytes() as u64);
+            let head = Head::of_word(u64::from_le_bytes(*copy.first_chunk().unwrap()));
+            if let Head::Locked(_) = head {
+                // Of somebody who is dead; what is under it is whole.
+                let label = copy[16..24].to_vec();
+                copy[..8].copy_from_slice(&label);
+            }
+            let (_, block) = Block::parse(LAYOUT, copy)
+                .unwrap_or_else(|_| panic!("seed {}: record {number} at {at}", self.seed));
+            let version = block.visible(|_| true).unwrap().unwrap();
+            let value = version
+                .value
+                .map_or(0, |value| u64::from_le_bytes(*value.first_chunk().unwrap()));
+            (version.stamp, value)
+        });
+        let newest: Vec<(Stamp, u64)> = newest.collect();
+        let is_same = newest.windows(2).all(|pair| pair[0] == pair[1]);
+        assert!(is_same, "seed {}: record {number} is {newest:?}", self.seed);
+        newest[0]
+    }
+}
+
+/// Regions that were copied.
+pub type Refilled = Rc<RefCell<Vec<usize>>>;

@@ -1,0 +1,202 @@
+//! Clients that count under few keys, which all of them add: whoever adds a key, whoever is the
+//! first to write under it, and whichever server is lost, there is one record under it, and it has
+//! all counts.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::ServerId;
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{Abort, Change, Found, Isolation, Place, Room, Seen, Stamp, Table};
+use manxdb_sim::SimTime;
+
+use crate::common::{can_be_tried_again, number, value};
+use crate::house::{Hand, House, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
+
+const KEYS: u64 = 24;
+const CLIENTS: u64 = 3;
+/// Overflow buckets begin here.
+const OVERFLOW: u64 = 1024;
+
+#[derive(Default)]
+struct Notes {
+    /// What is known to be under each key.
+    counts: RefCell<BTreeMap<u64, u64>>,
+    /// Of those whose client died over it, one more may be there.
+    unknown: RefCell<BTreeMap<u64, u64>>,
+    increments: Cell<u64>,
+    shared: Cell<u64>,
+}
+
+fn table(plan: &Plan) -> Table {
+    Table::new(KEYED, vec![plan.entries], 2, 7).unwrap()
+}
+
+struct Counter {
+    hand: Hand,
+    notes: Rc<Notes>,
+    /// Places that are its own.
+    rooms: Vec<Place>,
+    buckets: Vec<Place>,
+}
+
+impl Counter {
+    fn new(hand: Hand, notes: Rc<Notes>, own: u64) -> Self {
+        let share = ROOMS / CLIENTS;
+        let room = |number| Place::new(hand.plan.keyed.plus(number * each(KEYED))).unwrap();
+        let bucket =
+            |number: u64| Place::new(hand.plan.entries.plus(OVERFLOW + number * 64)).unwrap();
+        let rooms = (own * share..(own + 1) * share).map(room).collect();
+        let buckets = (own * share..(own + 1) * share).map(bucket).collect();
+        Self {
+            hand,
+            notes,
+            rooms,
+            buckets,
+        }
+    }
+
+    /// Goes on in the next epoch when a server did not answer; else somebody was in the way.
+    async fn after(&mut self, abort: Abort) {
+        match abort {
+            Abort::Fault(_) => {
+                self.hand.rejoin().await;
+            }
+            abort => assert!(can_be_tried_again(abort), "{abort}"),
+        }
+    }
+
+    /// Adds one under a key; none: to be tried again.
+    async fn count(&mut self, key: u64) -> Result<(), Abort> {
+        let begin = self.hand.session.begin()?;
+        let snapshot = self.hand.run(begin).await?;
+        self.hand.session.saw(&snapshot);
+        let table = table(&self.hand.plan);
+        let name = key.to_le_bytes();
+        let find = self.hand.session.find(&snapshot, &table, &name)?;
+        let (seen, is_anothers) = match self.hand.run(find).await? {
+            Found::Record(seen) => (seen, true),
+            Found::Nothing(absence) => {
+                let room = Room {
+                    record: self.rooms[self.rooms.len() - 1],
+                    generation: 0,
+                    bucket: self.buckets[self.buckets.len() - 1],
+                };
+                let add = self.hand.session.add(&snapshot, absence, room);
+                // It may have come to be there, whatever is heard of it: never offered again.
+                self.rooms.pop();
+                self.buckets.pop();
+                let added = self.hand.run(add).await?;
+                (added.seen, !added.took_record)
+            }
+        };
+        let is_first = is_anothers && seen.stamp == Stamp::NOTHING;
+        self.commit(key, seen).await?;
+        let shared = &self.notes.shared;
+        shared.set(shared.get() + u64::from(is_first));
+        Ok(())
+    }
+
+    async fn commit(&mut self, key: u64, seen: Seen) -> Result<(), Abort> {
+        let next = number(&seen) + 1;
+        let changes = vec![Change {
+            seen,
+            value: Some(value(next)),
+        }];
+        let stamp = self.hand.session.holder();
+        let commit = self
+            .hand
+            .session
+            .commit(&[], changes, Isolation::Snapshot)?;
+        *self.notes.unknown.borrow_mut().entry(key).or_insert(0) += 1;
+        let committed = self.hand.run(commit).await;
+        self.hand.session.ended(&committed);
+        let is_there = match committed {
+            Err(Abort::Fault(_)) => self.hand.rejoin().await.has(stamp),
+            Err(_) => false,
+            Ok(_) => true,
+        };
+        *self.notes.unknown.borrow_mut().get_mut(&key).unwrap() -= 1;
+        if is_there {
+            *self.notes.counts.borrow_mut().entry(key).or_insert(0) += 1;
+            self.notes.increments.set(self.notes.increments.get() + 1);
+        }
+        match committed {
+            Err(Abort::Fault(_)) | Ok(_) => Ok(()),
+            Err(abort) => Err(abort),
+        }
+    }
+
+    async fn work(mut self, until: SimTime) {
+        let mut next = 0;
+        while self.hand.now() < until && self.rooms.len() > 1 {
+            // All at about the same key.
+            let key = (next + self.hand.random.below(2)) % KEYS;
+            match self.count(key).await {
+                Ok(()) => next += 1,
+                Err(abort) => self.after(abort).await,
+            }
+        }
+    }
+
+    /// Every key has what is known of it.
+    async fn judge(self, seed: u64) {
+        let begin = self.hand.session.begin().unwrap();
+        let snapshot = self.hand.run(begin).await.unwrap();
+        let table = table(&self.hand.plan);
+        for key in 0..KEYS {
+            let find = self
+                .hand
+                .session
+                .find(&snapshot, &table, &key.to_le_bytes());
+            let found = match self.hand.run(find.unwrap()).await.unwrap() {
+                Found::Record(seen) => number(&seen),
+                Found::Nothing(_) => 0,
+            };
+            let known = self.notes.counts.borrow().get(&key).copied().unwrap_or(0);
+            let unknown = self.notes.unknown.borrow().get(&key).copied().unwrap_or(0);
+            let is_fine = (known..=known + unknown).contains(&found);
+            assert!(
+                is_fine,
+                "seed {seed}: key {key} has {found}, known are {known}"
+            );
+        }
+    }
+}
+
+/// Clients count, one may die, one server is lost after another; increments, and how many first
+/// ones were of a record that another client had added.
+pub fn losses(seed: u64, mutant: Option<Mutant>) -> (u64, u64) {
+    let mut house = House::new(seed, REPLICAS);
+    house.mutant = mutant;
+    let notes = Rc::<Notes>::default();
+    let mut random = Random::stream(seed, &[9]);
+    let until = house.memory.now() + Nanos(600_000);
+    let clients: Vec<u64> = (0..CLIENTS)
+        .map(|own| house.client(|hand| Counter::new(hand, Rc::clone(&notes), own).work(until)))
+        .collect();
+    house.steps(random.below(1_000));
+    if random.below(4) == 0 {
+        house.kill(clients[0]);
+    }
+    // The directory's primary more often than others.
+    let primary = house.map.regions()[usize::from(house.plan.entries.server.0 - 512)].replicas()[0];
+    let first = match random.below(2) {
+        0 => primary.at.server,
+        _ => ServerId(u16::try_from(random.below(u64::from(SERVERS))).unwrap()),
+    };
+    house.lose(first, true, None);
+    let refilled = house.refill();
+    for _ in 0..1_500 {
+        house.step();
+    }
+    house.note(&refilled);
+    let second = ServerId((first.0 + 1 + u16::try_from(random.below(4)).unwrap()) % SERVERS);
+    house.lose(second, true, None);
+    house.run();
+    house.client(|hand| Counter::new(hand, Rc::clone(&notes), 0).judge(seed));
+    house.run();
+    (notes.increments.get(), notes.shared.get())
+}

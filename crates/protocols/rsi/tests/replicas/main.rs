@@ -1,0 +1,369 @@
+//! Memory on several servers, some of which are lost: in virtual time, under load.
+//!
+//! | test | what happens | what must hold |
+//! |---|---|---|
+//! | counts | a commit, with one replica and with three | round trips and operations |
+//! | steps | a server is lost at each step of a commit | the commit is whole or absent, what is acknowledged is there, the client hears the truth |
+//! | losses | clients die, a server is lost, its regions are copied, another is lost | history, money, all replicas the same |
+//! | keys | the same, while keys are added that all want to add | one record under each, with all that was counted under it |
+//! | looks | a server is taken for lost and answers those who have not heard of it | nobody begins before what he could have heard of |
+//! | contention | the vector's primary alone knows what was published, and is lost | nothing is installed over what others have made of it |
+//! | copies | new replicas are filled under load | they are what they are copies of |
+//! | deaths | clients die and are recovered, no server is lost | all replicas are the same |
+//! | defects | each is planted | one of the above finds it |
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod bank;
+#[path = "../common/mod.rs"]
+mod common;
+mod house;
+mod keys;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use bank::{Notes, TOTAL};
+use common::{LAYOUT, change};
+use house::{House, REPLICAS, SERVERS};
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::ServerId;
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{Isolation, Region, Seen};
+
+const SEEDS: u64 = 100;
+
+/// Batches and operations of one commit that writes two records in two regions.
+fn counts(replicas: usize, isolation: Isolation) -> (u64, u64) {
+    let mut house = House::new(1, replicas);
+    let counts = Rc::<Cell<(u64, u64)>>::default();
+    let noted = Rc::clone(&counts);
+    house.client(move |mut hand| async move {
+        let snapshot = hand.run(hand.session.begin().unwrap()).await.unwrap();
+        let seen = [0, 1, 2].map(|place| hand.plan.record(place));
+        let mut read: Vec<Seen> = Vec::new();
+        for at in seen {
+            let work = hand.session.read(&snapshot, at, LAYOUT);
+            read.push(hand.run(work).await.unwrap());
+        }
+        let before = hand.counts();
+        let changes = vec![change(&read[0], 1), change(&read[1], 2)];
+        let others = [read[2].clone().into()];
+        let commit = hand.session.commit(&others, changes, isolation).unwrap();
+        hand.run(commit).await.unwrap();
+        let after = hand.counts();
+        noted.set((after.0 - before.0, after.1 - before.1));
+    });
+    house.run();
+    counts.get()
+}
+
+#[test]
+fn a_commit_on_three_replicas_takes_one_round_trip_more_than_on_one() {
+    // Swaps, what was read, logs, records, lines; the log has as many replicas as all else.
+    assert_eq!(counts(1, Isolation::Snapshot), (4, 2 + 1 + 2 + 1));
+    assert_eq!(counts(3, Isolation::Snapshot), (5, 2 + 3 + 6 + 3));
+    assert_eq!(counts(1, Isolation::Serializable), (5, 2 + 1 + 1 + 2 + 1));
+    assert_eq!(counts(3, Isolation::Serializable), (6, 2 + 1 + 3 + 6 + 3));
+}
+
+/// How a client's one commit ended, as it heard.
+type Heard = Rc<Cell<Option<bool>>>;
+
+/// Money in the first record, and a client that is about to move half of it to the second.
+fn one_move(seed: u64, mutant: Option<Mutant>) -> (House, Heard, Notes) {
+    let mut house = House::new(seed, REPLICAS);
+    let notes = Notes::default();
+    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
+    house.run();
+    house.mutant = mutant;
+    let heard = Heard::default();
+    let hears = Rc::clone(&heard);
+    let noted = Rc::clone(&notes);
+    house.client(move |hand| async move {
+        let mut teller = bank::Teller { hand, notes: noted };
+        let halves = |seen: &[u64]| vec![seen[0] / 2, seen[1] + seen[0] / 2];
+        hears.set(Some(teller.transact(&[0, 1], halves).await));
+    });
+    (house, heard, notes)
+}
+
+/// A server is lost after so many events; whether the client was at work then, and what it heard.
+fn lost_at(seed: u64, server: u16, events: u64, mutant: Option<Mutant>) -> (bool, bool) {
+    let (mut house, heard, notes) = one_move(seed, mutant);
+    house.steps(events);
+    let is_at_work = house.is_at_work(2);
+    let acknowledged = heard.get();
+    house.lose(ServerId(server), true, None);
+    house.run();
+    let is_there = heard.get().unwrap();
+    assert!(acknowledged != Some(true) || is_there);
+    let expected = if is_there { TOTAL / 2 } else { 0 };
+    let found = house.newest(1).1;
+    assert_eq!(
+        found, expected,
+        "seed {seed}: server {server} at event {events}"
+    );
+    bank::judge(&house, &notes, seed);
+    house.client(|hand| bank::touch_all(hand, Rc::clone(&notes)));
+    house.run();
+    bank::judge(&house, &notes, seed);
+    (is_at_work, is_there)
+}
+
+#[test]
+fn a_commit_is_whole_or_absent_whichever_server_is_lost_at_whichever_step() {
+    let (mut runs, mut committed, mut absent) = (0, 0, 0);
+    for seed in 0..4 {
+        for server in 0..SERVERS {
+            for events in 0.. {
+                let (is_at_work, is_there) = lost_at(seed, server, events, None);
+                runs += 1;
+                committed += u32::from(is_there && is_at_work);
+                absent += u32::from(!is_there);
+                if !is_at_work {
+                    break;
+                }
+            }
+        }
+    }
+    println!("{runs} losses: {committed} commits there, {absent} not");
+    assert!(committed > 50 && absent > 50, "this test is blind");
+}
+
+/// What happens in a run.
+#[derive(Debug, Clone, Copy)]
+struct Story {
+    /// The first server that is lost lives on.
+    is_gone: bool,
+    mutant: Option<Mutant>,
+}
+
+/// Clients move money; some die; a server is lost, what it had is copied, another one is lost.
+fn losses(seed: u64, story: Story) -> Notes {
+    let mut house = House::new(seed, REPLICAS);
+    let notes = Notes::default();
+    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
+    house.run();
+    house.mutant = story.mutant;
+    let mut random = Random::stream(seed, &[7]);
+    let until = house.memory.now() + Nanos(400_000);
+    let tellers: Vec<u64> = (0..3)
+        .map(|_| house.client(|hand| bank::work(hand, Rc::clone(&notes), until)))
+        .collect();
+    house.steps(random.below(1_500));
+    if random.below(2) == 0 {
+        house.kill(tellers[0]);
+        house.steps(random.below(200));
+        if random.below(2) == 0 {
+            house.bury(tellers[0]);
+            house.steps(random.below(200));
+        }
+    }
+    let first = random.below(u64::from(SERVERS));
+    let cut = (random.below(3) == 0).then(|| random.below(400));
+    house.lose(ServerId(u16::try_from(first).unwrap()), story.is_gone, cut);
+    let refilled = house.refill();
+    house.steps(random.below(3_000));
+    house.note(&refilled);
+    let is_whole = |house: &House| {
+        let mut replicas = house.map.regions().iter().flat_map(Region::replicas);
+        replicas.all(|replica| replica.is_whole)
+    };
+    while !is_whole(&house) && house.step() {
+        house.note(&refilled);
+    }
+    assert!(is_whole(&house), "seed {seed}: what was lost is not copied");
+    if random.below(2) == 0 {
+        house.kill(tellers[1]);
+    }
+    let second = (first + 1 + random.below(u64::from(SERVERS) - 1)) % u64::from(SERVERS);
+    house.steps(random.below(500));
+    house.lose(ServerId(u16::try_from(second).unwrap()), true, None);
+    house.run();
+    house.client(|hand| bank::touch_all(hand, Rc::clone(&notes)));
+    house.run();
+    bank::judge(&house, &notes, seed);
+    notes
+}
+
+#[test]
+fn two_losses_with_copies_in_between_lose_nothing_under_load() {
+    for is_gone in [true, false] {
+        let (mut there, mut absent, mut all) = (0, 0, 0);
+        for seed in 0..SEEDS {
+            let mutant = None;
+            let notes = losses(seed, Story { is_gone, mutant });
+            all += notes.count();
+            there += notes.late.borrow().0;
+            absent += notes.late.borrow().1;
+        }
+        println!("{all} commits; of those cut off by a loss {there} are there, {absent} not");
+        assert!(there > 20 && absent > 20, "this test is blind");
+    }
+}
+
+/// Clients die and are recovered, and nothing else happens.
+fn deaths(seed: u64, mutant: Option<Mutant>) {
+    let mut house = House::new(seed, REPLICAS);
+    let notes = Notes::default();
+    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
+    house.run();
+    house.mutant = mutant;
+    let mut random = Random::stream(seed, &[8]);
+    let until = house.memory.now() + Nanos(100_000);
+    let tellers: Vec<u64> = (0..4)
+        .map(|_| house.client(|hand| bank::work(hand, Rc::clone(&notes), until)))
+        .collect();
+    for teller in tellers {
+        house.steps(random.below(600));
+        house.kill(teller);
+        house.bury(teller);
+    }
+    house.run();
+    bank::judge(&house, &notes, seed);
+}
+
+#[test]
+fn clients_that_die_leave_all_replicas_the_same() {
+    for seed in 0..SEEDS {
+        deaths(seed, None);
+    }
+}
+
+/// The server of the vector's primary is taken for lost; those who only look have not heard of it.
+fn looks(seed: u64, mutant: Option<Mutant>) {
+    let mut house = House::new(seed, REPLICAS);
+    house.mutant = mutant;
+    let notes = Notes::default();
+    let until = house.memory.now() + Nanos(100_000);
+    for _ in 0..2 {
+        house.client(|hand| bank::work(hand, Rc::clone(&notes), until));
+        house.client(|hand| bank::begin(hand, Rc::clone(&notes), until));
+    }
+    house.steps(Random::stream(seed, &[10]).below(400));
+    house.lose(ServerId(0), false, None);
+    house.run();
+}
+
+#[test]
+fn nobody_begins_at_a_server_that_others_have_given_up() {
+    for seed in 0..SEEDS {
+        looks(seed, None);
+    }
+}
+
+/// All write the same record, and lines come late; the server of the vector's primary is lost when
+/// it alone says that what is being written over was published. Whether that came to be.
+fn contention(seed: u64, mutant: Option<Mutant>) -> bool {
+    let mut house = House::slow(seed, REPLICAS, 3);
+    let notes = Notes::default();
+    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
+    house.run();
+    house.mutant = mutant;
+    let until = house.memory.now() + Nanos(3_000_000);
+    for _ in 0..3 {
+        house.client(|hand| bank::insist(hand, Rc::clone(&notes), until));
+    }
+    while !house.is_ahead(1) && house.memory.now() < until {
+        house.step();
+    }
+    let is_met = house.is_ahead(1);
+    house.lose(ServerId(0), true, None);
+    house.run();
+    bank::judge(&house, &notes, seed);
+    is_met
+}
+
+#[test]
+fn what_others_have_seen_and_written_over_is_not_installed_again() {
+    let seeds = 4 * SEEDS;
+    let met = (0..seeds).filter(|seed| contention(*seed, None)).count();
+    println!("{met} of {seeds} seeds come by");
+    assert!(met > 10, "this test is blind");
+}
+
+/// What a server had is copied while money moves.
+fn copies(seed: u64, mutant: Option<Mutant>) {
+    let mut house = House::slow(seed, REPLICAS, 3);
+    let notes = Notes::default();
+    house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
+    house.run();
+    house.mutant = mutant;
+    let mut random = Random::stream(seed, &[12]);
+    let until = house.memory.now() + Nanos(1_000_000);
+    for _ in 0..3 {
+        house.client(|hand| bank::work(hand, Rc::clone(&notes), until));
+    }
+    house.steps(random.below(1_000));
+    let lost = ServerId(u16::try_from(random.below(u64::from(SERVERS))).unwrap());
+    house.lose(lost, true, None);
+    house.steps(random.below(500));
+    let refilled = house.refill();
+    house.run();
+    house.note(&refilled);
+    bank::judge(&house, &notes, seed);
+}
+
+#[test]
+fn copies_made_under_load_are_what_they_are_copies_of() {
+    for seed in 0..SEEDS {
+        copies(seed, None);
+    }
+}
+
+/// A run that is to show a defect.
+type Scenario = fn(u64, Option<Mutant>);
+
+#[test]
+fn planted_defects_are_found() {
+    let lost: Scenario = |seed, mutant| {
+        let is_gone = true;
+        losses(seed, Story { is_gone, mutant });
+    };
+    let stale: Scenario = |seed, mutant| {
+        let is_gone = false;
+        losses(seed, Story { is_gone, mutant });
+    };
+    let keyed: Scenario = |seed, mutant| {
+        keys::losses(seed, mutant);
+    };
+    let ahead: Scenario = |seed, mutant| {
+        contention(seed, mutant);
+    };
+    let cases = [
+        (Mutant::UnlocksBeforeBackups, deaths as Scenario),
+        (Mutant::PromotesWithoutDraining, lost),
+        (Mutant::DrainsWhatWasPublished, ahead),
+        (Mutant::AcceptsTheStale, stale),
+        (Mutant::BeginsAtThePrimaryAlone, looks),
+        (Mutant::RefillsWithoutLocks, copies),
+        (Mutant::EntersAtThePrimaryAlone, keyed),
+        (Mutant::ReliesOnHalfAnEntry, keyed),
+    ];
+    let mut missed = Vec::new();
+    for (mutant, scenario) in cases {
+        let is_found = |seed: &u64| {
+            let run = || scenario(*seed, Some(mutant));
+            catch_unwind(AssertUnwindSafe(run)).is_err()
+        };
+        let seed = (0..4 * SEEDS).find(is_found);
+        println!("{mutant:?}: seed {seed:?}");
+        if seed.is_none() {
+            missed.push(mutant);
+        }
+    }
+    assert_eq!(missed, [], "not found");
+}
+
+#[test]
+fn keys_stay_unique_and_known_whichever_servers_are_lost() {
+    let (mut added, mut shared) = (0, 0);
+    for seed in 0..SEEDS {
+        let tally = keys::losses(seed, None);
+        added += tally.0;
+        shared += tally.1;
+    }
+    println!("{added} increments; {shared} first ones of a record that another added");
+    assert!(shared > 5, "this test is blind");
+}
