@@ -314,11 +314,12 @@ impl Block {
         }
         let head = *body.first_chunk().ok_or(Torn)?;
         let head = Head::of_word(u64::from_le_bytes(head));
-        let nothing = Head::Free(Stamp::NOTHING);
-        if head == nothing && body.iter().all(|byte| *byte == 0) {
-            return Ok((nothing, Self::empty(layout, 0)));
-        }
         body.drain(..WORD_LENGTH);
+        // Whoever has a lock on it may have died before it wrote anything.
+        let may_be_new = matches!(head, Head::Locked(_) | Head::Free(Stamp::NOTHING));
+        if may_be_new && body.iter().all(|byte| *byte == 0) {
+            return Ok((head, Self::empty(layout, 0)));
+        }
         let block = Self { layout, body };
         let sum = block.word(layout.words() - 2);
         let said = block.part(0, (layout.words() - 2) * WORD_LENGTH);

@@ -215,7 +215,8 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
     }
     let layout = redo.layout;
     let before = match Block::parse(layout, copy) {
-        _ if is_own => Block::keyed(layout, redo.generation, &redo.key),
+        // There is nothing under its own version.
+        _ if redo.former == Stamp::NOTHING => Block::keyed(layout, redo.generation, &redo.key),
         Ok((_, block)) => block.before(stamp),
         Err(_) => Block::lost(layout, redo.generation, &redo.key), // it died while it wrote the labels
     };

@@ -78,6 +78,19 @@ fn a_snapshot_gets_the_newest_version_that_it_admits() {
 }
 
 #[test]
+fn a_lock_on_a_record_that_nobody_has_written_hides_nothing() {
+    let lock = Head::Locked(stamp(7));
+    let mut copy = vec![0; LAYOUT.bytes()];
+    copy[..WORD_LENGTH].copy_from_slice(&lock.word().to_le_bytes());
+    let (head, block) = Block::parse(LAYOUT, copy.clone()).unwrap();
+    assert_eq!((head, block.newest()), (lock, Stamp::NOTHING));
+    let version = block.visible(|stamp| stamp.sequence < 7).unwrap().unwrap();
+    assert_eq!(version.value, None);
+    copy[WORD_LENGTH + 8] = 1; // it has begun to write
+    assert_eq!(Block::parse(LAYOUT, copy), Err(Torn));
+}
+
+#[test]
 fn no_mixture_of_two_times_hides_or_makes_up_a_version() {
     let (before, after) = (written(4), written(5));
     let lock = Head::Locked(after.newest());
