@@ -75,7 +75,10 @@ pub use lease::{Join, JoinError, Lease};
 pub use log::Log;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
-pub use replicas::{Closed, Kind, Map, MapError, Mapped, Refill, Region, Replica, Restore, Spread};
+pub use replicas::{
+    Annals, Closed, Event, Kind, Learn, Map, MapError, Mapped, Propose, Refill, Region, Replica,
+    Restore, Spread, Undecided,
+};
 pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
 pub use tree::enter::{EnterError, Entered, rely_on_own};

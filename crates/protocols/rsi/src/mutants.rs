@@ -43,6 +43,10 @@ pub enum Mutant {
     AcceptsTheStale,
     /// Records are copied to a new replica without a lock.
     RefillsWithoutLocks,
+    /// Who proposes does not look what was accepted before.
+    ForgetsWhatWasAccepted,
+    /// One that answers is taken for most.
+    DecidesWithoutMost,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
 }

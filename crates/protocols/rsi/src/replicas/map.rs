@@ -4,6 +4,7 @@ use manxdb_fabric::{Address, Operation, ServerId};
 
 use crate::block::Layout;
 use crate::log::Log;
+use crate::replicas::annals::Event;
 use crate::vector::Vector;
 
 /// What a region is for, which decides how it is written.
@@ -83,6 +84,9 @@ struct Room {
 /// Which servers have which regions, in one epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Map {
+    /// Events that made it.
+    version: u64,
+    /// How many of them were losses.
     epoch: u64,
     /// Replicas that a region is to have.
     wanted: usize,
@@ -131,6 +135,7 @@ impl Map {
             end: *end,
         };
         Ok(Self {
+            version: 0,
             epoch: 0,
             wanted: wanted.max(1),
             rooms: servers.iter().map(room).collect(),
@@ -181,6 +186,23 @@ impl Map {
         self.epoch
     }
 
+    /// How many events have made it what it is.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What an event makes of it.
+    #[must_use]
+    pub fn after(&self, event: Event) -> Self {
+        let mut next = match event {
+            Event::Lost(server) => self.without(server),
+            Event::Filled(region) => self.filled(usize::from(region)),
+        };
+        next.version += 1;
+        next
+    }
+
     /// All regions, by their numbers.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
@@ -195,8 +217,7 @@ impl Map {
     /// The map of the next epoch, without a server: the next replica of each region is its primary,
     /// and servers with room get new ones, which lack what the others have. Lines and logs are
     /// written anew before the epoch begins, and so their replicas are whole ([`crate::Restore`]).
-    #[must_use]
-    pub fn without(&self, lost: ServerId) -> Self {
+    fn without(&self, lost: ServerId) -> Self {
         let mut next = self.clone();
         next.epoch += 1;
         next.rooms.retain(|room| room.server != lost);
@@ -224,8 +245,7 @@ impl Map {
     }
 
     /// The same when a region's replicas have all that it has.
-    #[must_use]
-    pub fn filled(&self, region: usize) -> Self {
+    fn filled(&self, region: usize) -> Self {
         let mut next = self.clone();
         for replica in next
             .regions
@@ -304,5 +324,71 @@ impl Room {
         };
         self.next += bytes.next_multiple_of(crate::directory::PLACE);
         at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(servers: u16) -> Map {
+        let servers: Vec<_> = (0..servers)
+            .map(|number| (ServerId(number), 64, 4096))
+            .collect();
+        Map::new(&servers, 3).unwrap()
+    }
+
+    fn servers(map: &Map, region: usize) -> Vec<(u16, bool)> {
+        let replicas = map.regions()[region].replicas().iter();
+        replicas
+            .map(|replica| (replica.at.server.0, replica.is_whole))
+            .collect()
+    }
+
+    #[test]
+    fn primaries_take_turns_and_a_loss_moves_them_on() {
+        let mut map = map(4);
+        let entries = map.add(Kind::Entries, 512).unwrap();
+        let lines = map.add(Kind::Lines, 512).unwrap();
+        assert_eq!(
+            (entries.server, lines.server),
+            (ServerId(512), ServerId(513))
+        );
+        assert_eq!(servers(&map, 0), [(0, true), (1, true), (2, true)]);
+        assert_eq!(servers(&map, 1), [(1, true), (2, true), (3, true)]);
+        let next = map.after(Event::Lost(ServerId(1)));
+        assert_eq!((next.epoch(), next.version()), (1, 1));
+        assert_eq!(servers(&next, 0), [(0, true), (2, true), (3, false)]);
+        assert_eq!(servers(&next, 1), [(2, true), (3, true), (0, true)]);
+        let filled = next.after(Event::Filled(0));
+        assert_eq!((filled.epoch(), filled.version()), (1, 2));
+        assert_eq!(servers(&filled, 0), [(0, true), (2, true), (3, true)]);
+    }
+
+    #[test]
+    fn what_is_not_whole_is_never_a_primary() {
+        let mut map = map(4);
+        let at = map.add(Kind::Entries, 512).unwrap();
+        let mut next = map;
+        for lost in [0, 1, 2] {
+            next = next.after(Event::Lost(ServerId(lost)));
+        }
+        assert_eq!(servers(&next, 0), [(3, false)]);
+        assert_eq!(next.all(at), [], "what it has is not all that there was");
+    }
+
+    #[test]
+    fn what_a_map_has_no_room_for_is_refused() {
+        let mut map = map(3);
+        let full = MapError::Full {
+            wanted: 3,
+            bytes: 5000,
+        };
+        assert_eq!(map.add(Kind::Logs, 5000), Err(full));
+        map.add(Kind::Logs, 4032).unwrap();
+        assert!(map.add(Kind::Logs, 64).is_err());
+        let region = ServerId(Map::FIRST);
+        let refused = Map::new(&[(region, 0, 64)], 1);
+        assert_eq!(refused, Err(MapError::NoServer(region)));
     }
 }

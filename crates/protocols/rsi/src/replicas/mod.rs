@@ -18,7 +18,8 @@
 //! and before a map is used every server in it shuts out all names of the epoch before. What a
 //! client with an old map can still do is therefore something that it does at the lost server
 //! alone, if that should live on; and every step that counts touches another one: a snapshot two
-//! replicas of the vector, a commit all of its logs and all replicas of what it writes.
+//! replicas of the vector, a commit all of its logs and all replicas of what it writes. Losses are
+//! agreed on, and noted where everybody finds them, in the [`Annals`].
 //!
 //! **After a loss** ([`Restore`]) nobody has a lock any more, for locks are at primaries only and
 //! everybody is shut out. What is in a log and was not published is installed on all replicas that
@@ -28,11 +29,15 @@
 //!
 //! Why it is so: decision 20 of this repository.
 
+mod agree;
+mod annals;
 mod map;
 mod refill;
 mod restore;
 mod spread;
 
+pub use self::agree::Undecided;
+pub use self::annals::{Annals, Event, Learn, Propose};
 pub(crate) use self::map::is_region;
 pub use self::map::{Kind, Map, MapError, Region, Replica};
 pub use self::refill::Refill;

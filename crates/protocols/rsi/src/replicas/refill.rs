@@ -25,7 +25,7 @@ const RECORDS: usize = 16;
 const BYTES: u64 = 2048;
 
 /// Copies one region to those of its replicas that are not whole. It is done when they have all
-/// that the region has, and will have all that it gets ([`Map::filled`]).
+/// that the region has, and will have all that it gets ([`crate::Event::Filled`]).
 #[derive(Debug, Clone)]
 pub struct Refill {
     map: Arc<Map>,

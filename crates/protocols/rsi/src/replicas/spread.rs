@@ -121,6 +121,7 @@ impl<W: Work> Spread<W> {
     }
 
     /// A record is on all backups before anybody sees it unlocked.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
     fn install(&self, primary: Operation, backups: Vec<Operation>) -> (Vec<Operation>, Asked) {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::UnlocksBeforeBackups) {
@@ -133,6 +134,7 @@ impl<W: Work> Spread<W> {
     }
 
     /// A look at the vector counts where a server that is not lost has let us in.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
     fn look(&self, primary: Operation, backups: &[Operation]) -> (Vec<Operation>, Asked) {
         let proof = backups.first().map(|backup| Operation::Read {
             at: backup.at(),
@@ -144,6 +146,7 @@ impl<W: Work> Spread<W> {
     }
 
     /// Who swaps a word at the primary has it, and writes it to the backups.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
     fn enter(
         &self,
         primary: Operation,

@@ -78,6 +78,13 @@ impl<C: Carrier> Client<C> {
         (self.records, self.nodes) = (records, nodes);
     }
 
+    /// Goes on with another session of its own, when the one before is over: in the next epoch of
+    /// replicated memory, over another map.
+    pub fn go_on(&mut self, carrier: C, session: Session) {
+        self.carrier = carrier;
+        self.session = session;
+    }
+
     /// Begins a transaction.
     ///
     /// # Errors
@@ -175,9 +182,13 @@ impl<C: Carrier> Client<C> {
                 Ok(Entered::There(place)) => return Ok(Known { place, own: None }),
                 Ok(Entered::Changes(changes)) => {
                     let new = changes.iter().filter(|change| change.seen.is_own).count();
-                    let stamp = self.commit_alone(changes.clone()).await?;
-                    self.records.take(1);
-                    self.nodes.take(new as u64);
+                    let committed = self.commit_alone(changes.clone()).await;
+                    if !committed.as_ref().is_err_and(Failure::is_conflict) {
+                        // Or nobody knows: then they may be somebody's.
+                        self.records.take(1);
+                        self.nodes.take(new as u64);
+                    }
+                    let stamp = committed?;
                     let own = stamp.map(|stamp| (changes, stamp));
                     return Ok(Known { place: ours, own });
                 }

@@ -4,187 +4,25 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use manxdb_core::{Nanos, Random};
-use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
+use manxdb_fabric::{Address, BatchId, Operation, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Block, Closed, Head, Kind, Layout, Log, Map, Owner, Recover, Refill, Restore, Session,
-    Snapshot, Spread, Stamp, Step, ThreadId, Vector, Work,
+    Block, Closed, Event, Head, Map, Owner, Recover, Refill, Restore, Snapshot, Stamp, Step,
+    ThreadId, Work,
 };
-use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
-use crate::common::{LAYOUT, LOG_BYTES};
-
-/// Two may be lost, one after the other.
-pub const SERVERS: u16 = 5;
-/// Replicas of each region.
-pub const REPLICAS: usize = 3;
-pub const THREADS: u16 = 12;
-/// Bytes of a server.
-const BYTES: u64 = 1 << 20;
-/// Records of a region.
-const EACH: u64 = 3;
-/// Regions of records.
-pub const SHELVES: u64 = 3;
-pub const RECORDS: u64 = EACH * SHELVES;
-
-/// Where everything is, by the addresses of regions.
-#[derive(Clone)]
-pub struct Plan {
-    pub vector: Vector,
-    pub logs: Address,
-    pub shelves: Vec<Address>,
-    /// Words for directories.
-    pub entries: Address,
-    /// Records with keys.
-    pub keyed: Address,
-}
-
-impl Plan {
-    pub fn record(&self, number: u64) -> Address {
-        let shelf = self.shelves[usize::try_from(number % SHELVES).unwrap()];
-        shelf.plus(number / SHELVES * each(LAYOUT))
-    }
-
-    pub fn log(&self, map: &Map, thread: ThreadId) -> Log {
-        let at = self.logs.plus(u64::from(thread.number()) * LOG_BYTES);
-        map.log(at, LOG_BYTES).unwrap()
-    }
-}
-
-/// Records under keys of eight bytes.
-pub const KEYED: Layout = match Layout::keyed(2, 160, 8) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a layout"),
+use crate::common::LAYOUT;
+use crate::hand::{
+    Answer, BYTES, Desk, Hand, Once, Plan, RECORDS, Request, SERVERS, THREADS, build, session,
 };
-/// Places for such records.
-pub const ROOMS: u64 = 96;
-
-/// Bytes from one record to the next.
-pub fn each(layout: Layout) -> u64 {
-    (layout.bytes() as u64).next_multiple_of(64)
-}
-
-fn build(replicas: usize) -> (Map, Plan) {
-    let servers: Vec<_> = (0..SERVERS)
-        .map(|number| (ServerId(number), 64, BYTES))
-        .collect();
-    let mut map = Map::new(&servers, replicas).unwrap();
-    let base = Address {
-        server: ServerId(0),
-        offset: 0,
-    };
-    let lines = Vector::new(base, THREADS).unwrap().bytes();
-    let vector = map.add(Kind::Lines, lines).unwrap();
-    let logs = map.add(Kind::Logs, LOG_BYTES * u64::from(THREADS)).unwrap();
-    let shelf = |map: &mut Map| map.add(Kind::Records(LAYOUT), EACH * each(LAYOUT)).unwrap();
-    let shelves = (0..SHELVES).map(|_| shelf(&mut map)).collect();
-    let entries = map.add(Kind::Entries, 8192).unwrap();
-    let keyed = map.add(Kind::Records(KEYED), ROOMS * each(KEYED)).unwrap();
-    let plan = Plan {
-        vector: Vector::new(vector, THREADS).unwrap(),
-        logs,
-        shelves,
-        entries,
-        keyed,
-    };
-    (map, plan)
-}
-
-enum Request {
-    Ask(Vec<Operation>, u32),
-    /// It was shut out, or a server does not answer: wants to go on in the next epoch.
-    Rejoin,
-}
-
-enum Answer {
-    Outcomes(Vec<Outcome>),
-    Joined(Arc<Map>, Closed),
-}
-
-#[derive(Default)]
-struct Desk {
-    asked: Option<Request>,
-    answered: Option<Answer>,
-    now: SimTime,
-    /// Batches, and operations in them.
-    counts: (u64, u64),
-}
-
-/// A client's hand on the memory, in one epoch after another.
-pub struct Hand {
-    pub owner: Owner,
-    pub map: Arc<Map>,
-    pub plan: Plan,
-    pub session: Session,
-    pub random: Random,
-    pub mutant: Option<Mutant>,
-    /// How all ended before the epoch that began last, whether the client has heard of it or not.
-    pub closed: Rc<RefCell<Vec<Closed>>>,
-    desk: Rc<RefCell<Desk>>,
-}
-
-impl Hand {
-    async fn request(&self, request: Request) -> Answer {
-        self.desk.borrow_mut().asked = Some(request);
-        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
-            Some(answer) => Poll::Ready(answer),
-            None => Poll::Pending,
-        })
-        .await
-    }
-
-    pub async fn run<W: Work>(&self, work: W) -> W::Output {
-        let mut work = Spread::new(Arc::clone(&self.map), work).with(self.mutant);
-        let mut step = work.step(Vec::new());
-        loop {
-            let request = match step {
-                Step::Done(output) => return output,
-                Step::Ask(operations) => Request::Ask(operations, 0),
-                Step::Again(operations, times) => Request::Ask(operations, times),
-            };
-            let Answer::Outcomes(outcomes) = self.request(request).await else {
-                panic!("nobody asked to be let in");
-            };
-            step = work.step(outcomes);
-        }
-    }
-
-    /// Waits for the next epoch, and goes on in it; how it ended in the one before.
-    pub async fn rejoin(&mut self) -> Closed {
-        let Answer::Joined(map, closed) = self.request(Request::Rejoin).await else {
-            panic!("nothing was under way");
-        };
-        assert_eq!(closed.owner, self.owner);
-        self.owner.after = closed.by.sequence;
-        self.session = session(&self.plan, &map, self.owner, self.mutant);
-        self.map = map;
-        closed
-    }
-
-    pub fn now(&self) -> SimTime {
-        self.desk.borrow().now
-    }
-
-    /// Batches that it asked for, and operations in them.
-    pub fn counts(&self) -> (u64, u64) {
-        self.desk.borrow().counts
-    }
-}
-
-fn session(plan: &Plan, map: &Map, owner: Owner, mutant: Option<Mutant>) -> Session {
-    let session = Session::new(owner.thread, plan.vector, owner.after).unwrap();
-    let mut session = session.with_log(plan.log(map, owner.thread));
-    session.mutant = mutant;
-    session
-}
 
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -194,9 +32,6 @@ struct Client {
     owner: Owner,
     /// What servers know it as.
     name: u64,
-    /// Of its map.
-    epoch: u64,
-    waits: bool,
 }
 
 pub struct House {
@@ -313,8 +148,6 @@ impl House {
             program: Some(Box::pin(program(hand))),
             owner,
             name,
-            epoch: self.map.epoch(),
-            waits: false,
         };
         self.clients.insert(number, client);
         self.poll(number);
@@ -341,15 +174,20 @@ impl House {
         let Some(happened) = self.memory.step() else {
             return false;
         };
-        if let Happened::Completed(name, completion) = happened {
-            let mut clients = self.clients.iter();
-            let own = clients.find(|(_, client)| client.name == name);
-            if let Some(number) = own.map(|(number, _)| *number) {
-                let answer = Answer::Outcomes(completion.outcomes);
-                self.answer(number, answer);
-            }
-        }
+        self.deliver(happened);
         true
+    }
+
+    /// Tells a client what came of what it asked for, if it is anybody's.
+    fn deliver(&mut self, happened: Happened) {
+        let Happened::Completed(name, completion) = happened else {
+            return;
+        };
+        let mut clients = self.clients.iter();
+        let own = clients.find(|(_, client)| client.name == name);
+        if let Some(number) = own.map(|(number, _)| *number) {
+            self.answer(number, Answer::Outcomes(completion.outcomes));
+        }
     }
 
     pub fn steps(&mut self, count: u64) {
@@ -392,10 +230,12 @@ impl House {
                 let name = client.name;
                 self.post(name, operations, times);
             }
-            Some(Request::Rejoin) => {
-                client.waits = true;
-                self.let_in(number);
+            Some(Request::BeAGuest) => {
+                self.names += 1;
+                client.name = self.names;
+                self.answer(number, Answer::Outcomes(Vec::new()));
             }
+            Some(Request::Rejoin(epoch)) => self.let_in(number, epoch),
             None => {} // it has asked before, and waits
         }
     }
@@ -416,24 +256,21 @@ impl House {
         posted.unwrap();
     }
 
-    /// A client that waits goes on in the present epoch, if that is another one than its own.
-    fn let_in(&mut self, number: u64) {
-        let epoch = self.map.epoch();
-        let client = &self.clients[&number];
-        if !client.waits || client.epoch == epoch {
-            return;
+    /// A client goes on in an epoch, if that is the present one.
+    fn let_in(&mut self, number: u64, epoch: u64) {
+        if epoch < self.map.epoch() {
+            return self.answer(number, Answer::Outcomes(Vec::new()));
         }
-        let owner = client.owner;
-        let all = self.closed.borrow();
-        let closed = *all.iter().find(|closed| closed.owner == owner).unwrap();
-        drop(all);
         let name = self.name();
+        let all = self.closed.borrow().clone();
         let client = self.clients.get_mut(&number).unwrap();
-        client.waits = false;
-        client.epoch = epoch;
+        let closed = *all
+            .iter()
+            .find(|closed| closed.owner == client.owner)
+            .unwrap();
         client.name = name;
         client.owner.after = closed.by.sequence;
-        self.answer(number, Answer::Joined(Arc::clone(&self.map), closed));
+        self.answer(number, Answer::Joined(closed));
     }
 
     /// A server is lost, or only taken for lost and reached by some; the next epoch begins. Who
@@ -444,7 +281,8 @@ impl House {
         }
         let pause = self.random.below(40);
         self.steps(pause);
-        let map = Arc::new(self.map.without(server));
+        let event = self.agree(Event::Lost(server));
+        let map = Arc::new(self.map.after(event));
         let is_shut = self.mutant != Some(Mutant::AcceptsTheStale);
         for other in map.servers().filter(|_| is_shut) {
             for name in &self.let_in {
@@ -457,12 +295,9 @@ impl House {
         if let Some(events) = cut {
             self.restore(&map, Some(events));
         }
-        let closed = self.restore(&map, None);
+        let closed = self.restore(&map, None).unwrap();
         *self.closed.borrow_mut() = closed;
-        self.map = map;
-        for number in self.clients.keys().copied().collect::<Vec<_>>() {
-            self.let_in(number);
-        }
+        self.note_down(event);
         // The places of the dead are nobody's; what they were is closed.
         let ended = self.clients.values_mut();
         for client in ended.filter(|client| client.program.is_none()) {
@@ -474,7 +309,17 @@ impl House {
         }
     }
 
-    fn restore(&mut self, map: &Arc<Map>, cut: Option<u64>) -> Vec<Closed> {
+    /// Two propose the same, of whom one dies over it.
+    fn agree(&mut self, event: Event) -> Event {
+        let propose = self.plan.annals.propose(&self.map, event).unwrap();
+        let events = self.random.below(20);
+        self.serve(&mut propose.clone(), Some(events));
+        let agreed = self.serve(&mut propose.clone(), None);
+        assert_eq!(agreed, Some(Ok(event)));
+        event
+    }
+
+    fn restore(&mut self, map: &Arc<Map>, cut: Option<u64>) -> Option<Vec<Closed>> {
         let threads = (0..THREADS).filter_map(ThreadId::new);
         let logs = threads.map(|thread| self.plan.log(map, thread)).collect();
         for (number, last) in &self.buried {
@@ -485,43 +330,50 @@ impl House {
         let owners = self.clients.values().map(|client| client.owner).collect();
         let work = Restore::new(Arc::clone(map), self.plan.vector, logs, owners);
         let mut work = work.with(self.mutant);
+        let closed = self.serve(&mut work, cut)?;
+        Some(closed.unwrap())
+    }
+
+    /// Somebody without a place does a piece of work; none: it dies after so many events.
+    fn serve<W: Work>(&mut self, work: &mut W, cut: Option<u64>) -> Option<W::Output> {
         let name = self.name();
         let mut step = work.step(Vec::new());
         let mut left = cut;
         loop {
-            let operations = match step {
-                Step::Done(closed) => {
+            let (operations, times) = match step {
+                Step::Done(output) => {
                     self.let_in.retain(|other| *other != name);
-                    return closed.unwrap();
+                    return Some(output);
                 }
-                Step::Ask(operations) | Step::Again(operations, _) => operations,
+                Step::Ask(operations) => (operations, 0),
+                Step::Again(operations, times) => (operations, times),
             };
-            self.post(name, operations, 0);
+            self.post(name, operations, times);
             let batch = BatchId(self.batches);
             let outcomes = loop {
                 if left == Some(0) {
                     self.memory.kill(name);
+                    self.memory.fence(name);
                     self.let_in.retain(|other| *other != name);
-                    return Vec::new();
+                    return None;
                 }
                 left = left.map(|left| left - 1);
-                let happened = self.memory.step().unwrap();
-                match happened {
+                match self.memory.step().unwrap() {
                     Happened::Completed(_, completion) if completion.batch == batch => {
                         break completion.outcomes;
                     }
-                    Happened::Completed(other, completion) => {
-                        let mut clients = self.clients.iter();
-                        let own = clients.find(|(_, client)| client.name == other);
-                        if let Some(number) = own.map(|(number, _)| *number) {
-                            self.answer(number, Answer::Outcomes(completion.outcomes));
-                        }
-                    }
-                    Happened::Touched => {}
+                    happened => self.deliver(happened),
                 }
             };
             step = work.step(outcomes);
         }
+    }
+
+    /// The map with an event is the present one, for all who ask.
+    fn note_down(&mut self, event: Event) {
+        let writes = self.plan.annals.write(&self.map, event);
+        self.map = Arc::new(self.map.after(event));
+        self.serve(&mut Once(writes), None);
     }
 
     /// A client copies what new replicas lack; what it has done is noted.
@@ -550,14 +402,19 @@ impl House {
 
     /// Regions whose replicas are whole by now.
     pub fn note(&mut self, refilled: &Refilled) {
-        for region in refilled.borrow_mut().drain(..) {
-            self.map = Arc::new(self.map.filled(region));
+        loop {
+            let Some(region) = refilled.borrow_mut().pop() else {
+                return;
+            };
+            let event = Event::Filled(u16::try_from(region).unwrap());
+            let event = self.agree(event);
+            self.note_down(event);
         }
     }
 
-    /// Whether the vector's primary says more than its backups of somebody whose record another one
-    /// has logged that it writes over.
-    pub fn is_ahead(&self, number: u64) -> bool {
+    /// A client of which the vector's primary says more than its backups, while another one writes
+    /// over what it has written into a record.
+    pub fn ahead(&self, number: u64) -> Option<u64> {
         let vector = self.plan.vector;
         let look = |at| vector.parse(&self.memory.look(at, vector.bytes())).0;
         let base = Address {
@@ -571,16 +428,17 @@ impl House {
             .look(self.replicas(self.plan.record(number))[1], 8);
         let head = Head::of_word(u64::from_le_bytes(*head.first_chunk().unwrap()));
         let Head::Free(stamp) = head else {
-            return false;
+            return None;
         };
-        // The record's backup has it already; its writer is not published, those before it are
-        // at the vector's primary alone.
+        // The record's backup has it already; its writer is not published, one before it is at the
+        // vector's primary alone.
+        let is_ahead = |thread: &ThreadId| {
+            let is_less = |backup: &Snapshot| backup.of(*thread) < first.of(*thread);
+            *thread != stamp.thread && backups.iter().all(is_less)
+        };
         let mut threads = (0..THREADS).filter_map(ThreadId::new);
-        !first.admits(stamp)
-            && threads.any(|thread| {
-                let is_less = |backup: &Snapshot| backup.of(thread) < first.of(thread);
-                thread != stamp.thread && backups.iter().all(is_less)
-            })
+        let thread = threads.find(|thread| !first.admits(stamp) && is_ahead(thread))?;
+        Some(u64::from(thread.number()) + 1)
     }
 
     /// A dead client is shut out, and somebody goes on for it in the same epoch.

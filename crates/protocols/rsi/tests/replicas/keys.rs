@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use manxdb_core::{Nanos, Random};
-use manxdb_fabric::ServerId;
+use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Abort, Change, Found, Isolation, Place, Room, Seen, Stamp, Table};
 use manxdb_sim::SimTime;
 
 use crate::common::{can_be_tried_again, number, value};
-use crate::house::{Hand, House, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
+use crate::hand::{Hand, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
+use crate::house::House;
 
 const KEYS: u64 = 24;
 const CLIENTS: u64 = 3;
@@ -199,4 +200,55 @@ pub fn losses(seed: u64, mutant: Option<Mutant>) -> (u64, u64) {
     house.client(|hand| Counter::new(hand, Rc::clone(&notes), 0).judge(seed));
     house.run();
     (notes.increments.get(), notes.shared.get())
+}
+
+/// A client whose entry is at the primary of the directory, and at no backup.
+fn half_entered(house: &House) -> Option<u64> {
+    let replicas = house.replicas(house.plan.entries);
+    let word = |at: Address| {
+        let word = house.memory.look(at, 8);
+        u64::from_le_bytes(*word.first_chunk().unwrap())
+    };
+    let half = |offset: &u64| {
+        let words: Vec<u64> = replicas.iter().map(|at| word(at.plus(*offset))).collect();
+        words[0] != 0 && words[1..].iter().all(|word| *word == 0)
+    };
+    let is_ones_own = |offset: &u64| {
+        let place = word(replicas[0].plus(*offset)) << 16;
+        // Ten bits of the server, the rest in units of a place.
+        let (server, number) = (place >> 54, (place << 10) >> 26);
+        let is_record = server == u64::from(house.plan.keyed.server.0);
+        is_record.then(|| number * 64 / each(KEYED) / (ROOMS / CLIENTS))
+    };
+    let offsets = (0..OVERFLOW).step_by(8);
+    offsets.filter(half).find_map(|offset| is_ones_own(&offset))
+}
+
+/// A client dies over an entry that is at the primary alone, which is lost while others find it;
+/// whether that came to be.
+pub fn half_an_entry(seed: u64, mutant: Option<Mutant>) -> bool {
+    let mut house = House::slow(seed, REPLICAS, 4);
+    house.mutant = mutant;
+    let notes = Rc::<Notes>::default();
+    let mut random = Random::stream(seed, &[15]);
+    let until = house.memory.now() + Nanos(1_500_000);
+    let clients: Vec<u64> = (0..CLIENTS)
+        .map(|own| house.client(|hand| Counter::new(hand, Rc::clone(&notes), own).work(until)))
+        .collect();
+    let wait = random.below(2_000);
+    house.steps(wait);
+    while half_entered(&house).is_none() && house.memory.now() < until {
+        house.step();
+    }
+    let half = half_entered(&house);
+    if let Some(own) = half {
+        house.kill(clients[usize::try_from(own).unwrap()]);
+        house.steps(random.below(600));
+    }
+    let primary = house.replicas(house.plan.entries)[0].server;
+    house.lose(primary, true, None);
+    house.run();
+    house.client(|hand| Counter::new(hand, Rc::clone(&notes), 0).judge(seed));
+    house.run();
+    half.is_some()
 }

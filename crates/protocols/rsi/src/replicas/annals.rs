@@ -1,0 +1,250 @@
+//! What is agreed on about the map, one event after another: where everybody who knows an old map
+//! finds the present one.
+//!
+//! Every server has two words for each event. By the first of them three servers agree on it
+//! ([`Decide`]): the first three of the map before it, so that an event that takes one of them away
+//! puts another in its place, and two can be lost one after the other. The second is a note, on all
+//! servers of the map after it, written when that map may be used: after a loss when everybody of
+//! the epoch before is shut out and all is restored. Who finds a note anywhere believes it.
+
+use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId, WORD};
+
+use crate::replicas::agree::{Decide, Undecided};
+use crate::replicas::map::Map;
+use crate::work::{Step, Work};
+
+/// Something that changes a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// A server is given up, whether or not somebody still reaches it.
+    Lost(ServerId),
+    /// All replicas of the region of this number are whole.
+    Filled(u16),
+}
+
+impl Event {
+    const FILLED: u16 = 1 << 15;
+
+    fn code(self) -> u16 {
+        match self {
+            Self::Lost(server) => server.0,
+            Self::Filled(region) => Self::FILLED | region,
+        }
+    }
+
+    fn of_code(code: u16) -> Self {
+        if code & Self::FILLED == 0 {
+            Self::Lost(ServerId(code))
+        } else {
+            Self::Filled(code & !Self::FILLED)
+        }
+    }
+}
+
+/// Where events are noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Annals {
+    offset: u64,
+    count: u64,
+}
+
+impl Annals {
+    /// Servers that agree.
+    pub const KEEPERS: usize = 3;
+
+    /// Of so many events, from an offset on at each server, where no region is.
+    #[must_use]
+    pub const fn new(offset: u64, count: u64) -> Self {
+        Self { offset, count }
+    }
+
+    /// Bytes at each server.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        2 * self.count * WORD
+    }
+
+    fn word(self, server: ServerId, event: u64) -> Address {
+        let offset = self.offset + 2 * event * WORD;
+        Address { server, offset }
+    }
+
+    fn note(self, server: ServerId, event: u64) -> Address {
+        self.word(server, event).plus(WORD)
+    }
+
+    /// Proposes what comes after a map; none: there is no room for more events. When something
+    /// else is agreed on, this may not be so any more.
+    #[must_use]
+    pub fn propose(self, map: &Map, event: Event) -> Option<Propose> {
+        let number = map.version();
+        let keepers = map.servers().take(Self::KEEPERS);
+        let places = keepers.map(|server| self.word(server, number)).collect();
+        (number < self.count).then(|| Propose(Decide::new(places, event.code())))
+    }
+
+    /// Notes what came after a map, when the map with it may be used.
+    #[must_use]
+    pub fn write(self, map: &Map, event: Event) -> Vec<Operation> {
+        let word = 1 + u64::from(event.code());
+        let after = map.after(event);
+        let write = |server| Operation::Write {
+            at: self.note(server, map.version()),
+            bytes: word.to_le_bytes().to_vec(),
+        };
+        after.servers().map(write).collect()
+    }
+
+    /// Finds the map that may be used, from one that could be.
+    #[must_use]
+    pub fn learn(self, map: Map) -> Learn {
+        let annals = self;
+        let is_begun = false;
+        Learn {
+            annals,
+            map,
+            is_begun,
+        }
+    }
+}
+
+/// Agrees on the next event.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Propose(Decide);
+
+impl Propose {
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(self, mutant: Option<crate::mutants::Mutant>) -> Self {
+        Self(self.0.with(mutant))
+    }
+}
+
+impl Work for Propose {
+    type Output = Result<Event, Undecided>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        match self.0.step(outcomes) {
+            Step::Ask(operations) => Step::Ask(operations),
+            Step::Again(operations, times) => Step::Again(operations, times),
+            Step::Done(decided) => Step::Done(decided.map(Event::of_code)),
+        }
+    }
+}
+
+/// Reads notes, one after another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Learn {
+    annals: Annals,
+    map: Map,
+    is_begun: bool,
+}
+
+impl Learn {
+    fn read(&mut self) -> Step<Result<Map, Fault>> {
+        self.is_begun = true;
+        let number = self.map.version();
+        if number >= self.annals.count {
+            return Step::Done(Ok(self.map.clone()));
+        }
+        let read = |server| Operation::Read {
+            at: self.annals.note(server, number),
+            bytes: WORD,
+        };
+        Step::Ask(self.map.servers().map(read).collect())
+    }
+}
+
+impl Work for Learn {
+    type Output = Result<Map, Fault>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        if !self.is_begun {
+            return self.read();
+        }
+        let words = outcomes.iter().filter_map(|outcome| match outcome {
+            Outcome::Read(copy) => copy.first_chunk().map(|word| u64::from_le_bytes(*word)),
+            _ => None,
+        });
+        let words: Vec<u64> = words.collect();
+        let code = words.iter().find(|word| **word > 0).map(|word| word - 1);
+        match (
+            code.and_then(|code| u16::try_from(code).ok()),
+            words.is_empty(),
+        ) {
+            (Some(code), _) => {
+                self.map = self.map.after(Event::of_code(code));
+                self.read()
+            }
+            (None, false) => Step::Done(Ok(self.map.clone())),
+            // Nobody answers: of those who were known, none is left, or all have shut us out.
+            (None, true) => {
+                let fault = crate::work::fault(&outcomes);
+                Step::Done(fault.map_or_else(|| Ok(self.map.clone()), Err))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::WORD_LENGTH;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_a_code() {
+        for event in [
+            Event::Lost(ServerId(0)),
+            Event::Lost(ServerId(Map::FIRST - 1)),
+            Event::Filled(0),
+            Event::Filled(Map::REGIONS_MAX - 1),
+        ] {
+            assert_eq!(Event::of_code(event.code()), event);
+        }
+    }
+
+    /// Memory of notes alone.
+    fn read(notes: &[Operation], lost: &[u16], operation: &Operation) -> Outcome {
+        if lost.contains(&operation.server().0) {
+            return Outcome::Failed(Fault::Gone(operation.server()));
+        }
+        let written = notes.iter().find_map(|note| match note {
+            Operation::Write { at, bytes } if *at == operation.at() => Some(bytes.clone()),
+            _ => None,
+        });
+        Outcome::Read(written.unwrap_or_else(|| vec![0; WORD_LENGTH]))
+    }
+
+    #[test]
+    fn who_knows_the_first_map_finds_the_last_one_though_most_who_agreed_are_lost() {
+        let servers: Vec<_> = (0..5).map(|number| (ServerId(number), 0, 4096)).collect();
+        let first = Map::new(&servers, 3).unwrap();
+        let annals = Annals::new(64, 8);
+        let (mut notes, mut map) = (Vec::new(), first.clone());
+        for event in [0, 2, 1].map(|lost| Event::Lost(ServerId(lost))) {
+            notes.extend(annals.write(&map, event));
+            map = map.after(event);
+        }
+        let mut learn = annals.learn(first.clone());
+        let mut outcomes = Vec::new();
+        let learned = loop {
+            match learn.step(outcomes) {
+                Step::Done(map) => break map,
+                Step::Ask(reads) | Step::Again(reads, _) => {
+                    let answers = reads.iter().map(|one| read(&notes, &[0, 1, 2], one));
+                    outcomes = answers.collect();
+                }
+            }
+        };
+        assert_eq!(learned, Ok(map));
+        let mut alone = annals.learn(first);
+        alone.step(Vec::new());
+        let gone = Outcome::Failed(Fault::Gone(ServerId(0)));
+        assert_eq!(
+            alone.step(vec![gone]),
+            Step::Done(Err(Fault::Gone(ServerId(0))))
+        );
+    }
+}

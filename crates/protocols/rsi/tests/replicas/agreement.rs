@@ -1,0 +1,58 @@
+//! Many propose at once what comes after a map; some die over it, and one of the servers that
+//! remember is lost.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use manxdb_core::Random;
+use manxdb_fabric::ServerId;
+use manxdb_rsi::Event;
+use manxdb_rsi::mutants::Mutant;
+
+use crate::hand::{Hand, REPLICAS};
+use crate::house::House;
+
+type Heard = Rc<RefCell<Vec<Event>>>;
+
+async fn propose(hand: Hand, number: u16, heard: Heard) {
+    let event = Event::Lost(ServerId(number));
+    let propose = hand.plan.annals.propose(&hand.map, event).unwrap();
+    if let Ok(agreed) = hand.run(propose.with(hand.mutant)).await {
+        heard.borrow_mut().push(agreed);
+    }
+}
+
+/// All that hear of something hear of the same, which somebody has proposed; and so does who comes
+/// later.
+pub fn agree(seed: u64, mutant: Option<Mutant>) {
+    let mut house = House::slow(seed, REPLICAS, 4);
+    house.mutant = mutant;
+    let heard = Heard::default();
+    let mut random = Random::stream(seed, &[13]);
+    let mut proposers = Vec::new();
+    for number in 0..4 {
+        house.steps(random.below(12));
+        proposers.push(house.client(|hand| propose(hand, number, Rc::clone(&heard))));
+    }
+    house.steps(random.below(30));
+    house.kill(proposers[0]);
+    house.steps(random.below(30));
+    if random.below(2) == 0 {
+        let keeper = u16::try_from(random.below(3)).unwrap();
+        house.memory.lose(ServerId(keeper));
+    }
+    house.run();
+    house.client(|hand| propose(hand, 4, Rc::clone(&heard)));
+    house.run();
+    let heard = heard.borrow();
+    assert!(heard.len() >= 4, "seed {seed}: only {heard:?} was heard");
+    let is_same = heard.windows(2).all(|pair| pair[0] == pair[1]);
+    assert!(is_same, "seed {seed}: {heard:?}");
+}
+
+#[test]
+fn all_hear_of_the_same_event() {
+    for seed in 0..1_000 {
+        agree(seed, None);
+    }
+}

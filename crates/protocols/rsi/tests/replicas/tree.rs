@@ -1,0 +1,131 @@
+//! Clients that insert rows under keys in order, each its own; servers are lost, and all that was
+//! acknowledged is found under its key, once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::ServerId;
+use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
+use manxdb_rsi::{Isolation, Place, Span, Tree};
+use manxdb_sim::SimTime;
+
+use crate::hand::{Carried, Hand, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, each};
+use crate::house::House;
+
+const CLIENTS: u64 = 3;
+
+/// What is known to be there.
+type Notes = Rc<RefCell<BTreeMap<Vec<u8>, Vec<u8>>>>;
+
+fn keyspace(plan: &Plan) -> Keyspace {
+    let root = Place::new(plan.nodes).unwrap();
+    Keyspace {
+        tree: Tree::new(root, NODES).unwrap(),
+        records: ROWS,
+    }
+}
+
+/// A client with a share of the places; the root is nobody's.
+fn client(hand: &Hand, own: u64) -> Client<Carried> {
+    let share = (PLACES - 1) / CLIENTS;
+    let first = 1 + own * share;
+    let extent = |base: manxdb_fabric::Address, layout: manxdb_rsi::Layout| {
+        Extent::new(base.plus(first * each(layout)), layout.bytes(), share).unwrap()
+    };
+    let (rows, nodes) = (extent(hand.plan.rows, ROWS), extent(hand.plan.nodes, NODES));
+    let carrier = Carried(hand.clone());
+    Client::new(
+        carrier,
+        hand.session.clone(),
+        keyspace(&hand.plan),
+        rows,
+        nodes,
+    )
+}
+
+/// Inserts a row unless it is there; whether it is acknowledged.
+async fn insert(
+    client: &mut Client<Carried>,
+    key: &[u8],
+) -> Result<(), Failure<std::convert::Infallible>> {
+    let mut rows = client.begin(Isolation::Serializable).await?;
+    if rows.get(key).await?.is_none() {
+        rows.write(key.to_vec(), Some(key.repeat(2)));
+    }
+    rows.commit().await?;
+    Ok(())
+}
+
+async fn work(mut hand: Hand, notes: Notes, own: u64, until: SimTime) {
+    let mut client = client(&hand, own);
+    let mut number = 0;
+    while hand.now() < until && number < 30 {
+        // Neighbours are others'.
+        let key = format!("key {:04}", number * CLIENTS + own).into_bytes();
+        match insert(&mut client, &key).await {
+            Ok(()) => {
+                number += 1;
+                notes.borrow_mut().insert(key.clone(), key.repeat(2));
+            }
+            Err(failure) if failure.is_conflict() => {}
+            Err(Failure::NoRoom(_)) => return,
+            Err(Failure::Abort(_)) => {
+                hand.rejoin().await;
+                client.go_on(Carried(hand.clone()), hand.session.clone());
+            }
+            Err(Failure::Carrier(never)) => match never {},
+        }
+    }
+}
+
+/// All that is known is there, and what else is there is whole.
+async fn judge(hand: Hand, notes: Notes, seed: u64) {
+    let mut client = client(&hand, 0);
+    let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
+    let all = Span {
+        low: Vec::new(),
+        high: None,
+        descending: false,
+        limit: usize::MAX,
+    };
+    let found = rows.scan(all).await.unwrap();
+    let is_ordered = found.windows(2).all(|pair| pair[0].0 < pair[1].0);
+    assert!(is_ordered, "seed {seed}: {found:?}");
+    for (key, value) in &found {
+        assert_eq!(*value, key.repeat(2), "seed {seed}");
+    }
+    let found: BTreeMap<_, _> = found.into_iter().collect();
+    let known = notes.borrow().clone();
+    for (key, value) in known {
+        assert_eq!(found.get(&key), Some(&value), "seed {seed}");
+        assert_eq!(rows.get(&key).await.unwrap(), Some(value));
+    }
+}
+
+/// Rows that are known at the end.
+pub fn losses(seed: u64) -> usize {
+    let mut house = House::new(seed, REPLICAS);
+    let notes = Notes::default();
+    let mut random = Random::stream(seed, &[14]);
+    let until = house.memory.now() + Nanos(1_500_000);
+    let clients: Vec<u64> = (0..CLIENTS)
+        .map(|own| house.client(|hand| work(hand, Rc::clone(&notes), own, until)))
+        .collect();
+    house.steps(random.below(4_000));
+    if random.below(3) == 0 {
+        house.kill(clients[0]);
+    }
+    let first = random.below(u64::from(SERVERS));
+    house.lose(ServerId(u16::try_from(first).unwrap()), true, None);
+    let refilled = house.refill();
+    house.steps(random.below(4_000));
+    house.note(&refilled);
+    let second = (first + 1 + random.below(u64::from(SERVERS) - 1)) % u64::from(SERVERS);
+    house.lose(ServerId(u16::try_from(second).unwrap()), true, None);
+    house.run();
+    house.client(|hand| judge(hand, Rc::clone(&notes), seed));
+    house.run();
+    notes.borrow().len()
+}
