@@ -39,6 +39,11 @@ impl Default for Options {
     }
 }
 
+/// A manifest of this size is written anew, with what holds alone; one that holds more than that,
+/// when it has grown to six times what it had then (RocksDB's `max_manifest_space_amp_pct`). It is
+/// read whole when the store is opened, and by a worker for each of its compactions.
+pub(super) const MANIFEST_BYTES: usize = 64 << 10;
+
 /// Flushed files waiting for a compaction at which writes wait too.
 pub(super) const FILES_BEFORE_STOP: i32 = 36;
 
@@ -70,6 +75,7 @@ pub(super) fn database(
     database.set_level_zero_slowdown_writes_trigger(FILES_BEFORE_STOP);
     database.set_soft_pending_compaction_bytes_limit(0);
 
+    database.set_max_manifest_file_size(MANIFEST_BYTES);
     database.set_keep_log_file_num(4);
     database.set_max_log_file_size(4 << 20);
     database.set_log_level(LogLevel::Warn);

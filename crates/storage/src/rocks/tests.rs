@@ -4,6 +4,8 @@
 //! as on a disk that is full.
 
 use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::ops::Bound;
 
 use super::*;
@@ -251,6 +253,55 @@ fn a_row_written_again_and_again_fills_neither_memory_nor_the_log_nor_files() {
     }
     let files = stat(engine, "storage_log_files");
     assert!(files < 10, "{files}");
+}
+
+/// The files that say which sorted files there are, and the bytes of all of them.
+fn manifests(subject: &Subject) -> (Vec<OsString>, u64) {
+    let files = fs::read_dir(subject.directory.path().join(DATA_FOLDER)).unwrap();
+    let is_one = |name: &OsString| name.as_encoded_bytes().starts_with(b"MANIFEST");
+    let named = files.map(|file| file.unwrap().file_name()).filter(is_one);
+    let names: Vec<OsString> = named.collect();
+    let folder = subject.directory.path().join(DATA_FOLDER);
+    // One that is not needed any more may go at any moment.
+    let sizes = names
+        .iter()
+        .filter_map(|name| fs::metadata(folder.join(name)).ok());
+    let bytes = sizes.map(|file| file.len()).sum();
+    (names, bytes)
+}
+
+#[test]
+fn the_manifest_is_written_anew_before_flushes_and_compactions_make_it_large() {
+    let mut subject = Subject::new();
+    let (mut seen, mut version) = (BTreeSet::new(), 0);
+    while seen.len() < 3 {
+        assert!(
+            version < 2_000 * 10,
+            "after 2,000 flushes there were {seen:?}"
+        );
+        for key in 0..10u64 {
+            version += 1;
+            put(
+                subject.engine(),
+                version,
+                &key.to_be_bytes(),
+                Some(&[7; 100]),
+            )
+            .unwrap();
+        }
+        subject.engine().flush().unwrap();
+        let (names, bytes) = manifests(&subject);
+        assert!(
+            bytes < 2 * options::MANIFEST_BYTES as u64,
+            "{bytes} bytes in {names:?}"
+        );
+        seen.extend(names);
+    }
+    subject.reopen();
+    assert_eq!(
+        version_of(subject.engine(), &7u64.to_be_bytes()),
+        Some(version - 2)
+    );
 }
 
 #[test]
