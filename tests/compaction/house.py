@@ -10,7 +10,7 @@ from pathlib import Path
 import pymysql
 
 from harness.checks import expect
-from harness.pool import BINARY, PATIENCE, Role, metrics
+from harness.pool import BINARY, PATIENCE, Role, metrics, wait_for
 from harness.servers import PASSWORD, Manxdb, free_port
 
 ROWS = 12_000
@@ -73,26 +73,30 @@ class House:
         if not fetched > 1_000_000:
             raise AssertionError(f"the worker fetched {fetched} bytes")
 
-    def start_worker(self):
-        """One more worker."""
+    def address(self):
+        """Where control planes are, for `--control`."""
+        return f"127.0.0.1:{self.control_port}"
+
+    def start_worker(self, address=None):
+        """One more worker; `address` is a way of its own to the control plane."""
         worker = Role(self.path, f"worker-{len(self.workers)}", "worker",
-                      "--control", f"127.0.0.1:{self.control_port}",
+                      "--control", address or self.address(),
                       "--volume", self.volume, "--scratch", str(self.path / "scratch"),
                       *self.secret())
         self.workers.append(worker)
         return worker
 
-    def server_flags(self, token):
+    def server_flags(self, token, address=None):
         """Flags of a server that hands compactions out."""
-        return ["--compaction", "remote", "--control", f"127.0.0.1:{self.control_port}",
+        return ["--compaction", "remote", "--control", address or self.address(),
                 "--compaction-volume", self.volume, "--compaction-min-mb", "0",
                 "--compaction-token-file", str(token), "--write-buffer-mb", "1",
                 "--durability", "async"]
 
-    def start_server(self):
-        """The server, with an empty table when it is new."""
+    def start_server(self, address=None):
+        """The server, again after it ended; `address` is a way of its own to the control plane."""
         if self.server is None:
-            self.server = Manxdb(BINARY, self.server_flags(self.token))
+            self.server = Manxdb(BINARY, self.server_flags(self.token, address))
             self.server.data = self.data
         self.server.start()
 
@@ -180,6 +184,26 @@ class House:
         """Directories that workers make outputs in."""
         staging = self.data / "rocksdb" / "compactions-elsewhere"
         return sorted(staging.iterdir()) if staging.exists() else []
+
+    def goes_on(self):
+        """The pool compacts again, no row is wrong and nothing is left."""
+        installed = self.installed()
+        self.write_until("the pool goes on", lambda: self.installed() > installed)
+        self.compare()
+        wait_for("no job waits", lambda: not self.numbers()["manxdb_compaction_remote_waiting"])
+        wait_for("outputs of others are gone", lambda: not self.attempts())
+
+    def ends_well(self):
+        """The server stops, leaves nothing, and has the rows when it starts again."""
+        expect(self.server.stop(), 0)
+        expect(self.attempts(), [])
+        self.start_server()
+        self.compare()
+        expect(self.server.stop(), 0)
+        said = self.server.log_path.read_text()
+        for bad in ("panicked at", "Corruption"):
+            if bad in said:
+                raise AssertionError([line for line in said.splitlines() if bad in line][:5])
 
     def running(self):
         """Jobs that workers have."""

@@ -13,9 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import faults  # the checks of these three run first
+import faults  # the checks of these five run first
 import hdfs
+import network
 import objects
+import planes
 from harness.checks import check, expect, main
 from harness.pool import BINARY, PATIENCE
 from house import House
