@@ -38,6 +38,7 @@ pub fn watch<W: Way>(
 ) -> Result<(), MemoryError> {
     let began = Instant::now();
     let mut before = 0;
+    let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
         let ward = memory.geometry().ward().ok_or(MemoryError::Geometry)?;
         let lease = ward.lease;
@@ -50,11 +51,15 @@ pub fn watch<W: Way>(
             watched,
             before,
         };
-        match post.stand() {
-            Ok(Some(end)) => note(&format!("the warden of this server begins anew: {end}")),
-            Ok(None) => {}
-            Err(error) => note(&format!("no warden here for now: {error}")),
+        let news = match post.stand() {
+            Ok(Some(end)) => format!("the warden of this server begins anew: {end}"),
+            Ok(None) => String::new(),
+            Err(error) => format!("no warden here for now: {error}"),
+        };
+        if news != said && !news.is_empty() {
+            note(&news); // once, however long it lasts
         }
+        said = news;
         before += post.warden.buried();
         watched.term.store(0, Ordering::Relaxed);
         rest(Duration::from_nanos(lease.0 / 4), stop);
