@@ -96,10 +96,10 @@ fn servers_that_do_not_belong_together_are_refused() {
     drop(second);
     let socket = SharedWay::socket(directory.path(), 1);
     let wrong = MemoryServer::start(&socket, ServerId(5), GEOMETRY.bytes).unwrap();
-    assert!(said(open(&directory, 1)).contains("but memory server 5 answers there"));
+    assert!(said(open(&directory, 2)).contains("but memory server 5 answers there"));
     drop(wrong);
     let _stranger = MemoryServer::start(&socket, ServerId(1), GEOMETRY.bytes).unwrap();
-    assert!(said(open(&directory, 1)).contains("memory server 1: its memory does not begin"));
+    assert!(said(open(&directory, 3)).contains("memory server 1: its memory does not begin"));
 }
 
 #[test]
