@@ -48,6 +48,8 @@ pub struct House {
     names: u64,
     /// Dead clients that somebody goes on for, and their closings when that is done.
     buried: Vec<(u64, Rc<Cell<Option<Stamp>>>)>,
+    /// The next event is decided, and is a loss.
+    is_ending: bool,
     /// Names that are not shut out.
     let_in: Vec<u64>,
 }
@@ -80,6 +82,7 @@ impl House {
             batches: 0,
             names: 0,
             buried: Vec::new(),
+            is_ending: false,
             let_in: Vec::new(),
         };
         house.format();
@@ -256,9 +259,10 @@ impl House {
         posted.unwrap();
     }
 
-    /// A client goes on in an epoch, if that is the present one.
+    /// A client goes on in an epoch, if that is the present one and its end is not decided yet: whom
+    /// nobody has seen nobody shuts out.
     fn let_in(&mut self, number: u64, epoch: u64) {
-        if epoch < self.map.epoch() {
+        if epoch < self.map.epoch() || self.is_ending {
             return self.answer(number, Answer::Outcomes(Vec::new()));
         }
         let name = self.name();
@@ -282,6 +286,7 @@ impl House {
         let pause = self.random.below(40);
         self.steps(pause);
         let event = self.agree(Event::Lost(server));
+        self.is_ending = true;
         let map = Arc::new(self.map.after(event));
         let is_shut = self.mutant != Some(Mutant::AcceptsTheStale);
         for other in map.servers().filter(|_| is_shut) {
@@ -373,6 +378,7 @@ impl House {
     fn note_down(&mut self, event: Event) {
         let writes = self.plan.annals.write(&self.map, event);
         self.map = Arc::new(self.map.after(event));
+        self.is_ending = false;
         self.serve(&mut Once(writes), None);
     }
 
