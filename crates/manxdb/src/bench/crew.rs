@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
@@ -244,6 +247,25 @@ pub fn work<'k>(
         p99_us: micros(times.quantile(0.99)),
     };
     say(&serde_json::to_string(&done).map_err(io::Error::other)?)
+}
+
+/// As a client that is done and that others would wait for: does something over and over until
+/// whoever has started this process is gone.
+///
+/// # Errors
+/// Those of what it does.
+pub fn while_others_work(mut rest: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    let is_over = Arc::<AtomicBool>::default();
+    let over = Arc::clone(&is_over);
+    thread::spawn(move || {
+        let _ = await_line(); // an error is an end, too
+        over.store(true, Ordering::Relaxed);
+    });
+    while !is_over.load(Ordering::Relaxed) {
+        rest()?;
+        thread::yield_now();
+    }
+    Ok(())
 }
 
 /// As a server: serves until whoever has started this process, and holds its standard input, is

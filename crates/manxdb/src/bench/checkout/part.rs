@@ -12,7 +12,7 @@ use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;
 
 use super::meet::{Asker, Meeting, Server, plan, published as published_plan};
-use crate::bench::crew::{until_end, work};
+use crate::bench::crew::{until_end, while_others_work, work};
 use crate::cli::{CheckoutPart, CheckoutShape, Part, System};
 use crate::fault::Fault;
 
@@ -139,18 +139,16 @@ fn client(meeting: &Meeting, number: u16, shape: &CheckoutShape) -> io::Result<(
             let plan = plan(shape).map_err(io::Error::other)?;
             let memory = meeting.memories(u64::from(number))?;
             let shop = OneSided::new(memory, plan, number, isolation);
-            buy(shop.map_err(io::Error::other)?, number, shape)
+            buy(&mut shop.map_err(io::Error::other)?, number, shape)
         }
         System::RsiPublished => {
             let memory = meeting.memories(u64::from(number))?;
-            buy(
-                Published::new(memory, published_plan(shape), number),
-                number,
-                shape,
-            )
+            let mut shop = Published::new(memory, published_plan(shape), number);
+            buy(&mut shop, number, shape)?;
+            while_others_work(|| shop.skip().map_err(io::Error::other))
         }
-        System::TradSi => buy(by_tcp(meeting)?, number, shape),
-        System::TwoSided => buy(by_mail(meeting, number)?, number, shape),
+        System::TradSi => buy(&mut by_tcp(meeting)?, number, shape),
+        System::TwoSided => buy(&mut by_mail(meeting, number)?, number, shape),
     }
 }
 
@@ -170,7 +168,7 @@ pub(super) fn by_mail(meeting: &Meeting, number: u16) -> io::Result<TwoPhase<imp
 }
 
 /// Buys from when it is told to until its time is over.
-fn buy(mut shop: impl Shop, number: u16, shape: &CheckoutShape) -> io::Result<()> {
+fn buy(shop: &mut impl Shop, number: u16, shape: &CheckoutShape) -> io::Result<()> {
     let mut random = Random::stream(shape.seed, &[u64::from(number)]);
     let hot = shape.hot.unwrap_or(shape.products).min(shape.products);
     work(shape.seconds, shape.orders_each(), || {
