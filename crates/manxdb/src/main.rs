@@ -18,6 +18,7 @@ mod compactor;
 mod config;
 mod fault;
 mod lab;
+mod lock;
 mod memory;
 mod notify;
 mod serve;

@@ -20,6 +20,7 @@ use crate::cli::MemoryArgs;
 use crate::cluster::stop_signal;
 use crate::config::{self, MemorySettings};
 use crate::fault::Fault;
+use crate::lock;
 use crate::notify::notify;
 use crate::serve::start_log;
 
@@ -118,18 +119,10 @@ impl Offered {
 
 /// Takes a server's number in a directory.
 fn lock(directory: &Path, server: u16) -> Result<File, Fault> {
-    use rustix::fs::{FlockOperation, flock};
-    let path = directory.join(format!("memory-{server}.lock"));
-    let io = |error| Fault::io(format!("cannot open {}", path.display()), error);
-    let mut options = File::options();
-    let file = options.create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(io)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Fault::Other(format!(
+    lock::take(&directory.join(format!("memory-{server}.lock")), || {
+        format!(
             "memory server {server} runs already in {}: give another --server, or another --directory",
             directory.display()
-        ))),
-        Err(error) => Err(io(error.into())),
-    }
+        )
+    })
 }

@@ -19,6 +19,7 @@ use manxdb_txn::CommitPath;
 
 use crate::compactor::drawn;
 use crate::fault::Fault;
+use crate::lock;
 
 type Rows = RsiPath<SharedMemory>;
 
@@ -177,19 +178,13 @@ fn fault(error: MemoryError) -> Fault {
 
 /// Takes a data directory, made when missing.
 fn lock(data: &Path) -> Result<File, Fault> {
-    use rustix::fs::{FlockOperation, flock};
     let path = data.join(LOCK);
     let io = |error| Fault::io(format!("cannot open {}", path.display()), error);
     std::fs::create_dir_all(data).map_err(io)?;
-    let mut options = File::options();
-    let file = options.create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(io)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Fault::Other(format!(
+    lock::take(&path, || {
+        format!(
             "another server uses {}: give this one another --data",
             data.display()
-        ))),
-        Err(error) => Err(io(error.into())),
-    }
+        )
+    })
 }
