@@ -31,6 +31,14 @@ as_root() {
     fi
 }
 
+# A full disk shows late, as whatever happened to be written then: better to hear of it before.
+warn_of_full_disk() {
+    local wanted="$1" free
+    free="$(df --output=avail -BG "$(dirname "${CARGO_TARGET_DIR:-$PWD/target}")" 2>/dev/null | tr -dc '0-9')" || return 0
+    [ -z "$free" ] || [ "$free" -ge "$wanted" ] \
+        || say "warning: $free GB of disk are free, and a build from nothing takes up to $wanted"
+}
+
 apt_wanted=()
 # need_command COMMAND PACKAGE…: remembers the packages when the command is missing.
 need_command() {
@@ -226,8 +234,8 @@ install_cargo_deny() {
 require_rust
 want_build_packages
 case "$PURPOSE" in
-    run) ;;
-    test) want_test_packages; want_libfabric ;;
+    run) warn_of_full_disk 4 ;;
+    test) warn_of_full_disk 10; want_test_packages; want_libfabric ;;
     lint) want_libfabric ;;
     bench)
         need_command mariadb mariadb-client
