@@ -12,7 +12,7 @@ use std::thread;
 
 use common::{OTHER, Process, SERVER, add, at, listen, role, run, say, until};
 use manxdb_fabric::conformance::{self, Bench, CHECKS, REGISTERED};
-use manxdb_fabric::shm::{ConnectError, FenceError, MemoryServer, SharedMemory};
+use manxdb_fabric::shm::{ConnectError, MemoryServer, SharedMemory};
 use manxdb_fabric::{
     Address, BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, Outcome, ServerId,
     WORD_LENGTH,
@@ -254,13 +254,43 @@ fn a_client_that_ends_is_forgotten_and_its_number_is_free_again() {
 }
 
 #[test]
-fn a_thread_of_the_server_itself_is_not_ended() {
+fn who_is_shut_out_lets_go_and_lives_on() {
     let directory = tempfile::tempdir().unwrap();
     let path = socket(&directory);
     let server = server(&path);
-    let _client = client(&path, 1);
-    assert!(matches!(server.fence(1), Err(FenceError::Own(1))));
-    server.fence(2).unwrap(); // nobody
+    let mut memory = client(&path, 1);
+    assert_eq!(add(&mut memory), Outcome::Word(0));
+    server.fence(1).unwrap();
+    assert_eq!(add(&mut memory), Outcome::Failed(Fault::Fenced(SERVER)));
+    assert_eq!(server.read(0, WORD_LENGTH), 1_u64.to_le_bytes());
+    assert!(SharedMemory::default().connect(&path, 1).is_err());
+    let mut again = client(&path, 2);
+    assert_eq!(add(&mut again), Outcome::Word(1));
+    server.fence(3).unwrap(); // nobody
+}
+
+#[test]
+fn nobody_who_is_shut_out_at_work_writes_after_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = socket(&directory);
+    let server = server(&path);
+    for number in 0..200 {
+        let mut memory = client(&path, number);
+        let worker = thread::spawn(move || {
+            let mut count = 0_u64;
+            while let Outcome::Word(_) = add(&mut memory) {
+                count += 1;
+            }
+            count
+        });
+        while server.read(0, WORD_LENGTH) == [0; 8] {
+            thread::yield_now();
+        }
+        server.fence(number).unwrap();
+        let word = server.read(0, WORD_LENGTH);
+        assert!(worker.join().unwrap() > 0 || number > 0);
+        assert_eq!(server.read(0, WORD_LENGTH), word, "client {number}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -26,6 +26,33 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct SharedMemory {
     servers: BTreeMap<ServerId, Segment>,
     done: VecDeque<Completion>,
+    work: Arc<AtWork>,
+}
+
+/// Whether a batch is under way: odd meanwhile.
+#[derive(Default)]
+struct AtWork(AtomicU64);
+
+impl AtWork {
+    /// Whoever looks from now on sees that a batch is under way, or the batch sees what that one has
+    /// said before it looked.
+    fn begin(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    fn end(&self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// Waits for the end of the batch that may be under way.
+    fn wait(&self) {
+        fence(Ordering::SeqCst);
+        let found = self.0.load(Ordering::Acquire);
+        while found % 2 == 1 && self.0.load(Ordering::Acquire) == found {
+            thread::sleep(Duration::from_micros(20));
+        }
+    }
 }
 
 /// A client is not known to be shut out.
@@ -85,7 +112,8 @@ impl SharedMemory {
     /// [`ConnectError`].
     pub fn connect(&mut self, path: &Path, client: u64) -> Result<ServerId, ConnectError> {
         let failed = |error| ConnectError::Failed(path.to_owned(), error);
-        let (server, segment) = Segment::connect(path, client).map_err(failed)?;
+        let segment = Segment::connect(path, client, &self.work);
+        let (server, segment) = segment.map_err(failed)?;
         if self.servers.contains_key(&server) {
             return Err(ConnectError::Twice(path.to_owned(), server.0));
         }
@@ -121,9 +149,11 @@ impl Fabric for SharedMemory {
 
     fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
         check(&operations, |server| self.registered(server))?;
+        self.work.begin();
         self.touch(&operations);
         let outcomes = operations.iter().map(|one| self.run(one)).collect();
         settle();
+        self.work.end();
         self.done.push_back(Completion { batch, outcomes });
         Ok(())
     }
@@ -148,26 +178,36 @@ impl SharedMemory {
 
     fn run(&self, operation: &Operation) -> Outcome {
         let server = operation.server();
-        match self.servers.get(&server) {
-            Some(segment) if !segment.is_gone.load(Ordering::Relaxed) => segment
-                .run(operation)
-                .unwrap_or(Outcome::Failed(Fault::Gone(server))),
-            _ => Outcome::Failed(Fault::Gone(server)),
+        let gone = Outcome::Failed(Fault::Gone(server));
+        let Some(segment) = self.servers.get(&server) else {
+            return gone;
+        };
+        match segment.state.load(Ordering::Relaxed) {
+            PRESENT => segment.run(operation).unwrap_or(gone),
+            SHUT_OUT => Outcome::Failed(Fault::Fenced(server)),
+            _ => gone,
         }
     }
 }
+
+/// A server is there, and lets us at its memory;
+const PRESENT: u8 = 0;
+/// it does not any more;
+const SHUT_OUT: u8 = 1;
+/// it is gone.
+const GONE: u8 = 2;
 
 /// The memory of one server.
 struct Segment {
     words: Words,
     bytes: u64,
-    is_gone: Arc<AtomicBool>,
+    state: Arc<AtomicU8>,
     stream: UnixStream,
     watch: Option<JoinHandle<()>>,
 }
 
 impl Segment {
-    fn connect(path: &Path, client: u64) -> io::Result<(ServerId, Self)> {
+    fn connect(path: &Path, client: u64, work: &Arc<AtWork>) -> io::Result<(ServerId, Self)> {
         let stream = UnixStream::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         hello::ask(&stream, Ask::Admit(client))?;
@@ -175,17 +215,14 @@ impl Segment {
         let bytes = segment::measure(&memory)?;
         let words = Words::map(&memory, bytes)?;
         stream.set_read_timeout(None)?;
-        let is_gone = Arc::<AtomicBool>::default();
-        let (mut listening, gone) = (stream.try_clone()?, Arc::clone(&is_gone));
+        let state = Arc::new(AtomicU8::new(PRESENT));
+        let (listening, seen, work) = (stream.try_clone()?, Arc::clone(&state), Arc::clone(work));
         let watch = thread::Builder::new().name(format!("memory-server-{}", server.0));
-        let watch = watch.spawn(move || {
-            let _ = listening.read(&mut [0]); // whatever comes is its end
-            gone.store(true, Ordering::Relaxed);
-        })?;
+        let watch = watch.spawn(move || listen(&listening, &seen, &work))?;
         let segment = Self {
             words,
             bytes,
-            is_gone,
+            state,
             stream,
             watch: Some(watch),
         };
@@ -219,6 +256,17 @@ impl Segment {
             Operation::FetchAdd { at, delta } => Outcome::Word(words.fetch_add(at.offset, *delta)?),
         })
     }
+}
+
+/// Hears whether the server is gone, or shuts us out; then it is told when nothing of ours is under
+/// way any more, by the end of the connection.
+fn listen(mut stream: &UnixStream, state: &AtomicU8, work: &AtWork) {
+    let mut word = [0];
+    let is_shut_out = matches!(stream.read(&mut word), Ok(1)) && word == [hello::LET_GO];
+    let found = if is_shut_out { SHUT_OUT } else { GONE };
+    state.store(found, Ordering::Relaxed);
+    work.wait();
+    let _ = stream.shutdown(Shutdown::Both);
 }
 
 impl Drop for Segment {

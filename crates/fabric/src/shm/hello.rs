@@ -1,6 +1,7 @@
-//! The first and only words on a connection, and the segment that comes with the answer.
+//! The words on a connection, and the segment that comes with the answer.
 //!
-//! Whoever connects wants to be let in, or has somebody shut out.
+//! Whoever connects wants to be let in, or has somebody shut out. Who was let in hears one more word
+//! when it is shut out itself.
 
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -19,6 +20,8 @@ use crate::address::ServerId;
 const MAGIC: [u8; 8] = *b"MANXMEM\x01";
 /// Begins the word of one who has somebody shut out; the last byte is the version.
 const ORDER: [u8; 8] = *b"MANXEND\x01";
+/// What the server says to one who is to let go of its memory, and closes its connection when it has.
+pub(super) const LET_GO: u8 = 3;
 const ASK: usize = 16;
 const ANSWER: usize = 10;
 /// Answers to an order: it is done; or it is not, and why.

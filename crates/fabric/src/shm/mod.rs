@@ -6,8 +6,9 @@
 //!
 //! Two things are unlike a network. A dead server's memory can still be written by those who have
 //! it mapped, so a client asks before each batch whether the server is there. And no mapping can
-//! be taken away from a process, so a client that is shut out is killed ([`MemoryServer::fence`],
-//! or [`shut_out`] from another process).
+//! be taken away from a process, so a client that is shut out is told to let go by itself, and its
+//! process is killed when it does not do so at once ([`MemoryServer::fence`], or [`shut_out`] from
+//! another process).
 
 mod client;
 mod hello;

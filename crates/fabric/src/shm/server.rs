@@ -1,13 +1,13 @@
 //! A memory server's side: it hands out its segment, and knows who has it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
@@ -19,29 +19,46 @@ use crate::memory::words::Words;
 
 /// A client that says nothing for this long after connecting is none.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A client that has not let go of memory for so long after it was told to is ended.
+const LETTING_GO: Duration = Duration::from_millis(500);
 
 /// Memory that other processes of this machine may use.
 pub struct MemoryServer {
     path: PathBuf,
     words: Words,
-    clients: Arc<Mutex<Clients>>,
+    clients: Arc<Shared>,
+}
+
+/// What the threads of a server share.
+#[derive(Default)]
+struct Shared {
+    clients: Mutex<Clients>,
+    /// Somebody is not there any more.
+    left: Condvar,
 }
 
 /// Who has the segment.
 #[derive(Default)]
 struct Clients {
-    /// Processes by the number that they gave; none: it is this one.
-    present: BTreeMap<u64, Option<OwnedFd>>,
-    /// Those who were ended, and are not let in again: a word for each.
+    /// By the numbers that they gave.
+    present: BTreeMap<u64, Client>,
+    /// Those who were shut out, and are not let in again: a word for each.
     ended: BTreeSet<u64>,
     is_over: bool,
+}
+
+/// Somebody who has the segment.
+struct Client {
+    /// None: it is a thread of this process.
+    process: Option<OwnedFd>,
+    stream: UnixStream,
 }
 
 /// Why a client is not shut out.
 #[derive(Debug, thiserror::Error)]
 pub enum FenceError {
-    /// It is a thread of this very process.
-    #[error("client {0} lives in the memory server's own process")]
+    /// It is a thread of this very process, and does not let go of the memory.
+    #[error("client {0} lives in the memory server's own process, and does not let go")]
     Own(u64),
     /// The system does not let us.
     #[error("client {0} cannot be ended: {1}")]
@@ -74,7 +91,7 @@ impl MemoryServer {
             words.write(*offset, bytes);
         }
         let listener = UnixListener::bind(path)?;
-        let clients = Arc::<Mutex<Clients>>::default();
+        let clients = Arc::<Shared>::default();
         let door = Arc::new(Door {
             server,
             segment,
@@ -105,31 +122,56 @@ impl MemoryServer {
 
     /// Clients that have the segment.
     pub fn clients(&self) -> Vec<u64> {
-        lock(&self.clients).present.keys().copied().collect()
+        self.clients.lock().present.keys().copied().collect()
     }
 
-    /// How many clients were ended.
+    /// How many clients were shut out.
     pub fn ended(&self) -> usize {
-        lock(&self.clients).ended.len()
+        self.clients.lock().ended.len()
     }
 
-    /// Ends a client: when this returns it writes nothing more. One that is not there, perhaps not
-    /// yet, is not let in under this number any more.
+    /// Shuts a client out: when this returns it writes nothing more. It is told to let go of the
+    /// memory, and its process is ended when it does not do so at once, as when it stands still. One
+    /// that is not there, perhaps not yet, is not let in under this number any more.
     ///
     /// # Errors
     /// [`FenceError`]: it may still write.
     pub fn fence(&self, client: u64) -> Result<(), FenceError> {
-        lock(&self.clients).fence(client)
+        self.clients.fence(client)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fence(&self, client: u64) -> Result<(), FenceError> {
+        let mut clients = self.lock();
+        clients.ended.insert(client);
+        if let Some(present) = clients.present.get(&client) {
+            let _ = (&present.stream).write(&[hello::LET_GO]); // or it is gone
+        }
+        let began = Instant::now();
+        while clients.present.contains_key(&client) {
+            let left = LETTING_GO.saturating_sub(began.elapsed());
+            if left.is_zero() {
+                return clients.end(client);
+            }
+            let waited = self.left.wait_timeout(clients, left);
+            clients = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
     }
 }
 
 impl Clients {
-    fn fence(&mut self, client: u64) -> Result<(), FenceError> {
-        self.ended.insert(client);
-        let Some(process) = self.present.get(&client) else {
+    /// Ends the process of a client.
+    fn end(&mut self, client: u64) -> Result<(), FenceError> {
+        let Some(present) = self.present.get(&client) else {
             return Ok(());
         };
-        let process = process.as_ref().ok_or(FenceError::Own(client))?;
+        let process = present.process.as_ref().ok_or(FenceError::Own(client))?;
         let kept = |error: rustix::io::Errno| FenceError::Kept(client, error.into());
         match pidfd_send_signal(process, Signal::KILL) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => {}
@@ -144,14 +186,10 @@ impl Clients {
 
 impl Drop for MemoryServer {
     fn drop(&mut self) {
-        lock(&self.clients).is_over = true;
+        self.clients.lock().is_over = true;
         let _ = UnixStream::connect(&self.path); // wakes the door, which ends
         let _ = std::fs::remove_file(&self.path); // nobody is behind it
     }
-}
-
-fn lock(clients: &Mutex<Clients>) -> std::sync::MutexGuard<'_, Clients> {
-    clients.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -163,13 +201,13 @@ fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<()> {
 struct Door {
     server: ServerId,
     segment: OwnedFd,
-    clients: Arc<Mutex<Clients>>,
+    clients: Arc<Shared>,
 }
 
 /// A thread for each of them, so that one who says nothing keeps nobody waiting.
 fn open(listener: &UnixListener, door: &Arc<Door>) {
     for stream in listener.incoming() {
-        if lock(&door.clients).is_over {
+        if door.clients.lock().is_over {
             return;
         }
         let Ok(stream) = stream else { continue };
@@ -185,7 +223,7 @@ impl Door {
         match hello::asked(stream)? {
             Ask::Admit(client) => self.admit(stream, client),
             Ask::ShutOut(client) => {
-                let kept = lock(&self.clients).fence(client).err();
+                let kept = self.clients.fence(client).err();
                 hello::report(stream, kept.map(|error| error.to_string()).as_deref())
             }
         }
@@ -196,25 +234,28 @@ impl Door {
         let pid = rustix::net::sockopt::socket_peercred(stream)?.pid;
         let opened = (pid != getpid()).then(|| pidfd_open(pid, PidfdFlags::empty()));
         let process = opened.transpose()?;
+        let present = Client {
+            process,
+            stream: stream.try_clone()?,
+        };
         {
-            let mut clients = lock(&self.clients);
+            let mut clients = self.clients.lock();
             if clients.present.contains_key(&client) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             if clients.ended.contains(&client) {
                 return Err(io::ErrorKind::PermissionDenied.into());
             }
-            clients.present.insert(client, process);
+            // Whoever shuts it out speaks to it after this.
+            hello::answer(stream, self.server, self.segment.as_fd())?;
+            clients.present.insert(client, present);
         }
-        let answered = hello::answer(stream, self.server, self.segment.as_fd());
-        if answered
-            .and_then(|()| stream.set_read_timeout(None))
-            .is_ok()
-        {
+        if stream.set_read_timeout(None).is_ok() {
             // It has nothing more to say: whatever comes is its end.
             let _ = stream.read(&mut [0]);
         }
-        lock(&self.clients).present.remove(&client);
+        self.clients.lock().present.remove(&client);
+        self.clients.left.notify_all();
         Ok(())
     }
 }
