@@ -12,6 +12,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 use crate::address::{WORD, WORD_LENGTH};
 
+/// Words that a processor fetches at once.
+const LINE: usize = 64 / WORD_LENGTH;
+
 /// Words that other processes may change at any time.
 pub(crate) struct Words {
     base: *mut AtomicU64,
@@ -84,11 +87,11 @@ impl Words {
         self.all().get(first..last).unwrap_or_default()
     }
 
-    /// Has the processor fetch both ends of what will be copied from there: where several copies
-    /// are to be made, their ways to memory overlap, as those of a card do.
+    /// Has the processor fetch what will be copied from or to there: the ways to memory of all
+    /// that is copied overlap, as those of a card do.
     pub(crate) fn touch(&self, offset: u64, bytes: usize) {
         let words = self.from(offset, bytes);
-        for word in words.first().into_iter().chain(words.last()) {
+        for word in words.iter().step_by(LINE).chain(words.last()) {
             black_box(word.load(Ordering::Relaxed));
         }
     }

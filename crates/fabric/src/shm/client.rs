@@ -1,6 +1,6 @@
 //! A client's side: operations are done at once, by the client itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, Read as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The memory of servers on this machine.
 #[derive(Default)]
 pub struct SharedMemory {
-    servers: BTreeMap<ServerId, Segment>,
+    /// By their numbers.
+    servers: Vec<Option<Segment>>,
     done: VecDeque<Completion>,
     work: Arc<AtWork>,
 }
@@ -114,10 +115,14 @@ impl SharedMemory {
         let failed = |error| ConnectError::Failed(path.to_owned(), error);
         let segment = Segment::connect(path, client, &self.work);
         let (server, segment) = segment.map_err(failed)?;
-        if self.servers.contains_key(&server) {
-            return Err(ConnectError::Twice(path.to_owned(), server.0));
+        let place = usize::from(server.0);
+        if place >= self.servers.len() {
+            self.servers.resize_with(place + 1, || None);
         }
-        self.servers.insert(server, segment);
+        match self.servers.get_mut(place) {
+            Some(free @ None) => *free = Some(segment),
+            _ => return Err(ConnectError::Twice(path.to_owned(), server.0)),
+        }
         Ok(server)
     }
 
@@ -128,7 +133,7 @@ impl SharedMemory {
     /// The system has not that much.
     pub fn populate(&self) -> io::Result<()> {
         let populate = |segment: &Segment| segment.words.populate();
-        Ok(self.servers.values().try_for_each(populate)?)
+        Ok(self.servers.iter().flatten().try_for_each(populate)?)
     }
 }
 
@@ -144,7 +149,7 @@ impl Fabric for SharedMemory {
     }
 
     fn registered(&self, server: ServerId) -> Option<u64> {
-        self.servers.get(&server).map(|segment| segment.bytes)
+        self.segment(server).map(|segment| segment.bytes)
     }
 
     fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
@@ -164,14 +169,22 @@ impl Fabric for SharedMemory {
 }
 
 impl SharedMemory {
-    /// Sets out for all that is to be read, before any of it is.
+    fn segment(&self, server: ServerId) -> Option<&Segment> {
+        self.servers.get(usize::from(server.0))?.as_ref()
+    }
+
+    /// Sets out for all that is to be copied, before any of it is.
     fn touch(&self, operations: &[Operation]) {
         for operation in operations {
-            if let Operation::Read { at, bytes } = operation
-                && let Some(segment) = self.servers.get(&at.server)
-                && let Ok(bytes) = usize::try_from(*bytes)
-            {
-                segment.words.touch(at.offset, bytes);
+            let bytes = match operation {
+                Operation::Read { bytes, .. } => usize::try_from(*bytes).unwrap_or(0),
+                Operation::Write { bytes, .. } | Operation::WriteThenSet { bytes, .. } => {
+                    bytes.len()
+                }
+                Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => continue,
+            };
+            if let Some(segment) = self.segment(operation.server()) {
+                segment.words.touch(operation.at().offset, bytes);
             }
         }
     }
@@ -179,7 +192,7 @@ impl SharedMemory {
     fn run(&self, operation: &Operation) -> Outcome {
         let server = operation.server();
         let gone = Outcome::Failed(Fault::Gone(server));
-        let Some(segment) = self.servers.get(&server) else {
+        let Some(segment) = self.segment(server) else {
             return gone;
         };
         match segment.state.load(Ordering::Relaxed) {
