@@ -1,11 +1,12 @@
 //! A record in memory: its head, and its versions, the newest first.
 //!
 //! ```text
-//! HEAD | GENERATION | KEY | LABEL, LENGTH·SUM for each slot | SUM | value of each slot
+//! HEAD | GENERATION | KEY | LABEL, LENGTH·SUM for each slot | OLDER | SUM | value of each slot
 //! ```
 //!
 //! Words of eight bytes, little-endian; the key is its length and as much room as the table's
-//! longest takes, or nothing in a table without keys. Who writes holds the lock, writes everything behind HEAD,
+//! longest takes, or nothing in a table without keys; OLDER is where the version lies that has left
+//! the record last ([`crate::overflow`]), in a table that keeps such versions. Who writes holds the lock, writes everything behind HEAD,
 //! and sets HEAD after it, which unlocks. Who reads copies the whole block, and the copy may be of
 //! different times (reference: READ and WRITE of a fabric meet word by word). So each slot has the
 //! sum of its value, and the labels together have a sum as well: a copy whose labels and sum fit
@@ -13,8 +14,13 @@
 //! would not do: the newest label of after a write beside the second of before it would hide a
 //! version.
 
-use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
+use std::hash::{Hash, Hasher};
+use std::iter;
 
+use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
+use twox_hash::XxHash3_64;
+
+use crate::directory::Place;
 use crate::version::{Head, Label, Stamp};
 
 /// Sizes of the records of a table.
@@ -24,6 +30,8 @@ pub struct Layout {
     value: usize,
     /// 0: records have no keys.
     key: usize,
+    /// Versions that leave a record are kept elsewhere.
+    has_overflow: bool,
 }
 
 /// A layout that cannot be.
@@ -79,6 +87,7 @@ impl Layout {
                 versions,
                 value,
                 key,
+                has_overflow: false,
             })
         } else {
             Err(LayoutError {
@@ -87,6 +96,21 @@ impl Layout {
                 key,
             })
         }
+    }
+
+    /// The same, where versions that leave a record are kept elsewhere ([`crate::overflow`]).
+    #[must_use]
+    pub const fn with_overflow(self) -> Self {
+        Self {
+            has_overflow: true,
+            ..self
+        }
+    }
+
+    /// Whether versions that leave a record are kept elsewhere.
+    #[must_use]
+    pub const fn has_overflow(self) -> bool {
+        self.has_overflow
     }
 
     /// Versions, bytes of the longest value, bytes of the longest key.
@@ -108,7 +132,7 @@ impl Layout {
     }
 
     /// Bytes of a slot's value, whole words.
-    const fn slot(self) -> usize {
+    pub(crate) const fn slot(self) -> usize {
         self.value.next_multiple_of(WORD_LENGTH)
     }
 
@@ -125,9 +149,10 @@ impl Layout {
         2 + self.key_words()
     }
 
-    /// Words before the values: those before the labels, two for each slot, sum.
+    /// Words before the values: those before the labels, two for each slot, where the version
+    /// before is, sum.
     const fn words(self) -> usize {
-        self.first_label() + 2 * self.versions + 1
+        self.first_label() + 2 * self.versions + self.has_overflow as usize + 1
     }
 
     /// Bytes of a block; blocks begin at multiples of 64.
@@ -145,12 +170,28 @@ impl Layout {
 }
 
 /// What a block holds, apart from its head, as it is in memory.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct Block {
     layout: Layout,
     /// As long as the layout says, or as its front: [`assemble`] makes the first, and
     /// [`Block::parse`] takes no others.
     body: Vec<u8>,
+    /// Where in it that begins: in a copy behind the head, which it would cost to move away.
+    start: usize,
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        (self.layout, self.held()) == (other.layout, other.held())
+    }
+}
+
+impl Eq for Block {}
+
+impl Hash for Block {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.layout, self.held()).hash(state);
+    }
 }
 
 /// One version, as it lies in a block or is to be put into one.
@@ -182,7 +223,8 @@ impl Block {
     /// The same under a key, which is not longer than the layout's: [`crate::find`] sees to it.
     #[must_use]
     pub fn keyed(layout: Layout, generation: u64, key: &[u8]) -> Self {
-        assemble(layout, (generation, key), &[], Stamp::NOTHING)
+        let none = iter::empty();
+        assemble(layout, (generation, key), none, Stamp::NOTHING, None)
     }
 
     /// A record whose versions are lost: no snapshot admits any, so that whoever looks for one
@@ -190,13 +232,14 @@ impl Block {
     /// comes on top.
     #[must_use]
     pub fn lost(layout: Layout, generation: u64, key: &[u8]) -> Self {
-        assemble(layout, (generation, key), &[], Stamp::NEVER)
+        let none = iter::empty();
+        assemble(layout, (generation, key), none, Stamp::NEVER, None)
     }
 
     /// Whether its oldest value is missing: only the front of it was copied.
     #[must_use]
     pub fn is_front(&self) -> bool {
-        self.body.len() < self.layout.bytes() - WORD_LENGTH
+        self.held().len() < self.layout.bytes() - WORD_LENGTH
     }
 
     /// What is left of the versions before one whose writer died while it wrote, whether or not it
@@ -208,26 +251,64 @@ impl Block {
         let former = self.slots().filter(|slot| slot.label.stamp != stamp);
         let whole = former.map(|slot| slot.version().map_or(never, |_| slot));
         let whole: Vec<Slot<'_>> = whole.collect();
-        assemble(self.layout, self.about(), &whole, Stamp::NEVER)
+        assemble(
+            self.layout,
+            self.about(),
+            whole.iter().copied(),
+            Stamp::NEVER,
+            None,
+        )
     }
 
     /// The block with one more version, and without its oldest. None deletes the record. Values
     /// longer than the layout's are refused where they come in.
     #[must_use]
     pub fn with(&self, stamp: Stamp, value: Option<&[u8]>) -> Self {
+        self.with_older(stamp, value, None)
+    }
+
+    /// The same where its oldest version is kept elsewhere, at this place. If it is not, nor are
+    /// those that have left the record before it: nobody is to take one of them for it.
+    pub(crate) fn with_older(
+        &self,
+        stamp: Stamp,
+        value: Option<&[u8]>,
+        older: Option<Place>,
+    ) -> Self {
         let bytes = value.unwrap_or_default();
         debug_assert!(bytes.len() <= self.layout.value, "checked by the session");
         let is_deleted = value.is_none();
         let newest = Slot {
             label: Label { stamp, is_deleted },
             length: u32::try_from(bytes.len()).unwrap_or(0),
-            sum: crc32fast::hash(bytes),
+            sum: sum_of(bytes),
             bytes,
         };
-        let mut slots = Vec::with_capacity(1 + self.layout.versions);
-        slots.push(newest);
-        slots.extend(self.slots());
-        assemble(self.layout, self.about(), &slots, Stamp::NEVER)
+        let slots = iter::once(newest).chain(self.slots());
+        assemble(self.layout, self.about(), slots, Stamp::NEVER, older)
+    }
+
+    /// Where the version is that has left the record last.
+    pub(crate) fn older(&self) -> Option<Place> {
+        let is_there = self.layout.has_overflow;
+        let word = is_there.then(|| self.word(self.layout.words() - 3))?;
+        Place::parse(word)
+    }
+
+    /// Of the version that the next one will push out; none: nobody can want it.
+    pub(crate) fn oldest_label(&self) -> Option<Label> {
+        let label = self.slots().last()?.label;
+        let is_written = label.stamp != Stamp::NOTHING && label.stamp != Stamp::NEVER;
+        is_written.then_some(label)
+    }
+
+    /// Its value, out of this block or of a copy of what a front lacks; none: it is not whole.
+    pub(crate) fn oldest_value<'a>(&'a self, beyond: &'a [u8]) -> Option<&'a [u8]> {
+        let mut slot = self.slots().last()?;
+        if self.is_front() {
+            slot.bytes = beyond;
+        }
+        slot.whole().ok()
     }
 
     /// How often the place was given to another record.
@@ -275,6 +356,14 @@ impl Block {
         slot.map(Slot::version).transpose()
     }
 
+    /// The value of a version that was seen to be whole; none: there is no record.
+    pub(crate) fn value(&self, stamp: Stamp) -> Option<&[u8]> {
+        let slot = self.slots().find(|slot| slot.label.stamp == stamp)?;
+        let length = usize::try_from(slot.length).ok()?;
+        let value = slot.bytes.get(..length)?;
+        (!slot.label.is_deleted).then_some(value)
+    }
+
     /// Of the newest version.
     #[must_use]
     pub fn newest(&self) -> Stamp {
@@ -290,7 +379,7 @@ impl Block {
         let word = Head::Free(self.newest()).word();
         Operation::WriteThenSet {
             at: at.plus(WORD),
-            bytes: self.body,
+            bytes: self.into_body(),
             word_at: at.offset,
             word,
         }
@@ -298,7 +387,8 @@ impl Block {
 
     /// All that is behind the head, as it is in memory.
     #[must_use]
-    pub fn into_body(self) -> Vec<u8> {
+    pub fn into_body(mut self) -> Vec<u8> {
+        self.body.drain(..self.start);
         self.body
     }
 
@@ -308,22 +398,26 @@ impl Block {
     /// # Errors
     /// [`Torn`]. Values are looked at when they are chosen.
     pub fn parse(layout: Layout, copy: impl Into<Vec<u8>>) -> Result<(Head, Self), Torn> {
-        let mut body = copy.into();
+        let body = copy.into();
         if body.len() != layout.bytes() && body.len() != layout.front() {
             return Err(Torn);
         }
         let head = *body.first_chunk().ok_or(Torn)?;
         let head = Head::of_word(u64::from_le_bytes(head));
-        body.drain(..WORD_LENGTH);
+        let start = WORD_LENGTH;
+        let block = Self {
+            layout,
+            body,
+            start,
+        };
         // Whoever has a lock on it may have died before it wrote anything.
         let may_be_new = matches!(head, Head::Locked(_) | Head::Free(Stamp::NOTHING));
-        if may_be_new && body.iter().all(|byte| *byte == 0) {
+        if may_be_new && block.held().iter().all(|byte| *byte == 0) {
             return Ok((head, Self::empty(layout, 0)));
         }
-        let block = Self { layout, body };
         let sum = block.word(layout.words() - 2);
         let said = block.part(0, (layout.words() - 2) * WORD_LENGTH);
-        let is_whole = u64::from(crc32fast::hash(said)) == sum;
+        let is_whole = u64::from(sum_of(said)) == sum;
         let has_key = layout.key == 0 || block.word(1) <= layout.key as u64;
         let newest = block.newest();
         let fits = match head {
@@ -339,7 +433,7 @@ impl Block {
     }
 
     /// The newest first.
-    fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
+    fn slots(&self) -> impl Iterator<Item = Slot<'_>> + Clone {
         let labels = self.layout.first_label() - 1;
         let values = (self.layout.words() - 1) * WORD_LENGTH;
         let size = self.layout.slot();
@@ -363,23 +457,32 @@ impl Block {
     }
 
     fn part(&self, from: usize, bytes: usize) -> &[u8] {
-        self.body.get(from..from + bytes).unwrap_or_default()
+        self.held().get(from..from + bytes).unwrap_or_default()
+    }
+
+    fn held(&self) -> &[u8] {
+        self.body.get(self.start..).unwrap_or_default()
     }
 }
 
-/// A block of versions, the newest first; those that are missing are none of this stamp.
-fn assemble(
+/// Of bytes that may be of two times.
+fn sum_of(bytes: &[u8]) -> u32 {
+    let [a, b, c, d, ..] = XxHash3_64::oneshot(bytes).to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// A block of versions, the newest first; those that are missing are none of this stamp; `older` is
+/// where the one before them is.
+fn assemble<'a>(
     layout: Layout,
     (generation, key): (u64, &[u8]),
-    slots: &[Slot<'_>],
+    slots: impl Iterator<Item = Slot<'a>> + Clone,
     missing: Stamp,
+    older: Option<Place>,
 ) -> Block {
     debug_assert!(key.len() <= layout.key, "checked where keys come in");
-    let missing = Slot::empty(missing);
-    let slots = || {
-        let slots = slots.iter().chain(std::iter::repeat(&missing));
-        slots.take(layout.versions)
-    };
+    let slots = slots.chain(iter::repeat(Slot::empty(missing)));
+    let slots = || slots.clone().take(layout.versions);
     let mut body = Vec::with_capacity(layout.bytes());
     body.extend(generation.to_le_bytes());
     if layout.key > 0 {
@@ -392,14 +495,22 @@ fn assemble(
         body.extend(slot.length.to_le_bytes());
         body.extend(slot.sum.to_le_bytes());
     }
-    let sum = u64::from(crc32fast::hash(&body));
+    if layout.has_overflow {
+        body.extend(older.map_or(0, Place::word).to_le_bytes());
+    }
+    let sum = u64::from(sum_of(&body));
     body.extend(sum.to_le_bytes());
     for slot in slots() {
         let end = body.len() + layout.slot();
         body.extend(slot.bytes);
         body.resize(end, 0);
     }
-    Block { layout, body }
+    let start = 0;
+    Block {
+        layout,
+        body,
+        start,
+    }
 }
 
 impl<'a> Slot<'a> {
@@ -409,17 +520,24 @@ impl<'a> Slot<'a> {
         Self {
             label: Label { stamp, is_deleted },
             length: 0,
-            sum: crc32fast::hash(&[]),
+            sum: sum_of(&[]),
             bytes: &[],
         }
     }
 
-    fn version(self) -> Result<Version<'a>, Torn> {
+    /// What it holds, which is nothing for a record that is not there.
+    fn whole(self) -> Result<&'a [u8], Torn> {
         let length = usize::try_from(self.length).map_err(|_| Torn)?;
         let value = self.bytes.get(..length).ok_or(Torn)?;
-        if crc32fast::hash(value) != self.sum {
-            return Err(Torn);
+        if sum_of(value) == self.sum {
+            Ok(value)
+        } else {
+            Err(Torn)
         }
+    }
+
+    fn version(self) -> Result<Version<'a>, Torn> {
+        let value = self.whole()?;
         Ok(Version {
             stamp: self.label.stamp,
             value: (!self.label.is_deleted).then_some(value),

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
 //! | validate | serializable only: read the heads of what was read and is not written, and the buckets in which nothing was found | 1 |
-//! | log | where the session has a log: write all changes to it, on several servers | 1 |
+//! | log | where the session has a log: write all changes to it, on several servers, and versions that are pushed out to the overflow area | 1 |
 //! | install | write each block with its new version, then its head, which unlocks | 1 |
 //! | publish | write our line of the vector | 1 |
 //!
@@ -18,11 +18,12 @@
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
-use crate::directory::{Bucket, Print};
+use crate::directory::{Bucket, Place, Print};
 use crate::find::Found;
 use crate::log::{Entry, Log};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
+use crate::overflow::{Older, Overflow};
 use crate::read::Seen;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
@@ -115,6 +116,10 @@ pub struct Commit {
     reads: Vec<Check>,
     /// By address; those that need no lock are the last.
     changes: Vec<Change>,
+    /// Where the versions are kept that the first of them push out, as many as need a lock.
+    kept: Vec<Option<Place>>,
+    /// Writes them there.
+    keeping: Vec<Operation>,
     phase: Phase,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
@@ -189,7 +194,7 @@ impl Commit {
     pub(crate) fn new(
         stamp: Stamp,
         (vector, seen): (Vector, &Snapshot),
-        log: Option<&Log>,
+        (log, overflow): (Option<&Log>, Option<&mut Overflow>),
         reads: &[Found],
         changes: Vec<Change>,
     ) -> Result<Self, Abort> {
@@ -225,7 +230,9 @@ impl Commit {
             publish: vector.publish(stamp, seen),
             log: log.map(entry).transpose()?.unwrap_or_default(),
             reads,
+            kept: places(overflow, &changes),
             changes,
+            keeping: Vec::new(),
             phase: Phase::Begun,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -249,8 +256,62 @@ impl Commit {
             expected: self.expected(change).word(),
             new: Head::Locked(self.stamp).word(),
         };
-        let swaps = self.locked_ones().iter().map(swap).collect();
-        self.go(Phase::Locking, swaps)
+        let swaps = self.locked_ones().iter().map(swap);
+        // What a front lacks and is to be kept: it stays as it is if the swap succeeds.
+        let beyond = self
+            .leaving()
+            .filter(|(change, _)| change.seen.block.is_front());
+        let beyond = beyond.map(|(change, _)| {
+            let layout = change.seen.layout;
+            Operation::Read {
+                at: change.seen.at.plus(layout.front() as u64),
+                bytes: layout.slot() as u64,
+            }
+        });
+        let operations = swaps.chain(beyond).collect();
+        self.go(Phase::Locking, operations)
+    }
+
+    /// Changes that push out a version which is to be kept, and where.
+    fn leaving(&self) -> impl Iterator<Item = (&Change, Place)> {
+        let places = self.changes.iter().zip(&self.kept);
+        places.filter_map(|(change, kept)| Some((change, (*kept)?)))
+    }
+
+    /// Writes the versions that are pushed out, by copies of what was not there of them.
+    fn keep(&mut self, copies: &[Outcome]) {
+        let mut copies = copies.iter();
+        let mut keeping = Vec::new();
+        for (change, kept) in self.changes.iter().zip(&mut self.kept) {
+            let (Some(place), Seen { block, layout, .. }) = (*kept, &change.seen) else {
+                continue;
+            };
+            let copy = if block.is_front() {
+                copies.next()
+            } else {
+                None
+            };
+            let beyond = match copy {
+                Some(Outcome::Read(copy)) => copy.as_slice(),
+                _ => &[],
+            };
+            let value = block.oldest_value(beyond).map(<[u8]>::to_vec);
+            let record = Place::new(change.seen.at);
+            let version = value.zip(record).zip(block.oldest_label());
+            let Some(((value, record), label)) = version else {
+                *kept = None; // it is not whole: nobody can have it any more
+                continue;
+            };
+            let before = block.older();
+            let version = Older {
+                record,
+                label,
+                value,
+                before,
+            };
+            keeping.push(version.write(*layout, place));
+        }
+        self.keeping = keeping;
     }
 
     /// The head that we lock.
@@ -277,7 +338,11 @@ impl Commit {
         };
         let mut pairs = self.locked_ones().iter().zip(outcomes);
         match pairs.find(|pair| !is_ours(pair)) {
-            None => self.validate(),
+            None => {
+                let swaps = self.locked_ones().len();
+                self.keep(outcomes.get(swaps..).unwrap_or_default());
+                self.validate()
+            }
             Some((lost, _)) => {
                 let abort = Abort::WriteConflict(lost.seen.at);
                 let ours = self.locked_ones().iter().zip(outcomes).filter(is_ours);
@@ -318,10 +383,11 @@ impl Commit {
         if self.changes.is_empty() {
             return Step::Done(Ok(None));
         }
-        let log = std::mem::take(&mut self.log);
+        let mut log = std::mem::take(&mut self.log);
         if log.is_empty() {
             return self.install();
         }
+        log.append(&mut self.keeping);
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::InstallsBeforeItLogs) {
             return self.install();
@@ -342,11 +408,21 @@ impl Commit {
             return self.publish();
         }
         let stamp = self.stamp;
-        let write = |change: &Change| {
-            let block = change.seen.block.with(stamp, change.value.as_deref());
+        let kept = self.kept.iter().copied().chain(std::iter::repeat(None));
+        let write = |(change, older): (&Change, Option<Place>)| {
+            let block = &change.seen.block;
+            #[cfg(feature = "mutants")]
+            let older = match self.mutant {
+                Some(Mutant::LinksOverAGap) => block.older().or(older),
+                _ => older,
+            };
+            let block = block.with_older(stamp, change.value.as_deref(), older);
             block.install(change.seen.at)
         };
-        let writes = self.changes.iter().map(write).collect();
+        let blocks = self.changes.iter().zip(kept).map(write);
+        // Those that are kept are not logged before where nothing is.
+        let keeping = self.keeping.iter().cloned();
+        let writes = keeping.chain(blocks).collect();
         self.go(Phase::Installing, writes)
     }
 
@@ -372,6 +448,19 @@ impl Commit {
             None => Step::Done(Ok(Some(self.stamp))),
         }
     }
+}
+
+/// Where the versions are to be kept that changes push out.
+fn places(overflow: Option<&mut Overflow>, changes: &[Change]) -> Vec<Option<Place>> {
+    let Some(overflow) = overflow else {
+        return Vec::new();
+    };
+    let place = |change: &Change| {
+        let Seen { block, layout, .. } = &change.seen;
+        let is_kept = layout.has_overflow() && block.oldest_label().is_some();
+        is_kept.then(|| overflow.take(*layout)).flatten()
+    };
+    changes.iter().map(place).collect()
 }
 
 /// Unlocks a record as it was before; a lock that was nobody's goes with ours.

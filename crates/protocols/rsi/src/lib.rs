@@ -20,6 +20,7 @@
 //! | rows under keys, in transactions | [`rows`] |
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
+//! | what an old snapshot reads of records that are often written | [`overflow`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
 //! | what survives a server, and who goes on with it | [`replicas`] |
 //! | whose a thread is, and who decides that its owner is dead | [`seats`], [`lease`], [`warden`] |
@@ -53,6 +54,7 @@ pub mod lease;
 pub mod log;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+pub mod overflow;
 pub mod read;
 pub mod recover;
 pub mod replicas;
@@ -73,6 +75,7 @@ pub use directory::{Place, Table, TableError};
 pub use find::{Absence, Find, Found};
 pub use lease::{Join, JoinError, Lease};
 pub use log::Log;
+pub use overflow::Overflow;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
 pub use replicas::{

@@ -13,6 +13,9 @@ use crate::commit::{Abort, Change};
 use crate::vector::Snapshot;
 use crate::version::{Label, Stamp};
 
+/// In the number of versions of a layout with overflow areas.
+const OVERFLOW: u64 = 1 << 32;
+
 /// Where a thread logs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Log {
@@ -140,7 +143,12 @@ impl Entry {
             words.put(u64::from(redo.at.server.0));
             words.put(redo.at.offset);
             let (versions, value_max, key_max) = redo.layout.sizes();
-            words.put(versions as u64);
+            let overflow = if redo.layout.has_overflow() {
+                OVERFLOW
+            } else {
+                0
+            };
+            words.put(versions as u64 | overflow);
             words.put(value_max as u64);
             words.put(key_max as u64);
             words.put(redo.generation);
@@ -235,10 +243,14 @@ impl<'a> Reader<'a> {
             server: ServerId(u16::try_from(self.take()?).ok()?),
             offset: self.take()?,
         };
-        let versions = usize::try_from(self.take()?).ok()?;
+        let word = self.take()?;
+        let versions = usize::try_from(word & !OVERFLOW).ok()?;
         let value_max = usize::try_from(self.take()?).ok()?;
         let key_max = usize::try_from(self.take()?).ok()?;
-        let layout = Layout::keyed(versions, value_max, key_max).ok()?;
+        let mut layout = Layout::keyed(versions, value_max, key_max).ok()?;
+        if word & OVERFLOW > 0 {
+            layout = layout.with_overflow();
+        }
         let generation = self.take()?;
         let key = self.text().filter(|key| key.len() <= key_max)?;
         let Label { stamp, is_deleted } = Label::of_word(self.take()?);
@@ -269,7 +281,7 @@ mod tests {
                 server: ServerId(7),
                 offset,
             },
-            layout: Layout::keyed(3, 100, 9).unwrap(),
+            layout: Layout::keyed(3, 100, 9).unwrap().with_overflow(),
             generation: 5,
             key: b"a key".to_vec(),
             former: stamp(1, 2),

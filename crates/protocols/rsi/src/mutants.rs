@@ -47,6 +47,10 @@ pub enum Mutant {
     ForgetsWhatWasAccepted,
     /// One that answers is taken for most.
     DecidesWithoutMost,
+    /// What lies where a version was kept is taken for it, whatever record it is of.
+    TakesAnothersVersion,
+    /// A version that is pushed out is not kept, and those before it stay linked.
+    LinksOverAGap,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
 }

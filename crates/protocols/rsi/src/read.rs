@@ -4,6 +4,10 @@ use manxdb_fabric::{Address, Operation, Outcome};
 
 use crate::block::{Block, Layout, Torn};
 use crate::commit::Abort;
+use crate::directory::Place;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::overflow::Older;
 use crate::vector::Snapshot;
 use crate::version::{Head, Stamp};
 use crate::work::{Step, Work};
@@ -17,10 +21,10 @@ pub struct Seen {
     pub layout: Layout,
     /// The version that the snapshot sees.
     pub stamp: Stamp,
-    /// Its value; none: there is no record.
-    pub value: Option<Vec<u8>>,
     /// All of it that the next version leaves: who writes the record writes it whole.
     pub(crate) block: Block,
+    /// The version, where it has left the record.
+    pub(crate) older: Option<Box<Older>>,
     /// The transaction that held it, and may have died since; none: nobody did, or a transaction
     /// that the snapshot admits, which means the same.
     pub holder: Option<Stamp>,
@@ -39,11 +43,20 @@ impl Seen {
             at,
             layout,
             stamp: Stamp::NOTHING,
-            value: None,
             block: Block::empty(layout, 0),
+            older: None,
             holder: None,
             head: Head::Free(Stamp::NOTHING),
             is_own: true,
+        }
+    }
+
+    /// Its value; none: there is no record.
+    #[must_use]
+    pub fn value(&self) -> Option<&[u8]> {
+        match &self.older {
+            Some(older) => (!older.label.is_deleted).then_some(&older.value),
+            None => self.block.value(self.stamp),
         }
     }
 
@@ -73,6 +86,8 @@ impl Seen {
 const TORN_MAX: u32 = 24;
 /// The same where nobody writes: the memory is damaged, or of something else.
 const DAMAGED_MAX: u32 = 4 * TORN_MAX;
+/// Versions that have left a record and are looked at for one that the snapshot admits.
+const OLDER_MAX: u32 = 256;
 
 /// Which version of a record is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +106,8 @@ enum Said {
     Seen(Seen),
     /// Its oldest value may be, which a front does not have.
     NotInFront,
+    /// It may have left the record, to this place.
+    Left(Seen, Place),
 }
 
 /// Reads a block until a copy of it is whole: its front, and all of it if that is not enough.
@@ -105,6 +122,20 @@ pub struct Read {
     snapshot: Snapshot,
     take: Take,
     torn: u32,
+    trail: Option<Trail>,
+    #[cfg(feature = "mutants")]
+    pub(crate) mutant: Option<Mutant>,
+}
+
+/// A look at versions that have left a record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Trail {
+    /// The record, of which nothing is admitted.
+    seen: Box<Seen>,
+    /// Where it looks.
+    place: Place,
+    /// How many it has looked at.
+    count: u32,
 }
 
 impl Read {
@@ -117,6 +148,9 @@ impl Read {
             snapshot,
             take: Take::Admitted,
             torn: 0,
+            trail: None,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 
@@ -163,23 +197,69 @@ impl Read {
             Err(Torn) if block.is_front() => return Ok(Ok(Said::NotInFront)),
             version => version?,
         };
-        let Some(version) = version else {
-            return Ok(Err(Abort::SnapshotTooOld(self.at)));
-        };
+        let stamp = version.map(|version| version.stamp);
         let holder = match head {
             Head::Locked(holder) if !self.snapshot.admits(holder) => Some(holder),
             _ => None,
         };
-        Ok(Ok(Said::Seen(Seen {
+        let left = block.older();
+        let seen = Seen {
             at: self.at,
             layout: self.layout,
-            stamp: version.stamp,
-            value: version.value.map(<[u8]>::to_vec),
+            stamp: stamp.unwrap_or(Stamp::NEVER),
             block,
+            older: None,
             holder,
             head,
             is_own: false,
-        })))
+        };
+        Ok(match (stamp, left) {
+            (Some(_), _) => Ok(Said::Seen(seen)),
+            (None, Some(place)) => Ok(Said::Left(seen, place)),
+            (None, None) => Err(Abort::SnapshotTooOld(self.at)),
+        })
+    }
+
+    /// Looks at a version that has left the record.
+    fn follow(&mut self, trail: Trail) -> Step<Result<Seen, Abort>> {
+        if trail.count >= OLDER_MAX {
+            return Step::Done(Err(Abort::SnapshotTooOld(self.at)));
+        }
+        let read = Older::read(self.layout, trail.place);
+        self.trail = Some(trail);
+        Step::Ask(vec![read])
+    }
+
+    /// What is there: the version that is sought, or one that is newer, or of another record.
+    fn followed(&mut self, trail: Trail, copy: &[u8]) -> Step<Result<Seen, Abort>> {
+        let Trail { seen, count, .. } = trail;
+        let own = |older: &Older| {
+            #[cfg(feature = "mutants")]
+            if self.mutant == Some(Mutant::TakesAnothersVersion) {
+                return true;
+            }
+            older.record.address() == self.at
+        };
+        match Older::parse(copy).filter(own) {
+            Some(older) if self.snapshot.admits(older.label.stamp) => {
+                let stamp = older.label.stamp;
+                Step::Done(Ok(Seen {
+                    stamp,
+                    older: Some(Box::new(older)),
+                    ..*seen
+                }))
+            }
+            Some(Older {
+                before: Some(place),
+                ..
+            }) => self.follow(Trail {
+                seen,
+                place,
+                count: count + 1,
+            }),
+            // It has gone, or whoever links to it is still writing it.
+            _ => Step::Done(Err(Abort::SnapshotTooOld(self.at))),
+        }
     }
 }
 
@@ -193,6 +273,9 @@ impl Work for Read {
             Some(Outcome::Read(bytes)) => bytes,
             Some(_) => Vec::new(), // no carrier answers a read otherwise
         };
+        if let Some(trail) = self.trail.take() {
+            return self.followed(trail, &bytes);
+        }
         let head = bytes.first_chunk().map(|word| u64::from_le_bytes(*word));
         match self.parse(bytes) {
             Ok(Ok(Said::Seen(seen))) => Step::Done(Ok(seen)),
@@ -200,6 +283,11 @@ impl Work for Read {
                 self.is_all = true;
                 Step::Ask(vec![self.operation()])
             }
+            Ok(Ok(Said::Left(seen, place))) => self.follow(Trail {
+                seen: Box::new(seen),
+                place,
+                count: 0,
+            }),
             Ok(Err(abort)) => Step::Done(Err(abort)),
             Err(Torn) => {
                 self.torn += 1;
@@ -307,7 +395,9 @@ mod tests {
         let mut outcomes = Vec::new();
         loop {
             match work.step(outcomes) {
-                Step::Done(seen) => return (seen.map(|seen| seen.value), asked),
+                Step::Done(seen) => {
+                    return (seen.map(|seen| seen.value().map(<[u8]>::to_vec)), asked);
+                }
                 Step::Ask(operations) => {
                     let [Operation::Read { at: AT, bytes }] = operations[..] else {
                         panic!("{operations:?}");

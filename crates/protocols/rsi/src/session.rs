@@ -11,6 +11,7 @@ use crate::find::{Absence, Find, Found};
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
+use crate::overflow::Overflow;
 use crate::read::{Read, ReadAll};
 use crate::tree::locate::{Locate, Seek};
 use crate::tree::scan::{Scan, Span};
@@ -44,6 +45,8 @@ pub struct Session {
     seen: Snapshot,
     /// Where it logs what it installs; nowhere: its transactions do not survive it.
     log: Option<Log>,
+    /// Where it keeps versions that it pushes out of records; nowhere: they are gone.
+    overflow: Option<Overflow>,
     /// It has a commit of which it has not heard the end, or never will.
     is_committing: bool,
     /// A defect to plant.
@@ -67,6 +70,7 @@ impl Session {
             sequence,
             seen,
             log: None,
+            overflow: None,
             is_committing: false,
             #[cfg(feature = "mutants")]
             mutant: None,
@@ -77,6 +81,13 @@ impl Session {
     #[must_use]
     pub fn with_log(mut self, log: Log) -> Self {
         self.log = Some(log);
+        self
+    }
+
+    /// The same with an overflow area.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = Some(overflow);
         self
     }
 
@@ -109,7 +120,13 @@ impl Session {
         if self.mutant == Some(Mutant::ReadsTheNewest) {
             return Read::new(at, layout, Snapshot::of_everything(self.vector.threads()));
         }
-        Read::new(at, layout, snapshot.clone())
+        #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]
+        let mut read = Read::new(at, layout, snapshot.clone());
+        #[cfg(feature = "mutants")]
+        {
+            read.mutant = self.mutant;
+        }
+        read
     }
 
     /// Reads several records at once.
@@ -199,7 +216,7 @@ impl Session {
         let commit = Commit::new(
             stamp,
             (self.vector, &seen),
-            self.log.as_ref(),
+            (self.log.as_ref(), self.overflow.as_mut()),
             reads,
             changes,
         );

@@ -42,7 +42,7 @@ fn version(stamp: Stamp) -> Version {
 
 /// What a value says; one of two times says what nobody wrote.
 fn number(seen: &Seen) -> u64 {
-    let Some(bytes) = &seen.value else { return 0 };
+    let Some(bytes) = seen.value() else { return 0 };
     let first = u64::from_le_bytes(*bytes.first_chunk().unwrap());
     if *bytes == value(first) {
         first

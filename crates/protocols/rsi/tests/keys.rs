@@ -101,7 +101,7 @@ async fn insert(
         }
         Err(_) => return None,
     };
-    if seen.value.is_some() {
+    if seen.value().is_some() {
         return Some(false);
     }
     let value = Some(value(to));
@@ -155,7 +155,11 @@ fn races(seed: u64, mutant: Option<Mutant>) {
             let Found::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
                 panic!("seed {seed}: {number} is gone");
             };
-            assert_eq!(seen.value, Some(value(winner)), "seed {seed}: {number}");
+            assert_eq!(
+                seen.value(),
+                Some(&value(winner)[..]),
+                "seed {seed}: {number}"
+            );
         }
         let nothing = find(&hand, &snapshot, KEYS).await.unwrap();
         assert!(matches!(nothing, Found::Nothing(_)));
@@ -235,7 +239,11 @@ fn dying_inserters(seed: u64) -> u32 {
             };
             // The dead one may have committed what it did not hear of.
             let winner = known.get(&number).copied().unwrap_or(1);
-            assert_eq!(seen.value, Some(value(winner)), "seed {seed}: {number}");
+            assert_eq!(
+                seen.value(),
+                Some(&value(winner)[..]),
+                "seed {seed}: {number}"
+            );
         }
     });
     house.run();
@@ -256,7 +264,7 @@ fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
             let extent = Extent::new(me + 1);
             let snapshot = hand.begin().await;
             let other = find(&hand, &snapshot, 1 - me).await.unwrap();
-            let is_there = matches!(&other, Found::Record(seen) if seen.value.is_some());
+            let is_there = matches!(&other, Found::Record(seen) if seen.value().is_some());
             if !is_there {
                 let what = (&snapshot, me, 1);
                 insert(&mut hand, &extent, what, &[other], isolation).await;
@@ -271,7 +279,7 @@ fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
         let mut there = 0;
         for number in 0..2 {
             let found = find(&hand, &snapshot, number).await.unwrap();
-            there += u32::from(matches!(found, Found::Record(seen) if seen.value.is_some()));
+            there += u32::from(matches!(found, Found::Record(seen) if seen.value().is_some()));
         }
         count.set(u32::from(there == 2));
     });

@@ -168,7 +168,7 @@ impl Client {
 }
 
 fn number(seen: &Seen) -> u64 {
-    let Some(bytes) = &seen.value else { return 0 };
+    let Some(bytes) = seen.value() else { return 0 };
     let first = *bytes.first_chunk().unwrap();
     assert_eq!(*bytes, first.repeat(20), "a value of two times");
     u64::from_le_bytes(first)
@@ -454,7 +454,7 @@ fn torn_copies_are_seen_and_none_is_delivered() {
             while delivered < DELIVERED || tears.load(Ordering::Relaxed) < TEARS {
                 let snapshot = client.begin();
                 if let Ok(seen) = client.read(&snapshot, place, layout) {
-                    let value = seen.value.unwrap_or_default();
+                    let value = seen.value().unwrap_or_default().to_vec();
                     assert!(
                         value.iter().all(|byte| *byte == value[0]),
                         "a torn value is delivered"
@@ -478,7 +478,7 @@ fn rewrite(client: &mut Client, place: Address, layout: Layout) -> bool {
     let Ok(seen) = client.read(&snapshot, place, layout) else {
         return false;
     };
-    let former = seen.value.as_ref().map_or(0, |value| value[0]);
+    let former = seen.value().map_or(0, |value| value[0]);
     let value = Some(vec![former.wrapping_add(1); layout.value_max()]);
     client.commit(vec![Change { seen, value }]).is_ok()
 }

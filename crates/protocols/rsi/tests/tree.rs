@@ -390,7 +390,7 @@ async fn look_into_the_gap(
     for (_, place) in scanned.entries {
         let read = hand.session.read(snapshot, place.address(), LAYOUT);
         let seen = hand.run(read).await.unwrap();
-        is_there |= seen.value.is_some();
+        is_there |= seen.value().is_some();
         reads.push(seen.into());
     }
     (reads, is_there)

@@ -69,7 +69,7 @@ impl<F: Fabric> OneSided<F> {
         };
         let mut changes = Vec::with_capacity(1 + 2 * ITEMS);
         for seen in products {
-            let Some(value) = seen.value.as_deref().and_then(sold) else {
+            let Some(value) = seen.value().and_then(sold) else {
                 return Err(ShopError(format!("there is no product at {}", seen.at)));
             };
             let value = Some(value);
@@ -187,14 +187,14 @@ pub fn audit<F: Fabric>(fabric: F, plan: Plan) -> Result<Books, ShopError> {
     let mut books = Books::default();
     for number in 0..plan.products {
         let seen = look(plan.product(number), plan.product_layout())?;
-        let left = seen.value.as_deref().and_then(stock);
+        let left = seen.value().and_then(stock);
         let left = left.ok_or_else(|| ShopError(format!("product {number} is gone")))?;
         books.sold += STOCK.saturating_sub(left);
         books.locks += u64::from(seen.holder.is_some());
     }
     books.orders = count_orders((plan.clients, plan.orders), |client, number, record| {
         let seen = look(plan.order(client, number, record), LINE_LAYOUT)?;
-        Ok(seen.value.is_some())
+        Ok(seen.value().is_some())
     })?;
     Ok(books)
 }

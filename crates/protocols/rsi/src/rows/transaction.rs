@@ -72,7 +72,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     /// [`Failure`].
     pub async fn read(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Failure<C::Error>> {
         Ok(match self.look(key).await? {
-            Known::Record(seen) => seen.value,
+            Known::Record(seen) => seen.value().map(<[u8]>::to_vec),
             Known::Absent(_) => None,
         })
     }
@@ -185,7 +185,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let mut rows = BTreeMap::new();
         for key in keys {
             if let Some(Known::Record(seen)) = self.known.get(&key) {
-                rows.insert(key, seen.value.clone());
+                rows.insert(key, seen.value().map(<[u8]>::to_vec));
             }
         }
         let own = self.writes.iter().filter(|(key, _)| span.has(key));

@@ -172,7 +172,7 @@ impl Locate {
 
     fn visit(&mut self, seen: Seen) -> Step<Result<Located, Abort>> {
         let damaged = Step::Done(Err(Abort::Damaged(self.at)));
-        let node = match (&seen.value, &self.expected) {
+        let node = match (seen.value(), &self.expected) {
             (None, Expected::Root) => Node::default(),
             (None, Expected::Hinted) => return self.start_over(),
             (None, Expected::Node(..)) => return damaged,

@@ -137,7 +137,7 @@ pub fn value(number: u64) -> Vec<u8> {
 
 /// The number in a value; 0 if there is none.
 pub fn number(seen: &Seen) -> u64 {
-    let Some(bytes) = &seen.value else { return 0 };
+    let Some(bytes) = seen.value() else { return 0 };
     let first: [u8; 8] = bytes[..8].try_into().unwrap();
     assert_eq!(*bytes, first.repeat(20), "a value of two times");
     u64::from_le_bytes(first)
@@ -313,6 +313,16 @@ impl House {
             self.run();
         }
         assert_eq!(self.owners(), [], "locks of the dead");
+    }
+
+    /// Goes on for a dead client while others are at work.
+    pub fn go_on_for(&mut self, dead: u64) {
+        let (thread, vector) = (thread_of(dead), self.vector);
+        let number = self.client(move |hand| async move {
+            let recover = Recover::new(thread, vector, log(thread));
+            hand.run(recover).await.unwrap();
+        });
+        self.poll(number);
     }
 
     /// The owners of locks.

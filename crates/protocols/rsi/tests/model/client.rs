@@ -284,7 +284,7 @@ impl Client {
 
 /// What a value says; none if there is none, or one of two times.
 fn number(case: &Case, seen: &Seen) -> Option<u64> {
-    let value = seen.value.as_ref()?;
+    let value = seen.value()?;
     let number = u64::from_le_bytes(*value.first_chunk()?);
-    (*value == case.value(number)).then_some(number)
+    (*value == case.value(number)[..]).then_some(number)
 }
