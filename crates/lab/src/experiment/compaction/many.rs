@@ -86,7 +86,7 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         return Claim::of_one_point();
     };
     let mut claims = vec![
-        bounded(&ours),
+        bounded(&ours, data),
         never_first(experiment, data),
         nobody_elses(&ours),
     ];
@@ -108,12 +108,16 @@ fn tail(at: &At<'_>) -> f64 {
     at.median(|outcome| outcome.others.queue.p99 / 1e3)
 }
 
-fn bounded(ours: &Ends<'_>) -> Claim {
+fn bounded(ours: &Ends<'_>, data: &Data) -> Claim {
     let (calm, beside) = (tail(&ours.calm), tail(&ours.greedy));
+    let trial = data.records.first().map(|record| &record.trial);
+    let (databases, workers) = trial.map_or((0, 0), |trial| (trial.databases, trial.workers));
     Claim::judged(
         Source::Target,
-        "The 99th percentile of the others' time in the queue is bounded beside a greedy tenant \
-         (50 databases, 4 workers).",
+        format!(
+            "The 99th percentile of the others' time in the queue is bounded beside a greedy tenant \
+             ({databases} databases, {workers} workers)."
+        ),
         format!(
             "{calm:.2} s with {} at once, {beside:.2} s with {}; judged: at most {BOUND} times as long",
             ours.calm.x, ours.greedy.x
