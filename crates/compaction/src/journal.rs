@@ -15,7 +15,9 @@ fn of_record(record: &Record) {
                 trace = %job, start_level = facts.start_level, bytes = facts.bytes, "taken"
             );
         }
-        Record::Leased { attempt, worker } => {
+        Record::Leased {
+            attempt, worker, ..
+        } => {
             let worker = format!("{:016x}", worker.0);
             tracing::info!(trace = %attempt.job, %attempt, worker, "given to a worker");
         }
@@ -24,6 +26,10 @@ fn of_record(record: &Record) {
         }
         Record::Result { attempt, .. } => {
             tracing::info!(trace = %attempt.job, %attempt, "done; the database is told");
+        }
+        Record::Gone { database } => {
+            let database = format!("{:016x}", database.0);
+            tracing::debug!(database, "gone, and its account with it");
         }
         Record::Over { job } => tracing::debug!(trace = %job, "over"),
         Record::Banned { worker } => {

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use manxdb_jobs::job::JobId;
-use manxdb_jobs::record::{Durable, Record, Stored};
-use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use manxdb_jobs::job::{DatabaseId, JobId};
+use manxdb_jobs::record::{Account, Durable, Record, Stored};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, Table, TableDefinition};
 
 use super::{StoreError, new_of, packed};
 use crate::seal::unpack;
@@ -14,6 +14,8 @@ use crate::seal::unpack;
 const JOBS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("jobs");
 /// Workers not to be trusted.
 const BANNED: TableDefinition<'_, u64, ()> = TableDefinition::new("banned");
+/// What databases were given, by their numbers. A release that knows nothing of it leaves it alone.
+const ACCOUNTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("accounts");
 /// How it is written.
 const FORMAT: TableDefinition<'_, (), u32> = TableDefinition::new("format");
 
@@ -137,6 +139,9 @@ fn check_format(database: &Database) -> Result<(), StoreError> {
         write
             .open_table(BANNED)
             .map_err(failed("is not writable"))?;
+        write
+            .open_table(ACCOUNTS)
+            .map_err(failed("is not writable"))?;
     }
     write.commit().map_err(failed("is not writable"))
 }
@@ -159,6 +164,14 @@ fn read(database: &Database) -> Result<Durable, StoreError> {
         };
         durable.banned.insert(manxdb_jobs::WorkerId(worker));
     }
+    let accounts = read
+        .open_table(ACCOUNTS)
+        .map_err(failed("is not readable"))?;
+    for row in accounts.iter().map_err(failed("is not readable"))? {
+        let (key, value) = row.map_err(failed("is not readable"))?;
+        let account: Account = unpack(value.value()).ok_or_else(damaged)?;
+        durable.accounts.insert(DatabaseId(key.value()), account);
+    }
     Ok(durable)
 }
 
@@ -169,10 +182,16 @@ fn write(database: &Database, records: &[Record], changed: &Durable) -> Result<(
         let mut banned = write
             .open_table(BANNED)
             .map_err(failed("is not writable"))?;
+        let mut accounts = write
+            .open_table(ACCOUNTS)
+            .map_err(failed("is not writable"))?;
         for record in records {
             if let Record::Banned { worker } = record {
                 let inserted = banned.insert(worker.0, ());
                 inserted.map_err(failed("is not writable"))?;
+            }
+            if let Some(database) = record.account_of() {
+                write_account(&mut accounts, database, changed)?;
             }
             let Some(job) = record.job() else {
                 continue;
@@ -188,6 +207,18 @@ fn write(database: &Database, records: &[Record], changed: &Durable) -> Result<(
     write.commit().map_err(failed("is not writable"))
 }
 
+fn write_account(
+    accounts: &mut Table<'_, u64, &[u8]>,
+    database: DatabaseId,
+    changed: &Durable,
+) -> Result<(), StoreError> {
+    let written = match changed.accounts.get(&database) {
+        Some(account) => accounts.insert(database.0, packed(account)?.as_slice()),
+        None => accounts.remove(database.0),
+    };
+    written.map(|_| ()).map_err(failed("is not writable"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,6 +228,13 @@ mod tests {
         JobId {
             number,
             ..JobId::default()
+        }
+    }
+
+    fn account(lately: u64) -> Account {
+        Account {
+            lately,
+            ..Account::default()
         }
     }
 
@@ -214,9 +252,21 @@ mod tests {
         vec![
             taken(1),
             taken(2),
-            Record::Leased { attempt, worker },
+            Record::Leased {
+                attempt,
+                worker,
+                account: account(5),
+            },
             Record::Over { job: job(1) },
+            Record::Gone {
+                database: DatabaseId::default(),
+            },
             taken(3),
+            Record::Leased {
+                attempt,
+                worker,
+                account: account(6),
+            },
             Record::Result {
                 attempt,
                 worker,

@@ -7,25 +7,31 @@
 //! | `written` | how many records of this term are in what follows |
 //! | `jobs/DATABASE-SESSION-NUMBER` | the job, as in a file: postcard, sealed |
 //! | `banned/WORKER` | the worker, likewise |
+//! | `accounts/DATABASE` | what the database was given, likewise |
 //!
 //! Numbers in keys are hexadecimal, of 16 digits.
 
 use std::collections::BTreeSet;
 
 use manxdb_jobs::WorkerId;
-use manxdb_jobs::job::JobId;
-use manxdb_jobs::record::{Durable, Record, Stored};
+use manxdb_jobs::job::{DatabaseId, JobId};
+use manxdb_jobs::record::{Account, Durable, Record, Stored};
 
 use super::{StoreError, packed};
 use crate::etcd::api::{KeyValue, RequestOp};
 use crate::etcd::{delete, put};
 use crate::seal::unpack;
 
-/// The only format there is.
-pub const CURRENT: &[u8] = b"1";
+/// The format that is written.
+pub const CURRENT: &[u8] = b"2";
+/// The one before, without accounts. It is read, and written over by the next leader.
+const FORMER: &[u8] = b"1";
 
-/// Records written together at most. Each touches one key at most, and etcd takes 128 operations.
-const TOGETHER_MAX: usize = 100;
+/// What the value of an account begins with: those of jobs begin with a database too.
+const ACCOUNT: &str = "account";
+
+/// Records written together at most. Each touches two keys at most, and etcd takes 128 operations.
+const TOGETHER_MAX: usize = 60;
 
 /// Bytes of descriptions written together at most, unless a single job has more; etcd takes
 /// requests of 1.5 MiB.
@@ -82,6 +88,10 @@ impl Keys {
         self.key(&format!("banned/{:016x}", worker.0))
     }
 
+    fn account(&self, database: DatabaseId) -> Vec<u8> {
+        self.key(&format!("accounts/{:016x}", database.0))
+    }
+
     /// All of them: the first, and what comes behind the last.
     #[must_use]
     pub fn all(&self) -> (Vec<u8>, Vec<u8>) {
@@ -108,10 +118,20 @@ impl Keys {
         });
         let banned = after.banned.iter();
         let banned = banned.map(|worker| Ok(put(self.banned(*worker), packed(worker)?, 0)));
-        jobs.chain(banned).collect()
+        let touched: BTreeSet<DatabaseId> = records.iter().filter_map(Record::account_of).collect();
+        let accounts = touched
+            .into_iter()
+            .map(|database| match after.accounts.get(&database) {
+                Some(account) => {
+                    let value = packed(&(ACCOUNT, database, account))?;
+                    Ok(put(self.account(database), value, 0))
+                }
+                None => Ok(delete(self.account(database))),
+            });
+        jobs.chain(banned).chain(accounts).collect()
     }
 
-    /// Reads one key into what there is; whether it is the format's.
+    /// Reads one key into what there is; whether it is the present format's.
     ///
     /// # Errors
     /// It is damaged, or of a newer release.
@@ -122,6 +142,7 @@ impl Keys {
         match name {
             Some("leader" | "written") => {}
             Some("format") if pair.value == CURRENT => return Ok(true),
+            Some("format") if pair.value == FORMER => {}
             Some("format") => {
                 let format = text(&pair.value);
                 return Err(StoreError::Format(format!("its format is {format}")));
@@ -139,6 +160,14 @@ impl Keys {
                     return Err(damaged());
                 }
                 durable.banned.insert(worker);
+            }
+            Some(name) if name.starts_with("accounts/") => {
+                let (word, database, account): (String, DatabaseId, Account) =
+                    unpack(&pair.value).ok_or_else(damaged)?;
+                if word != ACCOUNT || self.account(database) != pair.key {
+                    return Err(damaged());
+                }
+                durable.accounts.insert(database, account);
             }
             _ => {
                 let key = text(&pair.key);
@@ -178,7 +207,7 @@ fn weight(before: &Durable, record: &Record) -> usize {
             let stored = record.job().and_then(|job| before.jobs.get(&job));
             stored.map(|stored| &stored.spec)
         }
-        Record::Over { .. } | Record::Banned { .. } => None,
+        Record::Over { .. } | Record::Banned { .. } | Record::Gone { .. } => None,
     };
     let result = match record {
         Record::Result { result, .. } => result.len(),
@@ -209,6 +238,25 @@ mod tests {
         };
         let job = job(number);
         Record::Job { job, spec }
+    }
+
+    fn leased(database: u64, number: u64) -> Record {
+        let attempt = AttemptId {
+            job: JobId {
+                database: DatabaseId(database),
+                ..job(number)
+            },
+            number: 1,
+            token: 9,
+        };
+        Record::Leased {
+            attempt,
+            worker: WorkerId(7),
+            account: Account {
+                lately: number,
+                ..Account::default()
+            },
+        }
     }
 
     fn result(number: u64, bytes: usize) -> Record {
@@ -257,6 +305,12 @@ mod tests {
         vec![
             taken(1, 3),
             taken(2, 3),
+            leased(0, 2),
+            Record::Gone {
+                database: DatabaseId(0),
+            },
+            leased(5, 1),
+            leased(0, 2),
             result(2, 5),
             Record::Over { job: job(1) },
             Record::Banned { worker },
@@ -306,9 +360,10 @@ mod tests {
     fn another_format_and_strange_keys_are_refused() {
         let keys = Keys::below("/here");
         let pair = |name: &str, value: &[u8]| BTreeMap::from([(keys.key(name), value.to_vec())]);
-        assert!(read(&keys, &pair("format", b"2")).is_err());
+        assert!(read(&keys, &pair("format", b"3")).is_err());
         assert!(read(&keys, &pair("settings", b"")).is_err());
         assert!(read(&keys, &pair("format", CURRENT)).is_ok());
+        assert!(read(&keys, &pair("format", FORMER)).is_ok());
         assert!(read(&keys, &pair("leader", b"anybody")).is_ok());
     }
 
@@ -317,13 +372,21 @@ mod tests {
         let none = Durable::default();
         let small: Vec<Record> = (0..1_000).map(|number| taken(number, 10)).collect();
         assert_eq!(together(&none, &small), TOGETHER_MAX);
+        // Jobs of a database each: what touches the most keys.
+        let given: Vec<Record> = (0..1_000).map(|one| leased(one, one)).collect();
+        let part = &given[..together(&none, &given)];
+        let keys = Keys::below("/here");
+        let operations = keys.changes(&none, part).unwrap().len();
+        assert!(
+            operations < 128,
+            "{operations}, and how much is written then"
+        );
         let large: Vec<Record> = (0..10).map(|one| taken(one, DESCRIPTION_MAX)).collect();
         assert_eq!(together(&none, &large), 1);
         let before = Durable::of(large);
         let results: Vec<Record> = (0..10).map(|one| result(one, DESCRIPTION_MAX)).collect();
         assert_eq!(together(&before, &results), 1);
         assert_eq!(together(&before, &[]), 0);
-        let keys = Keys::below("/here");
         let largest = keys.changes(&before, &results[..1]).unwrap();
         let bytes: usize = largest.iter().map(prost::Message::encoded_len).sum();
         assert!(bytes < 1_500_000, "{bytes}");

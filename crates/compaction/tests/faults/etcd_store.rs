@@ -9,7 +9,7 @@ use manxdb_compaction::mutants::Mutant;
 use manxdb_compaction::store::etcd::{EtcdSettings, EtcdStore};
 use manxdb_compaction::store::keys::{DESCRIPTION_MAX, Keys};
 use manxdb_compaction::store::{Campaign, StoreError};
-use manxdb_jobs::record::{Durable, Record};
+use manxdb_jobs::record::{Account, Durable, Record};
 use manxdb_jobs::{AttemptId, JobId, Spec, Term, WorkerId};
 
 use crate::etcd::Etcd;
@@ -59,7 +59,15 @@ fn leased(number: u64) -> Record {
         token: 3,
     };
     let worker = WorkerId(5);
-    Record::Leased { attempt, worker }
+    let account = Account {
+        lately: number,
+        ..Account::default()
+    };
+    Record::Leased {
+        attempt,
+        worker,
+        account,
+    }
 }
 
 fn elected(store: &mut EtcdStore) -> (Term, Durable) {

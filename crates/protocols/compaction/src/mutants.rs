@@ -17,4 +17,6 @@ pub enum Mutant {
     NeverMends,
     /// What a database was given already makes no difference to what it gets next.
     NoFairShares,
+    /// A control plane that starts again, or another one that leads, has forgotten it.
+    ForgetsAccounts,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::job::{AttemptId, JobId, Spec, WorkerId};
+use crate::job::{AttemptId, DatabaseId, JobId, SessionId, Spec, WorkerId};
 
 /// A change of the durable state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,9 @@ pub enum Record {
         attempt: AttemptId,
         /// To whom.
         worker: WorkerId,
+        /// What its database has been given with it. Written here, so that accounts cost no write
+        /// of their own.
+        account: Account,
     },
     /// An attempt failed or was lost, and the job waits again.
     Released {
@@ -43,6 +46,11 @@ pub enum Record {
         /// Which.
         job: JobId,
     },
+    /// A database is gone, and its account with it.
+    Gone {
+        /// Which.
+        database: DatabaseId,
+    },
     /// A worker is not to be trusted any more.
     Banned {
         /// Which.
@@ -57,9 +65,38 @@ impl Record {
         match self {
             Self::Job { job, .. } | Self::Released { job } | Self::Over { job } => Some(*job),
             Self::Leased { attempt, .. } | Self::Result { attempt, .. } => Some(attempt.job),
-            Self::Banned { .. } => None,
+            Self::Banned { .. } | Self::Gone { .. } => None,
         }
     }
+
+    /// The database whose account it is about.
+    #[must_use]
+    pub fn account_of(&self) -> Option<DatabaseId> {
+        match self {
+            Self::Leased { attempt, .. } => Some(attempt.job.database),
+            Self::Gone { database } => Some(*database),
+            Self::Job { .. }
+            | Self::Released { .. }
+            | Self::Result { .. }
+            | Self::Over { .. }
+            | Self::Banned { .. } => None,
+        }
+    }
+}
+
+/// What a database was given of the pool, as of the last time that it was given something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Account {
+    /// The database was open this time.
+    pub session: SessionId,
+    /// By the fair clock: milliseconds of one worker, by weight.
+    pub used: u64,
+    /// The same of late, in memory that fades.
+    pub lately: u64,
+    /// What the fair clock said then,
+    pub clock: u64,
+    /// and by how many beats memories had faded, counted over all control planes.
+    pub beats: u64,
 }
 
 /// How far a job got.
@@ -91,6 +128,8 @@ pub struct Durable {
     pub jobs: BTreeMap<JobId, Stored>,
     /// Workers not to be trusted.
     pub banned: BTreeSet<WorkerId>,
+    /// What databases were given that are not gone.
+    pub accounts: BTreeMap<DatabaseId, Account>,
 }
 
 impl Durable {
@@ -105,8 +144,8 @@ impl Durable {
         durable
     }
 
-    /// What records make of the jobs that they are about, and whom they ban: what a store has to
-    /// write. A job that is not in it is over.
+    /// What records make of the jobs and accounts that they are about, and whom they ban: what a
+    /// store has to write. A job that is not in it is over, an account that is not in it gone.
     #[must_use]
     pub fn changed_by(&self, records: &[Record]) -> Self {
         let mut changed = Self::default();
@@ -137,7 +176,15 @@ impl Durable {
             Record::Banned { worker } => {
                 self.banned.insert(worker);
             }
-            Record::Leased { attempt, worker } => {
+            Record::Gone { database } => {
+                self.accounts.remove(&database);
+            }
+            Record::Leased {
+                attempt,
+                worker,
+                account,
+            } => {
+                self.accounts.insert(attempt.job.database, account);
                 if let Some(stored) = self.jobs.get_mut(&attempt.job) {
                     stored.attempts = attempt.number;
                     stored.reached = Reached::Leased(attempt, worker);

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use manxdb_core::Nanos;
 use manxdb_jobs::Options;
-use manxdb_jobs::job::{AttemptId, Facts, JobId, Pressure};
+use manxdb_jobs::job::{AttemptId, DatabaseId, Facts, JobId, Pressure};
+use manxdb_jobs::mutants::Mutant;
+use manxdb_jobs::record::{Durable, Record};
 use plane::{Plane, able, finished, job};
 
 const WORKERS: [u64; 4] = [7, 8, 9, 10];
@@ -27,8 +29,16 @@ struct Pool {
 
 impl Pool {
     fn new() -> Self {
+        Self::with(None)
+    }
+
+    fn with(mutant: Option<Mutant>) -> Self {
+        let options = Options {
+            mutant,
+            ..Options::default()
+        };
         let mut pool = Self {
-            plane: Plane::new(Options::default()),
+            plane: Plane::new(options),
             running: Vec::new(),
             waiting: BTreeMap::new(),
             asked: BTreeMap::new(),
@@ -168,4 +178,68 @@ fn who_was_given_much_is_not_one_of_many_when_it_opens_again() {
         pool.plane.submit(job(1, 2, number), facts);
     }
     assert_eq!(pool.plane.runs().len(), SLOTS - 1);
+}
+
+/// Slots that the first database gets when nothing else runs, after it was given much and the
+/// control plane started again.
+fn after_a_restart(mutant: Option<Mutant>) -> usize {
+    let mut pool = Pool::with(mutant);
+    pool.greed();
+    while !pool.running.is_empty() {
+        pool.one_ends();
+    }
+    pool.plane.restart();
+    pool.all_say_that_they_are_there();
+    pool.ask(1, 16);
+    pool.running_of(1)
+}
+
+#[test]
+fn a_control_plane_that_starts_again_knows_who_was_given_much() {
+    assert_eq!(after_a_restart(None), SLOTS - 1);
+    assert_eq!(after_a_restart(Some(Mutant::ForgetsAccounts)), SLOTS);
+}
+
+#[test]
+fn memories_fade_over_restarts_as_without_them() {
+    let lately_after = |restarts: u32| {
+        let mut pool = Pool::new();
+        pool.greed();
+        for _ in 0..4 {
+            for _ in 0..restarts {
+                pool.plane.restart();
+            }
+            pool.pass(Nanos::from_secs(900));
+            // One attempt writes how far memories have faded.
+            pool.ask(2, 1);
+        }
+        pool.ask(1, 1);
+        let durable = Durable::of(pool.plane.disk);
+        durable.accounts[&DatabaseId(1)].lately
+    };
+    let (without, with) = (lately_after(0), lately_after(3));
+    assert!(with.abs_diff(without) * 100 <= without, "{without}, {with}");
+}
+
+#[test]
+fn an_account_costs_no_write_of_its_own_and_goes_with_its_database() {
+    let mut pool = Pool::new();
+    pool.greed();
+    while !pool.running.is_empty() {
+        pool.one_ends();
+    }
+    let gone = |record: &&Record| matches!(record, Record::Gone { .. });
+    let disk = &pool.plane.disk;
+    assert_eq!(disk.iter().filter(gone).count(), 0);
+    assert_eq!(Durable::of(disk.iter().cloned()).accounts.len(), 1);
+    pool.plane.restart();
+    let written = pool.plane.disk.len();
+    let patience = pool.plane.options.session;
+    pool.plane.pass(patience);
+    assert_eq!(pool.plane.disk.len(), written, "it may still come");
+    pool.plane.pass(pool.plane.options.beat);
+    let durable = Durable::of(pool.plane.disk.iter().cloned());
+    assert_eq!((durable.accounts.len(), durable.jobs.len()), (0, 0));
+    // Those that never had anything are nowhere.
+    assert_eq!(pool.plane.disk.iter().filter(gone).count(), 1);
 }

@@ -148,7 +148,7 @@ fn is_full_of_others(control: &Control, worker: &Worker) -> bool {
 }
 
 /// Milliseconds that a job would take on a worker.
-fn predicted_millis(control: &Control, job: &Job, worker: &Worker) -> u64 {
+pub(super) fn predicted_millis(control: &Control, job: &Job, worker: &Worker) -> u64 {
     let facts = &job.spec.facts;
     let speed = match worker.ability.bytes_second {
         0 => SPEED_UNKNOWN,
@@ -197,26 +197,6 @@ pub(super) fn least_urgent(control: &Control, limit: usize) -> Option<JobId> {
             )
         })
         .map(|(id, _)| *id)
-}
-
-impl Control {
-    /// Charges a job to its database by the fair clock.
-    pub(super) fn charge(&mut self, id: JobId, to: WorkerId) {
-        let (Some(job), Some(worker)) = (self.jobs.get(&id), self.workers.get(&to)) else {
-            return;
-        };
-        let millis = predicted_millis(self, job, worker).max(1);
-        let fair_clock = self.fair_clock;
-        let Some(session) = self.sessions.get_mut(&id.database) else {
-            return;
-        };
-        // Who had nothing to do for a while does not save up time.
-        let start = session.used.max(fair_clock);
-        let charged = millis / u64::from(session.weight);
-        session.used = start.saturating_add(charged).saturating_add(1);
-        session.was_given(charged);
-        self.fair_clock = start;
-    }
 }
 
 /// `start_level` ascending, then negative scores, then the higher score, then the older.

@@ -7,8 +7,9 @@ use manxdb_core::{LocalTime, NodeId};
 
 use super::jobs::State;
 use super::{Control, Step};
-use crate::job::{JobId, Pressure, SessionId};
+use crate::job::{DatabaseId, JobId, Pressure, SessionId};
 use crate::message::{Alive, Message};
+use crate::record::Record;
 
 /// A database that is open.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Session {
     pub used: u64,
     /// The same of late, in memory that fades.
     pub lately: u64,
+    /// Whether the store has an account of it.
+    pub has_account: bool,
 }
 
 impl Session {
@@ -45,7 +48,13 @@ impl Session {
             next: 0,
             used: 0,
             lately: 0,
+            has_account: false,
         }
+    }
+
+    /// Its silence counts from now on.
+    pub fn is_expected(&mut self, now: LocalTime) {
+        self.heard = now;
     }
 }
 
@@ -62,20 +71,28 @@ impl Control {
         session.is_some_and(|one| job.number < one.next && !one.waiting.contains(&job.number))
     }
 
+    /// Notes for which time a database is open; what it was given before stays with it.
+    pub(super) fn open(&mut self, database: DatabaseId, id: SessionId, now: LocalTime) {
+        let known = self.sessions.get(&database);
+        if known.is_some_and(|known| known.id == id) {
+            return;
+        }
+        let mut session = Session::new(id, known.map(|known| known.id), now);
+        session.used = self.fair_clock;
+        if let Some(known) = known {
+            session.used = session.used.max(known.used);
+            session.lately = known.lately;
+            session.has_account = known.has_account;
+        }
+        self.sessions.insert(database, session);
+    }
+
     pub(super) fn hear_alive(&mut self, step: &mut Step<'_>, from: NodeId, alive: &Alive) {
-        let fair_clock = self.fair_clock;
         let known = self.sessions.get(&alive.database);
-        let (present, former) = (known.map(|one| one.id), known.and_then(|one| one.former));
-        let lately = known.map_or(0, |one| one.lately);
-        if former == Some(alive.session) {
+        if known.and_then(|one| one.former) == Some(alive.session) {
             return; // it is over
         }
-        if present != Some(alive.session) {
-            let mut session = Session::new(alive.session, present, step.now);
-            session.used = fair_clock;
-            session.lately = lately;
-            self.sessions.insert(alive.database, session);
-        }
+        self.open(alive.database, alive.session, step.now);
         let Some(session) = self.sessions.get_mut(&alive.database) else {
             return; // just inserted
         };
@@ -171,7 +188,10 @@ impl Control {
             for job in jobs {
                 self.end(job);
             }
-            self.sessions.remove(&database);
+            let session = self.sessions.remove(&database);
+            if session.is_some_and(|session| session.has_account) {
+                self.record(Record::Gone { database });
+            }
         }
     }
 }

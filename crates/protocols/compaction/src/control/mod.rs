@@ -46,6 +46,9 @@ pub struct Control {
     strikes: BTreeMap<WorkerId, u32>,
     /// Work given out so far by the fair clock, in milliseconds of one worker for weight 1.
     fair_clock: u64,
+    /// Beats by which memories of what was given have faded, with those of control planes before
+    /// this one.
+    beats: u64,
     /// Where each database has one worker: which.
     seats: Seats,
     /// CaaS-LSM's scheduler does nothing until then.
@@ -102,6 +105,7 @@ impl Control {
             banned: durable.banned,
             strikes: BTreeMap::new(),
             fair_clock: 0,
+            beats: 0,
             seats: Seats::default(),
             rests_until: LocalTime::default(),
             has_news: true,
@@ -113,6 +117,7 @@ impl Control {
         for (id, stored) in durable.jobs {
             control.jobs.insert(id, Job::restored(stored));
         }
+        control.restore(&durable.accounts);
         control
     }
 
@@ -151,8 +156,10 @@ impl Control {
             .map(|job| (job.database, job.session))
             .collect();
         for (database, session) in databases {
-            self.sessions
-                .insert(database, Session::new(session, None, now));
+            self.open(database, session, now);
+        }
+        for session in self.sessions.values_mut() {
+            session.is_expected(now);
         }
         step.out.set_timer(self.options.beat, Tick);
     }
@@ -188,9 +195,7 @@ impl Control {
 
     fn tick(&mut self, step: &mut Step<'_>) {
         self.forget_databases(step.now);
-        for session in self.sessions.values_mut() {
-            session.forget(self.options.beat);
-        }
+        self.forget();
         self.expire_leases(step);
         self.send_home_what_fits_nowhere(step);
         self.send_home_what_is_too_much(step.now);

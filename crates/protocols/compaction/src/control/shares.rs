@@ -12,14 +12,20 @@
 //! - Nobody runs more than [`SHARE_MAX`] times its share of the slots at a time while others wait.
 //!
 //! Weights count in all three.
+//!
+//! An account is written with each attempt that is given out, so a control plane that starts again,
+//! or another one that leads, goes on with what its predecessor knew. Memories fade by the beats of
+//! whoever leads: while nobody does, and from the last attempt until the end, none are counted.
 
 use std::collections::BTreeMap;
 
-use manxdb_core::Nanos;
+use manxdb_core::{LocalTime, Nanos};
 
+use super::choice::predicted_millis;
 use super::jobs::{Job, State};
 use super::{Control, Session};
 use crate::job::{DatabaseId, JobId, WorkerId};
+use crate::record::Account;
 
 /// Slots that a database may have while others wait, as a multiple of its share.
 const SHARE_MAX: u64 = 2;
@@ -142,6 +148,63 @@ impl Session {
     pub(super) fn forget(&mut self, passed: Nanos) {
         let part = (MEMORY.0 / passed.0.max(1)).max(1);
         self.lately -= self.lately.div_ceil(part);
+    }
+}
+
+impl Control {
+    /// Takes over what was written of databases: they are there until it is clear that they are not.
+    pub(super) fn restore(&mut self, accounts: &BTreeMap<DatabaseId, Account>) {
+        #[cfg(feature = "mutants")]
+        if self.is_mutant(crate::mutants::Mutant::ForgetsAccounts) {
+            return;
+        }
+        let newest = |number: fn(&Account) -> u64| accounts.values().map(number).max();
+        self.fair_clock = newest(|account| account.clock).unwrap_or(0);
+        self.beats = newest(|account| account.beats).unwrap_or(0);
+        for (database, account) in accounts {
+            let mut session = Session::new(account.session, None, LocalTime::default());
+            session.used = account.used;
+            session.lately = account.lately;
+            session.has_account = true;
+            for _ in account.beats..self.beats {
+                if session.lately == 0 {
+                    break; // as it stays, however long ago that was
+                }
+                session.forget(self.options.beat);
+            }
+            self.sessions.insert(*database, session);
+        }
+    }
+
+    /// Lets memories of all databases fade by one beat.
+    pub(super) fn forget(&mut self) {
+        self.beats = self.beats.saturating_add(1);
+        for session in self.sessions.values_mut() {
+            session.forget(self.options.beat);
+        }
+    }
+
+    /// Charges a job to its database by the fair clock; what is to be written of that.
+    pub(super) fn charge(&mut self, id: JobId, to: WorkerId) -> Account {
+        let found = self.jobs.get(&id).zip(self.workers.get(&to));
+        let millis = found.map_or(0, |(job, worker)| predicted_millis(self, job, worker));
+        let Some(session) = self.sessions.get_mut(&id.database) else {
+            return Account::default(); // cannot be: jobs go with the session of their database
+        };
+        // Who had nothing to do for a while does not save up time.
+        let start = session.used.max(self.fair_clock);
+        let charged = millis.max(1) / u64::from(session.weight);
+        session.used = start.saturating_add(charged).saturating_add(1);
+        session.was_given(charged);
+        session.has_account = true;
+        self.fair_clock = start;
+        Account {
+            session: session.id,
+            used: session.used,
+            lately: session.lately,
+            clock: start,
+            beats: self.beats,
+        }
     }
 }
 

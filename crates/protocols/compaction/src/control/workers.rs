@@ -200,10 +200,11 @@ impl Control {
         worker.orders = worker.orders.saturating_add(1); // it begins with what the worker says
         let order = worker.orders;
         worker.leased.insert(attempt, order);
-        self.charge(id, to);
+        let account = self.charge(id, to);
         self.record(Record::Leased {
             attempt,
             worker: to,
+            account,
         });
         self.send_run(to, attempt, order);
         self.tell_database(id.database, Message::Begun { job: id });
