@@ -18,6 +18,7 @@
 //! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
 //! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
+//! | storage that is far away, in experiments | [`far`] |
 //! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
 //! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
 //! | a worker's side | [`worker`], [`attempt`] |
@@ -42,6 +43,7 @@ pub mod counts;
 pub mod depot;
 pub mod door;
 pub mod etcd;
+pub mod far;
 pub mod fit;
 pub mod identity;
 pub mod journal;

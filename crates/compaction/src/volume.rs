@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use hdfs_native_object_store::HdfsObjectStoreBuilder;
 use object_store::aws::AmazonS3Builder;
+use object_store::local::LocalFileSystem;
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
+use crate::far::Far;
 use crate::objects::{Objects, Stop};
 
 /// A request to a store is tried again within this time, and no longer: meanwhile a compaction
@@ -30,7 +32,9 @@ impl Volume {
     /// only the bucket is needed. Keys and all else come from the environment, as for every
     /// program that uses S3 (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …). Or
     /// `hdfs://HOST:PORT/PREFIX` with the name node's address, or `hdfs://NAME/PREFIX` with the
-    /// name that the files of `HADOOP_CONF_DIR` give to a few of them.
+    /// name that the files of `HADOOP_CONF_DIR` give to a few of them. Or, to try things out on
+    /// one machine, `file://PATH?delay_ms=NUMBER`: objects in a directory, to which every request
+    /// takes so long one way, and its answer as long.
     ///
     /// # Errors
     /// What is wrong with it, and what would be right.
@@ -38,6 +42,7 @@ impl Volume {
         match text.split_once("://") {
             Some(("s3", rest)) => s3(rest),
             Some(("hdfs", rest)) => hdfs(rest),
+            Some(("file", rest)) => file(rest),
             Some((other, _)) => Err(format!(
                 "'{other}://' is no storage that is known: give a directory, s3://BUCKET/PREFIX or \
                  hdfs://HOST:PORT/PREFIX"
@@ -134,6 +139,24 @@ fn s3(rest: &str) -> Result<Volume, String> {
     Ok(Volume::Objects(Arc::new(objects)))
 }
 
+fn file(rest: &str) -> Result<Volume, String> {
+    let (path, settings) = rest.split_once('?').unwrap_or((rest, "delay_ms=0"));
+    let delay = settings.strip_prefix("delay_ms=");
+    let Some(millis) = delay.and_then(|millis| millis.parse().ok()) else {
+        return Err(format!(
+            "'{settings}' is no setting of a directory with objects: there is delay_ms=NUMBER"
+        ));
+    };
+    is_directory(Path::new(path))?;
+    let store = LocalFileSystem::new_with_prefix(path).map_err(|error| error.to_string())?;
+    let store = Far::new(
+        Arc::new(store.with_automatic_cleanup(true)),
+        Duration::from_millis(millis),
+    );
+    let objects = Objects::new(Arc::new(store), "")?;
+    Ok(Volume::Objects(Arc::new(objects)))
+}
+
 fn hdfs(rest: &str) -> Result<Volume, String> {
     let (host, prefix) = rest.split_once('/').unwrap_or((rest, ""));
     if host.is_empty() {
@@ -179,6 +202,8 @@ mod tests {
         assert!(refused("s3:///prefix").contains("a bucket is missing"));
         assert!(refused("hdfs:///prefix").contains("a name node is missing"));
         assert!(refused("s3://bucket?speed=9").contains("endpoint=URL"));
+        assert!(refused("file:///not there").contains("is no directory"));
+        assert!(refused("file:///tmp?delay_ms=soon").contains("delay_ms=NUMBER"));
         assert!(refused("s3://bucket/a/../b").contains("a/../b"));
     }
 

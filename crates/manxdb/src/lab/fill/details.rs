@@ -133,8 +133,8 @@ fn numbers(text: &mut String, design: &Design<Filling>, data: &Data<Filling>) {
         text,
         "| who compacts | {} | puts/s | with the drain | mean | p50 | p99 | p99.9 | longest | stalled (s) | drain (s) \
          | CPU of databases (s) | of workers | of the control plane | of all | compactions by workers \
-         | too small | came home | MiB each |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+         | too small | came home | MiB each | MiB to and from object stores |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
         design.swept
     );
     for system in System::ALL {
@@ -174,7 +174,7 @@ fn row(text: &mut String, system: System, at: &At<'_, Filling>) {
     );
     let _ = writeln!(
         text,
-        "| {:.1} | {:.1} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {:.1} |",
+        "| {:.1} | {:.1} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {:.0} | {:.0} | {:.1} | {:.0} |",
         at.median(|run| run.sum(|one| one.stall_seconds)),
         at.median(|run| run.worst(|one| one.drain_seconds)),
         at.median(super::Outcome::database_cpu),
@@ -185,5 +185,6 @@ fn row(text: &mut String, system: System, at: &At<'_, Filling>) {
         at.median(|run| run.sum(|one| one.small as f64)),
         at.median(|run| run.sum(|one| one.came_home as f64)),
         at.median(super::Outcome::moved_mib),
+        at.median(super::Outcome::stored_mib),
     );
 }

@@ -9,7 +9,7 @@ use super::Filling;
 use super::cgroup::Quotas;
 use super::lines::{panel, system};
 use super::outcome::Outcome;
-use super::trial::{Compression, Database, Mode, Seat, Shape, Trial};
+use super::trial::{Compression, Database, Mode, Seat, Shape, Storage, Trial};
 
 /// The experiment.
 pub static EXPERIMENT: Design<Filling> = Design {
@@ -53,6 +53,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
                 })
                 .collect(),
             delay_ms: 0,
+            storage: Storage::Directory,
             shape: shape(scale),
             seed,
         };

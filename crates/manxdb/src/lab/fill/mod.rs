@@ -105,7 +105,7 @@ type Number = fn(&Outcome) -> f64;
 
 /// The numbers of `data.csv`: of several databases the worst, sums where the name says so.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-const NUMBERS: [(&str, Number); 22] = [
+const NUMBERS: [(&str, Number); 24] = [
     ("ops_per_second", Outcome::ops),
     ("sustained_per_second", Outcome::sustained),
     ("load_seconds", |run| run.worst(|one| one.seconds)),
@@ -127,6 +127,10 @@ const NUMBERS: [(&str, Number); 22] = [
         run.sum(|one| one.came_home as f64)
     }),
     ("moved_mib_per_job", Outcome::moved_mib),
+    ("database_stored_bytes_sum", |run| {
+        run.sum(|one| one.stored_bytes as f64)
+    }),
+    ("worker_stored_bytes_sum", |run| run.worker_moved as f64),
     ("flushed_bytes_sum", |run| {
         run.sum(|one| one.flush_bytes as f64)
     }),
@@ -178,6 +182,7 @@ mod tests {
                 compacted_bytes: 1,
                 installed: u64::from(trial.mode != Mode::Local),
                 moved_bytes: 2 << 20,
+                stored_bytes: 0,
                 small: 0,
                 came_home: 0,
                 entries: 630,
@@ -188,6 +193,7 @@ mod tests {
                 databases: vec![filled; trial.databases.len()],
                 worker_cpu: 0.1,
                 control_cpu: 0.1,
+                worker_moved: 0,
             };
             Record { trial, outcome }
         };

@@ -15,6 +15,9 @@ pub struct Outcome {
     pub worker_cpu: f64,
     /// and of the control plane.
     pub control_cpu: f64,
+    /// Bytes that workers fetched from object stores and put there.
+    #[serde(default)]
+    pub worker_moved: u64,
 }
 
 /// What one database saw.
@@ -50,6 +53,9 @@ pub struct Filled {
     pub installed: u64,
     /// bytes of their inputs and outputs,
     pub moved_bytes: u64,
+    /// bytes put into an object store for them, and fetched from it,
+    #[serde(default)]
+    pub stored_bytes: u64,
     /// those that stayed because they were small,
     pub small: u64,
     /// and those that came back for any other reason.
@@ -90,6 +96,13 @@ impl Outcome {
     pub fn mean_us(&self) -> f64 {
         let puts = self.sum(|one| one.puts as f64);
         self.sum(|one| one.mean_us * one.puts as f64) / puts.max(1.0)
+    }
+
+    /// MiB that databases and workers put into object stores and fetched from them.
+    #[allow(clippy::cast_precision_loss)] // far below 2^53
+    pub fn stored_mib(&self) -> f64 {
+        let bytes = self.sum(|one| one.stored_bytes as f64) + self.worker_moved as f64;
+        bytes / f64::from(1 << 20)
     }
 
     /// CPU seconds of the databases.

@@ -1,5 +1,6 @@
 //! Runs a trial: control plane, workers and databases as processes of this program.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,9 +14,9 @@ use super::cgroup::Quotas;
 use super::delay::Way;
 use super::outcome::{Filled, Outcome};
 use super::process::{Process, all_end};
-use super::trial::{Database, Mode, Seat, Trial};
+use super::trial::{Database, Mode, Seat, Storage, Trial};
 
-/// The volume that all share, by name.
+/// The volume that all share, by name; where there are several, before the number of its zone.
 const VOLUME: &str = "lab";
 /// A run that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(6 * 3_600);
@@ -27,7 +28,7 @@ const HELLO_PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// What failed, with the end of its log.
 pub fn run(trial: &Trial) -> Result<Outcome, String> {
-    let place = Place::make()?;
+    let place = Place::make(trial)?;
     let quotas = Quotas::here();
     let pool = match trial.mode {
         Mode::Local => None,
@@ -43,11 +44,13 @@ pub fn run(trial: &Trial) -> Result<Outcome, String> {
     all_end(&mut databases, PATIENCE)?;
     let filled = databases.iter().map(filled).collect::<Result<_, _>>()?;
     let (worker_cpu, control_cpu) = pool.as_ref().map_or((0.0, 0.0), Pool::cpu);
+    let worker_moved = pool.as_ref().map_or(Ok(0), Pool::moved)?;
     Ok(Outcome {
         quotas,
         databases: filled,
         worker_cpu,
         control_cpu,
+        worker_moved,
     })
 }
 
@@ -55,18 +58,48 @@ pub fn run(trial: &Trial) -> Result<Outcome, String> {
 struct Place(PathBuf);
 
 impl Place {
-    fn make() -> Result<Self, String> {
+    fn make(trial: &Trial) -> Result<Self, String> {
         let number = super::next_number();
         let name = format!("manxdb-lab-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let volume = path.join(VOLUME);
-        std::fs::create_dir_all(&volume)
-            .map_err(|error| format!("cannot make {}: {error}", volume.display()))?;
-        Ok(Self(path))
+        let place = Self(std::env::temp_dir().join(name));
+        for zone in trial.zones() {
+            let volume = place.volume(trial, zone);
+            std::fs::create_dir_all(&volume)
+                .map_err(|error| format!("cannot make {}: {error}", volume.display()))?;
+        }
+        Ok(place)
     }
 
-    fn volume(&self) -> PathBuf {
-        self.0.join(VOLUME)
+    /// The volume of a zone: everybody's, if all share a directory.
+    fn volume(&self, trial: &Trial, zone: u16) -> PathBuf {
+        self.0.join(volume_name(trial, zone))
+    }
+
+    /// That volume as it is named to somebody in zone `from`.
+    fn volume_from(&self, trial: &Trial, zone: u16, from: u16) -> String {
+        let (name, path) = (volume_name(trial, zone), self.volume(trial, zone));
+        let path = path.display();
+        let delay = if zone == from { 0 } else { trial.delay_ms };
+        match trial.storage {
+            Storage::Directory => format!("{name}={path}"),
+            Storage::Objects => format!("{name}=file://{path}?delay_ms={delay}"),
+        }
+    }
+
+    /// The data directory of a database.
+    fn database(&self, trial: &Trial, number: usize) -> PathBuf {
+        let name = format!("database-{number}");
+        match trial.storage {
+            Storage::Directory => self.0.join(VOLUME).join(name),
+            Storage::Objects => self.0.join(name),
+        }
+    }
+}
+
+fn volume_name(trial: &Trial, zone: u16) -> String {
+    match trial.storage {
+        Storage::Directory => VOLUME.to_owned(),
+        Storage::Objects => format!("{VOLUME}-{zone}"),
     }
 }
 
@@ -104,8 +137,8 @@ impl Pool {
             far: (!delay.is_zero()).then_some(far).transpose()?,
         };
         for (number, seat) in trial.workers.iter().enumerate() {
-            let arguments = pool.worker_arguments(trial, seat, place);
             let name = format!("worker-{number}");
+            let arguments = pool.worker_arguments(trial, seat, place, &name);
             let cpus = Some(seat.cpus);
             let worker = Process::start(&name, &place.0, &arguments, quotas, cpus)?;
             pool.workers.push(worker);
@@ -140,18 +173,28 @@ impl Pool {
         Ok(())
     }
 
-    fn worker_arguments(&self, trial: &Trial, seat: &Seat, place: &Place) -> Vec<String> {
+    fn worker_arguments(
+        &self,
+        trial: &Trial,
+        seat: &Seat,
+        place: &Place,
+        name: &str,
+    ) -> Vec<String> {
         let slots = trial.mode.slots(trial.shape.background_jobs);
-        words(&[
+        let scratch = place.0.join(format!("{name}.scratch"));
+        let mut arguments = words(&[
             ("compactor", "worker"),
             ("--control", &self.control_for(seat).to_string()),
-            (
-                "--volume",
-                &format!("{VOLUME}={}", place.volume().display()),
-            ),
             ("--slots", &slots.to_string()),
             ("--zone", &seat.zone.to_string()),
-        ])
+            ("--scratch", &scratch.to_string_lossy()),
+        ]);
+        let volumes = trial.zones().into_iter();
+        let volumes = volumes.map(|zone| place.volume_from(trial, zone, seat.zone));
+        for volume in volumes.collect::<BTreeSet<_>>() {
+            arguments.extend(words(&[("--volume", &volume)]));
+        }
+        arguments
     }
 
     /// CPU seconds of workers and of the control plane.
@@ -160,6 +203,13 @@ impl Pool {
             self.workers.iter().map(Process::cpu).sum(),
             self.control.cpu(),
         )
+    }
+
+    /// Bytes that workers moved to and from object stores.
+    fn moved(&self) -> Result<u64, String> {
+        let report = Route::new(&[self.address.to_string()], &Security::default())?.report()?;
+        let totals = report.workers.iter().filter_map(|worker| worker.total);
+        Ok(totals.map(|total| total.fetched + total.put).sum())
     }
 }
 
@@ -188,7 +238,7 @@ fn fill_arguments(
     pool: Option<&Pool>,
 ) -> Vec<String> {
     let shape = &trial.shape;
-    let data = place.volume().join(format!("database-{number}"));
+    let data = place.database(trial, number);
     let seed = trial.seed.wrapping_add(number as u64);
     let mut arguments = words(&[
         ("bench", "fillrandom"),
@@ -214,7 +264,7 @@ fn fill_arguments(
         ("--control", &pool.control_for(&database.seat).to_string()),
         (
             "--compaction-volume",
-            &format!("{VOLUME}={}", place.volume().display()),
+            &place.volume_from(trial, database.seat.zone, database.seat.zone),
         ),
         ("--compaction-zone", &database.seat.zone.to_string()),
         ("--compaction-min-mb", &min_mb.to_string()),
@@ -270,6 +320,7 @@ fn filled(process: &Process) -> Result<Filled, String> {
         compacted_bytes: printed.compact_read_bytes + printed.compact_write_bytes,
         installed: count("remote_installed_total"),
         moved_bytes: count("remote_input_bytes_total") + count("remote_output_bytes_total"),
+        stored_bytes: count("remote_put_bytes_total") + count("remote_fetched_bytes_total"),
         small: home(&|reason| reason == "small"),
         came_home: home(&|reason| reason != "small"),
         entries: printed.entries,

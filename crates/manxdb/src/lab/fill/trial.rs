@@ -1,5 +1,7 @@
 //! What decides a run: databases, workers, what each may use, and who compacts.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Who compacts, and who decides that.
@@ -74,6 +76,18 @@ pub struct Database {
     pub puts: u32,
 }
 
+/// Where databases and workers meet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Storage {
+    /// One directory, which all reach at once.
+    #[default]
+    Directory,
+    /// Objects in every zone. A database puts its own where it is; to workers of another zone each
+    /// request takes the delay between zones, and so does its answer.
+    Objects,
+}
+
 /// How databases are set up and loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
@@ -130,6 +144,9 @@ pub struct Trial {
     /// What a message takes from one zone to another, in milliseconds. The control plane is in
     /// zone 0.
     pub delay_ms: u32,
+    /// Where databases and workers meet.
+    #[serde(default)]
+    pub storage: Storage,
     /// How databases are set up and loaded.
     pub shape: Shape,
     /// Equal seeds put equal values under equal keys.
@@ -141,5 +158,12 @@ impl Trial {
     pub fn puts(&self) -> u64 {
         let puts = self.databases.iter().map(|one| u64::from(one.puts));
         puts.sum::<u64>() * u64::from(self.shape.threads)
+    }
+
+    /// Where anybody is.
+    pub fn zones(&self) -> BTreeSet<u16> {
+        let databases = self.databases.iter().map(|one| one.seat.zone);
+        let workers = self.workers.iter().map(|one| one.zone);
+        databases.chain(workers).collect()
     }
 }
