@@ -7,9 +7,10 @@ use std::sync::Arc;
 use manxdb_jobs::job::FailureClass;
 use rocksdb::Options;
 
+use crate::abreast;
 use crate::edge::{Cancel, open_and_compact};
 use crate::mirror::{Ends, build};
-use crate::objects::{Moved, Objects, Stop, Transfer};
+use crate::objects::{Moved, ObjectError, Objects, Stop, Transfer};
 use crate::order::{Order, STAGING, below};
 use crate::outputs::{Answer, sum_files};
 use crate::scratch::Scratch;
@@ -80,7 +81,7 @@ pub struct Task<'a> {
     /// Ends it.
     pub halt: &'a Halt,
     /// Told how many bytes were moved so far.
-    pub moved: &'a dyn Fn(Moved),
+    pub moved: &'a (dyn Fn(Moved) + Sync),
 }
 
 impl Task<'_> {
@@ -146,13 +147,13 @@ impl Task<'_> {
         answer: &Answer,
         output: &Path,
     ) -> Result<(), Failure> {
-        for file in &answer.files {
+        let put = abreast::each(&answer.files, |file| {
             let key = copies.output(&self.attempt, &file.name);
-            let put = transfer.put_file(&key, &output.join(&file.name));
-            put.map_err(Failure::transient)?;
+            transfer.put_file(&key, &output.join(&file.name))?;
             (self.moved)(transfer.moved());
-        }
-        Ok(())
+            Ok::<_, ObjectError>(())
+        });
+        put.map_err(Failure::transient)
     }
 
     fn compact(&self, database: &Path, output: &Path) -> Result<Answer, Failure> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use manxdb_jobs::job::{AttemptId, DatabaseId, SessionId};
 
+use crate::abreast;
 use crate::objects::{Moved, Object, ObjectError, Objects, Stop, Transfer};
 use crate::outputs::{FileSum, plain};
 use crate::shelf::Shelf;
@@ -116,15 +117,15 @@ impl Depot {
     ) -> Result<Moved, ObjectError> {
         let transfer = self.objects.transfer(&self.base, &self.stop)?;
         fs::create_dir_all(directory).map_err(crate::objects::local(directory))?;
-        for output in outputs {
+        abreast::each(outputs, |output| {
             let name = plain(&output.name).map_err(|_| ObjectError::Name(output.name.clone()))?;
             let object = Object {
                 key: copies.output(&attempt.to_string(), name),
                 bytes: output.bytes,
                 sum: output.sum,
             };
-            transfer.fetch_file(&object, &directory.join(name))?;
-        }
+            transfer.fetch_file(&object, &directory.join(name))
+        })?;
         let key = |name: &str| copies.output(&attempt.to_string(), name);
         self.shelf.stage(directory, outputs, key);
         Ok(transfer.moved())

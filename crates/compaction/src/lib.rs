@@ -17,7 +17,7 @@
 //! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`strangers`], [`stranger`], [`fit`] |
 //! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
-//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`] |
+//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`abreast`] |
 //! | storage that is far away, in experiments | [`far`] |
 //! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
 //! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
@@ -35,6 +35,7 @@
 // Clocks, files, threads and sockets are what this crate keeps away from the cores.
 #![allow(clippy::disallowed_methods)]
 
+pub mod abreast;
 pub mod actor;
 #[cfg(feature = "worker")]
 pub mod attempt;

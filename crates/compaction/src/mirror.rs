@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::abreast;
 use crate::objects::{Object, ObjectError, Transfer, local};
 use crate::outputs::is_plain;
 use crate::view::{Copies, Named, Part, View};
@@ -32,25 +33,17 @@ pub fn build(
         key: copies.view.key.clone(),
         what: format!("it is no view of a database: {error}"),
     })?;
-    for Named { name, object } in [&view.manifest, &view.options] {
-        transfer.fetch_file(object, &directory.join(plain(name)?))?;
-    }
     let current = directory.join("CURRENT");
     fs::write(&current, format!("{}\n", view.manifest.name)).map_err(local(&current))?;
     let (whole, mut partly): (Vec<&Part>, Vec<&Part>) =
         view.files.iter().partition(|part| part.from == 0);
-    for part in whole {
-        let object = Object {
-            key: part.key.clone(),
-            bytes: part.size,
-            sum: part.sum,
-        };
-        transfer.fetch_part(&object, part.skip, &directory.join(plain(&part.name)?))?;
-    }
     partly.sort_by(|one, other| (&one.key, one.skip).cmp(&(&other.key, other.skip)));
-    for run in runs(&partly, |part| ends.has(transfer, part)) {
-        ends.fetch(transfer, run)?;
-    }
+    let named = [&view.manifest, &view.options].map(Errand::Named);
+    let whole = whole.into_iter().map(Errand::Whole);
+    let runs = runs(&partly, |part| ends.has(transfer, part));
+    let errands = named.into_iter().chain(whole);
+    let errands: Vec<Errand<'_>> = errands.chain(runs.into_iter().map(Errand::Ends)).collect();
+    abreast::each(&errands, |errand| errand.run(transfer, ends, directory))?;
     for part in partly {
         let bytes = match ends.get(transfer, part) {
             Some(bytes) => bytes,
@@ -62,6 +55,36 @@ pub fn build(
         file.write_all_at(&bytes, part.from).map_err(local(&path))?;
     }
     Ok(())
+}
+
+/// What is fetched, in no order.
+enum Errand<'a> {
+    /// Something small by its name.
+    Named(&'a Named),
+    /// An input.
+    Whole(&'a Part),
+    /// Ends that lie side by side.
+    Ends(Vec<&'a Part>),
+}
+
+impl Errand<'_> {
+    fn run(&self, transfer: &Transfer, ends: &Ends, directory: &Path) -> Result<(), ObjectError> {
+        match self {
+            Self::Named(Named { name, object }) => {
+                transfer.fetch_file(object, &directory.join(plain(name)?))
+            }
+            Self::Whole(part) => {
+                let object = Object {
+                    key: part.key.clone(),
+                    bytes: part.size,
+                    sum: part.sum,
+                };
+                let path = directory.join(plain(&part.name)?);
+                transfer.fetch_part(&object, part.skip, &path).map(|_| ())
+            }
+            Self::Ends(run) => ends.fetch(transfer, run),
+        }
+    }
 }
 
 fn plain(name: &str) -> Result<&str, ObjectError> {
@@ -135,7 +158,7 @@ impl Ends {
     }
 
     /// Fetches parts that lie side by side.
-    fn fetch(&self, transfer: &Transfer, run: Vec<&Part>) -> Result<(), ObjectError> {
+    fn fetch(&self, transfer: &Transfer, run: &[&Part]) -> Result<(), ObjectError> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(());
         };
@@ -146,7 +169,7 @@ impl Ends {
         }
         let length = last.skip.saturating_add(last.bytes()) - first.skip; // sorted
         let bytes = transfer.fetch_range(&first.key, first.skip, length)?;
-        for part in &run {
+        for part in run {
             let at = usize::try_from(part.skip - first.skip).unwrap_or(usize::MAX);
             let length = usize::try_from(part.bytes()).unwrap_or(usize::MAX);
             let end = at.checked_add(length).and_then(|end| bytes.get(at..end));

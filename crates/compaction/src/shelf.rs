@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
+use crate::abreast;
 use crate::objects::{Object, ObjectError, Transfer, local, read_at};
 use crate::outputs::FileSum;
 use crate::table::anatomy;
@@ -213,17 +214,17 @@ impl Shelf {
     }
 
     fn put_inputs(&self, transfer: &Transfer, inputs: &[String]) -> Result<(), ObjectError> {
-        for name in inputs {
+        abreast::each(inputs, |name| {
             let is_there = |shelved: &Shelved| shelved.whole.is_some();
             if self.table.lock().files.get(name).is_some_and(is_there) {
-                continue;
+                return Ok(());
             }
             let object = transfer.put_file(&format!("files/{name}"), &self.database.join(name))?;
             if let Some(shelved) = self.table.lock().files.get_mut(name) {
                 shelved.whole = Some(object);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// What of each file a worker fetches.
