@@ -36,8 +36,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// The beat that is due.
-    fn beat(&mut self) -> Option<Operation> {
+    /// The beats that are due.
+    fn beat(&mut self) -> Option<Vec<Operation>> {
         let now = Instant::now();
         if self.last.is_some_and(|last| now - last < self.every) {
             return None;
@@ -80,7 +80,7 @@ impl<F: Fabric> Driver<F> {
     /// [`Misuse`], of a table that lies nowhere.
     pub fn keep(&mut self) -> Result<(), Misuse> {
         match self.place.as_mut().and_then(Kept::beat) {
-            Some(beat) => self.ask(vec![beat]).map(drop),
+            Some(beats) => self.ask(beats).map(drop),
             None => Ok(()),
         }
     }
@@ -122,7 +122,8 @@ impl<F: Fabric> Driver<F> {
     /// [`Misuse`].
     pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
         let count = operations.len();
-        operations.extend(self.place.as_mut().and_then(Kept::beat));
+        let beats = self.place.as_mut().and_then(Kept::beat);
+        operations.extend(beats.unwrap_or_default());
         self.batches += 1;
         let batch = BatchId(self.batches);
         self.fabric.post(batch, operations)?;

@@ -1,17 +1,31 @@
-//! A thread's place, as its owner has it: takes it, keeps it, leaves it.
+//! A thread's place, as its owner has it: takes it, keeps it, leaves it; and finds it again after the
+//! loss of a server.
 //!
 //! A lease is kept by writing a word that differs from the one before, at least every
 //! [`Lease::every`]. No clock is compared with another one: whoever judges a lease sees whether the
 //! word changes, and for how long it has not, by its own clock ([`crate::warden`]). Nor does an owner
 //! judge by itself whether its lease holds: one that is over is shut out of all memory before
 //! anything else is done about it, so what it does late has no effect, and it hears so.
+//!
+//! **Over replicas.** Whoever has swapped a seat on all of them is not its owner yet. It asks those who
+//! decide about losses whether the next one is undecided ([`Next`]); then whoever restores after that
+//! one finds it in the table. If it is decided, a place that was just taken is given up ([`Join`]). A
+//! place that was kept is wanted again in the next epoch, for it is nobody else's ([`Rejoin`]).
+
+mod rejoin;
+
+use std::sync::Arc;
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{Fault, Operation, Outcome};
+use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
+pub use self::rejoin::{Rejoin, RejoinError, Rejoined};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::replicas::{Chart, Event, Learn, Map, Next, Spread, Undecided};
 use crate::seats::{Owner, Seat, Seats};
 use crate::version::{Stamp, ThreadId};
-use crate::work::{Step, Work};
+use crate::work::{Once, Step, Work};
 
 /// Why nobody gets a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -19,50 +33,110 @@ pub enum JoinError {
     /// All are taken. To be tried again when somebody has left.
     #[error("all {0} places are taken")]
     Full(u16),
-    /// The server with the table did not answer. A place that was taken all the same lapses.
+    /// A server did not answer. A place that was taken all the same lapses. To be tried again when
+    /// its loss is agreed on, if it is one of several.
     #[error("{0}")]
     Fault(#[from] Fault),
+    /// A server is lost, and nobody is let in until all is restored. To be tried again then.
+    #[error("a memory server is lost, and what it had is not restored yet")]
+    Ending,
 }
 
-/// Takes a place that is free.
+/// A place that was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Joined {
+    /// Whose it is from now on.
+    pub owner: Owner,
+    /// The map of the epoch in which it is.
+    pub map: Arc<Map>,
+}
+
+/// Takes a place that is free. It finds its way to the replicas by itself: what it asks for is asked
+/// of servers, by a guest ([`crate::Name::Guest`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Join {
     seats: Seats,
+    chart: Chart,
     /// Where it begins to look, so that those who come at once do not all want the same.
     first: u16,
-    wanted: Option<Owner>,
     tries: u32,
+    phase: Phase,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
 }
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Phase {
+    Begun,
+    Learning(Learn),
+    Looking(Spread<Once>),
+    Swapping(Owner, Spread<Once>),
+    Asking(Owner, Next),
+}
+
+type Taken = Result<Joined, JoinError>;
 
 impl Join {
     /// Looks from some place on, drawn by chance.
     #[must_use]
-    pub fn new(seats: Seats, first: u16) -> Self {
+    pub fn new(seats: Seats, chart: Chart, first: u16) -> Self {
         Self {
             seats,
+            chart,
             first,
-            wanted: None,
             tries: 0,
+            phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 
-    fn look(&mut self) -> Step<Result<Owner, JoinError>> {
-        self.wanted = None;
-        let read = vec![self.seats.read()];
-        if self.tries == 0 {
-            Step::Ask(read)
-        } else {
-            Step::Again(read, self.tries)
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    fn learn(&mut self) -> Step<Taken> {
+        match self.chart.learn() {
+            Some(learn) => self.go(Phase::Learning(learn)),
+            None => self.look(),
         }
     }
 
-    fn looked(&mut self, copy: &[u8]) -> Step<Result<Owner, JoinError>> {
-        let seats = self.seats.parse(copy).seats;
+    /// Begins what is next.
+    fn go(&mut self, phase: Phase) -> Step<Taken> {
+        self.phase = phase;
+        self.step(Vec::new())
+    }
+
+    fn wait(&mut self, phase: Phase, step: Step<Taken>) -> Step<Taken> {
+        self.phase = phase;
+        step
+    }
+
+    fn ask(&self, operation: Operation, tries: u32) -> Spread<Once> {
+        let once = Once::late(vec![operation], tries);
+        let spread = Spread::new(Arc::clone(&self.chart.map), once);
+        #[cfg(feature = "mutants")]
+        let spread = spread.with(self.mutant);
+        spread
+    }
+
+    fn look(&mut self) -> Step<Taken> {
+        let look = self.ask(self.seats.read(), self.tries);
+        self.go(Phase::Looking(look))
+    }
+
+    fn looked(&mut self, copy: &[u8]) -> Step<Taken> {
+        let chairs = self.seats.parse(copy).chairs;
         let threads = self.seats.threads();
         let numbers = (0..threads).map(|step| (self.first % threads + step) % threads);
         let owner = numbers.into_iter().find_map(|number| {
             let thread = ThreadId::new(number)?;
-            match seats.get(usize::from(number))?.0 {
+            match chairs.get(usize::from(number))?.seat {
                 Seat::Free(after) if after < Stamp::SEQUENCE_MAX => Some(Owner { thread, after }),
                 _ => None,
             }
@@ -70,45 +144,102 @@ impl Join {
         let Some(owner) = owner else {
             return Step::Done(Err(JoinError::Full(threads)));
         };
-        self.wanted = Some(owner);
         let (free, taken) = (Seat::Free(owner.after), Seat::Taken(owner.after));
-        Step::Ask(vec![self.seats.swap(owner.thread, free, taken)])
+        let swap = self.seats.swap(owner.thread, free, taken);
+        let swap = self.ask(swap, 0);
+        self.go(Phase::Swapping(owner, swap))
     }
-}
 
-impl Work for Join {
-    type Output = Result<Owner, JoinError>;
+    fn swapped(&mut self, owner: Owner, word: u64) -> Step<Taken> {
+        if word != Seat::Free(owner.after).word() {
+            self.tries += 1; // somebody else was faster
+            return self.look();
+        }
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::JoinsWithoutAsking) {
+            return self.asked(owner, Ok(None));
+        }
+        let next = Next::new(&self.chart);
+        self.go(Phase::Asking(owner, next))
+    }
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        match (outcomes.first(), self.wanted) {
-            (None, _) => self.look(),
-            (Some(Outcome::Failed(fault)), _) => Step::Done(Err((*fault).into())),
-            (Some(Outcome::Read(copy)), None) => self.looked(copy),
-            (Some(Outcome::Word(word)), Some(owner)) if *word == Seat::Free(owner.after).word() => {
-                Step::Done(Ok(owner))
+    fn asked(&mut self, owner: Owner, next: Result<Option<Event>, Undecided>) -> Step<Taken> {
+        let map = Arc::clone(&self.chart.map);
+        match next {
+            Ok(None) => Step::Done(Ok(Joined { owner, map })),
+            Ok(Some(event)) if !event.is_loss() => {
+                // The table is where it was, and what comes after this is asked next.
+                self.chart.map = Arc::new(map.after(event));
+                let next = Next::new(&self.chart);
+                self.go(Phase::Asking(owner, next))
             }
-            (Some(_), _) => {
-                self.tries += 1; // somebody else was faster
-                self.look()
-            }
+            Ok(Some(_)) | Err(Undecided::Exhausted) => Step::Done(Err(JoinError::Ending)),
+            Err(Undecided::Fault(fault)) => Step::Done(Err(fault.into())),
         }
     }
 }
 
+impl Work for Join {
+    type Output = Taken;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        match std::mem::replace(&mut self.phase, Phase::Begun) {
+            Phase::Begun => self.learn(),
+            Phase::Learning(mut work) => match work.step(outcomes).done() {
+                Ok(Ok(map)) => {
+                    self.chart.map = Arc::new(map);
+                    self.look()
+                }
+                Ok(Err(fault)) => Step::Done(Err(fault.into())),
+                Err(step) => self.wait(Phase::Learning(work), step),
+            },
+            Phase::Looking(mut work) => match work.step(outcomes).done() {
+                Ok(found) => match one(found) {
+                    Ok(Outcome::Read(copy)) => self.looked(&copy),
+                    Ok(_) => self.looked(&[]), // no carrier answers a read otherwise
+                    Err(fault) => Step::Done(Err(fault.into())),
+                },
+                Err(step) => self.wait(Phase::Looking(work), step),
+            },
+            Phase::Swapping(owner, mut work) => match work.step(outcomes).done() {
+                Ok(found) => match one(found) {
+                    Ok(Outcome::Word(word)) => self.swapped(owner, word),
+                    Ok(_) => self.look(), // no carrier answers a swap otherwise
+                    Err(fault) => Step::Done(Err(fault.into())),
+                },
+                Err(step) => self.wait(Phase::Swapping(owner, work), step),
+            },
+            Phase::Asking(owner, mut work) => match work.step(outcomes).done() {
+                Ok(next) => self.asked(owner, next),
+                Err(step) => self.wait(Phase::Asking(owner, work), step),
+            },
+        }
+    }
+}
+
+/// What came of one operation.
+fn one(outcomes: Vec<Outcome>) -> Result<Outcome, Fault> {
+    match outcomes.into_iter().next() {
+        Some(Outcome::Failed(fault)) => Err(fault),
+        Some(outcome) => Ok(outcome),
+        None => Ok(Outcome::Written), // a batch has as many outcomes
+    }
+}
+
 /// A place that is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Lease {
-    seats: Seats,
-    owner: Owner,
+    /// Where it is kept: on all servers that have the table.
+    beats: Vec<Address>,
     last: u64,
 }
 
 impl Lease {
-    /// Of the owner of a place.
+    /// Of the owner of a place, by the map of its epoch.
     #[must_use]
-    pub fn new(seats: Seats, owner: Owner) -> Self {
-        let last = 0;
-        Self { seats, owner, last }
+    pub fn new(seats: Seats, owner: Owner, map: &Map) -> Self {
+        let beats = map.all(seats.beat(owner.thread));
+        Self { beats, last: 0 }
     }
 
     /// How often a lease that lapses after so long is to be kept: three may be late.
@@ -117,21 +248,23 @@ impl Lease {
         Nanos(lease.0 / 4)
     }
 
-    /// Shows that the owner lives. The word is the owner's clock, for people; nobody compares it
-    /// with another one.
-    pub fn beat(&mut self, now: LocalTime) -> Operation {
+    /// Shows that the owner lives, on all replicas: one that does nothing else hears here that it is
+    /// shut out, whichever server was lost. The word is the owner's clock, for people; nobody
+    /// compares it with another one.
+    pub fn beat(&mut self, now: LocalTime) -> Vec<Operation> {
         self.last = now.0.max(self.last + 1);
-        Operation::Write {
-            at: self.seats.beat(self.owner.thread),
+        let write = |at: &Address| Operation::Write {
+            at: *at,
             bytes: self.last.to_le_bytes().to_vec(),
-        }
+        };
+        self.beats.iter().map(write).collect()
     }
 
-    /// Leaves the place, when nothing is under way any more. Not to be kept after it.
+    /// Leaves a place, when nothing is under way any more. Not to be kept after it. To be carried out
+    /// as an operation of the table's region is ([`Spread`]).
     #[must_use]
-    pub fn leave(self) -> Operation {
-        let Owner { thread, after } = self.owner;
-        self.seats
-            .swap(thread, Seat::Taken(after), Seat::Over(after))
+    pub fn leave(seats: Seats, owner: Owner) -> Operation {
+        let Owner { thread, after } = owner;
+        seats.swap(thread, Seat::Taken(after), Seat::Over(after))
     }
 }

@@ -73,14 +73,14 @@ pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
 pub use find::{Absence, Find, Found};
-pub use lease::{Join, JoinError, Lease};
+pub use lease::{Join, JoinError, Joined, Lease, Rejoin, RejoinError, Rejoined};
 pub use log::Log;
 pub use overflow::Overflow;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
 pub use replicas::{
-    Annals, Closed, Event, Kind, Learn, Map, MapError, Mapped, Propose, Refill, Region, Replica,
-    Restore, Spread, Undecided,
+    Annals, Chart, Closed, Event, Kind, Learn, Map, MapError, Mapped, Next, Propose, Refill,
+    Region, Replica, Restore, Spread, Undecided,
 };
 pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
@@ -91,4 +91,4 @@ pub use tree::{Hint, Tree, TreeError};
 pub use vector::{Snapshot, Vector};
 pub use version::{Head, Stamp, ThreadId};
 pub use warden::{End, Heard, Ward, Warden, Wish};
-pub use work::{Carrier, Step, Work};
+pub use work::{Carrier, Once, Step, Work};

@@ -10,6 +10,7 @@ use manxdb_fabric::{Address, Operation, Outcome, ServerId, WORD_LENGTH};
 
 use crate::block::Layout;
 use crate::commit::{Abort, Change};
+use crate::replicas::Map;
 use crate::vector::Snapshot;
 use crate::version::{Label, Stamp};
 
@@ -63,6 +64,13 @@ impl Log {
             && bytes > 0
             && bytes <= manxdb_fabric::operation::BYTES_MAX;
         is_fine.then_some(Self { places, bytes })
+    }
+
+    /// The same on servers, where a map has it; none when no server has it any more.
+    #[must_use]
+    pub fn on(&self, map: &Map) -> Option<Self> {
+        let places = self.places.iter().flat_map(|at| map.all(*at));
+        Self::new(places.collect(), self.bytes)
     }
 
     /// Places that have it.

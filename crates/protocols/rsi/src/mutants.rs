@@ -51,6 +51,16 @@ pub enum Mutant {
     TakesAnothersVersion,
     /// A version that is pushed out is not kept, and those before it stay linked.
     LinksOverAGap,
+    /// Who swaps a word of the table of places leaves it to its primary.
+    SeatsAtThePrimaryAlone,
+    /// Who takes a place does not ask whether the epoch is about to end.
+    JoinsWithoutAsking,
+    /// The places of those who may live on are free after a loss.
+    KeepsNoPlaces,
+    /// A warden that is elected in the map of a loss leads at once.
+    LeadsBeforeItRestores,
+    /// Who restores shuts out the wardens before it, and no owners.
+    RestoresUnderTheLiving,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
 }

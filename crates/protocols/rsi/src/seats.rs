@@ -5,6 +5,8 @@
 //!
 //! ```text
 //! Free(n) --taken--> Taken(n) --lapsed, or left--> Over(n) --shut out, recovered--> Free(m), m > n
+//!                    Taken(n) --a server is lost--> Kept(m) --its owner is back--> Taken(m)
+//!                                                   Kept(m) --lapsed--> Over(m)
 //! ```
 //!
 //! The number is the thread's last transaction before its owner: every owner of a place has another
@@ -13,12 +15,19 @@
 //! however late, is for an owner that is over, and fails.
 //!
 //! ```text
-//! TERM, BEAT, SHUT, 0 | SEAT, BEAT for each thread
+//! TERM, BEAT, SHUT, 0 | SEAT, BEAT, FORMER, 0 for each thread
 //! ```
 //!
 //! The first words are the wardens': how many have led so far, how the present one shows that it
 //! lives, and up to which of them all are shut out. Memory that is all zero is a table without
 //! owners, which no warden has led yet.
+//!
+//! **On several servers** ([`Kind::Places`](crate::Kind)). After the loss of one all owners are closed,
+//! and those who live go on under other numbers. A seat is kept for its owner then, whose former
+//! number is beside it: nobody else takes it for a free one, nor anybody for his own. Terms, seats
+//! and former numbers only ever go up, so a swap at the primary is repeated at the backups by raising
+//! what is there; one that comes late finds more, and changes nothing. Beats are written to all
+//! replicas: so an owner that does nothing else hears of a loss as soon as everybody is shut out.
 
 use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
 
@@ -27,7 +36,7 @@ use crate::version::{Stamp, ThreadId};
 /// Words before the seats.
 const FIRST: u64 = 4;
 /// Words of a seat.
-const SEAT: u64 = 2;
+const SEAT: u64 = 4;
 
 /// Where the table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,36 +50,35 @@ pub struct Seats {
 pub enum Seat {
     /// It is nobody's.
     Free(u64),
+    /// A server was lost; it is kept for whom it had been taken by, to go on behind this number.
+    Kept(u64),
     /// It is somebody's, who lives as far as anybody knows.
     Taken(u64),
     /// It was somebody's, who is to be shut out and recovered, alive or not.
     Over(u64),
 }
 
-const TAKEN: u64 = 1 << 62;
-const OVER: u64 = 1 << 63;
-
 impl Seat {
-    /// As it is in memory.
+    /// As it is in memory: more with each number, and with each state of a number.
     #[must_use]
     pub const fn word(self) -> u64 {
         match self {
-            Self::Free(number) => number,
-            Self::Taken(number) => TAKEN | number,
-            Self::Over(number) => OVER | number,
+            Self::Free(number) => number << 2,
+            Self::Kept(number) => number << 2 | 1,
+            Self::Taken(number) => number << 2 | 2,
+            Self::Over(number) => number << 2 | 3,
         }
     }
 
     /// What a word means.
     #[must_use]
     pub const fn of_word(word: u64) -> Self {
-        let number = word & Stamp::SEQUENCE_MAX;
-        if word & OVER != 0 {
-            Self::Over(number)
-        } else if word & TAKEN != 0 {
-            Self::Taken(number)
-        } else {
-            Self::Free(number)
+        let number = word >> 2;
+        match word & 3 {
+            0 => Self::Free(number),
+            1 => Self::Kept(number),
+            2 => Self::Taken(number),
+            _ => Self::Over(number),
         }
     }
 }
@@ -116,8 +124,17 @@ pub(crate) struct Look {
     pub term: u64,
     pub beat: u64,
     pub shut: u64,
-    /// Seats with the beats of their owners, by threads.
-    pub seats: Vec<(Seat, u64)>,
+    /// By threads.
+    pub chairs: Vec<Chair>,
+}
+
+/// What a copy says of one place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Chair {
+    pub seat: Seat,
+    pub beat: u64,
+    /// For whom it is kept, if it is.
+    pub former: u64,
 }
 
 impl Seats {
@@ -148,6 +165,10 @@ impl Seats {
 
     pub(crate) fn beat(self, thread: ThreadId) -> Address {
         self.seat(thread).plus(WORD)
+    }
+
+    pub(crate) fn former(self, thread: ThreadId) -> Address {
+        self.seat(thread).plus(2 * WORD)
     }
 
     pub(crate) fn term(self) -> Address {
@@ -183,12 +204,16 @@ impl Seats {
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next().unwrap_or(0);
         let (term, beat, shut, _) = (next(), next(), next(), next());
-        let seats = (0..self.threads).map(|_| (Seat::of_word(next()), next()));
+        let mut chair = || {
+            let (seat, beat, former, _) = (next(), next(), next(), next());
+            let seat = Seat::of_word(seat);
+            Chair { seat, beat, former }
+        };
         Look {
             term,
             beat,
             shut,
-            seats: seats.collect(),
+            chairs: (0..self.threads).map(|_| chair()).collect(),
         }
     }
 }
@@ -198,10 +223,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_a_seat_and_memory_that_is_zero_is_free() {
-        for number in [0, 1, Stamp::SEQUENCE_MAX] {
-            for seat in [Seat::Free(number), Seat::Taken(number), Seat::Over(number)] {
+    fn words_of_seats_go_up_and_memory_that_is_zero_is_free() {
+        let mut last = None;
+        for number in [0, 1, 2, Stamp::SEQUENCE_MAX] {
+            let seats = [Seat::Free, Seat::Kept, Seat::Taken, Seat::Over];
+            for seat in seats.map(|seat| seat(number)) {
                 assert_eq!(Seat::of_word(seat.word()), seat);
+                assert!(last < Some(seat.word()), "{seat:?} is not more");
+                last = Some(seat.word());
             }
         }
         assert_eq!(Seat::of_word(0), Seat::Free(0));

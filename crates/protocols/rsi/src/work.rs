@@ -15,6 +15,17 @@ pub enum Step<T> {
     Done(T),
 }
 
+impl<T> Step<T> {
+    /// What came of it; or what is wanted first, of whatever it is a part of.
+    pub(crate) fn done<U>(self) -> Result<T, Step<U>> {
+        match self {
+            Self::Done(output) => Ok(output),
+            Self::Ask(operations) => Err(Step::Ask(operations)),
+            Self::Again(operations, times) => Err(Step::Again(operations, times)),
+        }
+    }
+}
+
 /// Something to be done with one-sided memory. What is done so far is a value that can be compared
 /// and hashed: a checker goes through all that can become of it.
 pub trait Work {
@@ -23,6 +34,47 @@ pub trait Work {
 
     /// Goes on with the outcomes of what it asked for; with none at the beginning.
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output>;
+}
+
+/// Operations that are done once, together; what comes of each.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Once {
+    operations: Vec<Operation>,
+    times: u32,
+    is_begun: bool,
+}
+
+impl Once {
+    /// These.
+    #[must_use]
+    pub fn new(operations: Vec<Operation>) -> Self {
+        Self::late(operations, 0)
+    }
+
+    /// These, after a pause if they were asked for before.
+    pub(crate) fn late(operations: Vec<Operation>, times: u32) -> Self {
+        let is_begun = false;
+        Self {
+            operations,
+            times,
+            is_begun,
+        }
+    }
+}
+
+impl Work for Once {
+    type Output = Vec<Outcome>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        if std::mem::replace(&mut self.is_begun, true) || self.operations.is_empty() {
+            return Step::Done(outcomes);
+        }
+        let operations = std::mem::take(&mut self.operations);
+        match self.times {
+            0 => Step::Ask(operations),
+            times => Step::Again(operations, times),
+        }
+    }
 }
 
 /// Who carries pieces of work out: over memory shared by processes at once, in a simulator whenever

@@ -37,7 +37,7 @@ impl Counted {
             }
             if server == 0 {
                 match Seat::of_word(word(geometry.seats().seat(thread).offset)) {
-                    Seat::Taken(_) => counted.taken += 1,
+                    Seat::Kept(_) | Seat::Taken(_) => counted.taken += 1,
                     Seat::Over(_) => counted.over += 1,
                     Seat::Free(_) => {}
                 }

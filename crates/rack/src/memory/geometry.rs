@@ -13,7 +13,8 @@ use manxdb_core::Nanos;
 use manxdb_fabric::{Address, ServerId, WORD};
 use manxdb_rsi::rows::Keyspace;
 use manxdb_rsi::{
-    Layout, LayoutError, Log, Owner, Place, Seats, Session, ThreadId, Tree, TreeError, Vector, Ward,
+    Chart, Layout, LayoutError, Log, Owner, Place, Seats, Session, ThreadId, Tree, TreeError,
+    Vector, Ward,
 };
 
 /// Bytes of a superblock.
@@ -213,6 +214,7 @@ impl Geometry {
                 .map(|thread| self.log(thread?))
                 .collect::<Option<_>>()?,
             lease: self.lease,
+            chart: Chart::fixed(),
         })
     }
 }

@@ -28,7 +28,7 @@ use manxdb_core::Random;
 use manxdb_fabric::shm::{self, SharedMemory};
 use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, Outcome, ServerId};
 use manxdb_rsi::rows::{Client, Extent};
-use manxdb_rsi::{Join, JoinError, Lease, Name, Owner, Seat, ThreadId};
+use manxdb_rsi::{Chart, Join, JoinError, Lease, Name, Owner, Seat, ThreadId};
 use parking_lot::Mutex;
 
 pub use self::counted::Counted;
@@ -228,13 +228,15 @@ impl<W: Way> Memory<W> {
         let geometry = self.geometry();
         let mut driver = Driver::new(self.connect(self.guest())?);
         let place = u16::try_from(self.below(geometry.places.into())).unwrap_or(0);
-        let owner = match driver.run(Join::new(geometry.seats(), place))? {
-            Ok(owner) => owner,
+        let chart = Chart::fixed();
+        let join = Join::new(geometry.seats(), chart.clone(), place);
+        let owner = match driver.run(join)? {
+            Ok(joined) => joined.owner,
             Err(JoinError::Fault(fault)) => return Err(fault.into()),
             Err(full) => return Err(MemoryError::Full(full)),
         };
         let fabric = self.connect(Name::Owner(owner))?;
-        let lease = Lease::new(geometry.seats(), owner);
+        let lease = Lease::new(geometry.seats(), owner, &chart.map);
         let mut driver = Driver::keeping(fabric, lease, geometry.lease);
         driver.keep()?;
         let session = geometry.session(owner).ok_or(MemoryError::Geometry)?;
@@ -327,7 +329,7 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
     fn leave(&self, owners: &[Owner]) -> Result<(), MemoryError> {
         let mut driver = Driver::new(self.connect(self.guest())?);
         let seats = self.geometry().seats();
-        let leave = |owner: &Owner| Lease::new(seats, *owner).leave();
+        let leave = |owner: &Owner| Lease::leave(seats, *owner);
         driver.ask(owners.iter().map(leave).collect())?;
         Ok(())
     }
@@ -344,7 +346,8 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
             .ask(threads.iter().map(read).collect())?;
         let mut present = Vec::new();
         for (thread, outcome) in threads.into_iter().zip(outcomes) {
-            if let Seat::Taken(after) | Seat::Over(after) = Seat::of_word(forming::number(outcome)?)
+            if let Seat::Kept(after) | Seat::Taken(after) | Seat::Over(after) =
+                Seat::of_word(forming::number(outcome)?)
             {
                 present.push(Name::Owner(Owner { thread, after }).client());
             }

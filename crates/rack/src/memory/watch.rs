@@ -104,8 +104,10 @@ impl<W: Way> Post<'_, W> {
                     let driver = self.driver.as_mut().ok_or(MemoryError::Geometry)?;
                     Heard::Outcomes(driver.ask(operations)?)
                 }
-                Wish::ShutOut(name) => {
-                    self.shut_out(name);
+                Wish::ShutOut(names, _) => {
+                    for name in names {
+                        self.shut_out(name);
+                    }
                     Heard::Done
                 }
                 Wish::Become(name) => self.become_one(name),

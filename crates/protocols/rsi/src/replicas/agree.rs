@@ -45,6 +45,12 @@ impl Acceptor {
     }
 }
 
+/// What one who remembers has accepted, with the ballot, if anything.
+pub(super) fn accepted(word: u64) -> Option<(u64, u16)> {
+    let one = Acceptor::of_word(word);
+    (one.accepted > 0).then_some((one.accepted, one.value))
+}
+
 /// Why nothing was agreed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Undecided {

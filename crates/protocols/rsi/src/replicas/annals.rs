@@ -7,9 +7,9 @@
 //! servers of the map after it, written when that map may be used: after a loss when everybody of
 //! the epoch before is shut out and all is restored. Who finds a note anywhere believes it.
 
-use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId, WORD};
+use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
 
-use crate::replicas::agree::{Decide, Undecided};
+use crate::replicas::agree::{Decide, Undecided, accepted};
 use crate::replicas::map::Map;
 use crate::work::{Step, Work};
 
@@ -25,6 +25,12 @@ pub enum Event {
 impl Event {
     const FILLED: u16 = 1 << 15;
 
+    /// Whether it begins an epoch.
+    #[must_use]
+    pub fn is_loss(self) -> bool {
+        matches!(self, Self::Lost(_))
+    }
+
     fn code(self) -> u16 {
         match self {
             Self::Lost(server) => server.0,
@@ -32,7 +38,7 @@ impl Event {
         }
     }
 
-    fn of_code(code: u16) -> Self {
+    pub(super) fn of_code(code: u16) -> Self {
         if code & Self::FILLED == 0 {
             Self::Lost(ServerId(code))
         } else {
@@ -77,10 +83,46 @@ impl Annals {
     /// else is agreed on, this may not be so any more.
     #[must_use]
     pub fn propose(self, map: &Map, event: Event) -> Option<Propose> {
+        let places = self.words(map);
+        (!places.is_empty()).then(|| Propose(Decide::new(places, event.code())))
+    }
+
+    /// Where what comes after a map is agreed on; nowhere: there is no room for more events.
+    pub(super) fn words(self, map: &Map) -> Vec<Address> {
         let number = map.version();
         let keepers = map.servers().take(Self::KEEPERS);
-        let places = keepers.map(|server| self.word(server, number)).collect();
-        (number < self.count).then(|| Propose(Decide::new(places, event.code())))
+        let keepers = keepers.filter(|_| number < self.count);
+        keepers.map(|server| self.word(server, number)).collect()
+    }
+
+    /// Looks at every server of a map, and for what has come after an earlier one of this version.
+    pub(crate) fn look(self, map: &Map, since: u64) -> Vec<Operation> {
+        let last = map.version().min(self.count.saturating_sub(1));
+        let since = since.min(last);
+        let read = |server| Operation::Read {
+            at: self.word(server, since),
+            bytes: 2 * WORD * (last - since + 1),
+        };
+        map.servers().map(read).collect()
+    }
+
+    /// What such a look has found.
+    pub(crate) fn news(self, map: &Map, since: u64, outcomes: &[Outcome]) -> News {
+        let mut news = News::default();
+        // There are no words for more.
+        let pairs = usize::try_from(self.count.saturating_sub(since)).unwrap_or(0);
+        for (server, outcome) in map.servers().zip(outcomes) {
+            match outcome {
+                Outcome::Failed(Fault::Gone(_)) => news.gone = news.gone.or(Some(server)),
+                Outcome::Read(copy) => {
+                    let (words, _) = copy.as_chunks::<WORD_LENGTH>();
+                    let words = words.get(..2 * pairs).unwrap_or(words);
+                    news.read(words, map.version() - since);
+                }
+                _ => {}
+            }
+        }
+        news
     }
 
     /// Notes what came after a map, when the map with it may be used.
@@ -95,6 +137,20 @@ impl Annals {
         after.servers().map(write).collect()
     }
 
+    /// Notes at all servers of a map the events that it has last come of.
+    pub(crate) fn note_all(self, map: &Map, events: &[Event]) -> Vec<Operation> {
+        let first = map.version() - events.len() as u64;
+        let note = |(number, event): (u64, &Event)| {
+            let bytes = (1 + u64::from(event.code())).to_le_bytes().to_vec();
+            let at = map.servers().map(move |server| self.note(server, number));
+            at.map(move |at| Operation::Write {
+                at,
+                bytes: bytes.clone(),
+            })
+        };
+        (first..).zip(events).flat_map(note).collect()
+    }
+
     /// Finds the map that may be used, from one that could be.
     #[must_use]
     pub fn learn(self, map: Map) -> Learn {
@@ -104,6 +160,37 @@ impl Annals {
             annals,
             map,
             is_begun,
+        }
+    }
+}
+
+/// What servers say about events.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct News {
+    /// Those that are noted, from the first that was looked for.
+    pub noted: Vec<Event>,
+    /// Somebody has accepted what comes after the map.
+    pub is_accepted: bool,
+    /// A server that does not answer.
+    pub gone: Option<ServerId>,
+}
+
+impl News {
+    /// What one says; its words of this place are about what comes after the map.
+    fn read(&mut self, words: &[[u8; WORD_LENGTH]], last: u64) {
+        let (pairs, _) = words.as_chunks::<2>();
+        let mut noted = Vec::new();
+        for (place, [word, note]) in (0..).zip(pairs) {
+            let is_accepted = accepted(u64::from_le_bytes(*word)).is_some();
+            self.is_accepted |= place == last && is_accepted;
+            let code = u64::from_le_bytes(*note).checked_sub(1);
+            let code = code.and_then(|code| u16::try_from(code).ok());
+            if let Some(code) = code.filter(|_| noted.len() as u64 == place) {
+                noted.push(Event::of_code(code));
+            }
+        }
+        if noted.len() > self.noted.len() {
+            self.noted = noted;
         }
     }
 }
@@ -189,8 +276,6 @@ impl Work for Learn {
 
 #[cfg(test)]
 mod tests {
-    use manxdb_fabric::WORD_LENGTH;
-
     use super::*;
 
     #[test]

@@ -1,10 +1,12 @@
 //! Which servers have which memory.
 
+use std::sync::Arc;
+
 use manxdb_fabric::{Address, Operation, ServerId};
 
 use crate::block::Layout;
 use crate::log::Log;
-use crate::replicas::annals::Event;
+use crate::replicas::annals::{Annals, Event, Learn};
 use crate::vector::Vector;
 
 /// What a region is for, which decides how it is written.
@@ -16,6 +18,9 @@ pub enum Kind {
     Entries,
     /// Lines, each of which one thread writes: the vector.
     Lines,
+    /// Words that only ever go up, changed by swaps; and beside them some that those write who can be
+    /// shut out: the table of places ([`crate::seats`]).
+    Places,
     /// What threads log. Its replicas are written by their own addresses ([`Map::log`]).
     Logs,
 }
@@ -143,6 +148,17 @@ impl Map {
         })
     }
 
+    /// No regions, and no servers that could be lost: every address is a server's own.
+    fn fixed() -> Self {
+        Self {
+            version: 0,
+            epoch: 0,
+            wanted: 1,
+            rooms: Vec::new(),
+            regions: Vec::new(),
+        }
+    }
+
     /// Adds a region, whose memory is all zero; where everybody finds it. Primaries take turns.
     ///
     /// # Errors
@@ -215,8 +231,9 @@ impl Map {
     }
 
     /// The map of the next epoch, without a server: the next replica of each region is its primary,
-    /// and servers with room get new ones, which lack what the others have. Lines and logs are
-    /// written anew before the epoch begins, and so their replicas are whole ([`crate::Restore`]).
+    /// and servers with room get new ones, which lack what the others have. Lines, logs and places
+    /// are written anew before the epoch begins, and so their replicas are whole
+    /// ([`crate::Restore`], [`crate::warden`]).
     fn without(&self, lost: ServerId) -> Self {
         let mut next = self.clone();
         next.epoch += 1;
@@ -237,7 +254,7 @@ impl Map {
                     others.max_by_key(|room| (room.end - room.next, u16::MAX - room.server.0));
                 region.replicas.extend(most.map(|room| Replica {
                     at: room.take(region.bytes),
-                    is_whole: matches!(region.kind, Kind::Lines | Kind::Logs),
+                    is_whole: matches!(region.kind, Kind::Lines | Kind::Logs | Kind::Places),
                 }));
             }
         }
@@ -265,7 +282,7 @@ impl Map {
     }
 
     /// Where servers have what is at an address, the primary first.
-    pub(super) fn all(&self, at: Address) -> Vec<Address> {
+    pub(crate) fn all(&self, at: Address) -> Vec<Address> {
         match self.find(at) {
             None => vec![at],
             Some((region, offset)) => {
@@ -302,6 +319,39 @@ impl Map {
     pub(super) fn everywhere(&self, operation: &Operation) -> Vec<Operation> {
         let places = self.all(operation.at()).into_iter();
         places.map(|at| operation.clone().moved(at)).collect()
+    }
+}
+
+/// What one knows of the memory: a map that could be used once, and where later ones are noted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Chart {
+    /// Where events are agreed on and noted; nowhere: no server is ever lost.
+    pub annals: Option<Annals>,
+    /// The map as far as one has heard.
+    pub map: Arc<Map>,
+}
+
+impl Chart {
+    /// Of memory without replicas, whose servers are as they are.
+    #[must_use]
+    pub fn fixed() -> Self {
+        Self {
+            annals: None,
+            map: Arc::new(Map::fixed()),
+        }
+    }
+
+    /// Of replicated memory, by its first map or a later one.
+    #[must_use]
+    pub fn new(annals: Annals, map: Arc<Map>) -> Self {
+        let annals = Some(annals);
+        Self { annals, map }
+    }
+
+    /// Finds the map that may be used; none: it is this one for good.
+    pub(crate) fn learn(&self) -> Option<Learn> {
+        let annals = self.annals?;
+        Some(annals.learn((*self.map).clone()))
     }
 }
 

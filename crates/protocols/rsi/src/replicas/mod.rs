@@ -10,7 +10,8 @@
 //! | a swap of a record's head | at the primary: backups have no locks | one decides |
 //! | a record written and unlocked | at all backups; when it is there, at the primary | whatever is unlocked is on all replicas |
 //! | a word of a directory | at the primary; when it is swapped, at the backups | one decides |
-//! | a line of the vector, a log | at all at once | what is acknowledged is on all |
+//! | a word of the table of places | at the primary; when it is swapped, raised at the backups | one decides; words only go up |
+//! | a line of the vector, a log, a beat | at all at once | what is acknowledged is on all |
 //! | a look at the vector | at the primary, and one word of a backup | who was shut out begins nothing |
 //!
 //! **Epochs.** A server is lost when that is agreed upon, not when somebody cannot reach it; each
@@ -32,14 +33,19 @@
 mod agree;
 mod annals;
 mod map;
+mod next;
+mod raise;
 mod refill;
 mod restore;
 mod spread;
 
 pub use self::agree::Undecided;
+pub(crate) use self::annals::News;
 pub use self::annals::{Annals, Event, Learn, Propose};
 pub(crate) use self::map::is_region;
-pub use self::map::{Kind, Map, MapError, Region, Replica};
+pub use self::map::{Chart, Kind, Map, MapError, Region, Replica};
+pub use self::next::Next;
+pub(crate) use self::raise::Raise;
 pub use self::refill::Refill;
 pub use self::restore::{Closed, Restore};
 pub use self::spread::{Mapped, Spread};

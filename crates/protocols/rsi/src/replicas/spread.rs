@@ -8,6 +8,7 @@ use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::{Kind, Map};
+use crate::replicas::raise::again;
 use crate::work::{Carrier, Step, Work};
 
 /// A piece of work on regions, as one on servers: what it asks for is done in one round trip, or
@@ -28,7 +29,7 @@ enum Phase {
     Begun,
     /// What comes first is under way.
     First,
-    /// And what comes after it.
+    /// What comes after it, until all of it is done.
     Second,
 }
 
@@ -41,6 +42,10 @@ struct Asked {
     then: Vec<Operation>,
     /// They are to be done only if this is what the first of these comes to.
     if_word: Option<u64>,
+    /// Swaps of words that only go up: each is tried until there is as much.
+    is_raised: bool,
+    /// Such swaps that are under way.
+    raised: Vec<Operation>,
     /// What the work hears.
     outcome: Outcome,
 }
@@ -72,11 +77,11 @@ impl<W: Work> Spread<W> {
         match self.work.step(outcomes) {
             Step::Done(output) => Step::Done(output),
             Step::Ask(operations) => match self.begin(operations) {
-                first if first.is_empty() => self.first_is_done(),
+                first if first.is_empty() => self.go_on(),
                 first => Step::Ask(first),
             },
             Step::Again(operations, times) => match self.begin(operations) {
-                first if first.is_empty() => self.first_is_done(),
+                first if first.is_empty() => self.go_on(),
                 first => Step::Again(first, times),
             },
         }
@@ -116,8 +121,29 @@ impl<W: Work> Spread<W> {
             (Operation::CompareSwap { expected, new, .. }, Kind::Entries) => {
                 self.enter(primary, &backups, (*expected, *new))
             }
+            (Operation::CompareSwap { expected, .. }, Kind::Places) => {
+                self.swap(primary, backups, *expected)
+            }
             _ => at_once(vec![primary]),
         }
+    }
+
+    /// Who swaps a word at the primary has it, and raises it at the backups.
+    #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
+    fn swap(
+        &self,
+        primary: Operation,
+        backups: Vec<Operation>,
+        expected: u64,
+    ) -> (Vec<Operation>, Asked) {
+        #[cfg(feature = "mutants")]
+        let backups = match self.mutant {
+            Some(Mutant::SeatsAtThePrimaryAlone) => Vec::new(),
+            _ => backups,
+        };
+        let (first, mut asked) = then(vec![primary], backups, Some(expected));
+        asked.is_raised = true;
+        (first, asked)
     }
 
     /// A record is on all backups before anybody sees it unlocked.
@@ -166,20 +192,24 @@ impl<W: Work> Spread<W> {
         then(vec![primary], writes, Some(expected))
     }
 
-    fn first_is_done(&mut self) -> Step<W::Output> {
+    /// Asks for what comes next, if anything does.
+    fn go_on(&mut self) -> Step<W::Output> {
         self.phase = Phase::Second;
-        let mut second = Vec::new();
+        let mut next = Vec::new();
         for asked in &mut self.asked {
             asked.under_way = asked.then.len();
-            second.append(&mut asked.then);
+            if asked.is_raised {
+                asked.raised.clone_from(&asked.then);
+            }
+            next.append(&mut asked.then);
         }
-        if second.is_empty() {
-            return self.second_is_done();
+        if next.is_empty() {
+            return self.all_is_done();
         }
-        Step::Ask(second)
+        Step::Ask(next)
     }
 
-    fn second_is_done(&mut self) -> Step<W::Output> {
+    fn all_is_done(&mut self) -> Step<W::Output> {
         self.phase = Phase::Begun;
         let asked = std::mem::take(&mut self.asked);
         self.proceed(asked.into_iter().map(|asked| asked.outcome).collect())
@@ -205,7 +235,11 @@ impl Asked {
                 Outcome::Failed(fault) => self.outcome = Outcome::Failed(fault),
                 _ if matches!(self.outcome, Outcome::Failed(_)) => {}
                 outcome if is_first && place == 0 => self.outcome = outcome,
-                _ => {}
+                outcome => {
+                    let raised = self.raised.get(place);
+                    let next = raised.and_then(|swap| again(swap, &outcome));
+                    self.then.extend(next);
+                }
             }
         }
         let is_off = match (&self.outcome, self.if_word) {
@@ -228,6 +262,8 @@ fn then(
         under_way: first.len(),
         then,
         if_word,
+        is_raised: false,
+        raised: Vec::new(),
         outcome: Outcome::Written,
     };
     (first, asked)
@@ -251,8 +287,7 @@ impl<W: Work> Work for Spread<W> {
         self.hear(outcomes);
         match self.phase {
             Phase::Begun => self.proceed(Vec::new()),
-            Phase::First => self.first_is_done(),
-            Phase::Second => self.second_is_done(),
+            Phase::First | Phase::Second => self.go_on(),
         }
     }
 }

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use manxdb_checker::versions::{History, Level, Outcome, Read, Transaction, Version, Write, check};
 use manxdb_core::Nanos;
 use manxdb_rsi::{
-    Abort, Block, Change, Isolation, Join, JoinError, Owner, Seen, Session, Snapshot, Stamp,
-    ThreadId,
+    Abort, Block, Change, Chart, Isolation, Join, JoinError, Joined, Owner, Seen, Session,
+    Snapshot, Stamp, ThreadId,
 };
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::Memory;
@@ -51,8 +51,8 @@ impl Teller {
         hand.be_a_guest().await;
         loop {
             let first = u16::try_from(hand.random.below(u64::from(THREADS))).unwrap();
-            match hand.run(Join::new(hand.seats, first)).await {
-                Ok(owner) => {
+            match hand.run(Join::new(hand.seats, Chart::fixed(), first)).await {
+                Ok(Joined { owner, .. }) => {
                     hand.own(owner).await;
                     let session = Session::new(owner.thread, hand.vector, owner.after).unwrap();
                     let session = session.with_log(log(owner.thread));
@@ -65,7 +65,7 @@ impl Teller {
                     };
                 }
                 Err(JoinError::Full(_)) => hand.sleep(Nanos::from_micros(20)).await,
-                Err(JoinError::Fault(fault)) => panic!("{fault}"),
+                Err(error) => panic!("{error}"),
             }
         }
     }

@@ -13,7 +13,8 @@ use manxdb_core::{LocalTime, Nanos, Random};
 use manxdb_fabric::{BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Block, Heard, Lease, Name, Owner, Seats, Step, ThreadId, Vector, Ward, Warden, Wish, Work,
+    Block, Chart, Heard, Lease, Name, Owner, Seats, Step, ThreadId, Vector, Ward, Warden, Wish,
+    Work,
 };
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
@@ -126,7 +127,7 @@ enum Alarm {
     Deliver(Pid, Vec<Outcome>),
     Beat(Pid, Name),
     /// The servers have shut somebody out, and tell a warden.
-    Shut(Pid, Name),
+    Shut(Pid, Vec<Name>),
     Check(Owner),
 }
 
@@ -236,6 +237,7 @@ impl Rack {
             vector: self.vector,
             logs: logs.collect(),
             lease: LEASE,
+            chart: Chart::fixed(),
         };
         let warden = Warden::new(ward).with(self.plan.mutant);
         let pid = self.enter(Role::Warden(Box::new(warden)));
@@ -353,8 +355,10 @@ impl Rack {
         match alarm {
             Alarm::Deliver(pid, outcomes) => self.deliver(pid, outcomes),
             Alarm::Beat(pid, name) => self.beat(pid, name),
-            Alarm::Shut(pid, name) => {
-                self.memory.fence(name.client());
+            Alarm::Shut(pid, names) => {
+                for name in names {
+                    self.memory.fence(name.client());
+                }
                 self.deliver(pid, Vec::new());
             }
             Alarm::Check(owner) => self.watch.check_recovered(&self.memory, owner),
@@ -435,11 +439,12 @@ impl Rack {
                 self.after(Nanos::ZERO, Alarm::Deliver(pid, Vec::new()));
             }
             Some(Request::Leave) => {
-                let lease = process.lease.take().unwrap();
+                process.lease = None;
                 if let Name::Owner(owner) = name {
                     self.watch.excuse(owner);
+                    let leave = Lease::leave(self.seats, owner);
+                    self.post(name, Some(pid), vec![leave], Nanos::ZERO);
                 }
-                self.post(name, Some(pid), vec![lease.leave()], Nanos::ZERO);
             }
             None => {} // it has asked before, and waits
         }
@@ -453,7 +458,7 @@ impl Rack {
         process.lease = None;
         if let Name::Owner(owner) = name {
             self.watch.keep(owner);
-            process.lease = Some(Lease::new(seats, owner));
+            process.lease = Some(Lease::new(seats, owner, &Chart::fixed().map));
             self.beat(pid, name);
         }
     }
@@ -475,7 +480,7 @@ impl Rack {
             return;
         };
         let beat = lease.beat(LocalTime(now.0 + process.ahead));
-        self.post(name, None, vec![beat], Nanos::ZERO);
+        self.post(name, None, beat, Nanos::ZERO);
         self.after(Lease::every(LEASE), Alarm::Beat(pid, name));
     }
 
@@ -495,9 +500,9 @@ impl Rack {
                 let pause = self.patience(times);
                 self.post(name, Some(pid), operations, pause);
             }
-            Wish::ShutOut(other) => {
+            Wish::ShutOut(others, _) => {
                 let span = Nanos(self.random.below(SHUTTING));
-                self.after(span, Alarm::Shut(pid, other));
+                self.after(span, Alarm::Shut(pid, others));
             }
             Wish::Become(name) => {
                 self.rename(pid, name);

@@ -1,0 +1,487 @@
+//! Who decides that a thread's owner is dead, has it shut out, recovers it, and frees its place.
+//!
+//! Any number of wardens watch the table ([`crate::seats`]); one leads. All that is decided is in the
+//! table, so a warden that fails is followed by another that knows nothing of it:
+//!
+//! | what is done | so that |
+//! |---|---|
+//! | a beat that has not changed for a lease: the seat is swapped to `Over` | it is decided once, and for whoever leads next too |
+//! | all servers shut the owner out, for good | nothing that it does late has an effect |
+//! | what it had committed is installed, its number closed ([`Recover`]) | its locks are nobody's |
+//! | the seat is swapped to `Free`, with that number | the next owner is another one |
+//!
+//! Wardens judge each other in the same way, after half a lease. Who takes over swaps the term, and
+//! has all wardens of earlier terms shut out before it does anything else: two never recover at a
+//! time, and every owner of a place is buried once. A warden that stands by watches the owners as
+//! well, so that of those who die together with the one who leads none is noticed later.
+//!
+//! **Time.** A span is measured by one clock, the warden's own, which may stand still, be slow or go
+//! back, but is not to jump ahead: it is a monotonic one. A lapse is counted from the moment at which
+//! a beat had been seen to the one at which it was asked for again, so that neither a read that takes
+//! long nor a warden that stood still costs anybody the lease. Whoever dies is noticed within the
+//! lease and two looks, a sixteenth of it each; when the warden dies over it, it takes another half
+//! of a lease and two looks until the next one goes on. So a place is free, and its locks in nobody's
+//! way, less than two leases after its owner has died, while one warden is left and servers answer.
+//!
+//! **Losses.** Over replicated memory ([`crate::replicas`]) the same wardens see to the loss of memory
+//! servers. Each look is at every server, and at what the servers say about events:
+//!
+//! | what a warden sees | what it does |
+//! |---|---|
+//! | an event is noted | it goes on by the map after it |
+//! | an event is accepted by some, and not noted | it settles it, and goes on by the map after it, which nobody may use yet |
+//! | a server is gone | it proposes that this one is lost |
+//! | it leads, and a loss is decided that is not noted | it opens the next epoch: has all owners shut out by all servers that are left, restores ([`crate::Restore`]), frees the seats of those who were over, keeps those of the others, and only then notes what has happened |
+//!
+//! So one that is elected in such a map restores before it does anything else, and the one that led
+//! when the server was lost goes on with its term. Whoever is elected asks before it leads whether the
+//! next event is decided ([`crate::Next`]), as owners do; then there is one warden of a term, whatever
+//! the maps are by which wardens know each other. A warden that stands by watches the beats of the one
+//! that leads by the map in which that one is to restore, and follows it as ever.
+//!
+//! A warden does one thing at a time: it says what it wishes, and hears when that is done.
+
+mod bury;
+mod elect;
+mod open;
+mod watch;
+
+use std::sync::Arc;
+
+use manxdb_core::{LocalTime, Nanos};
+use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId};
+
+use self::open::Opening;
+use self::watch::Watch;
+use crate::log::Log;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::recover::Recover;
+use crate::replicas::{Chart, Event, Map, News, Next, Propose, Spread, Undecided};
+use crate::seats::{Look, Name, Owner, Seat, Seats};
+use crate::vector::Vector;
+use crate::work::{Once, Step, Work, fault};
+
+/// Looks at the table while a lease lasts.
+const LOOKS: u64 = 16;
+
+/// What a warden is to know.
+#[derive(Debug, Clone)]
+pub struct Ward {
+    /// The table.
+    pub seats: Seats,
+    /// The vector of the same threads.
+    pub vector: Vector,
+    /// Where each of them logs: on servers, or in a region.
+    pub logs: Vec<Log>,
+    /// Who does not show for this long that it lives is dead. Owners keep their leases four times
+    /// as often ([`crate::Lease::every`]).
+    pub lease: Nanos,
+    /// Which servers have all that.
+    pub chart: Chart,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing, for so long; then [`Heard::Done`].
+    Pause(Nanos),
+    /// These operations at servers, all at once, after a pause if they are to be done again the how
+    /// manieth time; then [`Heard::Outcomes`]. [`Fault::Gone`] of a server that may be given up.
+    Ask(Vec<Operation>, u32),
+    /// These are to be shut out for good by each of these servers; by all there are, if none is
+    /// named. [`Heard::Done`] when each has, or is itself gone for good. When one does neither,
+    /// [`Heard::Outcomes`] with [`Fault::Gone`] of it: then it is given up, if that can be.
+    ShutOut(Vec<Name>, Vec<ServerId>),
+    /// From now on operations are this one's, whom servers can shut out; then [`Heard::Done`]. A
+    /// server that does not let it in is a fault as any other.
+    Become(Name),
+    /// Nothing more.
+    End(End),
+}
+
+/// What has happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// It is done.
+    Done,
+    /// This has come of the operations.
+    Outcomes(Vec<Outcome>),
+}
+
+/// Why a warden ends. Another one may be begun in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum End {
+    /// Another one leads.
+    #[error("another warden leads, in term {0}")]
+    Deposed(u64),
+    /// A server has shut this warden out for another; or what cannot be done without does not
+    /// answer: the server with the table, if there is one alone, or all that had a region.
+    #[error("{0}")]
+    Fault(Fault),
+}
+
+/// One of those who watch.
+#[derive(Debug)]
+pub struct Warden {
+    ward: Ward,
+    /// What all events make of the map that it has heard are decided.
+    map: Arc<Map>,
+    /// The last of these, which nobody has noted yet: until then nobody may use the map.
+    pending: Vec<Event>,
+    /// It leads; none: it stands by.
+    term: Option<u64>,
+    phase: Phase,
+    watches: Vec<Watch>,
+    /// Of the warden that leads.
+    watch: Watch,
+    /// When it looked first.
+    began: Option<LocalTime>,
+    /// Its own beat.
+    last: u64,
+    /// The thread that was looked after last.
+    turn: u16,
+    buried: u64,
+    opened: u64,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Pausing,
+    /// Operations are under way.
+    Doing(Deed, Spread<Once>),
+    /// Asks whether the next event is decided: before it leads, or to settle one that was proposed.
+    Asking(Option<Election>, Next),
+    /// Proposes that a server is lost.
+    Proposing(Propose),
+    /// Shuts out the wardens of earlier terms.
+    Succeeding,
+    /// Takes the name of its term.
+    Naming,
+    ShuttingOut(Owner),
+    Recovering(Owner, Box<Spread<Recover>>),
+    /// After a loss.
+    Opening(Box<Opening>),
+}
+
+/// What operations are for.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    /// Reads the table, which was asked for at this time, and what servers say about events.
+    Look(LocalTime),
+    /// Swaps the term for the next one.
+    Elect(Election),
+    /// Writes up to where wardens are shut out.
+    Note,
+    /// Swaps a seat to be over.
+    Condemn(Owner, Seat),
+    /// Swaps it to be free.
+    Free(Owner),
+    /// Notes events.
+    Announce,
+}
+
+/// A term that a warden wants, and up to which one the wardens before are shut out.
+#[derive(Debug, Clone, Copy)]
+struct Election {
+    term: u64,
+    shut: u64,
+}
+
+impl Warden {
+    /// One that stands by, as a guest.
+    #[must_use]
+    pub fn new(ward: Ward) -> Self {
+        let seats = usize::from(ward.seats.threads());
+        Self {
+            map: Arc::clone(&ward.chart.map),
+            ward,
+            pending: Vec::new(),
+            term: None,
+            phase: Phase::Pausing,
+            watches: vec![Watch::default(); seats],
+            watch: Watch::default(),
+            began: None,
+            last: 0,
+            turn: 0,
+            buried: 0,
+            opened: 0,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    /// The term in which it leads; none: it stands by.
+    #[must_use]
+    pub fn term(&self) -> Option<u64> {
+        self.term
+    }
+
+    /// Owners that it has recovered and whose places it has freed.
+    #[must_use]
+    pub fn buried(&self) -> u64 {
+        self.buried
+    }
+
+    /// Epochs that it has opened after losses.
+    #[must_use]
+    pub fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    /// The map by which it goes, whether or not that may be used already.
+    #[must_use]
+    pub fn map(&self) -> &Arc<Map> {
+        &self.map
+    }
+
+    /// Goes on; the first time with [`Heard::Done`]. After [`Wish::End`] it is not to be called.
+    pub fn step(&mut self, now: LocalTime, heard: Heard) -> Wish {
+        let outcomes = match heard {
+            Heard::Done => Vec::new(),
+            Heard::Outcomes(outcomes) => outcomes,
+        };
+        match std::mem::replace(&mut self.phase, Phase::Pausing) {
+            Phase::Doing(deed, mut work) => match work.step(outcomes).done() {
+                Ok(outcomes) => self.did(now, deed, &outcomes),
+                Err(step) => self.wait(Phase::Doing(deed, work), step),
+            },
+            Phase::Asking(election, mut work) => match work.step(outcomes).done() {
+                Ok(next) => self.asked(now, election, next),
+                Err(step) => self.wait(Phase::Asking(election, work), step),
+            },
+            Phase::Proposing(mut work) => match work.step(outcomes).done() {
+                Ok(event) => self.asked(now, None, event.map(Some)),
+                Err(step) => self.wait(Phase::Proposing(work), step),
+            },
+            Phase::Recovering(owner, work) => self.recover(owner, work, outcomes),
+            Phase::Opening(opening) => self.go_on_opening(*opening, outcomes),
+            phase => match fault(&outcomes) {
+                Some(fault) => self.fail(fault),
+                None => self.proceed(now, phase),
+            },
+        }
+    }
+
+    /// What was wished for is done, and nothing has come of it but that.
+    fn proceed(&mut self, now: LocalTime, phase: Phase) -> Wish {
+        match phase {
+            Phase::Succeeding => self.be_named(),
+            Phase::Naming => self.note(),
+            Phase::ShuttingOut(owner) => self.begin_to_recover(owner),
+            _ => self.look(now),
+        }
+    }
+
+    fn did(&mut self, now: LocalTime, deed: Deed, outcomes: &[Outcome]) -> Wish {
+        if let Deed::Look(asked) = deed {
+            return self.looked(asked, now, outcomes);
+        }
+        if let Some(fault) = fault(outcomes) {
+            return self.fail(fault);
+        }
+        let word = match outcomes.first() {
+            Some(Outcome::Word(word)) => Some(*word),
+            _ => None,
+        };
+        match deed {
+            Deed::Elect(election) => self.swapped(now, election, word),
+            Deed::Condemn(owner, seat) => self.condemned(now, owner, seat, word),
+            Deed::Free(owner) => {
+                self.buried += u64::from(word == Some(Seat::Over(owner.after).word()));
+                self.look(now)
+            }
+            Deed::Announce => {
+                self.pending.clear();
+                self.look(now)
+            }
+            Deed::Look(_) | Deed::Note => self.look(now),
+        }
+    }
+
+    /// Asks for a piece of work, and what it is to be called while it is under way.
+    fn wait(&mut self, phase: Phase, step: Step<Wish>) -> Wish {
+        self.phase = phase;
+        match step {
+            Step::Ask(operations) => Wish::Ask(operations, 0),
+            Step::Again(operations, times) => Wish::Ask(operations, times),
+            Step::Done(wish) => wish,
+        }
+    }
+
+    fn ask(&mut self, deed: Deed, operations: Vec<Operation>) -> Wish {
+        let mut work = Spread::new(Arc::clone(&self.map), Once::new(operations));
+        #[cfg(feature = "mutants")]
+        {
+            work = work.with(self.mutant);
+        }
+        match work.step(Vec::new()).done() {
+            Ok(outcomes) => match fault(&outcomes) {
+                Some(fault) => self.fail(fault), // no server has the region any more
+                None => self.pause(),            // nothing was to be done
+            },
+            Err(step) => self.wait(Phase::Doing(deed, work), step),
+        }
+    }
+
+    fn pause(&mut self) -> Wish {
+        self.phase = Phase::Pausing;
+        Wish::Pause(Nanos(self.ward.lease.0 / LOOKS))
+    }
+
+    /// A server that is gone is given up, if others have what it has.
+    fn fail(&mut self, fault: Fault) -> Wish {
+        let (Fault::Gone(server), Some(_)) = (fault, self.ward.chart.annals) else {
+            return Wish::End(End::Fault(fault));
+        };
+        if self.map.servers().any(|other| other == server) {
+            return self.give_up(server);
+        }
+        if crate::replicas::is_region(Address { server, offset: 0 }) {
+            return Wish::End(End::Fault(fault));
+        }
+        self.pause() // it is given up already
+    }
+
+    fn give_up(&mut self, server: ServerId) -> Wish {
+        let annals = self.ward.chart.annals;
+        let propose = annals.and_then(|annals| annals.propose(&self.map, Event::Lost(server)));
+        let Some(mut work) = propose else {
+            return Wish::End(End::Fault(Fault::Gone(server))); // there is no room for more events
+        };
+        match work.step(Vec::new()).done() {
+            Ok(_) => self.pause(), // no proposal ends before it begins
+            Err(step) => self.wait(Phase::Proposing(work), step),
+        }
+    }
+
+    /// Reads the table, and what every server says about events; who leads shows that it lives.
+    fn look(&mut self, now: LocalTime) -> Wish {
+        let mut operations = vec![self.ward.seats.read()];
+        if self.term.is_some() {
+            self.last = now.0.max(self.last + 1);
+            operations.push(write(self.ward.seats.term_beat(), self.last));
+        }
+        if let Some(annals) = self.ward.chart.annals {
+            operations.extend(annals.look(&self.map, self.since()));
+        }
+        self.ask(Deed::Look(now), operations)
+    }
+
+    /// The version of the map that may be used.
+    fn since(&self) -> u64 {
+        self.map.version() - self.pending.len() as u64
+    }
+
+    fn looked(&mut self, asked: LocalTime, now: LocalTime, outcomes: &[Outcome]) -> Wish {
+        let fenced = outcomes.iter().find_map(|outcome| match outcome {
+            Outcome::Failed(fault @ Fault::Fenced(_)) => Some(*fault),
+            _ => None,
+        });
+        if let Some(fault) = fenced {
+            return Wish::End(End::Fault(fault));
+        }
+        if let Some(annals) = self.ward.chart.annals {
+            let own = 1 + usize::from(self.term.is_some());
+            let others = outcomes.get(own..).unwrap_or_default();
+            let news = annals.news(&self.map, self.since(), others);
+            if let Some(wish) = self.hear(now, &news) {
+                return wish;
+            }
+        }
+        match fault(outcomes) {
+            Some(fault) => self.fail(fault),
+            None => match outcomes.first() {
+                Some(Outcome::Read(copy)) => self.judge(asked, now, copy),
+                _ => self.pause(), // no carrier answers a read otherwise
+            },
+        }
+    }
+
+    /// What is to be done about events before anything else.
+    fn hear(&mut self, now: LocalTime, news: &News) -> Option<Wish> {
+        let known = self.pending.len().min(news.noted.len());
+        if let Some(event) = news.noted.get(self.pending.len()) {
+            self.map = Arc::new(self.map.after(*event));
+            self.pending.clear();
+            return Some(self.look(now));
+        }
+        self.pending.drain(..known);
+        if news.is_accepted {
+            return Some(self.ask_next(now, None));
+        }
+        news.gone.map(|server| self.give_up(server))
+    }
+
+    /// Asks whether what comes after the map is decided.
+    fn ask_next(&mut self, now: LocalTime, election: Option<Election>) -> Wish {
+        let annals = self.ward.chart.annals;
+        let map = Arc::clone(&self.map);
+        let mut work = Next::new(&Chart { annals, map });
+        match work.step(Vec::new()).done() {
+            Ok(next) => self.asked(now, election, next),
+            Err(step) => self.wait(Phase::Asking(election, work), step),
+        }
+    }
+
+    /// What comes after the map, if that is decided.
+    fn asked(
+        &mut self,
+        now: LocalTime,
+        election: Option<Election>,
+        next: Result<Option<Event>, Undecided>,
+    ) -> Wish {
+        match (next, election) {
+            (Ok(None), Some(election)) => self.elected(election),
+            (Ok(None), None) => self.pause(), // who has accepted it does not answer any more
+            (Ok(Some(event)), election) => {
+                self.map = Arc::new(self.map.after(event));
+                self.pending.push(event);
+                match election {
+                    // The table is where it was.
+                    Some(_) if !event.is_loss() => self.ask_next(now, election),
+                    _ => self.look(now),
+                }
+            }
+            (Err(Undecided::Fault(fault @ Fault::Fenced(_))), _) => Wish::End(End::Fault(fault)),
+            (Err(_), _) => self.pause(), // to be tried again when they answer
+        }
+    }
+
+    fn judge(&mut self, asked: LocalTime, now: LocalTime, copy: &[u8]) -> Wish {
+        let look = self.ward.seats.parse(copy);
+        let lapsed = self.lapsed(&look, asked, now);
+        match self.term {
+            Some(term) if term != look.term => Wish::End(End::Deposed(look.term)),
+            Some(_) => self.lead(look, &lapsed),
+            None => self.stand_by(&look, asked, now),
+        }
+    }
+
+    /// What the one who leads does: one thing, and then it looks again.
+    fn lead(&mut self, look: Look, lapsed: &[bool]) -> Wish {
+        if !self.pending.is_empty() {
+            return self.open(look);
+        }
+        self.bury(&look, lapsed)
+    }
+
+    fn servers(&self) -> Vec<ServerId> {
+        self.map.servers().collect()
+    }
+}
+
+fn write(at: Address, word: u64) -> Operation {
+    let bytes = word.to_le_bytes().to_vec();
+    Operation::Write { at, bytes }
+}

@@ -1,0 +1,235 @@
+//! The table of places on several servers, and wardens that restore what servers had that are lost:
+//! in virtual time, under load.
+//!
+//! | test | what happens | what must hold |
+//! |---|---|---|
+//! | moments | a server is lost while somebody joins, is buried, is elected or restores; then another | history, money, places, replicas; whoever lives goes on |
+//! | defects | each is planted | one of the above finds it |
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod bank;
+#[path = "../common/mod.rs"]
+mod common;
+mod plan;
+mod rack;
+mod watch;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use bank::Notes;
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::ServerId;
+use manxdb_rsi::mutants::Mutant;
+use manxdb_sim::SimTime;
+use rack::{LEASE, Pid, Rack};
+use watch::Moment;
+
+const TELLERS: usize = 3;
+
+fn leases(count: u64) -> SimTime {
+    SimTime((LEASE * count).0)
+}
+
+/// Money, wardens, processes that move it until a time, and one that comes and goes.
+fn open(seed: u64, mutant: Option<Mutant>, until: SimTime) -> (Rack, Notes, Vec<Pid>) {
+    let mut rack = Rack::new(seed, mutant);
+    let notes = Notes::default();
+    for _ in 0..3 {
+        rack.warden();
+    }
+    let first = rack.program(|hand| bank::fill(hand, Rc::clone(&notes)));
+    rack.run_until(leases(1));
+    assert!(!rack.is_at_work(first), "seed {seed}");
+    let teller = |rack: &mut Rack| rack.program(|hand| bank::work(hand, Rc::clone(&notes), until));
+    let tellers = (0..TELLERS).map(|_| teller(&mut rack)).collect();
+    rack.program(|hand| bank::visit(hand, Rc::clone(&notes), until));
+    (rack, notes, tellers)
+}
+
+/// Lets all that live come to their end, and judges.
+fn close(mut rack: Rack, notes: &Notes, seed: u64) -> Rack {
+    rack.settle(LEASE * 60);
+    rack.late_one_in = 0;
+    let last = rack.program(|hand| bank::touch_all(hand, Rc::clone(notes)));
+    rack.settle(LEASE * 60);
+    assert!(!rack.is_at_work(last), "seed {seed}");
+    rack.watch.check_end(&rack.memory);
+    bank::judge(&rack, notes, seed);
+    rack
+}
+
+/// A server that is not lost: the one with the primary of the table, or any.
+fn victim(rack: &Rack, random: &mut Random) -> ServerId {
+    if random.below(2) == 0 {
+        return rack.watch.primary();
+    }
+    let left: Vec<ServerId> = rack.watch.map.servers().collect();
+    left[usize::try_from(random.below(left.len() as u64)).unwrap()]
+}
+
+/// A server is lost at a moment, and another one later, perhaps while the first loss is seen to;
+/// processes die, one of which may be the warden that leads.
+fn moments(seed: u64, moment: Moment, mutant: Option<Mutant>) -> (Rack, Notes) {
+    let mut random = Random::stream(seed, &[21]);
+    let (mut rack, notes, mut tellers) = open(seed, mutant, leases(9));
+    rack.run_until(leases(2) + Nanos(random.below(LEASE.0)));
+    if random.below(2) == 0 || moment == Moment::Burial {
+        rack.kill(tellers.pop().unwrap());
+    }
+    if moment == Moment::Election {
+        let leader = rack.leader().unwrap();
+        rack.kill(leader);
+    }
+    if moment != Moment::Restore {
+        rack.run_until_moment(moment, leases(6));
+    }
+    for _ in 0..random.below(12) {
+        rack.step(leases(6));
+    }
+    let first = victim(&rack, &mut random);
+    rack.memory.lose(first);
+    while rack.losses() == 0 {
+        assert!(rack.step(leases(12)), "seed {seed}: a loss is not decided");
+    }
+    let is_at_once = moment == Moment::Restore || random.below(3) == 0;
+    if is_at_once {
+        rack.run_until_moment(Moment::Restore, leases(12));
+        for _ in 0..random.below(200) {
+            rack.step(leases(12));
+        }
+    } else {
+        rack.run_until(rack.now() + Nanos(random.below(3 * LEASE.0)));
+    }
+    if random.below(2) == 0
+        && let Some(leader) = rack.leader()
+    {
+        rack.kill(leader);
+        rack.warden();
+    }
+    if random.below(2) == 0 {
+        rack.kill(tellers.pop().unwrap());
+    }
+    let second = loop {
+        let second = victim(&rack, &mut random);
+        if second != first {
+            break second;
+        }
+        if rack.watch.primary() == first {
+            rack.step(leases(12)); // until the first loss is seen to
+        }
+    };
+    rack.memory.lose(second);
+    (close(rack, &notes, seed), notes)
+}
+
+/// What all runs of a story came to.
+#[derive(Default)]
+struct Tally {
+    commits: usize,
+    there: u64,
+    absent: u64,
+    returned: u64,
+    buried: usize,
+    opened: u64,
+    deposed: u64,
+    longest: Nanos,
+}
+
+impl Tally {
+    fn add(&mut self, rack: &Rack, notes: &Notes) {
+        self.commits += notes.count();
+        self.there += notes.late.borrow().0;
+        self.absent += notes.late.borrow().1;
+        self.returned += *notes.returned.borrow();
+        self.buried += rack.watch.buried.len();
+        self.opened += rack.opened;
+        self.deposed += rack.deposed;
+        self.longest = self.longest.max(rack.watch.longest());
+    }
+
+    fn print(&self, story: &str) {
+        let leases = self.longest.as_millis_f64() / LEASE.as_millis_f64();
+        println!(
+            "{story}: {} commits, {} cut off that are there, {} that are not; {} owners went on, {} \
+             dead ones buried at most {leases:.2} leases later; {} epochs opened, {} wardens deposed",
+            self.commits,
+            self.there,
+            self.absent,
+            self.returned,
+            self.buried,
+            self.opened,
+            self.deposed
+        );
+    }
+}
+
+fn all_moments(moment: Moment, seeds: u64) {
+    let mut tally = Tally::default();
+    for seed in 0..seeds {
+        let (rack, notes) = moments(seed, moment, None);
+        tally.add(&rack, &notes);
+    }
+    tally.print(&format!("{moment:?}, {seeds} seeds"));
+    assert!(
+        tally.opened >= seeds && tally.returned > seeds,
+        "this test is blind"
+    );
+}
+
+const SEEDS: u64 = 300;
+
+type Scenario = fn(u64, Mutant);
+
+#[test]
+fn planted_defects_are_found() {
+    let joined: Scenario = |seed, mutant| {
+        moments(seed, Moment::Join, Some(mutant));
+    };
+    let restored: Scenario = |seed, mutant| {
+        moments(seed, Moment::Restore, Some(mutant));
+    };
+    let elected: Scenario = |seed, mutant| {
+        moments(seed, Moment::Election, Some(mutant));
+    };
+    let cases = [
+        (Mutant::SeatsAtThePrimaryAlone, joined),
+        (Mutant::JoinsWithoutAsking, joined),
+        (Mutant::KeepsNoPlaces, restored),
+        (Mutant::LeadsBeforeItRestores, elected),
+        (Mutant::RestoresUnderTheLiving, restored),
+    ];
+    let mut missed = Vec::new();
+    for (mutant, scenario) in cases {
+        let is_found = |seed: &u64| {
+            let run = || scenario(*seed, mutant);
+            catch_unwind(AssertUnwindSafe(run)).is_err()
+        };
+        let seed = (0..2 * SEEDS).find(is_found);
+        println!("{mutant:?}: seed {seed:?}");
+        if seed.is_none() {
+            missed.push(mutant);
+        }
+    }
+    assert_eq!(missed, [], "not found");
+}
+
+#[test]
+fn a_server_is_lost_while_somebody_joins() {
+    all_moments(Moment::Join, SEEDS);
+}
+
+#[test]
+fn a_server_is_lost_while_somebody_is_buried() {
+    all_moments(Moment::Burial, SEEDS);
+}
+
+#[test]
+fn a_server_is_lost_while_a_warden_is_elected() {
+    all_moments(Moment::Election, SEEDS);
+}
+
+#[test]
+fn a_server_is_lost_while_another_loss_is_seen_to() {
+    all_moments(Moment::Restore, SEEDS);
+}

@@ -1,0 +1,103 @@
+//! Where everything is in the tests' memory.
+
+use std::sync::Arc;
+
+use manxdb_fabric::{Address, ServerId};
+use manxdb_rsi::{Annals, Chart, Kind, Log, Map, Owner, Seats, Session, ThreadId, Vector, Ward};
+
+use crate::common::{LAYOUT, LOG_BYTES};
+use crate::rack::LEASE;
+
+/// Two may be lost, one after the other, and three must be left to agree.
+pub const SERVERS: u16 = 5;
+/// Replicas of each region.
+pub const REPLICAS: usize = 3;
+/// Fewer than those who come one after another, so that places are given out again.
+pub const THREADS: u16 = 7;
+/// Bytes of a server.
+pub const BYTES: u64 = 1 << 17;
+/// Regions of records,
+const SHELVES: u64 = 3;
+/// and records of each.
+const EACH: u64 = 2;
+pub const RECORDS: u64 = SHELVES * EACH;
+/// Where events are noted, at each server.
+pub const ANNALS: u64 = 64;
+
+/// Where everything is, by the addresses of regions.
+#[derive(Clone)]
+pub struct Plan {
+    pub chart: Chart,
+    pub seats: Seats,
+    pub vector: Vector,
+    logs: Address,
+    shelves: Vec<Address>,
+}
+
+fn each() -> u64 {
+    (LAYOUT.bytes() as u64).next_multiple_of(64)
+}
+
+impl Plan {
+    /// The table is the first region, so that its primary is the first server, and a keeper.
+    pub fn new() -> Self {
+        let annals = Annals::new(ANNALS, 32);
+        let from = ANNALS + annals.bytes();
+        let servers: Vec<_> = (0..SERVERS)
+            .map(|number| (ServerId(number), from, BYTES))
+            .collect();
+        let mut map = Map::new(&servers, REPLICAS).unwrap();
+        let nowhere = Address {
+            server: ServerId(0),
+            offset: 0,
+        };
+        let bytes = Seats::new(nowhere, THREADS).bytes();
+        let seats = map.add(Kind::Places, bytes).unwrap();
+        let bytes = Vector::new(nowhere, THREADS).unwrap().bytes();
+        let vector = map.add(Kind::Lines, bytes).unwrap();
+        let logs = u64::from(THREADS) * LOG_BYTES;
+        let logs = map.add(Kind::Logs, logs).unwrap();
+        let mut shelf = || map.add(Kind::Records(LAYOUT), EACH * each()).unwrap();
+        let shelves = (0..SHELVES).map(|_| shelf()).collect();
+        Self {
+            chart: Chart::new(annals, Arc::new(map)),
+            seats: Seats::new(seats, THREADS),
+            vector: Vector::new(vector, THREADS).unwrap(),
+            logs,
+            shelves,
+        }
+    }
+
+    pub fn record(&self, number: u64) -> Address {
+        let shelf = self.shelves[usize::try_from(number % SHELVES).unwrap()];
+        shelf.plus(number / SHELVES * each())
+    }
+
+    fn log(&self, thread: ThreadId) -> Log {
+        let at = self.logs.plus(u64::from(thread.number()) * LOG_BYTES);
+        Log::new(vec![at], LOG_BYTES).unwrap()
+    }
+
+    pub fn session(&self, owner: Owner, map: &Map) -> Session {
+        let session = Session::new(owner.thread, self.vector, owner.after).unwrap();
+        session.with_log(self.log(owner.thread).on(map).unwrap())
+    }
+
+    pub fn ward(&self) -> Ward {
+        let threads = (0..THREADS).filter_map(ThreadId::new);
+        Ward {
+            seats: self.seats,
+            vector: self.vector,
+            logs: threads.map(|thread| self.log(thread)).collect(),
+            lease: LEASE,
+            chart: self.chart.clone(),
+        }
+    }
+}
+
+/// Where whole replicas have something, the primary first.
+pub fn replicas(map: &Map, at: Address) -> Vec<Address> {
+    let region = &map.regions()[usize::from(at.server.0 - Map::FIRST)];
+    let whole = region.replicas().iter().filter(|replica| replica.is_whole);
+    whole.map(|replica| replica.at.plus(at.offset)).collect()
+}

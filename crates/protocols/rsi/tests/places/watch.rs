@@ -1,0 +1,198 @@
+//! Looks on while things happen: what is noted, how places change hands, who is condemned.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use manxdb_core::Nanos;
+use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
+use manxdb_rsi::{Event, Map, Name, Owner, Seat, Stamp, ThreadId};
+use manxdb_sim::SimTime;
+use manxdb_sim::memory::Memory;
+
+use crate::plan::{ANNALS, Plan, SERVERS, THREADS, replicas};
+
+/// What somebody is about when a server is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Moment {
+    /// A seat was just taken at the primary.
+    Join,
+    /// A seat is over.
+    Burial,
+    /// The term has changed.
+    Election,
+    /// Owners are shut out after a loss.
+    Restore,
+}
+
+pub struct Watch {
+    plan: Plan,
+    /// The map that may be used, by what is noted anywhere.
+    pub map: Arc<Map>,
+    /// Where the table was read last: another primary is another table.
+    primary: Option<Address>,
+    table: BTreeMap<ThreadId, Seat>,
+    term: u64,
+    /// Who has become the owner of a place last.
+    holders: BTreeMap<ThreadId, Owner>,
+    /// Who was shut out where.
+    pub fenced: BTreeSet<(u64, ServerId)>,
+    /// Those who died, left, stood still, or of whom something was late.
+    pub excused: BTreeSet<Owner>,
+    /// When owners were killed, and when their places were free.
+    pub died: BTreeMap<Owner, SimTime>,
+    pub buried: BTreeMap<Owner, SimTime>,
+    /// What has happened since somebody asked.
+    pub moments: BTreeSet<Moment>,
+}
+
+fn word(memory: &Memory, at: Address) -> u64 {
+    u64::from_le_bytes(*memory.look(at, 8).first_chunk::<WORD_LENGTH>().unwrap())
+}
+
+impl Watch {
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            map: Arc::clone(&plan.chart.map),
+            plan,
+            primary: None,
+            table: BTreeMap::new(),
+            term: 0,
+            holders: BTreeMap::new(),
+            fenced: BTreeSet::new(),
+            excused: BTreeSet::new(),
+            died: BTreeMap::new(),
+            buried: BTreeMap::new(),
+            moments: BTreeSet::new(),
+        }
+    }
+
+    pub fn excuse(&mut self, owner: Owner) {
+        self.excused.insert(owner);
+    }
+
+    /// Where the table is now.
+    pub fn primary(&self) -> ServerId {
+        replicas(&self.map, self.plan.seats.seat(ThreadId::FIRST))[0].server
+    }
+
+    /// A process is an owner from now on. Whoever had the place is shut out by every server that
+    /// is not lost.
+    pub fn own(&mut self, owner: Owner, map: &Map) {
+        let former = self.holders.insert(owner.thread, owner);
+        let Some(former) = former else {
+            return;
+        };
+        assert!(former < owner, "{owner:?} comes after {former:?}");
+        let client = Name::Owner(former).client();
+        for server in map.servers() {
+            let is_out = self.fenced.contains(&(client, server));
+            assert!(
+                is_out,
+                "{owner:?} and {former:?} have the same place at {server:?}"
+            );
+        }
+    }
+
+    /// What is noted, and how the table is.
+    pub fn look(&mut self, memory: &Memory) {
+        while let Some(event) = self.noted(memory) {
+            self.map = Arc::new(self.map.after(event));
+        }
+        let term = replicas(&self.map, self.plan.seats.seat(ThreadId::FIRST))[0];
+        let is_same = self.primary.replace(term) == Some(term);
+        let base = Address {
+            offset: term.offset - 32,
+            ..term
+        };
+        let term = word(memory, base);
+        if term != self.term {
+            self.moments.insert(Moment::Election);
+        }
+        self.term = term;
+        for thread in (0..THREADS).filter_map(ThreadId::new) {
+            let at = replicas(&self.map, self.plan.seats.seat(thread))[0];
+            let seat = Seat::of_word(word(memory, at));
+            let former = self.table.insert(thread, seat).unwrap_or(Seat::Free(0));
+            if former != seat {
+                self.note(thread, former, seat, is_same, memory.now());
+            }
+        }
+    }
+
+    /// The next event that is noted anywhere.
+    fn noted(&self, memory: &Memory) -> Option<Event> {
+        let offset = ANNALS + 16 * self.map.version() + 8;
+        let note = |number| {
+            let server = ServerId(number);
+            word(memory, Address { server, offset })
+        };
+        let code = (0..SERVERS).map(note).find(|note| *note > 0)? - 1;
+        let code = u16::try_from(code).unwrap();
+        Some(if code < 1 << 15 {
+            Event::Lost(ServerId(code))
+        } else {
+            Event::Filled(code & !(1 << 15))
+        })
+    }
+
+    /// Words of a table only go up; whoever died is buried when the place is somebody else's.
+    fn note(&mut self, thread: ThreadId, former: Seat, seat: Seat, is_same: bool, now: SimTime) {
+        let is_more = former.word() < seat.word();
+        assert!(
+            is_more || !is_same,
+            "{thread} goes from {former:?} to {seat:?}"
+        );
+        match seat {
+            Seat::Taken(_) => self.moments.insert(Moment::Join),
+            Seat::Over(_) => self.moments.insert(Moment::Burial),
+            _ => false,
+        };
+        let (Seat::Free(number) | Seat::Taken(number)) = seat else {
+            return;
+        };
+        let dead = self.died.keys();
+        let dead = dead.filter(|owner| owner.thread == thread && owner.after < number);
+        for owner in dead {
+            self.buried.entry(*owner).or_insert(now);
+        }
+    }
+
+    /// The longest time from a death to a place that is free.
+    pub fn longest(&self) -> Nanos {
+        let died = self.died.iter();
+        let spans = died.filter_map(|(owner, died)| Some(self.buried.get(owner)?.since(*died)));
+        spans.max().unwrap_or_default()
+    }
+
+    /// In the end no place is anybody's, and all replicas of the table have at least what the
+    /// primary has: what a guest had swapped that gave up may have come late to some.
+    pub fn check_end(&self, memory: &Memory) {
+        for thread in (0..THREADS).filter_map(ThreadId::new) {
+            let at = replicas(&self.map, self.plan.seats.seat(thread));
+            let words: Vec<u64> = at.iter().map(|at| word(memory, *at)).collect();
+            let seat = Seat::of_word(words[0]);
+            assert!(matches!(seat, Seat::Free(_)), "{thread}: {seat:?}");
+            let is_there = words.iter().all(|word| *word >= words[0]);
+            assert!(is_there, "{thread}: {words:?}");
+        }
+        for owner in self.died.keys() {
+            assert!(self.buried.contains_key(owner), "{owner:?} is not buried");
+        }
+    }
+
+    /// Whether a lock is nobody's by the vector.
+    pub fn admits(&self, memory: &Memory, holder: Stamp) -> bool {
+        let at = replicas(&self.map, vector_base())[0];
+        let copy = memory.look(at, self.plan.vector.bytes());
+        let (published, _) = self.plan.vector.parse(&copy);
+        published.admits(holder)
+    }
+}
+
+/// The vector is the second region.
+fn vector_base() -> Address {
+    Address {
+        server: ServerId(Map::FIRST + 1),
+        offset: 0,
+    }
+}
