@@ -21,6 +21,7 @@
 //! | how steps are carried out | [`work`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what an old snapshot reads of records that are often written | [`overflow`] |
+//! | which snapshots nobody uses any more, and what goes then | [`horizon`], [`rows::collect`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
 //! | what survives a server, and who goes on with it | [`replicas`] |
 //! | whose a thread is, and who decides that its owner is dead | [`seats`], [`lease`], [`warden`] |
@@ -41,7 +42,7 @@
 //! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
-//! Not here yet: collection of garbage. Start reading at [`session`], then [`commit`].
+//! Start reading at [`session`], then [`commit`].
 #![forbid(unsafe_code)]
 
 pub mod add;
@@ -50,6 +51,7 @@ pub mod block;
 pub mod commit;
 pub mod directory;
 pub mod find;
+pub mod horizon;
 pub mod lease;
 pub mod log;
 #[cfg(feature = "mutants")]
@@ -73,6 +75,7 @@ pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
 pub use find::{Absence, Find, Found};
+pub use horizon::{Bound, Horizon};
 pub use lease::{Join, JoinError, Joined, Lease, Rejoin, RejoinError, Rejoined};
 pub use log::Log;
 pub use overflow::Overflow;

@@ -61,6 +61,12 @@ pub enum Mutant {
     LeadsBeforeItRestores,
     /// Who restores shuts out the wardens before it, and no owners.
     RestoresUnderTheLiving,
+    /// A bound is taken for agreed whoever heeds it.
+    AsksNobody,
+    /// A record goes on to other rows without having been deleted once more.
+    LeavesRecordsAsTheyAre,
+    /// Nobody asks whether a snapshot includes the bound.
+    ReadsWhatIsTooOld,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
 }

@@ -98,6 +98,8 @@ pub(crate) enum Take {
     OrOldest,
     /// The same, and what was there before anybody wrote does not count.
     Written,
+    /// The newest, whatever the snapshot admits.
+    Newest,
 }
 
 /// What a copy says to a snapshot.
@@ -187,7 +189,7 @@ impl Read {
         }
         let admits = |stamp: Stamp| {
             let counts = self.take != Take::Written || stamp != Stamp::NOTHING;
-            counts && self.snapshot.admits(stamp)
+            self.take == Take::Newest || counts && self.snapshot.admits(stamp)
         };
         let version = match (block.visible(admits), self.take) {
             (Ok(None), Take::OrOldest | Take::Written) => block.oldest(),

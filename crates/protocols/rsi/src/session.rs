@@ -91,6 +91,22 @@ impl Session {
         self
     }
 
+    /// Whose session it is.
+    #[must_use]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
+    }
+
+    /// Threads that there are.
+    pub(crate) fn threads(&self) -> u16 {
+        self.vector.threads()
+    }
+
+    /// All that it has ever seen.
+    pub(crate) fn seen(&self) -> &Snapshot {
+        &self.seen
+    }
+
     /// Takes a snapshot; [`Session::saw`] is to hear of it.
     ///
     /// # Errors

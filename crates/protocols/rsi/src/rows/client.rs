@@ -1,10 +1,11 @@
 //! A thread's way to rows.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops;
 
 use crate::commit::{Abort, Change};
 use crate::directory::Place;
+use crate::horizon::Bound;
 use crate::rows::{Extent, Failure, Keyspace, Transaction};
 use crate::session::{Isolation, Session};
 use crate::tree::Hint;
@@ -28,8 +29,12 @@ pub struct Client<C> {
     /// For records, and for nodes of the tree.
     records: Extent,
     nodes: Extent,
+    /// Places of records whose rows are gone.
+    pub(super) recycled: Vec<Place>,
     /// Leaves by their lower bounds.
     hints: BTreeMap<Vec<u8>, Hint>,
+    /// What its snapshots include.
+    pub(super) bound: Bound,
 }
 
 /// A key that was made known.
@@ -51,13 +56,16 @@ impl<C: Carrier> Client<C> {
         nodes: Extent,
     ) -> Self {
         let hints = BTreeMap::new();
+        let bound = Bound::none(session.threads());
         Self {
             carrier,
             session,
             keyspace,
             records,
             nodes,
+            recycled: Vec::new(),
             hints,
+            bound,
         }
     }
 
@@ -69,7 +77,8 @@ impl<C: Carrier> Client<C> {
     /// Places that it has left: for records, and for nodes.
     #[must_use]
     pub fn left(&self) -> (u64, u64) {
-        (self.records.count(), self.nodes.count())
+        let recycled = self.recycled.len() as u64;
+        (recycled + self.records.count(), self.nodes.count())
     }
 
     /// Gives it other memory for records and nodes, that nobody has written. What is left of what it
@@ -131,7 +140,7 @@ impl<C: Carrier> Client<C> {
 
     /// Where a key's leaf was last.
     pub(super) fn hint(&self, key: &[u8]) -> Option<Hint> {
-        let upto = (Bound::Unbounded, Bound::Included(key));
+        let upto = (ops::Bound::Unbounded, ops::Bound::Included(key));
         let mut before = self.hints.range::<[u8], _>(upto);
         before.next_back().map(|(_, hint)| *hint)
     }
@@ -171,11 +180,9 @@ impl<C: Carrier> Client<C> {
     async fn try_to_enter(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
         let snapshot = self.snapshot().await?;
         let mut located = self.locate(&snapshot, key).await?;
-        let ours = self
-            .records
-            .left()
-            .next()
-            .ok_or(Failure::NoRoom("records"))?;
+        let recycled = self.recycled.last().copied();
+        let ours = recycled.or_else(|| self.records.left().next());
+        let ours = ours.ok_or(Failure::NoRoom("records"))?;
         loop {
             let mut free = self.nodes.left();
             match located.enter(key, ours, &mut free) {
@@ -185,7 +192,9 @@ impl<C: Carrier> Client<C> {
                     let committed = self.commit_alone(changes.clone()).await;
                     if !committed.as_ref().is_err_and(Failure::is_conflict) {
                         // Or nobody knows: then they may be somebody's.
-                        self.records.take(1);
+                        if self.recycled.pop().is_none() {
+                            self.records.take(1);
+                        }
                         self.nodes.take(new as u64);
                     }
                     let stamp = committed?;
@@ -203,7 +212,7 @@ impl<C: Carrier> Client<C> {
         }
     }
 
-    async fn commit_alone(
+    pub(super) async fn commit_alone(
         &mut self,
         changes: Vec<Change>,
     ) -> Result<Option<Stamp>, Failure<C::Error>> {

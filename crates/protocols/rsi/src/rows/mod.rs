@@ -12,6 +12,7 @@
 //! work out also polls them, and nothing here waits for anything else.
 
 mod client;
+pub mod collect;
 mod extent;
 mod transaction;
 

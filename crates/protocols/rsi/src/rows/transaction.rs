@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commit::{Abort, Change};
 use crate::find::Found;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
 use crate::read::Seen;
 use crate::rows::{Client, Failure};
 use crate::session::Isolation;
@@ -86,8 +88,9 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     /// Relies on what another snapshot saw under a key, if that is still so.
     ///
     /// # Errors
-    /// [`Abort::ReadConflict`]: it is not; [`Failure`].
+    /// [`Abort::ReadConflict`]: it is not; [`Abort::SnapshotTooOld`]; [`Failure`].
     pub async fn rely_on(&mut self, key: &[u8], then: &Snapshot) -> Result<(), Failure<C::Error>> {
+        self.is_in_time(then)?;
         self.relied.insert(key.to_vec());
         match self.look(key).await? {
             Known::Record(seen) if !then.admits(seen.stamp) => {
@@ -107,6 +110,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         high: Option<&[u8]>,
         then: &Snapshot,
     ) -> Result<(), Failure<C::Error>> {
+        self.is_in_time(then)?;
         let span = Span {
             low: low.to_vec(),
             high: high.map(<[u8]>::to_vec),
@@ -152,6 +156,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
 
     /// Keys that the tree has in a span, whose records are then known; whether there may be more.
     async fn scan_tree(&mut self, span: &Span) -> Result<(Vec<Vec<u8>>, bool), Failure<C::Error>> {
+        self.is_in_time(&self.snapshot)?;
         let (tree, layout) = (self.client.keyspace.tree, self.client.keyspace.records);
         let hint = if span.descending {
             None
@@ -248,8 +253,23 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         reads.into_values().collect()
     }
 
+    /// Whether a snapshot includes what others may rely on that all see: else keys that it sees may
+    /// have gone.
+    fn is_in_time(&self, snapshot: &Snapshot) -> Result<(), Abort> {
+        #[cfg(feature = "mutants")]
+        if self.client.session.mutant == Some(Mutant::ReadsWhatIsTooOld) {
+            return Ok(());
+        }
+        if snapshot.includes(&self.client.bound.snapshot) {
+            return Ok(());
+        }
+        let root = self.client.keyspace.tree.root();
+        Err(Abort::SnapshotTooOld(root.address()))
+    }
+
     /// What is under a key.
     async fn look(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
+        self.is_in_time(&self.snapshot)?;
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
         }

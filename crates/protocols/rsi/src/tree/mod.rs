@@ -17,9 +17,10 @@
 //! its right. So a leaf found once can be gone to at once ([`Hint`]): what it has lost lies to its
 //! right, where its link leads.
 //!
-//! Keys are never taken out again, so a node that is newer than a snapshot is as good as the one it
-//! would see: it has the same keys and more, or they are to its right. So a snapshot never becomes
-//! too old for the tree, only for records.
+//! A key is taken out when all snapshots in use see that there is nothing under it
+//! ([`crate::rows::collect`]), so a node that is newer than a snapshot is as good as the one it would
+//! see: it has the same keys that matter and more, or they are to its right. So a snapshot never
+//! becomes too old for the tree, only for records.
 //!
 //! | question | answered in |
 //! |---|---|
@@ -27,7 +28,7 @@
 //! | which leaf a key belongs to, and what is between two keys | [`locate`], [`scan`] |
 //! | how a tree gets a key | [`enter`] |
 //!
-//! A tree of keys that come and go grows.
+//! Nodes are never given back: one whose keys have all gone stays, for those to come.
 
 pub mod enter;
 pub mod locate;

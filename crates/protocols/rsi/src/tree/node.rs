@@ -215,6 +215,13 @@ impl Node {
         }
     }
 
+    /// The same node without some of its keys.
+    pub(crate) fn without(&self, is_gone: impl Fn(&[u8]) -> bool) -> Self {
+        let mut node = self.clone();
+        node.entries.retain(|(key, _)| !is_gone(key));
+        node
+    }
+
     /// Gives its upper half to a new node to its right, which will be at `place`. Where the last
     /// entry is the one that was added, and of all keys the last, it gives away as little as leaves
     /// it with at most `room` bytes: keys that come in their order leave full nodes behind.

@@ -2,7 +2,7 @@
 //! waits for one batch at a time, and the simulator says whose batch is over.
 #![allow(dead_code)] // each test uses some of it
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -315,14 +315,23 @@ impl House {
         assert_eq!(self.owners(), [], "locks of the dead");
     }
 
-    /// Goes on for a dead client while others are at work.
-    pub fn go_on_for(&mut self, dead: u64) {
+    /// Goes on for a dead client while others are at work; whether it has come to its end.
+    pub fn go_on_for(&mut self, dead: u64) -> Rc<Cell<bool>> {
         let (thread, vector) = (thread_of(dead), self.vector);
+        let done = Rc::<Cell<bool>>::default();
+        let is_done = Rc::clone(&done);
         let number = self.client(move |hand| async move {
             let recover = Recover::new(thread, vector, log(thread));
             hand.run(recover).await.unwrap();
+            done.set(true);
         });
         self.poll(number);
+        is_done
+    }
+
+    /// Lets one client ask for the first time, while others are at work.
+    pub fn begin(&mut self, client: u64) {
+        self.poll(client);
     }
 
     /// The owners of locks.

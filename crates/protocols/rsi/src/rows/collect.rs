@@ -1,0 +1,249 @@
+//! Takes keys out of the tree whose rows were deleted before all snapshots in use, and gives their
+//! records to other rows.
+//!
+//! When a deletion is in the bound that is agreed ([`crate::horizon`]), its key is taken out of its
+//! leaf and the record is deleted once more, in one transaction: whoever writes the record meanwhile,
+//! or relies on it, conflicts. Then its place is anybody's, as it is:
+//!
+//! - A snapshot that does not see the transaction sees the old key, and under it the deletion that it
+//!   includes, or that it is too old once the new row has been written often enough. It admits no
+//!   version of the new row, whose first writer had seen the transaction (I6).
+//! - One that sees it does not see the old key; under the new one it sees nothing until that row is
+//!   written.
+//!
+//! A key that was made known for a row which was never written goes in the same way, when its leaf
+//! has not changed since the bound: whoever made it known is done.
+//!
+//! A snapshot that does not include the bound that its client heeds would find keys missing, so it
+//! is too old for anything ([`super::Transaction`]). Leaves stay, however empty.
+
+use crate::commit::{Abort, Change};
+use crate::directory::Place;
+use crate::horizon::{Bound, Horizon};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::read::{Read, ReadAll, Seen, Take};
+use crate::rows::{Client, Failure};
+use crate::tree::locate::{Located, Seek};
+use crate::version::{Stamp, ThreadId};
+use crate::work::{Carrier, Once};
+
+/// Keys that go in one transaction: they are to fit into any log, with their leaf.
+const KEYS_MAX: usize = 16;
+
+/// One that collects. Of those who do at the same time, one gets a leaf, and the others another.
+#[derive(Debug)]
+pub struct Collector {
+    horizon: Horizon,
+    proposed: Option<Bound>,
+    agreed: Option<Bound>,
+    /// Keys below it were looked at in this round.
+    cursor: Vec<u8>,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+/// What a step has come to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Collected {
+    /// Records whose keys have gone, for other rows ([`Client::recycle`]).
+    pub places: Vec<Place>,
+    /// The last leaf was looked at; the next step begins with the first.
+    pub is_round: bool,
+}
+
+impl<C: Carrier> Client<C> {
+    /// Looks at the bound: its transactions see all of it from now on. To be done before the first
+    /// one.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn look_at(&mut self, horizon: Horizon) -> Result<Bound, Failure<C::Error>> {
+        let (at, layout) = horizon.record();
+        let snapshot = self.session.seen().clone();
+        let none = Bound::none(self.session.threads());
+        let read = Read::new(at, layout, snapshot).taking(Take::Newest);
+        let bound = Bound::of(&self.run(read).await??).unwrap_or(none);
+        self.session.saw(&bound.snapshot);
+        Ok(bound)
+    }
+
+    /// Heeds a bound that it has looked at. Transactions whose snapshots do not include it are too
+    /// old from now on; those of other clients on snapshots that this one has taken must not go on.
+    ///
+    /// # Errors
+    /// [`Failure`]: it is heeded all the same, only nobody knows.
+    pub async fn heed(&mut self, horizon: Horizon, bound: &Bound) -> Result<(), Failure<C::Error>> {
+        if self.bound.number < bound.number {
+            self.bound = bound.clone();
+        }
+        let write = horizon.heed(self.session.thread(), bound);
+        let outcomes = self.run(Once::new(vec![write])).await?;
+        match crate::work::fault(&outcomes) {
+            Some(fault) => Err(Abort::Fault(fault).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The bound that it heeds.
+    #[must_use]
+    pub fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
+    /// Gives it places of records for rows to come.
+    pub fn recycle(&mut self, places: impl IntoIterator<Item = Place>) {
+        self.recycled.extend(places);
+    }
+}
+
+impl Collector {
+    /// One that has collected nothing yet.
+    #[must_use]
+    pub fn new(horizon: Horizon) -> Self {
+        Self {
+            horizon,
+            proposed: None,
+            agreed: None,
+            cursor: Vec::new(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    /// Proposes what is there by now as the bound, unless one is proposed already.
+    ///
+    /// # Errors
+    /// [`Failure`], and a conflict where somebody else does.
+    pub async fn propose<C: Carrier>(
+        &mut self,
+        client: &mut Client<C>,
+    ) -> Result<(), Failure<C::Error>> {
+        if self.proposed.is_some() {
+            return Ok(());
+        }
+        let snapshot = client.snapshot().await?;
+        let (at, layout) = self.horizon.record();
+        let read = client.session.read(&snapshot, at, layout);
+        let seen = client.run(read).await??;
+        let number = 1 + Bound::of(&seen).map_or(0, |bound| bound.number);
+        let bound = Bound { number, snapshot };
+        let value = Some(bound.value());
+        client.commit_alone(vec![Change { seen, value }]).await?;
+        self.proposed = Some(bound);
+        Ok(())
+    }
+
+    /// Looks whether all who have places heed what was proposed; they are to have been looked up
+    /// after that.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn agree<C: Carrier>(
+        &mut self,
+        client: &mut Client<C>,
+        present: &[ThreadId],
+    ) -> Result<bool, Failure<C::Error>> {
+        let Some(bound) = self.proposed.clone() else {
+            return Ok(false);
+        };
+        let outcomes = client.run(Once::new(vec![self.horizon.read()])).await?;
+        #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]
+        let mut is_agreed = Horizon::is_heeded(&bound, present, outcomes.first());
+        #[cfg(feature = "mutants")]
+        {
+            is_agreed |= self.mutant == Some(Mutant::AsksNobody);
+        }
+        if is_agreed {
+            (self.agreed, self.proposed) = (Some(bound), None);
+        }
+        Ok(is_agreed)
+    }
+
+    /// Looks at one leaf, and takes out what may go.
+    ///
+    /// # Errors
+    /// [`Failure`], and a conflict where somebody else has changed the leaf, or one of the rows.
+    pub async fn collect<C: Carrier>(
+        &mut self,
+        client: &mut Client<C>,
+    ) -> Result<Collected, Failure<C::Error>> {
+        let Some(bound) = self.agreed.clone() else {
+            return Ok(Collected::default());
+        };
+        let snapshot = client.snapshot().await?;
+        let (tree, layout) = (client.keyspace.tree, client.keyspace.records);
+        let seek = Seek::At(self.cursor.clone());
+        let locate = client.session.locate(&snapshot, tree, seek, None);
+        let located = client.run(locate).await??;
+        let read = |(_, place): &(Vec<u8>, Place)| {
+            let read = Read::new(place.address(), layout, snapshot.clone());
+            read.taking(Take::Newest)
+        };
+        let reads = located.leaf().node.entries().iter().map(read).collect();
+        let rows = client.run(ReadAll::new(reads)).await??;
+        let gone = Self::gone(&bound, &located, rows);
+        let (gone, is_cut) = (gone.get(..KEYS_MAX).unwrap_or(&gone), gone.len() > KEYS_MAX);
+        let places = if gone.is_empty() {
+            Vec::new()
+        } else {
+            Self::take_out(client, &located, gone).await?
+        };
+        let high = located.leaf().node.high().map(<[u8]>::to_vec);
+        let is_round = !is_cut && high.is_none();
+        if !is_cut {
+            self.cursor = high.unwrap_or_default();
+        }
+        Ok(Collected { places, is_round })
+    }
+
+    /// Keys of a leaf that no snapshot in use sees a row under, with their records.
+    fn gone(bound: &Bound, located: &Located, rows: Vec<Seen>) -> Vec<(Vec<u8>, Seen)> {
+        let leaf = located.leaf();
+        let is_old = bound.snapshot.admits(leaf.seen.stamp);
+        let is_gone = |seen: &Seen| match seen.stamp {
+            Stamp::NOTHING => is_old,
+            stamp => bound.snapshot.admits(stamp),
+        };
+        let keys = leaf.node.entries().iter().map(|(key, _)| key.clone());
+        let rows = keys.zip(rows);
+        rows.filter(|(_, seen)| seen.value().is_none() && is_gone(seen))
+            .collect()
+    }
+
+    async fn take_out<C: Carrier>(
+        client: &mut Client<C>,
+        located: &Located,
+        gone: &[(Vec<u8>, Seen)],
+    ) -> Result<Vec<Place>, Failure<C::Error>> {
+        let leaf = located.leaf();
+        let is_gone = |key: &[u8]| gone.iter().any(|(other, _)| other == key);
+        let node = leaf.node.without(is_gone);
+        let mut changes = vec![Change {
+            seen: leaf.seen.clone(),
+            value: Some(node.value()),
+        }];
+        let deleted = |(_, seen): &(Vec<u8>, Seen)| Change {
+            seen: seen.clone(),
+            value: None,
+        };
+        #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]
+        let mut records = gone.iter();
+        #[cfg(feature = "mutants")]
+        if client.session.mutant == Some(Mutant::LeavesRecordsAsTheyAre) {
+            records = [].iter();
+        }
+        changes.extend(records.map(deleted));
+        client.commit_alone(changes).await?;
+        let places = gone.iter().filter_map(|(_, seen)| Place::new(seen.at));
+        Ok(places.collect())
+    }
+}

@@ -1,0 +1,351 @@
+//! Keys whose rows were deleted go, and their records are given to other rows, while others read
+//! under old snapshots: nobody ever sees a row twice, none, or another's.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use common::{Carried, Hand, House, SERVERS, thread_of};
+use manxdb_core::Random;
+use manxdb_fabric::{Address, ServerId};
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::rows::collect::Collector;
+use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
+use manxdb_rsi::{Horizon, Isolation, Layout, Place, Snapshot, Span, ThreadId, Tree};
+use manxdb_sim::memory::MemoryOptions;
+
+const SEEDS: u64 = 120;
+/// Tokens, each under one of many keys.
+const TOKENS: u64 = 6;
+const KEYS: u64 = 200;
+const MOVERS: u64 = 3;
+const READERS: u64 = 2;
+const MOVES: u32 = 40;
+/// Records of a mover: far fewer than keys that it uses.
+const ROOM: u64 = 24;
+const THREADS: u16 = 16;
+
+const NODES: Layout = match Layout::new(3, 200) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+const RECORDS: Layout = match Layout::new(3, 8) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+
+fn at(server: u16, offset: u64) -> Address {
+    let server = ServerId(server);
+    Address { server, offset }
+}
+
+fn keyspace() -> Keyspace {
+    let root = Place::new(at(0, 64 << 10)).unwrap();
+    Keyspace {
+        tree: Tree::new(root, NODES).unwrap(),
+        records: RECORDS,
+    }
+}
+
+fn horizon() -> Horizon {
+    Horizon::new(at(1, 64 << 10), THREADS).unwrap()
+}
+
+/// A client of the house with memory of its own.
+fn client(hand: &Hand, rows: u64) -> Client<Carried> {
+    let number = u64::from(hand.thread.number());
+    let server = hand.thread.number() % SERVERS;
+    let base = (128 << 10) + number * (24 << 10);
+    let records = Extent::new(at(server, base), RECORDS.bytes(), rows).unwrap();
+    let nodes = at(server, base + (6 << 10));
+    let nodes = Extent::new(nodes, NODES.bytes(), 25).unwrap();
+    let session = hand.session.clone();
+    Client::new(hand.carrier(), session, keyspace(), records, nodes)
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{number:06}").into_bytes()
+}
+
+fn everything() -> Span {
+    Span {
+        low: Vec::new(),
+        high: None,
+        descending: false,
+        limit: usize::MAX,
+    }
+}
+
+fn token(value: &[u8]) -> u64 {
+    u64::from_le_bytes(value.try_into().unwrap())
+}
+
+/// What all know of each other, as a table of places would say it.
+#[derive(Default)]
+struct World {
+    /// Threads that have places.
+    present: RefCell<BTreeSet<ThreadId>>,
+    /// Places that are given to other rows.
+    free: RefCell<Vec<Place>>,
+    /// Movers that have not come to their end.
+    at_work: Cell<u64>,
+    moves: Cell<u32>,
+    scans: Cell<u32>,
+    too_old: Cell<u32>,
+    reused: Cell<u32>,
+}
+
+impl World {
+    /// Places for rows to come, at most so many.
+    fn give(&self, most: usize) -> Vec<Place> {
+        let mut free = self.free.borrow_mut();
+        let count = free.len().min(most);
+        self.reused
+            .set(self.reused.get() + u32::try_from(count).unwrap());
+        free.drain(..count).collect()
+    }
+}
+
+fn must_be_conflict<E: std::fmt::Debug + std::fmt::Display>(failure: &Failure<E>) {
+    assert!(failure.is_conflict(), "{failure}");
+}
+
+/// Takes a place, and looks at the bound before anything else.
+async fn join(hand: &Hand, world: &World, rows: u64) -> Client<Carried> {
+    let mut client = client(hand, rows);
+    world.present.borrow_mut().insert(hand.thread);
+    let bound = client.look_at(horizon()).await.unwrap();
+    client.heed(horizon(), &bound).await.unwrap();
+    client
+}
+
+async fn heed(client: &mut Client<Carried>) {
+    let bound = client.look_at(horizon()).await.unwrap();
+    client.heed(horizon(), &bound).await.unwrap();
+}
+
+/// Moves a token from its key to another one that is free, which it is under for the first time, or
+/// again.
+async fn move_one(client: &mut Client<Carried>, random: &mut Random) -> Option<()> {
+    let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
+    let all = rows.scan(everything()).await;
+    let all = all.inspect_err(must_be_conflict).ok()?;
+    let (from, value) = all[usize::try_from(random.below(all.len() as u64)).unwrap()].clone();
+    let to = key(random.below(KEYS));
+    let there = rows.get(&to).await.inspect_err(must_be_conflict).ok()?;
+    if there.is_some() {
+        return None;
+    }
+    rows.write(from, None);
+    rows.write(to, Some(value));
+    let committed = rows.commit().await;
+    committed.inspect_err(must_be_conflict).ok()?.map(drop)
+}
+
+async fn mover(hand: Hand, world: Rc<World>) {
+    let mut client = join(&hand, &world, ROOM).await;
+    let mut random = hand.random.clone();
+    for _ in 0..MOVES {
+        let few = client.left().0 < 4;
+        client.recycle(world.give(if few { 8 } else { 0 }));
+        if client.left().0 > 0 && move_one(&mut client, &mut random).await.is_some() {
+            world.moves.set(world.moves.get() + 1);
+        }
+        heed(&mut client).await;
+    }
+    world.present.borrow_mut().remove(&hand.thread);
+    world.at_work.set(world.at_work.get() - 1);
+}
+
+/// Reads all keys one by one, under one snapshot, while others move tokens. It heeds bounds only
+/// between its transactions, or, impatient, also in the middle of one, which is too old then.
+async fn reader(hand: Hand, world: Rc<World>, seed: u64, is_patient: bool) {
+    let mut client = join(&hand, &world, 1).await;
+    let mut random = hand.random.clone();
+    while world.at_work.get() > 0 {
+        let snapshot = client.snapshot().await.unwrap();
+        match look(&mut client, &snapshot, &mut random, is_patient).await {
+            Some(found) => {
+                let all: BTreeSet<u64> = found.values().copied().collect();
+                let is_whole = found.len() == all.len() && all.len() as u64 == TOKENS;
+                assert!(is_whole, "seed {seed}: {found:?}");
+                world.scans.set(world.scans.get() + 1);
+            }
+            None => world.too_old.set(world.too_old.get() + 1),
+        }
+        heed(&mut client).await;
+    }
+    world.present.borrow_mut().remove(&hand.thread);
+}
+
+async fn look(
+    client: &mut Client<Carried>,
+    snapshot: &Snapshot,
+    random: &mut Random,
+    is_patient: bool,
+) -> Option<BTreeMap<u64, u64>> {
+    let mut found = BTreeMap::new();
+    let mut next = Vec::new();
+    loop {
+        let mut rows = client.begin_at(snapshot.clone(), Isolation::Snapshot);
+        let span = Span {
+            low: next.clone(),
+            limit: 2,
+            ..everything()
+        };
+        let page = rows.scan(span).await.inspect_err(must_be_conflict).ok()?;
+        drop(rows);
+        for (key, value) in &page {
+            let number = String::from_utf8(key.clone()).unwrap().parse().unwrap();
+            found.insert(number, token(value));
+        }
+        match page.last() {
+            Some((key, _)) => next = [key, &[0][..]].concat(),
+            None => return Some(found),
+        }
+        for _ in 0..random.below(12) {
+            client.snapshot().await.unwrap(); // something else, meanwhile
+        }
+        if !is_patient && random.below(3) == 0 {
+            heed(client).await;
+        }
+    }
+}
+
+async fn collector(hand: Hand, world: Rc<World>, mutant: Option<Mutant>) {
+    let mut client = join(&hand, &world, 1).await;
+    let mut collector = Collector::new(horizon()).with(mutant);
+    while world.at_work.get() > 0 {
+        let proposed = collector.propose(&mut client).await;
+        if let Err(failure) = proposed {
+            must_be_conflict(&failure);
+        }
+        heed(&mut client).await;
+        let present: Vec<ThreadId> = world.present.borrow().iter().copied().collect();
+        collector.agree(&mut client, &present).await.unwrap();
+        for _ in 0..4 {
+            match collector.collect(&mut client).await {
+                Ok(collected) => world.free.borrow_mut().extend(collected.places),
+                Err(failure) => must_be_conflict(&failure),
+            }
+        }
+    }
+    world.present.borrow_mut().remove(&hand.thread);
+}
+
+/// Movers, readers and one that collects, some of whom die; what became of it all.
+fn shell_game(seed: u64, deaths: u64, mutant: Option<Mutant>) -> Rc<World> {
+    let mut house = House::new(seed, THREADS, 0, MemoryOptions::default())
+        .with_logs()
+        .unwatched();
+    let world = Rc::<World>::default();
+    house.client(|hand| async move {
+        let mut client = client(&hand, ROOM);
+        let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
+        for token in 0..TOKENS {
+            rows.write(key(token), Some(token.to_le_bytes().to_vec()));
+        }
+        rows.commit().await.unwrap();
+    });
+    house.run();
+    let mut house = house.with(mutant);
+    world.at_work.set(MOVERS);
+    for _ in 0..MOVERS {
+        let world = Rc::clone(&world);
+        house.client(move |hand| mover(hand, world));
+    }
+    for number in 0..READERS {
+        let world = Rc::clone(&world);
+        house.client(move |hand| reader(hand, world, seed, number == 0));
+    }
+    let world_of_one = Rc::clone(&world);
+    let last = house.client(move |hand| collector(hand, world_of_one, mutant));
+    house.start();
+    let mut random = Random::stream(seed, &[7]);
+    for number in 0..deaths {
+        for _ in 0..random.below(3_000) {
+            house.step();
+        }
+        // A mover, then the one that collects, which is followed by another.
+        let dead = if number == 0 { 2 } else { last };
+        if number == 0 && !world.present.borrow().contains(&thread_of(dead)) {
+            continue; // it has come to its end, or has not begun
+        }
+        house.kill(dead);
+        let is_done = house.go_on_for(dead);
+        while !is_done.get() && house.step() {}
+        world.present.borrow_mut().remove(&thread_of(dead));
+        if number == 0 {
+            world.at_work.set(world.at_work.get() - 1);
+        } else {
+            let world = Rc::clone(&world);
+            let next = house.client(move |hand| collector(hand, world, mutant));
+            house.begin(next);
+        }
+    }
+    while house.step() {}
+    assert_eq!(
+        world.at_work.get(),
+        0,
+        "seed {seed}: somebody waits for ever"
+    );
+    world
+}
+
+fn all(deaths: u64) -> (u32, u32, u32, u32) {
+    let mut sums = (0, 0, 0, 0);
+    for seed in 0..SEEDS {
+        let world = shell_game(seed, deaths, None);
+        sums.0 += world.moves.get();
+        sums.1 += world.scans.get();
+        sums.2 += world.too_old.get();
+        sums.3 += world.reused.get();
+    }
+    sums
+}
+
+#[test]
+fn rows_come_and_go_in_little_room_and_every_snapshot_sees_each_once() {
+    let (moves, scans, too_old, reused) = all(0);
+    // Movers have room for fewer rows than that.
+    let room = u32::try_from(SEEDS * MOVERS * ROOM).unwrap();
+    assert!(moves > room, "{moves} moves in {room} records");
+    assert!(
+        scans > 1_000,
+        "{scans} scans, {too_old} too old: this test is blind"
+    );
+    assert!(
+        too_old > 100 && reused > 1_000,
+        "{too_old} too old, {reused} reused: blind"
+    );
+}
+
+#[test]
+fn so_they_do_when_movers_die_and_those_who_collect() {
+    let (moves, scans, too_old, reused) = all(2);
+    assert!(
+        moves > 0 && scans > 1_000,
+        "{moves} {scans} {too_old}: blind"
+    );
+    assert!(reused > 500, "{reused} reused: blind");
+}
+
+#[test]
+fn planted_defects_are_found() {
+    let defects = [
+        Mutant::AsksNobody,
+        Mutant::LeavesRecordsAsTheyAre,
+        Mutant::ReadsWhatIsTooOld,
+    ];
+    for mutant in defects {
+        let is_found = |seed| {
+            let run = || shell_game(seed, 0, Some(mutant));
+            catch_unwind(AssertUnwindSafe(run)).is_err()
+        };
+        assert!((0..SEEDS).any(is_found), "{mutant:?}");
+    }
+}
