@@ -54,8 +54,9 @@ struct Shop {
     core: Handle<Worker>,
     zone: Zone,
     slots: u32,
-    /// Bytes a second of one slot, as measured.
-    speed: AtomicU64,
+    /// Bytes a second of one slot, as measured: of inputs in its own zone, and in others.
+    near: AtomicU64,
+    far: AtomicU64,
     counts: Counts,
 }
 
@@ -98,7 +99,7 @@ impl RunningWorker {
         });
         let scratch = scratch.transpose()?;
         let beat = Options::default().beat;
-        let ability = ability(&options.flavours, options.slots, options.zone, 0);
+        let ability = ability(&options.flavours, options.slots, options.zone, (0, 0));
         let core = Worker::new(options.id, CONTROL, beat, ability);
         let (to_control, waiting) = link::queue();
         let actor = Actor::start("worker", core, |_| to_control)?;
@@ -111,7 +112,8 @@ impl RunningWorker {
             core: actor.handle(),
             zone: options.zone,
             slots: options.slots,
-            speed: AtomicU64::new(0),
+            near: AtomicU64::new(0),
+            far: AtomicU64::new(0),
             counts: Counts::default(),
         });
         let slots = (0..options.slots).map(|number| {
@@ -147,13 +149,19 @@ impl Drop for RunningWorker {
     }
 }
 
-fn ability(flavours: &[Arc<dyn Flavour>], slots: u32, zone: Zone, bytes_second: u64) -> Ability {
+fn ability(
+    flavours: &[Arc<dyn Flavour>],
+    slots: u32,
+    zone: Zone,
+    (bytes_second, far_bytes_second): (u64, u64),
+) -> Ability {
     let prints = flavours.iter().map(|flavour| fingerprint(flavour.as_ref()));
     Ability {
         fingerprints: prints.collect(),
         zone,
         slots,
         bytes_second,
+        far_bytes_second,
         memory: memory_available(),
     }
 }
@@ -199,7 +207,7 @@ impl Shop {
                 tracing::info!(
                     %trace, %attempt, bytes, seconds, fetched, put, "a compaction is done"
                 );
-                self.measure(bytes, began.elapsed());
+                self.measure(spec.facts.zone, bytes, began.elapsed());
                 self.counts.finished.fetch_add(1, Ordering::Relaxed);
                 Ended::Finished(result.into())
             }
@@ -217,19 +225,25 @@ impl Shop {
         self.core.tell(SlotAsk::Ended(attempt, end));
     }
 
-    /// Learns how fast a slot is: each job counts a quarter.
-    fn measure(&self, bytes: u64, took: Duration) {
+    /// Learns how fast a slot is with inputs in a zone: each job counts a quarter.
+    fn measure(&self, inputs: Zone, bytes: u64, took: Duration) {
         self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let known = if inputs == self.zone {
+            &self.near
+        } else {
+            &self.far
+        };
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);
         let now = bytes.saturating_mul(1_000_000) / micros;
-        let before = self.speed.load(Ordering::Relaxed);
+        let before = known.load(Ordering::Relaxed);
         let speed = if before == 0 {
             now
         } else {
             before - before / 4 + now / 4
         };
-        self.speed.store(speed, Ordering::Relaxed);
-        let ability = ability(&self.flavours, self.slots, self.zone, speed);
+        known.store(speed, Ordering::Relaxed);
+        let [near, far] = [&self.near, &self.far].map(|speed| speed.load(Ordering::Relaxed));
+        let ability = ability(&self.flavours, self.slots, self.zone, (near, far));
         self.core.tell(SlotAsk::Able(ability));
     }
 

@@ -271,6 +271,7 @@ mod tests {
             zone: Zone(2),
             slots: 3,
             bytes_second: 4,
+            far_bytes_second: 6,
             memory: 5,
         }
     }

@@ -99,6 +99,7 @@ pub(super) fn ability_out(ability: Ability) -> proto::Ability {
         zone: ability.zone.0.into(),
         slots: ability.slots,
         bytes_second: ability.bytes_second,
+        far_bytes_second: ability.far_bytes_second,
         memory: ability.memory,
     }
 }
@@ -116,6 +117,7 @@ fn ability_in(ability: proto::Ability) -> Result<Ability, Invalid> {
         zone: zone_in(ability.zone)?,
         slots: ability.slots,
         bytes_second: ability.bytes_second,
+        far_bytes_second: ability.far_bytes_second,
         memory: ability.memory,
     })
 }

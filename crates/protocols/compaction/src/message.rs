@@ -101,8 +101,11 @@ pub struct Ability {
     pub zone: Zone,
     /// Jobs it runs at a time.
     pub slots: u32,
-    /// Bytes of inputs that one slot gets done in a second, as measured.
+    /// Bytes of inputs that one slot gets done in a second when they are in its own zone, as
+    /// measured; 0: nothing was measured yet,
     pub bytes_second: u64,
+    /// and when they are in another zone.
+    pub far_bytes_second: u64,
     /// Memory that could be had without swapping, in bytes (not what is free: caches count).
     pub memory: u64,
 }

@@ -149,21 +149,25 @@ fn is_full_of_others(control: &Control, worker: &Worker) -> bool {
 
 /// Milliseconds that a job would take on a worker.
 pub(super) fn predicted_millis(control: &Control, job: &Job, worker: &Worker) -> u64 {
-    let facts = &job.spec.facts;
-    let speed = match worker.ability.bytes_second {
-        0 => SPEED_UNKNOWN,
-        speed => speed,
-    };
+    let (facts, ability) = (&job.spec.facts, &worker.ability);
+    let is_near = ability.zone == facts.zone;
+    let millis = |speed: u64| facts.bytes.saturating_mul(1_000) / speed.max(1);
     let slots = u64::from(worker.slots()).max(1);
     let busy = worker.leased.len() as u64;
     // A busy worker's slots share its processors and its disk.
-    let own = facts.bytes.saturating_mul(1_000) / speed;
-    let shared = own.saturating_add(own.saturating_mul(busy) / slots);
-    if worker.ability.zone == facts.zone {
-        return shared;
+    let shared = |own: u64| own.saturating_add(own.saturating_mul(busy) / slots);
+    match ability.far_bytes_second {
+        // What it measured has all of the way in it: how wide it is, and how long.
+        far if far > 0 && !is_near => shared(millis(far)),
+        _ => {
+            let speed = match ability.bytes_second {
+                0 => SPEED_UNKNOWN,
+                speed => speed,
+            };
+            let way = millis(control.options.zone_bytes_second).saturating_mul(2);
+            shared(millis(speed)).saturating_add(if is_near { 0 } else { way })
+        }
     }
-    let there_and_back = facts.bytes.saturating_mul(2_000);
-    shared.saturating_add(there_and_back / control.options.zone_bytes_second.max(1))
 }
 
 /// The waiting job that may best be sent home when more than `limit` wait: one of a database that
