@@ -217,6 +217,16 @@ impl Block {
         slot.map(Slot::version).transpose()
     }
 
+    /// The first version since the record was deleted last, or that deletion if there is none.
+    ///
+    /// # Errors
+    /// [`Torn`]: its value is not whole, or not in a front.
+    pub(crate) fn reborn(&self) -> Result<Option<Version<'_>>, Torn> {
+        let since = self.slots().take_while(|slot| !slot.label.is_deleted);
+        let slot = since.last().or_else(|| self.slots().next());
+        slot.map(Slot::version).transpose()
+    }
+
     /// The value of a version that was seen to be whole; none: there is no record.
     pub(crate) fn value(&self, stamp: Stamp) -> Option<&[u8]> {
         let slot = self.slots().find(|slot| slot.label.stamp == stamp)?;

@@ -23,7 +23,6 @@
 use manxdb_fabric::{Address, Operation, Outcome, WORD, WORD_LENGTH};
 
 use crate::block::Layout;
-use crate::directory::PLACE;
 use crate::read::Seen;
 use crate::vector::Snapshot;
 use crate::version::ThreadId;
@@ -31,9 +30,10 @@ use crate::version::ThreadId;
 /// Where the bound and those who heed it are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Horizon {
-    base: Address,
-    layout: Layout,
+    record: Address,
+    words: Address,
     threads: u16,
+    layout: Layout,
 }
 
 /// A snapshot that all snapshots in use are to include.
@@ -46,42 +46,39 @@ pub struct Bound {
 }
 
 impl Horizon {
-    /// For so many threads, from an address on, in memory that is all zero at first. None: there
-    /// are more than a record has room for.
+    /// For so many threads, in memory that is all zero at first: where the record is, and where the
+    /// words are. None: there are more than a record has room for.
     #[must_use]
-    pub fn new(base: Address, threads: u16) -> Option<Self> {
-        let layout = Layout::new(2, (1 + usize::from(threads)) * WORD_LENGTH).ok()?;
+    pub fn new(record: Address, words: Address, threads: u16) -> Option<Self> {
+        let layout = Self::layout(threads)?;
         Some(Self {
-            base,
-            layout,
+            record,
+            words,
             threads,
+            layout,
         })
     }
 
-    /// Bytes of the record, at its beginning.
+    /// How the record lies in memory.
     #[must_use]
-    pub const fn record_bytes(self) -> u64 {
-        (self.layout.bytes() as u64).next_multiple_of(PLACE)
+    pub fn layout(threads: u16) -> Option<Layout> {
+        Layout::new(2, (1 + usize::from(threads)) * WORD_LENGTH).ok()
     }
 
-    /// Bytes of all of it.
+    /// Bytes of the words.
     #[must_use]
-    pub const fn bytes(self) -> u64 {
-        self.record_bytes() + self.threads as u64 * WORD
+    pub const fn bytes(threads: u16) -> u64 {
+        threads as u64 * WORD
     }
 
     pub(crate) fn record(self) -> (Address, Layout) {
-        (self.base, self.layout)
-    }
-
-    fn words(self) -> Address {
-        self.base.plus(self.record_bytes())
+        (self.record, self.layout)
     }
 
     /// A thread heeds a bound.
     pub(crate) fn heed(self, thread: ThreadId, bound: &Bound) -> Operation {
         Operation::Write {
-            at: self.words().plus(u64::from(thread.number()) * WORD),
+            at: self.words.plus(u64::from(thread.number()) * WORD),
             bytes: bound.number.to_le_bytes().to_vec(),
         }
     }
@@ -89,8 +86,8 @@ impl Horizon {
     /// Reads which bounds are heeded.
     pub(crate) fn read(self) -> Operation {
         Operation::Read {
-            at: self.words(),
-            bytes: u64::from(self.threads) * WORD,
+            at: self.words,
+            bytes: Self::bytes(self.threads),
         }
     }
 

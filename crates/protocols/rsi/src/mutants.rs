@@ -65,6 +65,8 @@ pub enum Mutant {
     AsksNobody,
     /// A record goes on to other rows without having been deleted once more.
     LeavesRecordsAsTheyAre,
+    /// Nodes are given away as soon as they are out of the tree.
+    GivesNodesAtOnce,
     /// Nobody asks whether a snapshot includes the bound.
     ReadsWhatIsTooOld,
     /// A lapse is counted over the time that a warden waits for an answer.

@@ -2,7 +2,7 @@
 
 use manxdb_fabric::{Address, Operation, Outcome};
 
-use crate::block::{Block, Layout, Torn};
+use crate::block::{Block, Layout, Torn, Version};
 use crate::commit::Abort;
 use crate::directory::Place;
 #[cfg(feature = "mutants")]
@@ -96,7 +96,8 @@ pub(crate) enum Take {
     Admitted,
     /// The same, or the oldest that is left if it admits none: of what only ever grows.
     OrOldest,
-    /// The same, and what was there before anybody wrote does not count.
+    /// The same, and what was there before anybody wrote does not count, nor before it was deleted
+    /// last: then it was another record.
     Written,
     /// The newest, whatever the snapshot admits.
     Newest,
@@ -193,6 +194,7 @@ impl Read {
         };
         let version = match (block.visible(admits), self.take) {
             (Ok(None), Take::OrOldest | Take::Written) => block.oldest(),
+            (Ok(Some(Version { value: None, .. })), Take::Written) => block.reborn(),
             (version, _) => version,
         };
         let version = match version {

@@ -89,7 +89,9 @@ async fn enter_once(
         let seek = Seek::At(key.clone());
         let locate = hand.session.locate(&snapshot, tree(), seek, hint);
         let located = hand.run(locate).await?;
-        let mut free = rooms.all();
+        let mut free = rooms
+            .all()
+            .map(|place| Seen::fresh(place.address(), LAYOUT));
         let changes = match located.enter(&key, ours, &mut free) {
             Ok(Entered::There(place)) => {
                 return Ok(Known {

@@ -6,6 +6,7 @@ use std::ops;
 use crate::commit::{Abort, Change};
 use crate::directory::Place;
 use crate::horizon::Bound;
+use crate::read::Seen;
 use crate::rows::{Extent, Failure, Keyspace, Transaction};
 use crate::session::{Isolation, Session};
 use crate::tree::Hint;
@@ -31,6 +32,8 @@ pub struct Client<C> {
     nodes: Extent,
     /// Places of records whose rows are gone.
     pub(super) recycled: Vec<Place>,
+    /// Nodes that were taken out of the tree.
+    pub(super) nodes_again: Vec<Seen>,
     /// Leaves by their lower bounds.
     hints: BTreeMap<Vec<u8>, Hint>,
     /// What its snapshots include.
@@ -64,6 +67,7 @@ impl<C: Carrier> Client<C> {
             records,
             nodes,
             recycled: Vec::new(),
+            nodes_again: Vec::new(),
             hints,
             bound,
         }
@@ -78,12 +82,15 @@ impl<C: Carrier> Client<C> {
     #[must_use]
     pub fn left(&self) -> (u64, u64) {
         let recycled = self.recycled.len() as u64;
-        (recycled + self.records.count(), self.nodes.count())
+        let again = self.nodes_again.len() as u64;
+        let records = recycled + self.records.count();
+        (records, again + self.nodes.count())
     }
 
-    /// Gives it other memory for records and nodes, that nobody has written. What is left of what it
-    /// had is nobody's any more.
+    /// Gives it other memory for records and nodes, that nobody has written. The records that are
+    /// left of what it had it keeps; the nodes are nobody's any more.
     pub fn refill(&mut self, records: Extent, nodes: Extent) {
+        self.recycled.extend(self.records.left());
         (self.records, self.nodes) = (records, nodes);
     }
 
@@ -92,6 +99,7 @@ impl<C: Carrier> Client<C> {
     pub fn go_on(&mut self, carrier: C, session: Session) {
         self.carrier = carrier;
         self.session = session;
+        self.session.saw(&self.bound.snapshot);
     }
 
     /// Begins a transaction.
@@ -184,18 +192,26 @@ impl<C: Carrier> Client<C> {
         let ours = recycled.or_else(|| self.records.left().next());
         let ours = ours.ok_or(Failure::NoRoom("records"))?;
         loop {
-            let mut free = self.nodes.left();
-            match located.enter(key, ours, &mut free) {
+            let layout = self.keyspace.tree.layout();
+            let fresh = |place: Place| Seen::fresh(place.address(), layout);
+            let used = self.nodes_again.iter().cloned();
+            let mut taken = 0;
+            let rooms = used.chain(self.nodes.left().map(fresh));
+            let mut rooms = rooms.inspect(|_| taken += 1);
+            let entered = located.enter(key, ours, &mut rooms);
+            drop(rooms);
+            match entered {
                 Ok(Entered::There(place)) => return Ok(Known { place, own: None }),
                 Ok(Entered::Changes(changes)) => {
-                    let new = changes.iter().filter(|change| change.seen.is_own).count();
                     let committed = self.commit_alone(changes.clone()).await;
                     if !committed.as_ref().is_err_and(Failure::is_conflict) {
                         // Or nobody knows: then they may be somebody's.
                         if self.recycled.pop().is_none() {
                             self.records.take(1);
                         }
-                        self.nodes.take(new as u64);
+                        let again = taken.min(self.nodes_again.len());
+                        self.nodes_again.drain(..again);
+                        self.nodes.take((taken - again) as u64);
                     }
                     let stamp = committed?;
                     let own = stamp.map(|stamp| (changes, stamp));

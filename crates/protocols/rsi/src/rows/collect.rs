@@ -14,8 +14,15 @@
 //! A key that was made known for a row which was never written goes in the same way, when its leaf
 //! has not changed since the bound: whoever made it known is done.
 //!
+//! A leaf that has been empty since the bound is taken out as well, unless it is the first one under
+//! its node: its left neighbour has its span from then on. A node is another one only when the next
+//! bound sees that it was taken out: a snapshot that is led to it finds the empty leaf. What remembers
+//! where leaves were finds nothing there, or another leaf, and begins at the root.
+//!
 //! A snapshot that does not include the bound that its client heeds would find keys missing, so it
-//! is too old for anything ([`super::Transaction`]). Leaves stay, however empty.
+//! is too old for anything ([`super::Transaction`]).
+
+use std::collections::VecDeque;
 
 use crate::commit::{Abort, Change};
 use crate::directory::Place;
@@ -25,6 +32,7 @@ use crate::mutants::Mutant;
 use crate::read::{Read, ReadAll, Seen, Take};
 use crate::rows::{Client, Failure};
 use crate::tree::locate::{Located, Seek};
+use crate::tree::node::Node;
 use crate::version::{Stamp, ThreadId};
 use crate::work::{Carrier, Once};
 
@@ -39,6 +47,8 @@ pub struct Collector {
     agreed: Option<Bound>,
     /// Keys below it were looked at in this round.
     cursor: Vec<u8>,
+    /// Nodes that were taken out of the tree, and as which version.
+    nodes: VecDeque<(Stamp, Place)>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
 }
@@ -95,6 +105,24 @@ impl<C: Carrier> Client<C> {
     pub fn recycle(&mut self, places: impl IntoIterator<Item = Place>) {
         self.recycled.extend(places);
     }
+
+    /// Gives it nodes for the tree ([`Collector::nodes`]).
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn recycle_nodes(&mut self, places: &[Place]) -> Result<(), Failure<C::Error>> {
+        let layout = self.keyspace.tree.layout();
+        let read = |place: &Place| {
+            let read = Read::new(place.address(), layout, self.session.seen().clone());
+            read.taking(Take::Newest)
+        };
+        let nodes = self.run(ReadAll::new(places.iter().map(read).collect()));
+        let nodes = nodes.await??;
+        // One that is something again is not ours.
+        let gone = nodes.into_iter().filter(|seen| seen.value().is_none());
+        self.nodes_again.extend(gone);
+        Ok(())
+    }
 }
 
 impl Collector {
@@ -106,6 +134,7 @@ impl Collector {
             proposed: None,
             agreed: None,
             cursor: Vec::new(),
+            nodes: VecDeque::new(),
             #[cfg(feature = "mutants")]
             mutant: None,
         }
@@ -197,6 +226,7 @@ impl Collector {
         } else {
             Self::take_out(client, &located, gone).await?
         };
+        self.take_leaf_out(client, &bound, &located).await?;
         let high = located.leaf().node.high().map(<[u8]>::to_vec);
         let is_round = !is_cut && high.is_none();
         if !is_cut {
@@ -217,6 +247,66 @@ impl Collector {
         let rows = keys.zip(rows);
         rows.filter(|(_, seen)| seen.value().is_none() && is_gone(seen))
             .collect()
+    }
+
+    /// Takes a leaf out of the tree that has been empty since before all snapshots in use, if its left
+    /// neighbour is under the same node: that one has its keys from now on.
+    async fn take_leaf_out<C: Carrier>(
+        &mut self,
+        client: &mut Client<C>,
+        bound: &Bound,
+        located: &Located,
+    ) -> Result<(), Failure<C::Error>> {
+        let leaf = located.leaf();
+        let is_old = bound.snapshot.admits(leaf.seen.stamp);
+        let (Some(place), Some(above)) = (Place::new(leaf.seen.at), located.above()) else {
+            return Ok(());
+        };
+        let Some(left) = above.node.before(leaf.node.low(), place) else {
+            return Ok(());
+        };
+        if !is_old || !leaf.node.entries().is_empty() {
+            return Ok(());
+        }
+        let layout = client.keyspace.tree.layout();
+        let read = Read::new(left.address(), layout, client.session.seen().clone());
+        let seen = client.run(read).await??;
+        let Some(node) = seen.value().and_then(Node::parse) else {
+            return Ok(());
+        };
+        let Some(node) = node.with_right(&leaf.node, place) else {
+            return Ok(()); // it was split since
+        };
+        let is_gone = |key: &[u8]| key == leaf.node.low();
+        let change = |seen: &Seen, value| Change {
+            seen: seen.clone(),
+            value,
+        };
+        let changes = vec![
+            change(&seen, Some(node.value())),
+            change(&above.seen, Some(above.node.without(is_gone).value())),
+            change(&leaf.seen, None),
+        ];
+        if let Some(stamp) = client.commit_alone(changes).await? {
+            self.nodes.push_back((stamp, place));
+        }
+        Ok(())
+    }
+
+    /// Nodes that nobody looks for any more: no snapshot in use sees them in the tree.
+    pub fn nodes(&mut self) -> Vec<Place> {
+        let Some(bound) = &self.agreed else {
+            return Vec::new();
+        };
+        let is_free = |(stamp, _): &&(Stamp, Place)| {
+            #[cfg(feature = "mutants")]
+            if self.mutant == Some(Mutant::GivesNodesAtOnce) {
+                return true;
+            }
+            bound.snapshot.admits(*stamp)
+        };
+        let count = self.nodes.iter().take_while(is_free).count();
+        self.nodes.drain(..count).map(|(_, place)| place).collect()
     }
 
     async fn take_out<C: Carrier>(

@@ -39,9 +39,10 @@ impl Located {
         self.leaf.node.find(key)
     }
 
-    /// Puts a record's place under a key that was located and is not there. New nodes get the
-    /// places in `rooms`, whose memory is all zero and nobody else's; those taken from it are used
-    /// when the changes are committed, and only then.
+    /// Puts a record's place under a key that was located and is not there. New nodes become those
+    /// in `rooms`: fresh ones, or such as were taken out of the tree and nobody looks for any more
+    /// ([`crate::rows::collect`]). Those taken from it are used when the changes are committed, and
+    /// only then.
     ///
     /// # Errors
     /// [`EnterError`].
@@ -49,7 +50,7 @@ impl Located {
         &self,
         key: &[u8],
         place: Place,
-        rooms: &mut dyn Iterator<Item = Place>,
+        rooms: &mut dyn Iterator<Item = Seen>,
     ) -> Result<Entered, EnterError> {
         if let Some(place) = self.place(key) {
             return Ok(Entered::There(place));
@@ -70,18 +71,22 @@ impl Located {
                 changes.push(change(&visited.seen, &node));
                 return Ok(Entered::Changes(changes));
             }
-            let mut room = || rooms.next().ok_or(EnterError::NoRoom);
-            let right_place = room()?;
+            let mut room = || {
+                let seen = rooms.next().ok_or(EnterError::NoRoom)?;
+                let place = Place::new(seen.at).ok_or(EnterError::NoRoom)?; // rooms are places
+                Ok((seen, place))
+            };
+            let (right_room, right_place) = room()?;
             let right = node.split(&key, right_place, size);
             if visited.seen.at == self.tree.root.address() {
-                let left_place = room()?;
+                let (left_room, left_place) = room()?;
                 let root = Node::above((&node, left_place), (&right, right_place));
-                changes.push(self.fresh(left_place, &node));
-                changes.push(self.fresh(right_place, &right));
+                changes.push(change(&left_room, &node));
+                changes.push(change(&right_room, &right));
                 changes.push(change(&visited.seen, &root));
                 return Ok(Entered::Changes(changes));
             }
-            changes.push(self.fresh(right_place, &right));
+            changes.push(change(&right_room, &right));
             changes.push(change(&visited.seen, &node));
             let Some(parent) = above.next() else {
                 return Err(EnterError::FromTheRoot);
@@ -89,10 +94,6 @@ impl Located {
             (key, place) = (right.low().to_vec(), right_place);
             visited = parent;
         }
-    }
-
-    fn fresh(&self, place: Place, node: &Node) -> Change {
-        change(&Seen::fresh(place.address(), self.tree.layout), node)
     }
 }
 
@@ -126,7 +127,9 @@ pub fn rely_on_own(reads: &mut Vec<Found>, changes: &[Change], stamp: Stamp) {
     }
     if had_one {
         // Half of what it had read may be in a new node.
-        let new = changes.iter().filter(|change| change.seen.is_own);
+        let new = changes
+            .iter()
+            .filter(|change| change.seen.value().is_none());
         reads.extend(new.map(became));
     }
 }

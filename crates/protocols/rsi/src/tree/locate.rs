@@ -78,6 +78,11 @@ impl Located {
         &self.leaf
     }
 
+    /// What is above the leaf, where that is known.
+    pub(crate) fn above(&self) -> Option<&Visited> {
+        self.above.last()
+    }
+
     /// Where the next search of a key thereabouts may begin.
     #[must_use]
     pub fn hint(&self) -> Option<Hint> {

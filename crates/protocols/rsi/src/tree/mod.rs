@@ -13,7 +13,7 @@
 //! the rest of a transaction. A snapshot that sees a record sees its key as well, because its
 //! writer had (I6).
 //!
-//! A node keeps its place and its lower bound for ever, and gives its upper half to a new one to
+//! A node keeps its place and its lower bound while it is in the tree, and gives its upper half to a new one to
 //! its right. So a leaf found once can be gone to at once ([`Hint`]): what it has lost lies to its
 //! right, where its link leads.
 //!
@@ -28,7 +28,7 @@
 //! | which leaf a key belongs to, and what is between two keys | [`locate`], [`scan`] |
 //! | how a tree gets a key | [`enter`] |
 //!
-//! Nodes are never given back: one whose keys have all gone stays, for those to come.
+//! A leaf without keys is given back in the same way.
 
 pub mod enter;
 pub mod locate;

@@ -222,6 +222,25 @@ impl Node {
         node
     }
 
+    /// Above the leaves: the node before the one at a place, if it has both.
+    pub(crate) fn before(&self, low: &[u8], place: Place) -> Option<Place> {
+        let number = self.number_of(low).ok()?;
+        let (_, found) = self.entries.get(number)?;
+        let (_, before) = self.entries.get(number.checked_sub(1)?)?;
+        (*found == place).then_some(*before)
+    }
+
+    /// The same node with the span of its right neighbour, which is at a place; none: it is another
+    /// one's neighbour.
+    pub(crate) fn with_right(&self, right: &Self, place: Place) -> Option<Self> {
+        let is_neighbour = self.right == Some(place) && self.high() == Some(right.low());
+        is_neighbour.then(|| Self {
+            high: right.high.clone(),
+            right: right.right,
+            ..self.clone()
+        })
+    }
+
     /// Gives its upper half to a new node to its right, which will be at `place`. Where the last
     /// entry is the one that was added, and of all keys the last, it gives away as little as leaves
     /// it with at most `room` bytes: keys that come in their order leave full nodes behind.
