@@ -94,9 +94,9 @@ class OnMemory(Manxdb):
 class Rack:
     """Memory servers, and database servers on them; all end with this object."""
 
-    def __init__(self, servers=2):
+    def __init__(self, servers=2, flags=()):
         self.directory = tempfile.mkdtemp(prefix="manxdb-test-memory-")
-        self.memory = [Memory(self.directory, number, servers) for number in range(servers)]
+        self.memory = [Memory(self.directory, number, servers, flags) for number in range(servers)]
         self.databases = []
 
     def __enter__(self):

@@ -59,6 +59,7 @@ def what_cannot_be_is_refused_by_name():
                 ({"--server": 3}, "server is 3 but must be 0 to 1, because servers is 2"),
                 ({"--size-mb": 1}, "bytes of memory are too few"),
                 ({"--places": 0}, "the number of places is 0 but must be 1 to 256"),
+                ({"--replicas": 2}, "the number of memory servers is 2 but must be 3 to 64"),
                 ({"--log-copies": 9}, "the number of copies of a log is 9 but must be 1 to 2"),
                 ({"--config": "/no/such.toml"}, "/no/such.toml")]:
             contains(Memory(directory, 1, 2, flags).refused(), words)
@@ -440,6 +441,91 @@ def who_dies_over_a_table_leaves_it_as_it_was_or_as_it_was_to_be():
                 insist(link, "DROP INDEX by_v ON item")
             victim.start()
             servers.reverse()
+
+
+REPLICATED = {"--replicas": 3, "--size-mb": 128}
+# Not more than a warden needs to be followed by another one, and what then has to be done.
+PAUSE_MAX = 2 * LEASE_SECONDS
+
+
+class Clerk(threading.Thread):
+    """Adds rows by itself, and notes how long it was kept from it; the first error that it hears."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.count, self.longest, self.problem = server, 0, 0.0, None
+        self.ended = threading.Event()
+
+    def run(self):
+        try:
+            link = connect(self.server, "bank")
+            last = time.monotonic()
+            while not self.ended.is_set():
+                insist(link, f"INSERT INTO clerk VALUES ({self.count}, REPEAT('x', 700))")
+                self.count += 1
+                self.longest = max(self.longest, time.monotonic() - last)
+                last = time.monotonic()
+        except Exception as error:
+            self.problem = error
+
+
+def go_on(tellers, more):
+    """All tellers do some more."""
+    before = [len(teller.acknowledged) for teller in tellers]
+
+    def is_done():
+        for teller in tellers:
+            if teller.problem:
+                raise AssertionError(f"worker {teller.number}: {teller.problem!r}")
+        return all(len(teller.acknowledged) >= count + more for teller, count in zip(tellers, before))
+
+    wait_for("all tellers go on", is_done)
+
+
+def lost_servers(servers, count):
+    """All database servers have heard of so many losses."""
+    wait_for(f"{count} losses are known", lambda: all(
+        server.numbers()["manxdb_memory_lost_servers"] == count for server in servers))
+
+
+@check
+def memory_servers_with_replicas_are_lost_one_after_the_other_and_sql_goes_on():
+    with Rack(servers=4, flags=REPLICATED) as rack:
+        servers = [rack.database(), rack.database()]
+        open_bank(servers[0])
+        run(connect(servers[0]), "CREATE TABLE bank.clerk (id INT PRIMARY KEY, note TEXT)")
+        clerk = Clerk(servers[0])
+        clerk.start()
+        tellers = start_tellers(servers, 0)
+        for lost, number in enumerate((1, 0), 1):
+            go_on(tellers, 10)
+            rack.memory[number].end()
+            struck = time.monotonic()
+            go_on(tellers, 1)
+            print(f"    memory server {number} is lost: all tellers go on after "
+                  f"{time.monotonic() - struck:.2f} s", flush=True)
+            lost_servers(servers, lost)
+        wait_for("the clerk works", lambda count=clerk.count: clerk.count >= count + 20 or clerk.problem)
+        for worker in [clerk, *tellers]:
+            worker.ended.set()
+        for worker in [clerk, *tellers]:
+            worker.join(PATIENCE)
+            if worker.problem:
+                raise AssertionError(f"{worker.problem!r}")
+        print(f"    the longest pause of a statement was {clerk.longest:.2f} s; a lease is {LEASE_SECONDS} s",
+              flush=True)
+        if clerk.longest > PAUSE_MAX:
+            raise AssertionError(f"a statement took {clerk.longest:.1f} s")
+        for server in servers:
+            link = connect(server, "bank")
+            check_books(link, tellers)
+            expect(run(link, "SELECT COUNT(*), SUM(LENGTH(note)) FROM clerk"), ((clerk.count, 700 * clerk.count),))
+        # One that is started anew in the place of a lost one is nobody's; who comes later goes by the others.
+        rack.memory[0].start()
+        run(connect(rack.database(), "bank"), "CREATE TABLE late (id INT PRIMARY KEY)")
+        for server in rack.databases:
+            expect(run(connect(server, "bank"), "SELECT COUNT(*) FROM late"), ((0,),))
+            expect(server.stop(), 0, server.log_tail())
 
 
 @check

@@ -1,20 +1,25 @@
 //! Carries the steps of a protocol over a fabric.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::hint;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, turn};
-use manxdb_rsi::{Carrier, Lease, Step, Work};
+use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, ServerId, turn};
+use manxdb_rsi::{Carrier, Lease, Map, Spread, Step, Work};
 
 /// Turns of waiting for one that was just met at work.
 const SPINS: u32 = 64;
 /// Doublings of the pause of one that meets somebody at work.
 const DOUBLINGS_MAX: u32 = 6;
+/// Who has been in the way so often is not just at work: it is waited for without work.
+const PATIENCE: u32 = 256;
+const REST: Duration = Duration::from_millis(1);
 
 /// A thread's way to the memory of servers: one piece of work at a time.
 #[derive(Debug)]
@@ -23,6 +28,10 @@ pub struct Driver<F> {
     batches: u64,
     place: Option<Kept>,
     fault: Option<Fault>,
+    /// Of the epoch in which it acts; none: no memory is replicated.
+    map: Option<Arc<Map>>,
+    /// Servers that it does not reach, and what becomes of what is asked of them.
+    missing: BTreeMap<ServerId, Fault>,
 }
 
 /// The place of the thread whose operations are carried, which is to be kept.
@@ -36,12 +45,16 @@ struct Kept {
 }
 
 impl Kept {
-    /// The beats that are due.
+    fn is_due(&self) -> bool {
+        self.last.is_none_or(|last| last.elapsed() >= self.every)
+    }
+
+    /// The beat that is due.
     fn beat(&mut self) -> Option<Vec<Operation>> {
-        let now = Instant::now();
-        if self.last.is_some_and(|last| now - last < self.every) {
+        if !self.is_due() {
             return None;
         }
+        let now = Instant::now();
         self.last = Some(now);
         let span = u64::try_from((now - self.began).as_nanos()).unwrap_or(u64::MAX);
         Some(self.lease.beat(LocalTime(span)))
@@ -56,22 +69,47 @@ impl<F: Fabric> Driver<F> {
             batches: 0,
             place: None,
             fault: None,
+            map: None,
+            missing: BTreeMap::new(),
         }
+    }
+
+    /// The same where some servers are not reached.
+    #[must_use]
+    pub fn without(mut self, missing: BTreeMap<ServerId, Fault>) -> Self {
+        self.missing = missing;
+        self
+    }
+
+    /// The same over a map of the epoch in which it acts: pieces of work are about regions.
+    #[must_use]
+    pub fn over(mut self, map: Arc<Map>) -> Self {
+        self.map = Some(map);
+        self
+    }
+
+    /// Whatever is asked of a server from now on comes to a fault.
+    pub fn give_up(&mut self, server: ServerId) {
+        self.missing.insert(server, Fault::Gone(server));
+    }
+
+    /// The map over which it acts.
+    #[must_use]
+    pub fn map(&self) -> Option<&Arc<Map>> {
+        self.map.as_ref()
     }
 
     /// The same for the owner of a place, whose lease lapses after so long: it is kept with whatever
     /// is asked for, and whenever [`Driver::keep`] is called.
-    pub fn keeping(fabric: F, place: Lease, lease: Nanos) -> Self {
-        let place = Kept {
+    #[must_use]
+    pub fn keeping(mut self, place: Lease, lease: Nanos) -> Self {
+        self.place = Some(Kept {
             lease: place,
             every: Duration::from_nanos(Lease::every(lease).0),
             began: Instant::now(),
             last: None,
-        };
-        Self {
-            place: Some(place),
-            ..Self::new(fabric)
-        }
+        });
+        self
     }
 
     /// Keeps its place, if it is time to.
@@ -79,15 +117,10 @@ impl<F: Fabric> Driver<F> {
     /// # Errors
     /// [`Misuse`], of a table that lies nowhere.
     pub fn keep(&mut self) -> Result<(), Misuse> {
-        match self.place.as_mut().and_then(Kept::beat) {
-            Some(beats) => self.ask(beats).map(drop),
-            None => Ok(()),
+        if self.place.as_ref().is_some_and(Kept::is_due) {
+            self.ask(Vec::new())?; // with a beat
         }
-    }
-
-    /// The fabric itself.
-    pub fn into_fabric(self) -> F {
-        self.fabric
+        Ok(())
     }
 
     /// What went wrong first with a server, if anything has.
@@ -101,7 +134,14 @@ impl<F: Fabric> Driver<F> {
     /// # Errors
     /// [`Misuse`]: it asks for what makes no sense, such as memory that no server has. What it was
     /// about is then as if its client had died there.
-    pub fn run<W: Work>(&mut self, mut work: W) -> Result<W::Output, Misuse> {
+    pub fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Misuse> {
+        match &self.map {
+            None => self.carry(work),
+            Some(map) => self.carry(Spread::new(Arc::clone(map), work)),
+        }
+    }
+
+    fn carry<W: Work>(&mut self, mut work: W) -> Result<W::Output, Misuse> {
         let mut outcomes = Vec::new();
         loop {
             let operations = match work.step(outcomes) {
@@ -116,26 +156,58 @@ impl<F: Fabric> Driver<F> {
         }
     }
 
-    /// Does operations, and waits for all of them.
+    /// Carries a piece of work at servers out that may wait for others for long; none: it is given up
+    /// where it waits.
+    ///
+    /// # Errors
+    /// [`Misuse`].
+    pub fn run_until<W: Work>(
+        &mut self,
+        mut work: W,
+        until: Instant,
+    ) -> Result<Option<W::Output>, Misuse> {
+        let mut outcomes = Vec::new();
+        loop {
+            let operations = match work.step(outcomes) {
+                Step::Done(output) => return Ok(Some(output)),
+                Step::Ask(operations) => operations,
+                Step::Again(..) if Instant::now() >= until => return Ok(None),
+                Step::Again(operations, _) => {
+                    thread::sleep(REST);
+                    operations
+                }
+            };
+            outcomes = self.ask(operations)?;
+        }
+    }
+
+    /// Does operations on regions, all at once.
+    ///
+    /// # Errors
+    /// [`Misuse`].
+    pub fn ask_regions(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+        self.run(All(operations))
+    }
+
+    /// Does operations on servers, and waits for all of them.
     ///
     /// # Errors
     /// [`Misuse`].
     pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
         let count = operations.len();
-        let beats = self.place.as_mut().and_then(Kept::beat);
-        operations.extend(beats.unwrap_or_default());
-        self.batches += 1;
-        let batch = BatchId(self.batches);
-        self.fabric.post(batch, operations)?;
-        let mut turns = 0;
-        let mut outcomes = loop {
-            if let Some(completion) = self.fabric.poll()
-                && completion.batch == batch
-            {
-                break completion.outcomes;
-            }
-            turn(&mut turns);
+        if let Some(beat) = self.place.as_mut().and_then(Kept::beat) {
+            operations.extend(beat);
+        }
+        let missing = self.missing(&operations);
+        let mut outcomes = if missing.is_empty() {
+            self.post(operations)?
+        } else {
+            operations.retain(|operation| !self.missing.contains_key(&operation.server()));
+            self.post(operations)?
         };
+        for (place, fault) in missing {
+            outcomes.insert(place, Outcome::Failed(fault));
+        }
         let fault = outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(fault) => Some(*fault),
             _ => None,
@@ -143,6 +215,51 @@ impl<F: Fabric> Driver<F> {
         self.fault = self.fault.or(fault);
         outcomes.truncate(count);
         Ok(outcomes)
+    }
+
+    /// Which of these are for servers that it does not reach, in order.
+    fn missing(&self, operations: &[Operation]) -> Vec<(usize, Fault)> {
+        if self.missing.is_empty() {
+            return Vec::new();
+        }
+        let operations = operations.iter().enumerate();
+        let missing = operations.filter_map(|(place, operation)| {
+            let fault = self.missing.get(&operation.server())?;
+            Some((place, *fault))
+        });
+        missing.collect()
+    }
+
+    fn post(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+        if operations.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.batches += 1;
+        let batch = BatchId(self.batches);
+        self.fabric.post(batch, operations)?;
+        let mut turns = 0;
+        loop {
+            if let Some(completion) = self.fabric.poll()
+                && completion.batch == batch
+            {
+                return Ok(completion.outcomes);
+            }
+            turn(&mut turns);
+        }
+    }
+}
+
+/// Operations that are done at once, whatever comes of them.
+struct All(Vec<Operation>);
+
+impl Work for All {
+    type Output = Vec<Outcome>;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Vec<Outcome>> {
+        match std::mem::take(&mut self.0) {
+            operations if operations.is_empty() => Step::Done(outcomes),
+            operations => Step::Ask(operations),
+        }
     }
 }
 
@@ -169,6 +286,9 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
 
 /// Waits a little, and longer each time.
 fn pause(times: u32) {
+    if times > PATIENCE {
+        return thread::sleep(REST);
+    }
     for _ in 0..SPINS << times.min(DOUBLINGS_MAX) {
         hint::spin_loop();
     }

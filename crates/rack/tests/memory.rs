@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 const GEOMETRY: Geometry = Geometry {
     servers: 2,
+    replicas: 1,
     bytes: 8 << 20,
     places: 6,
     log_copies: 2,

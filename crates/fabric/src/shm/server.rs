@@ -156,7 +156,12 @@ impl Shared {
         while clients.present.contains_key(&client) {
             let left = LETTING_GO.saturating_sub(began.elapsed());
             if left.is_zero() {
-                return clients.end(client);
+                let process = clients.process(client)?;
+                drop(clients); // others come in while it dies
+                let ended = process.map_or(Ok(()), |process| end(&process));
+                ended.map_err(|error| FenceError::Kept(client, error.into()))?;
+                self.lock().present.remove(&client);
+                return Ok(());
             }
             let waited = self.left.wait_timeout(clients, left);
             clients = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -166,22 +171,27 @@ impl Shared {
 }
 
 impl Clients {
-    /// Ends the process of a client.
-    fn end(&mut self, client: u64) -> Result<(), FenceError> {
+    /// The process of a client that is to be ended; none: it is gone.
+    fn process(&self, client: u64) -> Result<Option<OwnedFd>, FenceError> {
         let Some(present) = self.present.get(&client) else {
-            return Ok(());
+            return Ok(None);
         };
         let process = present.process.as_ref().ok_or(FenceError::Own(client))?;
-        let kept = |error: rustix::io::Errno| FenceError::Kept(client, error.into());
-        match pidfd_send_signal(process, Signal::KILL) {
-            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-            Err(error) => return Err(kept(error)),
-        }
-        // Readable when none of its threads runs any more.
-        while poll(&mut [PollFd::new(process, PollFlags::IN)], None).map_err(kept)? == 0 {}
-        self.present.remove(&client);
-        Ok(())
+        let process = process.try_clone();
+        process
+            .map(Some)
+            .map_err(|error| FenceError::Kept(client, error))
     }
+}
+
+/// Ends a process, and waits until none of its threads runs any more.
+fn end(process: &OwnedFd) -> rustix::io::Result<()> {
+    match pidfd_send_signal(process, Signal::KILL) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => return Err(error),
+    }
+    while poll(&mut [PollFd::new(process, PollFlags::IN)], None)? == 0 {}
+    Ok(())
 }
 
 impl Drop for MemoryServer {

@@ -15,9 +15,11 @@ manxdb serve --commit-path rsi --memory DIR\n\n\
 Every flag is also an environment variable (shown in brackets) and a key of manxdb-memory.toml (its\n\
 name with underscores). Flags win over the environment, the environment over the file.\n\n\
 Rows are in memory alone: when a memory server ends, what it had is lost, and all of them are to be\n\
-started anew. Who can open the sockets in the directory can read and write all rows. Memory is\n\
-shared by processes of one machine; a client that is shut out (a database server that has not shown\n\
-for --lease-ms that it lives) is killed, because memory cannot be taken from a process.\n\n\
+started anew; unless --replicas says that others have it too: then the database goes on without that\n\
+server, which does not come back. Who can open the sockets in the directory can read and write all\n\
+rows. Memory is shared by processes of one machine; a client that is shut out (a database server that\n\
+has not shown for --lease-ms that it lives) is killed when it does not let go of it by itself,\n\
+because memory cannot be taken from a process.\n\n\
 SIGTERM or SIGINT ends it.";
 
 /// Flags of `memory`.
@@ -36,6 +38,10 @@ pub struct MemoryArgs {
     /// How many memory servers there are [default: 1]
     #[arg(long, env = "MANXDB_MEMORY_SERVERS", value_name = "NUMBER")]
     pub servers: Option<u16>,
+    /// Memory servers that have each row: with 3 of 4, any two may be lost, one after the other, and
+    /// nothing with them. More than 1 takes at least 3 servers [default: 1]
+    #[arg(long, env = "MANXDB_MEMORY_REPLICAS", value_name = "NUMBER")]
+    pub replicas: Option<u16>,
     /// Name of the database, so that no server is taken for another's [default: manxdb]
     #[arg(long, env = "MANXDB_MEMORY_NAME", value_name = "NAME")]
     pub name: Option<String>,
@@ -46,7 +52,7 @@ pub struct MemoryArgs {
     #[arg(long, env = "MANXDB_MEMORY_PLACES", value_name = "NUMBER")]
     pub places: Option<u16>,
     /// Memory servers that each commit is logged on, from which a dead client's commits are
-    /// completed [default: 2, or 1 when there is one server]
+    /// completed [default: 2, or 1 when there is one server; where rows have replicas, as many]
     #[arg(long, env = "MANXDB_MEMORY_LOG_COPIES", value_name = "NUMBER")]
     pub log_copies: Option<u16>,
     /// Largest transaction, in KiB [default: 512]

@@ -25,6 +25,7 @@ struct Keys {
     directory: Option<Spanned<PathBuf>>,
     server: Option<Spanned<u16>>,
     servers: Option<Spanned<u16>>,
+    replicas: Option<Spanned<u16>>,
     name: Option<Spanned<String>>,
     size_mb: Option<Spanned<u64>>,
     places: Option<Spanned<u16>>,
@@ -79,14 +80,21 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
     );
     let server = pick!(r, args, keys, server, 0, plain);
     let servers = pick!(r, args, keys, servers, 1, plain);
+    let replicas = pick!(r, args, keys, replicas, 1, plain);
+    let log_copies = if replicas > 1 {
+        replicas
+    } else {
+        servers.min(2)
+    };
     let name = pick!(r, args, keys, name, "manxdb".to_owned(), quoted);
     let size_mb = pick!(r, args, keys, size_mb, 1024, plain);
     let lease_ms = pick!(r, args, keys, lease_ms, 5_000, plain);
     let geometry = Geometry {
         servers,
+        replicas,
         bytes: times("size_mb", size_mb, 1 << 20)?,
         places: pick!(r, args, keys, places, 32, plain),
-        log_copies: pick!(r, args, keys, log_copies, servers.min(2), plain),
+        log_copies: pick!(r, args, keys, log_copies, log_copies, plain),
         log_bytes: times("log_kb", pick!(r, args, keys, log_kb, 512, plain), 1 << 10)?,
         versions: pick!(r, args, keys, versions, 8, plain),
         value: pick!(r, args, keys, row_bytes, 256, plain),
@@ -166,6 +174,14 @@ mod tests {
             ("size_mb = 1", "are too few"),
             ("name = \"\"", "name has 0 bytes"),
             ("log_copies = 3", "copies of a log is 3 but must be 1 to 1"),
+            (
+                "servers = 2\nreplicas = 2",
+                "memory servers is 2 but must be 3 to 64",
+            ),
+            (
+                "servers = 4\nreplicas = 3\nlog_copies = 2",
+                "copies of a log is 2 but must be 3 to 3",
+            ),
             ("plaices = 3", "plaices"),
             ("lease_ms = 1", "the lease"),
         ] {

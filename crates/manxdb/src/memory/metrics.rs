@@ -6,7 +6,7 @@ use manxdb_fabric::WORD_LENGTH;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::{AdminSources, Gauge};
 use manxdb_gateway::mysql::SERVER_VERSION;
-use manxdb_rack::memory::{Counted, Geometry, Superblock};
+use manxdb_rack::memory::{Counted, Plan, Superblock};
 use serde_json::json;
 
 use crate::fault::Fault;
@@ -17,11 +17,13 @@ use crate::serve::random_text;
 /// # Errors
 /// The system has no randomness to give.
 pub fn sources(memory: Arc<MemoryServer>, superblock: &Superblock) -> Result<AdminSources, Fault> {
-    let (server, geometry) = (superblock.server, superblock.geometry);
+    let server = superblock.server;
+    let plan = Plan::of(superblock.geometry);
+    let plan = plan.map_err(|error| Fault::Config(error.to_string()))?;
     Ok(AdminSources {
         ready: Box::new(|| Ok(())),
         refusal: Box::new(|| None),
-        gauges: Box::new(move || gauges(&memory, server, geometry)),
+        gauges: Box::new(move || gauges(&memory, server, &plan)),
         slow: Box::new(|| json!([])),
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_text()?,
@@ -35,14 +37,15 @@ pub fn sources(memory: Arc<MemoryServer>, superblock: &Superblock) -> Result<Adm
     })
 }
 
-fn gauges(memory: &MemoryServer, server: u16, geometry: Geometry) -> Vec<Gauge> {
+fn gauges(memory: &MemoryServer, server: u16, plan: &Plan) -> Vec<Gauge> {
+    let geometry = plan.geometry();
     let word = |offset: u64| {
         let bytes = memory.read(offset, WORD_LENGTH);
         bytes
             .first_chunk()
             .map_or(0, |word| u64::from_le_bytes(*word))
     };
-    let counted = Counted::of(geometry, server, &word);
+    let counted = Counted::of(plan, server, &word);
     let numbers = [
         ("manxdb_memory_registered_bytes", geometry.bytes),
         ("manxdb_memory_given_bytes", counted.given),
@@ -50,18 +53,23 @@ fn gauges(memory: &MemoryServer, server: u16, geometry: Geometry) -> Vec<Gauge> 
         ("manxdb_memory_shut_out_total", memory.ended() as u64),
         ("manxdb_memory_logged_total", counted.logged),
     ];
-    let tables = [
-        ("manxdb_memory_places", u64::from(geometry.places)),
-        ("manxdb_memory_places_taken", counted.taken),
-        ("manxdb_memory_places_over", counted.over),
-        ("manxdb_memory_warden_term", counted.term),
-    ];
-    // The tables are on the first server.
-    let tables = tables.iter().filter(|_| server == 0);
+    // The table of places is on some servers only.
+    let tables = counted.term.map(|term| {
+        [
+            ("manxdb_memory_places", u64::from(geometry.places)),
+            ("manxdb_memory_places_taken", counted.taken),
+            ("manxdb_memory_places_over", counted.over),
+            ("manxdb_memory_warden_term", term),
+        ]
+    });
     let gauge = |(name, number): &(&str, u64)| Gauge {
         name: (*name).to_owned(),
         #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
         value: *number as f64,
     };
-    numbers.iter().chain(tables).map(gauge).collect()
+    numbers
+        .iter()
+        .chain(tables.iter().flatten())
+        .map(gauge)
+        .collect()
 }

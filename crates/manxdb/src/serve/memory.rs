@@ -99,9 +99,7 @@ impl MemoryRows {
         let (watching, seen) = (Arc::clone(&memory), Arc::clone(&watched));
         threads.start("warden", move |stop| {
             let note = |what: &str| tracing::warn!("{what}");
-            if let Err(error) = watch(&watching, &seen, stop, &note) {
-                tracing::error!("nobody here looks after the dead: {error}");
-            }
+            watch(&watching, &seen, stop, &note);
         })?;
         let path = Arc::new(join(&memory, clients).map_err(fault)?);
         let (kept, Nanos(lease)) = (Arc::clone(&path), memory.geometry().lease);
@@ -127,13 +125,15 @@ impl MemoryRows {
     }
 
     /// Numbers for metrics.
-    pub fn numbers(&self) -> [(&'static str, u64); 3] {
+    pub fn numbers(&self) -> [(&'static str, u64); 4] {
         let buried = self.watched.buried.load(Ordering::Relaxed);
+        let lost = self.watched.epoch.load(Ordering::Relaxed);
         let (clients, faults) = self.path.counts();
         [
             ("manxdb_memory_own_places", clients),
             ("manxdb_memory_own_faults_total", faults),
             ("manxdb_memory_recovered_total", buried),
+            ("manxdb_memory_lost_servers", lost),
         ]
     }
 

@@ -15,7 +15,7 @@
 //! however late, is for an owner that is over, and fails.
 //!
 //! ```text
-//! TERM, BEAT, SHUT, 0 | SEAT, BEAT, FORMER, 0 for each thread
+//! TERM, BEAT, SHUT, 0 | SEAT, BEAT, FORMER, NOTE for each thread
 //! ```
 //!
 //! The first words are the wardens': how many have led so far, how the present one shows that it
@@ -161,6 +161,12 @@ impl Seats {
     pub fn seat(self, thread: ThreadId) -> Address {
         let before = FIRST + SEAT * u64::from(thread.number());
         self.base.plus(before * WORD)
+    }
+
+    /// Where a thread's word is that its owner has for itself: 0, unless somebody has written it.
+    #[must_use]
+    pub fn note(self, thread: ThreadId) -> Address {
+        self.seat(thread).plus(3 * WORD)
     }
 
     pub(crate) fn beat(self, thread: ThreadId) -> Address {

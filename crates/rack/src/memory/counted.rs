@@ -1,51 +1,69 @@
 //! What a server's memory says when its own processor looks at it, for metrics.
 
 use manxdb_fabric::WORD;
-use manxdb_rsi::{Seat, Stamp, ThreadId};
+use manxdb_rsi::{Region, Seat, Stamp, ThreadId};
 
-use super::geometry::{Geometry, NEXT, TERMS};
+use super::plan::{NEXT, Plan};
+use super::rooms::Rooms;
 
 /// Numbers of one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
-    /// Bytes that are given away or taken by tables and logs.
+    /// Bytes that are given away or taken by tables and logs; of replicated memory those of regions.
     pub given: u64,
     /// Transactions that the logs here are about: of each place the number of the last one.
     pub logged: u64,
-    /// Places that are somebody's; of the first server, as what follows.
+    /// Places that are somebody's; of servers with the table, as what follows.
     pub taken: u64,
     /// Places whose owners are to be recovered.
     pub over: u64,
-    /// Wardens that have led.
-    pub term: u64,
+    /// Wardens that have led; none: the table is elsewhere.
+    pub term: Option<u64>,
 }
 
 impl Counted {
-    /// Looks at a server's memory, word by word.
+    /// Looks at a server's memory, word by word. Of replicated memory it finds what was the server's
+    /// at first.
     #[must_use]
-    pub fn of(geometry: Geometry, server: u16, word: &dyn Fn(u64) -> u64) -> Self {
+    pub fn of(plan: &Plan, server: u16, word: &dyn Fn(u64) -> u64) -> Self {
         let mut counted = Self {
-            given: word(NEXT).max(geometry.rooms()),
+            given: plan.given(server, word),
             ..Self::default()
         };
-        let threads = (0..geometry.places).filter_map(ThreadId::new);
+        let seats = plan.seats();
+        let threads = (0..plan.geometry().places).filter_map(ThreadId::new);
         for thread in threads {
-            if geometry.has_log(server, thread) {
+            if let Some(log) = plan.log_here(server, thread) {
                 // A length, then the entry's version: its thread, and its number.
-                let label = word(geometry.log_at(thread) + WORD);
-                counted.logged += label & Stamp::SEQUENCE_MAX;
+                counted.logged += word(log + WORD) & Stamp::SEQUENCE_MAX;
             }
-            if server == 0 {
-                match Seat::of_word(word(geometry.seats().seat(thread).offset)) {
-                    Seat::Kept(_) | Seat::Taken(_) => counted.taken += 1,
+            if let Some(seat) = plan.here(server, seats.seat(thread)) {
+                match Seat::of_word(word(seat)) {
+                    Seat::Taken(_) | Seat::Kept(_) => counted.taken += 1,
                     Seat::Over(_) => counted.over += 1,
                     Seat::Free(_) => {}
                 }
             }
         }
-        if server == 0 {
-            counted.term = word(TERMS);
-        }
+        counted.term = plan.here(server, plan.table).map(word);
         counted
+    }
+}
+
+impl Plan {
+    /// Bytes of a server that are given away or taken by tables and logs.
+    fn given(&self, server: u16, word: &dyn Fn(u64) -> u64) -> u64 {
+        match (&self.rooms, &self.first) {
+            (Rooms::Servers(begin), _) => word(NEXT).max(*begin),
+            (Rooms::Shelves(_), Some((_, map))) => {
+                let regions = map.regions().iter();
+                let is_here = |region: &&Region| {
+                    let mut replicas = region.replicas().iter();
+                    replicas.any(|replica| replica.at.server.0 == server)
+                };
+                regions.filter(is_here).map(Region::bytes).sum()
+            }
+            (Rooms::Shelves(_), None) => 0, // not reached: shelves are of regions
+        }
     }
 }

@@ -9,12 +9,18 @@
 //! ```
 //!
 //! Whoever finds `FORMING(x)` goes on with it: nobody has rows before `FORMED(x)`.
+//!
+//! Of replicated memory some servers may be lost, and others started anew in their places, which
+//! nobody uses any more: those that are formed say what the number is.
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fabric, Fault, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
 
 use super::MemoryError;
-use super::geometry::FORMATION;
+use super::plan::FORMATION;
 use crate::drive::Driver;
+
+/// The word of a server, if it answers.
+type Said = (u16, Result<u64, Fault>);
 
 /// In the word of a formation that has come to its end.
 const FORMED: u64 = 1 << 63;
@@ -46,22 +52,73 @@ pub(super) fn form<F: Fabric>(
     Ok(FORMED | number)
 }
 
+/// Finds the number under which replicated memory was formed, or forms it when all servers are there
+/// and were not formed yet. `None`: some are not there, and none of the others was.
+///
+/// # Errors
+/// [`MemoryError::Mixed`]; others.
+pub(super) fn form_or_find<F: Fabric>(
+    driver: &mut Driver<F>,
+    servers: u16,
+    draw: u64,
+) -> Result<Option<u64>, MemoryError> {
+    let all: Vec<u16> = (0..servers).collect();
+    let found = look_at(driver, &all)?;
+    let words: Option<Vec<u64>> = found.iter().map(|(_, word)| word.ok()).collect();
+    let is_being_formed = words.is_some_and(|words| {
+        let (first, others) = words.split_first().unwrap_or((&0, &[]));
+        *first & FORMED == 0 && (*first != 0 || others.iter().all(|word| *word == 0))
+    });
+    if is_being_formed {
+        return form(driver, servers, draw).map(Some);
+    }
+    let formed = |(server, word): &Said| match word {
+        Ok(word) if word & FORMED != 0 => Some((*server, *word)),
+        _ => None,
+    };
+    let mut formed = found.iter().filter_map(formed);
+    let Some((_, number)) = formed.next() else {
+        return Ok(None);
+    };
+    match formed.find(|(_, other)| *other != number) {
+        None => Ok(Some(number)),
+        Some((server, _)) => Err(MemoryError::Mixed(server)),
+    }
+}
+
 /// Looks whether all servers are of a formation.
 ///
 /// # Errors
 /// [`MemoryError`].
-pub(super) fn check<F: Fabric>(
+fn check<F: Fabric>(
     driver: &mut Driver<F>,
     servers: u16,
     formation: u64,
 ) -> Result<(), MemoryError> {
-    let found = look(driver, servers)?;
-    let mut found = (0..).zip(found);
-    match found.find(|(_, word)| *word != formation) {
+    let all: Vec<u16> = (0..servers).collect();
+    match strange(driver, &all, formation)?.into_iter().next() {
         None => Ok(()),
-        Some((server, 0)) => Err(MemoryError::Empty(server)),
-        Some((server, _)) => Err(MemoryError::Mixed(server)),
+        Some((_, error)) => Err(error),
     }
+}
+
+/// Which of these servers answer, and are not of a formation; and what they are.
+///
+/// # Errors
+/// [`MemoryError::Misuse`].
+pub(super) fn strange<F: Fabric>(
+    driver: &mut Driver<F>,
+    servers: &[u16],
+    formation: u64,
+) -> Result<Vec<(u16, MemoryError)>, MemoryError> {
+    let judge = |(server, word)| match word {
+        Err(_) => None,
+        Ok(word) if word == formation => None,
+        Ok(0) => Some((server, MemoryError::Empty(server))),
+        Ok(_) => Some((server, MemoryError::Mixed(server))),
+    };
+    let found = look_at(driver, servers)?;
+    Ok(found.into_iter().filter_map(judge).collect())
 }
 
 /// The number of this formation: ours, if nobody else was faster.
@@ -80,12 +137,23 @@ fn word(server: u16) -> Address {
 }
 
 fn look<F: Fabric>(driver: &mut Driver<F>, servers: u16) -> Result<Vec<u64>, MemoryError> {
-    let read = |server| Operation::Read {
-        at: word(server),
+    let all: Vec<u16> = (0..servers).collect();
+    let words = look_at(driver, &all)?.into_iter();
+    words.map(|(_, word)| Ok(word?)).collect()
+}
+
+/// What servers say, each by itself.
+fn look_at<F: Fabric>(driver: &mut Driver<F>, servers: &[u16]) -> Result<Vec<Said>, MemoryError> {
+    let read = |server: &u16| Operation::Read {
+        at: word(*server),
         bytes: WORD,
     };
-    let outcomes = driver.ask((0..servers).map(read).collect())?;
-    outcomes.into_iter().map(number).collect()
+    let outcomes = driver.ask(servers.iter().map(read).collect())?;
+    let said = |(server, outcome): (&u16, Outcome)| match outcome {
+        Outcome::Failed(fault) => (*server, Err(fault)),
+        outcome => (*server, Ok(number(outcome).unwrap_or(0))), // it has not failed
+    };
+    Ok(servers.iter().zip(outcomes).map(said).collect())
 }
 
 fn swap<F: Fabric>(

@@ -1,17 +1,53 @@
 //! Memory that is given away: to whoever asks, in large pieces, for good.
 //!
 //! Each server has a word with the end of what it has given away. A client swaps it for one further
-//! on, and all between is the client's, zero as the server has made it. What a client has not used
-//! when it ends is lost: nobody knows which of its places the tree leads to.
+//! on, and all between is the client's, zero as the server has made it.
+//!
+//! Such a word, which changes again and again, is not to be replicated: of two clients the one who
+//! swapped first may write it to the backups last. So in replicated memory there are *lots* with a
+//! word each, which is swapped once, from 0, as an entry of a directory. Lots beside each other are
+//! one room. A swap that meets a loss may count or not: then the lot is nobody's.
+//!
+//! What a client has not used when it ends is lost: nobody knows which of its places the tree leads
+//! to.
 
-use manxdb_fabric::{Address, Fabric, Operation, ServerId, WORD};
+use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
 use manxdb_rsi::Layout;
-use manxdb_rsi::rows::Extent;
+use manxdb_rsi::rows::{Extent, Keyspace};
 
 use super::MemoryError;
 use super::forming::number;
-use super::geometry::{Geometry, NEXT};
+use super::plan::{NEXT, Plan, bytes};
 use crate::drive::Driver;
+
+/// Where memory is that is nobody's yet.
+#[derive(Debug, Clone)]
+pub(super) enum Rooms {
+    /// At each server, from here on.
+    Servers(u64),
+    /// In regions.
+    Shelves(Shelves),
+}
+
+/// Regions of lots.
+#[derive(Debug, Clone)]
+pub(super) struct Shelves {
+    /// Words of the lots of all shelves.
+    pub(super) words: Address,
+    /// Lots of each shelf.
+    pub(super) lots: u64,
+    /// Where the records of each shelf begin, and its nodes.
+    pub(super) records: Vec<Address>,
+    pub(super) nodes: Vec<Address>,
+}
+
+/// The smallest room of replicated memory.
+pub(super) struct Lot;
+
+impl Lot {
+    pub(super) const RECORDS: u64 = 256;
+    pub(super) const NODES: u64 = NODES_LEAST + Self::RECORDS / RECORDS_A_NODE;
+}
 
 /// Room for records and for nodes.
 pub(super) struct Room {
@@ -24,48 +60,65 @@ const RECORDS_A_NODE: u64 = 4;
 /// Nodes that come with the smallest room: enough for the splits of one key.
 const NODES_LEAST: u64 = 32;
 
-/// Takes room for so many records, on one of the servers; `first` is the one that is asked first.
+/// Takes room for so many records, on one of the servers, or shelves; `first` is a number by chance,
+/// which says where to look first.
 ///
 /// # Errors
 /// [`MemoryError::NoRoom`], or a fault.
 pub(super) fn take<F: Fabric>(
     driver: &mut Driver<F>,
-    geometry: Geometry,
-    first: u16,
+    plan: &Plan,
+    first: u64,
     records: u64,
 ) -> Result<Room, MemoryError> {
-    let full = MemoryError::NoRoom(geometry.servers);
-    let keyspace = geometry.keyspace().ok_or(MemoryError::Geometry)?;
+    match &plan.rooms {
+        Rooms::Servers(begin) => take_of_servers(driver, plan, (*begin, first), records),
+        Rooms::Shelves(shelves) => shelves.take(driver, plan, first, records),
+    }
+}
+
+fn take_of_servers<F: Fabric>(
+    driver: &mut Driver<F>,
+    plan: &Plan,
+    (begin, first): (u64, u64),
+    records: u64,
+) -> Result<Room, MemoryError> {
+    let servers = plan.geometry.servers;
+    let full = MemoryError::NoRoom(servers);
     let nodes = NODES_LEAST + records / RECORDS_A_NODE;
-    let bytes = |layout: Layout, count: u64| {
-        let each = (layout.bytes() as u64).next_multiple_of(64);
-        each.checked_mul(count)
-    };
-    let of_records = bytes(keyspace.records, records);
-    let all = of_records.zip(bytes(keyspace.tree.layout(), nodes));
+    let of = |layout: Layout, count: u64| bytes(layout).checked_mul(count);
+    let of_records = of(plan.keyspace.records, records);
+    let all = of_records.zip(of(plan.keyspace.tree.layout(), nodes));
     let all = all.and_then(|(records, nodes)| records.checked_add(nodes));
     let Some(all) = all else { return Err(full) };
-    for step in 0..geometry.servers {
-        let server = ServerId((first % geometry.servers + step) % geometry.servers);
-        let Some(base) = take_at(driver, geometry, server, all)? else {
-            continue;
-        };
-        let records = Extent::new(base, keyspace.records.bytes(), records);
-        let behind = records.as_ref().map(Extent::end);
-        let nodes = behind.and_then(|end| Extent::new(end, keyspace.tree.layout().bytes(), nodes));
-        let (Some(records), Some(nodes)) = (records, nodes) else {
-            return Err(MemoryError::Geometry); // places reach as far as memory does
-        };
-        return Ok(Room { records, nodes });
+    for step in 0..servers {
+        let server = (first + u64::from(step)) % u64::from(servers);
+        let server = ServerId(u16::try_from(server).unwrap_or(0)); // it is below `servers`
+        let end = plan.geometry.bytes;
+        if let Some(base) = take_at(driver, (server, begin, end), all)? {
+            let behind = base.plus(records * bytes(plan.keyspace.records));
+            return room(plan.keyspace, (base, records), (behind, nodes));
+        }
     }
     Err(full)
 }
 
-/// Takes so many bytes at a server; none if it has not so many left.
+fn room(
+    keyspace: Keyspace,
+    (records_at, records): (Address, u64),
+    (nodes_at, nodes): (Address, u64),
+) -> Result<Room, MemoryError> {
+    let records = Extent::new(records_at, keyspace.records.bytes(), records);
+    let nodes = Extent::new(nodes_at, keyspace.tree.layout().bytes(), nodes);
+    let both = records.zip(nodes);
+    let room = both.map(|(records, nodes)| Room { records, nodes });
+    room.ok_or(MemoryError::Geometry) // not reached: places reach as far as memory does
+}
+
+/// Takes so many bytes at a server, of memory between two offsets; none if it has not so many left.
 fn take_at<F: Fabric>(
     driver: &mut Driver<F>,
-    geometry: Geometry,
-    server: ServerId,
+    (server, begin, end): (ServerId, u64, u64),
     bytes: u64,
 ) -> Result<Option<Address>, MemoryError> {
     let at = Address {
@@ -78,9 +131,8 @@ fn take_at<F: Fabric>(
     };
     let mut expected = ask(Operation::Read { at, bytes: WORD })?;
     loop {
-        let offset = expected.max(geometry.rooms());
-        let end = offset.checked_add(bytes);
-        let Some(new) = end.filter(|end| *end <= geometry.bytes) else {
+        let offset = expected.max(begin);
+        let Some(new) = offset.checked_add(bytes).filter(|new| *new <= end) else {
             return Ok(None);
         };
         let found = ask(Operation::CompareSwap { at, expected, new })?;
@@ -89,4 +141,86 @@ fn take_at<F: Fabric>(
         }
         expected = found; // somebody else has taken some
     }
+}
+
+impl Shelves {
+    fn take<F: Fabric>(
+        &self,
+        driver: &mut Driver<F>,
+        plan: &Plan,
+        first: u64,
+        records: u64,
+    ) -> Result<Room, MemoryError> {
+        let wanted = records.div_ceil(Lot::RECORDS).max(1);
+        if wanted > self.lots {
+            return Err(MemoryError::Large(records, self.lots * Lot::RECORDS));
+        }
+        let shelves = self.records.len() as u64;
+        for step in 0..shelves {
+            let shelf = (first + step) % shelves;
+            if let Some(lot) = self.take_on(driver, shelf, wanted)? {
+                let place = usize::try_from(shelf).unwrap_or(usize::MAX);
+                let bases = self.records.get(place).zip(self.nodes.get(place));
+                let (records, nodes) = bases.ok_or(MemoryError::Geometry)?; // not reached
+                let (before, keyspace) = (lot * Lot::RECORDS, plan.keyspace);
+                let records = records.plus(before * bytes(keyspace.records));
+                let nodes = nodes.plus(lot * Lot::NODES * bytes(keyspace.tree.layout()));
+                let (of_records, of_nodes) = (wanted * Lot::RECORDS, wanted * Lot::NODES);
+                return room(keyspace, (records, of_records), (nodes, of_nodes));
+            }
+        }
+        Err(MemoryError::NoRoom(plan.geometry.servers))
+    }
+
+    /// Takes lots beside each other; none if a shelf has not so many.
+    fn take_on<F: Fabric>(
+        &self,
+        driver: &mut Driver<F>,
+        shelf: u64,
+        wanted: u64,
+    ) -> Result<Option<u64>, MemoryError> {
+        let words = self.words.plus(shelf * self.lots * WORD);
+        loop {
+            let read = Operation::Read {
+                at: words,
+                bytes: self.lots * WORD,
+            };
+            let outcomes = driver.ask_regions(vec![read])?;
+            let Some(lot) = free(outcomes, wanted)? else {
+                return Ok(None);
+            };
+            let swap = |lot: u64| Operation::CompareSwap {
+                at: words.plus(lot * WORD),
+                expected: 0,
+                new: 1,
+            };
+            let outcomes = driver.ask_regions((lot..lot + wanted).map(swap).collect())?;
+            let found = outcomes.into_iter().map(number);
+            // Or somebody else has taken one of them, and the others are nobody's.
+            if found.sum::<Result<u64, _>>()? == 0 {
+                return Ok(Some(lot));
+            }
+        }
+    }
+}
+
+/// The first of so many free lots beside each other.
+fn free(outcomes: Vec<Outcome>, wanted: u64) -> Result<Option<u64>, MemoryError> {
+    let copy = match outcomes.into_iter().next() {
+        Some(Outcome::Read(copy)) => copy,
+        Some(Outcome::Failed(fault)) => return Err(fault.into()),
+        _ => return Ok(None), // no carrier answers a read otherwise
+    };
+    let mut run = 0;
+    for (lot, word) in (0..).zip(copy.as_chunks::<WORD_LENGTH>().0) {
+        run = if *word == [0; WORD_LENGTH] {
+            run + 1
+        } else {
+            0
+        };
+        if run == wanted {
+            return Ok(Some(lot + 1 - wanted));
+        }
+    }
+    Ok(None)
 }

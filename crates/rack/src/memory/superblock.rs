@@ -1,8 +1,8 @@
 //! What the memory of a server says about itself, in its first bytes.
 //!
 //! ```text
-//! MAGIC 8 | version | server | servers | bytes | places | log copies | log bytes | versions |
-//! value | node | lease | length of the name | name, 64 bytes | CRC-32 of all before
+//! MAGIC 8 | version | server | servers | replicas | bytes | places | log copies | log bytes |
+//! versions | value | node | lease | length of the name | name, 64 bytes | CRC-32 of all before
 //! ```
 //! Words, little-endian. The server writes it before anybody is let in, and nobody ever changes it.
 
@@ -13,7 +13,7 @@ use super::geometry::Geometry;
 
 const MAGIC: [u8; 8] = *b"MANXROWS";
 /// Of what lies behind it, too.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Bytes of the longest name.
 pub const NAME_MAX: usize = 64;
 
@@ -90,6 +90,7 @@ impl Superblock {
         let server = narrow(next()?)?;
         let geometry = Geometry {
             servers: narrow(next()?)?,
+            replicas: narrow(next()?)?,
             bytes: next()?,
             places: narrow(next()?)?,
             log_copies: narrow(next()?)?,
@@ -147,9 +148,10 @@ impl Superblock {
 }
 
 /// All that must be equal, with its names.
-fn numbers(geometry: &Geometry) -> [(&'static str, u64); 9] {
+fn numbers(geometry: &Geometry) -> [(&'static str, u64); 10] {
     [
         ("the number of memory servers", geometry.servers.into()),
+        ("the number of replicas", geometry.replicas.into()),
         ("the size of memory in bytes", geometry.bytes),
         ("the number of places", geometry.places.into()),
         ("the number of copies of a log", geometry.log_copies.into()),
@@ -167,8 +169,8 @@ fn narrow(word: u64) -> Result<u16, SuperblockError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::geometry::SUPERBLOCK;
     use super::super::geometry::tests::GEOMETRY;
+    use super::super::plan::SUPERBLOCK;
     use super::*;
 
     fn superblock() -> Superblock {

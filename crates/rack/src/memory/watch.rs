@@ -1,7 +1,8 @@
 //! A warden in a process: what [`Warden`] wishes, done with threads and clocks.
 //!
 //! Wardens are in the processes of clients, not in memory servers: over shared memory a warden that
-//! is followed by another is ended with its process, and the memory of a server would end with it.
+//! is followed by another, and does not let go, is ended with its process, and the memory of a server
+//! would end with it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,6 +17,8 @@ use crate::drive::Driver;
 
 /// Between two looks at whether to end, and between two orders to shut the same client out.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Orders that a server with replicas may fail to obey.
+const TRIES_MAX: u32 = 2;
 
 /// What the warden of a process has done.
 #[derive(Debug, Default)]
@@ -24,23 +27,22 @@ pub struct Watched {
     pub term: AtomicU64,
     /// Owners that it has shut out and recovered, and whose places it has freed.
     pub buried: AtomicU64,
+    /// Memory servers that were lost, as far as it has heard.
+    pub epoch: AtomicU64,
 }
 
 /// Watches until it is told to end. `note` hears of what people should know.
-///
-/// # Errors
-/// The sizes cannot be.
 pub fn watch<W: Way>(
     memory: &Memory<W>,
     watched: &Watched,
     stop: &AtomicBool,
     note: &dyn Fn(&str),
-) -> Result<(), MemoryError> {
+) {
     let began = Instant::now();
     let mut before = 0;
     let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
-        let ward = memory.geometry().ward().ok_or(MemoryError::Geometry)?;
+        let ward = memory.ward();
         let lease = ward.lease;
         let mut post = Post {
             memory,
@@ -50,6 +52,7 @@ pub fn watch<W: Way>(
             driver: None,
             watched,
             before,
+            note,
         };
         let news = match post.stand() {
             Ok(Some(end)) => format!("the warden of this server begins anew: {end}"),
@@ -64,7 +67,6 @@ pub fn watch<W: Way>(
         watched.term.store(0, Ordering::Relaxed);
         rest(Duration::from_nanos(lease.0 / 4), stop);
     }
-    Ok(())
 }
 
 /// A warden at its post.
@@ -77,20 +79,20 @@ struct Post<'m, W: Way> {
     watched: &'m Watched,
     /// What wardens of this process have buried before.
     before: u64,
+    note: &'m dyn Fn(&str),
 }
 
 impl<W: Way> Post<'_, W> {
     /// Until it ends, or is told to: none.
     fn stand(&mut self) -> Result<Option<End>, MemoryError> {
-        self.driver = Some(Driver::new(self.memory.connect(self.memory.guest())?));
+        let servers = self.warden.map();
+        self.driver = Some(self.memory.connect(self.memory.guest(), servers)?);
         let mut heard = Heard::Done;
+        let mut opened = 0;
         while !self.stop.load(Ordering::Relaxed) {
             let span = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let wish = self.warden.step(LocalTime(span), heard);
-            let term = self.warden.term().unwrap_or(0);
-            self.watched.term.store(term, Ordering::Relaxed);
-            let buried = self.before + self.warden.buried();
-            self.watched.buried.store(buried, Ordering::Relaxed);
+            self.show(&mut opened);
             heard = match wish {
                 Wish::End(end) => return Ok(Some(end)),
                 Wish::Pause(Nanos(span)) => {
@@ -104,38 +106,74 @@ impl<W: Way> Post<'_, W> {
                     let driver = self.driver.as_mut().ok_or(MemoryError::Geometry)?;
                     Heard::Outcomes(driver.ask(operations)?)
                 }
-                Wish::ShutOut(names, _) => {
-                    for name in names {
-                        self.shut_out(name);
-                    }
-                    Heard::Done
-                }
-                Wish::Become(name) => self.become_one(name),
+                Wish::ShutOut(names, servers) => self.shut_out(&names, &servers),
+                Wish::Become(name) => self.become_one(name)?,
             };
         }
         Ok(None)
     }
 
-    /// Until each server has done it, or is gone.
-    fn shut_out(&self, name: Name) {
-        for server in 0..self.memory.geometry().servers {
-            while self.memory.way.shut_out(server, name.client()).is_err()
-                && !self.stop.load(Ordering::Relaxed)
-            {
-                thread::sleep(PAUSE);
-            }
+    /// What it has come to, for people.
+    fn show(&self, before: &mut u64) {
+        let term = self.warden.term().unwrap_or(0);
+        self.watched.term.store(term, Ordering::Relaxed);
+        let buried = self.before + self.warden.buried();
+        self.watched.buried.store(buried, Ordering::Relaxed);
+        let map = self.warden.map();
+        self.watched.epoch.store(map.epoch(), Ordering::Relaxed);
+        let opened = self.warden.opened();
+        if opened > *before {
+            *before = opened;
+            let left = map.servers().count();
+            let what = "a memory server is lost; all goes on with the others, which are";
+            (self.note)(&format!("{what} {left}"));
         }
     }
 
-    /// A server that does not let it in is one that is gone for it.
-    fn become_one(&mut self, name: Name) -> Heard {
-        self.driver = None;
-        match self.memory.connect(name) {
-            Ok(fabric) => {
-                self.driver = Some(Driver::new(fabric));
-                Heard::Done
+    /// Until each of these servers has shut all of them out, or is gone.
+    fn shut_out(&self, names: &[Name], servers: &[ServerId]) -> Heard {
+        let all: Vec<u16> = if servers.is_empty() {
+            (0..self.memory.geometry().servers).collect()
+        } else {
+            servers.iter().map(|server| server.0).collect()
+        };
+        for server in all {
+            for name in names {
+                if !self.shut_out_at(server, *name) {
+                    let gone = Fault::Gone(ServerId(server));
+                    return Heard::Outcomes(vec![Outcome::Failed(gone)]);
+                }
             }
-            Err(_) => Heard::Outcomes(vec![Outcome::Failed(Fault::Gone(ServerId(0)))]),
+        }
+        Heard::Done
+    }
+
+    /// Whether a server has shut somebody out. One of several that does not answer is given up.
+    fn shut_out_at(&self, server: u16, name: Name) -> bool {
+        let mut tries = 0;
+        while self.memory.way.shut_out(server, name.client()).is_err() {
+            tries += 1;
+            let is_over = self.memory.geometry().is_replicated() && tries >= TRIES_MAX;
+            if is_over || self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+        true
+    }
+
+    /// A server without replicas that does not let it in is one that is gone for it.
+    fn become_one(&mut self, name: Name) -> Result<Heard, MemoryError> {
+        self.driver = None;
+        match self.memory.connect(name, self.warden.map()) {
+            Ok(driver) => {
+                self.driver = Some(driver);
+                Ok(Heard::Done)
+            }
+            Err(error) if self.memory.geometry().is_replicated() => Err(error),
+            Err(_) => Ok(Heard::Outcomes(vec![Outcome::Failed(Fault::Gone(
+                ServerId(0),
+            ))])),
         }
     }
 }

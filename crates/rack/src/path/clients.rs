@@ -1,4 +1,7 @@
 //! The clients of a process, of which each does one transaction at a time.
+//!
+//! A client that meets the loss of a memory server with replicas goes on with its place in the next
+//! epoch, and what it was doing is done once more; a commit only if it is not there.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -6,25 +9,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_fabric::Fabric;
 use manxdb_rsi::rows::Client;
-use manxdb_rsi::{Name, Owner};
+use manxdb_rsi::{Closed, Owner};
 use manxdb_storage::StorageError;
 use manxdb_txn::{Others, TxnError};
 use parking_lot::{Condvar, Mutex};
 
 use super::ROOM;
 use crate::drive::Driver;
-use crate::memory::{MemoryError, Source};
+use crate::memory::{Member, MemoryError, Source};
 
 /// Nodes of the tree that a client should have for a commit: for the splits of one key.
 const NODES_LEAST: u64 = 16;
+/// Losses, one after the other, that one piece of work may meet.
+const TRIES_MAX: u32 = 8;
 
 /// A client; or nobody, where one has met a fault.
 type Slot<F> = Option<Joined<F>>;
 
-struct Joined<F> {
-    client: Client<Driver<F>>,
-    /// Whose place it has.
-    owner: Option<Owner>,
+/// A client, with a place unless it is one for good.
+enum Joined<F> {
+    Fixed(Client<Driver<F>>),
+    Member(Member<F>),
+}
+
+impl<F> Joined<F> {
+    fn client(&mut self) -> &mut Client<Driver<F>> {
+        match self {
+            Self::Fixed(client) => client,
+            Self::Member(member) => &mut member.client,
+        }
+    }
 }
 
 /// All clients of a process.
@@ -43,12 +57,9 @@ pub(super) struct Clients<F> {
 impl<F: Fabric> Clients<F> {
     /// These, for good.
     pub(super) fn fixed(clients: Vec<Client<Driver<F>>>) -> Self {
-        let joined = |client| {
-            let owner = None;
-            Some(Joined { client, owner })
-        };
+        let fixed = |client| Some(Joined::Fixed(client));
         Self {
-            idle: Mutex::new(clients.into_iter().map(joined).collect()),
+            idle: Mutex::new(clients.into_iter().map(fixed).collect()),
             returned: Condvar::new(),
             source: None,
             owners: Mutex::default(),
@@ -86,40 +97,63 @@ impl<F: Fabric> Clients<F> {
         };
         let member = source.join()?;
         self.owners.lock().insert(member.owner);
-        Ok(Some(Joined {
-            client: member.client,
-            owner: Some(member.owner),
-        }))
+        Ok(Some(Joined::Member(member)))
     }
 
     pub(super) fn has_source(&self) -> bool {
         self.source.is_some()
     }
 
-    /// Does something with a client that nobody else uses. One that has met a fault is over, and
-    /// somebody else takes its turn next time.
+    /// Does something with a client that nobody else uses; once more when a memory server was lost
+    /// over it, with how the client's session ended then. A client that has met another fault is
+    /// over, and somebody else takes its turn next time.
     pub(super) fn with<T>(
         &self,
-        work: impl FnOnce(&mut Client<Driver<F>>) -> Result<T, TxnError>,
+        mut work: impl FnMut(&mut Client<Driver<F>>, Option<Closed>) -> Result<T, TxnError>,
     ) -> Result<T, TxnError> {
+        let mut slot = self.take();
+        let mut closed = None;
+        let mut tries = 0;
+        let done = loop {
+            let mut joined = match self.fill(slot) {
+                Ok(joined) => joined,
+                Err(error) => {
+                    slot = None;
+                    break Err(error);
+                }
+            };
+            let done = work(joined.client(), closed.take());
+            tries += 1;
+            let (left, heard) = self.judge(joined);
+            slot = left;
+            closed = match heard {
+                Ok(Some(closed)) if done.is_err() && tries < TRIES_MAX => Some(closed),
+                Err(error) if done.is_err() => {
+                    let what = done
+                        .err()
+                        .map_or_else(String::new, |error| error.to_string());
+                    break Err(TxnError::Unknown(format!("{what}; {error}")));
+                }
+                _ => break done,
+            };
+        };
+        self.give_back(slot);
+        done
+    }
+
+    fn take(&self) -> Slot<F> {
         let mut idle = self.idle.lock();
-        let slot = loop {
+        loop {
             match idle.pop_front() {
-                Some(slot) => break slot,
+                Some(slot) => return slot,
                 None => self.returned.wait(&mut idle),
             }
-        };
-        drop(idle);
-        let (slot, done) = match self.fill(slot) {
-            Ok(mut joined) => {
-                let done = work(&mut joined.client);
-                (self.judge(joined), done)
-            }
-            Err(error) => (None, Err(error)),
-        };
+        }
+    }
+
+    fn give_back(&self, slot: Slot<F>) {
         self.idle.lock().push_back(slot);
         self.returned.notify_one();
-        done
     }
 
     fn fill(&self, slot: Slot<F>) -> Result<Joined<F>, TxnError> {
@@ -130,16 +164,27 @@ impl<F: Fabric> Clients<F> {
         joined.ok_or_else(|| TxnError::Unknown("a client of this memory is over".into()))
     }
 
-    /// The client, unless it has met a fault.
-    fn judge(&self, mut joined: Joined<F>) -> Slot<F> {
-        if self.source.is_none() || joined.client.carrier_mut().fault().is_none() {
-            return Some(joined);
-        }
-        if let Some(owner) = joined.owner {
-            self.owners.lock().remove(&owner);
-        }
+    /// The client, unless it has met a fault and does not go on; and how its session ended, if it
+    /// goes on behind it.
+    fn judge(&self, mut joined: Joined<F>) -> (Slot<F>, Result<Option<Closed>, MemoryError>) {
+        let is_fine = joined.client().carrier_mut().fault().is_none();
+        let (Some(source), Joined::Member(member), false) = (&self.source, &mut joined, is_fine)
+        else {
+            return (Some(joined), Ok(None));
+        };
         self.faults.fetch_add(1, Ordering::Relaxed);
-        None
+        let before = member.owner;
+        let heard = source.go_on(member);
+        let mut owners = self.owners.lock();
+        owners.remove(&before);
+        match heard {
+            Ok(Some(closed)) => {
+                owners.insert(member.owner);
+                drop(owners);
+                (Some(joined), Ok(Some(closed)))
+            }
+            other => (None, other), // what it was doing has met the fault, too
+        }
     }
 
     /// Has room made for so many records that a client may write.
@@ -163,9 +208,16 @@ impl<F: Fabric> Clients<F> {
 
     /// Keeps the places of those that nobody uses just now.
     pub(super) fn keep(&self) {
-        let mut idle = self.idle.lock();
-        for joined in idle.iter_mut().flatten() {
-            let _ = joined.client.carrier_mut().keep(); // a fault is met by the next transaction
+        let count = self.idle.lock().len();
+        for _ in 0..count {
+            let Some(slot) = self.idle.lock().pop_front() else {
+                return;
+            };
+            let slot = slot.and_then(|mut joined| {
+                let _ = joined.client().carrier_mut().keep(); // or it has met a fault
+                self.judge(joined).0
+            });
+            self.give_back(slot);
         }
     }
 
@@ -190,36 +242,31 @@ impl<F: Fabric> Clients<F> {
         let Some(source) = &self.source else {
             return Ok(Vec::new());
         };
-        self.with(|client| source.present(client).map_err(|error| failed(&error)))
+        self.with(|client, _| source.present(client).map_err(|error| failed(&error)))
+    }
+
+    fn own(&self) -> u64 {
+        self.source.as_ref().map_or(0, |source| source.own())
     }
 }
 
 impl<F: Fabric + Send> Others for Clients<F> {
     fn me(&self) -> Result<u64, TxnError> {
-        // One that has lost its place is another one when it has a new one.
-        let first = || {
-            let owners = self.owners.lock();
-            owners.first().map(|owner| Name::Owner(*owner).client())
-        };
-        if let Some(number) = first() {
-            return Ok(number);
+        let own = self.own();
+        if self.present()?.contains(&own) {
+            return Ok(own);
         }
-        self.present()?; // takes a place
-        first().ok_or_else(|| TxnError::Unknown("this process has no place".into()))
+        Err(TxnError::Unknown("this process has no place".into()))
     }
 
     fn may_live(&self, who: u64) -> Result<bool, TxnError> {
-        Ok(self.present()?.contains(&who))
+        let present = self.present()?;
+        Ok(present.contains(&who) || present.contains(&0))
     }
 
     fn is_alone(&self) -> Result<bool, TxnError> {
-        let present = self.present()?;
-        let owners = self.owners.lock();
-        let own: BTreeSet<u64> = owners
-            .iter()
-            .map(|owner| Name::Owner(*owner).client())
-            .collect();
-        Ok(present.iter().all(|number| own.contains(number)))
+        let own = self.own();
+        Ok(self.present()?.iter().all(|number| *number == own))
     }
 }
 

@@ -15,7 +15,8 @@
 //!
 //! Over memory servers that run for long ([`RsiPath::open`]) clients have places that are kept, get
 //! room when they need it, and are replaced when they have met a fault: what was under way then is
-//! of unknown outcome or not done, and the next transaction is another client's ([`clients`]).
+//! of unknown outcome or not done, and the next transaction is another client's. When a memory server
+//! with replicas is lost they go on with what they were doing ([`clients`]).
 
 mod clients;
 mod long;
@@ -226,10 +227,10 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     fn read<T>(
         &self,
         at: Version,
-        work: impl FnOnce(&mut Rows<'_, F>) -> Result<T, TxnError>,
+        work: impl Fn(&mut Rows<'_, F>) -> Result<T, TxnError>,
     ) -> Result<T, TxnError> {
         let vector = self.snapshots.find(at)?;
-        self.clients.with(|client| {
+        self.clients.with(|client, _| {
             let mut rows = client.begin_at(Vector::clone(&vector), Isolation::Snapshot);
             work(&mut rows)
         })
@@ -241,9 +242,16 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let done = self.clients.with(|client| {
+            let done = self.clients.with(|client, closed| {
+                let cut_off = closed.zip(client.cut_off());
+                if cut_off.is_some_and(|(closed, stamp)| closed.has(stamp)) {
+                    return Ok(Ok(()));
+                }
                 self.clients.make_room(client, records)?;
-                self.try_to_commit(client, intent)
+                match self.try_to_commit(client, intent)? {
+                    Err(failure) if !failure.is_conflict() => Err(failed(failure)),
+                    done => Ok(done),
+                }
             })?;
             match done {
                 Ok(()) => return Ok(self.snapshots.next()),
@@ -296,7 +304,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     }
 
     fn still_true(&self, reads: &ReadSet) -> Result<Snapshot, TxnError> {
-        self.clients.with(|client| {
+        self.clients.with(|client, _| {
             let mut rows = now(client.begin(Isolation::Snapshot)).map_err(failed)?;
             self.rely_on(&mut rows, reads)?;
             Ok(self.snapshots.pin(rows.snapshot()))
@@ -348,7 +356,7 @@ fn page<F: Fabric>(
 
 impl<F: Fabric + Send + 'static> CommitPath for RsiPath<F> {
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
-        Reply::Ready(self.clients.with(|client| {
+        Reply::Ready(self.clients.with(|client, _| {
             let vector = now(client.snapshot()).map_err(failed)?;
             Ok(self.snapshots.pin(&vector))
         }))

@@ -38,6 +38,8 @@ pub struct Client<C> {
     hints: BTreeMap<Vec<u8>, Hint>,
     /// What its snapshots include.
     pub(super) bound: Bound,
+    /// The transaction that is being committed, or of which nobody has heard the end.
+    pub(super) committing: Option<Stamp>,
 }
 
 /// A key that was made known.
@@ -70,6 +72,7 @@ impl<C: Carrier> Client<C> {
             nodes_again: Vec::new(),
             hints,
             bound,
+            committing: None,
         }
     }
 
@@ -100,6 +103,13 @@ impl<C: Carrier> Client<C> {
         self.carrier = carrier;
         self.session = session;
         self.session.saw(&self.bound.snapshot);
+    }
+
+    /// The version as which a transaction was being committed when the session ended, if one was and
+    /// had come so far that it may be there; told once. Whether it is, its closing says
+    /// ([`crate::Closed::has`]).
+    pub fn cut_off(&mut self) -> Option<Stamp> {
+        self.committing.take()
     }
 
     /// Begins a transaction.

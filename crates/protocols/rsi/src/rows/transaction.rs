@@ -231,9 +231,14 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             changes.push(Change { seen, value });
         }
         let session = &mut self.client.session;
+        let holder = session.holder();
         let commit = session.commit(&reads, changes, self.isolation)?;
+        self.client.committing = Some(holder);
         let committed = self.client.run(commit).await?;
         self.client.session.ended(&committed);
+        if !matches!(committed, Err(Abort::Fault(_))) {
+            self.client.committing = None;
+        }
         Ok(committed?)
     }
 

@@ -1,0 +1,222 @@
+//! Clients with places, and how they go on after the loss of a server.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use manxdb_fabric::{Address, Operation, ServerId, WORD};
+use manxdb_rsi::rows::{Client, Extent};
+use manxdb_rsi::{
+    Chart, Closed, Join, JoinError, Lease, Map, Name, Owner, Rejoin, RejoinError, Seat, ThreadId,
+};
+
+use super::{Memory, MemoryError, Way, rooms};
+use crate::drive::Driver;
+
+/// Leases that one waits for the end of what a loss begins; then there is nobody who sees to it.
+const PATIENCE: u64 = 8;
+/// Looks at whether it has ended while a lease lasts.
+const LOOKS: u64 = 32;
+
+/// A client with a place.
+pub struct Member<F> {
+    /// Whose place it is.
+    pub owner: Owner,
+    /// Its way to the rows.
+    pub client: Client<Driver<F>>,
+}
+
+/// Where a process gets clients, and what it knows of those of other processes.
+pub trait Source<F>: Send + Sync {
+    /// A client with a place of its own.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    fn join(&self) -> Result<Member<F>, MemoryError>;
+
+    /// A client that has met a fault goes on with its place, in the next epoch of replicated memory,
+    /// as soon as that has begun; how it ended before. `None`: the place is somebody else's, or
+    /// nobody goes on in this memory.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: the client is over.
+    fn go_on(&self, member: &mut Member<F>) -> Result<Option<Closed>, MemoryError>;
+
+    /// Gives a client room for so many records.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoRoom`]; others.
+    fn refill(&self, client: &mut Client<Driver<F>>, records: u64) -> Result<(), MemoryError>;
+
+    /// Leaves places whose owners are not connected any more. Whoever watches gives them to others.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: their leases lapse all the same.
+    fn leave(&self, owners: &[Owner]) -> Result<(), MemoryError>;
+
+    /// The number of this process among those that use the memory.
+    fn own(&self) -> u64;
+
+    /// Numbers of processes that have places, or had them and are not buried yet; 0: of one of them
+    /// it is not known which it is.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    fn present(&self, client: &mut Client<Driver<F>>) -> Result<Vec<u64>, MemoryError>;
+}
+
+impl<W: Way> Memory<W> {
+    /// Takes a place; waits for the end of what a loss begins.
+    ///
+    /// # Errors
+    /// [`MemoryError::Full`] while all are taken; others.
+    pub fn join(&self) -> Result<Member<W::Fabric>, MemoryError> {
+        let until = self.patience();
+        loop {
+            let mut driver = self.connect(self.guest(), &self.chart.map)?;
+            let places = u64::from(self.geometry().places);
+            let first = u16::try_from(self.draw() % places).unwrap_or(0); // it is one of them
+            let join = Join::new(self.plan.seats(), self.chart.clone(), first);
+            match driver.run(join)? {
+                Ok(joined) => return self.member(joined.owner, &joined.map),
+                Err(error @ JoinError::Full(_)) => return Err(MemoryError::Full(error)),
+                Err(JoinError::Fault(fault)) if !self.may_end(until) => return Err(fault.into()),
+                Err(JoinError::Ending) if !self.may_end(until) => return Err(MemoryError::Ending),
+                Err(_) => thread::sleep(Duration::from_nanos(self.geometry().lease.0 / LOOKS)),
+            }
+        }
+    }
+
+    fn patience(&self) -> Instant {
+        Instant::now() + Duration::from_nanos(self.geometry().lease.0 * PATIENCE)
+    }
+
+    /// Whether what a loss begins may still come to its end.
+    fn may_end(&self, until: Instant) -> bool {
+        self.geometry().is_replicated() && Instant::now() < until
+    }
+
+    fn member(&self, owner: Owner, map: &Arc<Map>) -> Result<Member<W::Fabric>, MemoryError> {
+        let driver = self.drive(owner, map)?;
+        let session = self.plan.session(owner, map);
+        let session = session.ok_or(MemoryError::Geometry)?;
+        let keyspace = self.plan.keyspace;
+        let nothing = |bytes| {
+            let nowhere = Address {
+                server: ServerId(0),
+                offset: super::SUPERBLOCK,
+            };
+            Extent::new(nowhere, bytes, 0).ok_or(MemoryError::Geometry)
+        };
+        let records = nothing(keyspace.records.bytes())?;
+        let nodes = nothing(keyspace.tree.layout().bytes())?;
+        let client = Client::new(driver, session, keyspace, records, nodes);
+        Ok(Member { owner, client })
+    }
+
+    /// The way of an owner in an epoch, which keeps its lease and has said whose it is.
+    fn drive(&self, owner: Owner, map: &Arc<Map>) -> Result<Driver<W::Fabric>, MemoryError> {
+        let mut driver = self.connect(Name::Owner(owner), map)?;
+        if self.geometry().is_replicated() {
+            driver = driver.over(Arc::clone(map));
+        }
+        let seats = self.plan.seats();
+        let lease = Lease::new(seats, owner, map);
+        let mut driver = driver.keeping(lease, self.geometry().lease);
+        driver.keep()?;
+        let whose = Operation::Write {
+            at: seats.note(owner.thread),
+            bytes: self.own.to_le_bytes().to_vec(),
+        };
+        driver.ask_regions(vec![whose])?; // a fault is met by the first transaction
+        Ok(driver)
+    }
+
+    /// The map of now, as a guest finds it.
+    fn look(&self, driver: &mut Driver<W::Fabric>) -> Result<Arc<Map>, MemoryError> {
+        match self.chart.annals {
+            None => Ok(Arc::clone(&self.chart.map)),
+            Some(annals) => {
+                let learn = annals.learn(Map::clone(&self.chart.map));
+                Ok(Arc::new(driver.run(learn)??))
+            }
+        }
+    }
+}
+
+impl<W: Way> Source<W::Fabric> for Memory<W> {
+    fn join(&self) -> Result<Member<W::Fabric>, MemoryError> {
+        Self::join(self)
+    }
+
+    fn go_on(&self, member: &mut Member<W::Fabric>) -> Result<Option<Closed>, MemoryError> {
+        let map = member.client.carrier_mut().map().map(Arc::clone);
+        let (Some(annals), Some(map)) = (self.chart.annals, map) else {
+            return Ok(None);
+        };
+        let mut driver = self.connect(self.guest(), &self.chart.map)?;
+        let chart = Chart::new(annals, map);
+        let rejoin = Rejoin::new(self.plan.seats(), chart, member.owner);
+        match driver.run_until(rejoin, self.patience())? {
+            None => Err(MemoryError::Ending),
+            Some(Err(RejoinError::Over(_))) => Ok(None),
+            Some(Err(RejoinError::Fault(fault))) => Err(fault.into()),
+            Some(Ok(rejoined)) => {
+                let driver = self.drive(rejoined.owner, &rejoined.map)?;
+                let session = self.plan.session(rejoined.owner, &rejoined.map);
+                let session = session.ok_or(MemoryError::Geometry)?;
+                member.client.go_on(driver, session);
+                member.owner = rejoined.owner;
+                Ok(Some(rejoined.closed))
+            }
+        }
+    }
+
+    fn refill(
+        &self,
+        client: &mut Client<Driver<W::Fabric>>,
+        records: u64,
+    ) -> Result<(), MemoryError> {
+        let room = rooms::take(client.carrier_mut(), &self.plan, self.draw(), records)?;
+        client.refill(room.records, room.nodes);
+        Ok(())
+    }
+
+    fn leave(&self, owners: &[Owner]) -> Result<(), MemoryError> {
+        let mut driver = self.connect(self.guest(), &self.chart.map)?;
+        let map = self.look(&mut driver)?;
+        let seats = self.plan.seats();
+        let leave = |owner: &Owner| Lease::leave(seats, *owner);
+        let leave = owners.iter().map(leave).collect();
+        if self.geometry().is_replicated() {
+            driver = driver.over(map);
+        }
+        driver.ask_regions(leave)?;
+        Ok(())
+    }
+
+    fn own(&self) -> u64 {
+        self.own
+    }
+
+    fn present(&self, client: &mut Client<Driver<W::Fabric>>) -> Result<Vec<u64>, MemoryError> {
+        let seats = self.plan.seats();
+        let threads: Vec<ThreadId> = (0..self.geometry().places)
+            .filter_map(ThreadId::new)
+            .collect();
+        let read = |at| Operation::Read { at, bytes: WORD };
+        let words = threads
+            .iter()
+            .flat_map(|thread| [read(seats.seat(*thread)), read(seats.note(*thread))]);
+        let outcomes = client.carrier_mut().ask_regions(words.collect())?;
+        let mut present = Vec::new();
+        for pair in outcomes.as_chunks::<2>().0 {
+            let [seat, note] = pair.clone().map(super::forming::number);
+            match Seat::of_word(seat?) {
+                Seat::Free(_) => {}
+                Seat::Kept(_) | Seat::Taken(_) | Seat::Over(_) => present.push(note?),
+            }
+        }
+        Ok(present)
+    }
+}

@@ -1,0 +1,454 @@
+//! Where everything is in the memory of servers that run for long.
+//!
+//! With one replica, at the servers themselves:
+//!
+//! ```text
+//! every server   0 superblock | 512 FORMATION | 576 NEXT | 1024 …
+//! the first one  1024 seats, vector | logs of all places | root of the tree | rooms …
+//! the others     1024 (unused)      | logs of all places | (unused)         | rooms …
+//! ```
+//!
+//! With several, in regions of a [`Map`], whose servers have nothing of their own but
+//!
+//! ```text
+//! every server   0 superblock | 512 FORMATION | 1024 annals | regions …
+//! ```
+//!
+//! `FORMATION` says which database it is part of ([`super::forming`]). Memory that is nobody's yet
+//! begins at `NEXT`, or is of lots in shelves ([`super::rooms`]): a shelf is a region for records and
+//! one for nodes of the tree. A share of each server is left to no region, so that after one loss
+//! every region finds a server for its new replica.
+
+use std::sync::Arc;
+
+use manxdb_fabric::{Address, ServerId, WORD};
+use manxdb_rsi::rows::Keyspace;
+use manxdb_rsi::{
+    Annals, Chart, Kind, Layout, Log, Map, Owner, Place, Seats, Session, ThreadId, Tree, Vector,
+    Ward,
+};
+
+use super::geometry::{Geometry, GeometryError};
+use super::rooms::{Lot, Rooms, Shelves};
+
+/// Bytes of a superblock.
+pub const SUPERBLOCK: u64 = 512;
+/// Where the word of the formation is.
+pub(super) const FORMATION: u64 = SUPERBLOCK;
+/// Where the word with the end of what is given away is.
+pub(super) const NEXT: u64 = SUPERBLOCK + LINE;
+const TABLES: u64 = 1024;
+pub(super) const LINE: u64 = 64;
+/// Memory for rows, at least: below it there would be hardly any.
+const ROOM_LEAST: u64 = 1 << 20;
+/// Events that there is room for: losses, and regions that are whole again.
+const EVENTS: u64 = 1 << 13;
+/// Shelves for each server, so that no region is large; and of all servers.
+const SHELVES_EACH: u64 = 8;
+const SHELVES_MAX: u64 = 192;
+/// Shelves that a server may get more of after a loss than its share.
+const SHELVES_SPARE: u64 = 2;
+/// Lots that one operation looks at.
+const LOTS_MAX: u64 = manxdb_fabric::operation::BYTES_MAX / WORD;
+
+/// Where everything is.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub(super) geometry: Geometry,
+    /// The first map, and where it is noted what becomes of it; none: everything is at servers.
+    pub(super) first: Option<(Annals, Arc<Map>)>,
+    /// The table of places.
+    pub(super) table: Address,
+    pub(super) vector: Vector,
+    /// Where the logs of all places are, in their order: at several servers, or in a region.
+    logs: Vec<Vec<Address>>,
+    /// The tree and the rows.
+    pub(super) keyspace: Keyspace,
+    pub(super) rooms: Rooms,
+}
+
+impl Plan {
+    /// Finds places for all.
+    ///
+    /// # Errors
+    /// [`GeometryError`].
+    pub fn of(geometry: Geometry) -> Result<Self, GeometryError> {
+        geometry.check_numbers()?;
+        let last = Address {
+            server: ServerId(geometry.servers - 1),
+            offset: geometry.bytes / LINE * LINE,
+        };
+        Place::new(last).ok_or(GeometryError::Large(geometry.bytes))?;
+        if geometry.is_replicated() {
+            Self::in_regions(geometry)
+        } else {
+            Self::at_servers(geometry)
+        }
+    }
+
+    fn at_servers(geometry: Geometry) -> Result<Self, GeometryError> {
+        let first = |offset| {
+            let server = ServerId(0);
+            Address { server, offset }
+        };
+        let table = first(TABLES);
+        let seats = lines(Seats::new(table, geometry.places).bytes());
+        let vector = vector(first(TABLES + seats), geometry)?;
+        let mut next = TABLES + seats + lines(vector.bytes());
+        let mut logs = Vec::new();
+        for number in 0..geometry.places {
+            let servers = (0..geometry.servers).filter(|server| has_log(geometry, *server, number));
+            let offset = next;
+            let at = servers.map(|server| Address {
+                server: ServerId(server),
+                offset,
+            });
+            logs.push(at.collect());
+            next += lines(geometry.log_bytes);
+        }
+        let keyspace = keyspace(geometry, first(next))?;
+        next += bytes(keyspace.tree.layout());
+        let least = next + ROOM_LEAST;
+        if geometry.bytes < least {
+            let (bytes, places) = (geometry.bytes, geometry.places);
+            return Err(GeometryError::Small(bytes, places, next, least));
+        }
+        Ok(Self {
+            geometry,
+            first: None,
+            table,
+            vector,
+            logs,
+            keyspace,
+            rooms: Rooms::Servers(next),
+        })
+    }
+
+    fn in_regions(geometry: Geometry) -> Result<Self, GeometryError> {
+        let annals = Annals::new(TABLES, EVENTS);
+        let begin = lines(TABLES + annals.bytes());
+        let shape = Shape::of(geometry, begin)?;
+        let server = |number| (ServerId(number), begin, geometry.bytes);
+        let servers: Vec<_> = (0..geometry.servers).map(server).collect();
+        // All numbers are checked: what does not fit now is memory that was cut too fine.
+        let full = |_| shape.small();
+        let mut map = Map::new(&servers, geometry.replicas.into()).map_err(full)?;
+        let mut add = |kind, bytes| map.add(kind, bytes).map_err(full);
+        let table = add(Kind::Places, shape.table)?;
+        let vector = vector(add(Kind::Lines, shape.lines)?, geometry)?;
+        let nodes = geometry.nodes()?;
+        let keyspace = keyspace(geometry, add(Kind::Records(nodes), bytes(nodes))?)?;
+        let words = add(Kind::Entries, shape.words)?;
+        let mut logs = Vec::new();
+        for _ in 0..geometry.servers {
+            let base = add(Kind::Logs, shape.logs)?;
+            for number in 0..shape.logs / lines(geometry.log_bytes) {
+                logs.push(vec![base.plus(number * lines(geometry.log_bytes))]);
+            }
+        }
+        logs.truncate(geometry.places.into());
+        let mut shelves = |layout: Layout, each: u64| {
+            let kind = Kind::Records(layout);
+            let bytes = shape.lots * each * bytes(layout);
+            let all = (0..shape.shelves).map(|_| add(kind, bytes));
+            all.collect::<Result<Vec<_>, _>>()
+        };
+        let rooms = Rooms::Shelves(Shelves {
+            words,
+            lots: shape.lots,
+            records: shelves(keyspace.records, Lot::RECORDS)?,
+            nodes: shelves(nodes, Lot::NODES)?,
+        });
+        Ok(Self {
+            geometry,
+            first: Some((annals, Arc::new(map))),
+            table,
+            vector,
+            logs,
+            keyspace,
+            rooms,
+        })
+    }
+
+    /// The numbers that decided it.
+    #[must_use]
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// What is known of the memory by who comes in.
+    pub(super) fn chart(&self) -> Chart {
+        match &self.first {
+            None => Chart::fixed(),
+            Some((annals, map)) => Chart::new(*annals, Arc::clone(map)),
+        }
+    }
+
+    /// What a warden is to know.
+    pub(super) fn ward(&self, chart: Chart) -> Ward {
+        let threads = (0..self.geometry.places).filter_map(ThreadId::new);
+        Ward {
+            seats: self.seats(),
+            vector: self.vector,
+            logs: threads.filter_map(|thread| self.log(thread)).collect(),
+            lease: self.geometry.lease,
+            chart,
+        }
+    }
+
+    /// The table of places.
+    #[must_use]
+    pub fn seats(&self) -> Seats {
+        Seats::new(self.table, self.geometry.places)
+    }
+
+    fn log(&self, thread: ThreadId) -> Option<Log> {
+        let places = self.logs.get(usize::from(thread.number()))?;
+        Log::new(places.clone(), self.geometry.log_bytes)
+    }
+
+    /// The session of an owner, over a map of its epoch; none if there is no such place.
+    pub(super) fn session(&self, owner: Owner, map: &Map) -> Option<Session> {
+        let session = Session::new(owner.thread, self.vector, owner.after)?;
+        Some(session.with_log(self.log(owner.thread)?.on(map)?))
+    }
+
+    /// Where on a server something is; none if it is elsewhere. Of regions, as they were at first.
+    pub(super) fn here(&self, server: u16, at: Address) -> Option<u64> {
+        let server = ServerId(server);
+        let Some((_, map)) = &self.first else {
+            return (at.server == server).then_some(at.offset);
+        };
+        let number = at.server.0.checked_sub(Map::FIRST)?;
+        let replicas = map.regions().get(usize::from(number))?.replicas();
+        let here = replicas.iter().find(|replica| replica.at.server == server);
+        here.map(|replica| replica.at.plus(at.offset).offset)
+    }
+
+    /// Where on a server the log of a place is, if it has a copy.
+    pub(super) fn log_here(&self, server: u16, thread: ThreadId) -> Option<u64> {
+        let places = self.logs.get(usize::from(thread.number()))?;
+        places.iter().find_map(|at| self.here(server, *at))
+    }
+}
+
+/// How the regions of replicated memory are cut.
+struct Shape {
+    geometry: Geometry,
+    /// Bytes before the regions.
+    begin: u64,
+    /// Bytes of regions that there are one of, or as many as servers.
+    table: u64,
+    lines: u64,
+    root: u64,
+    words: u64,
+    logs: u64,
+    /// Shelves, and lots of each.
+    shelves: u64,
+    lots: u64,
+    /// Bytes of a lot.
+    lot: u64,
+}
+
+impl Shape {
+    fn of(geometry: Geometry, begin: u64) -> Result<Self, GeometryError> {
+        let nowhere = Address {
+            server: ServerId(0),
+            offset: begin,
+        };
+        let (records, nodes) = (geometry.records()?, geometry.nodes()?);
+        keyspace(geometry, nowhere)?;
+        let lot = Lot::RECORDS * bytes(records) + Lot::NODES * bytes(nodes);
+        let servers = u64::from(geometry.servers);
+        let logs = u64::from(geometry.places).div_ceil(servers) * lines(geometry.log_bytes);
+        let mut shape = Self {
+            geometry,
+            begin,
+            table: lines(Seats::new(nowhere, geometry.places).bytes()),
+            lines: lines(vector(nowhere, geometry)?.bytes()),
+            root: bytes(nodes),
+            words: lines(geometry.bytes / lot * servers * WORD),
+            logs,
+            shelves: (SHELVES_EACH * servers).min(SHELVES_MAX),
+            lots: 0,
+            lot,
+        };
+        let free = geometry.bytes.saturating_sub(shape.taken());
+        loop {
+            let lots = free / (shape.held() * lot);
+            if lots > 0 {
+                shape.lots = lots.min(LOTS_MAX);
+                return Ok(shape);
+            }
+            if shape.shelves == 1 {
+                return Err(shape.small());
+            }
+            shape.shelves /= 2;
+        }
+    }
+
+    /// Bytes of a server that are no shelves', if it has all else.
+    fn taken(&self) -> u64 {
+        let logs = u64::from(self.geometry.servers) * self.logs;
+        self.begin + self.table + self.lines + self.root + self.words + logs
+    }
+
+    /// Shelves that a server has after a loss; where all servers have all, that changes nothing.
+    fn held(&self) -> u64 {
+        let (servers, replicas) = (self.geometry.servers, self.geometry.replicas);
+        if servers == replicas {
+            return self.shelves;
+        }
+        let all = self.shelves * u64::from(replicas);
+        all.div_ceil(u64::from(servers - 1)) + SHELVES_SPARE
+    }
+
+    fn small(&self) -> GeometryError {
+        let taken = self.taken();
+        let least = taken + self.held() * self.lot;
+        GeometryError::Small(self.geometry.bytes, self.geometry.places, taken, least)
+    }
+}
+
+/// Bytes from one record or node to the next.
+pub(super) fn bytes(layout: Layout) -> u64 {
+    lines(layout.bytes() as u64)
+}
+
+fn lines(bytes: u64) -> u64 {
+    bytes.next_multiple_of(LINE)
+}
+
+fn vector(base: Address, geometry: Geometry) -> Result<Vector, GeometryError> {
+    Vector::new(base, geometry.places).ok_or(GeometryError::Large(geometry.bytes)) // not reached
+}
+
+fn keyspace(geometry: Geometry, root: Address) -> Result<Keyspace, GeometryError> {
+    let root = Place::new(root).ok_or(GeometryError::Large(geometry.bytes))?;
+    Ok(Keyspace {
+        tree: Tree::new(root, geometry.nodes()?)?,
+        records: geometry.records()?,
+    })
+}
+
+/// Whether a server has a copy of a place's log, where memory is not replicated.
+fn has_log(geometry: Geometry, server: u16, place: u16) -> bool {
+    let first = place % geometry.servers;
+    (server + geometry.servers - first) % geometry.servers < geometry.log_copies
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_rsi::Event;
+
+    use super::super::geometry::tests::GEOMETRY;
+    use super::*;
+
+    fn thread(number: u16) -> ThreadId {
+        ThreadId::new(number).unwrap()
+    }
+
+    #[test]
+    fn nothing_lies_over_anything_else() {
+        let plan = Plan::of(GEOMETRY).unwrap();
+        let seats = plan.seats().bytes();
+        const { assert!(NEXT + WORD <= TABLES) };
+        let vector = plan.vector.bytes();
+        let log = |number: u16| {
+            let server = number % GEOMETRY.servers;
+            plan.log_here(server, thread(number)).unwrap()
+        };
+        assert!(plan.table.offset + seats + vector <= log(0));
+        for number in 1..GEOMETRY.places {
+            assert!(log(number - 1) + GEOMETRY.log_bytes <= log(number));
+        }
+        let root = plan.keyspace.tree.root().address().offset;
+        assert!(log(GEOMETRY.places - 1) + GEOMETRY.log_bytes <= root);
+        assert!(matches!(plan.rooms, Rooms::Servers(begin) if begin > root));
+    }
+
+    #[test]
+    fn each_log_has_its_copies() {
+        for replicas in [1, 2] {
+            let geometry = Geometry {
+                replicas,
+                ..GEOMETRY
+            };
+            let plan = Plan::of(geometry).unwrap();
+            for number in 0..GEOMETRY.places {
+                let has = |server: &u16| plan.log_here(*server, thread(number)).is_some();
+                assert_eq!((0..GEOMETRY.servers).filter(has).count(), 2);
+            }
+            assert_eq!(plan.ward(plan.chart()).logs.len(), 8);
+        }
+    }
+
+    /// Bytes that a server's regions end behind.
+    fn ends(map: &Map) -> Vec<u64> {
+        let end = |server: ServerId| {
+            let regions = map.regions().iter();
+            let ends = regions.flat_map(|region| {
+                let here = region.replicas().iter();
+                let here = here.filter(move |replica| replica.at.server == server);
+                here.map(|replica| replica.at.offset + region.bytes())
+            });
+            ends.max().unwrap_or(0)
+        };
+        map.servers().map(end).collect()
+    }
+
+    #[test]
+    fn after_one_loss_every_region_has_its_replicas_again() {
+        for (servers, replicas) in [(4, 3), (5, 3), (3, 2), (8, 3), (20, 4)] {
+            let geometry = Geometry {
+                servers,
+                replicas,
+                log_copies: replicas,
+                bytes: 64 << 20,
+                places: 30,
+                ..GEOMETRY
+            };
+            let plan = Plan::of(geometry).unwrap();
+            let (_, map) = plan.first.unwrap();
+            let Rooms::Shelves(shelves) = plan.rooms else {
+                panic!("it has shelves");
+            };
+            for lost in map.servers() {
+                let next = map.after(Event::Lost(lost));
+                let has_all =
+                    |region: &manxdb_rsi::Region| region.replicas().len() == usize::from(replicas);
+                assert!(next.regions().iter().all(has_all), "{servers} {replicas}");
+                assert!(ends(&next).iter().all(|end| *end <= geometry.bytes));
+            }
+            // What is left to no region is not much more than the share of one server.
+            let records = shelves.records.len() as u64 * shelves.lots * Lot::RECORDS;
+            let all = records * bytes(plan.keyspace.records)
+                + records / Lot::RECORDS * Lot::NODES * bytes(plan.keyspace.tree.layout());
+            let used = all * u64::from(replicas) / u64::from(servers - 1);
+            assert!(used * 2 > geometry.bytes, "{servers} {replicas}: {used}");
+        }
+    }
+
+    #[test]
+    fn where_all_servers_have_all_nothing_is_left_over() {
+        let geometry = Geometry {
+            replicas: 3,
+            log_copies: 3,
+            bytes: 64 << 20,
+            ..GEOMETRY
+        };
+        let plan = Plan::of(geometry).unwrap();
+        let (_, map) = plan.first.unwrap();
+        let ends = ends(&map);
+        assert!(
+            ends.iter().all(|end| *end > geometry.bytes / 10 * 8),
+            "{ends:?}"
+        );
+        let next = map.after(Event::Lost(ServerId(1)));
+        assert!(
+            next.regions()
+                .iter()
+                .all(|region| region.replicas().len() == 2)
+        );
+    }
+}
