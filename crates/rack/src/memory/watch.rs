@@ -17,8 +17,9 @@ use crate::drive::Driver;
 
 /// Between two looks at whether to end, and between two orders to shut the same client out.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Orders that a server with replicas may fail to obey.
-const TRIES_MAX: u32 = 2;
+/// Orders that a server with replicas may fail to obey. Each may have it wait for the end of a process
+/// that is slow to die; to be given up for that would cost the database a server.
+const TRIES_MAX: u32 = 4;
 
 /// What the warden of a process has done.
 #[derive(Debug, Default)]
