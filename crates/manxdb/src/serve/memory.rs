@@ -27,6 +27,8 @@ type Rows = RsiPath<SharedMemory>;
 const LOCK: &str = "memory-client.lock";
 /// Looks at places while a lease lasts.
 const LOOKS: u64 = 8;
+/// Between two steps of collecting rows that are gone, at least, and at most where there are none.
+const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Leases that a start waits for places of servers that have died.
 const PATIENCE: u64 = 4;
 
@@ -103,9 +105,21 @@ impl MemoryRows {
         })?;
         let path = Arc::new(join(&memory, clients).map_err(fault)?);
         let (kept, Nanos(lease)) = (Arc::clone(&path), memory.geometry().lease);
+        let (mut last, mut rest) = (Instant::now(), TIDY.1);
         threads.start("places", move |stop| {
             while !stop.load(Ordering::Relaxed) {
                 kept.keep();
+                if last.elapsed() > rest {
+                    rest = match kept.tidy() {
+                        Ok(0) => TIDY.1.min(2 * rest),
+                        Ok(_) => TIDY.0,
+                        Err(error) => {
+                            tracing::debug!(%error, "rows that are gone stay for now");
+                            TIDY.1
+                        }
+                    };
+                    last = Instant::now();
+                }
                 thread::sleep(Duration::from_nanos(lease / LOOKS).min(Duration::from_millis(100)));
             }
         })?;

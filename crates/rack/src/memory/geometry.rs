@@ -116,7 +116,8 @@ impl Geometry {
 
     /// How rows lie in memory.
     pub(super) fn records(&self) -> Result<Layout, LayoutError> {
-        Layout::new(self.versions.into(), length(self.value))
+        let layout = Layout::new(self.versions.into(), length(self.value))?;
+        Ok(layout.with_overflow())
     }
 
     /// How nodes of the tree do.

@@ -88,6 +88,9 @@ pub enum MemoryError {
         "a transaction adds {0} rows or pieces of rows, and memory is given away in pieces of at most {1}"
     )]
     Large(u64, u64),
+    /// It cannot be found out which snapshots nobody uses any more.
+    #[error("the bound of snapshots cannot be read: {0}")]
+    Bound(String),
     /// A server did not answer.
     #[error("{0}")]
     Fault(#[from] Fault),

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use manxdb_fabric::{Address, Operation, ServerId, WORD};
-use manxdb_rsi::rows::{Client, Extent};
+use manxdb_fabric::{Address, Misuse, Operation, ServerId, WORD};
+use manxdb_rsi::rows::{Client, Extent, Failure};
 use manxdb_rsi::{
-    Chart, Closed, Join, JoinError, Lease, Map, Name, Owner, Rejoin, RejoinError, Seat, ThreadId,
+    Abort, Chart, Closed, Horizon, Join, JoinError, Lease, Map, Name, Owner, Rejoin, RejoinError,
+    Seat, ThreadId,
 };
 
 use super::{Memory, MemoryError, Way, rooms};
-use crate::drive::Driver;
+use crate::drive::{Driver, now};
 
 /// Leases that one waits for the end of what a loss begins; then there is nobody who sees to it.
 const PATIENCE: u64 = 8;
@@ -63,6 +64,23 @@ pub trait Source<F>: Send + Sync {
     /// # Errors
     /// [`MemoryError`].
     fn present(&self, client: &mut Client<Driver<F>>) -> Result<Vec<u64>, MemoryError>;
+
+    /// Threads whose places are somebody's.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    fn placed(&self, client: &mut Client<Driver<F>>) -> Result<Vec<ThreadId>, MemoryError>;
+
+    /// Where it is said which snapshots nobody uses any more.
+    fn horizon(&self) -> Horizon;
+}
+
+fn unheeded(failure: Failure<Misuse>) -> MemoryError {
+    match failure {
+        Failure::Abort(Abort::Fault(fault)) => fault.into(),
+        Failure::Carrier(misuse) => misuse.into(),
+        failure => MemoryError::Bound(failure.to_string()),
+    }
 }
 
 impl<W: Way> Memory<W> {
@@ -110,7 +128,10 @@ impl<W: Way> Memory<W> {
         };
         let records = nothing(keyspace.records.bytes())?;
         let nodes = nothing(keyspace.tree.layout().bytes())?;
-        let client = Client::new(driver, session, keyspace, records, nodes);
+        let mut client = Client::new(driver, session, keyspace, records, nodes);
+        // It has no transactions yet that might have begun before the bound.
+        let bound = now(client.look_at(self.plan.horizon)).map_err(unheeded)?;
+        now(client.heed(self.plan.horizon, &bound)).map_err(unheeded)?;
         Ok(Member { owner, client })
     }
 
@@ -130,6 +151,30 @@ impl<W: Way> Memory<W> {
         };
         driver.ask_regions(vec![whose])?; // a fault is met by the first transaction
         Ok(driver)
+    }
+
+    /// Threads whose places are somebody's, with the number of the process.
+    fn look_at_places(
+        &self,
+        client: &mut Client<Driver<W::Fabric>>,
+    ) -> Result<Vec<(ThreadId, u64)>, MemoryError> {
+        let seats = self.plan.seats();
+        let threads = (0..self.geometry().places).filter_map(ThreadId::new);
+        let threads: Vec<ThreadId> = threads.collect();
+        let read = |at| Operation::Read { at, bytes: WORD };
+        let words = threads
+            .iter()
+            .flat_map(|thread| [read(seats.seat(*thread)), read(seats.note(*thread))]);
+        let outcomes = client.carrier_mut().ask_regions(words.collect())?;
+        let mut placed = Vec::new();
+        for (thread, pair) in threads.into_iter().zip(outcomes.as_chunks::<2>().0) {
+            let [seat, note] = pair.clone().map(super::forming::number);
+            match Seat::of_word(seat?) {
+                Seat::Free(_) => {}
+                Seat::Kept(_) | Seat::Taken(_) | Seat::Over(_) => placed.push((thread, note?)),
+            }
+        }
+        Ok(placed)
     }
 
     /// The map of now, as a guest finds it.
@@ -200,23 +245,16 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
     }
 
     fn present(&self, client: &mut Client<Driver<W::Fabric>>) -> Result<Vec<u64>, MemoryError> {
-        let seats = self.plan.seats();
-        let threads: Vec<ThreadId> = (0..self.geometry().places)
-            .filter_map(ThreadId::new)
-            .collect();
-        let read = |at| Operation::Read { at, bytes: WORD };
-        let words = threads
-            .iter()
-            .flat_map(|thread| [read(seats.seat(*thread)), read(seats.note(*thread))]);
-        let outcomes = client.carrier_mut().ask_regions(words.collect())?;
-        let mut present = Vec::new();
-        for pair in outcomes.as_chunks::<2>().0 {
-            let [seat, note] = pair.clone().map(super::forming::number);
-            match Seat::of_word(seat?) {
-                Seat::Free(_) => {}
-                Seat::Kept(_) | Seat::Taken(_) | Seat::Over(_) => present.push(note?),
-            }
-        }
-        Ok(present)
+        let placed = self.look_at_places(client)?;
+        Ok(placed.into_iter().map(|(_, process)| process).collect())
+    }
+
+    fn placed(&self, client: &mut Client<Driver<W::Fabric>>) -> Result<Vec<ThreadId>, MemoryError> {
+        let placed = self.look_at_places(client)?;
+        Ok(placed.into_iter().map(|(thread, _)| thread).collect())
+    }
+
+    fn horizon(&self) -> Horizon {
+        self.plan.horizon
     }
 }

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! every server   0 superblock | 512 FORMATION | 576 NEXT | 1024 …
-//! the first one  1024 seats, vector | logs of all places | root of the tree | rooms …
-//! the others     1024 (unused)      | logs of all places | (unused)         | rooms …
+//! the first one  1024 seats, vector | logs | old versions | root of the tree, bound | rooms …
+//! the others     1024 (unused)      | logs | old versions | (unused)                | rooms …
 //! ```
 //!
 //! With several, in regions of a [`Map`], whose servers have nothing of their own but
@@ -24,8 +24,8 @@ use std::sync::Arc;
 use manxdb_fabric::{Address, ServerId, WORD};
 use manxdb_rsi::rows::Keyspace;
 use manxdb_rsi::{
-    Annals, Chart, Kind, Layout, Log, Map, Owner, Place, Seats, Session, ThreadId, Tree, Vector,
-    Ward,
+    Annals, Chart, Horizon, Kind, Layout, Log, Map, Overflow, Owner, Place, Seats, Session,
+    ThreadId, Tree, Vector, Ward,
 };
 
 use super::geometry::{Geometry, GeometryError};
@@ -45,7 +45,7 @@ const ROOM_LEAST: u64 = 1 << 20;
 const EVENTS: u64 = 1 << 13;
 /// Shelves for each server, so that no region is large; and of all servers.
 const SHELVES_EACH: u64 = 8;
-const SHELVES_MAX: u64 = 192;
+const SHELVES_MAX: u64 = 184;
 /// Shelves that a server may get more of after a loss than its share.
 const SHELVES_SPARE: u64 = 2;
 /// Lots that one operation looks at.
@@ -62,6 +62,10 @@ pub struct Plan {
     pub(super) vector: Vector,
     /// Where the logs of all places are, in their order: at several servers, or in a region.
     logs: Vec<Vec<Address>>,
+    /// Where versions that are pushed out of rows are kept, by places in their order.
+    rings: Vec<Address>,
+    /// Which snapshots nobody uses any more.
+    pub(super) horizon: Horizon,
     /// The tree and the rows.
     pub(super) keyspace: Keyspace,
     pub(super) rooms: Rooms,
@@ -106,8 +110,17 @@ impl Plan {
             logs.push(at.collect());
             next += lines(geometry.log_bytes);
         }
+        let ring = |number: u16| Address {
+            server: ServerId(number % geometry.servers),
+            offset: next + u64::from(number / geometry.servers) * lines(geometry.log_bytes),
+        };
+        let rings = (0..geometry.places).map(ring).collect();
+        next += rings_each(geometry);
         let keyspace = keyspace(geometry, first(next))?;
         next += bytes(keyspace.tree.layout());
+        let (record, words) = horizon_bytes(geometry)?;
+        let horizon = horizon(geometry, first(next), first(next + record))?;
+        next += record + words;
         let least = next + ROOM_LEAST;
         if geometry.bytes < least {
             let (bytes, places) = (geometry.bytes, geometry.places);
@@ -119,6 +132,8 @@ impl Plan {
             table,
             vector,
             logs,
+            rings,
+            horizon,
             keyspace,
             rooms: Rooms::Servers(next),
         })
@@ -139,14 +154,23 @@ impl Plan {
         let nodes = geometry.nodes()?;
         let keyspace = keyspace(geometry, add(Kind::Records(nodes), bytes(nodes))?)?;
         let words = add(Kind::Entries, shape.words)?;
-        let mut logs = Vec::new();
+        let (mut logs, mut rings) = (Vec::new(), Vec::new());
         for _ in 0..geometry.servers {
             let base = add(Kind::Logs, shape.logs)?;
+            // What is kept for old snapshots is written as lines are, and may be lost.
+            let ring = add(Kind::Lines, shape.logs)?;
             for number in 0..shape.logs / lines(geometry.log_bytes) {
                 logs.push(vec![base.plus(number * lines(geometry.log_bytes))]);
+                rings.push(ring.plus(number * lines(geometry.log_bytes)));
             }
         }
         logs.truncate(geometry.places.into());
+        rings.truncate(geometry.places.into());
+        let (record, heeding) = horizon_bytes(geometry)?;
+        let layout = Horizon::layout(geometry.places);
+        let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
+        let bound = add(Kind::Records(layout), record)?;
+        let horizon = horizon(geometry, bound, add(Kind::Lines, heeding)?)?;
         let mut shelves = |layout: Layout, each: u64| {
             let kind = Kind::Records(layout);
             let bytes = shape.lots * each * bytes(layout);
@@ -165,6 +189,8 @@ impl Plan {
             table,
             vector,
             logs,
+            rings,
+            horizon,
             keyspace,
             rooms,
         })
@@ -210,7 +236,14 @@ impl Plan {
     /// The session of an owner, over a map of its epoch; none if there is no such place.
     pub(super) fn session(&self, owner: Owner, map: &Map) -> Option<Session> {
         let session = Session::new(owner.thread, self.vector, owner.after)?;
-        Some(session.with_log(self.log(owner.thread)?.on(map)?))
+        let session = session.with_log(self.log(owner.thread)?.on(map)?);
+        let ring = *self.rings.get(usize::from(owner.thread.number()))?;
+        let ring = Overflow::new(ring, self.geometry.log_bytes, self.keyspace.records);
+        // A ring that is too small for one version keeps none.
+        Some(match ring {
+            Some(ring) => session.with_overflow(ring),
+            None => session,
+        })
     }
 
     /// Where on a server something is; none if it is elsewhere. Of regions, as they were at first.
@@ -242,7 +275,10 @@ struct Shape {
     lines: u64,
     root: u64,
     words: u64,
+    /// Logs, and rings for old versions, which are as many and as large.
     logs: u64,
+    /// The bound of snapshots, and who heeds it.
+    horizon: u64,
     /// Shelves, and lots of each.
     shelves: u64,
     lots: u64,
@@ -269,6 +305,10 @@ impl Shape {
             root: bytes(nodes),
             words: lines(geometry.bytes / lot * servers * WORD),
             logs,
+            horizon: {
+                let (record, words) = horizon_bytes(geometry)?;
+                record + words
+            },
             shelves: (SHELVES_EACH * servers).min(SHELVES_MAX),
             lots: 0,
             lot,
@@ -289,8 +329,9 @@ impl Shape {
 
     /// Bytes of a server that are no shelves', if it has all else.
     fn taken(&self) -> u64 {
-        let logs = u64::from(self.geometry.servers) * self.logs;
-        self.begin + self.table + self.lines + self.root + self.words + logs
+        let logs = 2 * u64::from(self.geometry.servers) * self.logs;
+        let tables = self.table + self.lines + self.root + self.words + self.horizon;
+        self.begin + tables + logs
     }
 
     /// Shelves that a server has after a loss; where all servers have all, that changes nothing.
@@ -321,6 +362,23 @@ fn lines(bytes: u64) -> u64 {
 
 fn vector(base: Address, geometry: Geometry) -> Result<Vector, GeometryError> {
     Vector::new(base, geometry.places).ok_or(GeometryError::Large(geometry.bytes)) // not reached
+}
+
+/// Bytes of a server that rings for old versions take, where memory is not replicated.
+fn rings_each(geometry: Geometry) -> u64 {
+    u64::from(geometry.places.div_ceil(geometry.servers)) * lines(geometry.log_bytes)
+}
+
+/// Bytes of the bound of snapshots, and of the words of those who heed it.
+fn horizon_bytes(geometry: Geometry) -> Result<(u64, u64), GeometryError> {
+    let layout = Horizon::layout(geometry.places);
+    let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
+    Ok((bytes(layout), lines(Horizon::bytes(geometry.places))))
+}
+
+fn horizon(geometry: Geometry, record: Address, words: Address) -> Result<Horizon, GeometryError> {
+    let horizon = Horizon::new(record, words, geometry.places);
+    horizon.ok_or(GeometryError::Large(geometry.bytes)) // not reached
 }
 
 fn keyspace(geometry: Geometry, root: Address) -> Result<Keyspace, GeometryError> {

@@ -9,13 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_fabric::Fabric;
 use manxdb_rsi::rows::Client;
-use manxdb_rsi::{Closed, Owner};
+use manxdb_rsi::rows::collect::Collector;
+use manxdb_rsi::{Closed, Owner, Place, Snapshot};
 use manxdb_storage::StorageError;
 use manxdb_txn::{Others, TxnError};
 use parking_lot::{Condvar, Mutex};
 
 use super::ROOM;
-use crate::drive::Driver;
+use super::failed as unreadable;
+use super::tidy::{Freed, SPARE, heed, step};
+use crate::drive::{Driver, now};
 use crate::memory::{Member, MemoryError, Source};
 
 /// Nodes of the tree that a client should have for a commit: for the splits of one key.
@@ -52,6 +55,8 @@ pub(super) struct Clients<F> {
     owners: Mutex<BTreeSet<Owner>>,
     /// Those that have met a fault.
     faults: AtomicU64,
+    /// What others may have.
+    free: Mutex<Freed>,
 }
 
 impl<F: Fabric> Clients<F> {
@@ -64,6 +69,7 @@ impl<F: Fabric> Clients<F> {
             source: None,
             owners: Mutex::default(),
             faults: AtomicU64::new(0),
+            free: Mutex::default(),
         }
     }
 
@@ -78,6 +84,7 @@ impl<F: Fabric> Clients<F> {
             source: Some(source),
             owners: Mutex::default(),
             faults: AtomicU64::new(0),
+            free: Mutex::default(),
         };
         for _ in 0..count.max(1) {
             match all.one_more() {
@@ -196,8 +203,17 @@ impl<F: Fabric> Clients<F> {
         let Some(source) = &self.source else {
             return Ok(());
         };
+        let wanted = NODES_LEAST + records / 4;
         let (left, nodes) = client.left();
-        if left >= records && nodes >= NODES_LEAST + records / 4 {
+        if left >= records && nodes >= wanted {
+            return Ok(());
+        }
+        self.recycle(
+            client,
+            (records.saturating_sub(left), wanted.saturating_sub(nodes)),
+        )?;
+        let (left, nodes) = client.left();
+        if left >= records && nodes >= wanted {
             return Ok(());
         }
         let wanted = records.max(ROOM);
@@ -206,8 +222,28 @@ impl<F: Fabric> Clients<F> {
             .map_err(|error| failed(&error))
     }
 
-    /// Keeps the places of those that nobody uses just now.
-    pub(super) fn keep(&self) {
+    /// Gives a client what has come free, if it lacks so many records or nodes.
+    fn recycle(
+        &self,
+        client: &mut Client<Driver<F>>,
+        (records, nodes): (u64, u64),
+    ) -> Result<(), TxnError> {
+        let some = |free: &mut Vec<Place>, lacking: u64, least: u64| {
+            let count = if lacking > 0 { lacking.max(least) } else { 0 };
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            free.split_off(free.len().saturating_sub(count))
+        };
+        let mut free = self.free.lock();
+        let records = some(&mut free.records, records, ROOM);
+        let nodes = some(&mut free.nodes, nodes, NODES_LEAST);
+        drop(free);
+        client.recycle(records);
+        now(client.recycle_nodes(&nodes)).map_err(unreadable)
+    }
+
+    /// Keeps the places of those that nobody uses just now, and heeds the bound of snapshots if all
+    /// that are in use include it.
+    pub(super) fn keep(&self, is_included: &dyn Fn(&Snapshot) -> bool) {
         let count = self.idle.lock().len();
         for _ in 0..count {
             let Some(slot) = self.idle.lock().pop_front() else {
@@ -215,10 +251,35 @@ impl<F: Fabric> Clients<F> {
             };
             let slot = slot.and_then(|mut joined| {
                 let _ = joined.client().carrier_mut().keep(); // or it has met a fault
+                if let Some(source) = &self.source {
+                    let _ = heed(joined.client(), source.horizon(), is_included); // as above
+                }
                 self.judge(joined).0
             });
             self.give_back(slot);
         }
+    }
+
+    /// Collects for a while, unless there is enough; how many records have come free.
+    pub(super) fn collect(&self, collector: &mut Collector) -> Result<usize, TxnError> {
+        let Some(source) = &self.source else {
+            return Ok(0);
+        };
+        if self.free.lock().records.len() >= SPARE {
+            return Ok(0);
+        }
+        let freed = self.with(|client, _| step(collector, client, source.as_ref()))?;
+        let count = freed.records.len();
+        let mut free = self.free.lock();
+        free.records.extend(freed.records);
+        free.nodes.extend(freed.nodes);
+        Ok(count)
+    }
+
+    /// One that collects; none where nobody has a place.
+    pub(super) fn collector(&self) -> Option<Collector> {
+        let source = self.source.as_ref()?;
+        Some(Collector::new(source.horizon()))
     }
 
     /// Places, and clients that have met a fault.

@@ -10,8 +10,9 @@
 //! | reads of an intent | looked at again at the newest state, and validated by the commit |
 //! | a value longer than a record | pieces of it are rows too, beside the row that counts them ([`long`]) |
 //!
-//! Nothing is collected: keys that were deleted stay in the tree, and snapshots that are older than
-//! the versions memory keeps can read what has changed often no more, which is a conflict.
+//! Keys of deleted rows are taken out when no snapshot in use sees them ([`tidy`]). A snapshot that is
+//! older than the versions which memory keeps can read what has changed often no more, which is a
+//! conflict.
 //!
 //! Over memory servers that run for long ([`RsiPath::open`]) clients have places that are kept, get
 //! room when they need it, and are replaced when they have met a fault: what was under way then is
@@ -20,11 +21,14 @@
 
 mod clients;
 mod long;
+mod tidy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use manxdb_fabric::{Fabric, Misuse};
+use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Abort, Isolation, Snapshot as Vector, Span};
 use manxdb_storage::{Direction, KeyRange, StorageError, Version};
@@ -49,6 +53,10 @@ const PAGE: usize = 256;
 /// Records that a client takes room for at a time, at least.
 const ROOM: u64 = 256;
 
+/// How long a transaction may read at its snapshot; then what others delete may go. It hears that the
+/// snapshot is too old as soon as something has.
+const SNAPSHOT_AGE: Duration = Duration::from_secs(600);
+
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
 type Rows<'c, F> = Transaction<'c, Driver<F>>;
 
@@ -60,6 +68,7 @@ pub struct RsiPath<F> {
     procedures: Registry,
     /// Bytes of a value that fits into a record.
     value_max: usize,
+    collector: Mutex<Option<Collector>>,
 }
 
 /// Snapshots by the versions that stand for them. A version outlives its pin: a transaction that
@@ -76,6 +85,8 @@ struct Numbered {
 struct Known {
     vector: Arc<Vector>,
     pins: u32,
+    /// When it was taken first.
+    since: Instant,
 }
 
 /// Keeps a snapshot known.
@@ -120,6 +131,7 @@ impl Snapshots {
         let known = numbered.known.entry(number).or_insert_with(|| Known {
             vector: Arc::new(vector.clone()),
             pins: 0,
+            since: Instant::now(),
         });
         known.pins += 1;
         drop(numbered);
@@ -131,6 +143,13 @@ impl Snapshots {
             version: Version(number),
             pin: Some(Arc::new(pin)),
         }
+    }
+
+    /// Whether all that are in use, and are not too old, include another one.
+    fn include(&self, bound: &Vector) -> bool {
+        let numbered = self.0.lock();
+        let mut in_use = numbered.known.values().filter(|known| known.pins > 0);
+        in_use.all(|known| known.vector.includes(bound) || known.since.elapsed() > SNAPSHOT_AGE)
     }
 
     fn find(&self, version: Version) -> Result<Arc<Vector>, TxnError> {
@@ -192,6 +211,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
 
     fn of(clients: Clients<F>, value: usize) -> Self {
         Self {
+            collector: Mutex::new(clients.collector()),
             clients,
             snapshots: Arc::default(),
             locks: LockTable::default(),
@@ -203,7 +223,19 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     /// Keeps the places of clients that nobody uses just now; those at work keep their own. To be
     /// called every eighth of a lease.
     pub fn keep(&self) {
-        self.clients.keep();
+        self.clients.keep(&|bound| self.snapshots.include(bound));
+    }
+
+    /// Takes out keys of rows that no snapshot in use sees, for a while, if there is little room left
+    /// for new ones. To be called now and then. How many have gone.
+    ///
+    /// # Errors
+    /// [`TxnError`].
+    pub fn tidy(&self) -> Result<usize, TxnError> {
+        match self.collector.lock().as_mut() {
+            Some(collector) => self.clients.collect(collector),
+            None => Ok(0),
+        }
     }
 
     /// Places that it has, and clients that have met faults.
