@@ -40,6 +40,8 @@
 //! | `tests/tree.rs` | a tree against a model, under many writers, under deaths; no phantoms |
 //! | `tests/rows.rs` | rows against a model, money that stays, what was not there |
 //! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
+//! | `tests/replicas` | losses of servers at each step of a commit and under load, by hand: whole or absent, replicas equal |
+//! | `tests/places` | losses that wardens see to, while somebody joins, is buried, is elected or restores: one owner of a place at a time, whoever lives goes on, what is lost is filled again |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
 //! Start reading at [`session`], then [`commit`].

@@ -5,6 +5,8 @@
 //! next event was undecided when it asked, whoever restores after that event finds it in the table,
 //! and shuts it out.
 
+use std::sync::Arc;
+
 use manxdb_fabric::{Operation, Outcome, WORD};
 
 use crate::replicas::agree::{Undecided, accepted};
@@ -12,13 +14,15 @@ use crate::replicas::annals::{Annals, Event, Propose};
 use crate::replicas::map::{Chart, Map};
 use crate::work::{Step, Work, fault};
 
-/// Asks those who decide. What one of them has accepted it has decided for good, whoever had
+/// Asks those who decide. What most of them may have accepted it has decided for good, whoever had
 /// proposed it and died over it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Next {
     /// None: nothing ever comes.
     annals: Option<Annals>,
-    map: std::sync::Arc<Map>,
+    map: Arc<Map>,
+    /// What only some have accepted it has decided, too.
+    is_settling: bool,
     phase: Phase,
 }
 
@@ -38,8 +42,18 @@ impl Next {
     pub fn new(chart: &Chart) -> Self {
         Self {
             annals: chart.annals,
-            map: std::sync::Arc::clone(&chart.map),
+            map: Arc::clone(&chart.map),
+            is_settling: false,
             phase: Phase::Begun,
+        }
+    }
+
+    /// The same, when somebody has accepted something, which is to be an event or to be none.
+    pub(crate) fn settle(chart: &Chart) -> Self {
+        let is_settling = true;
+        Self {
+            is_settling,
+            ..Self::new(chart)
         }
     }
 
@@ -61,7 +75,8 @@ impl Next {
         });
         let words: Vec<_> = words.map(accepted).collect();
         let open = words.iter().filter(|word| word.is_none()).count();
-        if 2 * open > outcomes.len() {
+        let is_open = 2 * open > outcomes.len();
+        if is_open && (open == words.len() || !self.is_settling) {
             return Step::Done(Ok(None));
         }
         let last = words.into_iter().flatten().max();
@@ -92,5 +107,93 @@ impl Work for Next {
                 Err(step) => step,
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use manxdb_fabric::{Address, Fault, ServerId};
+
+    use super::*;
+
+    /// Words of servers, of which some are lost.
+    struct Words(BTreeMap<Address, u64>, Vec<ServerId>);
+
+    impl Words {
+        fn run<W: Work>(&mut self, mut work: W, cut: usize) -> Option<W::Output> {
+            let mut outcomes = Vec::new();
+            let mut left = cut;
+            loop {
+                let operations = match work.step(outcomes) {
+                    Step::Done(output) => return Some(output),
+                    Step::Ask(operations) | Step::Again(operations, _) => operations,
+                };
+                outcomes = Vec::new();
+                for operation in &operations {
+                    left = left.checked_sub(1)?;
+                    outcomes.push(self.ask(operation));
+                }
+            }
+        }
+
+        fn ask(&mut self, operation: &Operation) -> Outcome {
+            if self.1.contains(&operation.server()) {
+                return Outcome::Failed(Fault::Gone(operation.server()));
+            }
+            let word = self.0.entry(operation.at()).or_default();
+            match operation {
+                Operation::CompareSwap { expected, new, .. } => {
+                    let found = *word;
+                    if found == *expected {
+                        *word = *new;
+                    }
+                    Outcome::Word(found)
+                }
+                _ => Outcome::Read(word.to_le_bytes().to_vec()),
+            }
+        }
+    }
+
+    /// Somebody proposes the loss of the last server, and dies after so many operations.
+    fn proposed(cut: usize) -> (Chart, Words) {
+        let servers: Vec<_> = (0..5).map(|number| (ServerId(number), 0, 4096)).collect();
+        let map = Arc::new(Map::new(&servers, 3).unwrap());
+        let chart = Chart::new(Annals::new(64, 8), map);
+        let mut words = Words(BTreeMap::new(), Vec::new());
+        let annals = chart.annals.unwrap();
+        let propose = annals.propose(&chart.map, Event::Lost(ServerId(4)));
+        words.run(propose.unwrap(), cut);
+        (chart, words)
+    }
+
+    const ALL: usize = 1_000;
+
+    #[test]
+    fn what_one_has_accepted_is_open_until_somebody_settles_it() {
+        // Three reads, three promises, and what is accepted.
+        for (cut, is_open) in [(6, true), (7, true), (8, false), (9, false)] {
+            let (chart, mut words) = proposed(cut);
+            let found = words.run(Next::new(&chart), ALL).unwrap();
+            let event = Some(Event::Lost(ServerId(4)));
+            assert_eq!(found, Ok(event.filter(|_| !is_open)), "{cut}");
+            let settled = words.run(Next::settle(&chart), ALL).unwrap();
+            assert_eq!(settled, Ok(event.filter(|_| cut > 6)), "{cut}");
+            let found = words.run(Next::new(&chart), ALL).unwrap();
+            assert_eq!(found, settled, "{cut}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_reach_most_of_them_does_not_know() {
+        let (chart, mut words) = proposed(7);
+        words.1 = vec![ServerId(2)];
+        // One has accepted it, one has not, and one may have.
+        let event = Some(Event::Lost(ServerId(4)));
+        assert_eq!(words.run(Next::new(&chart), ALL), Some(Ok(event)));
+        words.1 = vec![ServerId(1), ServerId(2)];
+        let found = words.run(Next::new(&chart), ALL).unwrap();
+        assert!(matches!(found, Err(Undecided::Fault(Fault::Gone(_)))));
     }
 }

@@ -16,8 +16,8 @@ use crate::work::Work;
 
 impl Warden {
     /// Buries the next owner that is over, by turns: one whose servers do not answer keeps nobody
-    /// else waiting.
-    pub(super) fn bury(&mut self, look: &Look, lapsed: &[bool]) -> Wish {
+    /// else waiting. None: nobody is.
+    pub(super) fn bury(&mut self, look: &Look, lapsed: &[bool]) -> Option<Wish> {
         let threads = self.ward.seats.threads();
         for step in 1..=threads {
             let number = (self.turn + step) % threads;
@@ -32,16 +32,16 @@ impl Warden {
                     self.turn = number;
                     let owner = Owner { thread, after };
                     let swap = self.ward.seats.swap(thread, seat, Seat::Over(after));
-                    return self.ask(Deed::Condemn(owner, seat), vec![swap]);
+                    return Some(self.ask(Deed::Condemn(owner, seat), vec![swap]));
                 }
                 Seat::Over(after) => {
                     self.turn = number;
-                    return self.shut_out(Owner { thread, after });
+                    return Some(self.shut_out(Owner { thread, after }));
                 }
                 _ => {}
             }
         }
-        self.pause()
+        None
     }
 
     pub(super) fn condemned(

@@ -6,7 +6,7 @@ use manxdb_fabric::Operation;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::seats::{Look, Name};
-use crate::warden::{Deed, Election, Phase, Warden, Wish, write};
+use crate::warden::{Deed, Election, Phase, Purpose, Warden, Wish, write};
 
 impl Warden {
     /// Leads when the one who led has not shown for half a lease that it lives, or nobody ever has.
@@ -40,7 +40,7 @@ impl Warden {
         word: Option<u64>,
     ) -> Wish {
         if word == Some(election.term - 1) {
-            self.ask_next(now, Some(election))
+            self.ask_next(now, Purpose::Lead(election))
         } else {
             self.pause()
         }

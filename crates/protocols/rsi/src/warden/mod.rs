@@ -32,17 +32,22 @@
 //! | an event is accepted by some, and not noted | it settles it, and goes on by the map after it, which nobody may use yet |
 //! | a server is gone | it proposes that this one is lost |
 //! | it leads, and a loss is decided that is not noted | it opens the next epoch: has all owners shut out by all servers that are left, restores ([`crate::Restore`]), frees the seats of those who were over, keeps those of the others, and only then notes what has happened |
+//! | it leads, and a replica is not whole | it takes a place for itself and copies what is lacking under the locks of that place ([`crate::Refill`]), a step at a time between its looks; then it proposes that the region is whole |
 //!
 //! So one that is elected in such a map restores before it does anything else, and the one that led
 //! when the server was lost goes on with its term. Whoever is elected asks before it leads whether the
 //! next event is decided ([`crate::Next`]), as owners do; then there is one warden of a term, whatever
 //! the maps are by which wardens know each other. A warden that stands by watches the beats of the one
-//! that leads by the map in which that one is to restore, and follows it as ever.
+//! that leads by the map in which that one is to restore, and follows it as ever. Leases of owners count from the
+//! beginning of an epoch. The place under which a warden copies lapses when the warden is gone, and is
+//! buried like any other, so that nobody waits for the locks.
 //!
 //! A warden does one thing at a time: it says what it wishes, and hears when that is done.
 
 mod bury;
 mod elect;
+mod events;
+mod fill;
 mod open;
 mod watch;
 
@@ -51,13 +56,15 @@ use std::sync::Arc;
 use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId};
 
+use self::fill::Filling;
 use self::open::Opening;
 use self::watch::Watch;
+use crate::begin::Begin;
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::recover::Recover;
-use crate::replicas::{Chart, Event, Map, News, Next, Propose, Spread, Undecided};
+use crate::replicas::{Chart, Event, Map, Next, Propose, Refill, Spread};
 use crate::seats::{Look, Name, Owner, Seat, Seats};
 use crate::vector::Vector;
 use crate::work::{Once, Step, Work, fault};
@@ -137,6 +144,12 @@ pub struct Warden {
     watch: Watch,
     /// When it looked first.
     began: Option<LocalTime>,
+    /// When it looked last.
+    recent: LocalTime,
+    /// All replicas of the table have what the primary has, as far as it is up to wardens.
+    is_level: bool,
+    /// The place under which it copies what new replicas lack.
+    filling: Option<Filling>,
     /// Its own beat.
     last: u64,
     /// The thread that was looked after last.
@@ -152,9 +165,9 @@ enum Phase {
     Pausing,
     /// Operations are under way.
     Doing(Deed, Spread<Once>),
-    /// Asks whether the next event is decided: before it leads, or to settle one that was proposed.
-    Asking(Option<Election>, Next),
-    /// Proposes that a server is lost.
+    /// Asks whether the next event is decided.
+    Asking(Purpose, Next),
+    /// Proposes that a server is lost, or a region whole.
     Proposing(Propose),
     /// Shuts out the wardens of earlier terms.
     Succeeding,
@@ -164,6 +177,21 @@ enum Phase {
     Recovering(Owner, Box<Spread<Recover>>),
     /// After a loss.
     Opening(Box<Opening>),
+    /// Takes a snapshot to copy the region of this number.
+    Beginning(usize, Spread<Begin>),
+    /// Copies it.
+    Filling(usize, Box<Refill>),
+}
+
+/// Why it asks whether the next event is decided.
+#[derive(Debug, Clone, Copy)]
+enum Purpose {
+    /// Somebody has accepted one.
+    Settle,
+    /// It wants to lead.
+    Lead(Election),
+    /// It has taken a place, under which it copies what new replicas lack.
+    Fill(Owner),
 }
 
 /// What operations are for.
@@ -181,6 +209,10 @@ enum Deed {
     Free(Owner),
     /// Notes events.
     Announce,
+    /// Swaps a seat to be its own.
+    Take(Owner),
+    /// Swaps its seat to be over.
+    Leave,
 }
 
 /// A term that a warden wants, and up to which one the wardens before are shut out.
@@ -204,6 +236,9 @@ impl Warden {
             watches: vec![Watch::default(); seats],
             watch: Watch::default(),
             began: None,
+            recent: LocalTime::default(),
+            is_level: false,
+            filling: None,
             last: 0,
             turn: 0,
             buried: 0,
@@ -256,16 +291,21 @@ impl Warden {
                 Ok(outcomes) => self.did(now, deed, &outcomes),
                 Err(step) => self.wait(Phase::Doing(deed, work), step),
             },
-            Phase::Asking(election, mut work) => match work.step(outcomes).done() {
-                Ok(next) => self.asked(now, election, next),
-                Err(step) => self.wait(Phase::Asking(election, work), step),
+            Phase::Asking(purpose, mut work) => match work.step(outcomes).done() {
+                Ok(next) => self.asked(now, purpose, next),
+                Err(step) => self.wait(Phase::Asking(purpose, work), step),
             },
             Phase::Proposing(mut work) => match work.step(outcomes).done() {
-                Ok(event) => self.asked(now, None, event.map(Some)),
+                Ok(event) => self.asked(now, Purpose::Settle, event.map(Some)),
                 Err(step) => self.wait(Phase::Proposing(work), step),
             },
             Phase::Recovering(owner, work) => self.recover(owner, work, outcomes),
             Phase::Opening(opening) => self.go_on_opening(*opening, outcomes),
+            Phase::Beginning(region, mut work) => match work.step(outcomes).done() {
+                Ok(begun) => self.begun(now, region, begun),
+                Err(step) => self.wait(Phase::Beginning(region, work), step),
+            },
+            Phase::Filling(region, work) => self.go_on_filling(now, region, work, outcomes),
             phase => match fault(&outcomes) {
                 Some(fault) => self.fail(fault),
                 None => self.proceed(now, phase),
@@ -305,7 +345,10 @@ impl Warden {
                 self.pending.clear();
                 self.look(now)
             }
-            Deed::Look(_) | Deed::Note => self.look(now),
+            Deed::Take(owner) if word == Some(Seat::Free(owner.after).word()) => {
+                self.ask_next(now, Purpose::Fill(owner))
+            }
+            Deed::Look(_) | Deed::Note | Deed::Take(_) | Deed::Leave => self.look(now),
         }
     }
 
@@ -339,48 +382,22 @@ impl Warden {
         Wish::Pause(Nanos(self.ward.lease.0 / LOOKS))
     }
 
-    /// A server that is gone is given up, if others have what it has.
-    fn fail(&mut self, fault: Fault) -> Wish {
-        let (Fault::Gone(server), Some(_)) = (fault, self.ward.chart.annals) else {
-            return Wish::End(End::Fault(fault));
-        };
-        if self.map.servers().any(|other| other == server) {
-            return self.give_up(server);
-        }
-        if crate::replicas::is_region(Address { server, offset: 0 }) {
-            return Wish::End(End::Fault(fault));
-        }
-        self.pause() // it is given up already
-    }
-
-    fn give_up(&mut self, server: ServerId) -> Wish {
-        let annals = self.ward.chart.annals;
-        let propose = annals.and_then(|annals| annals.propose(&self.map, Event::Lost(server)));
-        let Some(mut work) = propose else {
-            return Wish::End(End::Fault(Fault::Gone(server))); // there is no room for more events
-        };
-        match work.step(Vec::new()).done() {
-            Ok(_) => self.pause(), // no proposal ends before it begins
-            Err(step) => self.wait(Phase::Proposing(work), step),
-        }
-    }
-
     /// Reads the table, and what every server says about events; who leads shows that it lives.
     fn look(&mut self, now: LocalTime) -> Wish {
-        let mut operations = vec![self.ward.seats.read()];
+        let seats = self.ward.seats;
+        let mut operations = vec![seats.read()];
+        self.recent = now;
         if self.term.is_some() {
             self.last = now.0.max(self.last + 1);
-            operations.push(write(self.ward.seats.term_beat(), self.last));
+            operations.push(write(seats.term_beat(), self.last));
+        }
+        if let Some(filling) = &self.filling {
+            operations.push(write(seats.beat(filling.owner.thread), self.last));
         }
         if let Some(annals) = self.ward.chart.annals {
             operations.extend(annals.look(&self.map, self.since()));
         }
         self.ask(Deed::Look(now), operations)
-    }
-
-    /// The version of the map that may be used.
-    fn since(&self) -> u64 {
-        self.map.version() - self.pending.len() as u64
     }
 
     fn looked(&mut self, asked: LocalTime, now: LocalTime, outcomes: &[Outcome]) -> Wish {
@@ -392,7 +409,7 @@ impl Warden {
             return Wish::End(End::Fault(fault));
         }
         if let Some(annals) = self.ward.chart.annals {
-            let own = 1 + usize::from(self.term.is_some());
+            let own = 1 + usize::from(self.term.is_some()) + usize::from(self.filling.is_some());
             let others = outcomes.get(own..).unwrap_or_default();
             let news = annals.news(&self.map, self.since(), others);
             if let Some(wish) = self.hear(now, &news) {
@@ -408,72 +425,32 @@ impl Warden {
         }
     }
 
-    /// What is to be done about events before anything else.
-    fn hear(&mut self, now: LocalTime, news: &News) -> Option<Wish> {
-        let known = self.pending.len().min(news.noted.len());
-        if let Some(event) = news.noted.get(self.pending.len()) {
-            self.map = Arc::new(self.map.after(*event));
-            self.pending.clear();
-            return Some(self.look(now));
-        }
-        self.pending.drain(..known);
-        if news.is_accepted {
-            return Some(self.ask_next(now, None));
-        }
-        news.gone.map(|server| self.give_up(server))
-    }
-
-    /// Asks whether what comes after the map is decided.
-    fn ask_next(&mut self, now: LocalTime, election: Option<Election>) -> Wish {
-        let annals = self.ward.chart.annals;
-        let map = Arc::clone(&self.map);
-        let mut work = Next::new(&Chart { annals, map });
-        match work.step(Vec::new()).done() {
-            Ok(next) => self.asked(now, election, next),
-            Err(step) => self.wait(Phase::Asking(election, work), step),
-        }
-    }
-
-    /// What comes after the map, if that is decided.
-    fn asked(
-        &mut self,
-        now: LocalTime,
-        election: Option<Election>,
-        next: Result<Option<Event>, Undecided>,
-    ) -> Wish {
-        match (next, election) {
-            (Ok(None), Some(election)) => self.elected(election),
-            (Ok(None), None) => self.pause(), // who has accepted it does not answer any more
-            (Ok(Some(event)), election) => {
-                self.map = Arc::new(self.map.after(event));
-                self.pending.push(event);
-                match election {
-                    // The table is where it was.
-                    Some(_) if !event.is_loss() => self.ask_next(now, election),
-                    _ => self.look(now),
-                }
-            }
-            (Err(Undecided::Fault(fault @ Fault::Fenced(_))), _) => Wish::End(End::Fault(fault)),
-            (Err(_), _) => self.pause(), // to be tried again when they answer
-        }
-    }
-
     fn judge(&mut self, asked: LocalTime, now: LocalTime, copy: &[u8]) -> Wish {
         let look = self.ward.seats.parse(copy);
+        if self.pending.iter().copied().any(Event::is_loss) {
+            // Owners wait for the next epoch, and do not keep their leases until it begins.
+            self.watches.fill(Watch::default());
+        }
         let lapsed = self.lapsed(&look, asked, now);
         match self.term {
             Some(term) if term != look.term => Wish::End(End::Deposed(look.term)),
-            Some(_) => self.lead(look, &lapsed),
+            Some(_) => self.lead(now, look, &lapsed),
             None => self.stand_by(&look, asked, now),
         }
     }
 
     /// What the one who leads does: one thing, and then it looks again.
-    fn lead(&mut self, look: Look, lapsed: &[bool]) -> Wish {
+    fn lead(&mut self, now: LocalTime, look: Look, lapsed: &[bool]) -> Wish {
         if !self.pending.is_empty() {
             return self.open(look);
         }
-        self.bury(&look, lapsed)
+        if !self.is_level && self.ward.chart.annals.is_some() {
+            return self.level(look);
+        }
+        match self.bury(&look, lapsed) {
+            Some(wish) => wish,
+            None => self.fill(now, &look),
+        }
     }
 
     fn servers(&self) -> Vec<ServerId> {

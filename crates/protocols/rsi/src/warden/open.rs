@@ -30,6 +30,8 @@ enum Stage {
     Keeping(Vec<(Address, u64)>, Raise),
     /// then the seats, and all else that the table has, on all its replicas.
     Seating(Raise),
+    /// Without a loss: writes what the table has to the replicas that lack it.
+    Levelling(Raise),
 }
 
 /// Threads with what a look has found of their places.
@@ -40,12 +42,15 @@ fn places(look: &Look) -> impl Iterator<Item = (ThreadId, &Chair)> {
 
 impl Warden {
     /// Notes what has happened; after a loss when all is restored.
-    pub(super) fn open(&mut self, look: Look) -> Wish {
+    pub(super) fn open(&mut self, mut look: Look) -> Wish {
         let is_loss = self.pending.iter().copied().any(Event::is_loss);
         #[cfg(feature = "mutants")]
         let is_loss = is_loss && self.mutant != Some(Mutant::LeadsBeforeItRestores);
         if !is_loss {
             return self.announce();
+        }
+        if let Some(filling) = self.filling.take() {
+            filling.leave(&mut look);
         }
         let owner = |(thread, chair): (ThreadId, &Chair)| match chair.seat {
             Seat::Taken(after) | Seat::Over(after) => Some(Name::Owner(Owner { thread, after })),
@@ -88,6 +93,27 @@ impl Warden {
                 Ok(Err(fault)) => self.fail(fault),
                 Err(step) => self.wait(at(look, Stage::Seating(work)), step),
             },
+            Stage::Levelling(mut work) => match work.step(outcomes).done() {
+                Ok(Ok(())) => self.pause(),
+                Ok(Err(fault)) => self.fail(fault),
+                Err(step) => self.wait(at(look, Stage::Levelling(work)), step),
+            },
+        }
+    }
+
+    /// Whoever led before may have died over a swap that only the primary has seen.
+    pub(super) fn level(&mut self, look: Look) -> Wish {
+        self.is_level = true;
+        let table = self.ward.seats;
+        let mut words = vec![(table.term(), look.term), (table.shut(), look.shut)];
+        for (thread, chair) in places(&look) {
+            words.push((table.former(thread), chair.former));
+            words.push((table.seat(thread), chair.seat.word()));
+        }
+        let mut work = Raise::new(self.on_servers(&words));
+        match work.step(Vec::new()).done() {
+            Ok(_) => self.pause(), // not reached: there is a term
+            Err(step) => self.wait(at(look, Stage::Levelling(work)), step),
         }
     }
 

@@ -15,8 +15,9 @@ use manxdb_rsi::{
 use manxdb_sim::SimTime;
 
 use crate::common::{LAYOUT, can_be_tried_again, change, number};
+use crate::hand::Hand;
 use crate::plan::{RECORDS, THREADS, replicas};
-use crate::rack::{Hand, Rack};
+use crate::rack::Rack;
 
 pub const TOTAL: u64 = 1_000;
 

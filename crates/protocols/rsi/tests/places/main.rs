@@ -4,12 +4,15 @@
 //! | test | what happens | what must hold |
 //! |---|---|---|
 //! | moments | a server is lost while somebody joins, is buried, is elected or restores; then another | history, money, places, replicas; whoever lives goes on |
+//! | chaos | deaths, standstills, late operations, also of wardens; servers lost, or taken for lost | the same |
+//! | series | servers are lost one after the other, each when the one before is made up for; wardens die that copy | the same; every region is whole again each time |
 //! | defects | each is planted | one of the above finds it |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod bank;
 #[path = "../common/mod.rs"]
 mod common;
+mod hand;
 mod plan;
 mod rack;
 mod watch;
@@ -22,10 +25,13 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_sim::SimTime;
+use plan::{REPLICAS, SERVERS};
 use rack::{LEASE, Pid, Rack};
 use watch::Moment;
 
 const TELLERS: usize = 3;
+/// Servers that are lost one after the other: three are left.
+const LOSSES: u64 = SERVERS as u64 - 3;
 
 fn leases(count: u64) -> SimTime {
     SimTime((LEASE * count).0)
@@ -134,6 +140,7 @@ struct Tally {
     opened: u64,
     deposed: u64,
     longest: Nanos,
+    longest_since: Nanos,
 }
 
 impl Tally {
@@ -146,18 +153,22 @@ impl Tally {
         self.opened += rack.opened;
         self.deposed += rack.deposed;
         self.longest = self.longest.max(rack.watch.longest());
+        self.longest_since = self.longest_since.max(rack.watch.longest_since);
     }
 
     fn print(&self, story: &str) {
-        let leases = self.longest.as_millis_f64() / LEASE.as_millis_f64();
+        let leases = |span: Nanos| span.as_millis_f64() / LEASE.as_millis_f64();
         println!(
             "{story}: {} commits, {} cut off that are there, {} that are not; {} owners went on, {} \
-             dead ones buried at most {leases:.2} leases later; {} epochs opened, {} wardens deposed",
+             dead ones buried at most {:.2} leases later, {:.2} after the last loss; {} epochs \
+             opened, {} wardens deposed",
             self.commits,
             self.there,
             self.absent,
             self.returned,
             self.buried,
+            leases(self.longest),
+            leases(self.longest_since),
             self.opened,
             self.deposed
         );
@@ -175,9 +186,128 @@ fn all_moments(moment: Moment, seeds: u64) {
         tally.opened >= seeds && tally.returned > seeds,
         "this test is blind"
     );
+    assert!(tally.longest_since < LEASE * 2, "the dead are in the way");
 }
 
 const SEEDS: u64 = 300;
+
+/// Everything happens to everybody, and two servers are lost; the first may only be taken for lost.
+fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, Notes) {
+    let mut random = Random::stream(seed, &[22]);
+    let until = leases(12);
+    let (mut rack, notes, mut tellers) = open(seed, mutant, until);
+    rack.late_one_in = 200;
+    let mut lost = Vec::new();
+    while rack.now() < until {
+        let wait = Nanos(random.below(LEASE.0));
+        rack.run_until(rack.now() + wait);
+        let place = usize::try_from(random.below(tellers.len() as u64)).unwrap();
+        let span = Nanos(random.below(2 * LEASE.0));
+        match random.below(6) {
+            0 => {
+                rack.kill(tellers.remove(place));
+                tellers.push(rack.program(|hand| bank::work(hand, Rc::clone(&notes), until)));
+            }
+            1 => rack.still(tellers[place], span),
+            2 => {
+                if let Some(leader) = rack.leader() {
+                    rack.still(leader, span);
+                }
+            }
+            3 => {
+                if let Some(leader) = rack.leader() {
+                    rack.kill(leader);
+                    rack.warden();
+                }
+            }
+            _ if lost.len() < 2 && rack.losses() == lost.len() as u64 => {
+                let server = victim(&rack, &mut random);
+                if lost.contains(&server) {
+                    continue; // its loss is not noted yet
+                }
+                // Two at a time are too many, and one that is there is one as well.
+                let is_open = rack.watch.map.epoch() == lost.len() as u64;
+                if lost.is_empty() && random.below(3) == 0 {
+                    rack.unreached = Some(server);
+                } else if is_open {
+                    rack.memory.lose(server);
+                } else {
+                    continue;
+                }
+                lost.push(server);
+            }
+            _ => {}
+        }
+    }
+    (close(rack, &notes, seed), notes)
+}
+
+#[test]
+fn whatever_happens_nothing_is_lost_and_places_are_one_owners_at_a_time() {
+    let mut tally = Tally::default();
+    for seed in 0..SEEDS {
+        let (rack, notes) = chaos(seed, None);
+        tally.add(&rack, &notes);
+    }
+    tally.print(&format!("chaos, {SEEDS} seeds"));
+    let is_seen = tally.opened > SEEDS && tally.returned > SEEDS && tally.deposed > SEEDS / 4;
+    assert!(is_seen, "this test is blind");
+}
+
+/// Servers are lost one after the other, each when what the one before had is copied; processes die,
+/// and so do wardens that copy.
+fn series(seed: u64, mutant: Option<Mutant>) -> (Rack, Notes) {
+    let mut random = Random::stream(seed, &[23]);
+    let (mut rack, notes, mut tellers) = open(seed, mutant, leases(11));
+    for lost in 1..=LOSSES {
+        rack.run_until(rack.now() + Nanos(random.below(LEASE.0)));
+        let server = victim(&rack, &mut random);
+        rack.memory.lose(server);
+        let is_killed = random.below(2) == 0;
+        if is_killed {
+            rack.run_until_moment(Moment::Join, leases(40)); // a warden takes a place, too
+            for _ in 0..random.below(300) {
+                rack.step(leases(40));
+            }
+        }
+        if let Some(leader) = rack.leader().filter(|_| is_killed) {
+            rack.kill(leader);
+            rack.warden();
+        }
+        if random.below(3) == 0
+            && let Some(teller) = tellers.pop()
+        {
+            rack.kill(teller);
+        }
+        while !(rack.watch.map.epoch() == lost && is_whole(&rack)) {
+            assert!(
+                rack.step(leases(40)),
+                "seed {seed}: loss {lost} is not made up for"
+            );
+        }
+    }
+    (close(rack, &notes, seed), notes)
+}
+
+/// Whether every region has as many whole replicas as it is to have.
+fn is_whole(rack: &Rack) -> bool {
+    let mut regions = rack.watch.map.regions().iter();
+    regions.all(|region| {
+        let replicas = region.replicas();
+        replicas.len() == REPLICAS && replicas.iter().all(|replica| replica.is_whole)
+    })
+}
+
+#[test]
+fn each_loss_is_made_up_for_before_the_next() {
+    let mut tally = Tally::default();
+    for seed in 0..SEEDS {
+        let (rack, notes) = series(seed, None);
+        tally.add(&rack, &notes);
+    }
+    tally.print(&format!("series, {SEEDS} seeds"));
+    assert!(tally.opened >= SEEDS * LOSSES, "this test is blind");
+}
 
 type Scenario = fn(u64, Mutant);
 
@@ -192,12 +322,15 @@ fn planted_defects_are_found() {
     let elected: Scenario = |seed, mutant| {
         moments(seed, Moment::Election, Some(mutant));
     };
+    let any: Scenario = |seed, mutant| {
+        chaos(seed, Some(mutant));
+    };
     let cases = [
         (Mutant::SeatsAtThePrimaryAlone, joined),
         (Mutant::JoinsWithoutAsking, joined),
         (Mutant::KeepsNoPlaces, restored),
         (Mutant::LeadsBeforeItRestores, elected),
-        (Mutant::RestoresUnderTheLiving, restored),
+        (Mutant::RestoresUnderTheLiving, any),
     ];
     let mut missed = Vec::new();
     for (mutant, scenario) in cases {

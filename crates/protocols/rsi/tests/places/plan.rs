@@ -8,8 +8,8 @@ use manxdb_rsi::{Annals, Chart, Kind, Log, Map, Owner, Seats, Session, ThreadId,
 use crate::common::{LAYOUT, LOG_BYTES};
 use crate::rack::LEASE;
 
-/// Two may be lost, one after the other, and three must be left to agree.
-pub const SERVERS: u16 = 5;
+/// Three may be lost, one after the other, and three must be left to agree.
+pub const SERVERS: u16 = 6;
 /// Replicas of each region.
 pub const REPLICAS: usize = 3;
 /// Fewer than those who come one after another, so that places are given out again.

@@ -4,20 +4,20 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 
 use manxdb_core::{LocalTime, Nanos, Random};
 use manxdb_fabric::{BatchId, Fault, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Block, Heard, Lease, Map, Name, Once, Owner, Spread, Step, Warden, Wish, Work};
+use manxdb_rsi::{Block, Heard, Lease, Map, Name, Owner, Warden, Wish};
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
 use crate::common::LAYOUT;
+use crate::hand::{Desk, Hand, Request};
 use crate::plan::{BYTES, Plan, RECORDS, SERVERS, replicas};
 use crate::watch::{Moment, Watch};
 
@@ -27,91 +27,6 @@ pub const LEASE: Nanos = Nanos::from_millis(2);
 const SHUTTING: u64 = 10_000;
 
 pub type Pid = u64;
-
-/// Between a program and the rack.
-#[derive(Default)]
-struct Desk {
-    asked: Option<Request>,
-    answered: Option<Vec<Outcome>>,
-    now: SimTime,
-}
-
-/// What a program wants.
-enum Request {
-    Ask(Vec<Operation>, u32),
-    Sleep(Nanos),
-    /// It looks around under a name that nobody knows.
-    BeAGuest(u64),
-    /// It is an owner from now on, and keeps its lease.
-    Own(Owner, Arc<Map>),
-    /// It leaves its place.
-    Leave(Vec<Operation>),
-}
-
-/// A program's hand on the rack.
-pub struct Hand {
-    pub random: Random,
-    pub plan: Plan,
-    pub mutant: Option<Mutant>,
-    desk: Rc<RefCell<Desk>>,
-}
-
-impl Hand {
-    async fn request(&self, request: Request) -> Vec<Outcome> {
-        self.desk.borrow_mut().asked = Some(request);
-        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
-            Some(outcomes) => Poll::Ready(outcomes),
-            None => Poll::Pending,
-        })
-        .await
-    }
-
-    /// Carries out what is asked of servers.
-    pub async fn run<W: Work>(&self, mut work: W) -> W::Output {
-        let mut step = work.step(Vec::new());
-        loop {
-            let request = match step {
-                Step::Done(output) => return output,
-                Step::Ask(operations) => Request::Ask(operations, 0),
-                Step::Again(operations, times) => Request::Ask(operations, times),
-            };
-            step = work.step(self.request(request).await);
-        }
-    }
-
-    /// Carries out what is asked of regions.
-    pub async fn run_by<W: Work>(&self, map: &Arc<Map>, work: W) -> W::Output {
-        let spread = Spread::new(Arc::clone(map), work);
-        self.run(spread.with(self.mutant)).await
-    }
-
-    pub async fn sleep(&self, span: Nanos) {
-        self.request(Request::Sleep(span)).await;
-    }
-
-    pub async fn be_a_guest(&mut self) {
-        let number = self.random.next_bits() >> 16;
-        self.request(Request::BeAGuest(number)).await;
-    }
-
-    pub async fn own(&self, owner: Owner, map: &Arc<Map>) {
-        self.request(Request::Own(owner, Arc::clone(map))).await;
-    }
-
-    /// Leaves the place, if the servers that have the table are all there.
-    pub async fn leave(&self, owner: Owner, map: &Arc<Map>) {
-        let leave = Once::new(vec![Lease::leave(self.plan.seats, owner)]);
-        let mut work = Spread::new(Arc::clone(map), leave);
-        let mut step = work.step(Vec::new());
-        while let Step::Ask(operations) | Step::Again(operations, _) = step {
-            step = work.step(self.request(Request::Leave(operations)).await);
-        }
-    }
-
-    pub fn now(&self) -> SimTime {
-        self.desk.borrow().now
-    }
-}
 
 type Program = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -133,6 +48,8 @@ struct Process {
     /// Its clock is ahead by so much.
     ahead: u64,
     still_until: SimTime,
+    /// It stood still, or something of it was late, since it had a place last.
+    is_slow: bool,
 }
 
 enum Alarm {
@@ -157,8 +74,8 @@ pub struct Rack {
     processes: BTreeMap<Pid, Process>,
     agenda: BTreeMap<(SimTime, u64), Alarm>,
     alarms: u64,
-    /// Who asked for a batch; none: a beat, of which nobody waits to hear.
-    batches: BTreeMap<u64, Option<Pid>>,
+    /// Who asked for a batch, of which servers; none: a beat, of which nobody waits to hear.
+    batches: BTreeMap<u64, (Option<Pid>, Vec<ServerId>)>,
     asked: u64,
     next_pid: Pid,
     /// Wardens that ended because others lead.
@@ -225,6 +142,7 @@ impl Rack {
             lease: None,
             ahead: self.random.below(100 * LEASE.0),
             still_until: SimTime::ZERO,
+            is_slow: false,
         };
         self.processes.insert(pid, process);
         pid
@@ -265,6 +183,18 @@ impl Rack {
         if let Some(owner) = process.owner {
             self.watch.excuse(owner);
             self.watch.died.insert(owner, self.now());
+        }
+    }
+
+    /// A process stands still for so long; what it has under way goes on.
+    pub fn still(&mut self, pid: Pid, span: Nanos) {
+        let until = self.now() + span;
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.still_until = process.still_until.max(until);
+            process.is_slow = true;
+            if let Some(owner) = process.owner {
+                self.watch.excuse(owner);
+            }
         }
     }
 
@@ -348,13 +278,27 @@ impl Rack {
             self.memory.wait_until(time);
             self.ring(alarm);
         } else if let Some(Happened::Completed(_, completion)) = self.memory.step() {
-            let pid = self.batches.remove(&completion.batch.0).flatten();
+            let asked = self.batches.remove(&completion.batch.0);
             self.watch.look(&self.memory);
-            if let Some(pid) = pid {
-                self.deliver(pid, completion.outcomes);
+            if let Some((Some(pid), servers)) = asked {
+                let outcomes = self.reached(pid, &servers, completion.outcomes);
+                self.deliver(pid, outcomes);
             }
         }
         true
+    }
+
+    /// What a process hears of what has come of operations: a warden hears nothing of a server that
+    /// it does not reach.
+    fn reached(&self, pid: Pid, servers: &[ServerId], mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+        let role = self.processes.get(&pid).map(|process| &process.role);
+        if let (Some(Role::Warden(_)), Some(unreached)) = (role, self.unreached) {
+            let pairs = outcomes.iter_mut().zip(servers);
+            for (outcome, server) in pairs.filter(|(_, server)| **server == unreached) {
+                *outcome = Outcome::Failed(Fault::Gone(*server));
+            }
+        }
+        outcomes
     }
 
     fn ring(&mut self, alarm: Alarm) {
@@ -376,7 +320,7 @@ impl Rack {
     }
 
     /// Tells a process what came of what it asked for, when it does not stand still.
-    fn deliver(&mut self, pid: Pid, mut outcomes: Vec<Outcome>) {
+    fn deliver(&mut self, pid: Pid, outcomes: Vec<Outcome>) {
         let now = self.now();
         let Some(process) = self.processes.get(&pid) else {
             return;
@@ -390,31 +334,25 @@ impl Rack {
                 self.poll(pid);
             }
             Role::Warden(_) if outcomes.is_empty() => self.tend(pid, Heard::Done),
-            Role::Warden(warden) => {
-                let unreached = self.unreached;
-                let servers = warden.map().servers().collect::<Vec<_>>();
-                if let Some(server) = unreached.filter(|server| servers.contains(server))
-                    && let Some(last) = outcomes.last_mut()
-                {
-                    *last = Outcome::Failed(Fault::Gone(server));
-                }
-                self.tend(pid, Heard::Outcomes(outcomes));
-            }
+            Role::Warden(_) => self.tend(pid, Heard::Outcomes(outcomes)),
             Role::Nothing => {}
         }
     }
 
     fn post(&mut self, name: Name, asker: Option<Pid>, operations: Vec<Operation>, pause: Nanos) {
         self.asked += 1;
-        self.batches.insert(self.asked, asker);
+        let servers = operations.iter().map(Operation::server).collect();
+        self.batches.insert(self.asked, (asker, servers));
         let is_late = self.late_one_in > 0 && self.random.below(self.late_one_in) == 0;
-        let owner = asker.and_then(|pid| self.processes.get(&pid)?.owner);
         let late = if is_late {
-            for owner in owner.into_iter().chain(match name {
-                Name::Owner(owner) => Some(owner),
-                _ => None,
-            }) {
-                self.watch.excuse(owner);
+            let mut processes = self.processes.values_mut();
+            let own = processes.find(|process| process.name == name);
+            if let Some(process) = own {
+                process.is_slow = true;
+                process
+                    .owner
+                    .into_iter()
+                    .for_each(|owner| self.watch.excuse(owner));
             }
             self.random.below(2 * LEASE.0)
         } else {
@@ -486,11 +424,14 @@ impl Rack {
     fn own(&mut self, pid: Pid, owner: Owner, map: &Map) {
         let name = Name::Owner(owner);
         self.rename(pid, name);
-        self.watch.own(owner, map);
+        self.watch.own(owner);
         let lease = Lease::new(self.plan.seats, owner, map);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.owner = Some(owner);
             process.lease = Some(lease);
+            if std::mem::take(&mut process.is_slow) {
+                self.watch.excuse(owner);
+            }
         }
         self.beat(pid, name);
     }

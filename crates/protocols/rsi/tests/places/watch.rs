@@ -41,6 +41,10 @@ pub struct Watch {
     /// When owners were killed, and when their places were free.
     pub died: BTreeMap<Owner, SimTime>,
     pub buried: BTreeMap<Owner, SimTime>,
+    /// When an epoch began last: leases count from then.
+    began: SimTime,
+    /// The longest time from a death, or from the beginning of an epoch after it, to a free place.
+    pub longest_since: Nanos,
     /// What has happened since somebody asked.
     pub moments: BTreeSet<Moment>,
 }
@@ -62,6 +66,8 @@ impl Watch {
             excused: BTreeSet::new(),
             died: BTreeMap::new(),
             buried: BTreeMap::new(),
+            began: SimTime::ZERO,
+            longest_since: Nanos::ZERO,
             moments: BTreeSet::new(),
         }
     }
@@ -76,27 +82,31 @@ impl Watch {
     }
 
     /// A process is an owner from now on. Whoever had the place is shut out by every server that
-    /// is not lost.
-    pub fn own(&mut self, owner: Owner, map: &Map) {
-        let former = self.holders.insert(owner.thread, owner);
-        let Some(former) = former else {
-            return;
-        };
-        assert!(former < owner, "{owner:?} comes after {former:?}");
-        let client = Name::Owner(former).client();
-        for server in map.servers() {
-            let is_out = self.fenced.contains(&(client, server));
-            assert!(
-                is_out,
-                "{owner:?} and {former:?} have the same place at {server:?}"
-            );
+    /// is not lost; or it is itself, if it was slow.
+    pub fn own(&mut self, owner: Owner) {
+        let former = self.holders.get(&owner.thread).copied();
+        if let Some(former) = former {
+            let over = former.min(owner);
+            let is_over = former != owner && self.is_out(over);
+            assert!(is_over, "{former:?} and {owner:?} have the same place");
         }
+        self.holders
+            .insert(owner.thread, owner.max(former.unwrap_or(owner)));
+    }
+
+    fn is_out(&self, owner: Owner) -> bool {
+        let client = Name::Owner(owner).client();
+        let mut servers = self.map.servers();
+        servers.all(|server| self.fenced.contains(&(client, server)))
     }
 
     /// What is noted, and how the table is.
     pub fn look(&mut self, memory: &Memory) {
         while let Some(event) = self.noted(memory) {
             self.map = Arc::new(self.map.after(event));
+            if event.is_loss() {
+                self.began = memory.now();
+            }
         }
         let term = replicas(&self.map, self.plan.seats.seat(ThreadId::FIRST))[0];
         let is_same = self.primary.replace(term) == Some(term);
@@ -150,10 +160,15 @@ impl Watch {
         let (Seat::Free(number) | Seat::Taken(number)) = seat else {
             return;
         };
-        let dead = self.died.keys();
-        let dead = dead.filter(|owner| owner.thread == thread && owner.after < number);
-        for owner in dead {
-            self.buried.entry(*owner).or_insert(now);
+        let dead = self.died.iter();
+        let dead = dead.filter(|(owner, _)| owner.thread == thread && owner.after < number);
+        for (owner, died) in dead {
+            if self.buried.contains_key(owner) {
+                continue;
+            }
+            self.buried.insert(*owner, now);
+            let since = now.since(self.began.max(*died));
+            self.longest_since = self.longest_since.max(since);
         }
     }
 
@@ -176,7 +191,10 @@ impl Watch {
             assert!(is_there, "{thread}: {words:?}");
         }
         for owner in self.died.keys() {
-            assert!(self.buried.contains_key(owner), "{owner:?} is not buried");
+            // Who was slow may have been over before it died.
+            let seat = self.table.get(&owner.thread);
+            let is_free = matches!(seat, Some(Seat::Free(number)) if *number > owner.after);
+            assert!(is_free, "{owner:?} is not buried: {seat:?}");
         }
     }
 

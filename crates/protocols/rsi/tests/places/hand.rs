@@ -1,0 +1,100 @@
+//! What a program does to the rack: it asks servers, has names, keeps its place and leaves it.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use manxdb_core::{Nanos, Random};
+use manxdb_fabric::{Operation, Outcome};
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{Lease, Map, Once, Owner, Spread, Step, Work};
+use manxdb_sim::SimTime;
+
+use crate::plan::Plan;
+
+/// Between a program and the rack.
+#[derive(Default)]
+pub struct Desk {
+    pub asked: Option<Request>,
+    pub answered: Option<Vec<Outcome>>,
+    pub now: SimTime,
+}
+
+/// What a program wants.
+pub enum Request {
+    Ask(Vec<Operation>, u32),
+    Sleep(Nanos),
+    /// It looks around under a name that nobody knows.
+    BeAGuest(u64),
+    /// It is an owner from now on, and keeps its lease.
+    Own(Owner, Arc<Map>),
+    /// It leaves its place.
+    Leave(Vec<Operation>),
+}
+
+/// A program's hand on the rack.
+pub struct Hand {
+    pub random: Random,
+    pub plan: Plan,
+    pub mutant: Option<Mutant>,
+    pub desk: Rc<RefCell<Desk>>,
+}
+
+impl Hand {
+    async fn request(&self, request: Request) -> Vec<Outcome> {
+        self.desk.borrow_mut().asked = Some(request);
+        poll_fn(|_| match self.desk.borrow_mut().answered.take() {
+            Some(outcomes) => Poll::Ready(outcomes),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Carries out what is asked of servers.
+    pub async fn run<W: Work>(&self, mut work: W) -> W::Output {
+        let mut step = work.step(Vec::new());
+        loop {
+            let request = match step {
+                Step::Done(output) => return output,
+                Step::Ask(operations) => Request::Ask(operations, 0),
+                Step::Again(operations, times) => Request::Ask(operations, times),
+            };
+            step = work.step(self.request(request).await);
+        }
+    }
+
+    /// Carries out what is asked of regions.
+    pub async fn run_by<W: Work>(&self, map: &Arc<Map>, work: W) -> W::Output {
+        let spread = Spread::new(Arc::clone(map), work);
+        self.run(spread.with(self.mutant)).await
+    }
+
+    pub async fn sleep(&self, span: Nanos) {
+        self.request(Request::Sleep(span)).await;
+    }
+
+    pub async fn be_a_guest(&mut self) {
+        let number = self.random.next_bits() >> 16;
+        self.request(Request::BeAGuest(number)).await;
+    }
+
+    pub async fn own(&self, owner: Owner, map: &Arc<Map>) {
+        self.request(Request::Own(owner, Arc::clone(map))).await;
+    }
+
+    /// Leaves the place, if the servers that have the table are all there.
+    pub async fn leave(&self, owner: Owner, map: &Arc<Map>) {
+        let leave = Once::new(vec![Lease::leave(self.plan.seats, owner)]);
+        let mut work = Spread::new(Arc::clone(map), leave);
+        let mut step = work.step(Vec::new());
+        while let Step::Ask(operations) | Step::Again(operations, _) = step {
+            step = work.step(self.request(Request::Leave(operations)).await);
+        }
+    }
+
+    pub fn now(&self) -> SimTime {
+        self.desk.borrow().now
+    }
+}
