@@ -162,15 +162,11 @@ def rows_that_are_deleted_leave_their_room_to_others():
         run(links[0], "CREATE DATABASE shop")
         run(links[0], "CREATE TABLE shop.queue (id INT PRIMARY KEY, job VARCHAR(200))")
 
-        def turn(number):
-            rows = ",".join(f"({row}, '{'x' * 100}')" for row in range(number * 300, number * 300 + 300))
-            insist(links[number % 2], f"INSERT INTO shop.queue VALUES {rows}")
-            insist(links[(number + 1) % 2], f"DELETE FROM shop.queue WHERE id < {number * 300}")
-
         def is_added(number):
             """Whether there was room: what is gone is collected by and by."""
+            rows = ",".join(f"({row}, '{'x' * 100}')" for row in range(number * 300, number * 300 + 300))
             try:
-                turn(number)
+                insist(links[number % 2], f"INSERT INTO shop.queue VALUES {rows}")
             except pymysql.err.OperationalError as error:
                 if error.args[0] == 1021:
                     return False
@@ -180,6 +176,7 @@ def rows_that_are_deleted_leave_their_room_to_others():
         # More than memory has room for, twice.
         for number in range(200):
             wait_for(f"room for rows, turn {number}", lambda number=number: is_added(number))
+            insist(links[(number + 1) % 2], f"DELETE FROM shop.queue WHERE id < {number * 300}")
         expect(run(links[0], "SELECT COUNT(*), MIN(id) FROM shop.queue"), ((300, 199 * 300),))
 
 

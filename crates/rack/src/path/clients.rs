@@ -194,13 +194,13 @@ impl<F: Fabric> Clients<F> {
         }
     }
 
-    /// Has room made for so many records that a client may write.
+    /// Has room made for so many records that a client may add; who only deletes needs none.
     pub(super) fn make_room(
         &self,
         client: &mut Client<Driver<F>>,
         records: u64,
     ) -> Result<(), TxnError> {
-        let Some(source) = &self.source else {
+        let Some(source) = self.source.as_ref().filter(|_| records > 0) else {
             return Ok(());
         };
         let wanted = NODES_LEAST + records / 4;
@@ -216,10 +216,11 @@ impl<F: Fabric> Clients<F> {
         if left >= records && nodes >= wanted {
             return Ok(());
         }
-        let wanted = records.max(ROOM);
-        source
-            .refill(client, wanted)
-            .map_err(|error| failed(&error))
+        match source.refill(client, records.max(ROOM)) {
+            // Few commits split as many nodes; one that does says so.
+            Err(MemoryError::NoRoom(_)) if left >= records && nodes >= NODES_LEAST => Ok(()),
+            done => done.map_err(|error| failed(&error)),
+        }
     }
 
     /// Gives a client what has come free, if it lacks so many records or nodes.
