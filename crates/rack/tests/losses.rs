@@ -30,7 +30,8 @@ const GEOMETRY: Geometry = Geometry {
     versions: 4,
     value: 64,
     node: 1_000,
-    lease: Nanos::from_secs(1),
+    // Long beside what a busy machine makes a thread wait.
+    lease: Nanos::from_secs(4),
 };
 const ACCOUNTS: u32 = 16;
 const START: u64 = 1_000;
