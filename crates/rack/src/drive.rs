@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, ServerId, turn};
-use manxdb_rsi::{Carrier, Lease, Map, Spread, Step, Work};
+use manxdb_rsi::{Carrier, Lease, Map, Once, Spread, Step, Work};
 
 /// Turns of waiting for one that was just met at work.
 const SPINS: u32 = 64;
@@ -186,7 +186,7 @@ impl<F: Fabric> Driver<F> {
     /// # Errors
     /// [`Misuse`].
     pub fn ask_regions(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
-        self.run(All(operations))
+        self.run(Once::new(operations))
     }
 
     /// Does operations on servers, and waits for all of them.
@@ -245,20 +245,6 @@ impl<F: Fabric> Driver<F> {
                 return Ok(completion.outcomes);
             }
             turn(&mut turns);
-        }
-    }
-}
-
-/// Operations that are done at once, whatever comes of them.
-struct All(Vec<Operation>);
-
-impl Work for All {
-    type Output = Vec<Outcome>;
-
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Vec<Outcome>> {
-        match std::mem::take(&mut self.0) {
-            operations if operations.is_empty() => Step::Done(outcomes),
-            operations => Step::Ask(operations),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::overflow::Overflow;
-use crate::read::{Read, ReadAll};
+use crate::read::{Read, ReadAll, Take};
 use crate::tree::locate::{Locate, Seek};
 use crate::tree::scan::{Scan, Span};
 use crate::tree::{Hint, Tree};
@@ -143,6 +143,11 @@ impl Session {
             read.mutant = self.mutant;
         }
         read
+    }
+
+    /// Reads the newest version of a record, whatever this session has seen.
+    pub(crate) fn read_newest(&self, at: Address, layout: Layout) -> Read {
+        Read::new(at, layout, self.seen.clone()).taking(Take::Newest)
     }
 
     /// Reads several records at once.

@@ -29,7 +29,7 @@ use crate::directory::Place;
 use crate::horizon::{Bound, Horizon};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::read::{Read, ReadAll, Seen, Take};
+use crate::read::{ReadAll, Seen};
 use crate::rows::{Client, Failure};
 use crate::tree::locate::{Located, Seek};
 use crate::tree::node::Node;
@@ -70,9 +70,8 @@ impl<C: Carrier> Client<C> {
     /// [`Failure`].
     pub async fn look_at(&mut self, horizon: Horizon) -> Result<Bound, Failure<C::Error>> {
         let (at, layout) = horizon.record();
-        let snapshot = self.session.seen().clone();
         let none = Bound::none(self.session.threads());
-        let read = Read::new(at, layout, snapshot).taking(Take::Newest);
+        let read = self.session.read_newest(at, layout);
         let bound = Bound::of(&self.run(read).await??).unwrap_or(none);
         self.session.saw(&bound.snapshot);
         Ok(bound)
@@ -95,12 +94,6 @@ impl<C: Carrier> Client<C> {
         }
     }
 
-    /// The bound that it heeds.
-    #[must_use]
-    pub fn bound(&self) -> &Bound {
-        &self.bound
-    }
-
     /// Gives it places of records for rows to come.
     pub fn recycle(&mut self, places: impl IntoIterator<Item = Place>) {
         self.recycled.extend(places);
@@ -112,10 +105,7 @@ impl<C: Carrier> Client<C> {
     /// [`Failure`].
     pub async fn recycle_nodes(&mut self, places: &[Place]) -> Result<(), Failure<C::Error>> {
         let layout = self.keyspace.tree.layout();
-        let read = |place: &Place| {
-            let read = Read::new(place.address(), layout, self.session.seen().clone());
-            read.taking(Take::Newest)
-        };
+        let read = |place: &Place| self.session.read_newest(place.address(), layout);
         let nodes = self.run(ReadAll::new(places.iter().map(read).collect()));
         let nodes = nodes.await??;
         // One that is something again is not ours.
@@ -213,10 +203,8 @@ impl Collector {
         let seek = Seek::At(self.cursor.clone());
         let locate = client.session.locate(&snapshot, tree, seek, None);
         let located = client.run(locate).await??;
-        let read = |(_, place): &(Vec<u8>, Place)| {
-            let read = Read::new(place.address(), layout, snapshot.clone());
-            read.taking(Take::Newest)
-        };
+        let read =
+            |(_, place): &(Vec<u8>, Place)| client.session.read_newest(place.address(), layout);
         let reads = located.leaf().node.entries().iter().map(read).collect();
         let rows = client.run(ReadAll::new(reads)).await??;
         let gone = Self::gone(&bound, &located, rows);
@@ -269,7 +257,8 @@ impl Collector {
             return Ok(());
         }
         let layout = client.keyspace.tree.layout();
-        let read = Read::new(left.address(), layout, client.session.seen().clone());
+        let session = &client.session;
+        let read = session.read(session.seen(), left.address(), layout);
         let seen = client.run(read).await??;
         let Some(node) = seen.value().and_then(Node::parse) else {
             return Ok(());
