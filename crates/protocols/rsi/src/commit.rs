@@ -2,6 +2,7 @@
 //!
 //! | phase | asked of the fabric | round trips |
 //! |---|---|---|
+//! | wait | where a keeper writes logs to disk, a few times in a round of the thread's ring: read how far it has come | 1 |
 //! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
 //! | validate | serializable only: read the heads of what was read and is not written, and the buckets in which nothing was found | 1 |
 //! | log | where the session has a log: write all changes to it, on several servers, and versions that are pushed out to the overflow area | 1 |
@@ -20,6 +21,7 @@ use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
 use crate::directory::{Bucket, Place, Print};
 use crate::find::Found;
+use crate::kept::Need;
 use crate::log::{Entry, Log};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -76,6 +78,10 @@ pub enum Abort {
     /// A transaction does not fit into the log.
     #[error("the changes take {0} bytes of a log that has room for {1}")]
     TooLarge(u64, u64),
+    /// The thread's log has no room until the keeper has written what is in it to disk, which it has
+    /// not for as long as we have waited. To be tried again.
+    #[error("the keeper does not write to disk what thread {0} has logged")]
+    Unwritten(ThreadId),
     /// A thread has no numbers left.
     #[error("thread {0} has committed all that it can")]
     Exhausted(ThreadId),
@@ -88,7 +94,7 @@ pub enum Abort {
 }
 
 impl Abort {
-    /// Whether nothing is wrong but that somebody else was there: to be tried again.
+    /// Whether nothing is wrong but that somebody else was there, or is slow: to be tried again.
     #[must_use]
     pub const fn is_conflict(self) -> bool {
         matches!(
@@ -98,6 +104,7 @@ impl Abort {
                 | Self::SnapshotTooOld(_)
                 | Self::Appeared(_)
                 | Self::Held(..)
+                | Self::Unwritten(_)
         )
     }
 }
@@ -110,6 +117,8 @@ pub type Committed = Result<Option<Stamp>, Abort>;
 pub struct Commit {
     stamp: Stamp,
     publish: Operation,
+    /// What must be written to disk before anything is locked.
+    need: Option<Need>,
     /// Written before anything is installed; none where nothing is logged.
     log: Vec<Operation>,
     /// Read and not written.
@@ -181,6 +190,8 @@ impl Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Begun,
+    /// Looks how far the keeper is, the how manieth time.
+    Waiting(u32),
     Locking,
     Validating,
     /// Lets go of the locks.
@@ -228,6 +239,7 @@ impl Commit {
         Ok(Self {
             stamp,
             publish: vector.publish(stamp, seen),
+            need: None,
             log: log.map(entry).transpose()?.unwrap_or_default(),
             reads,
             kept: places(overflow, &changes),
@@ -239,9 +251,37 @@ impl Commit {
         })
     }
 
+    /// The same behind what must be written to disk first.
+    pub(crate) fn behind(mut self, need: Option<Need>) -> Self {
+        self.need = need.filter(|_| !self.changes.is_empty());
+        self
+    }
+
     fn go(&mut self, phase: Phase, operations: Vec<Operation>) -> Step<Committed> {
         self.phase = phase;
         Step::Ask(operations)
+    }
+
+    /// Looks how far the keeper is, if that matters.
+    fn begin(&mut self, times: u32) -> Step<Committed> {
+        let Some(need) = &self.need else {
+            return self.lock();
+        };
+        let look = vec![need.operation.clone()];
+        self.phase = Phase::Waiting(times);
+        match times {
+            0 => Step::Ask(look),
+            Need::TRIES_MAX => Step::Done(Err(Abort::Unwritten(self.stamp.thread))),
+            times => Step::Again(look, times),
+        }
+    }
+
+    fn looked(&mut self, outcomes: &[Outcome], times: u32) -> Step<Committed> {
+        match (outcomes.first(), &self.need) {
+            (Some(Outcome::Failed(fault)), _) => Step::Done(Err((*fault).into())),
+            (Some(Outcome::Read(copy)), Some(need)) if !need.is_met(copy) => self.begin(times + 1),
+            _ => self.lock(),
+        }
     }
 
     /// The records that others know of.
@@ -251,6 +291,9 @@ impl Commit {
     }
 
     fn lock(&mut self) -> Step<Committed> {
+        if self.locked_ones().is_empty() {
+            return self.validate();
+        }
         let swap = |change: &Change| Operation::CompareSwap {
             at: change.seen.at,
             expected: self.expected(change).word(),
@@ -476,8 +519,8 @@ impl Work for Commit {
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match self.phase {
-            Phase::Begun if self.locked_ones().is_empty() => self.validate(),
-            Phase::Begun => self.lock(),
+            Phase::Begun => self.begin(0),
+            Phase::Waiting(times) => self.looked(&outcomes, times),
             Phase::Locking => self.locked(&outcomes),
             Phase::Validating => self.validated(&outcomes),
             Phase::Giving(why) => Step::Done(Err(why)),

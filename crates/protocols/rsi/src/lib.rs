@@ -54,6 +54,7 @@ pub mod commit;
 pub mod directory;
 pub mod find;
 pub mod horizon;
+pub mod kept;
 pub mod lease;
 pub mod log;
 #[cfg(feature = "mutants")]
@@ -78,8 +79,9 @@ pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
 pub use find::{Absence, Find, Found};
 pub use horizon::{Bound, Horizon};
+pub use kept::{Await, Kept};
 pub use lease::{Join, JoinError, Joined, Lease, Rejoin, RejoinError, Rejoined};
-pub use log::Log;
+pub use log::{Entry, Log, Redo};
 pub use overflow::Overflow;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};

@@ -71,4 +71,14 @@ pub enum Mutant {
     ReadsWhatIsTooOld,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
+    /// What is logged is written over what the keeper has not written.
+    OverwritesTheUnwritten,
+    /// The keeper takes what is logged for published.
+    DrainsWhatIsLogged,
+    /// An answer waits for what its own transaction wrote, not for what it had seen.
+    WaitsForItselfAlone,
+    /// Of two versions of a record that of the thread with the larger number is the later one.
+    ReplaysByThread,
+    /// A checkpoint is complete as soon as all is on disk that was published at its end.
+    CompletesTooEarly,
 }

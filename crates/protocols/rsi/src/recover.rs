@@ -18,7 +18,7 @@
 use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 use crate::block::{Block, Layout};
-use crate::log::{Entry, Log, Redo};
+use crate::log::{Entry, Log, Redo, newest};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
@@ -43,6 +43,8 @@ pub struct Recover {
     log: Log,
     /// Records that were written so far.
     records: usize,
+    /// What was last in the log.
+    last: Option<Entry>,
     /// What is logged and published now is the closing.
     is_closing: bool,
     phase: Phase,
@@ -74,6 +76,7 @@ impl Recover {
             vector,
             log,
             records: 0,
+            last: None,
             is_closing: false,
             phase: Phase::Begun,
             #[cfg(feature = "mutants")]
@@ -99,12 +102,9 @@ impl Recover {
         // A line that the thread died over says nothing; the log then has what it was to say.
         let (seen, _) = snapshot;
         let published = seen.of(self.thread);
-        let entries = logs.iter().filter_map(|outcome| match outcome {
-            Outcome::Read(copy) => Entry::parse(copy),
-            _ => None,
-        });
-        let own = entries.filter(|entry| entry.stamp.thread == self.thread);
-        match own.max_by_key(|entry| entry.stamp.sequence) {
+        let last = newest(&logs).filter(|entry| entry.stamp.thread == self.thread);
+        self.last.clone_from(&last);
+        match last {
             Some(entry) if entry.stamp.sequence > published => self.complete(entry, &logs),
             // It has seen what its line says, which the vector holds.
             _ => self.close(published, seen),
@@ -126,7 +126,7 @@ impl Recover {
         }
         seen.add(stamp);
         self.is_closing = true;
-        let entry = Entry::closing(stamp, seen);
+        let entry = Entry::closing(stamp, seen, self.last.as_ref());
         let writes = self.log.complete(&entry, &[]);
         self.phase = Phase::Logging(entry);
         Step::Ask(writes)

@@ -8,6 +8,7 @@ use crate::block::Layout;
 use crate::commit::{Abort, Change, Commit, Committed};
 use crate::directory::Table;
 use crate::find::{Absence, Find, Found};
+use crate::kept::{Await, Kept, Ring};
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -45,6 +46,10 @@ pub struct Session {
     seen: Snapshot,
     /// Where it logs what it installs; nowhere: its transactions do not survive it.
     log: Option<Log>,
+    /// Where it reads how far the keeper is; none: nobody writes logs to disk.
+    kept: Option<Kept>,
+    /// Its way round its log.
+    ring: Option<Ring>,
     /// Where it keeps versions that it pushes out of records; nowhere: they are gone.
     overflow: Option<Overflow>,
     /// It has a commit of which it has not heard the end, or never will.
@@ -70,6 +75,8 @@ impl Session {
             sequence,
             seen,
             log: None,
+            kept: None,
+            ring: None,
             overflow: None,
             is_committing: false,
             #[cfg(feature = "mutants")]
@@ -82,6 +89,16 @@ impl Session {
     pub fn with_log(mut self, log: Log) -> Self {
         self.log = Some(log);
         self
+    }
+
+    /// The same where a keeper writes what is logged to disk: nothing is logged over what it has not
+    /// written. None: the session's log is no ring ([`Log::RING_MIN`]), or nothing is said there of
+    /// its thread.
+    #[must_use]
+    pub fn with_kept(mut self, kept: Kept) -> Option<Self> {
+        self.ring = Some(Ring::new(kept, self.log.as_ref()?, self.thread)?);
+        self.kept = Some(kept);
+        Some(self)
     }
 
     /// The same with an overflow area.
@@ -102,9 +119,24 @@ impl Session {
         self.vector.threads()
     }
 
-    /// All that it has ever seen.
-    pub(crate) fn seen(&self) -> &Snapshot {
+    /// All that it has ever seen, its own commits included.
+    #[must_use]
+    pub fn seen(&self) -> &Snapshot {
         &self.seen
+    }
+
+    /// Waits until all that it has seen, its own commits included, is synced to disk: then an answer
+    /// may be given that nothing takes back. None: nobody writes logs to disk.
+    #[must_use]
+    pub fn wait(&self) -> Option<Await> {
+        let wait = Await::new(self.kept?, self.seen.clone());
+        #[cfg(feature = "mutants")]
+        let wait = {
+            let mut wait = wait;
+            wait.only = (self.mutant == Some(Mutant::WaitsForItselfAlone)).then_some(self.thread);
+            wait
+        };
+        Some(wait)
     }
 
     /// Takes a snapshot; [`Session::saw`] is to hear of it.
@@ -241,6 +273,10 @@ impl Session {
             reads,
             changes,
         );
+        let need = self.ring.and_then(|ring| ring.needs(stamp));
+        #[cfg(feature = "mutants")]
+        let need = need.filter(|_| self.mutant != Some(Mutant::OverwritesTheUnwritten));
+        let commit = commit.map(|commit| commit.behind(need));
         #[cfg(feature = "mutants")]
         let commit = commit.map(|mut commit| {
             commit.mutant = self.mutant;
@@ -264,6 +300,9 @@ impl Session {
         if let Ok(Some(stamp)) = committed {
             self.sequence = stamp.sequence;
             self.seen.add(*stamp);
+            if let Some(ring) = &mut self.ring {
+                ring.logged(stamp.sequence);
+            }
         }
         self.is_committing = matches!(committed, Err(Abort::Fault(_) | Abort::Over(_)));
     }

@@ -64,6 +64,7 @@ fn log(thread: ThreadId) -> Log {
     Log::new(
         vec![at(LOGS_AT + u64::from(thread.number()) * LOG_BYTES)],
         LOG_BYTES,
+        1,
     )
     .unwrap()
 }

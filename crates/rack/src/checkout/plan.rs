@@ -96,7 +96,7 @@ impl Plan {
             server: ServerId((client + copy) % self.servers),
             offset: self.logs() + u64::from(client) * LOG,
         };
-        Log::new((0..self.log_copies).map(place).collect(), LOG)
+        Log::new((0..self.log_copies).map(place).collect(), LOG, 1)
     }
 
     fn first_product(self) -> u64 {

@@ -230,7 +230,7 @@ impl Plan {
 
     fn log(&self, thread: ThreadId) -> Option<Log> {
         let places = self.logs.get(usize::from(thread.number()))?;
-        Log::new(places.clone(), self.geometry.log_bytes)
+        Log::new(places.clone(), self.geometry.log_bytes, 1)
     }
 
     /// The session of an owner, over a map of its epoch; none if there is no such place.

@@ -115,7 +115,7 @@ impl RowsPlan {
             server: ServerId((thread % self.servers + copy) % self.servers),
             offset: self.logs() + u64::from(thread) * LOG,
         };
-        Log::new((0..self.log_copies).map(place).collect(), LOG)
+        Log::new((0..self.log_copies).map(place).collect(), LOG, 1)
     }
 
     /// Behind the logs of the first server.

@@ -303,10 +303,10 @@ impl Map {
         places
     }
 
-    /// The log that lies at an address of a region, on all servers that have it.
+    /// The log that lies at an address of a region, on all servers that have it ([`Log::new`]).
     #[must_use]
-    pub fn log(&self, at: Address, bytes: u64) -> Option<Log> {
-        Log::new(self.all(at), bytes)
+    pub fn log(&self, at: Address, bytes: u64, slots: u64) -> Option<Log> {
+        Log::new(self.all(at), bytes, slots)
     }
 
     /// The vector's replicas as vectors of their own.

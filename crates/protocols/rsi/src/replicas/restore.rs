@@ -12,13 +12,16 @@
 //! Whether something is published is said by more than its thread's line: a line may have come to
 //! the lost replica of the vector alone, where somebody saw it, and wrote over what it stands for.
 //! Who has done so says it in a log, or in a line: both hold what their thread had seen.
+//!
+//! New replicas of logs get all that is in the others: a keeper may not have written it to disk yet.
+//! Nobody waits for it here, for it is shut out as well ([`crate::log`]).
 
 use std::sync::Arc;
 
 use manxdb_fabric::{Fault, Operation, Outcome};
 
 use crate::block::Block;
-use crate::log::{Entry, Log, Redo};
+use crate::log::{Entry, Fetch, Log, Redo, newest};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::Map;
@@ -52,6 +55,10 @@ pub struct Restore {
     /// Of every thread of the vector, in their order, where the new map has them.
     logs: Vec<Log>,
     owners: Vec<Owner>,
+    /// Reads the logs.
+    fetch: Fetch,
+    /// What the vectors say.
+    seen: Snapshot,
     found: Found,
     phase: Phase,
     #[cfg(feature = "mutants")]
@@ -61,9 +68,11 @@ pub struct Restore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Begun,
-    /// Reads all vectors and all logs.
+    /// Reads all vectors, and the fronts of what is in all logs.
     Looking,
-    /// Writes what is to be installed to logs that lack it.
+    /// Reads the rest of it.
+    Reading,
+    /// Writes to logs what they lack.
     Logging,
     /// Reads the records.
     Comparing,
@@ -79,6 +88,8 @@ enum Phase {
 /// What the vectors and the logs say.
 #[derive(Debug, Clone, Default)]
 struct Found {
+    /// What is last in each thread's log.
+    entries: Vec<Option<Entry>>,
     /// Each thread's last transaction.
     last: Vec<u64>,
     /// To be installed.
@@ -91,7 +102,10 @@ impl Restore {
     /// order; `owners` all whose places are not free, alive or not.
     #[must_use]
     pub fn new(map: Arc<Map>, vector: Vector, logs: Vec<Log>, owners: Vec<Owner>) -> Self {
+        let slots = logs.iter().flat_map(Log::all);
         Self {
+            fetch: Fetch::new(slots.collect()),
+            seen: Snapshot::empty(vector.threads()),
             map,
             vector,
             logs,
@@ -122,7 +136,8 @@ impl Restore {
     fn proceed(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
         match self.phase {
             Phase::Begun => self.look(),
-            Phase::Looking => self.looked(&outcomes),
+            Phase::Looking => self.looked(outcomes),
+            Phase::Reading => self.read(outcomes),
             Phase::Logging => self.compare(),
             Phase::Comparing => self.install(outcomes),
             Phase::Installing => self.publish(),
@@ -135,41 +150,42 @@ impl Restore {
     fn look(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
         let vectors = self.map.vectors(self.vector).into_iter();
         let mut reads: Vec<Operation> = vectors.map(Vector::read).collect();
-        reads.extend(self.logs.iter().flat_map(Log::read));
+        reads.extend(self.fetch.fronts());
         self.go(Phase::Looking, reads)
     }
 
-    fn looked(&mut self, outcomes: &[Outcome]) -> Step<Result<Vec<Closed>, Fault>> {
+    fn looked(&mut self, mut outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
         let vectors = self.map.all(self.vector.base()).len();
-        let (lines, mut logs) = outcomes.split_at(vectors.min(outcomes.len()));
-        let mut seen = Snapshot::empty(self.vector.threads());
-        for line in lines {
+        let fronts = outcomes.split_off(vectors.min(outcomes.len()));
+        for line in &outcomes {
             if let Outcome::Read(copy) = line {
-                seen.join(&self.vector.parse(copy).0);
+                self.seen.join(&self.vector.parse(copy).0);
             }
         }
-        let (mut entries, mut copies) = (Vec::new(), Vec::new());
+        let rests = self.fetch.rests(fronts);
+        self.go(Phase::Reading, rests)
+    }
+
+    /// All that is in logs is here.
+    fn read(&mut self, rests: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+        let fetch = std::mem::replace(&mut self.fetch, Fetch::new(Vec::new()));
+        let all = fetch.copies(rests);
+        let mut copies = all.as_slice();
+        let (mut entries, mut writes) = (Vec::new(), Vec::new());
         for log in &self.logs {
-            let (own, rest) = logs.split_at(log.count().min(logs.len()));
-            logs = rest;
+            let (own, rest) = copies.split_at(log.count().min(copies.len()));
+            copies = rest;
             entries.push(newest(own));
-            copies.push(own);
+            writes.extend(log.level(own));
         }
-        self.found = self.judge(&seen, &entries);
-        let mut writes = Vec::new();
-        for entry in &self.found.pending {
-            let place = usize::from(entry.stamp.thread.number());
-            if let (Some(log), Some(own)) = (self.logs.get(place), copies.get(place)) {
-                writes.extend(log.complete(entry, own));
-            }
-        }
+        self.found = self.judge(entries);
         self.go(Phase::Logging, writes)
     }
 
     /// What is published, what is to be, and how everybody ends.
-    fn judge(&self, seen: &Snapshot, entries: &[Option<Entry>]) -> Found {
+    fn judge(&self, entries: Vec<Option<Entry>>) -> Found {
         let mut found = Found::default();
-        for (number, own) in (0..self.vector.threads()).zip(entries) {
+        for (number, own) in (0..self.vector.threads()).zip(&entries) {
             let Some(thread) = ThreadId::new(number) else {
                 continue; // a vector has no more lines than there are threads
             };
@@ -178,7 +194,7 @@ impl Restore {
             #[cfg(feature = "mutants")]
             let others = others.filter(|_| self.mutant != Some(Mutant::DrainsWhatWasPublished));
             let by_others = others.map(|entry| entry.seen.of(thread)).max();
-            let published = seen.of(thread).max(by_others.unwrap_or(0));
+            let published = self.seen.of(thread).max(by_others.unwrap_or(0));
             let own = own.as_ref().filter(|entry| entry.stamp.thread == thread);
             let logged = own.map_or(0, |entry| entry.stamp.sequence);
             found.last.push(published.max(logged));
@@ -195,6 +211,7 @@ impl Restore {
         if self.mutant == Some(Mutant::PromotesWithoutDraining) {
             found.pending.clear();
         }
+        found.entries = entries;
         found
     }
 
@@ -250,7 +267,11 @@ impl Restore {
         let mut writes = Vec::new();
         for closed in &self.found.closed {
             let place = usize::from(closed.by.thread.number());
-            let entry = Entry::closing(closed.by, all.clone());
+            let last = self.found.entries.get(place).and_then(Option::as_ref);
+            if last.is_some_and(|last| last.stamp == closed.by && last.is_closing()) {
+                continue; // all logs have it already
+            }
+            let entry = Entry::closing(closed.by, all.clone(), last);
             let log = self.logs.get(place);
             writes.extend(log.into_iter().flat_map(|log| log.complete(&entry, &[])));
         }
@@ -276,15 +297,6 @@ impl Restore {
             .map(|(vector, stamp)| vector.publish(stamp, all))
             .collect()
     }
-}
-
-/// The last transaction in copies of a log.
-fn newest(copies: &[Outcome]) -> Option<Entry> {
-    let entries = copies.iter().filter_map(|outcome| match outcome {
-        Outcome::Read(copy) => Entry::parse(copy),
-        _ => None,
-    });
-    entries.max_by_key(|entry| entry.stamp.sequence)
 }
 
 /// The number that closes an owner. One that was closed over a restoration which somebody died over

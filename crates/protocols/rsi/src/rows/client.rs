@@ -6,6 +6,7 @@ use std::ops;
 use crate::commit::{Abort, Change};
 use crate::directory::Place;
 use crate::horizon::Bound;
+use crate::kept::Await;
 use crate::read::Seen;
 use crate::rows::{Extent, Failure, Keyspace, Transaction};
 use crate::session::{Isolation, Session};
@@ -110,6 +111,13 @@ impl<C: Carrier> Client<C> {
     /// ([`crate::Closed::has`]).
     pub fn cut_off(&mut self) -> Option<Stamp> {
         self.committing.take()
+    }
+
+    /// Waits until all that it has seen is synced to disk ([`Session::wait`]); none: nobody writes
+    /// logs to disk.
+    #[must_use]
+    pub fn wait(&self) -> Option<Await> {
+        self.session.wait()
     }
 
     /// Begins a transaction.

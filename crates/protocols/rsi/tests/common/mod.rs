@@ -164,7 +164,7 @@ pub const LOG_BYTES: u64 = 4096;
 /// Where a thread logs: on all servers.
 pub fn log(thread: ThreadId) -> Log {
     let places = (0..SERVERS).map(|server| log_place(thread, server));
-    Log::new(places.collect(), LOG_BYTES).unwrap()
+    Log::new(places.collect(), LOG_BYTES, 1).unwrap()
 }
 
 /// Where it logs on one of them.

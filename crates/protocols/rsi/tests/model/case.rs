@@ -163,7 +163,7 @@ impl Case {
 
     /// Bytes of a log: those of an entry with both records.
     fn log_bytes(&self) -> u64 {
-        let words = 5 + usize::from(self.threads()) + RECORDS * (9 + self.value_words());
+        let words = 6 + usize::from(self.threads()) + RECORDS * (9 + self.value_words());
         (words * WORD_LENGTH) as u64
     }
 
@@ -172,7 +172,7 @@ impl Case {
         let before = self.record(RECORDS).offset;
         let place = |number: usize| address(before + number as u64 * self.log_bytes());
         let places = (first..first + self.logs).map(place).collect();
-        Log::new(places, self.log_bytes()).unwrap()
+        Log::new(places, self.log_bytes(), 1).unwrap()
     }
 
     /// Bytes of all memory. Those who go on for the dead only read: they need no logs.

@@ -75,7 +75,7 @@ impl Plan {
 
     fn log(&self, thread: ThreadId) -> Log {
         let at = self.logs.plus(u64::from(thread.number()) * LOG_BYTES);
-        Log::new(vec![at], LOG_BYTES).unwrap()
+        Log::new(vec![at], LOG_BYTES, 1).unwrap()
     }
 
     pub fn session(&self, owner: Owner, map: &Map) -> Session {

@@ -55,7 +55,7 @@ impl Plan {
 
     pub fn log(&self, map: &Map, thread: ThreadId) -> Log {
         let at = self.logs.plus(u64::from(thread.number()) * LOG_BYTES);
-        map.log(at, LOG_BYTES).unwrap()
+        map.log(at, LOG_BYTES, 1).unwrap()
     }
 }
 

@@ -1,39 +1,26 @@
-//! What a thread is about to install, where it survives the thread.
-//!
-//! Before anything is installed, a transaction is written to the thread's log on several servers:
-//! from then on it is committed, whoever dies (reference: rack, §2.3, I4). A thread runs one
-//! transaction at a time and publishes it before it begins the next, so its log has one entry. An
-//! entry that is half written over the one before has a wrong sum; the one before is published,
-//! and of the new one nothing is installed.
+//! A transaction as it is logged, and as it is written to disk.
 
-use manxdb_fabric::{Address, Operation, Outcome, ServerId, WORD_LENGTH};
+use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
 
 use crate::block::Layout;
-use crate::commit::{Abort, Change};
-use crate::replicas::Map;
+use crate::commit::Change;
 use crate::vector::Snapshot;
 use crate::version::{Label, Stamp};
 
 /// In the number of versions of a layout with overflow areas.
 const OVERFLOW: u64 = 1 << 32;
 
-/// Where a thread logs.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Log {
-    /// The same on each of these, of which one must survive.
-    places: Vec<Address>,
-    /// Room at each, a multiple of a word.
-    bytes: u64,
-}
-
 /// A transaction in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Entry {
     /// The version that it installs.
     pub stamp: Stamp,
+    /// The first sequence that it stands for: its own, or that of the first of the closings in a row
+    /// that it is the last of.
+    pub from: u64,
     /// What its thread had seen, this version included.
     pub seen: Snapshot,
-    /// The records that it writes.
+    /// The records that it writes; none: it is a closing.
     pub redo: Vec<Redo>,
 }
 
@@ -54,67 +41,6 @@ pub struct Redo {
     pub value: Option<Vec<u8>>,
 }
 
-impl Log {
-    /// A log of so many bytes at each of some places; none without a place, or where no entry
-    /// could be written in one piece.
-    #[must_use]
-    pub fn new(places: Vec<Address>, bytes: u64) -> Option<Self> {
-        let is_fine = !places.is_empty()
-            && bytes.is_multiple_of(WORD_LENGTH as u64)
-            && bytes > 0
-            && bytes <= manxdb_fabric::operation::BYTES_MAX;
-        is_fine.then_some(Self { places, bytes })
-    }
-
-    /// The same on servers, where a map has it; none when no server has it any more.
-    #[must_use]
-    pub fn on(&self, map: &Map) -> Option<Self> {
-        let places = self.places.iter().flat_map(|at| map.all(*at));
-        Self::new(places.collect(), self.bytes)
-    }
-
-    /// Places that have it.
-    pub(crate) fn count(&self) -> usize {
-        self.places.len()
-    }
-
-    /// Writes an entry everywhere.
-    ///
-    /// # Errors
-    /// [`Abort::TooLarge`].
-    pub(crate) fn write(&self, entry: &Entry) -> Result<Vec<Operation>, Abort> {
-        let bytes = entry.encode();
-        if bytes.len() as u64 > self.bytes {
-            return Err(Abort::TooLarge(bytes.len() as u64, self.bytes));
-        }
-        let write = |at: &Address| Operation::Write {
-            at: *at,
-            bytes: bytes.clone(),
-        };
-        Ok(self.places.iter().map(write).collect())
-    }
-
-    /// Writes an entry where, by copies of all places, it is not whole; everywhere without copies.
-    pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
-        let lacks = |outcome: &Outcome| match outcome {
-            Outcome::Read(copy) => Entry::parse(copy).as_ref() != Some(entry),
-            _ => false, // it is gone
-        };
-        let writes = self.write(entry).unwrap_or_default(); // it was written before, so it fits
-        let copies = copies.iter().map(Some).chain(std::iter::repeat(None));
-        let pairs = writes.into_iter().zip(copies);
-        let lacking = pairs.filter(|(_, outcome)| outcome.is_none_or(lacks));
-        lacking.map(|(write, _)| write).collect()
-    }
-
-    /// Reads all of them.
-    pub(crate) fn read(&self) -> Vec<Operation> {
-        let bytes = self.bytes;
-        let read = |at: &Address| Operation::Read { at: *at, bytes };
-        self.places.iter().map(read).collect()
-    }
-}
-
 impl Entry {
     pub(crate) fn of(stamp: Stamp, seen: &Snapshot, changes: &[Change]) -> Self {
         let redo = |change: &Change| Redo {
@@ -127,25 +53,58 @@ impl Entry {
         };
         Self {
             stamp,
+            from: stamp.sequence,
             seen: seen.clone(),
             redo: changes.iter().map(redo).collect(),
         }
     }
 
-    /// The last entry of a thread that has died: it writes nothing.
-    pub(crate) fn closing(stamp: Stamp, seen: Snapshot) -> Self {
-        let redo = Vec::new();
-        Self { stamp, seen, redo }
+    /// The last entry of a thread that has died, behind what is last in its log: it writes nothing.
+    pub(crate) fn closing(stamp: Stamp, seen: Snapshot, last: Option<&Self>) -> Self {
+        let last = last.filter(|last| last.is_closing() && last.is_just_before(stamp));
+        Self {
+            stamp,
+            from: last.map_or(stamp.sequence, |last| last.from),
+            seen,
+            redo: Vec::new(),
+        }
     }
 
-    /// Length, stamp, snapshot, records, sum: words, little-endian.
-    fn encode(&self) -> Vec<u8> {
+    /// Whether it closes a thread's place, and writes nothing.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.redo.is_empty()
+    }
+
+    fn is_just_before(&self, stamp: Stamp) -> bool {
+        self.stamp.thread == stamp.thread && self.stamp.sequence + 1 == stamp.sequence
+    }
+
+    /// Whether it says what became of a sequence of its thread.
+    pub(crate) fn covers(&self, stamp: Stamp) -> bool {
+        let numbers = self.from..=self.stamp.sequence;
+        self.stamp.thread == stamp.thread && numbers.contains(&stamp.sequence)
+    }
+
+    /// Of its slot, modulo the slots of its log: its sequence; closings in a row take turns in the
+    /// first two that they have.
+    pub(crate) fn number(&self) -> u64 {
+        let behind = self.stamp.sequence.saturating_sub(self.from);
+        self.from + behind % 2
+    }
+
+    /// Length, stamp, first sequence, snapshot, records, sum: words, little-endian.
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut words = Writer(vec![0; WORD_LENGTH]);
+        self.put(&mut words);
+        words.seal()
+    }
+
+    /// The same without length and sum.
+    pub(crate) fn put(&self, words: &mut Writer) {
         words.put(label(self.stamp, false));
-        words.put(self.seen.numbers().len() as u64);
-        for number in self.seen.numbers() {
-            words.put(*number);
-        }
+        words.put(self.from);
+        words.snapshot(&self.seen);
         words.put(self.redo.len() as u64);
         for redo in &self.redo {
             words.put(u64::from(redo.at.server.0));
@@ -164,20 +123,24 @@ impl Entry {
             words.put(label(redo.former, redo.value.is_none()));
             words.text(redo.value.as_deref().unwrap_or_default());
         }
-        words.seal()
     }
 
     /// The entry in a copy of a log; none if there is none, or not a whole one.
     pub(crate) fn parse(copy: &[u8]) -> Option<Self> {
-        let mut words = Reader::open(copy)?;
+        Self::take(&mut Reader::open(copy)?)
+    }
+
+    /// The same without length and sum.
+    pub(crate) fn take(words: &mut Reader<'_>) -> Option<Self> {
         let stamp = Label::of_word(words.take()?).stamp;
-        let threads = words.count()?;
-        let seen = (0..threads).map(|_| words.take()).collect::<Option<_>>()?;
+        let from = words.take()?;
+        let seen = words.snapshot()?;
         let records = words.count()?;
         let redo = (0..records).map(|_| words.redo()).collect::<Option<_>>()?;
         Some(Self {
             stamp,
-            seen: Snapshot::of_numbers(seen),
+            from,
+            seen,
             redo,
         })
     }
@@ -188,11 +151,18 @@ fn label(stamp: Stamp, is_deleted: bool) -> u64 {
 }
 
 /// Words with their length before and their sum behind them.
-struct Writer(Vec<u8>);
+pub(crate) struct Writer(pub Vec<u8>);
 
 impl Writer {
-    fn put(&mut self, word: u64) {
+    pub(crate) fn put(&mut self, word: u64) {
         self.0.extend(word.to_le_bytes());
+    }
+
+    pub(crate) fn snapshot(&mut self, snapshot: &Snapshot) {
+        self.put(snapshot.numbers().len() as u64);
+        for number in snapshot.numbers() {
+            self.put(*number);
+        }
     }
 
     fn text(&mut self, text: &[u8]) {
@@ -213,7 +183,7 @@ impl Writer {
 }
 
 /// Words that were sealed.
-struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
     fn open(copy: &'a [u8]) -> Option<Self> {
@@ -225,16 +195,22 @@ impl<'a> Reader<'a> {
         is_whole.then(|| Self(&said[WORD_LENGTH..]))
     }
 
-    fn take(&mut self) -> Option<u64> {
+    pub(crate) fn take(&mut self) -> Option<u64> {
         let (word, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_le_bytes(*word))
     }
 
     /// A number of things that are still to come, of a word at least each.
-    fn count(&mut self) -> Option<usize> {
+    pub(crate) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.take()?).ok()?;
         (count <= self.0.len() / WORD_LENGTH).then_some(count)
+    }
+
+    pub(crate) fn snapshot(&mut self) -> Option<Snapshot> {
+        let threads = self.count()?;
+        let numbers = (0..threads).map(|_| self.take()).collect::<Option<_>>()?;
+        Some(Snapshot::of_numbers(numbers))
     }
 
     fn text(&mut self) -> Option<Vec<u8>> {
@@ -297,6 +273,7 @@ mod tests {
         };
         Entry {
             stamp: stamp(2, 9),
+            from: 9,
             seen: Snapshot::of_numbers(vec![1, 2, 9]),
             redo: vec![
                 redo(64, Some(b"a value")),
@@ -347,17 +324,5 @@ mod tests {
             damaged[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(Entry::parse(&damaged), None, "bit {bit}");
         }
-    }
-
-    #[test]
-    fn a_transaction_that_does_not_fit_is_refused() {
-        let place = Address {
-            server: ServerId(0),
-            offset: 0,
-        };
-        let log = Log::new(vec![place], 128).unwrap();
-        assert!(matches!(log.write(&entry()), Err(Abort::TooLarge(_, 128))));
-        assert!(Log::new(Vec::new(), 128).is_none());
-        assert!(Log::new(vec![place], 4).is_none());
     }
 }

@@ -1,0 +1,76 @@
+//! Reads slots of logs, which are far longer than most of what is in them.
+
+use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
+
+use crate::work::fault;
+
+/// Bytes that are read of each slot first.
+const FRONT: u64 = 4 << 10;
+
+/// Reads the front of each slot, and then the rest of entries that are longer.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Fetch {
+    slots: Vec<(Address, u64)>,
+    /// Fronts, which become whole.
+    copies: Vec<Outcome>,
+    /// Of which slots the rests are under way.
+    longer: Vec<usize>,
+}
+
+impl Fetch {
+    pub(crate) fn new(slots: Vec<(Address, u64)>) -> Self {
+        Self {
+            slots,
+            copies: Vec::new(),
+            longer: Vec::new(),
+        }
+    }
+
+    /// What is to be asked first.
+    pub(crate) fn fronts(&self) -> Vec<Operation> {
+        let front = |(at, bytes): &(Address, u64)| Operation::Read {
+            at: *at,
+            bytes: FRONT.min(*bytes),
+        };
+        self.slots.iter().map(front).collect()
+    }
+
+    /// What is to be asked next.
+    pub(crate) fn rests(&mut self, fronts: Vec<Outcome>) -> Vec<Operation> {
+        self.copies = fronts;
+        let mut rests = Vec::new();
+        let pairs = self.slots.iter().zip(&self.copies).enumerate();
+        for (number, ((at, bytes), copy)) in pairs {
+            if let Some(length) = rest(copy, *bytes) {
+                let at = at.plus(FRONT);
+                rests.push(Operation::Read { at, bytes: length });
+                self.longer.push(number);
+            }
+        }
+        rests
+    }
+
+    /// A copy of each slot, as long as its entry at least, or why there is none.
+    pub(crate) fn copies(mut self, rests: Vec<Outcome>) -> Vec<Outcome> {
+        for (number, rest) in self.longer.into_iter().zip(rests) {
+            match (self.copies.get_mut(number), rest) {
+                (Some(Outcome::Read(copy)), Outcome::Read(rest)) => copy.extend(rest),
+                (Some(copy), rest) if fault(std::slice::from_ref(&rest)).is_some() => *copy = rest,
+                _ => {} // no carrier answers a read otherwise
+            }
+        }
+        self.copies
+    }
+}
+
+/// Bytes of an entry, with its sum, that its front lacks; none: it has all, or is not one.
+fn rest(front: &Outcome, bytes: u64) -> Option<u64> {
+    let Outcome::Read(copy) = front else {
+        return None;
+    };
+    let length = u64::from_le_bytes(*copy.first_chunk()?);
+    let all = length.checked_add(WORD_LENGTH as u64)?;
+    let is_entry = all <= bytes && all.is_multiple_of(WORD_LENGTH as u64);
+    let lacking = all.checked_sub(copy.len() as u64)?;
+    (is_entry && lacking > 0).then_some(lacking)
+}

@@ -1,0 +1,256 @@
+//! What a thread is about to install, where it survives the thread.
+//!
+//! Before anything is installed, a transaction is written to the thread's log on several servers:
+//! from then on it is committed, whoever dies (reference: rack, §2.3, I4). A thread runs one
+//! transaction at a time and publishes it before it begins the next, so a log of one entry would do:
+//! one that is half written over the one before has a wrong sum; the one before is published, and of
+//! the new one nothing is installed.
+//!
+//! **Rings.** Where a keeper writes what is published to disk ([`crate::drain`]), a log is a ring of
+//! a few slots, so that threads need not wait for it each time. The sequences of what a thread logs
+//! have no gaps: a session counts what it commits, whoever closes a place takes the number behind the
+//! last one, and the next owner begins behind that. So the transaction of a sequence is in the slot
+//! of this number modulo their count, and it is known which sequences are to be there.
+//!
+//! | who logs | may write over what is in a slot because |
+//! |---|---|
+//! | a transaction | its session has seen that the keeper has written it ([`crate::kept`]); two slots are left free behind it |
+//! | the first closings behind a transaction | these are those two |
+//! | one more closing | it stands for all closings in a row before it, and leaves the last one where it is |
+//!
+//! So nobody who closes the dead ever waits for the keeper, how often it may be.
+
+mod entry;
+mod fetch;
+
+use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
+
+pub use self::entry::{Entry, Redo};
+pub(crate) use self::entry::{Reader, Writer};
+pub(crate) use self::fetch::Fetch;
+use crate::commit::Abort;
+use crate::replicas::Map;
+
+/// Where a thread logs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Log {
+    /// The same on each of these, of which one must survive.
+    places: Vec<Address>,
+    /// Room of a slot, a multiple of a word.
+    bytes: u64,
+    /// Slots at each, one behind the other.
+    slots: u64,
+}
+
+impl Log {
+    /// A ring has at least so many slots.
+    pub const RING_MIN: u64 = 4;
+    /// Slots that a ring leaves free for closings.
+    pub(crate) const SPARE: u64 = 2;
+
+    /// A log of so many slots at each of some places, one behind the other; each has so many bytes,
+    /// into which a transaction must fit. One slot where nobody writes logs to disk, otherwise at
+    /// least [`Log::RING_MIN`]. None without a place, with two or three slots, or where no entry
+    /// could be written in one piece.
+    #[must_use]
+    pub fn new(places: Vec<Address>, bytes: u64, slots: u64) -> Option<Self> {
+        let is_fine = !places.is_empty()
+            && bytes.is_multiple_of(WORD_LENGTH as u64)
+            && bytes > 0
+            && bytes <= manxdb_fabric::operation::BYTES_MAX
+            && (slots == 1 || slots >= Self::RING_MIN);
+        is_fine.then_some(Self {
+            places,
+            bytes,
+            slots,
+        })
+    }
+
+    /// The same on servers, where a map has it; none when no server has it any more.
+    #[must_use]
+    pub fn on(&self, map: &Map) -> Option<Self> {
+        let places = self.places.iter().flat_map(|at| map.all(*at));
+        Self::new(places.collect(), self.bytes, self.slots)
+    }
+
+    /// Slots at each place.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Places that have it.
+    pub(crate) fn places(&self) -> &[Address] {
+        &self.places
+    }
+
+    /// Copies of slots that [`Log::read`] asks for.
+    pub(crate) fn count(&self) -> usize {
+        self.places.len() * self.each()
+    }
+
+    /// Slots at each place, as a length.
+    fn each(&self) -> usize {
+        usize::try_from(self.slots).unwrap_or(usize::MAX)
+    }
+
+    /// Reads the slot of a number at one of its places.
+    pub(crate) fn slot(&self, place: Address, number: u64) -> (Address, u64) {
+        (place.plus(number % self.slots * self.bytes), self.bytes)
+    }
+
+    /// Writes an entry everywhere.
+    ///
+    /// # Errors
+    /// [`Abort::TooLarge`].
+    pub(crate) fn write(&self, entry: &Entry) -> Result<Vec<Operation>, Abort> {
+        let bytes = entry.encode();
+        if bytes.len() as u64 > self.bytes {
+            return Err(Abort::TooLarge(bytes.len() as u64, self.bytes));
+        }
+        let write = |place: &Address| {
+            let (at, _) = self.slot(*place, entry.number());
+            let bytes = bytes.clone();
+            Operation::Write { at, bytes }
+        };
+        Ok(self.places.iter().map(write).collect())
+    }
+
+    /// Writes an entry where, by copies of all that [`Log::read`] asks for, it is not whole;
+    /// everywhere without copies.
+    pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
+        let lacks = |outcome: &Outcome| match outcome {
+            Outcome::Read(copy) => Entry::parse(copy).as_ref() != Some(entry),
+            _ => false, // it is gone
+        };
+        let slot = usize::try_from(entry.number() % self.slots).unwrap_or(0);
+        let own = copies.iter().skip(slot).step_by(self.each());
+        let writes = self.write(entry).unwrap_or_default(); // it was written before, so it fits
+        let copies = own.map(Some).chain(std::iter::repeat(None));
+        let pairs = writes.into_iter().zip(copies);
+        let lacking = pairs.filter(|(_, outcome)| outcome.is_none_or(lacks));
+        lacking.map(|(write, _)| write).collect()
+    }
+
+    /// Writes the newest entry of each slot where it is not whole.
+    pub(crate) fn level(&self, copies: &[Outcome]) -> Vec<Operation> {
+        let slots = (0..self.each()).filter_map(|slot| {
+            let own = copies.iter().skip(slot).step_by(self.each());
+            newest(own)
+        });
+        slots
+            .flat_map(|entry| self.complete(&entry, copies))
+            .collect()
+    }
+
+    /// Reads all slots at all places.
+    pub(crate) fn read(&self) -> Vec<Operation> {
+        let read = |(at, bytes)| Operation::Read { at, bytes };
+        self.all().map(read).collect()
+    }
+
+    /// Where all slots are: those of the first place, of the second one, and so on.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Address, u64)> + '_ {
+        let places = self.places.iter();
+        places.flat_map(|place| (0..self.slots).map(|slot| self.slot(*place, slot)))
+    }
+}
+
+/// The last transaction in copies of a log.
+pub(crate) fn newest<'a>(copies: impl IntoIterator<Item = &'a Outcome>) -> Option<Entry> {
+    let entries = copies.into_iter().filter_map(|outcome| match outcome {
+        Outcome::Read(copy) => Entry::parse(copy),
+        _ => None,
+    });
+    entries.max_by_key(|entry| entry.stamp.sequence)
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::ServerId;
+
+    use super::*;
+    use crate::vector::Snapshot;
+    use crate::version::{Stamp, ThreadId};
+
+    fn place(server: u16) -> Address {
+        let server = ServerId(server);
+        Address { server, offset: 64 }
+    }
+
+    fn stamp(sequence: u64) -> Stamp {
+        let thread = ThreadId::FIRST;
+        Stamp { thread, sequence }
+    }
+
+    fn closing(sequence: u64, last: Option<&Entry>) -> Entry {
+        Entry::closing(stamp(sequence), Snapshot::of_numbers(vec![sequence]), last)
+    }
+
+    #[test]
+    fn a_transaction_that_does_not_fit_is_refused() {
+        let log = Log::new(vec![place(0)], 32, 1).unwrap();
+        let refused = log.write(&closing(1, None));
+        assert_eq!(refused, Err(Abort::TooLarge(56, 32)));
+    }
+
+    #[test]
+    fn logs_that_cannot_be_are_refused() {
+        assert!(Log::new(Vec::new(), 128, 1).is_none());
+        assert!(Log::new(vec![place(0)], 4, 1).is_none());
+        for (slots, is_fine) in [(0, false), (1, true), (2, false), (3, false), (4, true)] {
+            let log = Log::new(vec![place(0)], 128, slots);
+            assert_eq!(log.is_some(), is_fine, "{slots}");
+        }
+    }
+
+    #[test]
+    fn each_entry_has_its_slot_and_closings_in_a_row_have_two() {
+        let log = Log::new(vec![place(0), place(1)], 128, 4).unwrap();
+        let slots = |entry: &Entry| -> Vec<u64> {
+            let writes = log.write(entry).unwrap().into_iter();
+            writes.map(|write| (write.at().offset - 64) / 128).collect()
+        };
+        let mut last = closing(6, None);
+        assert_eq!((last.from, slots(&last)), (6, vec![2, 2]));
+        for (sequence, slot) in [(7, 3), (8, 2), (9, 3), (10, 2)] {
+            last = closing(sequence, Some(&last));
+            assert_eq!((last.from, slots(&last)), (6, vec![slot; 2]));
+            assert!(last.covers(stamp(6)) && last.covers(stamp(sequence)));
+            assert!(!last.covers(stamp(5)) && !last.covers(stamp(sequence + 1)));
+        }
+        // It is not behind what was last: there is none that it could stand for.
+        assert_eq!(closing(12, Some(&last)).from, 12);
+    }
+
+    /// Copies as all that is read of a log whose writes these are.
+    fn copies(log: &Log, writes: &[Operation]) -> Vec<Outcome> {
+        let all = log.all().map(|(at, bytes)| {
+            let mut copy = vec![0; usize::try_from(bytes).unwrap()];
+            for write in writes.iter().filter(|write| write.at() == at) {
+                let Operation::Write { bytes, .. } = write else {
+                    panic!("{write:?}");
+                };
+                copy[..bytes.len()].copy_from_slice(bytes);
+            }
+            Outcome::Read(copy)
+        });
+        all.collect()
+    }
+
+    #[test]
+    fn a_log_is_levelled_where_it_lacks_something() {
+        let log = Log::new(vec![place(0), place(1), place(2)], 128, 4).unwrap();
+        let (one, two) = (closing(1, None), closing(2, None));
+        let (first, second) = (log.write(&one).unwrap(), log.write(&two).unwrap());
+        let mut outcomes = copies(&log, &[&first[..1], &second[..2]].concat());
+        let lacking = [&first[1..], &second[2..]].concat();
+        assert_eq!(log.level(&outcomes), lacking);
+        assert_eq!(newest(&outcomes), Some(two.clone()));
+        assert_eq!(log.complete(&two, &outcomes), second[2..]);
+        let gone = Outcome::Failed(manxdb_fabric::Fault::Gone(ServerId(2)));
+        outcomes[8..].fill(gone);
+        assert_eq!(log.level(&outcomes), first[1..2]);
+        assert_eq!(log.complete(&two, &[]), second);
+    }
+}
