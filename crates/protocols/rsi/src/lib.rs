@@ -23,6 +23,7 @@
 //! | what an old snapshot reads of records that are often written | [`overflow`] |
 //! | which snapshots nobody uses any more, and what goes then | [`horizon`], [`rows::collect`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
+//! | what survives all servers, and who writes it | [`drain`], [`kept`] |
 //! | what survives a server, and who goes on with it | [`replicas`] |
 //! | whose a thread is, and who decides that its owner is dead | [`seats`], [`lease`], [`warden`] |
 //!
@@ -52,6 +53,7 @@ pub mod begin;
 pub mod block;
 pub mod commit;
 pub mod directory;
+pub mod drain;
 pub mod find;
 pub mod horizon;
 pub mod kept;
@@ -77,6 +79,7 @@ pub use begin::Begin;
 pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
+pub use drain::{Anew, Batch, Drain, DrainError, Drained, Replay, ReplayError, Replayed, Survey};
 pub use find::{Absence, Find, Found};
 pub use horizon::{Bound, Horizon};
 pub use kept::{Await, Kept};

@@ -42,12 +42,15 @@ impl Snapshot {
         Self(vec![u64::MAX; usize::from(threads)])
     }
 
-    /// How many of each thread's transactions are in it.
-    pub(crate) fn numbers(&self) -> &[u64] {
+    /// How many of each thread's transactions are in it, by threads.
+    #[must_use]
+    pub fn numbers(&self) -> &[u64] {
         &self.0
     }
 
-    pub(crate) fn of_numbers(numbers: Vec<u64>) -> Self {
+    /// The snapshot of such numbers, as [`Snapshot::numbers`] has said them.
+    #[must_use]
+    pub fn of_numbers(numbers: Vec<u64>) -> Self {
         Self(numbers)
     }
 

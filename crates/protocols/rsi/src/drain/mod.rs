@@ -1,0 +1,282 @@
+//! What is committed, on disk: batches of it, and what they come to after all memory is gone.
+//!
+//! One keeper at a time copies what is *published*, for all threads. A [`Batch`] is a copy of the
+//! vector, which is a consistent cut whenever it was taken, and all transactions between the batch
+//! before and this cut. So the whole batches of a file are a consistent state; what was logged and not
+//! published was not committed for anybody (reference: rack, §5.2).
+//!
+//! | a keeper | with |
+//! |---|---|
+//! | reads what is new | [`Drain`] |
+//! | writes it to a file, and says so | [`Batch`], [`Kept::publish`](crate::Kept::publish) |
+//! | has copied all memory, and knows when no batch before that is needed | [`Survey`] |
+//! | reads its files after all memory is gone | [`Replay`] |
+//! | begins the database anew behind them | [`Anew`] |
+//!
+//! **Nothing is skipped.** Sequences of a thread have no gaps ([`crate::log`]), and a slot is written
+//! over when the keeper has said that it has written what was in it. So what a cut holds and the
+//! batch before does not is in the logs; if it is not, something is broken, and the keeper says so.
+//!
+//! Why it is so: decision 23 of this repository.
+
+mod anew;
+mod batch;
+mod replay;
+mod survey;
+
+use manxdb_fabric::{Fault, Operation, Outcome};
+
+pub use self::anew::Anew;
+pub use self::batch::Batch;
+pub use self::replay::{Replay, ReplayError, Replayed};
+pub use self::survey::Survey;
+use crate::log::{Entry, Fetch, Log};
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::vector::{Snapshot, Vector};
+use crate::version::{Stamp, ThreadId};
+use crate::work::{Step, Work, fault};
+
+/// Slots that are read at once.
+const PIECE: usize = 64;
+/// What is not there is looked for so often: a slot may be written just then by who closes a place.
+const TRIES_MAX: u32 = 1 << 10;
+
+/// What was published since the last time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Drained {
+    /// All of this is published. It includes what was drained before.
+    pub cut: Snapshot,
+    /// The transactions behind what was drained before, up to the cut, in no order that means
+    /// anything; without closings, which write nothing.
+    pub entries: Vec<Entry>,
+}
+
+/// Why nothing is drained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum DrainError {
+    /// No copy of what is to be read can be reached.
+    #[error("{0}")]
+    Fault(#[from] Fault),
+    /// A transaction that is published is in no copy of its log: it was written over, or memory is
+    /// damaged. Nothing behind it can be written to disk.
+    #[error("transaction {0} is published, and in no log")]
+    Missing(Stamp),
+}
+
+/// Reads all that was published since the last time: the vector, and then the slots of the
+/// transactions that are new. Whoever asks is alone in it.
+#[derive(Debug, Clone)]
+pub struct Drain {
+    vector: Vector,
+    logs: Vec<Log>,
+    cut: Snapshot,
+    /// Up to where each thread's transactions are here.
+    done: Snapshot,
+    entries: Vec<Entry>,
+    phase: Phase,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Begun,
+    /// Reads the vector.
+    Looking,
+    /// Reads the slots of transactions at one place each.
+    Reading(Vec<Stamp>, Fetch, Part),
+    /// Reads all slots of a log at all places for one that is not in its own, the how manieth time.
+    Searching(Stamp, Fetch, Part, u32),
+}
+
+/// What of slots is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Fronts,
+    Rests,
+}
+
+type Back = Result<Option<Drained>, DrainError>;
+
+impl Drain {
+    /// Of all logs of the vector's threads, in their order, at servers ([`Log::on`]); `written` is
+    /// what was drained before.
+    #[must_use]
+    pub fn new(vector: Vector, logs: Vec<Log>, written: Snapshot) -> Self {
+        Self {
+            vector,
+            logs,
+            cut: written.clone(),
+            done: written,
+            entries: Vec::new(),
+            phase: Phase::Begun,
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    fn looked(&mut self, outcomes: &[Outcome]) -> Step<Back> {
+        if let Some(fault) = fault(outcomes) {
+            return Step::Done(Err(fault.into()));
+        }
+        if let Some(Outcome::Read(copy)) = outcomes.first() {
+            self.cut.join(&self.vector.parse(copy).0);
+        }
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::DrainsWhatIsLogged) {
+            let next = self.cut.numbers().iter().map(|number| number + 1);
+            self.cut = Snapshot::of_numbers(next.collect());
+        }
+        if self.cut == self.done {
+            return Step::Done(Ok(None));
+        }
+        self.read()
+    }
+
+    /// Reads the next slots, if any are left.
+    fn read(&mut self) -> Step<Back> {
+        let (mut wanted, mut slots) = (Vec::new(), Vec::new());
+        for (number, log) in (0..).zip(&self.logs) {
+            let Some(thread) = ThreadId::new(number) else {
+                continue; // a vector has no more lines than there are threads
+            };
+            // Those who drain at once do not all read from the same server.
+            let turn = usize::from(number) % log.places().len().max(1);
+            let first = self.done.of(thread) + 1;
+            let last = self.cut.of(thread).min(first + log.slots() - 1);
+            for (sequence, place) in (first..=last).zip(log.places().iter().cycle().skip(turn)) {
+                wanted.push(Stamp { thread, sequence });
+                slots.push(log.slot(*place, sequence));
+            }
+            if wanted.len() >= PIECE {
+                break;
+            }
+        }
+        if wanted.is_empty() {
+            let cut = self.cut.clone();
+            let entries = std::mem::take(&mut self.entries);
+            return Step::Done(Ok(Some(Drained { cut, entries })));
+        }
+        let fetch = Fetch::new(slots);
+        let fronts = fetch.fronts();
+        self.phase = Phase::Reading(wanted, fetch, Part::Fronts);
+        Step::Ask(fronts)
+    }
+
+    /// Slots at one place each are here: takes what is in them, in order.
+    fn have_read(&mut self, wanted: &[Stamp], copies: &[Outcome]) -> Step<Back> {
+        let mut missing = None;
+        for (stamp, copy) in wanted.iter().zip(copies) {
+            let is_next = stamp.sequence == self.done.of(stamp.thread) + 1;
+            if is_next && !self.take(*stamp, std::slice::from_ref(copy)) {
+                missing = Some(*stamp);
+            }
+        }
+        match missing {
+            #[cfg(feature = "mutants")]
+            Some(stamp) if self.mutant == Some(Mutant::DrainsWhatIsLogged) => {
+                self.give_up(stamp);
+                self.read()
+            }
+            Some(stamp) => self.search(stamp, 0),
+            None => self.read(),
+        }
+    }
+
+    /// Nothing of a thread is logged that is not drained.
+    #[cfg(feature = "mutants")]
+    fn give_up(&mut self, stamp: Stamp) {
+        let mut numbers = self.cut.numbers().to_vec();
+        if let Some(number) = numbers.get_mut(usize::from(stamp.thread.number())) {
+            *number = stamp.sequence - 1;
+        }
+        self.cut = Snapshot::of_numbers(numbers);
+    }
+
+    /// Takes what a copy says became of a sequence; whether one does.
+    fn take(&mut self, stamp: Stamp, copies: &[Outcome]) -> bool {
+        let mut entries = copies.iter().filter_map(|copy| match copy {
+            Outcome::Read(copy) => Entry::parse(copy),
+            _ => None,
+        });
+        let Some(entry) = entries.find(|entry| entry.covers(stamp)) else {
+            return false;
+        };
+        self.done.add(entry.stamp);
+        if !entry.is_closing() {
+            self.entries.push(entry);
+        }
+        true
+    }
+
+    /// Looks for a transaction wherever its thread logs.
+    fn search(&mut self, stamp: Stamp, times: u32) -> Step<Back> {
+        let log = self.logs.get(usize::from(stamp.thread.number()));
+        let slots = log.into_iter().flat_map(Log::all);
+        let fetch = Fetch::new(slots.collect());
+        let fronts = fetch.fronts();
+        self.phase = Phase::Searching(stamp, fetch, Part::Fronts, times);
+        match times {
+            0 => Step::Ask(fronts),
+            times => Step::Again(fronts, times),
+        }
+    }
+
+    fn searched(&mut self, stamp: Stamp, copies: &[Outcome], times: u32) -> Step<Back> {
+        if self.take(stamp, copies) {
+            return self.read();
+        }
+        match fault(copies) {
+            Some(fault) => Step::Done(Err(fault.into())),
+            None if times < TRIES_MAX => self.search(stamp, times + 1),
+            None => Step::Done(Err(DrainError::Missing(stamp))),
+        }
+    }
+
+    /// Asks for the rests of slots, if there are any.
+    fn rests(&mut self, phase: Phase, rests: Vec<Operation>) -> Step<Back> {
+        self.phase = phase;
+        if rests.is_empty() {
+            return self.step(Vec::new());
+        }
+        Step::Ask(rests)
+    }
+}
+
+impl Work for Drain {
+    type Output = Back;
+
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        match std::mem::replace(&mut self.phase, Phase::Begun) {
+            Phase::Begun => {
+                self.phase = Phase::Looking;
+                Step::Ask(vec![self.vector.read()])
+            }
+            Phase::Looking => self.looked(&outcomes),
+            Phase::Reading(wanted, mut fetch, Part::Fronts) => {
+                let rests = fetch.rests(outcomes);
+                self.rests(Phase::Reading(wanted, fetch, Part::Rests), rests)
+            }
+            Phase::Reading(wanted, fetch, Part::Rests) => {
+                self.have_read(&wanted, &fetch.copies(outcomes))
+            }
+            Phase::Searching(stamp, mut fetch, Part::Fronts, times) => {
+                let rests = fetch.rests(outcomes);
+                let phase = Phase::Searching(stamp, fetch, Part::Rests, times);
+                self.rests(phase, rests)
+            }
+            Phase::Searching(stamp, fetch, Part::Rests, times) => {
+                self.searched(stamp, &fetch.copies(outcomes), times)
+            }
+        }
+    }
+}
