@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::hello::{self, Ask};
+use super::hello::{self, Ask, Report};
 use crate::address::ServerId;
 use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
@@ -62,6 +62,9 @@ pub enum ShutOutError {
     /// Nobody is there: the server is gone, and nobody writes its memory any more.
     #[error("the memory server at {0} is gone: {1}")]
     Gone(PathBuf, io::Error),
+    /// The server has ended its process, which is slow to die. To be asked again.
+    #[error("the memory server at {0} waits for the end of a client's process")]
+    Dying(PathBuf),
     /// It may still write.
     #[error("the memory server at {0} does not shut a client out: {1}")]
     Kept(PathBuf, String),
@@ -82,8 +85,9 @@ pub fn shut_out(path: &Path, client: u64) -> Result<(), ShutOutError> {
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     hello::ask(&stream, Ask::ShutOut(client)).map_err(failed)?;
     match hello::reported(&stream).map_err(failed)? {
-        None => Ok(()),
-        Some(reason) => Err(kept(reason)),
+        Report::Done => Ok(()),
+        Report::Dying => Err(ShutOutError::Dying(path.to_owned())),
+        Report::Kept(reason) => Err(kept(reason)),
     }
 }
 

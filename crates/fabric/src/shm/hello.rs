@@ -24,9 +24,10 @@ const ORDER: [u8; 8] = *b"MANXEND\x01";
 pub(super) const LET_GO: u8 = 3;
 const ASK: usize = 16;
 const ANSWER: usize = 10;
-/// Answers to an order: it is done; or it is not, and why.
+/// Answers to an order: it is done; it is not, and why; or not yet.
 const DONE: u8 = 1;
 const KEPT: u8 = 2;
+const DYING: u8 = 4;
 /// Longest reason.
 const REASON_MAX: u64 = 1024;
 
@@ -37,6 +38,17 @@ pub(super) enum Ask {
     Admit(u64),
     /// That this client writes nothing more.
     ShutOut(u64),
+}
+
+/// What has become of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Report {
+    /// The client writes nothing more.
+    Done,
+    /// Its process is being ended, and has not ended yet.
+    Dying,
+    /// It may still write, and why.
+    Kept(String),
 }
 
 /// Says what one wants.
@@ -67,11 +79,12 @@ pub(super) fn asked(mut stream: &UnixStream) -> io::Result<Ask> {
     }
 }
 
-/// The server says what has become of an order: none, or why the client may still write.
-pub(super) fn report(mut stream: &UnixStream, kept: Option<&str>) -> io::Result<()> {
-    match kept {
-        None => stream.write_all(&[DONE]),
-        Some(reason) => stream.write_all(&[&[KEPT], reason.as_bytes()].concat()),
+/// The server says what has become of an order.
+pub(super) fn report(mut stream: &UnixStream, report: &Report) -> io::Result<()> {
+    match report {
+        Report::Done => stream.write_all(&[DONE]),
+        Report::Dying => stream.write_all(&[DYING]),
+        Report::Kept(reason) => stream.write_all(&[&[KEPT], reason.as_bytes()].concat()),
     }
 }
 
@@ -79,12 +92,13 @@ pub(super) fn report(mut stream: &UnixStream, kept: Option<&str>) -> io::Result<
 ///
 /// # Errors
 /// The server does not say.
-pub(super) fn reported(stream: &UnixStream) -> io::Result<Option<String>> {
+pub(super) fn reported(stream: &UnixStream) -> io::Result<Report> {
     let mut said = Vec::new();
     stream.take(REASON_MAX).read_to_end(&mut said)?;
     match said.split_first() {
-        Some((&DONE, _)) => Ok(None),
-        Some((&KEPT, reason)) => Ok(Some(String::from_utf8_lossy(reason).into_owned())),
+        Some((&DONE, _)) => Ok(Report::Done),
+        Some((&DYING, _)) => Ok(Report::Dying),
+        Some((&KEPT, reason)) => Ok(Report::Kept(String::from_utf8_lossy(reason).into_owned())),
         _ => Err(stranger()),
     }
 }
@@ -146,4 +160,23 @@ fn stranger() -> io::Error {
         io::ErrorKind::InvalidData,
         "the other side is no memory server or client of this release",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reported_is_heard() {
+        let kept = Report::Kept("it is mine".to_owned());
+        for report in [Report::Done, Report::Dying, kept] {
+            let (near, far) = UnixStream::pair().unwrap();
+            super::report(&near, &report).unwrap();
+            drop(near);
+            assert_eq!(reported(&far).unwrap(), report);
+        }
+        let (near, far) = UnixStream::pair().unwrap();
+        drop(near);
+        assert!(reported(&far).is_err(), "a server that says nothing");
+    }
 }

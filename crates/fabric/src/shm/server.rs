@@ -9,10 +9,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
-use super::hello::{self, Ask};
+use super::hello::{self, Ask, Report};
 use crate::address::ServerId;
 use crate::memory::segment;
 use crate::memory::words::Words;
@@ -21,6 +21,13 @@ use crate::memory::words::Words;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A client that has not let go of memory for so long after it was told to is ended.
 const LETTING_GO: Duration = Duration::from_millis(500);
+/// How long one waits for the end of a process before whoever wants it hears that it is not over yet:
+/// less than it has patience for with a server that says nothing. Memory that is given back to the
+/// system can take seconds.
+const DYING: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 
 /// Memory that other processes of this machine may use.
 pub struct MemoryServer {
@@ -60,6 +67,9 @@ pub enum FenceError {
     /// It is a thread of this very process, and does not let go of the memory.
     #[error("client {0} lives in the memory server's own process, and does not let go")]
     Own(u64),
+    /// Its process was ended, and is not over yet. To be tried again.
+    #[error("the process of client {0} is dying")]
+    Dying(u64),
     /// The system does not let us.
     #[error("client {0} cannot be ended: {1}")]
     Kept(u64, io::Error),
@@ -158,8 +168,11 @@ impl Shared {
             if left.is_zero() {
                 let process = clients.process(client)?;
                 drop(clients); // others come in while it dies
-                let ended = process.map_or(Ok(()), |process| end(&process));
-                ended.map_err(|error| FenceError::Kept(client, error.into()))?;
+                let ended = process.map_or(Ok(true), |process| end(&process));
+                let is_over = ended.map_err(|error| FenceError::Kept(client, error.into()))?;
+                if !is_over {
+                    return Err(FenceError::Dying(client));
+                }
                 self.lock().present.remove(&client);
                 return Ok(());
             }
@@ -184,14 +197,16 @@ impl Clients {
     }
 }
 
-/// Ends a process, and waits until none of its threads runs any more.
-fn end(process: &OwnedFd) -> rustix::io::Result<()> {
+/// Ends a process, and waits a while until none of its threads runs any more; whether that is so.
+fn end(process: &OwnedFd) -> rustix::io::Result<bool> {
     match pidfd_send_signal(process, Signal::KILL) {
         Ok(()) | Err(rustix::io::Errno::SRCH) => {}
         Err(error) => return Err(error),
     }
-    while poll(&mut [PollFd::new(process, PollFlags::IN)], None)? == 0 {}
-    Ok(())
+    match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&DYING)) {
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        over => Ok(over? > 0),
+    }
 }
 
 impl Drop for MemoryServer {
@@ -233,8 +248,12 @@ impl Door {
         match hello::asked(stream)? {
             Ask::Admit(client) => self.admit(stream, client),
             Ask::ShutOut(client) => {
-                let kept = self.clients.fence(client).err();
-                hello::report(stream, kept.map(|error| error.to_string()).as_deref())
+                let report = match self.clients.fence(client) {
+                    Ok(()) => Report::Done,
+                    Err(FenceError::Dying(_)) => Report::Dying,
+                    Err(kept) => Report::Kept(kept.to_string()),
+                };
+                hello::report(stream, &report)
             }
         }
     }

@@ -42,7 +42,7 @@ pub use self::places::{Member, Source};
 pub use self::plan::{Plan, SUPERBLOCK};
 pub use self::superblock::{Mismatch, NAME_MAX, Superblock, SuperblockError};
 pub use self::watch::{Watched, watch};
-pub use self::way::{Missing, SharedWay, Way};
+pub use self::way::{Missing, NotOut, SharedWay, Way};
 use crate::drive::Driver;
 
 /// Why memory cannot be used.

@@ -12,13 +12,14 @@ use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{Fault, Outcome, ServerId};
 use manxdb_rsi::{End, Heard, Name, Warden, Wish};
 
-use super::{Memory, MemoryError, Way};
+use super::{Memory, MemoryError, NotOut, Way};
 use crate::drive::Driver;
 
 /// Between two looks at whether to end, and between two orders to shut the same client out.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Orders that a server with replicas may fail to obey. Each may have it wait for the end of a process
-/// that is slow to die; to be given up for that would cost the database a server.
+/// Orders that a server with replicas may leave without an answer. One that answers that a process is
+/// slow to die is asked for as long as that takes: all servers wait for the same process, and to give
+/// them up for it, one after the other, would lose all rows.
 const TRIES_MAX: u32 = 4;
 
 /// What the warden of a process has done.
@@ -151,16 +152,14 @@ impl<W: Way> Post<'_, W> {
 
     /// Whether a server has shut somebody out. One of several that does not answer is given up.
     fn shut_out_at(&self, server: u16, name: Name) -> bool {
-        let mut tries = 0;
-        while self.memory.way.shut_out(server, name.client()).is_err() {
-            tries += 1;
-            let is_over = self.memory.geometry().is_replicated() && tries >= TRIES_MAX;
-            if is_over || self.stop.load(Ordering::Relaxed) {
-                return false;
+        let is_replicated = self.memory.geometry().is_replicated();
+        insist(is_replicated, || {
+            let heard = self.memory.way.shut_out(server, name.client());
+            if heard.is_err() && self.stop.load(Ordering::Relaxed) {
+                return None;
             }
-            thread::sleep(PAUSE);
-        }
-        true
+            Some(heard)
+        })
     }
 
     /// A server without replicas that does not let it in is one that is gone for it.
@@ -179,6 +178,24 @@ impl<W: Way> Post<'_, W> {
     }
 }
 
+/// Gives an order until it is obeyed, or until a server that may be given up has not answered too
+/// often; none: nobody insists any more. Whether it is obeyed.
+fn insist(is_replicated: bool, mut order: impl FnMut() -> Option<Result<(), NotOut>>) -> bool {
+    let mut tries = 0;
+    while let Some(heard) = order() {
+        match heard {
+            Ok(()) => return true,
+            Err(NotOut::Yet) => {}
+            Err(NotOut::Unheard) => tries += 1,
+        }
+        if is_replicated && tries >= TRIES_MAX {
+            return false;
+        }
+        thread::sleep(PAUSE);
+    }
+    false
+}
+
 /// Sleeps for so long, or until it is told to end.
 fn rest(span: Duration, stop: &AtomicBool) {
     let end = Instant::now() + span;
@@ -188,5 +205,32 @@ fn rest(span: Duration, stop: &AtomicBool) {
             return;
         }
         thread::sleep(left.min(PAUSE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether so many answers come to an order that is obeyed.
+    fn is_obeyed(is_replicated: bool, answers: &[Result<(), NotOut>]) -> bool {
+        let mut answers = answers.iter().copied();
+        insist(is_replicated, || answers.next())
+    }
+
+    #[test]
+    fn a_server_that_waits_for_a_dying_process_is_not_given_up() {
+        let mut answers = vec![Err(NotOut::Yet); 20];
+        answers.push(Ok(()));
+        assert!(is_obeyed(true, &answers));
+    }
+
+    #[test]
+    fn one_that_does_not_answer_is_given_up_where_there_are_others() {
+        let mut answers = vec![Err(NotOut::Unheard); 4];
+        answers.push(Ok(()));
+        assert!(!is_obeyed(true, &answers));
+        assert!(is_obeyed(false, &answers), "nobody else has its rows");
+        assert!(!is_obeyed(false, &answers[..4]), "told to end");
     }
 }

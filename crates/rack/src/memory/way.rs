@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use manxdb_fabric::shm::{self, ConnectError, SharedMemory};
+use manxdb_fabric::shm::{self, ConnectError, SharedMemory, ShutOutError};
 use manxdb_fabric::{Fabric, Fault, ServerId};
 
 use super::MemoryError;
@@ -26,8 +26,17 @@ pub trait Way: Send + Sync + 'static {
     /// Has a server shut a client out for good, or learns that the server is gone for good.
     ///
     /// # Errors
-    /// Why it may still write.
-    fn shut_out(&self, server: u16, client: u64) -> Result<(), String>;
+    /// [`NotOut`]: it may still write.
+    fn shut_out(&self, server: u16, client: u64) -> Result<(), NotOut>;
+}
+
+/// A client may still write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotOut {
+    /// The server sees to it, and lives: however long that takes, it is no reason to give it up.
+    Yet,
+    /// The server does not answer, or cannot.
+    Unheard,
 }
 
 /// A server that is not reached.
@@ -123,11 +132,12 @@ impl Way for SharedWay {
         (memory, missing)
     }
 
-    fn shut_out(&self, server: u16, client: u64) -> Result<(), String> {
+    fn shut_out(&self, server: u16, client: u64) -> Result<(), NotOut> {
         let socket = Self::socket(&self.directory, server);
         match shm::shut_out(&socket, client) {
-            Ok(()) | Err(shm::ShutOutError::Gone(..)) => Ok(()),
-            Err(error) => Err(error.to_string()),
+            Ok(()) | Err(ShutOutError::Gone(..)) => Ok(()),
+            Err(ShutOutError::Dying(_)) => Err(NotOut::Yet),
+            Err(ShutOutError::Kept(..)) => Err(NotOut::Unheard),
         }
     }
 }
