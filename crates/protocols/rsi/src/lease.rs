@@ -69,9 +69,11 @@ pub struct Join {
 enum Phase {
     Begun,
     Learning(Learn),
+    /// Whether a loss is being seen to. Asked before a place is taken, or who tries again and again
+    /// meanwhile would take all of them; and after it, because only then nobody begins to.
+    Asking(Option<Owner>, Next),
     Looking(Spread<Once>),
     Swapping(Owner, Spread<Once>),
-    Asking(Owner, Next),
 }
 
 type Taken = Result<Joined, JoinError>;
@@ -104,6 +106,11 @@ impl Join {
             Some(learn) => self.go(Phase::Learning(learn)),
             None => self.look(),
         }
+    }
+
+    fn ask_next(&mut self, owner: Option<Owner>) -> Step<Taken> {
+        let next = Next::new(&self.chart);
+        self.go(Phase::Asking(owner, next))
     }
 
     /// Begins what is next.
@@ -157,21 +164,26 @@ impl Join {
         }
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::JoinsWithoutAsking) {
-            return self.asked(owner, Ok(None));
+            return self.asked(Some(owner), Ok(None));
         }
-        let next = Next::new(&self.chart);
-        self.go(Phase::Asking(owner, next))
+        self.ask_next(Some(owner))
     }
 
-    fn asked(&mut self, owner: Owner, next: Result<Option<Event>, Undecided>) -> Step<Taken> {
+    fn asked(
+        &mut self,
+        owner: Option<Owner>,
+        next: Result<Option<Event>, Undecided>,
+    ) -> Step<Taken> {
         let map = Arc::clone(&self.chart.map);
         match next {
-            Ok(None) => Step::Done(Ok(Joined { owner, map })),
+            Ok(None) => match owner {
+                Some(owner) => Step::Done(Ok(Joined { owner, map })),
+                None => self.look(),
+            },
             Ok(Some(event)) if !event.is_loss() => {
                 // The table is where it was, and what comes after this is asked next.
                 self.chart.map = Arc::new(map.after(event));
-                let next = Next::new(&self.chart);
-                self.go(Phase::Asking(owner, next))
+                self.ask_next(owner)
             }
             Ok(Some(_)) | Err(Undecided::Exhausted) => Step::Done(Err(JoinError::Ending)),
             Err(Undecided::Fault(fault)) => Step::Done(Err(fault.into())),
@@ -188,7 +200,7 @@ impl Work for Join {
             Phase::Learning(mut work) => match work.step(outcomes).done() {
                 Ok(Ok(map)) => {
                     self.chart.map = Arc::new(map);
-                    self.look()
+                    self.ask_next(None)
                 }
                 Ok(Err(fault)) => Step::Done(Err(fault.into())),
                 Err(step) => self.wait(Phase::Learning(work), step),
