@@ -43,6 +43,7 @@
 //! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
 //! | `tests/replicas` | losses of servers at each step of a commit and under load, by hand: whole or absent, replicas equal |
 //! | `tests/places` | losses that wardens see to, while somebody joins, is buried, is elected or restores: one owner of a place at a time, whoever lives goes on, what is lost is filled again |
+//! | `tests/drains` | all memory is lost, while keepers, clients and servers die: what is on disk is a state that was, with all that was promised; nobody is in anybody's way |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
 //! Start reading at [`session`], then [`commit`].

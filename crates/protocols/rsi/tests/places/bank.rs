@@ -20,6 +20,8 @@ use crate::plan::{RECORDS, THREADS, replicas};
 use crate::rack::Rack;
 
 pub const TOTAL: u64 = 1_000;
+/// Who waits for the keeper looks so often.
+const PATIENCE: u32 = 400;
 
 /// What all processes note.
 #[derive(Default)]
@@ -31,6 +33,10 @@ pub struct Ledger {
     pub returned: RefCell<u64>,
     /// Commits whose end was heard of in the next epoch only: those that are there, and others.
     pub late: RefCell<(u64, u64)>,
+    /// What those had seen who were told that nothing of it is lost, whatever happens.
+    pub synced: RefCell<Vec<Snapshot>>,
+    /// Commits that waited for the keeper in vain.
+    pub unwritten: RefCell<u64>,
 }
 
 pub type Notes = Rc<Ledger>;
@@ -55,7 +61,7 @@ fn version(stamp: Stamp) -> Version {
 pub struct Teller {
     pub hand: Hand,
     pub owner: Owner,
-    map: Arc<Map>,
+    pub map: Arc<Map>,
     session: Session,
     notes: Notes,
 }
@@ -71,7 +77,7 @@ impl Teller {
                 Ok(joined) => {
                     hand.own(joined.owner, &joined.map).await;
                     return Self {
-                        session: hand.plan.session(joined.owner, &joined.map),
+                        session: hand.session(joined.owner, &joined.map),
                         hand,
                         owner: joined.owner,
                         map: joined.map,
@@ -87,7 +93,7 @@ impl Teller {
 
     /// After a fault: goes on in the next epoch, where it hears whether a commit is there; or takes
     /// another place, and does not.
-    async fn go_on(mut self, cut_off: Option<Stamp>) -> (Self, Option<bool>) {
+    pub async fn go_on(mut self, cut_off: Option<Stamp>) -> (Self, Option<bool>) {
         self.hand.be_a_guest().await;
         let annals = self.hand.plan.chart.annals.unwrap();
         let chart = Chart::new(annals, Arc::clone(&self.map));
@@ -95,7 +101,7 @@ impl Teller {
         match self.hand.run(rejoin).await {
             Ok(rejoined) => {
                 self.hand.own(rejoined.owner, &rejoined.map).await;
-                self.session = self.hand.plan.session(rejoined.owner, &rejoined.map);
+                self.session = self.hand.session(rejoined.owner, &rejoined.map);
                 self.owner = rejoined.owner;
                 self.map = rejoined.map;
                 *self.notes.returned.borrow_mut() += 1;
@@ -125,7 +131,37 @@ impl Teller {
             let amount = seen[0] / share;
             vec![seen[0] - amount, seen[1] + amount]
         };
-        self.transact(&[from, to], values).await.0
+        let (teller, is_done) = self.transact(&[from, to], values).await;
+        if is_done { teller.wait().await } else { teller }
+    }
+
+    /// Reads everything, and relies on it.
+    async fn rely(mut self) -> Self {
+        let all: Vec<u64> = (0..RECORDS).collect();
+        match self.look(&all).await {
+            Ok(_) => self.wait().await,
+            Err(abort) if can_be_tried_again(abort) => self,
+            Err(_) => self.go_on(None).await.0,
+        }
+    }
+
+    /// Waits where a keeper writes to disk, more often than not, until all that it has seen is synced.
+    async fn wait(mut self) -> Self {
+        let Some(wait) = self.session.wait() else {
+            return self;
+        };
+        if self.hand.random.below(3) == 0 {
+            return self;
+        }
+        match self.hand.try_by(&self.map, wait, PATIENCE).await {
+            None => self, // nothing is promised
+            Some(Ok(())) => {
+                let seen = self.session.seen().clone();
+                self.notes.synced.borrow_mut().push(seen);
+                self
+            }
+            Some(Err(_)) => self.go_on(None).await.0,
+        }
     }
 
     async fn look(&mut self, keys: &[u64]) -> Result<(Snapshot, Vec<Seen>), Abort> {
@@ -168,6 +204,10 @@ impl Teller {
         };
         let (teller, is_there) = match committed {
             Ok(_) => (self, Some(true)),
+            Err(Abort::Unwritten(_)) => {
+                *self.notes.unwritten.borrow_mut() += 1;
+                (self, Some(false))
+            }
             Err(abort) if can_be_tried_again(abort) => (self, Some(false)),
             Err(Abort::Fault(_)) => self.go_on(Some(stamp)).await,
             Err(abort) => panic!("{abort}"),
@@ -211,7 +251,7 @@ impl Teller {
         place
     }
 
-    async fn leave(self) {
+    pub async fn leave(self) {
         self.hand.leave(self.owner, &self.map).await;
     }
 }
@@ -221,6 +261,9 @@ pub async fn work(hand: Hand, notes: Notes, until: SimTime) {
     let mut teller = Teller::join(hand, &notes).await;
     while teller.hand.now() < until {
         teller = teller.move_money().await;
+        if teller.hand.plan.kept.is_some() && teller.hand.random.below(4) == 0 {
+            teller = teller.rely().await;
+        }
         let pause = teller.hand.random.below(300_000);
         teller.hand.sleep(Nanos(pause)).await;
     }

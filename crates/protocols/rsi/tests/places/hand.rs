@@ -9,7 +9,7 @@ use std::task::Poll;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Operation, Outcome};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Lease, Map, Once, Owner, Spread, Step, Work};
+use manxdb_rsi::{Lease, Map, Once, Owner, Session, Spread, Step, Work};
 use manxdb_sim::SimTime;
 
 use crate::plan::Plan;
@@ -69,6 +69,28 @@ impl Hand {
     pub async fn run_by<W: Work>(&self, map: &Arc<Map>, work: W) -> W::Output {
         let spread = Spread::new(Arc::clone(map), work);
         self.run(spread.with(self.mutant)).await
+    }
+
+    /// The same; none: it is given up when it asks for the same once more so many times running.
+    pub async fn try_by<W: Work>(&self, map: &Arc<Map>, work: W, tries: u32) -> Option<W::Output> {
+        let mut spread = Spread::new(Arc::clone(map), work).with(self.mutant);
+        let mut step = spread.step(Vec::new());
+        loop {
+            let request = match step {
+                Step::Done(output) => return Some(output),
+                Step::Ask(operations) => Request::Ask(operations, 0),
+                Step::Again(_, times) if times > tries => return None,
+                Step::Again(operations, times) => Request::Ask(operations, times),
+            };
+            step = spread.step(self.request(request).await);
+        }
+    }
+
+    /// The session of an owner.
+    pub fn session(&self, owner: Owner, map: &Map) -> Session {
+        let mut session = self.plan.session(owner, map);
+        session.mutant = self.mutant;
+        session
     }
 
     pub async fn sleep(&self, span: Nanos) {

@@ -13,6 +13,7 @@ mod bank;
 #[path = "../common/mod.rs"]
 mod common;
 mod hand;
+#[allow(dead_code)]
 mod plan;
 mod rack;
 mod watch;
@@ -29,6 +30,8 @@ use plan::{REPLICAS, SERVERS};
 use rack::{LEASE, Pid, Rack};
 use watch::Moment;
 
+/// Slots of a log: nobody writes to disk.
+const SLOTS: u64 = 1;
 const TELLERS: usize = 3;
 /// Servers that are lost one after the other: three are left.
 const LOSSES: u64 = SERVERS as u64 - 3;

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rsi::{Annals, Chart, Kind, Log, Map, Owner, Seats, Session, ThreadId, Vector, Ward};
+use manxdb_rsi::{
+    Annals, Chart, Kept, Kind, Log, Map, Owner, Seats, Session, ThreadId, Vector, Ward,
+};
 
+use crate::SLOTS;
 use crate::common::{LAYOUT, LOG_BYTES};
 use crate::rack::LEASE;
 
@@ -15,7 +18,7 @@ pub const REPLICAS: usize = 3;
 /// Fewer than those who come one after another, so that places are given out again.
 pub const THREADS: u16 = 7;
 /// Bytes of a server.
-pub const BYTES: u64 = 1 << 17;
+pub const BYTES: u64 = SLOTS << 17;
 /// Regions of records,
 const SHELVES: u64 = 3;
 /// and records of each.
@@ -30,7 +33,11 @@ pub struct Plan {
     pub chart: Chart,
     pub seats: Seats,
     pub vector: Vector,
+    /// Where the vector is.
+    pub lines: Address,
     logs: Address,
+    /// Where a keeper says how far it is, if logs are rings.
+    pub kept: Option<Kept>,
     shelves: Vec<Address>,
 }
 
@@ -55,15 +62,20 @@ impl Plan {
         let seats = map.add(Kind::Places, bytes).unwrap();
         let bytes = Vector::new(nowhere, THREADS).unwrap().bytes();
         let vector = map.add(Kind::Lines, bytes).unwrap();
-        let logs = u64::from(THREADS) * LOG_BYTES;
+        let logs = u64::from(THREADS) * SLOTS * LOG_BYTES;
         let logs = map.add(Kind::Logs, logs).unwrap();
         let mut shelf = || map.add(Kind::Records(LAYOUT), EACH * each()).unwrap();
         let shelves = (0..SHELVES).map(|_| shelf()).collect();
+        let bytes = Kept::new(nowhere, THREADS).bytes();
+        let mut kept = || Kept::new(map.add(Kind::Lines, bytes).unwrap(), THREADS);
+        let kept = (SLOTS > 1).then(&mut kept);
         Self {
             chart: Chart::new(annals, Arc::new(map)),
             seats: Seats::new(seats, THREADS),
             vector: Vector::new(vector, THREADS).unwrap(),
+            lines: vector,
             logs,
+            kept,
             shelves,
         }
     }
@@ -74,13 +86,24 @@ impl Plan {
     }
 
     fn log(&self, thread: ThreadId) -> Log {
-        let at = self.logs.plus(u64::from(thread.number()) * LOG_BYTES);
-        Log::new(vec![at], LOG_BYTES, 1).unwrap()
+        let at = u64::from(thread.number()) * SLOTS * LOG_BYTES;
+        Log::new(vec![self.logs.plus(at)], LOG_BYTES, SLOTS).unwrap()
+    }
+
+    /// The logs of all threads, at servers.
+    pub fn logs(&self, map: &Map) -> Vec<Log> {
+        let threads = (0..THREADS).filter_map(ThreadId::new);
+        let logs = threads.map(|thread| self.log(thread).on(map).unwrap());
+        logs.collect()
     }
 
     pub fn session(&self, owner: Owner, map: &Map) -> Session {
         let session = Session::new(owner.thread, self.vector, owner.after).unwrap();
-        session.with_log(self.log(owner.thread).on(map).unwrap())
+        let session = session.with_log(self.log(owner.thread).on(map).unwrap());
+        match self.kept {
+            Some(kept) => session.with_kept(kept).unwrap(),
+            None => session,
+        }
     }
 
     pub fn ward(&self) -> Ward {

@@ -1,0 +1,185 @@
+//! Processes that write what is committed to disk: one at a time, with a place like any client.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use manxdb_core::Nanos;
+use manxdb_fabric::{Address, Operation, Outcome};
+use manxdb_rsi::{Batch, Drain, DrainError, Once, Snapshot, Survey};
+
+use crate::bank::{Notes, Teller};
+use crate::common::LAYOUT;
+use crate::disk::{Checkpoint, Disk};
+use crate::hand::Hand;
+use crate::plan::RECORDS;
+
+/// What keepers and the story share.
+#[derive(Clone)]
+pub struct Cellar {
+    pub disk: Rc<RefCell<Disk>>,
+    /// The next one that asks is to end.
+    pub is_over: Rc<Cell<bool>>,
+    /// Longest pause between two batches.
+    pub pause: Rc<Cell<u64>>,
+    /// How long one sleeps that has a place, before it does anything.
+    pub asleep: Rc<Cell<u64>>,
+}
+
+impl Cellar {
+    pub fn new(formation: u64, base: Snapshot) -> Self {
+        Self {
+            disk: Rc::new(RefCell::new(Disk::new(formation, base))),
+            is_over: Rc::default(),
+            pause: Rc::new(Cell::new(100_000)),
+            asleep: Rc::default(),
+        }
+    }
+}
+
+struct Keeper {
+    teller: Teller,
+    cellar: Cellar,
+    /// All of this is written, and synced.
+    written: Snapshot,
+    synced: Snapshot,
+    /// Of the next batch.
+    number: u64,
+    copy: Option<Copying>,
+}
+
+/// A copy that is not complete.
+struct Copying {
+    checkpoint: Checkpoint,
+    left: Vec<Address>,
+    /// What is to be synced first, when all is copied.
+    needs: Option<Snapshot>,
+}
+
+/// Writes to disk until it is told to end.
+pub async fn keep(hand: Hand, notes: Notes, cellar: Cellar) {
+    let teller = Teller::join(hand, &notes).await;
+    let batches = cellar.disk.borrow_mut().mend();
+    let length = cellar.disk.borrow().length();
+    cellar.disk.borrow_mut().sync(length);
+    let base = cellar.disk.borrow().base.clone();
+    let last = batches.last();
+    let written = last.map_or(base, |batch| batch.cut.clone());
+    let mut keeper = Keeper {
+        teller,
+        number: last.map_or(0, |batch| batch.number + 1),
+        synced: written.clone(),
+        written,
+        copy: None,
+        cellar,
+    };
+    let sleep = keeper.cellar.asleep.get();
+    keeper.teller.hand.sleep(Nanos(sleep)).await;
+    while !keeper.cellar.is_over.get() {
+        keeper = keeper.round().await;
+        let pause = 1 + keeper.cellar.pause.get();
+        let pause = keeper.teller.hand.random.below(pause);
+        keeper.teller.hand.sleep(Nanos(pause)).await;
+    }
+    keeper.teller.leave().await;
+}
+
+impl Keeper {
+    async fn round(mut self) -> Self {
+        let (hand, map) = (&self.teller.hand, &self.teller.map);
+        let logs = hand.plan.logs(map);
+        let drain = Drain::new(hand.plan.vector, logs, self.written.clone());
+        match hand.run_by(map, drain.with(hand.mutant)).await {
+            Ok(Some(drained)) => {
+                let batch = Batch {
+                    formation: self.cellar.disk.borrow().formation,
+                    number: self.number,
+                    cut: drained.cut,
+                    entries: drained.entries,
+                };
+                self.write(batch).await;
+            }
+            Ok(None) => {}
+            Err(DrainError::Fault(_)) => return self.go_on().await,
+            Err(missing) => panic!("{missing}"),
+        }
+        if self.teller.hand.random.below(2) == 0 {
+            let length = self.cellar.disk.borrow().length();
+            self.teller.hand.sleep(Nanos(50_000)).await;
+            self.cellar.disk.borrow_mut().sync(length);
+            self.synced = self.written.clone();
+        }
+        let (hand, map) = (&self.teller.hand, &self.teller.map);
+        let publish = hand.plan.kept.unwrap();
+        let publish = publish.publish(&self.written, &self.synced);
+        let said = hand.run_by(map, Once::new(vec![publish])).await;
+        if said != [Outcome::Written] {
+            return self.go_on().await;
+        }
+        self.copy().await
+    }
+
+    /// It may die over it.
+    async fn write(&mut self, batch: Batch) {
+        let bytes = batch.encode();
+        let random = &mut self.teller.hand.random;
+        let half = usize::try_from(random.below(bytes.len() as u64)).unwrap();
+        self.cellar.disk.borrow_mut().append(&bytes[..half]);
+        self.teller.hand.sleep(Nanos(5_000)).await;
+        self.cellar.disk.borrow_mut().append(&bytes[half..]);
+        self.cellar.disk.borrow_mut().batches += 1;
+        self.written = batch.cut;
+        self.number += 1;
+    }
+
+    async fn go_on(mut self) -> Self {
+        self.teller = self.teller.go_on(None).await.0;
+        self
+    }
+
+    /// Goes on with a copy of all memory, some records at a time.
+    async fn copy(mut self) -> Self {
+        let copy = self.copy.take();
+        let mut copy = copy.unwrap_or_else(|| Copying {
+            checkpoint: Checkpoint {
+                first: self.written.clone(),
+                number: self.number,
+                records: BTreeMap::new(),
+            },
+            left: (0..RECORDS)
+                .map(|number| self.teller.hand.plan.record(number))
+                .collect(),
+            needs: None,
+        });
+        let (hand, map) = (&self.teller.hand, &self.teller.map);
+        if let Some(needs) = &copy.needs {
+            if self.synced.includes(needs) {
+                let mut disk = self.cellar.disk.borrow_mut();
+                disk.checkpoint = Some(copy.checkpoint);
+                disk.completed += 1;
+            } else {
+                self.copy = Some(copy);
+            }
+            return self;
+        }
+        if let Some(at) = copy.left.pop() {
+            let bytes = LAYOUT.bytes() as u64;
+            let read = Once::new(vec![Operation::Read { at, bytes }]);
+            match hand.run_by(map, read).await.pop() {
+                Some(Outcome::Read(bytes)) => {
+                    copy.checkpoint.records.insert(at, bytes);
+                }
+                _ => return self.go_on().await, // from the beginning
+            }
+        } else {
+            let (plan, logs) = (&hand.plan, hand.plan.logs(map));
+            let survey = Survey::new(plan.vector, plan.kept.unwrap(), logs);
+            match hand.run_by(map, survey.with(hand.mutant)).await {
+                Ok(needs) => copy.needs = Some(needs),
+                Err(_) => return self.go_on().await,
+            }
+        }
+        self.copy = Some(copy);
+        self
+    }
+}
