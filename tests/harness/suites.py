@@ -101,6 +101,9 @@ def all_suites():
         python_suite("memory", "memory/run.py",
                      "SQL on rows in memory servers, by servers that are killed and stopped",
                      own_server=True, only_manxdb=True, seconds=300),
+        python_suite("memory-levels", "memory/levels.py",
+                     "isolation between two servers on the same memory servers",
+                     own_server=True, only_manxdb=True, seconds=300),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

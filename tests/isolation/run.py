@@ -55,22 +55,21 @@ class Clock:
 class Client(threading.Thread):
     """Runs transactions one after the other."""
 
-    def __init__(self, seed, level, count, clock, elements):
+    def __init__(self, link, seed, level, count, clock, elements):
         super().__init__(daemon=True)
-        self.random = random.Random(seed)
+        self.link, self.random = link, random.Random(seed)
         self.level, self.count, self.clock, self.elements = level, count, clock, elements
         self.done = []
         self.problem = None
 
     def run(self):
         try:
-            link = pymysql.connect(host=HOST, port=PORT, user=USER, password=PASSWORD,
-                                   database="isolation", autocommit=True)
-            cursor = link.cursor()
+            cursor = self.link.cursor()
+            cursor.execute("USE isolation")
             cursor.execute(f"SET SESSION TRANSACTION ISOLATION LEVEL {self.level}")
             for _ in range(self.count):
                 self.transact(cursor)
-            link.close()
+            self.link.close()
         except Exception as error:  # reported by the check that started it
             self.problem = error
 
@@ -225,16 +224,22 @@ def name_cycles(history, committed, edges, found):
             found["stale"] = closed
 
 
-def play(level, seed, count):
-    """Runs the clients; the history and the lists at its end."""
-    link = pymysql.connect(host=HOST, port=PORT, user=USER, password=PASSWORD, autocommit=True)
-    cursor = link.cursor()
+def connect():
+    """A connection to the server that the suite is about."""
+    return pymysql.connect(host=HOST, port=PORT, user=USER, password=PASSWORD, autocommit=True)
+
+
+def play(servers, level, seed, count):
+    """Runs clients on servers of one database, each a function that connects, by turns; the history and
+    the lists at its end."""
+    cursor = servers[0]().cursor()
     cursor.execute("CREATE DATABASE IF NOT EXISTS isolation")
     cursor.execute("DROP TABLE IF EXISTS isolation.list")
     cursor.execute("CREATE TABLE isolation.list (k INT PRIMARY KEY, code INT NOT NULL,"
                    " v LONGTEXT NOT NULL, UNIQUE KEY by_code (code))")
     clock, elements = Clock(), Clock()
-    clients = [Client(seed * 100 + number, level, count, clock, elements) for number in range(CLIENTS)]
+    clients = [Client(servers[number % len(servers)](), seed * 100 + number, level, count, clock, elements)
+               for number in range(CLIENTS)]
     for client in clients:
         client.start()
     for client in clients:
@@ -251,9 +256,9 @@ def play(level, seed, count):
     return [*history, last], final
 
 
-def holds(level, seed, count):
-    """The level's promise holds, and the server did not just refuse everything."""
-    history, final = play(level, seed, count)
+def holds(servers, level, seed, count):
+    """The level's promise holds, and the servers did not just refuse everything."""
+    history, final = play(servers, level, seed, count)
     found = judge(history, final)
     forbidden = {kind: example for kind, example in found.items() if kind not in ALLOWED[level]}
     expect(forbidden, {}, f"{level}, seed {seed}")
@@ -313,7 +318,7 @@ def main():
     for level in LEVELS:
         for seed in range(options.seed, options.seed + 3):
             name = f"{level} seed {seed}"
-            failed |= not run_check(name, lambda level=level, seed=seed: holds(level, seed, options.transactions))
+            failed |= not run_check(name, lambda level=level, seed=seed: holds([connect], level, seed, options.transactions))
     sys.exit(1 if failed else 0)
 
 
