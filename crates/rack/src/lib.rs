@@ -19,6 +19,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod checkout;
+pub mod disk;
 pub mod drive;
 pub mod mailbox;
 pub mod memory;

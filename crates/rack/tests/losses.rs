@@ -27,6 +27,7 @@ const GEOMETRY: Geometry = Geometry {
     places: 10,
     log_copies: 3,
     log_bytes: 64 << 10,
+    log_slots: 1,
     versions: 4,
     value: 64,
     node: 1_000,
@@ -50,6 +51,7 @@ fn what_another_process_does() {
     let superblock = Superblock {
         name: "test".into(),
         server,
+        directory: 0,
         geometry: GEOMETRY,
     };
     let socket = SharedWay::socket(Path::new(&directory), server);

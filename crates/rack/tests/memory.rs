@@ -22,6 +22,7 @@ const GEOMETRY: Geometry = Geometry {
     places: 6,
     log_copies: 2,
     log_bytes: 64 << 10,
+    log_slots: 1,
     versions: 4,
     value: 64,
     node: 1_000,
@@ -32,6 +33,7 @@ fn start(directory: &Path, server: u16, geometry: Geometry) -> MemoryServer {
     let superblock = Superblock {
         name: "test".into(),
         server,
+        directory: 0,
         geometry,
     };
     let socket = SharedWay::socket(directory, server);

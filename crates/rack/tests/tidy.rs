@@ -20,6 +20,7 @@ const GEOMETRY: Geometry = Geometry {
     places: 6,
     log_copies: 2,
     log_bytes: 64 << 10,
+    log_slots: 1,
     versions: 3,
     value: 64,
     node: 1_000,
@@ -35,6 +36,7 @@ fn rack() -> (TempDir, Vec<MemoryServer>) {
         let superblock = Superblock {
             name: "test".into(),
             server,
+            directory: 0,
             geometry: GEOMETRY,
         };
         let socket = SharedWay::socket(directory.path(), server);

@@ -96,6 +96,7 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
         places: pick!(r, args, keys, places, 32, plain),
         log_copies: pick!(r, args, keys, log_copies, log_copies, plain),
         log_bytes: times("log_kb", pick!(r, args, keys, log_kb, 512, plain), 1 << 10)?,
+        log_slots: 1,
         versions: pick!(r, args, keys, versions, 8, plain),
         value: pick!(r, args, keys, row_bytes, 256, plain),
         node: pick!(r, args, keys, node_bytes, 8192, plain),
@@ -121,6 +122,7 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
         superblock: Superblock {
             name,
             server,
+            directory: 0,
             geometry,
         },
         admin_listen: pick!(r, args, keys, admin_listen, listen, quoted),

@@ -62,6 +62,7 @@ fn announce(settings: &MemorySettings, admin: &AdminServer) {
         name,
         server,
         geometry,
+        ..
     } = &settings.superblock;
     let text = format!(
         "ManxDB {} offers {} MiB of memory to '{name}' as server {server} of {}\n  \

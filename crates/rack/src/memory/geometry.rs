@@ -2,7 +2,7 @@
 
 use manxdb_core::Nanos;
 use manxdb_fabric::WORD;
-use manxdb_rsi::{Layout, LayoutError, TreeError, Vector};
+use manxdb_rsi::{Layout, LayoutError, Log, TreeError, Vector};
 
 use super::plan::Plan;
 
@@ -11,6 +11,8 @@ const NODE_VERSIONS: usize = 2;
 /// Servers, at most; where memory is replicated, each has regions of its own to be the primary of.
 const SERVERS_MAX: u64 = 1024;
 const REPLICATED_SERVERS_MAX: u64 = 64;
+/// Slots of a log, at most.
+const SLOTS_MAX: u64 = 64;
 /// Most of three agree on a loss.
 const REPLICATED_SERVERS_LEAST: u64 = 3;
 
@@ -27,8 +29,11 @@ pub struct Geometry {
     pub places: u16,
     /// Servers that have a copy of a place's log; where memory is replicated, as many as replicas.
     pub log_copies: u16,
-    /// Bytes of a log, which a transaction must fit into.
+    /// Bytes of a log's slot, which a transaction must fit into.
     pub log_bytes: u64,
+    /// Slots of a log; 1 where nothing is written to disk: more are for transactions that are not
+    /// written yet.
+    pub log_slots: u16,
     /// Versions of each row.
     pub versions: u16,
     /// Bytes of a row; longer ones are cut into pieces.
@@ -95,6 +100,10 @@ impl Geometry {
         };
         range("the number of copies of a log", copies, least, most)?;
         range("the size of a log", self.log_bytes, 4096, log_max)?;
+        let slots = self.log_slots.into();
+        if self.is_kept() {
+            range("the number of slots of a log", slots, Log::RING_MIN, SLOTS_MAX)?;
+        }
         let (least, most) = (Nanos::from_millis(100), Nanos::from_secs(60));
         range("the lease, in nanoseconds,", self.lease.0, least.0, most.0)?;
         for (name, bytes) in [
@@ -106,6 +115,12 @@ impl Geometry {
             }
         }
         Ok(())
+    }
+
+    /// Whether a keeper writes to disk what is committed.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.log_slots != 1
     }
 
     /// Whether no memory is lost with one server.
@@ -148,6 +163,7 @@ pub(crate) mod tests {
         places: 8,
         log_copies: 2,
         log_bytes: 64 << 10,
+        log_slots: 1,
         versions: 4,
         value: 100,
         node: 1_000,
@@ -253,6 +269,23 @@ pub(crate) mod tests {
         ] {
             let error = refused(geometry);
             assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_log_is_no_ring_or_has_slots_enough() {
+        let with = |log_slots| {
+            let geometry = Geometry {
+                log_slots,
+                ..GEOMETRY
+            };
+            geometry.check().map_err(|error| error.to_string())
+        };
+        assert!(with(1).is_ok() && with(4).is_ok() && with(64).is_ok());
+        for slots in [0, 2, 3, 65] {
+            let said = with(slots).unwrap_err();
+            let words = format!("the number of slots of a log is {slots} but must be 4 to 64");
+            assert_eq!(said, words);
         }
     }
 }

@@ -37,6 +37,8 @@ use manxdb_rsi::{Chart, JoinError, Map, Name, Ward};
 use parking_lot::Mutex;
 
 pub use self::counted::Counted;
+#[cfg(test)]
+pub(crate) use self::geometry::tests::GEOMETRY;
 pub use self::geometry::{Geometry, GeometryError};
 pub use self::places::{Member, Source};
 pub use self::plan::{Plan, SUPERBLOCK};

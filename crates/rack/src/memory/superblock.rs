@@ -1,8 +1,9 @@
 //! What the memory of a server says about itself, in its first bytes.
 //!
 //! ```text
-//! MAGIC 8 | version | server | servers | replicas | bytes | places | log copies | log bytes |
-//! versions | value | node | lease | length of the name | name, 64 bytes | CRC-32 of all before
+//! MAGIC 8 | version | server | directory | servers | replicas | bytes | places | log copies |
+//! log bytes | log slots | versions | value | node | lease | length of the name | name, 64 bytes |
+//! CRC-32 of all before
 //! ```
 //! Words, little-endian. The server writes it before anybody is let in, and nobody ever changes it.
 
@@ -13,7 +14,7 @@ use super::geometry::Geometry;
 
 const MAGIC: [u8; 8] = *b"MANXROWS";
 /// Of what lies behind it, too.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// Bytes of the longest name.
 pub const NAME_MAX: usize = 64;
 
@@ -24,6 +25,8 @@ pub struct Superblock {
     pub name: String,
     /// Its number.
     pub server: u16,
+    /// The number of the directory that rows are written to; 0: they are in memory alone.
+    pub directory: u64,
     /// Where everything is.
     pub geometry: Geometry,
 }
@@ -54,6 +57,9 @@ pub struct Mismatch {
 }
 
 impl Superblock {
+    /// How memory is laid out that this release knows.
+    pub const VERSION: u64 = VERSION;
+
     /// As it is in memory.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -61,6 +67,7 @@ impl Superblock {
         let mut put = |word: u64| bytes.extend(word.to_le_bytes());
         put(VERSION);
         put(self.server.into());
+        put(self.directory);
         for (_, number) in numbers(&self.geometry) {
             put(number);
         }
@@ -88,6 +95,7 @@ impl Superblock {
             return Err(SuperblockError::Version(version));
         }
         let server = narrow(next()?)?;
+        let directory = next()?;
         let geometry = Geometry {
             servers: narrow(next()?)?,
             replicas: narrow(next()?)?,
@@ -95,13 +103,14 @@ impl Superblock {
             places: narrow(next()?)?,
             log_copies: narrow(next()?)?,
             log_bytes: next()?,
+            log_slots: narrow(next()?)?,
             versions: narrow(next()?)?,
             value: next()?,
             node: next()?,
             lease: Nanos(next()?),
         };
         let length = usize::try_from(next()?).map_err(|_| SuperblockError::Damaged)?;
-        let before = (4 + numbers(&geometry).len()) * WORD_LENGTH;
+        let before = (5 + numbers(&geometry).len()) * WORD_LENGTH;
         let said = bytes
             .get(..before + NAME_MAX)
             .ok_or(SuperblockError::Damaged)?;
@@ -114,6 +123,7 @@ impl Superblock {
         Ok(Self {
             name: name.ok_or(SuperblockError::Damaged)?.to_owned(),
             server,
+            directory,
             geometry,
         })
     }
@@ -123,32 +133,57 @@ impl Superblock {
     /// # Errors
     /// [`Mismatch`], of what differs first.
     pub fn belongs_to(&self, first: &Self) -> Result<(), Mismatch> {
-        let differ = |what, own: String, other: String| Mismatch {
+        let differ = |(what, own, other)| Mismatch {
             what,
             server: self.server,
             own,
             first: first.server,
             other,
         };
-        if self.name != first.name {
-            let (own, other) = (format!("'{}'", self.name), format!("'{}'", first.name));
-            return Err(differ("the name of the database", own, other));
+        match self.differs(first, &|_| true).map(differ) {
+            None => Ok(()),
+            Some(mismatch) => Err(mismatch),
+        }
+    }
+
+    /// What differs first of what decides where everything is, if anything does: its name, as it is
+    /// here, and as it is there.
+    #[must_use]
+    pub fn lies_otherwise(&self, other: &Self) -> Option<(&'static str, String, String)> {
+        self.differs(other, &|what| what != LEASE && what != DIRECTORY)
+    }
+
+    fn differs(
+        &self,
+        other: &Self,
+        counts: &dyn Fn(&str) -> bool,
+    ) -> Option<(&'static str, String, String)> {
+        if self.name != other.name {
+            let (own, other) = (format!("'{}'", self.name), format!("'{}'", other.name));
+            return Some(("the name of the database", own, other));
+        }
+        if counts(DIRECTORY) && self.directory != other.directory {
+            let said = |number| match number {
+                0 => "none".to_owned(),
+                number => format!("{number:016x}"),
+            };
+            return Some((DIRECTORY, said(self.directory), said(other.directory)));
         }
         let pairs = numbers(&self.geometry)
             .into_iter()
-            .zip(numbers(&first.geometry));
-        let mut pairs = pairs.filter(|((_, own), (_, other))| own != other);
-        match pairs.next() {
-            None => Ok(()),
-            Some(((what, own), (_, other))) => {
-                Err(differ(what, own.to_string(), other.to_string()))
-            }
-        }
+            .zip(numbers(&other.geometry));
+        let mut pairs = pairs.filter(|((what, own), (_, other))| counts(what) && own != other);
+        let ((what, own), (_, other)) = pairs.next()?;
+        Some((what, own.to_string(), other.to_string()))
     }
 }
 
+/// What may be another one when memory servers are started again.
+const LEASE: &str = "the lease in nanoseconds";
+const DIRECTORY: &str = "the identity of the directory that rows are written to";
+
 /// All that must be equal, with its names.
-fn numbers(geometry: &Geometry) -> [(&'static str, u64); 10] {
+fn numbers(geometry: &Geometry) -> [(&'static str, u64); 11] {
     [
         ("the number of memory servers", geometry.servers.into()),
         ("the number of replicas", geometry.replicas.into()),
@@ -156,10 +191,11 @@ fn numbers(geometry: &Geometry) -> [(&'static str, u64); 10] {
         ("the number of places", geometry.places.into()),
         ("the number of copies of a log", geometry.log_copies.into()),
         ("the size of a log in bytes", geometry.log_bytes),
+        ("the number of slots of a log", geometry.log_slots.into()),
         ("the number of versions", geometry.versions.into()),
         ("the size of a row in bytes", geometry.value),
         ("the size of a node in bytes", geometry.node),
-        ("the lease in nanoseconds", geometry.lease.0),
+        (LEASE, geometry.lease.0),
     ]
 }
 
@@ -177,6 +213,7 @@ mod tests {
         Superblock {
             name: "bänk".into(),
             server: 2,
+            directory: 5,
             geometry: GEOMETRY,
         }
     }
@@ -219,6 +256,14 @@ mod tests {
             said,
             "the name of the database is 'shop' at memory server 2 and 'bänk' at memory server 0"
         );
+        let other = Superblock {
+            directory: 0,
+            ..superblock()
+        };
+        let said = other.belongs_to(&first).unwrap_err().to_string();
+        let words = "rows are written to is none at memory server 2 and 0000000000000005 at";
+        assert!(said.contains(words), "{said}");
+        assert_eq!(other.lies_otherwise(&first), None);
         let geometry = Geometry {
             places: 9,
             ..GEOMETRY

@@ -1,0 +1,240 @@
+//! Batches on their way to disk, also to one that is full or fails for a while.
+//!
+//! A batch is kept until it is on disk for good: when a sync fails, what it was about may be lost though
+//! the next one succeeds (the system takes what it could not write for written), so the file is given
+//! up, and all that is kept is written to another one before that has a name.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::directory::Directory;
+use super::frame::Frame;
+use super::header::{Header, Kind};
+use crate::memory::Superblock;
+
+/// Bytes of a segment; it ends with the batch that reaches them.
+const SEGMENT: u64 = 64 << 20;
+
+/// Where files are made.
+pub trait Disk {
+    /// Makes a file that begins with these bytes. Where there is the name, there is all of it, for
+    /// good.
+    ///
+    /// # Errors
+    /// What the system says; it may be there or not.
+    fn create(&self, name: &str, bytes: &[u8]) -> io::Result<Box<dyn Output>>;
+}
+
+/// A file that is written.
+pub trait Output: Send + std::marker::Sync {
+    /// Writes all of this at an offset.
+    ///
+    /// # Errors
+    /// What the system says; some of it may be written.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// All that was written is there for good.
+    ///
+    /// # Errors
+    /// What the system says; nothing is known about any of it.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// Batches that are written one behind the other.
+pub struct Journal<D> {
+    disk: D,
+    superblock: Superblock,
+    formation: u64,
+    /// The number of the next segment.
+    segments: u64,
+    segment: Option<Segment>,
+    /// The last batch that it has heard of.
+    last: u64,
+    /// The last one that is on disk for good.
+    synced: u64,
+    /// Those behind it, as they are in files.
+    kept: VecDeque<(u64, Vec<u8>)>,
+    /// Bytes that it has written to files.
+    bytes: u64,
+}
+
+/// The file that is written to.
+struct Segment {
+    number: u64,
+    file: Arc<dyn Output>,
+    end: u64,
+    /// The last batch in it, or before it.
+    written: u64,
+}
+
+/// A sync to be done, by whichever thread.
+pub struct Sync {
+    segment: u64,
+    file: Arc<dyn Output>,
+    upto: u64,
+}
+
+impl Sync {
+    /// Does it.
+    ///
+    /// # Errors
+    /// As [`Output::sync`].
+    pub fn run(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+}
+
+impl<D: Disk> Journal<D> {
+    /// One that goes on behind a batch that is on disk for good, in a segment of its own.
+    pub fn new(disk: D, superblock: Superblock, formation: u64, segment: u64, synced: u64) -> Self {
+        Self {
+            disk,
+            superblock,
+            formation,
+            segments: segment,
+            segment: None,
+            last: synced,
+            synced,
+            kept: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Takes the next batch, which [`Journal::flush`] writes; its number.
+    pub fn push(&mut self, batch: &[u8]) -> u64 {
+        self.last += 1;
+        let frame = Frame::encode(self.last, self.synced, batch);
+        self.kept.push_back((self.last, frame));
+        self.last
+    }
+
+    /// Writes what it has taken. To be called again after an error.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        let mut segment = match self.segment.take() {
+            Some(segment) => segment,
+            None => self.open()?,
+        };
+        let lacking = |(number, _): &&(u64, Vec<u8>)| *number > segment.written;
+        let first = self.kept.iter().take_while(|one| !lacking(one)).count();
+        let mut done = Ok(());
+        for (number, frame) in self.kept.iter().skip(first) {
+            done = segment.file.write_at(frame, segment.end);
+            if done.is_err() {
+                break;
+            }
+            segment.end += frame.len() as u64;
+            segment.written = *number;
+            self.bytes += frame.len() as u64;
+        }
+        self.segment = Some(segment);
+        done
+    }
+
+    /// Another segment, which begins with all that is kept: who reads it while that were still to be
+    /// written would take the end of the one before for the end of all.
+    fn open(&mut self) -> io::Result<Segment> {
+        let number = self.segments;
+        // One that fails may be there all the same: the next one has another name.
+        self.segments += 1;
+        let header = Header {
+            kind: Kind::Batches,
+            number,
+            formation: self.formation,
+            first: self.synced + 1,
+            superblock: self.superblock.clone(),
+        };
+        let name = Directory::name(Kind::Batches, number);
+        let mut bytes = header.encode();
+        bytes.extend(self.kept.iter().flat_map(|(_, frame)| frame));
+        let file = self.disk.create(&name, &bytes)?;
+        self.bytes += bytes.len() as u64;
+        self.synced = self.last;
+        self.kept.clear();
+        Ok(Segment {
+            number,
+            file: file.into(),
+            end: bytes.len() as u64,
+            written: self.last,
+        })
+    }
+
+    /// A sync that would bring something; one at a time.
+    #[must_use]
+    pub fn begin_sync(&self) -> Option<Sync> {
+        let segment = self.segment.as_ref()?;
+        (segment.written > self.synced).then(|| Sync {
+            segment: segment.number,
+            file: Arc::clone(&segment.file),
+            upto: segment.written,
+        })
+    }
+
+    /// What a sync has come to. After one that failed, all that is not on disk is written again.
+    pub fn end_sync(&mut self, sync: &Sync, done: &io::Result<()>) {
+        let is_current = self.segment.as_ref().map(|segment| segment.number) == Some(sync.segment);
+        if done.is_ok() {
+            self.synced = self.synced.max(sync.upto);
+            while self
+                .kept
+                .front()
+                .is_some_and(|(number, _)| *number <= self.synced)
+            {
+                self.kept.pop_front();
+            }
+        } else if is_current {
+            self.segment = None;
+        }
+    }
+
+    /// Whether the next batch should go to another segment.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        let segment = self.segment.as_ref();
+        segment.is_some_and(|segment| segment.end >= SEGMENT)
+    }
+
+    /// Ends a segment with all that was taken, on disk for good, and begins the next one; its number.
+    /// Nobody else syncs meanwhile.
+    ///
+    /// # Errors
+    /// What the system says; to be called again.
+    pub fn roll(&mut self) -> io::Result<u64> {
+        self.flush()?;
+        if let Some(sync) = self.begin_sync() {
+            let done = sync.run();
+            self.end_sync(&sync, &done);
+            done?;
+        }
+        self.segment = None;
+        let segment = self.open()?;
+        let number = segment.number;
+        self.segment = Some(segment);
+        Ok(number)
+    }
+
+    /// The last batch that was taken.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The last batch that is on disk for good.
+    #[must_use]
+    pub fn synced(&self) -> u64 {
+        self.synced
+    }
+
+    /// Bytes that it has written.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;
