@@ -29,7 +29,7 @@ pub use self::compactor::{
 };
 pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};
-pub use self::memory::{MEMORY_HELP, MemoryArgs};
+pub use self::memory::{MEMORY_HELP, MemoryArgs, MemoryKeeperArgs};
 pub use self::olap::{Algorithm, OLAP_HELP, OlapNode, OlapRun, OlapShape};
 pub use self::rows::{CommitPathChoice, RowsArgs};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
@@ -91,6 +91,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Run a memory server: it holds rows of `serve --commit-path rsi` for any number of servers
     #[command(after_help = MEMORY_HELP)]
     Memory(Box<MemoryArgs>),
+    /// Writes what is committed in memory servers to disk; started by each of them
+    #[command(hide = true)]
+    MemoryKeeper(MemoryKeeperArgs),
     /// Repeat published experiments in the simulator, and draw their figures
     #[command(subcommand)]
     Lab(LabCommand),
@@ -179,7 +182,8 @@ pub struct SettingsArgs {
     /// On the first start, create root without a password
     #[arg(long, env = "MANXDB_INSECURE", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL", require_equals = true)]
     pub insecure: Option<bool>,
-    /// When a commit counts as done [default: sync]
+    /// When a commit counts as done [default: sync]. With --commit-path rsi it says so only where
+    /// memory servers write to disk (manxdb memory --disk); otherwise rows are in memory alone
     #[arg(long, env = "MANXDB_DURABILITY", value_enum)]
     pub durability: Option<DurabilityChoice>,
     /// TLS certificate chain, PEM [default: a self-signed one, kept in the data directory]

@@ -73,6 +73,7 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Lab(command) => lab::run(&command),
         cli::Command::Memory(args) => memory::run(&args, settings_matches),
+        cli::Command::MemoryKeeper(args) => memory::keep(&args),
         cli::Command::Sim(args) => sim::run(&args),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {
             config::check(config.as_deref())

@@ -156,12 +156,23 @@ impl<F: Fabric> Driver<F> {
         }
     }
 
-    /// Carries a piece of work at servers out that may wait for others for long; none: it is given up
-    /// where it waits.
+    /// Carries a piece of work out that may wait for others for long; none: it is given up where it
+    /// waits.
     ///
     /// # Errors
     /// [`Misuse`].
     pub fn run_until<W: Work>(
+        &mut self,
+        work: W,
+        until: Instant,
+    ) -> Result<Option<W::Output>, Misuse> {
+        match &self.map {
+            None => self.carry_until(work, until),
+            Some(map) => self.carry_until(Spread::new(Arc::clone(map), work), until),
+        }
+    }
+
+    fn carry_until<W: Work>(
         &mut self,
         mut work: W,
         until: Instant,

@@ -11,7 +11,8 @@
 //! | `two-sided` | the same with messages through shared memory in place of sockets (§3.1, architecture c) | [`two_phase`], [`mailbox`] |
 //!
 //! And rows with procedures on them, such as TPC-C's, on our protocol alone: [`rows`]; and SQL: [`path`].
-//! Memory servers that outlive their clients, and clients that may die: [`memory`].
+//! Memory servers that outlive their clients, and clients that may die: [`memory`]; what is committed
+//! there on disk: [`keeper`], [`disk`].
 //!
 //! Start reading at [`checkout`], then [`drive`].
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@
 pub mod checkout;
 pub mod disk;
 pub mod drive;
+pub mod keeper;
 pub mod mailbox;
 pub mod memory;
 pub mod path;

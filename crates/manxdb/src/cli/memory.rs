@@ -14,13 +14,33 @@ manxdb memory --directory DIR --servers 2 --server 1 --admin-listen 127.0.0.1:80
 manxdb serve --commit-path rsi --memory DIR\n\n\
 Every flag is also an environment variable (shown in brackets) and a key of manxdb-memory.toml (its\n\
 name with underscores). Flags win over the environment, the environment over the file.\n\n\
-Rows are in memory alone: when a memory server ends, what it had is lost, and all of them are to be\n\
-started anew; unless --replicas says that others have it too: then the database goes on without that\n\
-server, which does not come back. Who can open the sockets in the directory can read and write all\n\
+When a memory server ends, what it had in memory is lost, and all of them are to be started anew; unless\n\
+--replicas says that others have it too: then the database goes on without that server, which does not\n\
+come back. With --disk what is committed is written to a directory as well, by a process that each\n\
+memory server starts (one of them works); memory servers that are all started again have their rows,\n\
+up to the last commit that was on disk: what `manxdb serve` acknowledges with durability = \"sync\" is.\n\
+Who can open the sockets in the directory can read and write all\n\
 rows. Memory is shared by processes of one machine; a client that is shut out (a database server that\n\
 has not shown for --lease-ms that it lives) is killed when it does not let go of it by itself,\n\
 because memory cannot be taken from a process.\n\n\
 SIGTERM or SIGINT ends it.";
+
+/// Flags of the keeper of a memory server, which starts it.
+#[derive(Debug, Args)]
+pub struct MemoryKeeperArgs {
+    /// Where memory servers meet their clients
+    #[arg(long, value_name = "DIR")]
+    pub directory: PathBuf,
+    /// Where files are
+    #[arg(long, value_name = "DIR")]
+    pub disk: PathBuf,
+    /// Bytes of batches behind a checkpoint before there is another one, at least
+    #[arg(long, value_name = "BYTES")]
+    pub checkpoint_bytes: u64,
+    /// What is logged to standard error
+    #[arg(long, value_name = "FILTER")]
+    pub log: String,
+}
 
 /// Flags of `memory`.
 #[derive(Debug, Args)]
@@ -71,6 +91,19 @@ pub struct MemoryArgs {
     /// had committed is completed [default: 5000]
     #[arg(long, env = "MANXDB_MEMORY_LEASE_MS", value_name = "MS")]
     pub lease_ms: Option<u64>,
+    /// Directory that what is committed is written to, equal for all memory servers of a database:
+    /// when all of them have ended and are started again, rows are there. Made when missing
+    /// [default: rows are in memory alone]
+    #[arg(long, env = "MANXDB_MEMORY_DISK", value_name = "DIR")]
+    pub disk: Option<PathBuf>,
+    /// With --disk: MiB of commits behind a copy of all rows before there is another copy, at least;
+    /// they are read when memory servers are started again [default: 256]
+    #[arg(long, env = "MANXDB_MEMORY_CHECKPOINT_MB", value_name = "MIB")]
+    pub checkpoint_mb: Option<u64>,
+    /// With --disk: transactions of each place that may wait to be written to disk; each takes
+    /// --log-kb on as many servers as have logs [default: 8]
+    #[arg(long, env = "MANXDB_MEMORY_LOG_SLOTS", value_name = "NUMBER")]
+    pub log_slots: Option<u16>,
     /// Where health and metrics are served over HTTP [default: 127.0.0.1:8090]
     #[arg(long, env = "MANXDB_MEMORY_ADMIN_LISTEN", value_name = "ADDRESS:PORT")]
     pub admin_listen: Option<SocketAddr>,

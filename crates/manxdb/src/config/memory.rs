@@ -15,6 +15,8 @@ use crate::fault::Fault;
 
 /// The file that is read when none is named.
 const DEFAULT_FILE: &str = "manxdb-memory.toml";
+/// Slots of a log where it is written to disk.
+const LOG_SLOTS: u16 = 8;
 /// What names of its environment variables begin with.
 const PREFIX: &str = "MANXDB_MEMORY_";
 
@@ -35,6 +37,9 @@ struct Keys {
     row_bytes: Option<Spanned<u64>>,
     node_bytes: Option<Spanned<u64>>,
     lease_ms: Option<Spanned<u64>>,
+    disk: Option<Spanned<PathBuf>>,
+    checkpoint_mb: Option<Spanned<u64>>,
+    log_slots: Option<Spanned<u16>>,
     admin_listen: Option<Spanned<SocketAddr>>,
     log: Option<Spanned<String>>,
 }
@@ -46,10 +51,21 @@ pub struct MemorySettings {
     pub directory: PathBuf,
     /// What it says about its memory.
     pub superblock: Superblock,
+    /// Where what is committed is written to; nowhere: rows are in memory alone.
+    pub disk: Option<DiskSettings>,
     /// Admin door.
     pub admin_listen: SocketAddr,
     /// Log filter.
     pub log: String,
+}
+
+/// Where what is committed is written to.
+#[derive(Debug, Clone)]
+pub struct DiskSettings {
+    /// The directory.
+    pub directory: PathBuf,
+    /// Bytes of batches behind a checkpoint before there is another one, at least.
+    pub checkpoint_bytes: u64,
 }
 
 /// Settles every setting.
@@ -89,6 +105,14 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
     let name = pick!(r, args, keys, name, "manxdb".to_owned(), quoted);
     let size_mb = pick!(r, args, keys, size_mb, 1024, plain);
     let lease_ms = pick!(r, args, keys, lease_ms, 5_000, plain);
+    let disk = disk(r, args, keys)?;
+    let slots = if disk.is_some() { LOG_SLOTS } else { 1 };
+    let log_slots = pick!(r, args, keys, log_slots, slots, plain);
+    if disk.is_none() && log_slots != 1 {
+        return Err(Fault::Config(format!(
+            "log_slots is {log_slots}, but disk is not set: there is nothing to wait for"
+        )));
+    }
     let geometry = Geometry {
         servers,
         replicas,
@@ -96,7 +120,7 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
         places: pick!(r, args, keys, places, 32, plain),
         log_copies: pick!(r, args, keys, log_copies, log_copies, plain),
         log_bytes: times("log_kb", pick!(r, args, keys, log_kb, 512, plain), 1 << 10)?,
-        log_slots: 1,
+        log_slots,
         versions: pick!(r, args, keys, versions, 8, plain),
         value: pick!(r, args, keys, row_bytes, 256, plain),
         node: pick!(r, args, keys, node_bytes, 8192, plain),
@@ -125,9 +149,24 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
             directory: 0,
             geometry,
         },
+        disk,
         admin_listen: pick!(r, args, keys, admin_listen, listen, quoted),
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
     })
+}
+
+fn disk(
+    r: &mut Resolver<'_>,
+    args: &MemoryArgs,
+    keys: &Keys,
+) -> Result<Option<DiskSettings>, Fault> {
+    let directory = r.pick("disk", args.disk.as_ref(), keys.disk.as_ref(), None, path);
+    let checkpoint_mb = pick!(r, args, keys, checkpoint_mb, 256, plain);
+    let checkpoint_bytes = times("checkpoint_mb", checkpoint_mb, 1 << 20)?;
+    Ok(directory.map(|directory| DiskSettings {
+        directory,
+        checkpoint_bytes,
+    }))
 }
 
 fn times(key: &str, value: u64, unit: u64) -> Result<u64, Fault> {
@@ -164,6 +203,15 @@ mod tests {
         assert_eq!(superblock.geometry.log_copies, 2);
         assert_eq!(superblock.geometry.bytes, 1 << 30);
         assert_eq!(superblock.name, "manxdb");
+        assert_eq!(superblock.geometry.log_slots, 1);
+        assert!(settings.disk.is_none());
+        let settings = loaded(&["--disk", "rows"], "checkpoint_mb = 3\n").unwrap();
+        assert_eq!(settings.superblock.geometry.log_slots, 8);
+        let disk = settings.disk.unwrap();
+        assert_eq!(
+            (disk.directory, disk.checkpoint_bytes),
+            ("rows".into(), 3 << 20)
+        );
     }
 
     #[test]
@@ -186,6 +234,11 @@ mod tests {
             ),
             ("plaices = 3", "plaices"),
             ("lease_ms = 1", "the lease"),
+            ("log_slots = 8", "log_slots is 8, but disk is not set"),
+            (
+                "disk = \"rows\"\nlog_slots = 3",
+                "slots of a log is 3 but must be 4 to 64",
+            ),
         ] {
             let error = loaded(&[], text).unwrap_err().to_string();
             assert!(error.contains(words), "{error}");

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use crate::cli::{CompactionArgs, SettingsArgs};
 use crate::fault::Fault;
 pub use compaction::RemoteCompaction;
-pub use memory::{MemorySettings, load as load_memory};
+pub use memory::{DiskSettings, MemorySettings, load as load_memory};
 pub use resolve::{Explained, Settings};
 pub use rows::Rows;
 

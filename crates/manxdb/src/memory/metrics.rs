@@ -6,9 +6,11 @@ use manxdb_fabric::WORD_LENGTH;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::{AdminSources, Gauge};
 use manxdb_gateway::mysql::SERVER_VERSION;
+use manxdb_rack::disk::{Directory, Kind};
 use manxdb_rack::memory::{Counted, Plan, Superblock};
 use serde_json::json;
 
+use crate::config::DiskSettings;
 use crate::fault::Fault;
 use crate::serve::random_text;
 
@@ -16,14 +18,26 @@ use crate::serve::random_text;
 ///
 /// # Errors
 /// The system has no randomness to give.
-pub fn sources(memory: Arc<MemoryServer>, superblock: &Superblock) -> Result<AdminSources, Fault> {
+pub fn sources(
+    memory: Arc<MemoryServer>,
+    superblock: &Superblock,
+    disk: Option<&DiskSettings>,
+) -> Result<AdminSources, Fault> {
     let server = superblock.server;
+    let disk = disk
+        .map(|disk| Directory::open(&disk.directory))
+        .transpose();
+    let disk = disk.map_err(|error| Fault::Other(error.to_string()))?;
     let plan = Plan::of(superblock.geometry);
     let plan = plan.map_err(|error| Fault::Config(error.to_string()))?;
     Ok(AdminSources {
         ready: Box::new(|| Ok(())),
         refusal: Box::new(|| None),
-        gauges: Box::new(move || gauges(&memory, server, &plan)),
+        gauges: Box::new(move || {
+            let mut all = gauges(&memory, server, &plan);
+            all.extend(disk.iter().flat_map(files));
+            all
+        }),
         slow: Box::new(|| json!([])),
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
         token: random_text()?,
@@ -72,4 +86,34 @@ fn gauges(memory: &MemoryServer, server: u16, plan: &Plan) -> Vec<Gauge> {
         .chain(tables.iter().flatten())
         .map(gauge)
         .collect()
+}
+
+/// Numbers of the directory that rows are written to, by its files; none while it cannot be read.
+fn files(directory: &Directory) -> Vec<Gauge> {
+    let Ok(sizes) = directory.sizes() else {
+        return Vec::new();
+    };
+    let segments = directory
+        .files(Kind::Batches)
+        .map_or(0, |files| files.len());
+    #[allow(clippy::cast_precision_loss)] // as above
+    let numbers = [
+        ("manxdb_memory_disk_batches_bytes", sizes.batches as f64),
+        ("manxdb_memory_disk_segments", segments as f64),
+        (
+            "manxdb_memory_disk_checkpoint_bytes",
+            sizes.checkpoints as f64,
+        ),
+    ];
+    let age = directory.files(Kind::Checkpoint).ok().and_then(|files| {
+        let (_, path) = files.last()?;
+        let written = std::fs::metadata(path).ok()?.modified().ok()?;
+        Some(written.elapsed().ok()?.as_secs_f64())
+    });
+    let age = age.map(|age| ("manxdb_memory_disk_checkpoint_age_seconds", age));
+    let gauge = |(name, value): (&str, f64)| Gauge {
+        name: name.to_owned(),
+        value,
+    };
+    numbers.into_iter().chain(age).map(gauge).collect()
 }

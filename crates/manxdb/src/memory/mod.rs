@@ -1,9 +1,11 @@
 //! `manxdb memory`: a process that offers its memory to database servers, and does nothing else for
 //! them but to shut out who is dead.
 
+mod keeper;
 mod metrics;
 
 use std::fs::{DirBuilder, File};
+use std::io::ErrorKind::NotFound;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -14,15 +16,19 @@ use std::sync::Arc;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::AdminServer;
-use manxdb_rack::memory::{SharedWay, Superblock};
+use manxdb_rack::disk::{Directory, DiskError, History};
+use manxdb_rack::memory::{SharedWay, Superblock, first_words};
 
 use crate::cli::MemoryArgs;
 use crate::cluster::stop_signal;
-use crate::config::{self, MemorySettings};
+use crate::compactor::drawn;
+use crate::config::{self, DiskSettings, MemorySettings};
 use crate::fault::Fault;
 use crate::lock;
 use crate::notify::notify;
 use crate::serve::start_log;
+
+pub use self::keeper::run as keep;
 
 /// Runs a memory server until it is told to stop.
 ///
@@ -40,16 +46,23 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
         reason: error.to_string(),
     })?;
     let offered = Offered::start(&settings)?;
-    let sources = metrics::sources(Arc::clone(&offered.memory), &settings.superblock)?;
+    let memory = Arc::clone(&offered.memory);
+    let sources = metrics::sources(memory, &settings.superblock, settings.disk.as_ref())?;
+    let kept = settings.disk.as_ref();
+    let kept = kept.map(|disk| keeper::Kept::start(&settings, disk));
+    let mut kept = kept.transpose()?;
     let admin = AdminServer::start(admin, sources)
         .map_err(|error| Fault::io("cannot start the admin door", error))?;
     announce(&settings, &admin);
     let waited = stop.read_exact(&mut [0]);
     waited.map_err(|error| Fault::io("cannot watch signals", error))?;
     notify("STOPPING=1");
+    if let Some(kept) = &mut kept {
+        kept.end(); // before the memory goes
+    }
     drop(admin);
     let clients = offered.memory.clients().len();
-    if clients > 0 {
+    if clients > 0 && kept.is_none() {
         tracing::warn!(clients, "the rows in this memory are lost for its clients");
     }
     tracing::info!("stopped");
@@ -79,6 +92,9 @@ fn announce(settings: &MemorySettings, admin: &AdminServer) {
     notify("READY=1");
 }
 
+/// Looks at files that others may take away.
+const LOOKS_MAX: u32 = 8;
+
 /// Memory that is offered under a number that is nobody else's.
 struct Offered {
     memory: Arc<MemoryServer>,
@@ -101,7 +117,10 @@ impl Offered {
         // Whoever left one here has not ended in order: the lock was free.
         let _ = std::fs::remove_file(&socket);
         let server = ServerId(superblock.server);
-        let first = [(0, superblock.encode())];
+        let first = match &settings.disk {
+            None => first_words(superblock, None),
+            Some(disk) => on_disk(superblock, disk)?,
+        };
         let bytes = superblock.geometry.bytes;
         let memory = MemoryServer::start_filled(&socket, server, bytes, &first);
         let cannot = || {
@@ -116,6 +135,30 @@ impl Offered {
             _lock: lock,
         })
     }
+}
+
+/// What memory begins with whose rows are written to a directory: it waits for them if there are any.
+///
+/// # Errors
+/// The directory cannot be used, or is of another database.
+fn on_disk(superblock: &Superblock, disk: &DiskSettings) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
+    let fault = |why: DiskError| Fault::Other(why.to_string());
+    let directory = Directory::open(&disk.directory).map_err(fault)?;
+    let superblock = Superblock {
+        directory: directory.identity(drawn()?).map_err(fault)?,
+        ..superblock.clone()
+    };
+    let mut tries = 0;
+    let history = loop {
+        tries += 1;
+        match History::look(&directory, &superblock) {
+            // The keeper of another server may have taken older files away just then.
+            Err(DiskError::Io(_, error)) if error.kind() == NotFound && tries < LOOKS_MAX => {}
+            found => break found.map_err(fault)?,
+        }
+    };
+    let waiting = history.map(|_| drawn()).transpose()?;
+    Ok(first_words(&superblock, waiting))
 }
 
 /// Takes a server's number in a directory.

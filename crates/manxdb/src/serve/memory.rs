@@ -29,6 +29,8 @@ const LOCK: &str = "memory-client.lock";
 const LOOKS: u64 = 8;
 /// Between two steps of collecting rows that are gone, at least, and at most where there are none.
 const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// How long a start waits for memory servers to get their rows from disk.
+const RESTORING: Duration = Duration::from_secs(120);
 /// Leases that a start waits for places of servers that have died.
 const PATIENCE: u64 = 4;
 
@@ -95,8 +97,7 @@ impl MemoryRows {
                 directory.display()
             )));
         }
-        let memory = Memory::open(SharedWay::new(directory), drawn()?).map_err(fault)?;
-        let memory = Arc::new(memory);
+        let memory = Arc::new(open(directory)?);
         let (watched, threads) = (Arc::<Watched>::default(), Threads::default());
         let (watching, seen) = (Arc::clone(&memory), Arc::clone(&watched));
         threads.start("warden", move |stop| {
@@ -166,6 +167,24 @@ impl fmt::Display for MemoryRows {
             f,
             "'{name}' in the memory of {servers} servers at {directory}"
         )
+    }
+}
+
+/// Opens memory; waits a while for servers that were started again to have their rows.
+fn open(directory: &Path) -> Result<Memory<SharedWay>, Fault> {
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        match Memory::open(SharedWay::new(directory), drawn()?) {
+            Err(why @ MemoryError::Waiting) if began.elapsed() < RESTORING => {
+                if !is_told {
+                    tracing::info!("{why}");
+                    is_told = true;
+                }
+                thread::sleep(TIDY.0);
+            }
+            opened => return opened.map_err(fault),
+        }
     }
 }
 

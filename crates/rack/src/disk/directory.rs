@@ -216,3 +216,14 @@ impl Output for File {
         self.sync_data()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_is_named() {
+        let found = Directory::open(Path::new("/proc/none")).map(drop);
+        assert!(found.unwrap_err().to_string().starts_with("/proc/none: "));
+    }
+}

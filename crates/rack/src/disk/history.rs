@@ -9,6 +9,7 @@ use super::directory::Directory;
 use super::frame::Frame;
 use super::header::{Header, Kind};
 use crate::memory::Superblock;
+use manxdb_rsi::Batch;
 
 /// What a directory has: a checkpoint, perhaps, and the batches behind it.
 #[derive(Debug)]
@@ -83,6 +84,34 @@ impl History {
         self.next
     }
 
+    /// The first batch that is needed beside the checkpoint.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.checkpoint
+            .as_ref()
+            .map_or(1, |(_, header)| header.first)
+    }
+
+    /// The number of the first segment that is needed beside the checkpoint.
+    #[must_use]
+    pub fn first_segment(&self) -> u64 {
+        self.checkpoint
+            .as_ref()
+            .map_or(0, |(_, header)| header.number)
+    }
+
+    /// A batch of these files, or a cut.
+    ///
+    /// # Errors
+    /// [`DiskError::Stranger`]: it is summed as ours are, and no batch.
+    pub fn decode(&self, bytes: &[u8]) -> Result<Batch, DiskError> {
+        let file = self.file().unwrap_or(Path::new("")); // not reached: there is one
+        let strange = || DiskError::Stranger(file.to_owned());
+        Batch::decode(bytes)
+            .map(|(batch, _)| batch)
+            .ok_or_else(strange)
+    }
+
     /// Bytes of the checkpoint, and of the batches behind it.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
@@ -132,8 +161,7 @@ impl History {
         &self,
         each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<Tail, E> {
-        let checkpoint = self.checkpoint.as_ref();
-        let first = checkpoint.map_or(1, |(_, header)| header.first);
+        let first = self.first();
         let mut reading = Reading {
             expected: first,
             tail: Tail {

@@ -55,6 +55,7 @@ pub struct Journal<D> {
     synced: u64,
     /// Those behind it, as they are in files.
     kept: VecDeque<(u64, Vec<u8>)>,
+    kept_bytes: u64,
     /// Bytes that it has written to files.
     bytes: u64,
 }
@@ -97,6 +98,7 @@ impl<D: Disk> Journal<D> {
             last: synced,
             synced,
             kept: VecDeque::new(),
+            kept_bytes: 0,
             bytes: 0,
         }
     }
@@ -105,6 +107,7 @@ impl<D: Disk> Journal<D> {
     pub fn push(&mut self, batch: &[u8]) -> u64 {
         self.last += 1;
         let frame = Frame::encode(self.last, self.synced, batch);
+        self.kept_bytes += frame.len() as u64;
         self.kept.push_back((self.last, frame));
         self.last
     }
@@ -154,6 +157,7 @@ impl<D: Disk> Journal<D> {
         self.bytes += bytes.len() as u64;
         self.synced = self.last;
         self.kept.clear();
+        self.kept_bytes = 0;
         Ok(Segment {
             number,
             file: file.into(),
@@ -178,12 +182,11 @@ impl<D: Disk> Journal<D> {
         let is_current = self.segment.as_ref().map(|segment| segment.number) == Some(sync.segment);
         if done.is_ok() {
             self.synced = self.synced.max(sync.upto);
-            while self
-                .kept
-                .front()
-                .is_some_and(|(number, _)| *number <= self.synced)
-            {
-                self.kept.pop_front();
+            let synced = self.synced;
+            let gone = self.kept.iter().take_while(|(number, _)| *number <= synced);
+            let gone = gone.count();
+            for (_, frame) in self.kept.drain(..gone) {
+                self.kept_bytes -= frame.len() as u64;
             }
         } else if is_current {
             self.segment = None;
@@ -226,6 +229,12 @@ impl<D: Disk> Journal<D> {
     #[must_use]
     pub fn synced(&self) -> u64 {
         self.synced
+    }
+
+    /// Bytes of batches that are not on disk for good yet.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u64 {
+        self.kept_bytes
     }
 
     /// Bytes that it has written.

@@ -34,8 +34,12 @@ impl Counted {
         let threads = (0..plan.geometry().places).filter_map(ThreadId::new);
         for thread in threads {
             if let Some(log) = plan.log_here(server, thread) {
-                // A length, then the entry's version: its thread, and its number.
-                counted.logged += word(log + WORD) & Stamp::SEQUENCE_MAX;
+                // Of each slot a length, then the entry's version: its thread, and its number.
+                let geometry = plan.geometry();
+                let slots = 0..u64::from(geometry.log_slots);
+                let number = |slot| word(log + slot * geometry.log_bytes + WORD);
+                let numbers = slots.map(|slot| number(slot) & Stamp::SEQUENCE_MAX);
+                counted.logged += numbers.max().unwrap_or(0);
             }
             if let Some(seat) = plan.here(server, seats.seat(thread)) {
                 match Seat::of_word(word(seat)) {

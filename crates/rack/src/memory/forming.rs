@@ -10,6 +10,14 @@
 //!
 //! Whoever finds `FORMING(x)` goes on with it: nobody has rows before `FORMED(x)`.
 //!
+//! A server that finds its rows on disk says so, and nobody forms a database on it. When all of a
+//! database do, a keeper writes their rows into them ([`super::again`]), and says to each that it has
+//! them; to the first one last, as `FORMING(x)`: then it goes on as above.
+//!
+//! ```text
+//! others: WAITING(n) → READY(x);   first server: WAITING(n) → FORMING(x);   others: READY(x) → FORMED(x)
+//! ```
+//!
 //! Of replicated memory some servers may be lost, and others started anew in their places, which
 //! nobody uses any more: those that are formed say what the number is.
 
@@ -24,39 +32,78 @@ type Said = (u16, Result<u64, Fault>);
 
 /// In the word of a formation that has come to its end.
 const FORMED: u64 = 1 << 63;
+/// In that of a server whose rows are on disk and not in memory yet, beside a number by chance: so
+/// nobody takes one that was started anew meanwhile for the one that has its rows.
+const WAITING: u64 = 1 << 62;
+/// In that of one that has its rows, beside the number of the formation that is to be.
+const READY: u64 = 1 << 61;
+const NUMBER: u64 = READY - 1;
+
+/// What a word says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Empty,
+    /// The first server's only.
+    Forming(u64),
+    Formed(u64),
+    /// It waits for its rows, or has them and waits for the others.
+    Waiting,
+}
+
+impl State {
+    fn of(word: u64) -> Self {
+        match word {
+            0 => Self::Empty,
+            word if word & FORMED != 0 => Self::Formed(word & NUMBER),
+            word if word & (WAITING | READY) != 0 => Self::Waiting,
+            number => Self::Forming(number),
+        }
+    }
+}
+
+/// The word of a server whose rows are on disk; `draw` is a number by chance.
+pub(super) fn waiting(draw: u64) -> u64 {
+    WAITING | draw & NUMBER
+}
+
+/// A formation by a number by chance.
+pub(super) fn formation(draw: u64) -> u64 {
+    FORMED | draw & NUMBER | 1
+}
 
 /// Forms a database, or finds the number under which it was formed. `draw` is a number by chance.
 ///
 /// # Errors
-/// [`MemoryError`]: a server was started anew, or is of another formation.
+/// [`MemoryError`]: a server was started anew, or is of another formation, or all wait for their rows.
 pub(super) fn form<F: Fabric>(
     driver: &mut Driver<F>,
     servers: u16,
     draw: u64,
 ) -> Result<u64, MemoryError> {
     let found = look(driver, servers)?;
-    let first = found.first().copied().unwrap_or(0);
-    let is_empty = found.iter().all(|word| *word == 0);
-    let number = match first & !FORMED {
-        0 if is_empty => begin(driver, draw & !FORMED | 1)?,
-        0 => return Err(MemoryError::Empty(0)),
-        number => number,
+    let states: Vec<State> = found.iter().map(|word| State::of(*word)).collect();
+    let all_are = |state| states.iter().all(|found| *found == state);
+    let number = match states.first() {
+        Some(State::Formed(number)) => return check(driver, servers, FORMED | number),
+        Some(State::Forming(number)) => *number,
+        Some(State::Empty) if all_are(State::Empty) => begin(driver, formation(draw) & NUMBER)?,
+        Some(State::Waiting) if all_are(State::Waiting) => return Err(MemoryError::Waiting),
+        _ => return Err(MemoryError::Empty(0)),
     };
-    if first & FORMED == 0 {
-        for server in 1..servers {
-            swap(driver, server, 0, FORMED | number)?;
+    for server in 1..servers {
+        for before in [0, READY | number] {
+            swap(driver, server, before, FORMED | number)?;
         }
-        swap(driver, 0, number, FORMED | number)?;
     }
-    check(driver, servers, FORMED | number)?;
-    Ok(FORMED | number)
+    swap(driver, 0, number, FORMED | number)?;
+    check(driver, servers, FORMED | number)
 }
 
 /// Finds the number under which replicated memory was formed, or forms it when all servers are there
 /// and were not formed yet. `None`: some are not there, and none of the others was.
 ///
 /// # Errors
-/// [`MemoryError::Mixed`]; others.
+/// [`MemoryError::Mixed`]; [`MemoryError::Waiting`]; others.
 pub(super) fn form_or_find<F: Fabric>(
     driver: &mut Driver<F>,
     servers: u16,
@@ -64,29 +111,60 @@ pub(super) fn form_or_find<F: Fabric>(
 ) -> Result<Option<u64>, MemoryError> {
     let all: Vec<u16> = (0..servers).collect();
     let found = look_at(driver, &all)?;
-    let words: Option<Vec<u64>> = found.iter().map(|(_, word)| word.ok()).collect();
-    let is_being_formed = words.is_some_and(|words| {
-        let (first, others) = words.split_first().unwrap_or((&0, &[]));
-        *first & FORMED == 0 && (*first != 0 || others.iter().all(|word| *word == 0))
-    });
-    if is_being_formed {
-        return form(driver, servers, draw).map(Some);
-    }
     let formed = |(server, word): &Said| match word {
         Ok(word) if word & FORMED != 0 => Some((*server, *word)),
         _ => None,
     };
     let mut formed = found.iter().filter_map(formed);
-    let Some((_, number)) = formed.next() else {
-        return Ok(None);
-    };
-    match formed.find(|(_, other)| *other != number) {
-        None => Ok(Some(number)),
-        Some((server, _)) => Err(MemoryError::Mixed(server)),
+    let first = found.first().map(|(_, word)| word.map(State::of));
+    if let (Some((_, number)), false) =
+        (formed.next(), matches!(first, Some(Ok(State::Forming(_)))))
+    {
+        return match formed.find(|(_, other)| *other != number) {
+            None => Ok(Some(number)),
+            Some((server, _)) => Err(MemoryError::Mixed(server)),
+        };
     }
+    let is_there = found.iter().all(|(_, word)| word.is_ok());
+    is_there.then(|| form(driver, servers, draw)).transpose()
 }
 
-/// Looks whether all servers are of a formation.
+/// The words of all servers, if all of them wait for their rows.
+///
+/// # Errors
+/// [`MemoryError`].
+pub(super) fn waiting_ones<F: Fabric>(
+    driver: &mut Driver<F>,
+    servers: u16,
+) -> Result<Option<Vec<u64>>, MemoryError> {
+    let found = look(driver, servers)?;
+    let is_waiting = |word: &u64| State::of(*word) == State::Waiting;
+    Ok(found.iter().all(is_waiting).then_some(found))
+}
+
+/// Says that all servers, which said this when they waited, have their rows: from now on whoever comes
+/// forms the database. When it is not heard to its end all of them still wait, or it was done.
+///
+/// # Errors
+/// [`MemoryError::Waiting`]: one of them is another one by now.
+pub(super) fn are_ready<F: Fabric>(
+    driver: &mut Driver<F>,
+    words: &[u64],
+    formation: u64,
+) -> Result<(), MemoryError> {
+    let number = formation & NUMBER;
+    let all = (0..).zip(words);
+    // The first one last: its word says that all have theirs.
+    for (server, before) in all.clone().skip(1).chain(all.take(1)) {
+        let new = if server == 0 { number } else { READY | number };
+        if swap(driver, server, *before, new)? != *before {
+            return Err(MemoryError::Waiting);
+        }
+    }
+    Ok(())
+}
+
+/// Looks whether all servers are of a formation; that one.
 ///
 /// # Errors
 /// [`MemoryError`].
@@ -94,10 +172,10 @@ fn check<F: Fabric>(
     driver: &mut Driver<F>,
     servers: u16,
     formation: u64,
-) -> Result<(), MemoryError> {
+) -> Result<u64, MemoryError> {
     let all: Vec<u16> = (0..servers).collect();
     match strange(driver, &all, formation)?.into_iter().next() {
-        None => Ok(()),
+        None => Ok(formation),
         Some((_, error)) => Err(error),
     }
 }
@@ -114,7 +192,9 @@ pub(super) fn strange<F: Fabric>(
     let judge = |(server, word)| match word {
         Err(_) => None,
         Ok(word) if word == formation => None,
-        Ok(0) => Some((server, MemoryError::Empty(server))),
+        Ok(word) if matches!(State::of(word), State::Empty | State::Waiting) => {
+            Some((server, MemoryError::Empty(server)))
+        }
         Ok(_) => Some((server, MemoryError::Mixed(server))),
     };
     let found = look_at(driver, servers)?;
@@ -125,7 +205,7 @@ pub(super) fn strange<F: Fabric>(
 fn begin<F: Fabric>(driver: &mut Driver<F>, number: u64) -> Result<u64, MemoryError> {
     match swap(driver, 0, 0, number)? {
         0 => Ok(number),
-        other => Ok(other & !FORMED),
+        other => Ok(other & NUMBER),
     }
 }
 

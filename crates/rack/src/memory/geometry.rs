@@ -102,7 +102,12 @@ impl Geometry {
         range("the size of a log", self.log_bytes, 4096, log_max)?;
         let slots = self.log_slots.into();
         if self.is_kept() {
-            range("the number of slots of a log", slots, Log::RING_MIN, SLOTS_MAX)?;
+            range(
+                "the number of slots of a log",
+                slots,
+                Log::RING_MIN,
+                SLOTS_MAX,
+            )?;
         }
         let (least, most) = (Nanos::from_millis(100), Nanos::from_secs(60));
         range("the lease, in nanoseconds,", self.lease.0, least.0, most.0)?;
@@ -277,6 +282,7 @@ pub(crate) mod tests {
         let with = |log_slots| {
             let geometry = Geometry {
                 log_slots,
+                bytes: 64 << 20,
                 ..GEOMETRY
             };
             geometry.check().map_err(|error| error.to_string())

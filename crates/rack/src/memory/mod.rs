@@ -3,11 +3,13 @@
 //! | question | answered in |
 //! |---|---|
 //! | which numbers decide where everything is | [`geometry`] |
-//! | where everything is, at servers or in regions of several | [`plan`] |
+//! | where everything is, at servers or in regions of several | [`plan`], [`shape`] |
 //! | what a server says about its memory | [`superblock`] |
 //! | which servers belong together, and which is empty again | [`forming`] |
 //! | how they are reached | [`way`] |
 //! | whose memory is whose | [`rooms`] |
+//! | what is on disk of it, and what is to be | [`ledger`] |
+//! | how servers that were started again get their rows | [`again`] |
 //! | who has a place, and how it goes on after the loss of a server | [`places`] |
 //! | who decides that a client is dead, or a server lost | [`watch`] |
 //! | what a server sees of all that | [`counted`] |
@@ -18,12 +20,15 @@
 //! server was lost, goes on with its own in the next epoch ([`Source::go_on`]). What is lost when a
 //! memory server without replicas ends is in [`MemoryError::Empty`].
 
+mod again;
 mod counted;
 mod forming;
 mod geometry;
+mod ledger;
 mod places;
 mod plan;
 mod rooms;
+mod shape;
 mod superblock;
 mod watch;
 mod way;
@@ -36,10 +41,12 @@ use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, Outcome, ServerId
 use manxdb_rsi::{Chart, JoinError, Map, Name, Ward};
 use parking_lot::Mutex;
 
+pub use self::again::{Again, first_words};
 pub use self::counted::Counted;
 #[cfg(test)]
 pub(crate) use self::geometry::tests::GEOMETRY;
 pub use self::geometry::{Geometry, GeometryError};
+pub use self::ledger::Ledger;
 pub use self::places::{Member, Source};
 pub use self::plan::{Plan, SUPERBLOCK};
 pub use self::superblock::{Mismatch, NAME_MAX, Superblock, SuperblockError};
@@ -68,6 +75,9 @@ pub enum MemoryError {
          had is lost. Start all memory servers anew"
     )]
     Empty(u16),
+    /// Servers whose rows are on disk.
+    #[error("rows are being restored from disk: try again when the memory servers have them")]
+    Waiting,
     /// Servers of two formations.
     #[error(
         "memory server {0} has rows of another database than memory server 0. Start all memory servers anew"

@@ -73,6 +73,9 @@ pub trait Source<F>: Send + Sync {
 
     /// Where it is said which snapshots nobody uses any more.
     fn horizon(&self) -> Horizon;
+
+    /// Whether a keeper writes to disk what is committed.
+    fn is_kept(&self) -> bool;
 }
 
 fn unheeded(failure: Failure<Misuse>) -> MemoryError {
@@ -178,7 +181,7 @@ impl<W: Way> Memory<W> {
     }
 
     /// The map of now, as a guest finds it.
-    fn look(&self, driver: &mut Driver<W::Fabric>) -> Result<Arc<Map>, MemoryError> {
+    pub(super) fn look(&self, driver: &mut Driver<W::Fabric>) -> Result<Arc<Map>, MemoryError> {
         match self.chart.annals {
             None => Ok(Arc::clone(&self.chart.map)),
             Some(annals) => {
@@ -256,5 +259,9 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
 
     fn horizon(&self) -> Horizon {
         self.plan.horizon
+    }
+
+    fn is_kept(&self) -> bool {
+        self.plan.kept.is_some()
     }
 }

@@ -21,15 +21,16 @@
 
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, ServerId, WORD};
+use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::rows::Keyspace;
 use manxdb_rsi::{
-    Annals, Chart, Horizon, Kind, Layout, Log, Map, Overflow, Owner, Place, Seats, Session,
+    Annals, Chart, Horizon, Kept, Kind, Layout, Log, Map, Overflow, Owner, Place, Seats, Session,
     ThreadId, Tree, Vector, Ward,
 };
 
 use super::geometry::{Geometry, GeometryError};
 use super::rooms::{Lot, Rooms, Shelves};
+use super::shape::Shape;
 
 /// Bytes of a superblock.
 pub const SUPERBLOCK: u64 = 512;
@@ -43,14 +44,6 @@ pub(super) const LINE: u64 = 64;
 const ROOM_LEAST: u64 = 1 << 20;
 /// Events that there is room for: losses, and regions that are whole again.
 const EVENTS: u64 = 1 << 13;
-/// Shelves for each server, so that no region is large; and of all servers.
-const SHELVES_EACH: u64 = 8;
-const SHELVES_MAX: u64 = 184;
-/// Shelves that a server may get more of after a loss than its share.
-const SHELVES_SPARE: u64 = 2;
-/// Lots that one operation looks at.
-const LOTS_MAX: u64 = manxdb_fabric::operation::BYTES_MAX / WORD;
-
 /// Where everything is.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -60,12 +53,16 @@ pub struct Plan {
     /// The table of places.
     pub(super) table: Address,
     pub(super) vector: Vector,
+    /// What the keeper says; none: nothing is written to disk.
+    pub(super) kept: Option<Kept>,
     /// Where the logs of all places are, in their order: at several servers, or in a region.
     logs: Vec<Vec<Address>>,
     /// Where versions that are pushed out of rows are kept, by places in their order.
     rings: Vec<Address>,
     /// Which snapshots nobody uses any more.
     pub(super) horizon: Horizon,
+    /// Its record, and the bytes of that.
+    pub(super) bound: (Address, u64),
     /// The tree and the rows.
     pub(super) keyspace: Keyspace,
     pub(super) rooms: Rooms,
@@ -99,6 +96,8 @@ impl Plan {
         let seats = lines(Seats::new(table, geometry.places).bytes());
         let vector = vector(first(TABLES + seats), geometry)?;
         let mut next = TABLES + seats + lines(vector.bytes());
+        let kept = kept(first(next), geometry);
+        next += kept.map_or(0, |kept| lines(kept.bytes()));
         let mut logs = Vec::new();
         for number in 0..geometry.places {
             let servers = (0..geometry.servers).filter(|server| has_log(geometry, *server, number));
@@ -108,17 +107,18 @@ impl Plan {
                 offset,
             });
             logs.push(at.collect());
-            next += lines(geometry.log_bytes);
+            next += ring(geometry);
         }
-        let ring = |number: u16| Address {
+        let old = |number: u16| Address {
             server: ServerId(number % geometry.servers),
             offset: next + u64::from(number / geometry.servers) * lines(geometry.log_bytes),
         };
-        let rings = (0..geometry.places).map(ring).collect();
+        let rings = (0..geometry.places).map(old).collect();
         next += rings_each(geometry);
         let keyspace = keyspace(geometry, first(next))?;
         next += bytes(keyspace.tree.layout());
         let (record, words) = horizon_bytes(geometry)?;
+        let bound = (first(next), record);
         let horizon = horizon(geometry, first(next), first(next + record))?;
         next += record + words;
         let least = next + ROOM_LEAST;
@@ -131,9 +131,11 @@ impl Plan {
             first: None,
             table,
             vector,
+            kept,
             logs,
             rings,
             horizon,
+            bound,
             keyspace,
             rooms: Rooms::Servers(next),
         })
@@ -156,12 +158,12 @@ impl Plan {
         let words = add(Kind::Entries, shape.words)?;
         let (mut logs, mut rings) = (Vec::new(), Vec::new());
         for _ in 0..geometry.servers {
-            let base = add(Kind::Logs, shape.logs)?;
+            let base = add(Kind::Logs, shape.logs * ring(geometry))?;
             // What is kept for old snapshots is written as lines are, and may be lost.
-            let ring = add(Kind::Lines, shape.logs)?;
-            for number in 0..shape.logs / lines(geometry.log_bytes) {
-                logs.push(vec![base.plus(number * lines(geometry.log_bytes))]);
-                rings.push(ring.plus(number * lines(geometry.log_bytes)));
+            let old = add(Kind::Lines, shape.logs * lines(geometry.log_bytes))?;
+            for number in 0..shape.logs {
+                logs.push(vec![base.plus(number * ring(geometry))]);
+                rings.push(old.plus(number * lines(geometry.log_bytes)));
             }
         }
         logs.truncate(geometry.places.into());
@@ -171,6 +173,11 @@ impl Plan {
         let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
         let bound = add(Kind::Records(layout), record)?;
         let horizon = horizon(geometry, bound, add(Kind::Lines, heeding)?)?;
+        let bound = (bound, record);
+        let kept = match kept(bound.0, geometry) {
+            Some(sized) => kept(add(Kind::Lines, lines(sized.bytes()))?, geometry),
+            None => None,
+        };
         let mut shelves = |layout: Layout, each: u64| {
             let kind = Kind::Records(layout);
             let bytes = shape.lots * each * bytes(layout);
@@ -188,9 +195,11 @@ impl Plan {
             first: Some((annals, Arc::new(map))),
             table,
             vector,
+            kept,
             logs,
             rings,
             horizon,
+            bound,
             keyspace,
             rooms,
         })
@@ -228,15 +237,20 @@ impl Plan {
         Seats::new(self.table, self.geometry.places)
     }
 
-    fn log(&self, thread: ThreadId) -> Option<Log> {
+    pub(super) fn log(&self, thread: ThreadId) -> Option<Log> {
         let places = self.logs.get(usize::from(thread.number()))?;
-        Log::new(places.clone(), self.geometry.log_bytes, 1)
+        let slots = self.geometry.log_slots.into();
+        Log::new(places.clone(), self.geometry.log_bytes, slots)
     }
 
     /// The session of an owner, over a map of its epoch; none if there is no such place.
     pub(super) fn session(&self, owner: Owner, map: &Map) -> Option<Session> {
         let session = Session::new(owner.thread, self.vector, owner.after)?;
         let session = session.with_log(self.log(owner.thread)?.on(map)?);
+        let session = match self.kept {
+            Some(kept) => session.with_kept(kept)?,
+            None => session,
+        };
         let ring = *self.rings.get(usize::from(owner.thread.number()))?;
         let ring = Overflow::new(ring, self.geometry.log_bytes, self.keyspace.records);
         // A ring that is too small for one version keeps none.
@@ -265,103 +279,28 @@ impl Plan {
     }
 }
 
-/// How the regions of replicated memory are cut.
-struct Shape {
-    geometry: Geometry,
-    /// Bytes before the regions.
-    begin: u64,
-    /// Bytes of regions that there are one of, or as many as servers.
-    table: u64,
-    lines: u64,
-    root: u64,
-    words: u64,
-    /// Logs, and rings for old versions, which are as many and as large.
-    logs: u64,
-    /// The bound of snapshots, and who heeds it.
-    horizon: u64,
-    /// Shelves, and lots of each.
-    shelves: u64,
-    lots: u64,
-    /// Bytes of a lot.
-    lot: u64,
-}
-
-impl Shape {
-    fn of(geometry: Geometry, begin: u64) -> Result<Self, GeometryError> {
-        let nowhere = Address {
-            server: ServerId(0),
-            offset: begin,
-        };
-        let (records, nodes) = (geometry.records()?, geometry.nodes()?);
-        keyspace(geometry, nowhere)?;
-        let lot = Lot::RECORDS * bytes(records) + Lot::NODES * bytes(nodes);
-        let servers = u64::from(geometry.servers);
-        let logs = u64::from(geometry.places).div_ceil(servers) * lines(geometry.log_bytes);
-        let mut shape = Self {
-            geometry,
-            begin,
-            table: lines(Seats::new(nowhere, geometry.places).bytes()),
-            lines: lines(vector(nowhere, geometry)?.bytes()),
-            root: bytes(nodes),
-            words: lines(geometry.bytes / lot * servers * WORD),
-            logs,
-            horizon: {
-                let (record, words) = horizon_bytes(geometry)?;
-                record + words
-            },
-            shelves: (SHELVES_EACH * servers).min(SHELVES_MAX),
-            lots: 0,
-            lot,
-        };
-        let free = geometry.bytes.saturating_sub(shape.taken());
-        loop {
-            let lots = free / (shape.held() * lot);
-            if lots > 0 {
-                shape.lots = lots.min(LOTS_MAX);
-                return Ok(shape);
-            }
-            if shape.shelves == 1 {
-                return Err(shape.small());
-            }
-            shape.shelves /= 2;
-        }
-    }
-
-    /// Bytes of a server that are no shelves', if it has all else.
-    fn taken(&self) -> u64 {
-        let logs = 2 * u64::from(self.geometry.servers) * self.logs;
-        let tables = self.table + self.lines + self.root + self.words + self.horizon;
-        self.begin + tables + logs
-    }
-
-    /// Shelves that a server has after a loss; where all servers have all, that changes nothing.
-    fn held(&self) -> u64 {
-        let (servers, replicas) = (self.geometry.servers, self.geometry.replicas);
-        if servers == replicas {
-            return self.shelves;
-        }
-        let all = self.shelves * u64::from(replicas);
-        all.div_ceil(u64::from(servers - 1)) + SHELVES_SPARE
-    }
-
-    fn small(&self) -> GeometryError {
-        let taken = self.taken();
-        let least = taken + self.held() * self.lot;
-        GeometryError::Small(self.geometry.bytes, self.geometry.places, taken, least)
-    }
-}
-
 /// Bytes from one record or node to the next.
 pub(super) fn bytes(layout: Layout) -> u64 {
     lines(layout.bytes() as u64)
 }
 
-fn lines(bytes: u64) -> u64 {
+pub(super) fn lines(bytes: u64) -> u64 {
     bytes.next_multiple_of(LINE)
 }
 
-fn vector(base: Address, geometry: Geometry) -> Result<Vector, GeometryError> {
+pub(super) fn vector(base: Address, geometry: Geometry) -> Result<Vector, GeometryError> {
     Vector::new(base, geometry.places).ok_or(GeometryError::Large(geometry.bytes)) // not reached
+}
+
+/// Bytes of a log: all its slots.
+pub(super) fn ring(geometry: Geometry) -> u64 {
+    lines(geometry.log_bytes * u64::from(geometry.log_slots))
+}
+
+/// What the keeper says, at an address; none where there is none.
+pub(super) fn kept(base: Address, geometry: Geometry) -> Option<Kept> {
+    let kept = Kept::new(base, geometry.places);
+    geometry.is_kept().then_some(kept)
 }
 
 /// Bytes of a server that rings for old versions take, where memory is not replicated.
@@ -370,7 +309,7 @@ fn rings_each(geometry: Geometry) -> u64 {
 }
 
 /// Bytes of the bound of snapshots, and of the words of those who heed it.
-fn horizon_bytes(geometry: Geometry) -> Result<(u64, u64), GeometryError> {
+pub(super) fn horizon_bytes(geometry: Geometry) -> Result<(u64, u64), GeometryError> {
     let layout = Horizon::layout(geometry.places);
     let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
     Ok((bytes(layout), lines(Horizon::bytes(geometry.places))))
@@ -381,7 +320,7 @@ fn horizon(geometry: Geometry, record: Address, words: Address) -> Result<Horizo
     horizon.ok_or(GeometryError::Large(geometry.bytes)) // not reached
 }
 
-fn keyspace(geometry: Geometry, root: Address) -> Result<Keyspace, GeometryError> {
+pub(super) fn keyspace(geometry: Geometry, root: Address) -> Result<Keyspace, GeometryError> {
     let root = Place::new(root).ok_or(GeometryError::Large(geometry.bytes))?;
     Ok(Keyspace {
         tree: Tree::new(root, geometry.nodes()?)?,
@@ -397,6 +336,7 @@ fn has_log(geometry: Geometry, server: u16, place: u16) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use manxdb_fabric::WORD;
     use manxdb_rsi::Event;
 
     use super::super::geometry::tests::GEOMETRY;

@@ -14,12 +14,16 @@
 //! older than the versions which memory keeps can read what has changed often no more, which is a
 //! conflict.
 //!
+//! Where a keeper writes to disk what is committed, an intent says when its commit counts as done
+//! ([`durable`]).
+//!
 //! Over memory servers that run for long ([`RsiPath::open`]) clients have places that are kept, get
 //! room when they need it, and are replaced when they have met a fault: what was under way then is
 //! of unknown outcome or not done, and the next transaction is another client's. When a memory server
 //! with replicas is lost they go on with what they were doing ([`clients`]).
 
 mod clients;
+mod durable;
 mod long;
 mod tidy;
 
@@ -30,8 +34,8 @@ use std::time::{Duration, Instant};
 use manxdb_fabric::{Fabric, Misuse};
 use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Failure, Transaction};
-use manxdb_rsi::{Abort, Isolation, Snapshot as Vector, Span};
-use manxdb_storage::{Direction, KeyRange, StorageError, Version};
+use manxdb_rsi::{Abort, Await, Isolation, Snapshot as Vector, Span};
+use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
 use manxdb_txn::procedure::{Call, OneShard, Registry, Values, run_attempts};
 use manxdb_txn::{
     CommitPath, Intent, LockTable, Others, ReadSet, Reply, Snapshot, TxnError, Waiter,
@@ -40,6 +44,7 @@ use parking_lot::Mutex;
 
 use self::clients::Clients;
 use self::long::ROWS;
+pub(crate) use self::tidy::heed;
 use crate::drive::{Driver, now};
 use crate::memory::{MemoryError, Source};
 use crate::rows::{CallError, RowsPlan};
@@ -165,6 +170,7 @@ impl Snapshots {
 fn failed(failure: Failure<Misuse>) -> TxnError {
     let what = failure.to_string();
     match failure {
+        _ if failure.is_unwritten() => StorageError::Full(what).into(),
         _ if failure.is_conflict() => TxnError::Conflict { what },
         Failure::NoRoom(_) => StorageError::Full(what).into(),
         Failure::Abort(Abort::TooLarge(size, limit)) => TxnError::TooLarge {
@@ -271,22 +277,34 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     /// Tries to commit what others are in the way of only by accident.
     fn commit(&self, intent: &Intent) -> Result<Version, TxnError> {
         let records = self.records_of(intent);
+        let until = Instant::now() + durable::PATIENCE;
+        let mut wait = None;
         let mut tries = 0;
         loop {
             tries += 1;
             let done = self.clients.with(|client, closed| {
                 let cut_off = closed.zip(client.cut_off());
                 if cut_off.is_some_and(|(closed, stamp)| closed.has(stamp)) {
+                    wait = client.wait();
                     return Ok(Ok(()));
                 }
                 self.clients.make_room(client, records)?;
                 match self.try_to_commit(client, intent)? {
                     Err(failure) if !failure.is_conflict() => Err(failed(failure)),
-                    done => Ok(done),
+                    done => {
+                        wait = client.wait();
+                        Ok(done)
+                    }
                 }
             })?;
             match done {
-                Ok(()) => return Ok(self.snapshots.next()),
+                Ok(()) => {
+                    if intent.durability == Durability::Sync && !intent.writes.is_empty() {
+                        self.await_disk(wait)?;
+                    }
+                    return Ok(self.snapshots.next());
+                }
+                Err(failure) if failure.is_unwritten() => durable::may_try_again(until)?,
                 Err(failure) if failure.is_conflict() && tries < TRIES_MAX => {}
                 Err(failure) => return Err(failed(failure)),
             }
@@ -301,6 +319,14 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
             Some(value) => 1 + value.len() as u64 / piece + 1,
         };
         intent.writes.iter().map(|(_, value)| each(value)).sum()
+    }
+
+    /// Waits until what somebody has seen is on disk for good, if anybody writes it there.
+    fn await_disk(&self, wait: Option<Await>) -> Result<(), TxnError> {
+        match wait {
+            None => Ok(()),
+            Some(wait) => durable::wait(&self.clients, &wait),
+        }
     }
 
     /// One try. The outer error is final: a read is not true any more.

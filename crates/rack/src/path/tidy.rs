@@ -25,7 +25,7 @@ pub(super) const SPARE: usize = 1 << 10;
 ///
 /// # Errors
 /// [`Failure`].
-pub(super) fn heed<F: Fabric>(
+pub(crate) fn heed<F: Fabric>(
     client: &mut Client<Driver<F>>,
     horizon: Horizon,
     is_included: &dyn Fn(&Snapshot) -> bool,

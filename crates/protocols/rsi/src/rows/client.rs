@@ -197,6 +197,8 @@ impl<C: Carrier> Client<C> {
         loop {
             tries += 1;
             match self.try_to_enter(key).await {
+                // Whoever waits for a disk has waited long enough for one try.
+                Err(failure) if failure.is_unwritten() => return Err(failure),
                 Err(failure) if failure.is_conflict() && tries < TRIES_MAX => {}
                 other => return other,
             }

@@ -48,6 +48,12 @@ pub enum Failure<E> {
 }
 
 impl<E> Failure<E> {
+    /// Whether the keeper has not written to disk for long what is in the thread's log.
+    #[must_use]
+    pub fn is_unwritten(&self) -> bool {
+        matches!(self, Self::Abort(Abort::Unwritten(_)))
+    }
+
     /// Whether nothing is wrong but that somebody else was there: to be tried again.
     #[must_use]
     pub fn is_conflict(&self) -> bool {

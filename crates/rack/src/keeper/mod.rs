@@ -1,0 +1,139 @@
+//! The process that writes what is committed to disk, and brings it back ([decision 23]).
+//!
+//! Each memory server has one; of all of them that one works which has the turn of the directory.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | who works, and what the others do | here |
+//! | what was published, written again and again | [`shift`] |
+//! | a disk that is slow, or fails | [`line`] |
+//! | all memory, copied while transactions go on | [`copy`] |
+//! | memory servers that were started again | [`restore`] |
+//!
+//! It never ends by itself: whatever is in its way is said once, and tried again.
+//!
+//! [decision 23]: ../../../../docs/decisions/023-one-keeper-writes-what-is-published.md
+
+mod copy;
+mod line;
+mod restore;
+mod shift;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use manxdb_core::Random;
+use manxdb_rsi::{Batch, DrainError, ReplayError, Snapshot};
+
+use crate::disk::{Directory, DiskError};
+use crate::memory::{Memory, MemoryError, Watched, Way, watch};
+
+/// Between two looks at whose turn it is, and two tries of what has failed.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long one that is to end waits for what is published to be on disk.
+const LAST: Duration = Duration::from_secs(10);
+
+/// What is in a keeper's way.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// Files.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Memory servers.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// What is in memory.
+    #[error(transparent)]
+    Drain(#[from] DrainError),
+    /// What is in files.
+    #[error("{0}")]
+    Replay(#[from] ReplayError),
+    /// The directory is not the one that the memory servers say.
+    #[error("the directory {0} is not the one that rows of these memory servers are written to")]
+    Elsewhere(String),
+}
+
+/// How a keeper works.
+pub struct Keeper<'k, W> {
+    /// To the memory servers.
+    pub way: &'k W,
+    /// Where files are.
+    pub directory: &'k Directory,
+    /// Bytes of batches behind a checkpoint before there is another one, at least.
+    pub floor: u64,
+    /// It is to end.
+    pub stop: &'k AtomicBool,
+    /// Hears of what people should know.
+    pub note: &'k (dyn Fn(&str) + Sync),
+}
+
+impl<W: Way + Clone> Keeper<'_, W> {
+    /// Waits for its turn, and works until it is to end; all that is published then is on disk, unless
+    /// that takes too long. Numbers are drawn from the seed: no other process has the same.
+    pub fn run(&self, seed: u64) {
+        let mut random = Random::stream(seed, &[0x6b65_6570]);
+        let mut said = String::new();
+        let mut turn = None;
+        while !self.is_over() {
+            let done = match &turn {
+                None => self.directory.take_turn().map(|taken| turn = taken),
+                Some(_) => Ok(()),
+            };
+            let done = match &turn {
+                Some(_) => self.work(&mut random),
+                None => done.map_err(KeepError::from),
+            };
+            let news = done.err().map_or_else(String::new, |why| why.to_string());
+            if news != said && !news.is_empty() {
+                (self.note)(&format!("rows are not written to disk for now: {news}"));
+            }
+            said = news;
+            thread::sleep(PAUSE);
+        }
+        if turn.is_none() {
+            self.outlast(random.next_bits());
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Until it is to end, or something is in the way.
+    fn work(&self, random: &mut Random) -> Result<(), KeepError> {
+        let memory = match Memory::open(self.way.clone(), random.next_bits()) {
+            Err(MemoryError::Waiting) => {
+                self.restore(random.next_bits())?;
+                Memory::open(self.way.clone(), random.next_bits())?
+            }
+            opened => opened?,
+        };
+        let (watched, off) = (Watched::default(), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let warden = || watch(&memory, &watched, &off, self.note);
+            scope.spawn(warden);
+            let done = self.shift(&memory, scope);
+            off.store(true, Ordering::Relaxed);
+            done
+        })
+    }
+
+    /// Whose memory goes with it waits until whoever works has written what is there.
+    fn outlast(&self, seed: u64) {
+        let waited = Memory::open(self.way.clone(), seed);
+        // Or there is nobody who could write it.
+        let _ = waited.and_then(|memory| memory.await_all(Instant::now() + LAST));
+    }
+}
+
+/// A cut as files have it.
+fn encode(formation: u64, number: u64, cut: &Snapshot) -> Vec<u8> {
+    let batch = Batch {
+        formation,
+        number,
+        cut: cut.clone(),
+        entries: Vec::new(),
+    };
+    batch.encode()
+}

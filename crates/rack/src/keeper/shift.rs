@@ -1,0 +1,363 @@
+//! A keeper at work: what was published since the last batch is the next one.
+
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use manxdb_rsi::{Batch, DrainError, Drained, Snapshot, Work};
+
+use super::copy::{Around, Copy};
+use super::line::{Line, named};
+use super::{KeepError, Keeper, LAST, PAUSE, encode};
+use crate::disk::{DiskError, Header, History, Journal, Kind};
+use crate::memory::{Ledger, Member, Memory, MemoryError, Source, Way};
+use crate::path::heed;
+
+/// Looks without news before one rests longer between two of them.
+const BUSY: u32 = 64;
+/// Between two looks when there was something just now, and when there was not.
+const REST: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+/// Bytes that may wait for a sync, in the keeper's own memory.
+const BEHIND_MAX: u64 = 256 << 20;
+/// Bounds of snapshots are heeded so often in a lease.
+const HEEDS: u32 = 8;
+/// Between two tries of a checkpoint that has failed.
+const ANOTHER: Duration = Duration::from_secs(10);
+
+/// What a keeper has while it works.
+struct Shift<'k, 's, W: Way> {
+    keeper: &'k Keeper<'k, W>,
+    memory: &'k Memory<W>,
+    scope: &'s Scope<'s, 'k>,
+    member: Member<W::Fabric>,
+    ledger: Ledger,
+    line: Line,
+    /// All of this is written.
+    written: Snapshot,
+    /// What it has said last.
+    said: (Snapshot, Snapshot),
+    copy: Option<Copy>,
+    sizes: Sizes,
+    heeded: Instant,
+    /// Looks without news, one after the other.
+    idle: u32,
+}
+
+/// When there is to be another checkpoint.
+struct Sizes {
+    /// Bytes of batches that were there when this shift began.
+    before: u64,
+    /// Bytes that its journal had written when the last checkpoint began.
+    since: u64,
+    /// Bytes of that.
+    checkpoint: u64,
+    /// Not before.
+    not_before: Instant,
+}
+
+impl<W: Way + Clone> Keeper<'_, W> {
+    /// Works until it is to end, or something is in the way.
+    pub(super) fn shift<'s, 'k>(
+        &'k self,
+        memory: &'k Memory<W>,
+        scope: &'s Scope<'s, 'k>,
+    ) -> Result<(), KeepError> {
+        let mut shift = Shift::begin(self, memory, scope)?;
+        while !self.is_over() {
+            shift.turn()?;
+        }
+        shift.end()
+    }
+}
+
+impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
+    fn begin(
+        keeper: &'k Keeper<'k, W>,
+        memory: &'k Memory<W>,
+        scope: &'s Scope<'s, 'k>,
+    ) -> Result<Self, KeepError> {
+        let (mut journal, written, (checkpoint, before)) = take_over(keeper, memory)?;
+        let mut member = memory.join()?;
+        let ledger = memory.ledger(member.client.carrier_mut().map())?;
+        // What the one before has written may not be on disk: the first segment has it once more.
+        let opened = journal.flush();
+        opened.map_err(|error| named(keeper.directory, error))?;
+        let line = Line::new(journal, written.clone(), scope);
+        let mut shift = Self {
+            keeper,
+            memory,
+            scope,
+            member,
+            ledger,
+            line,
+            said: (written.clone(), written.clone()),
+            written,
+            copy: None,
+            sizes: Sizes {
+                before,
+                since: 0,
+                checkpoint,
+                not_before: Instant::now(),
+            },
+            heeded: Instant::now(),
+            idle: 0,
+        };
+        shift.publish()?;
+        (keeper.note)(&format!(
+            "rows are written to {}",
+            keeper.directory.path().display()
+        ));
+        Ok(shift)
+    }
+
+    /// One look at what is new, and one step of all else.
+    fn turn(&mut self) -> Result<(), KeepError> {
+        let is_news = self.drain()?;
+        self.look_at_disk()?;
+        let is_copying = self.check_point();
+        self.keep()?;
+        self.idle = if is_news {
+            0
+        } else {
+            self.idle.saturating_add(1)
+        };
+        if !is_news && !is_copying {
+            let (short, long) = REST;
+            thread::sleep(if self.idle < BUSY { short } else { long });
+        }
+        Ok(())
+    }
+
+    /// Carries something out; none: a memory server was lost over it, and it goes on.
+    fn run<T: Work>(&mut self, work: T) -> Result<Option<T::Output>, KeepError> {
+        let driver = self.member.client.carrier_mut();
+        let done = driver.run(work).map_err(MemoryError::from)?;
+        let Some(fault) = driver.fault() else {
+            return Ok(Some(done));
+        };
+        match self.memory.go_on(&mut self.member)? {
+            None => Err(MemoryError::from(fault).into()),
+            Some(_) => {
+                let map = self.member.client.carrier_mut().map();
+                self.ledger = self.memory.ledger(map)?;
+                self.copy = None; // it is begun anew
+                // A new replica knows of nothing yet.
+                self.say()?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes what was published since the last time; whether there was anything.
+    fn drain(&mut self) -> Result<bool, KeepError> {
+        if self.line.journal.kept_bytes() > BEHIND_MAX {
+            return Ok(false); // the disk is slower than whoever commits
+        }
+        let drain = self.ledger.drain(&self.written);
+        let drained = match self.run(drain)? {
+            None | Some(Err(DrainError::Fault(_)) | Ok(None)) => return Ok(false),
+            Some(Err(error)) => return Err(error.into()),
+            Some(Ok(Some(drained))) => drained,
+        };
+        let Drained { cut, entries } = drained;
+        let batch = Batch {
+            formation: self.memory.formation(),
+            number: self.line.journal.last() + 1,
+            cut,
+            entries,
+        };
+        self.line.push(&batch.encode(), &batch.cut);
+        self.insist(Line::write)?;
+        self.written = batch.cut;
+        self.publish()?;
+        Ok(true)
+    }
+
+    /// Does something with the disk until it is done; a commit that waits for it waits that long.
+    fn insist<T>(
+        &mut self,
+        work: impl Fn(&mut Line) -> std::io::Result<T>,
+    ) -> Result<T, KeepError> {
+        let (mut said, began) = (String::new(), Instant::now());
+        loop {
+            let error = match work(&mut self.line) {
+                Ok(done) => {
+                    if !said.is_empty() {
+                        (self.keeper.note)("rows are written to disk again");
+                    }
+                    return Ok(done);
+                }
+                Err(error) => error,
+            };
+            if self.keeper.is_over() && began.elapsed() > LAST {
+                return Err(named(self.keeper.directory, error).into());
+            }
+            let news = error.to_string();
+            if news != said {
+                let path = self.keeper.directory.path().display();
+                let what = format!("cannot write to {path}: {news}; commits wait until I can");
+                (self.keeper.note)(&what);
+                said = news;
+            }
+            thread::sleep(PAUSE / 4);
+            self.keep()?;
+        }
+    }
+
+    fn look_at_disk(&mut self) -> Result<(), KeepError> {
+        if let Err(error) = self.line.look() {
+            let path = self.keeper.directory.path().display();
+            (self.keeper.note)(&format!(
+                "what was written to {path} is not on disk: {error}; it is written again"
+            ));
+            self.insist(Line::write)?;
+        }
+        self.publish()
+    }
+
+    /// Says how far it is, if that is news.
+    fn publish(&mut self) -> Result<(), KeepError> {
+        let synced = self.line.synced();
+        if self.said.0 == self.written && self.said.1 == *synced && self.idle > 0 {
+            return Ok(());
+        }
+        self.say()
+    }
+
+    fn say(&mut self) -> Result<(), KeepError> {
+        let synced = self.line.synced().clone();
+        let said = self.ledger.publish(&self.written, &synced);
+        self.said = (self.written.clone(), synced);
+        self.run(said).map(drop)
+    }
+
+    /// Goes on with a checkpoint, or begins one when it is time to; whether it is reading.
+    fn check_point(&mut self) -> bool {
+        if self.copy.is_none() && self.sizes.is_due(&self.line, self.keeper.floor) {
+            self.copy = self.begin_copy().map_or_else(
+                |error| {
+                    self.give_up(&error);
+                    None
+                },
+                Some,
+            );
+        }
+        let Some(copy) = self.copy.take() else {
+            return false;
+        };
+        let scope = self.scope;
+        match copy.step(&mut self.around(), scope) {
+            Ok(Copy::Done(bytes)) => {
+                self.sizes.checkpoint = bytes;
+                (self.keeper.note)(&format!(
+                    "all rows are in a checkpoint of {} MiB",
+                    bytes >> 20
+                ));
+            }
+            Ok(copy) => self.copy = Some(copy),
+            Err(error) => self.give_up(&error),
+        }
+        matches!(self.copy, Some(Copy::Reading(..)))
+    }
+
+    fn give_up(&mut self, error: &KeepError) {
+        (self.keeper.note)(&format!("no checkpoint for now: {error}"));
+        self.sizes.not_before = Instant::now() + ANOTHER;
+    }
+
+    fn begin_copy(&mut self) -> Result<Copy, KeepError> {
+        let number = self.insist(Line::roll)?;
+        let bytes = self.line.journal.bytes();
+        (self.sizes.before, self.sizes.since) = (0, bytes);
+        let header = Header {
+            kind: Kind::Checkpoint,
+            number,
+            formation: self.memory.formation(),
+            first: self.line.journal.last() + 1,
+            superblock: self.memory.superblock(),
+        };
+        let cut = encode(self.memory.formation(), header.first - 1, &self.written);
+        Copy::begin(&mut self.around(), header, &cut)
+    }
+
+    fn around(&mut self) -> Around<'_, W::Fabric> {
+        Around {
+            driver: self.member.client.carrier_mut(),
+            plan: self.memory.plan(),
+            directory: self.keeper.directory,
+            ledger: &self.ledger,
+            synced: self.line.synced(),
+        }
+    }
+
+    /// Keeps its place, and is in no snapshot's way.
+    fn keep(&mut self) -> Result<(), KeepError> {
+        let driver = self.member.client.carrier_mut();
+        driver.keep().map_err(MemoryError::from)?;
+        let lease = Duration::from_nanos(self.memory.geometry().lease.0);
+        if self.heeded.elapsed() > lease / HEEDS {
+            self.heeded = Instant::now();
+            let horizon = self.memory.horizon();
+            let _ = heed(&mut self.member.client, horizon, &|_| true); // or it has met a fault
+        }
+        Ok(())
+    }
+
+    /// All that is published by now is on disk for good, unless that takes too long.
+    fn end(mut self) -> Result<(), KeepError> {
+        let until = Instant::now() + LAST;
+        while self.drain()? && Instant::now() < until {}
+        while self.line.journal.synced() < self.line.journal.last() && Instant::now() < until {
+            self.look_at_disk()?;
+            thread::sleep(REST.1);
+        }
+        self.idle = 0;
+        self.publish()
+    }
+}
+
+impl Sizes {
+    /// Whether reading batches would take longer than reading a checkpoint.
+    fn is_due(&self, line: &Line, floor: u64) -> bool {
+        let behind = self.before + line.journal.bytes() - self.since;
+        behind > floor.max(self.checkpoint) && Instant::now() >= self.not_before
+    }
+}
+
+type Taken = (Journal<crate::disk::Directory>, Snapshot, (u64, u64));
+
+/// Goes on behind the last whole batch: with what is not known to be on disk once more; the cut of that
+/// batch, and bytes of the checkpoint and of all batches behind it.
+fn take_over<W: Way>(keeper: &Keeper<'_, W>, memory: &Memory<W>) -> Result<Taken, KeepError> {
+    let (superblock, formation) = (memory.superblock(), memory.formation());
+    let directory = keeper.directory;
+    if directory.identity(formation)? != superblock.directory {
+        let path = directory.path().display().to_string();
+        return Err(KeepError::Elsewhere(path));
+    }
+    let journal = |segment, synced| {
+        let directory = directory.clone();
+        Journal::new(directory, superblock.clone(), formation, segment, synced)
+    };
+    let Some(history) = History::look(directory, &superblock)? else {
+        let nothing = Snapshot::empty(memory.geometry().places);
+        return Ok((journal(1, 0), nothing, (0, 0)));
+    };
+    if history.formation() != formation {
+        let file = history.file().unwrap_or(directory.path()).to_owned();
+        return Err(DiskError::Formation(file).into());
+    }
+    let tail = history.batches::<DiskError>(&mut |_| Ok(()))?;
+    let last = tail
+        .last
+        .map_or_else(|| history.cut(), |last| Ok(Some(last)))?;
+    let written = match last {
+        Some(last) => history.decode(&last)?.cut,
+        None => Snapshot::empty(memory.geometry().places),
+    };
+    let mut journal = journal(history.next(), tail.synced);
+    for batch in &tail.behind {
+        journal.push(batch);
+    }
+    directory.remove_before(history.first_segment())?;
+    Ok((journal, written, history.bytes()))
+}

@@ -1,0 +1,304 @@
+//! Memory servers that have been started again, and wait for the rows that are on disk.
+//!
+//! Whoever writes them is alone: nobody is let have a place before the servers are formed. Who dies
+//! over it is followed by another one, which writes everything once more.
+
+use std::collections::BTreeMap;
+
+use manxdb_core::Random;
+use manxdb_fabric::{Address, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_rsi::{Anew, Replayed};
+
+use super::plan::{FORMATION, NEXT, Plan, bytes};
+use super::rooms::{Lot, Rooms};
+use super::{MemoryError, Superblock, Way, forming};
+use crate::drive::Driver;
+
+/// Bytes that are written at once.
+const PIECE: usize = 1 << 20;
+
+/// What a server's memory begins with. `waiting`, a number by chance, when its rows are on disk.
+#[must_use]
+pub fn first_words(superblock: &Superblock, waiting: Option<u64>) -> Vec<(u64, Vec<u8>)> {
+    let word = |draw| (FORMATION, forming::waiting(draw).to_le_bytes().to_vec());
+    let superblock = (0, superblock.encode());
+    [superblock].into_iter().chain(waiting.map(word)).collect()
+}
+
+/// Memory servers that wait for their rows, all of them.
+pub struct Again<W: Way> {
+    superblock: Superblock,
+    plan: Plan,
+    driver: Driver<W::Fabric>,
+    /// What each server said.
+    words: Vec<u64>,
+    /// Under which they are to be formed.
+    formation: u64,
+    /// Where at each server what is given away ends, by what was written.
+    ends: BTreeMap<u16, u64>,
+}
+
+impl<W: Way> Again<W> {
+    /// Connects to all of them. None: one does not wait for anything.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: one is not there, or does not belong to the others.
+    pub fn open(way: &W, seed: u64) -> Result<Option<Self>, MemoryError> {
+        let mut random = Random::stream(seed, &[0x6167_6169]);
+        let superblock = super::any_superblock(way, &mut random)?;
+        let plan = Plan::of(superblock.geometry).map_err(|_| MemoryError::Geometry)?;
+        let servers = superblock.geometry.servers;
+        let all: Vec<u16> = (0..servers).collect();
+        let (fabric, missing) = way.reach(&all, super::guest(&mut random).client());
+        if let Some(one) = missing.into_iter().next() {
+            return Err(one.error);
+        }
+        let mut driver = Driver::new(fabric);
+        for other in super::superblocks(&mut driver, &all)? {
+            other.belongs_to(&superblock)?;
+        }
+        let words = forming::waiting_ones(&mut driver, servers)?;
+        Ok(words.map(|words| Self {
+            superblock,
+            plan,
+            driver,
+            words,
+            formation: forming::formation(random.next_bits()),
+            ends: BTreeMap::new(),
+        }))
+    }
+
+    /// What all servers say.
+    #[must_use]
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// Under which the database is to be formed.
+    #[must_use]
+    pub fn formation(&self) -> u64 {
+        self.formation
+    }
+
+    /// Threads that there are.
+    #[must_use]
+    pub fn threads(&self) -> u16 {
+        self.plan.geometry().places
+    }
+
+    /// Writes what lay at an address, wherever it lies now.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn put(&mut self, at: Address, bytes: &[u8]) -> Result<(), MemoryError> {
+        for (number, part) in (0..).zip(bytes.chunks(PIECE)) {
+            let at = at.plus(number * PIECE as u64);
+            let write = |at| Operation::Write {
+                at,
+                bytes: part.to_vec(),
+            };
+            let places = self.plan.places(at)?;
+            self.ask(places.into_iter().map(write).collect())?;
+        }
+        Ok(())
+    }
+
+    /// Writes a record, and has the room that it is in given away.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn put_record(&mut self, record: &Replayed) -> Result<(), MemoryError> {
+        let at = record.at();
+        self.put(at, &record.bytes())?;
+        match &self.plan.rooms {
+            Rooms::Servers(begin) if at.offset >= *begin => {
+                let end = self.ends.entry(at.server.0).or_default();
+                *end = (*end).max(at.offset + bytes(record.layout()));
+                Ok(())
+            }
+            Rooms::Servers(_) => Ok(()),
+            Rooms::Shelves(_) => match self.plan.lot_of(at) {
+                Some(word) => self.put(word, &1_u64.to_le_bytes()),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Writes all else that a database needs which begins so: lines, places, how far the keeper is.
+    ///
+    /// # Errors
+    /// [`MemoryError`].
+    pub fn put_tables(&mut self, anew: &Anew) -> Result<(), MemoryError> {
+        let kept = self.plan.kept.ok_or(MemoryError::Geometry)?;
+        for operation in anew.operations(self.plan.vector, self.plan.seats(), kept) {
+            if let Operation::Write { at, bytes } = operation {
+                self.put(at, &bytes)?;
+            }
+        }
+        for (server, end) in std::mem::take(&mut self.ends) {
+            let at = Address {
+                server: ServerId(server),
+                offset: NEXT,
+            };
+            if self.word(at)? < end {
+                self.put(at, &end.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, at: Address) -> Result<u64, MemoryError> {
+        let outcomes = self.ask(vec![Operation::Read { at, bytes: WORD }])?;
+        outcomes.into_iter().next().map_or(Ok(0), forming::number)
+    }
+
+    fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, MemoryError> {
+        let outcomes = self.driver.ask(operations)?;
+        let fault = outcomes.iter().find_map(|outcome| match outcome {
+            Outcome::Failed(fault) => Some(*fault),
+            _ => None,
+        });
+        fault.map_or(Ok(outcomes), |fault| Err(fault.into()))
+    }
+
+    /// All memory that is given away: each piece is given to somebody.
+    ///
+    /// # Errors
+    /// [`MemoryError`], and what `each` says.
+    pub fn copy<E: From<MemoryError>>(
+        &mut self,
+        mut each: impl FnMut(Address, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let plan = self.plan.clone();
+        let words = plan.words_of_rooms();
+        let mut found = Vec::new();
+        for (at, bytes) in &words {
+            found.push(self.read(*at, *bytes)?);
+        }
+        for (at, bytes) in plan.given_away(&words, &found) {
+            let copy = self.read(at, bytes)?;
+            each(at, &copy)?;
+        }
+        Ok(())
+    }
+
+    /// Reads where the first replica lies.
+    fn read(&mut self, at: Address, bytes: u64) -> Result<Vec<u8>, MemoryError> {
+        let at = self.plan.places(at)?.into_iter().next();
+        let at = at.ok_or(MemoryError::Geometry)?; // not reached: every region has replicas
+        let outcomes = self.ask(vec![Operation::Read { at, bytes }])?;
+        match outcomes.into_iter().next() {
+            Some(Outcome::Read(copy)) => Ok(copy),
+            _ => Err(MemoryError::Geometry), // no carrier answers a read otherwise
+        }
+    }
+
+    /// Says that all servers have their rows: whoever comes forms the database.
+    ///
+    /// # Errors
+    /// [`MemoryError`]: a server was started anew meanwhile.
+    pub fn end(mut self) -> Result<(), MemoryError> {
+        forming::are_ready(&mut self.driver, &self.words, self.formation)
+    }
+}
+
+impl Plan {
+    /// Where something lies on each server that has it at first.
+    fn places(&self, at: Address) -> Result<Vec<Address>, MemoryError> {
+        let Some((_, map)) = &self.first else {
+            return Ok(vec![at]);
+        };
+        let number = at.server.0.checked_sub(manxdb_rsi::Map::FIRST);
+        let region = number.and_then(|number| map.regions().get(usize::from(number)));
+        let region = region.ok_or(MemoryError::Geometry)?;
+        let replicas = region.replicas().iter();
+        Ok(replicas.map(|replica| replica.at.plus(at.offset)).collect())
+    }
+
+    /// The word of the lot that something on a shelf is in.
+    fn lot_of(&self, at: Address) -> Option<Address> {
+        let Rooms::Shelves(shelves) = &self.rooms else {
+            return None;
+        };
+        let record = Lot::RECORDS * bytes(self.keyspace.records);
+        let node = Lot::NODES * bytes(self.keyspace.tree.layout());
+        let kinds = [(&shelves.records, record), (&shelves.nodes, node)];
+        kinds.into_iter().find_map(|(bases, each)| {
+            let shelf = bases.iter().position(|base| base.server == at.server)? as u64;
+            Some(
+                shelves
+                    .words
+                    .plus((shelf * shelves.lots + at.offset / each) * WORD),
+            )
+        })
+    }
+
+    /// Words that say what is given away, in pieces that are read at once.
+    pub(crate) fn words_of_rooms(&self) -> Vec<(Address, u64)> {
+        match &self.rooms {
+            Rooms::Servers(_) => {
+                let next = |server| Address {
+                    server: ServerId(server),
+                    offset: NEXT,
+                };
+                let servers = 0..self.geometry.servers;
+                servers.map(|server| (next(server), WORD)).collect()
+            }
+            Rooms::Shelves(shelves) => {
+                let shelf = |number| shelves.words.plus(number * shelves.lots * WORD);
+                let count = shelves.records.len() as u64;
+                let each = (0..count).map(|number| (shelf(number), shelves.lots * WORD));
+                each.collect()
+            }
+        }
+    }
+
+    /// What is to be copied, by copies of these words: the words, tables, and rooms.
+    pub(crate) fn given_away(
+        &self,
+        words: &[(Address, u64)],
+        found: &[Vec<u8>],
+    ) -> Vec<(Address, u64)> {
+        let root = self.keyspace.tree.root().address();
+        let tables = [(root, bytes(self.keyspace.tree.layout())), self.bound];
+        let words_of = |copy: &Vec<u8>| -> Vec<u64> {
+            let words = copy.as_chunks::<WORD_LENGTH>().0.iter();
+            words.map(|word| u64::from_le_bytes(*word)).collect()
+        };
+        let found = found.iter().map(words_of);
+        let rooms: Vec<(Address, u64)> = match &self.rooms {
+            Rooms::Servers(begin) => {
+                let room = |((at, _), words): (&(Address, u64), Vec<u64>)| {
+                    let end = words.first().copied().unwrap_or(0).min(self.geometry.bytes);
+                    let at = Address {
+                        offset: *begin,
+                        ..*at
+                    };
+                    (at, end.saturating_sub(*begin))
+                };
+                words.iter().zip(found).map(room).collect()
+            }
+            Rooms::Shelves(shelves) => {
+                let record = Lot::RECORDS * bytes(self.keyspace.records);
+                let node = Lot::NODES * bytes(self.keyspace.tree.layout());
+                let bases = shelves.records.iter().zip(&shelves.nodes);
+                let lots = bases.zip(found).flat_map(|((records, nodes), words)| {
+                    let given = (0..).zip(words).filter(|(_, word)| *word != 0);
+                    given.flat_map(move |(lot, _)| {
+                        let records = (records.plus(lot * record), record);
+                        [records, (nodes.plus(lot * node), node)]
+                    })
+                });
+                lots.collect()
+            }
+        };
+        let all = words.iter().copied().chain(tables).chain(rooms);
+        all.flat_map(|(at, bytes)| pieces(at, bytes)).collect()
+    }
+}
+
+/// The same in pieces that one operation reads.
+fn pieces(at: Address, bytes: u64) -> impl Iterator<Item = (Address, u64)> {
+    let offsets = (0..bytes).step_by(PIECE);
+    offsets.map(move |offset| (at.plus(offset), (bytes - offset).min(PIECE as u64)))
+}

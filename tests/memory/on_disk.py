@@ -1,0 +1,311 @@
+"""Rows on disk: all processes are killed, and everything that was acknowledged is there."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pymysql
+
+from common import check_books, connect, contains, go_on, insist, open_bank, run, start_tellers
+from harness.checks import Skip, check, expect
+from harness.memory import Memory, OnMemory, Rack
+from harness.pool import PATIENCE, wait_for
+from harness.servers import PASSWORD
+
+# Checkpoints come often.
+SIZES = {"--log-kb": 128, "--checkpoint-mb": 1}
+REPLICATED = {"--replicas": 3, "--size-mb": 384, **SIZES}
+
+
+class OnDisk(Rack):
+    """Memory servers that write to a directory."""
+
+    def __init__(self, servers=2, flags=(), disk=None):
+        super().__init__(servers, {**SIZES, **dict(flags)})
+        self.disk = disk or f"{self.directory}/disk"
+        for memory in self.memory:
+            memory.command += ["--disk", self.disk]
+
+    def keepers(self):
+        """Process numbers of all keepers."""
+        found = []
+        for memory in self.memory:
+            if memory.process.poll() is None:
+                pid = memory.process.pid
+                for task in Path(f"/proc/{pid}/task").iterdir():
+                    found += [int(child) for child in (task / "children").read_text().split()]
+        return found
+
+    def kill_all(self):
+        """Every process at once, as when power fails; but what the system has of files is left."""
+        keepers = self.keepers()
+        servers = [server.process for server in self.databases if server.alive()]
+        for server in self.databases:
+            server.is_struck = True
+        for process in servers:
+            process.kill()
+        for keeper in keepers:
+            kill(keeper)
+        for memory in self.memory:
+            memory.process.kill()
+        for process in [*servers, *(memory.process for memory in self.memory)]:
+            process.wait(PATIENCE)
+
+    def start_again(self):
+        """All of them."""
+        for process in [*self.memory, *self.databases]:
+            process.start()
+
+    def logs(self):
+        """What memory servers and their keepers have said."""
+        return "".join(memory.log_path.read_text() for memory in self.memory)
+
+    def files(self, kind):
+        """Files of a kind, in their order."""
+        return sorted(path for path in Path(self.disk).glob(f"{kind}-*") if path.suffix != ".new")
+
+
+def kill(pid):
+    """Kills a process that may be gone."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def make_more(link):
+    """What is not in the bank: numbers, an account, a long row."""
+    run(link, "CREATE TABLE bank.visit (id INT AUTO_INCREMENT PRIMARY KEY, note TEXT, KEY (note(8)))")
+    run(link, "INSERT INTO bank.visit (note) VALUES (REPEAT('long ', 2000))")
+    run(link, "CREATE TABLE bank.bulk (id INT AUTO_INCREMENT PRIMARY KEY, note TEXT)")
+    run(link, "CREATE USER eve IDENTIFIED BY 'pw'")
+    run(link, "GRANT SELECT ON bank.* TO eve")
+
+
+def write_much(link):
+    """So much that there are checkpoints."""
+    for _ in range(60):
+        insist(link, "INSERT INTO bank.bulk (note) VALUES " + ",".join(["(REPEAT('x', 4000))"] * 8))
+
+
+def check_more(server, visits):
+    """All of it is there, and goes on."""
+    eve = pymysql.connect(host="127.0.0.1", port=server.port, user="eve", password="pw")
+    found = run(eve, "SELECT COUNT(*), MAX(LENGTH(note)), COUNT(DISTINCT id), MAX(id) FROM bank.visit")
+    expect(found[0][:3], (visits, 10000, visits))
+    expect(run(eve, "SELECT COUNT(*), SUM(LENGTH(note)) FROM bank.bulk"), ((480 * visits, 4000 * 480 * visits),))
+    link = connect(server, "bank")
+    insist(link, "INSERT INTO visit (note) VALUES ('one more')")
+    added = run(link, "SELECT id FROM visit WHERE note = 'one more' ORDER BY id DESC LIMIT 1")
+    if not added[0][0] > found[0][3]:
+        raise AssertionError(f"{added} after {found}")
+    run(link, f"CREATE TABLE round_{visits} (id INT PRIMARY KEY)")
+    expect(len(run(link, "SHOW TABLES LIKE 'round%'")), visits)
+
+
+def all_is_killed_again_and_again(rack, times):
+    """Under load, at moments that nobody has chosen."""
+    servers = [rack.database(), rack.database()]
+    open_bank(servers[0])
+    make_more(connect(servers[0]))
+    all_tellers = []
+    for visit in range(1, times + 1):
+        tellers = start_tellers(servers, len(all_tellers))
+        all_tellers += tellers
+        write_much(connect(servers[0]))
+        go_on(tellers, 20)
+        time.sleep(random.uniform(0, 0.5))
+        rack.kill_all()
+        for teller in tellers:
+            teller.join(PATIENCE)
+        began = time.monotonic()
+        rack.start_again()
+        print(f"    {sum(len(teller.acknowledged) for teller in all_tellers)} transactions are acknowledged; "
+              f"all serve again after {time.monotonic() - began:.2f} s", flush=True)
+        check_books(connect(servers[1], "bank"), all_tellers)
+        check_more(servers[visit % 2], visit)
+    for server in servers:
+        expect(server.stop(), 0, server.log_tail())
+
+
+@check
+def all_processes_are_killed_and_what_was_acknowledged_is_there():
+    with OnDisk() as rack:
+        all_is_killed_again_and_again(rack, 4)
+        contains(rack.logs(), "all rows are in a checkpoint")
+        numbers = rack.memory[0].numbers()
+        for name in ("checkpoint_bytes", "checkpoint_age_seconds", "segments", "batches_bytes"):
+            if not numbers[f"manxdb_memory_disk_{name}"] > 0:
+                raise AssertionError(numbers)
+
+
+@check
+def all_processes_are_killed_that_had_replicas():
+    with OnDisk(servers=4, flags=REPLICATED) as rack:
+        all_is_killed_again_and_again(rack, 2)
+
+
+@check
+def a_memory_server_is_lost_before_all_processes_are_killed():
+    with OnDisk(servers=4, flags=REPLICATED) as rack:
+        servers = [rack.database(), rack.database()]
+        open_bank(servers[0])
+        tellers = start_tellers(servers, 0)
+        go_on(tellers, 10)
+        rack.memory[0].end()
+        go_on(tellers, 10)
+        rack.kill_all()
+        for teller in tellers:
+            teller.join(PATIENCE)
+        rack.start_again()
+        check_books(connect(servers[0], "bank"), tellers)
+
+
+@check
+def what_ends_in_order_loses_nothing_though_nobody_waited_for_the_disk():
+    with OnDisk() as rack:
+        server = OnMemory(rack.directory)
+        server.extra += ["--durability", "async"]
+        rack.databases.append(server)
+        server.start()
+        link = connect(server)
+        run(link, "CREATE DATABASE shop")
+        run(link, "CREATE TABLE shop.item (id INT PRIMARY KEY)")
+        for life in range(1, 4):
+            for row in range(300):
+                insist(link, f"INSERT INTO shop.item VALUES ({life * 1000 + row})")
+            expect(server.stop(), 0, server.log_tail())
+            for memory in random.sample(rack.memory, 2):
+                expect(memory.end(signal.SIGTERM), 0)
+            rack.start_again()
+            link = connect(server)
+            expect(run(link, "SELECT COUNT(*) FROM shop.item"), ((300 * life,),))
+
+
+@check
+def a_keeper_is_killed_and_the_next_one_goes_on():
+    with OnDisk() as rack:
+        servers = [rack.database(), rack.database()]
+        open_bank(servers[0])
+        tellers = start_tellers(servers, 0)
+        for turn in range(6):
+            go_on(tellers, 10)
+            for keeper in rack.keepers()[:1 + turn % 2]:
+                kill(keeper)
+        go_on(tellers, 10)
+        rack.kill_all()
+        for teller in tellers:
+            teller.join(PATIENCE)
+        rack.start_again()
+        check_books(connect(servers[0], "bank"), tellers)
+
+
+@check
+def the_disk_is_full_for_a_while():
+    disk = f"/tmp/manxdb-test-full-{os.getpid()}"
+    os.makedirs(disk)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk],
+                             capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        os.rmdir(disk)
+        raise Skip(f"no small file system: {mounted.stderr.strip()}")
+    try:
+        with OnDisk(disk=disk) as rack:
+            fill_a_disk(rack)
+    finally:
+        subprocess.run(["umount", "-l", disk], check=False)
+        shutil.rmtree(disk, ignore_errors=True)
+
+
+def fill_a_disk(rack):
+    """Commits wait, then say why; reads go on; with room again everything does."""
+    server = rack.database()
+    link, reader = connect(server), connect(server)
+    run(link, "CREATE DATABASE shop")
+    run(link, "CREATE TABLE shop.item (id INT PRIMARY KEY, note VARCHAR(200))")
+    run(link, "INSERT INTO shop.item VALUES (0, 'first')")
+    ballast = Path(rack.disk) / "ballast"
+    with open(ballast, "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            pass
+    acknowledged, codes = {0}, []
+    for row in range(1, 2000):
+        try:
+            run(link, f"INSERT INTO shop.item VALUES ({row}, REPEAT('x', 200))")
+            acknowledged.add(row)
+        except pymysql.err.OperationalError as error:
+            codes.append(error.args[0])
+            contains(str(error), "the keeper of the memory servers has not written")
+            break
+    if not codes or codes[0] not in (1021, 1180):
+        raise AssertionError(codes)
+    # The next ones are refused before they begin, when logs have no room; who reads is not kept.
+    expect(run(reader, "SELECT note FROM shop.item WHERE id = 0"), (("first",),))
+    contains(rack.logs(), "No space left on device")
+    ballast.unlink()
+    for row in range(5000, 5050):
+        insist(link, f"INSERT INTO shop.item VALUES ({row}, 'later')")
+        acknowledged.add(row)
+    rack.kill_all()
+    rack.start_again()
+    found = {row for row, in run(connect(server), "SELECT id FROM shop.item")}
+    if not acknowledged <= found or len(found - acknowledged) > 1:
+        raise AssertionError(f"{acknowledged - found} are lost, {found - acknowledged} are more")
+
+
+@check
+def a_flipped_bit_is_refused_by_file_and_offset():
+    with OnDisk(flags={"--checkpoint-mb": 64}) as rack:
+        server = rack.database()
+        open_bank(server)
+        tellers = start_tellers([server], 0)
+        go_on(tellers, 20)
+        rack.kill_all()
+        for teller in tellers:
+            teller.join(PATIENCE)
+        path = rack.files("batches")[0]
+        whole = path.read_bytes()
+        damaged = bytearray(whole)
+        damaged[len(whole) // 2] ^= 8
+        path.write_bytes(damaged)
+        for memory in rack.memory:
+            memory.start()
+        wait_for("it is refused", lambda: f"{path} is damaged at offset" in rack.logs())
+        # The file is restored: so are all rows.
+        path.write_bytes(whole)
+        server.start()
+        check_books(connect(server, "bank"), tellers)
+
+
+@check
+def files_of_other_settings_are_refused_by_name():
+    with OnDisk() as rack:
+        server = rack.database()
+        run(connect(server), "CREATE DATABASE shop")
+        expect(server.stop(), 0, server.log_tail())
+        for memory in rack.memory:
+            expect(memory.end(signal.SIGTERM), 0)
+        for flags, words in [({"--versions": 5}, "the number of versions is 5 here and 8 in"),
+                             ({"--name": "bank"}, "the name of the database is 'bank' here and 'manxdb' in"),
+                             ({"--size-mb": 256}, "the size of memory in bytes is 268435456 here and")]:
+            other = Memory(rack.directory, 0, 2, {**SIZES, "--disk": rack.disk, **flags})
+            said = other.refused()
+            contains(said, words)
+            contains(said, f"{rack.disk}/batches-")
+        other = Memory(rack.directory, 0, 2, {"--log-slots": 8})
+        contains(other.refused(), "log_slots is 8, but disk is not set")
+        # One of two writes nowhere.
+        rack.memory[0].start()
+        alone = Memory(rack.directory, 1, 2, {"--log-kb": 128}).start()
+        contains(OnMemory(rack.directory).refused(), "the directory that rows are written to is")
+        alone.end()
+        rack.memory[1].start()
+        server.start()
+        expect(run(connect(server), "SHOW DATABASES LIKE 'shop'"), (("shop",),))
