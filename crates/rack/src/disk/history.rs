@@ -233,7 +233,7 @@ impl Reading {
         each: &mut dyn FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         if frame.number < self.expected {
-            return Ok(()); // it is in the segment before, for good
+            return Ok(()); // it is known already, or only says what is on disk
         }
         each(&frame.body)?;
         self.expected += 1;

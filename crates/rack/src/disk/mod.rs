@@ -24,7 +24,8 @@
 //! **Refused or cut off.** Each batch says how far everything was on disk for good when it was
 //! written. A batch that is damaged or torn is the end of what was written if no whole one behind it
 //! says that it had been on disk; then it is cut off, and so is what comes behind it. Otherwise disks
-//! have lost something, and nothing is read past it.
+//! have lost something, and nothing is read past it. When there is nothing to write for a while, that
+//! the last batch is on disk is written behind it.
 //!
 //! [decision 23]: ../../../../docs/decisions/023-one-keeper-writes-what-is-published.md
 

@@ -209,6 +209,35 @@ fn no_flipped_bit_before_the_end_is_read_past() {
 }
 
 #[test]
+fn damage_to_the_last_batch_is_no_torn_end_where_it_is_said_to_be_on_disk() {
+    let (_path, directory) = directory();
+    let mut journal = journal(&directory);
+    for _ in 0..2 {
+        write(&mut journal, 2);
+        journal.mark().unwrap(); // it is not, so nothing is said
+        sync(&mut journal);
+        journal.mark().unwrap();
+    }
+    journal.mark().unwrap();
+    let path = file(&directory, 1);
+    let whole = std::fs::read(&path).unwrap();
+    let batches: usize = (1..=4)
+        .map(|number| Frame::encode(number, 0, &batch(number)).len())
+        .sum();
+    let mark = Frame::encode(4, 4, &[]).len();
+    assert_eq!(whole.len(), Header::BYTES + batches + 2 * mark);
+    assert_eq!(read(&directory).unwrap(), (4, 2));
+    let last = whole.len() - mark - Frame::encode(4, 2, &batch(4)).len();
+    let mut damaged = whole.clone();
+    damaged[last + 50] ^= 1;
+    std::fs::write(&path, &damaged).unwrap();
+    assert!(said(read(&directory)).contains(&format!("is damaged at offset {last}")));
+    std::fs::write(&path, &whole).unwrap();
+    write(&mut journal, 1);
+    assert_eq!(read(&directory).unwrap().0, 5);
+}
+
+#[test]
 fn a_segment_that_is_missing_is_missed() {
     for missing in 1..=3 {
         let (_path, directory) = directory();

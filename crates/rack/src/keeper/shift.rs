@@ -120,6 +120,9 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
         } else {
             self.idle.saturating_add(1)
         };
+        if self.idle == BUSY {
+            let _ = self.line.journal.mark(); // or nobody says so
+        }
         if !is_news && !is_copying {
             let (short, long) = REST;
             thread::sleep(if self.idle < BUSY { short } else { long });
@@ -310,6 +313,7 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
             self.look_at_disk()?;
             thread::sleep(REST.1);
         }
+        let _ = self.line.journal.mark(); // or nobody says so
         self.idle = 0;
         self.publish()
     }
