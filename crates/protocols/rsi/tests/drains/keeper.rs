@@ -6,13 +6,14 @@ use std::rc::Rc;
 
 use manxdb_core::Nanos;
 use manxdb_fabric::{Address, Operation, Outcome};
-use manxdb_rsi::{Batch, Drain, DrainError, Once, Snapshot, Survey};
+use manxdb_rsi::{Batch, Drain, DrainError, Layout, Once, Snapshot, Survey};
 
 use crate::bank::{Notes, Teller};
-use crate::common::LAYOUT;
 use crate::disk::{Checkpoint, Disk};
 use crate::hand::Hand;
-use crate::plan::RECORDS;
+
+/// Records that are copied at once.
+const PIECE: usize = 120;
 
 /// What keepers and the story share.
 #[derive(Clone)]
@@ -51,7 +52,7 @@ struct Keeper {
 /// A copy that is not complete.
 struct Copying {
     checkpoint: Checkpoint,
-    left: Vec<Address>,
+    left: Vec<(Address, Layout)>,
     /// What is to be synced first, when all is copied.
     needs: Option<Snapshot>,
 }
@@ -146,9 +147,7 @@ impl Keeper {
                 number: self.number,
                 records: BTreeMap::new(),
             },
-            left: (0..RECORDS)
-                .map(|number| self.teller.hand.plan.record(number))
-                .collect(),
+            left: self.teller.hand.plan.records(),
             needs: None,
         });
         let (hand, map) = (&self.teller.hand, &self.teller.map);
@@ -162,21 +161,26 @@ impl Keeper {
             }
             return self;
         }
-        if let Some(at) = copy.left.pop() {
-            let bytes = LAYOUT.bytes() as u64;
-            let read = Once::new(vec![Operation::Read { at, bytes }]);
-            match hand.run_by(map, read).await.pop() {
-                Some(Outcome::Read(bytes)) => {
-                    copy.checkpoint.records.insert(at, bytes);
-                }
-                _ => return self.go_on().await, // from the beginning
-            }
-        } else {
+        if copy.left.is_empty() {
             let (plan, logs) = (&hand.plan, hand.plan.logs(map));
             let survey = Survey::new(plan.vector, plan.kept.unwrap(), logs);
             match hand.run_by(map, survey.with(hand.mutant)).await {
                 Ok(needs) => copy.needs = Some(needs),
                 Err(_) => return self.go_on().await,
+            }
+        } else {
+            let piece = copy.left.split_off(copy.left.len().saturating_sub(PIECE));
+            let read = |(at, layout): &(Address, Layout)| Operation::Read {
+                at: *at,
+                bytes: layout.bytes() as u64,
+            };
+            let reads = Once::new(piece.iter().map(read).collect());
+            let copies = hand.run_by(map, reads).await;
+            for ((at, _), outcome) in piece.into_iter().zip(copies) {
+                let Outcome::Read(bytes) = outcome else {
+                    return self.go_on().await; // from the beginning
+                };
+                copy.checkpoint.records.insert(at, bytes);
             }
         }
         self.copy = Some(copy);

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | power | processes and keepers die, servers are lost; then all is lost but what is on disk, twice | history up to the cut, money, replicas; what was promised is there; no lock is in the way; all go on |
 //! | slow | a keeper is slow, or dead for long | nothing is written over that is not written; those who wait go on |
+//! | rows | the same of rows in a tree, inserted and deleted | of each client what it did up to some moment is there, and what was promised |
 //! | deaths | keepers and others die one after the other, and servers are lost, while nothing is written | all are buried; then all is written |
 //! | defects | each is planted | one of the above finds it |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -23,6 +24,7 @@ mod plan;
 #[allow(dead_code)]
 #[path = "../places/rack.rs"]
 mod rack;
+mod tree;
 #[allow(dead_code)]
 #[path = "../places/watch.rs"]
 mod watch;
@@ -31,16 +33,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bank::Notes;
-use common::LAYOUT;
 use disk::Checkpoint;
 use keeper::Cellar;
 use manxdb_checker::versions::Outcome;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Anew, Replay, Snapshot, Stamp, ThreadId};
+use manxdb_rsi::{Anew, Layout, Replay, Snapshot, Stamp, ThreadId};
 use manxdb_sim::SimTime;
-use plan::{RECORDS, SERVERS, THREADS};
+use plan::{SERVERS, THREADS};
 use rack::{LEASE, Pid, Rack};
 
 /// Slots of a log: data goes round fast.
@@ -220,15 +221,14 @@ fn put(rack: &mut Rack, at: Address, bytes: Vec<u8>) {
 
 /// All records as they are, of which nobody writes any.
 fn copy(rack: &Rack, cut: &Snapshot) -> Checkpoint {
-    let record = |number| {
-        let at = rack.plan.record(number);
+    let record = |(at, layout): (Address, Layout)| {
         let primary = plan::replicas(&rack.plan.chart.map, at)[0];
-        (at, rack.memory.look(primary, LAYOUT.bytes() as u64))
+        (at, rack.memory.look(primary, layout.bytes() as u64))
     };
     Checkpoint {
         first: cut.clone(),
         number: 0,
-        records: (0..RECORDS).map(record).collect(),
+        records: rack.plan.records().into_iter().map(record).collect(),
     }
 }
 
@@ -333,7 +333,7 @@ fn power(seed: u64, mutant: Option<Mutant>) -> Tally {
     tally
 }
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 200;
 
 #[test]
 fn what_is_on_disk_is_all_that_was_promised_and_a_state_that_was() {
@@ -395,6 +395,16 @@ fn who_waits_for_a_keeper_in_vain_goes_on_when_there_is_one() {
         let all = story.notes.count() as u64 - before;
         assert!(all > 4 * done, "seed {seed}: {all} commits");
     }
+}
+
+const TREE_SEEDS: u64 = 60;
+
+#[test]
+fn rows_are_there_with_their_tree_up_to_a_moment() {
+    let counts = (0..TREE_SEEDS).map(|seed| tree::power(seed, None));
+    let (kept, lost) = counts.fold((0, 0), |(kept, lost), one| (kept + one.0, lost + one.1));
+    println!("rows, {TREE_SEEDS} seeds: {kept} writes are there, {lost} are not");
+    assert!(lost > 0 && kept > TREE_SEEDS * 10, "this test is blind");
 }
 
 /// How many transactions of a thread are published and not written, at most.
@@ -464,21 +474,31 @@ fn who_closes_the_dead_never_waits_for_a_keeper() {
     assert!(is_round > 10, "this test is blind");
 }
 
-type Scenario = fn(u64, Option<Mutant>) -> Tally;
+type Scenario = fn(u64, Mutant);
 
 #[test]
 fn planted_defects_are_found() {
-    let cases: [(Mutant, Scenario); 5] = [
-        (Mutant::OverwritesTheUnwritten, slow),
-        (Mutant::DrainsWhatIsLogged, power),
-        (Mutant::WaitsForItselfAlone, power),
-        (Mutant::ReplaysByThread, power),
-        (Mutant::CompletesTooEarly, power),
+    let slowly: Scenario = |seed, mutant| {
+        slow(seed, Some(mutant));
+    };
+    let powerless: Scenario = |seed, mutant| {
+        power(seed, Some(mutant));
+    };
+    let with_rows: Scenario = |seed, mutant| {
+        tree::power(seed, Some(mutant));
+    };
+    let cases = [
+        (Mutant::OverwritesTheUnwritten, slowly),
+        (Mutant::DrainsWhatIsLogged, powerless),
+        (Mutant::WaitsForItselfAlone, powerless),
+        (Mutant::ReplaysByThread, powerless),
+        (Mutant::ReplaysByThread, with_rows),
+        (Mutant::CompletesTooEarly, powerless),
     ];
     let mut missed = Vec::new();
     for (mutant, scenario) in cases {
         let is_found = |seed: &u64| {
-            let run = || scenario(*seed, Some(mutant));
+            let run = || scenario(*seed, mutant);
             catch_unwind(AssertUnwindSafe(run)).is_err()
         };
         let seed = (0..2 * SEEDS).find(is_found);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{
-    Annals, Chart, Kept, Kind, Log, Map, Owner, Seats, Session, ThreadId, Vector, Ward,
+    Annals, Chart, Kept, Kind, Layout, Log, Map, Owner, Seats, Session, ThreadId, Vector, Ward,
 };
 
 use crate::SLOTS;
@@ -24,6 +24,17 @@ const SHELVES: u64 = 3;
 /// and records of each.
 const EACH: u64 = 2;
 pub const RECORDS: u64 = SHELVES * EACH;
+/// Some six keys a node, so that a tree has several levels; and rows that it leads to.
+pub const NODES: Layout = match Layout::new(3, 200) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+pub const ROWS: Layout = match Layout::new(2, 40) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+/// Places for each of both, if logs are rings.
+pub const PLACES: u64 = 240;
 /// Where events are noted, at each server.
 pub const ANNALS: u64 = 64;
 
@@ -39,10 +50,13 @@ pub struct Plan {
     /// Where a keeper says how far it is, if logs are rings.
     pub kept: Option<Kept>,
     shelves: Vec<Address>,
+    /// Nodes and rows, if logs are rings.
+    pub tree: Option<(Address, Address)>,
 }
 
-fn each() -> u64 {
-    (LAYOUT.bytes() as u64).next_multiple_of(64)
+/// Bytes from one record to the next.
+pub fn each(layout: Layout) -> u64 {
+    (layout.bytes() as u64).next_multiple_of(64)
 }
 
 impl Plan {
@@ -64,11 +78,20 @@ impl Plan {
         let vector = map.add(Kind::Lines, bytes).unwrap();
         let logs = u64::from(THREADS) * SLOTS * LOG_BYTES;
         let logs = map.add(Kind::Logs, logs).unwrap();
-        let mut shelf = || map.add(Kind::Records(LAYOUT), EACH * each()).unwrap();
-        let shelves = (0..SHELVES).map(|_| shelf()).collect();
+        let shelf = |map: &mut Map, layout, count| {
+            let bytes = count * each(layout);
+            map.add(Kind::Records(layout), bytes).unwrap()
+        };
+        let shelves = (0..SHELVES).map(|_| shelf(&mut map, LAYOUT, EACH));
+        let shelves = shelves.collect();
         let bytes = Kept::new(nowhere, THREADS).bytes();
         let mut kept = || Kept::new(map.add(Kind::Lines, bytes).unwrap(), THREADS);
         let kept = (SLOTS > 1).then(&mut kept);
+        let mut tree = || {
+            let nodes = shelf(&mut map, NODES, PLACES);
+            (nodes, shelf(&mut map, ROWS, PLACES))
+        };
+        let tree = (SLOTS > 1).then(&mut tree);
         Self {
             chart: Chart::new(annals, Arc::new(map)),
             seats: Seats::new(seats, THREADS),
@@ -77,12 +100,25 @@ impl Plan {
             logs,
             kept,
             shelves,
+            tree,
         }
     }
 
     pub fn record(&self, number: u64) -> Address {
         let shelf = self.shelves[usize::try_from(number % SHELVES).unwrap()];
-        shelf.plus(number / SHELVES * each())
+        shelf.plus(number / SHELVES * each(LAYOUT))
+    }
+
+    /// All records that there can be, and how they lie there.
+    pub fn records(&self) -> Vec<(Address, Layout)> {
+        let numbered = (0..RECORDS).map(|number| (self.record(number), LAYOUT));
+        let placed = self.tree.into_iter().flat_map(|(nodes, rows)| {
+            let all = move |base: Address, layout| {
+                (0..PLACES).map(move |place| (base.plus(place * each(layout)), layout))
+            };
+            all(nodes, NODES).chain(all(rows, ROWS))
+        });
+        numbered.chain(placed).collect()
     }
 
     fn log(&self, thread: ThreadId) -> Log {
