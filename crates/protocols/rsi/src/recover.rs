@@ -18,7 +18,7 @@
 use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 use crate::block::{Block, Layout};
-use crate::log::{Entry, Log, Redo, newest};
+use crate::log::{Entry, Fetch, Log, Redo, newest};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
@@ -55,8 +55,10 @@ pub struct Recover {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Phase {
     Begun,
-    /// Reads the vector and the logs.
-    Looking,
+    /// Reads the vector, and the fronts of what is in the logs.
+    Looking(Fetch),
+    /// Reads the rest of it.
+    Reading(Snapshot, Fetch),
     /// Writes the transaction to the logs that lack it.
     Logging(Entry),
     /// Reads the records.
@@ -85,15 +87,20 @@ impl Recover {
     }
 
     fn look(&mut self) -> Step<Result<Recovered, Fault>> {
-        self.phase = Phase::Looking;
+        let fetch = Fetch::new(self.log.all().collect());
         let mut operations = vec![self.vector.read()];
-        operations.extend(self.log.read());
+        operations.extend(fetch.fronts());
+        self.phase = Phase::Looking(fetch);
         Step::Ask(operations)
     }
 
-    /// The vector and the logs are here. A server that is gone has its log elsewhere.
-    fn looked(&mut self, mut outcomes: Vec<Outcome>) -> Step<Result<Recovered, Fault>> {
-        let logs = outcomes.split_off(1.min(outcomes.len()));
+    /// The vector is here, and the fronts of what is in the logs.
+    fn looked(
+        &mut self,
+        mut fetch: Fetch,
+        mut outcomes: Vec<Outcome>,
+    ) -> Step<Result<Recovered, Fault>> {
+        let fronts = outcomes.split_off(1.min(outcomes.len()));
         let snapshot = match outcomes.pop() {
             Some(Outcome::Failed(fault)) => return Step::Done(Err(fault)),
             Some(Outcome::Read(bytes)) => self.vector.parse(&bytes),
@@ -101,11 +108,21 @@ impl Recover {
         };
         // A line that the thread died over says nothing; the log then has what it was to say.
         let (seen, _) = snapshot;
+        let rests = fetch.rests(fronts);
+        if rests.is_empty() {
+            return self.judge(seen, &fetch.copies(Vec::new()));
+        }
+        self.phase = Phase::Reading(seen, fetch);
+        Step::Ask(rests)
+    }
+
+    /// All that is in the logs is here. A server that is gone has its log elsewhere.
+    fn judge(&mut self, seen: Snapshot, logs: &[Outcome]) -> Step<Result<Recovered, Fault>> {
         let published = seen.of(self.thread);
-        let last = newest(&logs).filter(|entry| entry.stamp.thread == self.thread);
+        let last = newest(logs).filter(|entry| entry.stamp.thread == self.thread);
         self.last.clone_from(&last);
         match last {
-            Some(entry) if entry.stamp.sequence > published => self.complete(entry, &logs),
+            Some(entry) if entry.stamp.sequence > published => self.complete(entry, logs),
             // It has seen what its line says, which the vector holds.
             _ => self.close(published, seen),
         }
@@ -235,7 +252,8 @@ impl Work for Recover {
             };
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.look(),
-            Phase::Looking => self.looked(outcomes),
+            Phase::Looking(fetch) => self.looked(fetch, outcomes),
+            Phase::Reading(seen, fetch) => self.judge(seen, &fetch.copies(outcomes)),
             Phase::Logging(entry) => self.completed(entry, &outcomes),
             Phase::Comparing(entry) => self.compared(entry, &outcomes),
             Phase::Installing(entry) => match fault(&outcomes) {

@@ -84,7 +84,7 @@ impl Log {
         &self.places
     }
 
-    /// Copies of slots that [`Log::read`] asks for.
+    /// Copies of slots that [`Log::all`] names.
     pub(crate) fn count(&self) -> usize {
         self.places.len() * self.each()
     }
@@ -94,7 +94,7 @@ impl Log {
         usize::try_from(self.slots).unwrap_or(usize::MAX)
     }
 
-    /// Reads the slot of a number at one of its places.
+    /// Where the slot of a number is at one of its places, and its bytes.
     pub(crate) fn slot(&self, place: Address, number: u64) -> (Address, u64) {
         (place.plus(number % self.slots * self.bytes), self.bytes)
     }
@@ -116,7 +116,7 @@ impl Log {
         Ok(self.places.iter().map(write).collect())
     }
 
-    /// Writes an entry where, by copies of all that [`Log::read`] asks for, it is not whole;
+    /// Writes an entry where, by copies of all that [`Log::all`] names, it is not whole;
     /// everywhere without copies.
     pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
         let lacks = |outcome: &Outcome| match outcome {
@@ -141,12 +141,6 @@ impl Log {
         slots
             .flat_map(|entry| self.complete(&entry, copies))
             .collect()
-    }
-
-    /// Reads all slots at all places.
-    pub(crate) fn read(&self) -> Vec<Operation> {
-        let read = |(at, bytes)| Operation::Read { at, bytes };
-        self.all().map(read).collect()
     }
 
     /// Where all slots are: those of the first place, of the second one, and so on.
