@@ -13,9 +13,11 @@ use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rack::checkout::one_sided::{OneSided, audit, load};
 use manxdb_rack::checkout::{
-    Books, Plan, Published, PublishedPlan, Shop, Verdict, draw, published,
+    Books, InRows, Plan, Published, PublishedPlan, Sales, Shop, Verdict, draw, published,
 };
+use manxdb_rack::drive::Driver;
 use manxdb_rack::mailbox::{End, LINE_BYTES, Mailbox};
+use manxdb_rack::rows::RowsPlan;
 use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;
 
@@ -89,6 +91,44 @@ fn the_books_are_right_over_one_sided_memory() {
         ..PLAN
     };
     one_sided(unlogged, Isolation::Snapshot);
+}
+
+#[test]
+fn the_books_are_right_in_rows() {
+    let plan = RowsPlan {
+        servers: 2,
+        clients: CLIENTS + 1,
+        log_copies: 2,
+        versions: 4,
+        value: 128,
+        node: 600,
+        loaded: PRODUCTS,
+        added: 4 * ORDERS,
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (_servers, paths) = memory(directory.path(), plan.servers, plan.bytes());
+    let shop = |thread: u16, customer: u16| {
+        let driver = Driver::new(connect(&paths, thread.into()));
+        InRows::fixed(plan.client(thread, driver).unwrap(), customer)
+    };
+    shop(plan.loader(0), 99).stock_up(PRODUCTS, 128).unwrap();
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let mut shop = shop(client, client);
+            scope.spawn(move || buy_all(&mut shop, client, PRODUCTS));
+        }
+    });
+    let mut auditor = shop(CLIENTS, CLIENTS);
+    auditor.touch(PRODUCTS).unwrap();
+    let orders = vec![ORDERS; CLIENTS.into()];
+    let sold = 3 * u64::from(CLIENTS) * ORDERS;
+    let sales = auditor.audit(PRODUCTS, CLIENTS).unwrap();
+    assert_eq!(sales, Sales { sold, orders });
+    // Who is not among the customers, and a product that is not there, are told of.
+    let stranger = auditor.audit(PRODUCTS, CLIENTS - 1).unwrap_err();
+    assert!(stranger.to_string().contains("stranger"), "{stranger}");
+    assert!(auditor.audit(PRODUCTS + 1, CLIENTS).is_err());
+    assert!(auditor.buy([1, 2, PRODUCTS]).is_err());
 }
 
 #[test]

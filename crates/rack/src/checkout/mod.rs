@@ -3,12 +3,14 @@
 //! A checkout reads three products, takes one of each out of stock, and inserts an order and three
 //! order lines. Products are drawn from all of them alike, or from a hot set.
 
+pub mod in_rows;
 pub mod one_sided;
 pub mod plan;
 pub mod published;
 
 use manxdb_core::Random;
 
+pub use in_rows::{InRows, Sales};
 pub use one_sided::OneSided;
 pub use plan::Plan;
 pub use published::{Published, PublishedPlan};
