@@ -193,7 +193,8 @@ fn draw_marks(
         taken.mark(corners);
     }
     let size = TEXT * 0.84;
-    for (corners, mark) in placed.iter().zip(&panel.marks) {
+    let spoken = |(_, mark): &(&Vec<Pixel>, &Mark)| !mark.text.is_empty();
+    for (corners, mark) in placed.iter().zip(&panel.marks).filter(spoken) {
         #[allow(clippy::cast_possible_truncation)] // a text is some dozens of units high
         let room = (span_of(&mark.text, size), (size * 1.1) as i32);
         let Place { area: at, thread } = taken.words(corners, room, inside);
@@ -299,12 +300,15 @@ fn marker(
         return root.draw(&outline).map_err(failed);
     }
     let outline: &[Pixel] = match shape {
-        Shape::Circle => &[],
+        Shape::Circle | Shape::None => &[],
         Shape::Square => &[(-9, -9), (9, -9), (9, 9), (-9, 9)],
         Shape::Triangle => &[(0, -12), (11, 8), (-11, 8)],
         Shape::Diamond => &[(0, -13), (13, 0), (0, 13), (-13, 0)],
         Shape::Nabla => &[(0, 12), (11, -8), (-11, -8)],
     };
+    if outline.is_empty() {
+        return Ok(());
+    }
     let mut corners: Vec<Pixel> = outline.iter().map(|by| (x + by.0, y + by.1)).collect();
     root.draw(&Polygon::new(corners.clone(), inside.filled()))
         .map_err(failed)?;

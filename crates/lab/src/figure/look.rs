@@ -23,6 +23,8 @@ pub enum Shape {
     Diamond,
     /// ▼
     Nabla,
+    /// Nothing: points are too many for markers.
+    None,
 }
 
 const SHAPES: [Shape; 5] = [
@@ -52,6 +54,15 @@ impl Look {
             colour: COLOURS[number % COLOURS.len()],
             shape: SHAPES[number % SHAPES.len()],
             is_secondary: false,
+        }
+    }
+
+    /// The same without markers.
+    #[must_use]
+    pub fn plain(self) -> Self {
+        Self {
+            shape: Shape::None,
+            ..self
         }
     }
 

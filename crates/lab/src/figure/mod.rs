@@ -172,7 +172,7 @@ impl Point {
 pub struct Mark {
     /// From left to right; one point: a level over the whole width.
     pub points: Vec<(f64, f64)>,
-    /// What it is.
+    /// What it is; nothing, if that is said elsewhere.
     pub text: String,
 }
 
