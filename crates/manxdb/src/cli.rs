@@ -8,6 +8,7 @@ mod fillrandom;
 mod lab;
 mod memory;
 mod olap;
+mod recovery;
 mod rows;
 mod sim;
 mod warehouses;
@@ -31,6 +32,9 @@ pub use self::fillrandom::{CompressionChoice, FILLRANDOM_HELP, FillRandomRun};
 pub use self::lab::{EVERY, LabCommand, LabRun};
 pub use self::memory::{MEMORY_HELP, MemoryArgs, MemoryKeeperArgs};
 pub use self::olap::{Algorithm, OLAP_HELP, OlapNode, OlapRun, OlapShape};
+pub use self::recovery::{
+    Loss, RECOVERY_HELP, RecoveryPart, RecoveryRole, RecoveryRun, RecoveryShape, Victim,
+};
 pub use self::rows::{CommitPathChoice, RowsArgs};
 pub use self::sim::{CpuChoice, LevelChoice, SIM_HELP, SimRun, WorkloadChoice};
 pub use self::warehouses::{
@@ -366,6 +370,12 @@ pub enum BenchCommand {
     /// TPC-C in a rack: the five transactions on rows in one-sided memory
     #[command(after_help = WAREHOUSES_HELP)]
     RackTpcc(WarehousesRun),
+    /// Checkouts in a rack while a client and a memory server are killed, or what replicas cost
+    #[command(after_help = RECOVERY_HELP)]
+    RackRecovery(RecoveryRun),
+    /// One process of a rack-recovery run, started by it
+    #[command(hide = true)]
+    RackRecoveryPart(RecoveryPart),
     /// One process of a rack-tpcc run, started by it
     #[command(hide = true)]
     RackTpccPart(WarehousesPart),

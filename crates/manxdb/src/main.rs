@@ -67,6 +67,10 @@ fn run(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, fault::Fau
         cli::Command::Bench(cli::BenchCommand::RackTpccPart(args)) => {
             bench::warehouses::part(&args)
         }
+        cli::Command::Bench(cli::BenchCommand::RackRecovery(args)) => bench::recovery::run(&args),
+        cli::Command::Bench(cli::BenchCommand::RackRecoveryPart(args)) => {
+            bench::recovery::part(&args)
+        }
         cli::Command::Bench(cli::BenchCommand::Olap(args)) => bench::olap::run(&args),
         cli::Command::Bench(cli::BenchCommand::OlapNode(args)) => bench::olap::node(&args),
         cli::Command::Cluster(command) => cluster::run(&command),

@@ -1,5 +1,6 @@
-//! `manxdb bench checkout`, `bench rack-tpcc` and `bench olap`: servers, clients and nodes in processes
-//! of their own, and books and answers that are right in the end; never how fast it was.
+//! `manxdb bench checkout`, `bench rack-tpcc`, `bench rack-recovery` and `bench olap`: servers, clients and
+//! nodes in processes of their own, and books and answers that are right in the end; never how fast it
+//! was.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -54,6 +55,47 @@ fn terminals_of_tpcc_commit_and_end_when_their_room_does() {
     }
 }
 
+/// Small, and with leases that are long beside what a busy machine makes a thread wait.
+const RECOVERY: [&str; 9] = [
+    "rack-recovery",
+    "--products",
+    "300",
+    "--orders",
+    "20000",
+    "--seconds",
+    "1",
+    "--lease-ms",
+    "4000",
+];
+
+#[test]
+fn customers_go_on_when_one_of_them_and_a_memory_server_are_killed() {
+    for (victim, client) in [("leader", 0), ("other", 2)] {
+        let done = json(&[&RECOVERY[..], &["--kill-client", victim]].concat());
+        let outcome = &done["outcome"];
+        assert_eq!(outcome["death"]["client"], client, "{outcome}");
+        assert_eq!(outcome["loss"]["server"], 0, "{outcome}");
+        let counts = outcome["counts"].as_array().unwrap();
+        assert_eq!(counts.len(), 3);
+        for counts in counts {
+            let sum = counts.as_array().unwrap().iter().map(Value::as_u64);
+            assert!(sum.map(Option::unwrap).sum::<u64>() > 0, "{outcome}");
+        }
+    }
+}
+
+#[test]
+fn rows_are_bought_with_fewer_copies_where_nobody_is_killed() {
+    let quiet = ["--kill-client", "none", "--kill-server", "none"];
+    for copies in [["1", "0"], ["1", "1"]] {
+        let copies = ["--replicas", copies[0], "--logs", copies[1]];
+        let args = [&RECOVERY[..], &quiet, &copies].concat();
+        let (code, text, error) = bench(&args);
+        assert_eq!((code, error.as_str()), (Some(0), ""));
+        assert!(text.contains("the books are right"), "{text}");
+    }
+}
+
 #[test]
 fn nodes_find_what_they_must() {
     let joins = ["ghj", "ghj-bloom", "rdma-ghj", "rrj"];
@@ -86,7 +128,7 @@ fn nodes_find_what_they_must() {
 
 #[test]
 fn sizes_that_cannot_be_are_refused() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 13] = [
         (
             &["olap", "--width", "12"],
             "--width 12: rows of 12 bytes: a row has 8 to 1024, a multiple of 8",
@@ -114,6 +156,22 @@ fn sizes_that_cannot_be_are_refused() {
         (
             &["rack-tpcc", "--servers", "2", "--logs", "3"],
             "3 copies of logs on 2 memory servers",
+        ),
+        (
+            &["rack-recovery", "--logs", "0"],
+            "3 replicas need as many logs",
+        ),
+        (
+            &["rack-recovery", "--replicas", "1", "--logs", "0"],
+            "give --kill-client none",
+        ),
+        (
+            &["rack-recovery", "--replicas", "1", "--logs", "1"],
+            "give --kill-server none",
+        ),
+        (
+            &["rack-recovery", "--replicas", "3", "--logs", "2"],
+            "copies of a log is 2 but must be 3 to 3",
         ),
         (
             &["checkout", "--servers", "2", "--logs", "3"],

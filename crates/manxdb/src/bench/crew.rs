@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::ops::Range;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +96,11 @@ impl Process {
         })
     }
 
-    fn line(&mut self) -> Result<String, String> {
+    /// The next line that it says.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.out.read_line(&mut line) {
             Ok(0) => Err(format!("{} ended early", self.name)),
@@ -114,16 +119,50 @@ impl Process {
     }
 
     fn go(&mut self) -> Result<(), String> {
-        let input = self.child.stdin.as_mut().ok_or("it has no input")?;
-        writeln!(input, "go").map_err(|error| format!("{}: {error}", self.name))
+        self.tell("go")
     }
 
-    fn done<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+    /// Says a line to it.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn tell(&mut self, line: &str) -> Result<(), String> {
+        let input = self.child.stdin.as_mut().ok_or("it has no input")?;
+        writeln!(input, "{line}").map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// Waits until it is dead.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn await_end(&mut self) -> Result<(), String> {
+        let ended = self.child.wait();
+        ended
+            .map(drop)
+            .map_err(|error| format!("{}: {error}", self.name))
+    }
+
+    /// Ends it with SIGKILL.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn kill(&mut self) -> Result<(), String> {
+        let killed = self.child.kill();
+        killed.map_err(|error| format!("{}: {error}", self.name))?;
+        self.await_end()
+    }
+
+    /// What it says of what it has done.
+    ///
+    /// # Errors
+    /// It has ended, or says what makes no sense.
+    pub fn done<T: DeserializeOwned>(&mut self) -> Result<T, String> {
         let line = self.line()?;
         serde_json::from_str(&line).map_err(|error| format!("{} says '{line}': {error}", self.name))
     }
 
-    fn cpu(&self) -> f64 {
+    /// Seconds of CPU that it has used.
+    pub fn cpu(&self) -> f64 {
         cpu_of(Some(self.child.id()))
             .unwrap_or_default()
             .as_secs_f64()
@@ -147,8 +186,20 @@ pub fn start_all(
     count: u16,
     args: impl Fn(u16) -> Vec<String>,
 ) -> Result<Vec<Process>, String> {
+    start_some(kind, 0..count, args)
+}
+
+/// The same with numbers from others than 0 on.
+///
+/// # Errors
+/// As of [`start_all`].
+pub fn start_some(
+    kind: &str,
+    numbers: Range<u16>,
+    args: impl Fn(u16) -> Vec<String>,
+) -> Result<Vec<Process>, String> {
     let start = |number| Process::start(format!("{kind} {number}"), &args(number));
-    let mut all = (0..count).map(start).collect::<Result<Vec<_>, _>>()?;
+    let mut all = numbers.map(start).collect::<Result<Vec<_>, _>>()?;
     all.iter_mut().try_for_each(Process::ready)?;
     Ok(all)
 }
@@ -198,8 +249,7 @@ pub fn run_once<T: DeserializeOwned>(processes: &mut [Process]) -> Result<Vec<T>
 /// # Errors
 /// Those of what it does.
 pub fn once<T: Serialize>(work: impl FnOnce() -> io::Result<T>) -> io::Result<()> {
-    say(READY)?;
-    await_line()?;
+    await_go()?;
     say(&serde_json::to_string(&work()?).map_err(io::Error::other)?)?;
     await_line()
 }
@@ -215,8 +265,7 @@ pub fn work<'k>(
     most: u64,
     mut try_one: impl FnMut() -> io::Result<Option<&'k str>>,
 ) -> io::Result<()> {
-    say(READY)?;
-    await_line()?;
+    await_go()?;
     let cpu = || cpu_of(Some(std::process::id())).unwrap_or_default();
     let (began, used) = (Instant::now(), cpu());
     let until = Duration::from_secs(u64::from(seconds));
@@ -280,7 +329,26 @@ pub fn until_end() -> io::Result<()> {
 
 /// Waits for a word of whoever has started this process, or for their end.
 fn await_line() -> io::Result<()> {
-    io::stdin().lock().read_line(&mut String::new()).map(|_| ())
+    hear().map(drop)
+}
+
+/// A word of whoever has started this process; nothing at their end.
+///
+/// # Errors
+/// The system's.
+pub fn hear() -> io::Result<String> {
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
+}
+
+/// Says that it is ready, and waits until it is told to go.
+///
+/// # Errors
+/// The system's.
+pub fn await_go() -> io::Result<()> {
+    say(READY)?;
+    await_line()
 }
 
 #[allow(clippy::cast_precision_loss)] // far below 2^53
@@ -288,7 +356,11 @@ fn micros(nanos: u64) -> f64 {
     nanos as f64 / 1e3
 }
 
-fn say(line: &str) -> io::Result<()> {
+/// Says a line to whoever has started this process.
+///
+/// # Errors
+/// The system's.
+pub fn say(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

@@ -15,6 +15,7 @@ mod link;
 mod measure;
 mod memories;
 pub mod olap;
+pub mod recovery;
 mod report;
 pub mod warehouses;
 
