@@ -8,7 +8,7 @@ use std::path::Path;
 
 use support::{manxdb, output};
 
-const EXPERIMENTS: [&str; 14] = [
+const EXPERIMENTS: [&str; 15] = [
     "n-clients",
     "crt-ratio",
     "tpca",
@@ -21,6 +21,7 @@ const EXPERIMENTS: [&str; 14] = [
     "rsi-scale",
     "rsi-hotset",
     "rsi-cpu",
+    "rsi-recovery",
     "olap-join",
     "olap-agg",
 ];
@@ -127,6 +128,27 @@ fn joins_and_aggregations_of_nodes_are_run_and_drawn() {
     }
     let index = fs::read_to_string(directory.path().join("rack/README.md")).unwrap();
     assert!(index.contains("(olap-agg/report.md)"), "{index}");
+}
+
+#[test]
+fn kills_in_a_rack_are_run_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, said, error) = lab(
+        &["run", "rsi-recovery", "--scale", "smoke"],
+        directory.path(),
+    );
+    assert_eq!(code, Some(0), "{error}");
+    // Too small to be judged.
+    assert!(
+        said.contains("  open  ") && !said.contains("holds"),
+        "{said}"
+    );
+    let of = directory.path().join("rack/rsi-recovery");
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 4, "{rows}");
+    let report = fs::read_to_string(of.join("report.md")).unwrap();
+    assert!(report.contains("| another client | 1 | "), "{report}");
+    assert!(of.join("figure.png").exists());
 }
 
 #[test]

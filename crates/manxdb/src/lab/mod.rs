@@ -5,6 +5,7 @@ mod machine;
 mod olap;
 mod pool;
 mod rack;
+mod recovery;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,8 @@ type Any = &'static dyn Experiment;
 /// All experiments, in the order of the list: those that are simulated, then those that need
 /// processes, files or clocks.
 pub fn experiments() -> impl Iterator<Item = Any> {
-    let in_processes = fill::ALL.into_iter().chain(rack::ALL).chain(olap::ALL);
+    let of_rack = rack::ALL.into_iter().chain(recovery::ALL).chain(olap::ALL);
+    let in_processes = fill::ALL.into_iter().chain(of_rack);
     SIMULATED.into_iter().chain(in_processes)
 }
 
