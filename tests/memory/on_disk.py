@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -206,8 +207,7 @@ def a_keeper_is_killed_and_the_next_one_goes_on():
 
 @check
 def the_disk_is_full_for_a_while():
-    disk = f"/tmp/manxdb-test-full-{os.getpid()}"
-    os.makedirs(disk)
+    disk = tempfile.mkdtemp(prefix="manxdb-test-full-")
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", disk],
                              capture_output=True, text=True, check=False)
     if mounted.returncode != 0:
