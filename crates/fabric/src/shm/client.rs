@@ -279,7 +279,13 @@ impl Segment {
 /// way any more, by the end of the connection.
 fn listen(mut stream: &UnixStream, state: &AtomicU8, work: &AtWork) {
     let mut word = [0];
-    let is_shut_out = matches!(stream.read(&mut word), Ok(1)) && word == [hello::LET_GO];
+    let heard = loop {
+        match stream.read(&mut word) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {} // a signal says nothing
+            heard => break heard,
+        }
+    };
+    let is_shut_out = matches!(heard, Ok(1)) && word == [hello::LET_GO];
     let found = if is_shut_out { SHUT_OUT } else { GONE };
     state.store(found, Ordering::Relaxed);
     work.wait();

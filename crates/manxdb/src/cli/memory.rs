@@ -65,9 +65,14 @@ pub struct MemoryArgs {
     /// Name of the database, so that no server is taken for another's [default: manxdb]
     #[arg(long, env = "MANXDB_MEMORY_NAME", value_name = "NAME")]
     pub name: Option<String>,
-    /// Memory of each server, in MiB; the system gives it as it is written [default: 1024]
+    /// Memory of each server, in MiB; the system gives it as it is written, or see --populate
+    /// [default: 1024]
     #[arg(long, env = "MANXDB_MEMORY_SIZE_MB", value_name = "MIB")]
     pub size_mb: Option<u64>,
+    /// Has the system give all memory before anybody comes in, so that no transaction waits for a
+    /// page: takes all of --size-mb at once, and some seconds for many gigabytes [default: false]
+    #[arg(long, env = "MANXDB_MEMORY_POPULATE", num_args = 0..=1, default_missing_value = "true")]
+    pub populate: Option<bool>,
     /// Transactions at a time, of all database servers together [default: 32]
     #[arg(long, env = "MANXDB_MEMORY_PLACES", value_name = "NUMBER")]
     pub places: Option<u16>,

@@ -30,6 +30,7 @@ struct Keys {
     replicas: Option<Spanned<u16>>,
     name: Option<Spanned<String>>,
     size_mb: Option<Spanned<u64>>,
+    populate: Option<Spanned<bool>>,
     places: Option<Spanned<u16>>,
     log_copies: Option<Spanned<u16>>,
     log_kb: Option<Spanned<u64>>,
@@ -51,6 +52,8 @@ pub struct MemorySettings {
     pub directory: PathBuf,
     /// What it says about its memory.
     pub superblock: Superblock,
+    /// The system is to give all of it before anybody comes in.
+    pub populate: bool,
     /// Where what is committed is written to; nowhere: rows are in memory alone.
     pub disk: Option<DiskSettings>,
     /// Admin door.
@@ -149,6 +152,7 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
             directory: 0,
             geometry,
         },
+        populate: pick!(r, args, keys, populate, false, plain),
         disk,
         admin_listen: pick!(r, args, keys, admin_listen, listen, quoted),
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
@@ -204,7 +208,9 @@ mod tests {
         assert_eq!(superblock.geometry.bytes, 1 << 30);
         assert_eq!(superblock.name, "manxdb");
         assert_eq!(superblock.geometry.log_slots, 1);
-        assert!(settings.disk.is_none());
+        assert!(settings.disk.is_none() && !settings.populate);
+        assert!(loaded(&["--populate"], "").unwrap().populate);
+        assert!(loaded(&[], "populate = true").unwrap().populate);
         let settings = loaded(&["--disk", "rows"], "checkpoint_mb = 3\n").unwrap();
         assert_eq!(settings.superblock.geometry.log_slots, 8);
         let disk = settings.disk.unwrap();

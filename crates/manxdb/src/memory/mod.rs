@@ -130,6 +130,10 @@ impl Offered {
             )
         };
         let memory = memory.map_err(|error| Fault::io(cannot(), error))?;
+        if settings.populate {
+            let populated = memory.populate();
+            populated.map_err(|error| Fault::io(cannot(), error))?;
+        }
         Ok(Self {
             memory: Arc::new(memory),
             _lock: lock,

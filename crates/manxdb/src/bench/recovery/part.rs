@@ -67,7 +67,7 @@ pub fn part(args: &RecoveryPart) -> Result<ExitCode, Fault> {
 
 fn serve(args: &RecoveryPart, shape: &RecoveryShape) -> io::Result<()> {
     let server = args.number;
-    let _memory = if shape.logs == 0 {
+    let memory = if shape.logs == 0 {
         let bytes = rows_plan(shape).map_err(io::Error::other)?.bytes();
         memories::serve(&args.directory, server, bytes)?
     } else {
@@ -82,6 +82,7 @@ fn serve(args: &RecoveryPart, shape: &RecoveryShape) -> io::Result<()> {
         let first = [(0, superblock.encode())];
         MemoryServer::start_filled(&socket, ServerId(server), bytes, &first)?
     };
+    memory.populate()?;
     until_end()
 }
 
