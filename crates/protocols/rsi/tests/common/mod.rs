@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -418,4 +419,23 @@ impl House {
             }
         }
     }
+}
+
+/// Looks among so many seeds for one with which a planted defect makes its scenario fail, for each of
+/// the defects.
+#[allow(clippy::print_stdout)] // which seed it was is worth knowing
+pub fn each_is_found<S>(cases: &[(Mutant, S)], seeds: u64, run: impl Fn(&S, u64, Mutant)) {
+    let mut missed = Vec::new();
+    for (mutant, scenario) in cases {
+        let is_found = |seed: &u64| {
+            let run = || run(scenario, *seed, *mutant);
+            catch_unwind(AssertUnwindSafe(run)).is_err()
+        };
+        let seed = (0..seeds).find(is_found);
+        println!("{mutant:?}: seed {seed:?}");
+        if seed.is_none() {
+            missed.push(*mutant);
+        }
+    }
+    assert_eq!(missed, [], "not found");
 }

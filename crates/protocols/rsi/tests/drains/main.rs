@@ -29,10 +29,10 @@ mod tree;
 #[path = "../places/watch.rs"]
 mod watch;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bank::Notes;
+use common::each_is_found;
 use disk::Checkpoint;
 use keeper::Cellar;
 use manxdb_checker::versions::Outcome;
@@ -495,17 +495,7 @@ fn planted_defects_are_found() {
         (Mutant::ReplaysByThread, with_rows),
         (Mutant::CompletesTooEarly, powerless),
     ];
-    let mut missed = Vec::new();
-    for (mutant, scenario) in cases {
-        let is_found = |seed: &u64| {
-            let run = || scenario(*seed, mutant);
-            catch_unwind(AssertUnwindSafe(run)).is_err()
-        };
-        let seed = (0..2 * SEEDS).find(is_found);
-        println!("{mutant:?}: seed {seed:?}");
-        if seed.is_none() {
-            missed.push(mutant);
-        }
-    }
-    assert_eq!(missed, [], "not found");
+    each_is_found(&cases, 2 * SEEDS, |scenario, seed, mutant| {
+        scenario(seed, mutant);
+    });
 }

@@ -18,10 +18,10 @@ mod plan;
 mod rack;
 mod watch;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bank::Notes;
+use common::each_is_found;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::mutants::Mutant;
@@ -335,19 +335,9 @@ fn planted_defects_are_found() {
         (Mutant::LeadsBeforeItRestores, elected),
         (Mutant::RestoresUnderTheLiving, any),
     ];
-    let mut missed = Vec::new();
-    for (mutant, scenario) in cases {
-        let is_found = |seed: &u64| {
-            let run = || scenario(*seed, mutant);
-            catch_unwind(AssertUnwindSafe(run)).is_err()
-        };
-        let seed = (0..2 * SEEDS).find(is_found);
-        println!("{mutant:?}: seed {seed:?}");
-        if seed.is_none() {
-            missed.push(mutant);
-        }
-    }
-    assert_eq!(missed, [], "not found");
+    each_is_found(&cases, 2 * SEEDS, |scenario, seed, mutant| {
+        scenario(seed, mutant);
+    });
 }
 
 #[test]

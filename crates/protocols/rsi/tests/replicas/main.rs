@@ -25,11 +25,10 @@ mod keys;
 mod tree;
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use bank::{Notes, TOTAL};
-use common::{LAYOUT, change};
+use common::{LAYOUT, change, each_is_found};
 use hand::{REPLICAS, SERVERS};
 use house::House;
 use manxdb_core::{Nanos, Random};
@@ -354,19 +353,9 @@ fn planted_defects_are_found() {
         (Mutant::EntersAtThePrimaryAlone, keyed),
         (Mutant::ReliesOnHalfAnEntry, keyed),
     ];
-    let mut missed = Vec::new();
-    for (mutant, scenario) in cases {
-        let is_found = |seed: &u64| {
-            let run = || scenario(*seed, Some(mutant));
-            catch_unwind(AssertUnwindSafe(run)).is_err()
-        };
-        let seed = (0..4 * SEEDS).find(is_found);
-        println!("{mutant:?}: seed {seed:?}");
-        if seed.is_none() {
-            missed.push(mutant);
-        }
-    }
-    assert_eq!(missed, [], "not found");
+    each_is_found(&cases, 4 * SEEDS, |scenario, seed, mutant| {
+        scenario(seed, Some(mutant));
+    });
 }
 
 #[test]
