@@ -9,7 +9,7 @@
 use manxdb_fabric::{Fault, Outcome};
 
 use crate::kept::Kept;
-use crate::log::{Fetch, Log, newest};
+use crate::log::{Fetch, Log, by_log, newest};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
@@ -75,10 +75,7 @@ impl Survey {
     }
 
     fn have_read(&mut self, all: &[Outcome]) -> Step<Result<Snapshot, Fault>> {
-        let mut copies = all;
-        for log in &self.logs {
-            let (own, rest) = copies.split_at(log.count().min(copies.len()));
-            copies = rest;
+        for (_, own) in by_log(&self.logs, all) {
             // What is installed is in all copies that are not gone.
             let is_read = own.iter().any(|copy| matches!(copy, Outcome::Read(_)));
             if let Some(fault) = fault(own).filter(|_| !is_read) {

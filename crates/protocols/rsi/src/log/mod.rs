@@ -150,6 +150,18 @@ impl Log {
     }
 }
 
+/// Copies of all slots of all of these logs ([`Fetch`]), log by log.
+pub(crate) fn by_log<'l>(
+    logs: &'l [Log],
+    mut copies: &'l [Outcome],
+) -> impl Iterator<Item = (&'l Log, &'l [Outcome])> {
+    logs.iter().map(move |log| {
+        let (own, rest) = copies.split_at(log.count().min(copies.len()));
+        copies = rest;
+        (log, own)
+    })
+}
+
 /// The last transaction in copies of a log.
 pub(crate) fn newest<'a>(copies: impl IntoIterator<Item = &'a Outcome>) -> Option<Entry> {
     let entries = copies.into_iter().filter_map(|outcome| match outcome {

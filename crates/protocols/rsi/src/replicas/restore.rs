@@ -21,7 +21,7 @@ use std::sync::Arc;
 use manxdb_fabric::{Fault, Operation, Outcome};
 
 use crate::block::Block;
-use crate::log::{Entry, Fetch, Log, Redo, newest};
+use crate::log::{Entry, Fetch, Log, Redo, by_log, newest};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::Map;
@@ -170,11 +170,8 @@ impl Restore {
     fn read(&mut self, rests: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
         let fetch = std::mem::replace(&mut self.fetch, Fetch::new(Vec::new()));
         let all = fetch.copies(rests);
-        let mut copies = all.as_slice();
         let (mut entries, mut writes) = (Vec::new(), Vec::new());
-        for log in &self.logs {
-            let (own, rest) = copies.split_at(log.count().min(copies.len()));
-            copies = rest;
+        for (log, own) in by_log(&self.logs, &all) {
             entries.push(newest(own));
             writes.extend(log.level(own));
         }
