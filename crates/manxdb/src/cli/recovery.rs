@@ -72,10 +72,12 @@ pub struct RecoveryShape {
     /// The memory server that is killed
     #[arg(long, value_enum, default_value_t = Loss::First, value_name = "WHICH")]
     pub kill_server: Loss,
-    /// How long all goes well before and after each kill
+    /// How long all goes well before and after each kill; without kills at most, until all orders
+    /// are placed
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=600))]
     pub seconds: u16,
-    /// Orders that there is room for, of all clients; who has none left fails
+    /// Orders that there is room for, of all clients; where somebody is killed, a client that has
+    /// placed half of its share slows down
     #[arg(long, value_name = "COUNT", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     pub orders: u64,
     /// Equal seeds draw equal products

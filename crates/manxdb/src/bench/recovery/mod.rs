@@ -8,11 +8,13 @@
 //! | what each process does | [`part`](mod@part) |
 //! | how a client dies with locks | [`mortal`] |
 //! | where commits are noted | [`board`] |
+//! | how many orders a client may place | [`share`] |
 
 mod board;
 mod mortal;
 mod part;
 mod run;
+mod share;
 mod timeline;
 
 use std::path::Path;

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::board::Notes;
 use super::mortal::{Mortal, MortalWay};
+use super::share::Share;
 use super::{geometry, reach, rows_plan};
 use crate::bench::cpu_of;
 use crate::bench::crew::{await_go, hear, say, until_end};
@@ -40,6 +41,8 @@ const REST: Duration = Duration::from_millis(1);
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Bought {
     pub aborted: u64,
+    /// When it placed no more orders.
+    pub seconds: f64,
     pub cpu_seconds: f64,
     pub longest_ms: f64,
     /// When its warden led first.
@@ -200,7 +203,7 @@ impl Seen {
     }
 }
 
-/// Buys from when it is told to until it is told to stop, or to die.
+/// Buys from when it is told to until it is told to stop, or to die, or has no orders left.
 fn buy(
     shop: &mut InRows<Mortal>,
     args: &RecoveryPart,
@@ -213,12 +216,13 @@ fn buy(
     notes.begin();
     let told = Arc::<Told>::default();
     let listener = Arc::clone(&told);
-    thread::spawn(move || listener.listen());
+    let listening = thread::spawn(move || listener.listen());
     let cpu = || cpu_of(Some(std::process::id())).unwrap_or_default();
     let (began, used) = (Instant::now(), cpu());
     let _ = seen.began.set(began); // once
     let mut random = Random::stream(shape.seed, &[args.number.into()]);
     let mut done = Bought::default();
+    let mut share = Share::of(shape);
     let (mut last, mut longest) = (began, Duration::ZERO);
     while !told.is_to_stop.load(Ordering::Relaxed) {
         let basket = draw(&mut random, shape.products);
@@ -231,10 +235,16 @@ fn buy(
             notes.committed(now)?;
             longest = longest.max(now - last);
             last = now;
+            match share.take() {
+                Some(rest) => thread::sleep(rest),
+                None => break,
+            }
         }
     }
+    done.seconds = began.elapsed().as_secs_f64();
     done.longest_ms = longest.max(last.elapsed()).as_secs_f64() * 1e3;
     done.cpu_seconds = cpu().saturating_sub(used).as_secs_f64();
+    let _ = listening.join(); // until it is told to stop, or whoever has started it is gone
     done.led_ms = Seen::ms(&seen.led);
     done.buried_ms = Seen::ms(&seen.buried);
     done.agreed_ms = Seen::ms(&seen.agreed);

@@ -12,6 +12,7 @@ use manxdb_rack::memory::{Memory, SharedWay, Source};
 
 use super::board::Board;
 use super::part::{Bought, DIE};
+use super::share::Share;
 use super::timeline::{Death, Loss, Outcome};
 use super::{reach, rows_plan};
 use crate::bench::crew::{self, Process};
@@ -137,10 +138,11 @@ impl<'r> Run<'r> {
         Duration::from_millis(self.shape.lease_ms.into())
     }
 
-    /// Waits while all goes well.
+    /// Waits while all goes well, or until nobody has an order left.
     fn rest(&mut self) -> Result<(), String> {
         let end = Instant::now() + Duration::from_secs(self.shape.seconds.into());
-        while Instant::now() < end {
+        let share = Share::of(self.shape).all();
+        while Instant::now() < end && self.sums().iter().any(|sum| *sum < share) {
             self.starter.keep().map_err(text)?;
             thread::sleep((self.lease() / 16).min(end.saturating_duration_since(Instant::now())));
         }
@@ -235,7 +237,7 @@ impl<'r> Run<'r> {
             every_ms: super::board::EVERY.as_secs_f64() * 1e3,
             counts: numbers.map(|client| self.board.of(client, took)).collect(),
             aborted: done.iter().map(|one| one.aborted).sum(),
-            seconds: took.as_secs_f64(),
+            seconds: done.iter().map(|one| one.seconds).fold(0.0, f64::max),
             client_cpu: sum(|one| one.cpu_seconds),
             server_cpu,
             longest_ms: done.iter().map(|one| one.longest_ms).fold(0.0, f64::max),

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub counts: Vec<Vec<u64>>,
     /// Tries of clients that lived to the end and had others in the way.
     pub aborted: u64,
-    /// From when they were told to go until they were told to stop.
+    /// From when they were told to go until none of them bought any more.
     pub seconds: f64,
     /// CPU of clients that lived to the end.
     pub client_cpu: f64,
