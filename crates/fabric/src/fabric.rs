@@ -36,6 +36,19 @@ pub trait Fabric {
 
     /// The next batch that is over, if there is one now.
     fn poll(&mut self) -> Option<Completion>;
+
+    /// Servers that have been asked for something and have not answered all of it, each with a number
+    /// that grows with whatever it answers: by which one who has a clock knows who is silent. None,
+    /// of a carrier whose servers answer at once or are gone.
+    fn awaited(&self) -> Vec<(ServerId, u64)> {
+        Vec::new()
+    }
+
+    /// Waits no longer for a server that is awaited: whatever is under way there ends as
+    /// [`Fault::Gone`](crate::Fault::Gone), and so does what comes after.
+    fn give_up(&mut self, server: ServerId) {
+        let _ = server;
+    }
 }
 
 /// Checks a batch against what is registered.

@@ -11,7 +11,9 @@ use std::thread;
 
 use common::{OTHER, Process, SERVER, add, at, listen, role, run, say, until};
 use manxdb_fabric::conformance::{self, REGISTERED};
-use manxdb_fabric::libfabric::{ConnectError, Copies, MemoryServer, Provider, RemoteMemory};
+use manxdb_fabric::libfabric::{
+    ConnectError, Copies, Door, MemoryServer, Provider, RemoteMemory, ShutOutError, shut_out,
+};
 use manxdb_fabric::{BatchId, Fabric, Fault, Grants, Operation, Outcome, WORD_LENGTH};
 use rustix::process::Signal;
 
@@ -70,17 +72,20 @@ fn named(name: &str) -> Provider {
 }
 
 fn server(provider: &Provider) -> MemoryServer {
-    let door = SocketAddr::new(HERE.parse().unwrap(), 0);
-    MemoryServer::start(door, SERVER, REGISTERED, provider).unwrap()
+    MemoryServer::start(&door(), SERVER, REGISTERED, provider).unwrap()
+}
+
+fn door() -> Door {
+    SocketAddr::new(HERE.parse().unwrap(), 0).into()
 }
 
 fn client(provider: &Provider, server: SocketAddr, number: u64) -> RemoteMemory {
     let mut memory = RemoteMemory::open(provider).unwrap();
     loop {
-        match memory.connect(server, number) {
+        match memory.connect(&server.into(), number) {
             Ok(found) => break assert_eq!(found, SERVER),
             // Its last one is gone, and the server has not noticed yet.
-            Err(ConnectError::TurnedAway(_, reason)) if reason.contains("already") => {}
+            Err(ConnectError::Already(_)) => {}
             Err(error) => panic!("{error}"),
         }
         thread::yield_now();
@@ -197,8 +202,7 @@ fn a_provider_that_does_not_grant_enough_is_refused_by_name() {
     let refused = |name: &str| {
         let provider = Provider::named(name);
         let client = RemoteMemory::open(&provider).err().unwrap().to_string();
-        let door = SocketAddr::new(HERE.parse().unwrap(), 0);
-        let server = MemoryServer::start(door, SERVER, REGISTERED, &provider);
+        let server = MemoryServer::start(&door(), SERVER, REGISTERED, &provider);
         assert_eq!(server.err().unwrap().to_string(), client);
         client
     };
@@ -266,14 +270,16 @@ fn a_server_that_does_not_answer_is_given_up() {
     memory.post(BatchId(8), add_one).unwrap();
     for _ in 0..1_000 {
         assert_eq!(memory.poll(), None);
+        assert_eq!(memory.awaited(), [(SERVER, 1)]);
     }
     memory.give_up(SERVER);
+    assert_eq!(memory.awaited(), []);
     let gone = Outcome::Failed(Fault::Gone(SERVER));
     assert_eq!(memory.poll().unwrap().outcomes.remove(0), gone);
     assert_eq!(add(&mut memory), gone);
     // Found again, it is as good as new.
     process.signal(Signal::CONT);
-    memory.connect(address, 2).unwrap();
+    memory.connect(&address.into(), 2).unwrap();
     assert!(matches!(add(&mut memory), Outcome::Word(_)));
 }
 
@@ -299,6 +305,65 @@ fn a_client_that_is_shut_out_writes_nothing_more_and_hears_why() {
     for (name, _) in providers() {
         shuts_a_client_out(name);
     }
+}
+
+#[test]
+fn a_client_is_shut_out_from_another_process() {
+    let (process, address) = other_server("tcp");
+    let (mut one, mut other) = (client(&tcp(), address, 1), client(&tcp(), address, 2));
+    add(&mut one);
+    shut_out(&address.into(), 1).unwrap();
+    assert_eq!(add(&mut one), Outcome::Failed(Fault::Fenced(SERVER)));
+    assert_eq!(add(&mut other), Outcome::Word(1));
+    shut_out(&address.into(), 1).unwrap(); // it is out: nothing to do
+    shut_out(&address.into(), 3).unwrap(); // and so is who has not come yet
+    let late = other.connect(&address.into(), 3).unwrap_err();
+    assert!(matches!(late, ConnectError::ShutOut(_)), "{late}");
+    drop(process);
+    let gone = shut_out(&address.into(), 2).unwrap_err();
+    assert!(matches!(gone, ShutOutError::Gone(..)), "{gone}");
+}
+
+#[test]
+fn who_does_not_know_the_token_is_not_heard() {
+    let token = "between us".to_owned();
+    let ours = Door { token, ..door() };
+    let server = MemoryServer::start(&ours, SERVER, REGISTERED, &tcp()).unwrap();
+    let address = server.address();
+    let ours = Door { address, ..ours };
+    let mut memory = RemoteMemory::open(&tcp()).unwrap();
+    memory.connect(&ours, 1).unwrap();
+    for token in ["", "between u", "between them"] {
+        let token = token.to_owned();
+        let theirs = Door { address, token };
+        let away = memory.connect(&theirs, 2).unwrap_err().to_string();
+        assert!(away.ends_with("its token is another one than the server's"));
+        let kept = shut_out(&theirs, 1).unwrap_err().to_string();
+        assert!(kept.ends_with("its token is another one than the server's"));
+    }
+    assert_eq!((server.clients(), server.ended()), (vec![1], 0));
+    shut_out(&ours, 1).unwrap();
+    assert_eq!((server.clients(), server.ended()), (vec![], 1));
+}
+
+#[test]
+fn a_server_begins_with_what_it_is_filled_with() {
+    let words: Vec<u8> = (0..32).collect();
+    let beyond = (REGISTERED, words.clone());
+    let first = [(64, words.clone()), beyond];
+    let server = MemoryServer::start_filled(&door(), SERVER, REGISTERED, &first, &tcp()).unwrap();
+    server.populate().unwrap();
+    let mut memory = client(&tcp(), server.address(), 1);
+    let (at, bytes) = (at(64), 32);
+    let read = run(&mut memory, Operation::Read { at, bytes });
+    assert_eq!(read, Outcome::Read(words));
+}
+
+#[test]
+fn ports_are_where_a_server_is_reached_from() {
+    let provider = Provider::towards("tcp;ofi_rxm", server(&tcp()).address()).unwrap();
+    assert_eq!(provider, tcp());
+    assert_eq!(Provider::at("shm", HERE.parse().unwrap()), shm());
 }
 
 fn shuts_a_client_out_that_hangs(name: &str) {
@@ -345,8 +410,9 @@ fn a_client_of_the_servers_own_process_is_shut_out_too() {
         let word = server.read(0, WORD_LENGTH);
         assert_eq!(word, 1_u64.to_le_bytes());
         // It may ask again, as another one.
-        assert!(memory.connect(server.address(), 1).is_err());
-        memory.connect(server.address(), 2).unwrap();
+        let again = memory.connect(&server.address().into(), 1).unwrap_err();
+        assert!(matches!(again, ConnectError::ShutOut(_)), "{again}");
+        memory.connect(&server.address().into(), 2).unwrap();
         assert_eq!(add(&mut memory), Outcome::Word(1));
     }
 }
@@ -358,12 +424,12 @@ fn a_client_that_ends_is_forgotten_and_its_number_is_free_again() {
         let first = client(&provider, server.address(), 1);
         assert_eq!(server.clients(), [1]);
         let mut second = RemoteMemory::open(&provider).unwrap();
-        let twice = second.connect(server.address(), 1).unwrap_err();
-        assert!(twice.to_string().contains("client 1 is here already"));
+        let twice = second.connect(&server.address().into(), 1).unwrap_err();
+        assert!(matches!(twice, ConnectError::Already(_)), "{twice}");
         drop(first);
         until(|| server.clients().is_empty());
-        second.connect(server.address(), 1).unwrap();
-        let again = second.connect(server.address(), 2).unwrap_err();
+        second.connect(&server.address().into(), 1).unwrap();
+        let again = second.connect(&server.address().into(), 2).unwrap_err();
         assert!(matches!(again, ConnectError::Twice(..)), "{again}");
         drop(second);
         drop(other_client("waits", name, &server)); // killed
@@ -374,7 +440,7 @@ fn a_client_that_ends_is_forgotten_and_its_number_is_free_again() {
 #[test]
 fn strangers_get_no_memory_and_cost_no_server() {
     let server = server(&tcp());
-    for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"MANXOFI\x02????????", b""] {
+    for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"MANXOFI\x01????????", b""] {
         let mut stranger = TcpStream::connect(server.address()).unwrap();
         stranger.write_all(words).unwrap();
         let _ = stranger.shutdown(std::net::Shutdown::Write);
@@ -383,7 +449,7 @@ fn strangers_get_no_memory_and_cost_no_server() {
         assert_eq!(answer, b"", "{words:?}");
     }
     let mut elsewhere = RemoteMemory::open(&shm()).unwrap();
-    let turned_away = elsewhere.connect(server.address(), 1).unwrap_err();
+    let turned_away = elsewhere.connect(&server.address().into(), 1).unwrap_err();
     let reason = "the provider is 'tcp;ofi_rxm' here and 'shm' there";
     assert!(turned_away.to_string().ends_with(reason), "{turned_away}");
     assert!(server.clients().is_empty());
@@ -402,7 +468,7 @@ fn a_server_that_is_none_is_no_server() {
             stream.write_all(b"HTTP/1.1 400\r\n\r\n").unwrap();
         });
         let mut memory = RemoteMemory::open(&tcp()).unwrap();
-        let failed = memory.connect(address, 1).unwrap_err().to_string();
+        let failed = memory.connect(&address.into(), 1).unwrap_err().to_string();
         assert!(failed.contains("of this release"), "{failed}");
     });
 }

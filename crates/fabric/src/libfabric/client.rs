@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-use super::hello::{self, Ask, Place};
+use super::door::{ARRIVAL, Door, PATIENCE, stay_awake};
+use super::hello::{self, Ask, Denial, Place, What};
 use super::ledger::{Ledger, Piece};
 use super::link::Link;
 use super::needs::Refused;
@@ -14,9 +14,6 @@ use crate::address::{ServerId, WORD};
 use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
 use crate::operation::{Fault, Misuse, Operation};
-
-/// A server that says nothing for this long is none.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The memory of servers on other machines.
 ///
@@ -42,12 +39,56 @@ pub enum ConnectError {
     /// It says why.
     #[error("the memory server at {0} turns this client away: {1}")]
     TurnedAway(SocketAddr, String),
+    /// It has shut this client out.
+    #[error("the memory server at {0} has shut this client out")]
+    ShutOut(SocketAddr),
+    /// A client of this number is in, or its end has not been noticed yet.
+    #[error("the memory server at {0} has a client of this number already")]
+    Already(SocketAddr),
     /// Two servers call themselves the same.
     #[error("the memory server at {0} calls itself {1}, as another one does")]
     Twice(SocketAddr, u16),
     /// The provider fails.
     #[error(transparent)]
     Refused(#[from] Refused),
+}
+
+/// A client is not known to be shut out.
+#[derive(Debug, thiserror::Error)]
+pub enum ShutOutError {
+    /// Nobody is there: the server is gone, and its memory with it.
+    #[error("the memory server at {0} is gone: {1}")]
+    Gone(SocketAddr, io::Error),
+    /// It may still write.
+    #[error("the memory server at {0} does not shut a client out: {1}")]
+    Kept(SocketAddr, String),
+}
+
+/// Has a server shut a client out for good ([`super::MemoryServer::fence`]).
+///
+/// # Errors
+/// [`ShutOutError`].
+pub fn shut_out(door: &Door, client: u64) -> Result<(), ShutOutError> {
+    let kept = |reason: String| ShutOutError::Kept(door.address, reason);
+    let mut stream = match TcpStream::connect_timeout(&door.address, ARRIVAL) {
+        Ok(stream) => stream,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            return Err(ShutOutError::Gone(door.address, error));
+        }
+        Err(error) => return Err(kept(error.to_string())),
+    };
+    let ask = Ask {
+        token: door.token.clone(),
+        client,
+        what: What::ShutOut,
+    };
+    let reported = ask
+        .write(&mut stream)
+        .and_then(|()| stream.set_read_timeout(Some(PATIENCE)))
+        .and_then(|()| hello::read_report(&mut stream));
+    reported
+        .map_err(|error| kept(error.to_string()))?
+        .map_err(kept)
 }
 
 impl RemoteMemory {
@@ -68,12 +109,21 @@ impl RemoteMemory {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub fn connect(&mut self, server: SocketAddr, client: u64) -> Result<ServerId, ConnectError> {
+    pub fn connect(&mut self, door: &Door, client: u64) -> Result<ServerId, ConnectError> {
+        let server = door.address;
         let failed = |error| ConnectError::Failed(server, error);
         let provider = self.granted.offer.provider.clone();
-        let ask = Ask { client, provider };
+        let ask = Ask {
+            token: door.token.clone(),
+            client,
+            what: What::Admit { provider },
+        };
         let (stream, answer) = asked(server, &ask).map_err(failed)?;
-        let place = answer.map_err(|reason| ConnectError::TurnedAway(server, reason))?;
+        let place = answer.map_err(|denial| match denial {
+            Denial::ShutOut => ConnectError::ShutOut(server),
+            Denial::Already => ConnectError::Already(server),
+            Denial::Because(reason) => ConnectError::TurnedAway(server, reason),
+        })?;
         let (name, bytes) = (place.server, place.bytes);
         if self
             .servers
@@ -85,12 +135,6 @@ impl RemoteMemory {
         let link = Ok(Link::open(&self.granted, place, stream)?);
         self.servers.insert(name, Server { bytes, link });
         Ok(name)
-    }
-
-    /// Waits no longer for a server: whatever is under way there ends as [`Fault::Gone`], and so
-    /// does what comes after. For who has a clock, and a server that neither ends nor answers.
-    pub fn give_up(&mut self, server: ServerId) {
-        self.lose(server, Fault::Gone(server));
     }
 
     fn lose(&mut self, server: ServerId, fault: Fault) {
@@ -162,11 +206,24 @@ impl Fabric for RemoteMemory {
         self.turn();
         self.ledger.done()
     }
+
+    fn awaited(&self) -> Vec<(ServerId, u64)> {
+        let awaited = |(server, known): (&ServerId, &Server)| {
+            let landed = known.link.as_ref().ok()?.awaited()?;
+            Some((*server, landed))
+        };
+        self.servers.iter().filter_map(awaited).collect()
+    }
+
+    fn give_up(&mut self, server: ServerId) {
+        self.lose(server, Fault::Gone(server));
+    }
 }
 
 /// Asks a server for its memory.
 fn asked(server: SocketAddr, ask: &Ask) -> io::Result<(TcpStream, hello::Answer)> {
-    let mut stream = TcpStream::connect_timeout(&server, PATIENCE)?;
+    let mut stream = TcpStream::connect_timeout(&server, ARRIVAL)?;
+    stay_awake(&stream)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     ask.write(&mut stream)?;
     let answer = hello::read_answer(&mut stream)?;

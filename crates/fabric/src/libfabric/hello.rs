@@ -1,10 +1,14 @@
-//! The first and only words on a connection over TCP: who is there, and how its memory is reached;
-//! and the last one, for a client that is shut out.
+//! The first words on a connection over TCP: who is there, and how its memory is reached; or that
+//! somebody is to be shut out. And the last one, for a client that is.
 //!
 //! ```text
-//! client:  magic (8) · client (8) · provider (1 + n)
+//! client:  magic (8) · 0 · client (8) · token (1 + n) · provider (1 + n)
+//!     or:  magic (8) · 1 · client (8) · token (1 + n)
 //! server:  magic (8) · 0 · server (2) · key (8) · base (8) · bytes (8) · endpoint (1 + n)
 //!     or:  magic (8) · 1 · reason (1 + n)
+//!     or:  magic (8) · 2    this client was shut out
+//!     or:  magic (8) · 3    it is here already
+//!     or:  magic (8) · 4    the client of an order writes nothing more
 //! later:   2, before the port of a client that is shut out is closed
 //! ```
 //! Numbers are little-endian.
@@ -14,18 +18,35 @@ use std::io::{self, Read, Write};
 use crate::address::ServerId;
 
 /// Begins both words; the last byte is the version.
-const MAGIC: [u8; 8] = *b"MANXOFI\x01";
+const MAGIC: [u8; 8] = *b"MANXOFI\x02";
+const ADMIT: u8 = 0;
+const ORDER: u8 = 1;
 const ADMITTED: u8 = 0;
 const TURNED_AWAY: u8 = 1;
 /// What a client that is shut out reads.
 pub(super) const SHUT_OUT: u8 = 2;
+const ALREADY: u8 = 3;
+const DONE: u8 = 4;
 
-/// Who asks.
+/// What somebody at the door wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ask {
+    /// Who may ask.
+    pub(super) token: String,
     pub(super) client: u64,
-    /// The name of the provider.
-    pub(super) provider: String,
+    pub(super) what: What,
+}
+
+/// What is to become of a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    /// It is the one that asks, and is let in.
+    Admit {
+        /// The name of the provider.
+        provider: String,
+    },
+    /// It writes nothing more.
+    ShutOut,
 }
 
 /// Where a server's memory is.
@@ -42,14 +63,35 @@ pub(super) struct Place {
     pub(super) endpoint: Vec<u8>,
 }
 
-/// What a server answers: a place, or why not.
-pub(super) type Answer = Result<Place, String>;
+/// Why a client is not let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// It was shut out.
+    ShutOut,
+    /// It is in already, or its end has not been noticed yet.
+    Already,
+    /// For this reason.
+    Because(String),
+}
+
+/// What a server answers who wants to be let in: a place, or why not.
+pub(super) type Answer = Result<Place, Denial>;
+
+/// What a server answers who wants somebody shut out: done, or why not.
+pub(super) type Report = Result<(), String>;
 
 impl Ask {
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let mut word = MAGIC.to_vec();
+        word.push(match self.what {
+            What::Admit { .. } => ADMIT,
+            What::ShutOut => ORDER,
+        });
         word.extend(self.client.to_le_bytes());
-        push(&mut word, self.provider.as_bytes());
+        push(&mut word, self.token.as_bytes());
+        if let What::Admit { provider } = &self.what {
+            push(&mut word, provider.as_bytes());
+        }
         to.write_all(&word)
     }
 
@@ -57,9 +99,21 @@ impl Ask {
     /// It is no client of ours.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         magic(from)?;
+        let [what] = exactly(from)?;
         let client = number(from)?;
-        let provider = String::from_utf8(short(from)?).map_err(|_| stranger())?;
-        Ok(Self { client, provider })
+        let token = text(from)?;
+        let what = match what {
+            ADMIT => What::Admit {
+                provider: text(from)?,
+            },
+            ORDER => What::ShutOut,
+            _ => return Err(stranger()),
+        };
+        Ok(Self {
+            token,
+            client,
+            what,
+        })
     }
 }
 
@@ -74,10 +128,9 @@ pub(super) fn write_answer(answer: &Answer, to: &mut impl Write) -> io::Result<(
             }
             push(&mut word, &place.endpoint);
         }
-        Err(reason) => {
-            word.push(TURNED_AWAY);
-            push(&mut word, reason.as_bytes());
-        }
+        Err(Denial::ShutOut) => word.push(SHUT_OUT),
+        Err(Denial::Already) => word.push(ALREADY),
+        Err(Denial::Because(reason)) => turn_away(&mut word, reason),
     }
     to.write_all(&word)
 }
@@ -95,9 +148,36 @@ pub(super) fn read_answer(from: &mut impl Read) -> io::Result<Answer> {
             bytes: number(from)?,
             endpoint: short(from)?,
         })),
-        TURNED_AWAY => Ok(Err(String::from_utf8_lossy(&short(from)?).into_owned())),
+        TURNED_AWAY => Ok(Err(Denial::Because(reason(from)?))),
+        SHUT_OUT => Ok(Err(Denial::ShutOut)),
+        ALREADY => Ok(Err(Denial::Already)),
         _ => Err(stranger()),
     }
+}
+
+pub(super) fn write_report(report: &Report, to: &mut impl Write) -> io::Result<()> {
+    let mut word = MAGIC.to_vec();
+    match report {
+        Ok(()) => word.push(DONE),
+        Err(reason) => turn_away(&mut word, reason),
+    }
+    to.write_all(&word)
+}
+
+/// # Errors
+/// It is no server of ours.
+pub(super) fn read_report(from: &mut impl Read) -> io::Result<Report> {
+    magic(from)?;
+    match exactly(from)? {
+        [DONE] => Ok(Ok(())),
+        [TURNED_AWAY] => Ok(Err(reason(from)?)),
+        _ => Err(stranger()),
+    }
+}
+
+fn turn_away(word: &mut Vec<u8>, reason: &str) {
+    word.push(TURNED_AWAY);
+    push(word, reason.as_bytes());
 }
 
 /// At most 255 bytes, after their number; what is longer is cut off.
@@ -112,6 +192,15 @@ fn short(from: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::from(length)];
     from.read_exact(&mut bytes)?;
     Ok(bytes)
+}
+
+fn text(from: &mut impl Read) -> io::Result<String> {
+    String::from_utf8(short(from)?).map_err(|_| stranger())
+}
+
+/// For people: whatever it is.
+fn reason(from: &mut impl Read) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&short(from)?).into_owned())
 }
 
 fn exactly<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
@@ -149,14 +238,32 @@ mod tests {
         bytes
     }
 
+    /// What is said is heard, whole or not at all.
+    fn travels<T: PartialEq + std::fmt::Debug>(
+        what: &T,
+        write: impl Fn(&mut Vec<u8>) -> io::Result<()>,
+        read: impl Fn(&mut &[u8]) -> io::Result<T>,
+    ) {
+        let said = written(write);
+        assert_eq!(&read(&mut said.as_slice()).unwrap(), what);
+        for length in 0..said.len() {
+            assert!(read(&mut &said[..length]).is_err(), "{length} bytes");
+        }
+    }
+
     #[test]
     fn what_is_said_is_heard() {
-        let ask = Ask {
-            client: 77,
+        let admit = What::Admit {
             provider: "tcp;ofi_rxm".to_owned(),
         };
-        let said = written(|to| ask.write(to));
-        assert_eq!(Ask::read(&mut said.as_slice()).unwrap(), ask);
+        for what in [admit, What::ShutOut] {
+            let ask = Ask {
+                token: "secret".to_owned(),
+                client: 77,
+                what,
+            };
+            travels(&ask, |to| ask.write(to), |from| Ask::read(from));
+        }
         let place = Place {
             server: ServerId(3),
             key: u64::MAX,
@@ -164,22 +271,37 @@ mod tests {
             bytes: 4096,
             endpoint: b"fi_shm://1".to_vec(),
         };
-        for answer in [Ok(place), Err("client 77 is here already".to_owned())] {
-            let said = written(|to| write_answer(&answer, to));
-            assert_eq!(read_answer(&mut said.as_slice()).unwrap(), answer);
-            for length in 0..said.len() {
-                assert!(read_answer(&mut &said[..length]).is_err(), "{length} bytes");
-            }
+        for answer in [
+            Ok(place),
+            Err(Denial::Because("it is raining".to_owned())),
+            Err(Denial::ShutOut),
+            Err(Denial::Already),
+        ] {
+            travels(
+                &answer,
+                |to| write_answer(&answer, to),
+                |from| read_answer(from),
+            );
+        }
+        for report in [Ok(()), Err("it is stuck".to_owned())] {
+            travels(
+                &report,
+                |to| write_report(&report, to),
+                |from| read_report(from),
+            );
         }
     }
 
     #[test]
     fn strangers_are_told_apart() {
-        for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"MANXOFI\x02??????????"] {
+        for words in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"MANXOFI\x01??????????"] {
             assert!(Ask::read(&mut &words[..]).is_err());
             assert!(read_answer(&mut &words[..]).is_err());
+            assert!(read_report(&mut &words[..]).is_err());
         }
         let neither = [&MAGIC[..], &[9; 40]].concat();
+        assert!(Ask::read(&mut neither.as_slice()).is_err());
         assert!(read_answer(&mut neither.as_slice()).is_err());
+        assert!(read_report(&mut neither.as_slice()).is_err());
     }
 }

@@ -39,6 +39,8 @@ pub(super) struct Link {
     /// By slot.
     flying: Vec<Option<(Piece, Kind)>>,
     free: Vec<usize>,
+    /// Pieces that are over.
+    landed: u64,
     turns: u32,
     /// What the server has said last, and turns since then.
     last_word: Option<(Fault, u32)>,
@@ -71,6 +73,7 @@ impl Link {
             waiting: VecDeque::new(),
             flying: vec![None; slots],
             free: (0..slots).collect(),
+            landed: 0,
             turns: 0,
             last_word: None,
         })
@@ -110,6 +113,12 @@ impl Link {
             Some((fault, _)) if is_idle => Err(fault),
             Some(_) => Ok(()), // the next turn sees to it
         }
+    }
+
+    /// How many pieces are over, if there are others that are not.
+    pub(super) fn awaited(&self) -> Option<u64> {
+        let is_idle = self.free.len() == self.flying.len() && self.waiting.is_empty();
+        (!is_idle).then_some(self.landed)
     }
 
     /// Gives the server up: nobody knows what has become of all that is left.
@@ -168,6 +177,7 @@ impl Link {
             Kind::CompareSwap | Kind::FetchAdd => self.memory.read(local + OPERANDS, WORD_LENGTH),
         };
         self.free.push(slot);
+        self.landed += 1;
         self.waiting.extend(ledger.finish(&piece, Ok(&came)));
     }
 

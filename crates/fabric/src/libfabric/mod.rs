@@ -20,11 +20,14 @@
 //! to it: nothing that comes late can touch buffers that are used again.
 //!
 //! Addresses and keys are exchanged over a TCP connection, which stays: its end tells each side
-//! that the other is gone, which not every provider does. A server that neither ends nor answers
-//! is given up by who has a clock ([`RemoteMemory::give_up`]). That connection is neither
-//! encrypted nor authenticated, as the fabric itself: both are for the machines of one rack.
+//! that the other is gone, which not every provider does, and so does that of its machine. A server
+//! that neither ends nor answers is given up by who has a clock ([`Fabric::give_up`](crate::Fabric)).
+//! Who is dead is shut out at the same door, by whoever asks ([`shut_out`]). Who does not know the
+//! server's token ([`Door`]) is not heard there, and without a key that nobody guesses nothing can be
+//! asked of a port. But neither that connection nor the fabric itself is encrypted: who can read or
+//! change what travels between the machines of a rack can do all that its clients can.
 //!
-//! The providers `verbs` and `efa` have not been tried. Of `shm` both sides share locks, so that a
+//! The provider `verbs` has been tried on an emulated card, `efa` has not. Of `shm` both sides share locks, so that a
 //! process which is killed can stop the other one: it is for tests, and [`crate::shm`] for use.
 //!
 //! Start reading at `provider.rs`, then `client.rs` and `server.rs`; `port.rs` is the only module
@@ -33,6 +36,8 @@
 // What needs no library is tested without it, too.
 #![cfg_attr(not(feature = "libfabric"), allow(dead_code))]
 
+#[cfg(feature = "libfabric")]
+mod door;
 mod hello;
 mod ledger;
 mod needs;
@@ -52,7 +57,9 @@ mod rooms;
 mod server;
 
 #[cfg(feature = "libfabric")]
-pub use client::{ConnectError, RemoteMemory};
+pub use client::{ConnectError, RemoteMemory, ShutOutError, shut_out};
+#[cfg(feature = "libfabric")]
+pub use door::Door;
 pub use needs::Refused;
 #[cfg(feature = "libfabric")]
 pub use provider::Provider;

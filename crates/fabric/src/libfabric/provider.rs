@@ -1,6 +1,8 @@
 //! Which provider, and whether it grants what is needed.
 
 use std::ffi::CString;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use super::needs::{Needs, Refused, first_missing};
@@ -31,6 +33,9 @@ pub struct Provider {
 /// over InfiniBand and RoCE, through PCIe and the caches.
 const WHOLE_WORDS: [&str; 1] = ["verbs;ofi_rxm"];
 
+/// What providers begin with whose ports are at addresses of IP.
+const BY_IP: [&str; 2] = ["tcp", "verbs"];
+
 /// The calls that every client makes, and what they are called when they are missed.
 const ATOMICS: [(Kind, &str); 2] = [
     (Kind::CompareSwap, "64-bit compare-and-swap (FI_CSWAP)"),
@@ -58,6 +63,30 @@ impl Provider {
             at: None,
             copies: None,
         }
+    }
+
+    /// One with its ports at an address of this machine, if such providers go by addresses of IP.
+    #[must_use]
+    pub fn at(name: &str, address: IpAddr) -> Self {
+        let goes_by_ip = BY_IP.iter().any(|known| name.starts_with(known));
+        Self {
+            at: goes_by_ip.then(|| address.to_string()),
+            ..Self::named(name)
+        }
+    }
+
+    /// One with its ports where this machine reaches a server from.
+    ///
+    /// # Errors
+    /// This machine has no way there.
+    pub fn towards(name: &str, server: SocketAddr) -> io::Result<Self> {
+        let any: IpAddr = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect(server)?; // which sends nothing
+        Ok(Self::at(name, socket.local_addr()?.ip()))
     }
 
     /// Asks for all that is needed.

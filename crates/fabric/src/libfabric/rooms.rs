@@ -14,7 +14,7 @@ use std::thread;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::hello::{Answer, Place, SHUT_OUT};
+use super::hello::{Answer, Denial, Place, Report, SHUT_OUT};
 use super::port::{Memory, Port};
 use super::provider::Granted;
 use crate::address::ServerId;
@@ -36,25 +36,30 @@ pub(super) enum Order {
         reply: Sender<(u64, Answer)>,
     },
     /// A client is to write nothing more; the reply says why it may.
-    Shut {
-        client: u64,
-        reply: Sender<Result<(), String>>,
-    },
+    Shut { client: u64, reply: Sender<Report> },
     /// The client of a room is gone.
     Leave { client: u64, room: u64 },
     /// All rooms are to be closed.
     End,
 }
 
-/// Who is there, for other threads to see.
-pub(super) type Present = Arc<Mutex<BTreeSet<u64>>>;
+/// What other threads see.
+pub(super) type Seen = Arc<Mutex<Shown>>;
+
+/// Who is there, and who was.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) present: BTreeSet<u64>,
+    /// How many were shut out.
+    pub(super) ended: usize,
+}
 
 /// All clients of a server.
 pub(super) struct Rooms {
     granted: Granted,
     server: ServerId,
     memory: Arc<Words>,
-    present: Present,
+    seen: Seen,
     open: BTreeMap<u64, Room>,
     /// Those who are not let in again: a word for each.
     shut: BTreeSet<u64>,
@@ -80,17 +85,12 @@ impl Room {
 
 impl Rooms {
     /// None are open yet.
-    pub(super) fn new(
-        granted: Granted,
-        server: ServerId,
-        memory: Arc<Words>,
-        present: Present,
-    ) -> Self {
+    pub(super) fn new(granted: Granted, server: ServerId, memory: Arc<Words>, seen: Seen) -> Self {
         Self {
             granted,
             server,
             memory,
-            present,
+            seen,
             open: BTreeMap::new(),
             shut: BTreeSet::new(),
             count: 0,
@@ -153,22 +153,19 @@ impl Rooms {
     }
 
     fn show(&self) {
-        let present = self.open.keys().copied().collect();
-        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.present = self.open.keys().copied().collect();
+        seen.ended = self.shut.len();
     }
 
     fn admit(&mut self, client: u64, stream: TcpStream) -> Answer {
-        if self.open.contains_key(&client) {
-            return Err(format!("client {client} is here already"));
-        }
         if self.shut.contains(&client) {
-            return Err(format!("client {client} was shut out"));
+            return Err(Denial::ShutOut);
         }
-        let key = fresh_key().map_err(|error| format!("no random key: {error}"))?;
-        let memory = Arc::clone(&self.memory);
-        let port = self.granted.open(memory, Memory::Shared { key });
-        let port = port.map_err(|refused| refused.to_string())?;
-        let endpoint = port.name().map_err(|code| format!("fi_getname: {code}"))?;
+        if self.open.contains_key(&client) {
+            return Err(Denial::Already);
+        }
+        let (port, endpoint) = self.port().map_err(Denial::Because)?;
         let place = Place {
             server: self.server,
             key: port.key,
@@ -187,10 +184,20 @@ impl Rooms {
         Ok(place)
     }
 
+    /// A port for a client, and what it is reached by.
+    fn port(&self) -> Result<(Port, Vec<u8>), String> {
+        let key = fresh_key().map_err(|error| format!("no random key: {error}"))?;
+        let memory = Arc::clone(&self.memory);
+        let port = self.granted.open(memory, Memory::Shared { key });
+        let port = port.map_err(|refused| refused.to_string())?;
+        let endpoint = port.name().map_err(|code| format!("fi_getname: {code}"))?;
+        Ok((port, endpoint))
+    }
+
     /// Says so to the client first, that it knows why its operations fail, and waits a while until
     /// it has gone of itself. Libfabric needs that: when it closes an endpoint of `verbs;ofi_rxm`
     /// it answers what has come by then, over the connection that it has just closed (1.17).
-    fn shut(&mut self, client: u64) -> Result<(), String> {
+    fn shut(&mut self, client: u64) -> Report {
         self.shut.insert(client);
         if let Some(room) = self.open.get_mut(&client) {
             let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
@@ -205,7 +212,7 @@ impl Rooms {
         self.close(client)
     }
 
-    fn close(&mut self, client: u64) -> Result<(), String> {
+    fn close(&mut self, client: u64) -> Report {
         let Some(room) = self.open.remove(&client) else {
             return Ok(());
         };

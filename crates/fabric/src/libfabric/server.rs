@@ -4,26 +4,23 @@ use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use super::hello::{self, Ask};
+use super::door::{Door, PATIENCE, stay_awake};
+use super::hello::{self, Ask, Denial, Report, What};
 use super::needs::Refused;
 use super::provider::{Provider, memory};
-use super::rooms::{Order, Present, Rooms};
+use super::rooms::{Order, Rooms, Seen, Shown};
 use crate::address::ServerId;
 use crate::memory::words::Words;
-
-/// Who says nothing for this long is none: a client at the door, the thread of the rooms.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Memory that clients on other machines may use.
 pub struct MemoryServer {
     address: SocketAddr,
     memory: Arc<Words>,
     orders: Sender<Order>,
-    present: Present,
+    seen: Seen,
     is_over: Arc<AtomicBool>,
     rooms: Option<JoinHandle<()>>,
 }
@@ -50,39 +47,57 @@ pub struct FenceError {
 }
 
 impl MemoryServer {
-    /// Registers so many bytes, all zero, and waits for clients at an address.
+    /// Registers so many bytes, all zero, and waits for clients at a door.
     ///
     /// # Errors
     /// [`StartError`].
     pub fn start(
-        door: SocketAddr,
+        door: &Door,
         server: ServerId,
         bytes: u64,
         provider: &Provider,
     ) -> Result<Self, StartError> {
+        Self::start_filled(door, server, bytes, &[], provider)
+    }
+
+    /// The same with something in memory before anybody is let in: bytes at offsets, multiples of
+    /// a word. What lies outside is left out.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start_filled(
+        door: &Door,
+        server: ServerId,
+        bytes: u64,
+        first: &[(u64, Vec<u8>)],
+        provider: &Provider,
+    ) -> Result<Self, StartError> {
         let granted = provider.ask()?;
-        let failed = |error| StartError::Failed(door, error);
+        let failed = |error| StartError::Failed(door.address, error);
         let memory = memory(bytes).map_err(|error| failed(error.into()))?;
-        let listener = TcpListener::bind(door).map_err(failed)?;
+        for (offset, bytes) in first {
+            memory.write(*offset, bytes);
+        }
+        let listener = TcpListener::bind(door.address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (orders, ordered) = channel();
-        let name = granted.offer.provider.clone();
-        let present = Present::default();
-        let rooms = Rooms::new(granted, server, Arc::clone(&memory), Arc::clone(&present));
         let is_over = Arc::<AtomicBool>::default();
-        let door = Door {
-            listener,
-            provider: name,
+        let porter = Porter {
+            token: door.token.clone(),
+            provider: granted.offer.provider.clone(),
             orders: orders.clone(),
-            is_over: Arc::clone(&is_over),
         };
+        let seen = Seen::default();
+        let rooms = Rooms::new(granted, server, Arc::clone(&memory), Arc::clone(&seen));
         let rooms = spawn("memory-rooms", move || rooms.run(&ordered)).map_err(failed)?;
-        spawn("memory-door", move || door.open()).map_err(failed)?;
+        let over = Arc::clone(&is_over);
+        let open = move || open(&listener, &porter, &over);
+        spawn("memory-door", open).map_err(failed)?;
         Ok(Self {
             address,
             memory,
             orders,
-            present,
+            seen,
             is_over,
             rooms: Some(rooms),
         })
@@ -93,6 +108,15 @@ impl MemoryServer {
         self.address
     }
 
+    /// Has the system give all of the memory now, which otherwise comes page by page as it is first
+    /// written.
+    ///
+    /// # Errors
+    /// The system has not that much.
+    pub fn populate(&self) -> io::Result<()> {
+        Ok(self.memory.populate()?)
+    }
+
     /// The server's own look at its memory, word by word: none is old while its successors are
     /// new only where the provider keeps to that.
     pub fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
@@ -101,8 +125,16 @@ impl MemoryServer {
 
     /// Clients that have a key.
     pub fn clients(&self) -> Vec<u64> {
-        let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        present.iter().copied().collect()
+        self.seen().present.iter().copied().collect()
+    }
+
+    /// How many clients were shut out.
+    pub fn ended(&self) -> usize {
+        self.seen().ended
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Shown> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shuts a client out: when this returns it writes nothing more. One that is not there, perhaps
@@ -111,18 +143,18 @@ impl MemoryServer {
     /// # Errors
     /// [`FenceError`]: it may still write.
     pub fn fence(&self, client: u64) -> Result<(), FenceError> {
-        let (reply, replied) = channel();
-        let kept = |reason| FenceError { client, reason };
-        let silent = |_| kept("the server's thread does not answer".to_owned());
-        let order = Order::Shut { client, reply };
-        self.orders
-            .send(order)
-            .map_err(|_| kept("the server is over".to_owned()))?;
-        replied
-            .recv_timeout(PATIENCE)
-            .map_err(silent)?
-            .map_err(kept)
+        fence(&self.orders, client).map_err(|reason| FenceError { client, reason })
     }
+}
+
+/// Orders the thread of the rooms to shut a client out; why it may still write.
+fn fence(orders: &Sender<Order>, client: u64) -> Report {
+    let (reply, replied) = channel();
+    let order = Order::Shut { client, reply };
+    let over = |_| "the server is over".to_owned();
+    orders.send(order).map_err(over)?;
+    let silent = |_| "the server's thread does not answer".to_owned();
+    replied.recv_timeout(PATIENCE).map_err(silent)?
 }
 
 impl Drop for MemoryServer {
@@ -140,59 +172,79 @@ fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<JoinHan
     thread::Builder::new().name(name.to_owned()).spawn(what)
 }
 
-/// Where clients ask.
-struct Door {
-    listener: TcpListener,
+/// Where clients ask. A thread for each: it listens for the client's end, after the first words.
+fn open(listener: &TcpListener, porter: &Porter, is_over: &AtomicBool) {
+    for stream in listener.incoming() {
+        if is_over.load(Ordering::Relaxed) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let porter = porter.clone();
+        let _ = spawn("memory-client", move || {
+            let _ = porter.receive(stream); // it is gone again
+        }); // or the system has no thread for it, and it hears no answer
+    }
+}
+
+/// Who hears what clients want.
+#[derive(Clone)]
+struct Porter {
+    token: String,
     provider: String,
     orders: Sender<Order>,
-    is_over: Arc<AtomicBool>,
 }
 
-impl Door {
-    /// A thread for each client: it listens for the client's end, after the first words.
-    fn open(self) {
-        for stream in self.listener.incoming() {
-            if self.is_over.load(Ordering::Relaxed) {
-                return;
+impl Porter {
+    fn receive(&self, mut stream: TcpStream) -> io::Result<()> {
+        stay_awake(&stream)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let ask = Ask::read(&mut stream)?;
+        let refused = (!is_same(&ask.token, &self.token))
+            .then(|| "its token is another one than the server's".to_owned());
+        match (ask.what, refused) {
+            (What::ShutOut, refused) => {
+                let report = refused.map_or_else(|| fence(&self.orders, ask.client), Err);
+                hello::write_report(&report, &mut stream)
             }
-            let Ok(stream) = stream else { continue };
-            let (provider, orders) = (self.provider.clone(), self.orders.clone());
-            let _ = spawn("memory-client", move || {
-                let _ = receive(stream, &provider, &orders); // it is gone again
-            }); // or the system has no thread for it, and it hears no answer
+            (What::Admit { .. }, Some(reason)) => {
+                hello::write_answer(&Err(Denial::Because(reason)), &mut stream)
+            }
+            (What::Admit { provider }, None) if provider != self.provider => {
+                let here = &self.provider;
+                let reason = format!("the provider is '{here}' here and '{provider}' there");
+                hello::write_answer(&Err(Denial::Because(reason)), &mut stream)
+            }
+            (What::Admit { .. }, None) => self.admit(stream, ask.client),
         }
+    }
+
+    /// Lets one client in, and watches for its end.
+    fn admit(&self, mut stream: TcpStream, client: u64) -> io::Result<()> {
+        let (reply, replied) = channel();
+        let order = Order::Admit {
+            client,
+            stream: stream.try_clone()?,
+            reply,
+        };
+        let over = || io::Error::from(io::ErrorKind::ConnectionAborted);
+        self.orders.send(order).map_err(|_| over())?;
+        let (room, answer) = replied.recv().map_err(|_| over())?;
+        let is_in = answer.is_ok();
+        let answered = hello::write_answer(&answer, &mut stream);
+        if is_in {
+            if answered.is_ok() && stream.set_read_timeout(None).is_ok() {
+                // It has nothing more to say: whatever comes is its end.
+                let _ = stream.read(&mut [0]);
+            }
+            let _ = self.orders.send(Order::Leave { client, room }); // or the server is over
+        }
+        answered
     }
 }
 
-/// Lets one client in, and watches for its end.
-fn receive(mut stream: TcpStream, provider: &str, orders: &Sender<Order>) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let ask = Ask::read(&mut stream)?;
-    if ask.provider != provider {
-        let reason = format!(
-            "the provider is '{provider}' here and '{}' there",
-            ask.provider
-        );
-        return hello::write_answer(&Err(reason), &mut stream);
-    }
-    let (reply, replied) = channel();
-    let order = Order::Admit {
-        client: ask.client,
-        stream: stream.try_clone()?,
-        reply,
-    };
-    let over = || io::Error::from(io::ErrorKind::ConnectionAborted);
-    orders.send(order).map_err(|_| over())?;
-    let (room, answer) = replied.recv().map_err(|_| over())?;
-    let is_in = answer.is_ok();
-    let answered = hello::write_answer(&answer, &mut stream);
-    if is_in {
-        if answered.is_ok() && stream.set_read_timeout(None).is_ok() {
-            // It has nothing more to say: whatever comes is its end.
-            let _ = stream.read(&mut [0]);
-        }
-        let client = ask.client;
-        let _ = orders.send(Order::Leave { client, room }); // or the server is over
-    }
-    answered
+/// Whether two tokens are the same; how long that takes says nothing of where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let differ = |(one, other): (u8, u8)| one ^ other;
+    let pairs = one.bytes().zip(other.bytes()).map(differ);
+    one.len() == other.len() && pairs.fold(0, |all, one| all | one) == 0
 }
