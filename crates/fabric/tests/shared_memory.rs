@@ -338,6 +338,24 @@ fn a_server_that_is_none_is_no_server() {
 }
 
 #[test]
+fn a_server_that_stands_still_is_silent_and_not_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = socket(&directory);
+    let other = Process::start("server", &path);
+    let mut before = client(&path, 1);
+    other.signal(rustix::process::Signal::STOP);
+    let late = SharedMemory::default().connect(&path, 2);
+    assert!(matches!(late, Err(ConnectError::Silent(_))), "{late:?}");
+    assert_eq!(add(&mut before), Outcome::Word(0), "its memory is there");
+    other.signal(rustix::process::Signal::CONT);
+    let mut late = client(&path, 3);
+    assert_eq!(add(&mut late), Outcome::Word(1));
+    drop(other);
+    let late = SharedMemory::default().connect(&path, 4);
+    assert!(matches!(late, Err(ConnectError::Gone(..))), "{late:?}");
+}
+
+#[test]
 fn a_server_leaves_no_socket_behind() {
     let directory = tempfile::tempdir().unwrap();
     let path = socket(&directory);

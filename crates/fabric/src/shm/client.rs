@@ -3,12 +3,16 @@
 use std::collections::VecDeque;
 use std::io::{self, Read as _};
 use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use rustix::net::sockopt::Timeout;
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::hello::{self, Ask, Report};
 use crate::address::ServerId;
@@ -18,7 +22,7 @@ use crate::memory::segment;
 use crate::memory::words::{Words, settle};
 use crate::operation::{Fault, Misuse, Operation, Outcome};
 
-/// A server that says nothing for this long is none.
+/// How long one waits at the door of a server for a word.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The memory of servers on this machine.
@@ -65,6 +69,9 @@ pub enum ShutOutError {
     /// The server has ended its process, which is slow to die. To be asked again.
     #[error("the memory server at {0} waits for the end of a client's process")]
     Dying(PathBuf),
+    /// The server lives, and has no thread for us now. To be asked again.
+    #[error("the memory server at {0} is busy")]
+    Busy(PathBuf),
     /// It may still write.
     #[error("the memory server at {0} does not shut a client out: {1}")]
     Kept(PathBuf, String),
@@ -77,18 +84,34 @@ pub enum ShutOutError {
 pub fn shut_out(path: &Path, client: u64) -> Result<(), ShutOutError> {
     let kept = |reason: String| ShutOutError::Kept(path.to_owned(), reason);
     let failed = |error: io::Error| kept(error.to_string());
-    let stream = match UnixStream::connect(path) {
+    let stream = match knock(path) {
         Ok(stream) => stream,
         Err(error) if is_nobody(&error) => return Err(ShutOutError::Gone(path.to_owned(), error)),
         Err(error) => return Err(failed(error)),
     };
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     hello::ask(&stream, Ask::ShutOut(client)).map_err(failed)?;
     match hello::reported(&stream).map_err(failed)? {
         Report::Done => Ok(()),
         Report::Dying => Err(ShutOutError::Dying(path.to_owned())),
+        Report::Busy => Err(ShutOutError::Busy(path.to_owned())),
         Report::Kept(reason) => Err(kept(reason)),
     }
+}
+
+/// A connection to a server, which need not have heard of it yet. Neither to come so far nor to hear a
+/// word takes longer than [`PATIENCE`]; then it is [`io::ErrorKind::WouldBlock`].
+fn knock(path: &Path) -> io::Result<UnixStream> {
+    let stream = net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    for timeout in [Timeout::Send, Timeout::Recv] {
+        net::sockopt::set_socket_timeout(&stream, timeout, Some(PATIENCE))?;
+    }
+    net::connect(&stream, &SocketAddrUnix::new(path)?)?;
+    Ok(stream.into())
 }
 
 /// Whether an error of connecting says that nobody listens.
@@ -102,12 +125,34 @@ fn is_nobody(error: &io::Error) -> bool {
 /// A server does not let us at its memory.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nobody is there, or it is no memory server.
+    /// Nobody is there.
+    #[error("the memory server at {0} is gone: {1}")]
+    Gone(PathBuf, io::Error),
+    /// Somebody is there, who has no thread for us now. To be tried again.
+    #[error("the memory server at {0} is busy")]
+    Busy(PathBuf),
+    /// Somebody is there, who says nothing: one that stands still, or is slow.
+    #[error("the memory server at {0} does not answer")]
+    Silent(PathBuf),
+    /// It does not want us, or is no memory server; or this process has no room for it.
     #[error("the memory server at {0}: {1}")]
     Failed(PathBuf, io::Error),
     /// Two servers call themselves the same.
     #[error("the memory server at {0} calls itself {1}, as another one does")]
     Twice(PathBuf, u16),
+}
+
+impl ConnectError {
+    /// By an error of the way to a server and back.
+    fn of(path: &Path, error: io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            _ if is_nobody(&error) => Self::Gone(path, error),
+            io::ErrorKind::ResourceBusy => Self::Busy(path),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Self::Silent(path),
+            _ => Self::Failed(path, error),
+        }
+    }
 }
 
 impl SharedMemory {
@@ -116,9 +161,14 @@ impl SharedMemory {
     /// # Errors
     /// [`ConnectError`].
     pub fn connect(&mut self, path: &Path, client: u64) -> Result<ServerId, ConnectError> {
-        let failed = |error| ConnectError::Failed(path.to_owned(), error);
-        let segment = Segment::connect(path, client, &self.work);
-        let (server, segment) = segment.map_err(failed)?;
+        let admitted = knock(path).and_then(|stream| {
+            hello::ask(&stream, Ask::Admit(client))?;
+            let (server, memory) = hello::answered(&stream)?;
+            Ok((stream, server, memory))
+        });
+        let (stream, server, memory) = admitted.map_err(|error| ConnectError::of(path, error))?;
+        let segment = Segment::begin(stream, server, &memory, &self.work);
+        let segment = segment.map_err(|error| ConnectError::Failed(path.to_owned(), error))?;
         let place = usize::from(server.0);
         if place >= self.servers.len() {
             self.servers.resize_with(place + 1, || None);
@@ -224,26 +274,26 @@ struct Segment {
 }
 
 impl Segment {
-    fn connect(path: &Path, client: u64, work: &Arc<AtWork>) -> io::Result<(ServerId, Self)> {
-        let stream = UnixStream::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        hello::ask(&stream, Ask::Admit(client))?;
-        let (server, memory) = hello::answered(&stream)?;
-        let bytes = segment::measure(&memory)?;
-        let words = Words::map(&memory, bytes)?;
+    fn begin(
+        stream: UnixStream,
+        server: ServerId,
+        memory: &OwnedFd,
+        work: &Arc<AtWork>,
+    ) -> io::Result<Self> {
+        let bytes = segment::measure(memory)?;
+        let words = Words::map(memory, bytes)?;
         stream.set_read_timeout(None)?;
         let state = Arc::new(AtomicU8::new(PRESENT));
         let (listening, seen, work) = (stream.try_clone()?, Arc::clone(&state), Arc::clone(work));
         let watch = thread::Builder::new().name(format!("memory-server-{}", server.0));
         let watch = watch.spawn(move || listen(&listening, &seen, &work))?;
-        let segment = Self {
+        Ok(Self {
             words,
             bytes,
             state,
             stream,
             watch: Some(watch),
-        };
-        Ok((server, segment))
+        })
     }
 
     /// Does it; none if it lies outside, which has been checked before.

@@ -28,6 +28,8 @@ const ANSWER: usize = 10;
 const DONE: u8 = 1;
 const KEPT: u8 = 2;
 const DYING: u8 = 4;
+/// The answer to whoever is at the door of a server that has no thread for it.
+const BUSY: u8 = 5;
 /// Longest reason.
 const REASON_MAX: u64 = 1024;
 
@@ -49,9 +51,11 @@ pub(super) enum Report {
     Dying,
     /// It may still write, and why.
     Kept(String),
+    /// The server has not heard it: it lives, and has no thread for whoever is at its door.
+    Busy,
 }
 
-/// Says what one wants.
+/// Says what one wants. One who is not listened to hears it by the answer, if there is any.
 pub(super) fn ask(mut stream: &UnixStream, ask: Ask) -> io::Result<()> {
     let (magic, client) = match ask {
         Ask::Admit(client) => (MAGIC, client),
@@ -60,7 +64,10 @@ pub(super) fn ask(mut stream: &UnixStream, ask: Ask) -> io::Result<()> {
     let mut word = [0; ASK];
     word[..8].copy_from_slice(&magic);
     word[8..].copy_from_slice(&client.to_le_bytes());
-    stream.write_all(&word)
+    match stream.write_all(&word) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// What somebody said.
@@ -85,6 +92,7 @@ pub(super) fn report(mut stream: &UnixStream, report: &Report) -> io::Result<()>
         Report::Done => stream.write_all(&[DONE]),
         Report::Dying => stream.write_all(&[DYING]),
         Report::Kept(reason) => stream.write_all(&[&[KEPT], reason.as_bytes()].concat()),
+        Report::Busy => stream.write_all(&[BUSY]),
     }
 }
 
@@ -92,13 +100,18 @@ pub(super) fn report(mut stream: &UnixStream, report: &Report) -> io::Result<()>
 ///
 /// # Errors
 /// The server does not say.
-pub(super) fn reported(stream: &UnixStream) -> io::Result<Report> {
-    let mut said = Vec::new();
-    stream.take(REASON_MAX).read_to_end(&mut said)?;
-    match said.split_first() {
-        Some((&DONE, _)) => Ok(Report::Done),
-        Some((&DYING, _)) => Ok(Report::Dying),
-        Some((&KEPT, reason)) => Ok(Report::Kept(String::from_utf8_lossy(reason).into_owned())),
+pub(super) fn reported(mut stream: &UnixStream) -> io::Result<Report> {
+    let mut said = [0];
+    stream.read_exact(&mut said)?;
+    match said {
+        [DONE] => Ok(Report::Done),
+        [DYING] => Ok(Report::Dying),
+        [BUSY] => Ok(Report::Busy),
+        [KEPT] => {
+            let mut reason = Vec::new();
+            stream.take(REASON_MAX).read_to_end(&mut reason)?;
+            Ok(Report::Kept(String::from_utf8_lossy(&reason).into_owned()))
+        }
         _ => Err(stranger()),
     }
 }
@@ -133,7 +146,8 @@ pub(super) fn answer(
 /// What the server said.
 ///
 /// # Errors
-/// It is none of ours, or handed over nothing.
+/// It is none of ours, or handed over nothing; [`io::ErrorKind::ResourceBusy`]: it has no thread for
+/// us now.
 pub(super) fn answered(stream: &UnixStream) -> io::Result<(ServerId, OwnedFd)> {
     let mut word = [0; ANSWER];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
@@ -144,6 +158,9 @@ pub(super) fn answered(stream: &UnixStream) -> io::Result<(ServerId, OwnedFd)> {
         &mut control,
         RecvFlags::CMSG_CLOEXEC,
     )?;
+    if received.bytes == 1 && word[0] == BUSY {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
     if received.bytes < ANSWER || word[..8] != MAGIC {
         return Err(stranger());
     }
@@ -169,7 +186,7 @@ mod tests {
     #[test]
     fn what_is_reported_is_heard() {
         let kept = Report::Kept("it is mine".to_owned());
-        for report in [Report::Done, Report::Dying, kept] {
+        for report in [Report::Done, Report::Dying, Report::Busy, kept] {
             let (near, far) = UnixStream::pair().unwrap();
             super::report(&near, &report).unwrap();
             drop(near);

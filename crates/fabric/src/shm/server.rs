@@ -29,6 +29,9 @@ const DYING: Timespec = Timespec {
     tv_nsec: 0,
 };
 
+/// Between two looks at who is at the door when the system has no descriptor for whoever it is.
+const BREATH: Duration = Duration::from_millis(10);
+
 /// Memory that other processes of this machine may use.
 pub struct MemoryServer {
     path: PathBuf,
@@ -107,7 +110,7 @@ impl MemoryServer {
             segment,
             clients: Arc::clone(&clients),
         });
-        let open = move || open(&listener, &door);
+        let open = move || open(&listener, &door, spawn);
         spawn("memory-door", open)?;
         Ok(Self {
             path: path.to_owned(),
@@ -217,7 +220,7 @@ impl Drop for MemoryServer {
     }
 }
 
-fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> io::Result<()> {
+fn spawn<T: FnOnce() + Send + 'static>(name: &str, what: T) -> io::Result<()> {
     let thread = thread::Builder::new().name(name.to_owned());
     thread.spawn(what).map(drop)
 }
@@ -229,16 +232,25 @@ struct Door {
     clients: Arc<Shared>,
 }
 
-/// A thread for each of them, so that one who says nothing keeps nobody waiting.
-fn open(listener: &UnixListener, door: &Arc<Door>) {
+/// A thread for each of them, so that one who says nothing keeps nobody waiting. Who gets none is told
+/// so at once: nobody is to take a server that lives for one that is gone.
+fn open<S>(listener: &UnixListener, door: &Arc<Door>, spawn: S)
+where
+    S: Fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()>,
+{
     for stream in listener.incoming() {
         if door.clients.lock().is_over {
             return;
         }
-        let Ok(stream) = stream else { continue };
-        let door = Arc::clone(door);
-        let receive = move || drop(door.receive(&stream)); // whoever it was is gone again
-        let _ = spawn("memory-client", receive); // or the system has no thread for it
+        let Ok(stream) = stream.map(Arc::new) else {
+            thread::sleep(BREATH); // and whoever it is waits
+            continue;
+        };
+        let (door, theirs) = (Arc::clone(door), Arc::clone(&stream));
+        let receive = move || drop(door.receive(&theirs)); // whoever it was is gone again
+        if spawn("memory-client", Box::new(receive)).is_err() {
+            let _ = hello::report(&stream, &Report::Busy); // it may be gone
+        }
     }
 }
 
@@ -286,5 +298,48 @@ impl Door {
         self.clients.lock().present.remove(&client);
         self.clients.left.notify_all();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::super::client::{ConnectError, SharedMemory, ShutOutError, shut_out};
+    use super::*;
+
+    #[test]
+    fn whoever_gets_no_thread_hears_that_the_server_is_busy() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("memory");
+        let server = MemoryServer::start(&directory.path().join("other"), ServerId(0), 64).unwrap();
+        let door = Arc::new(Door {
+            server: ServerId(3),
+            segment: segment::make(64).unwrap(),
+            clients: Arc::clone(&server.clients),
+        });
+        let listener = UnixListener::bind(&path).unwrap();
+        let left = Arc::new(AtomicU32::new(20));
+        let without = Arc::clone(&left);
+        spawn("door", move || {
+            open(&listener, &door, |name, what| {
+                if without.load(Ordering::Relaxed) > 0 {
+                    without.fetch_sub(1, Ordering::Relaxed);
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                spawn(name, what)
+            });
+        })
+        .unwrap();
+        // As often as it takes: the server may hang up before or after it is spoken to.
+        for _ in 0..10 {
+            let refused = SharedMemory::default().connect(&path, 1);
+            assert!(matches!(refused, Err(ConnectError::Busy(_))), "{refused:?}");
+            let refused = shut_out(&path, 1);
+            assert!(matches!(refused, Err(ShutOutError::Busy(_))), "{refused:?}");
+        }
+        assert_eq!(left.load(Ordering::Relaxed), 0);
+        let mut memory = SharedMemory::default();
+        assert_eq!(memory.connect(&path, 1).unwrap(), ServerId(3));
     }
 }

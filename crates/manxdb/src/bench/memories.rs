@@ -40,10 +40,7 @@ pub fn connect(directory: &Path, servers: u16, client: u64) -> io::Result<Shared
             match memory.connect(&socket, client) {
                 Ok(_) => break,
                 // There is a socket a moment before anybody listens at it.
-                Err(ConnectError::Failed(_, error))
-                    if error.kind() == io::ErrorKind::ConnectionRefused
-                        && began.elapsed() < PATIENCE =>
-                {
+                Err(ConnectError::Gone(..)) if began.elapsed() < PATIENCE => {
                     thread::sleep(LOOK_EVERY);
                 }
                 Err(error) => return Err(io::Error::other(error)),

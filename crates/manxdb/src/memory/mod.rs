@@ -18,6 +18,7 @@ use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_rack::disk::{Directory, DiskError, History};
 use manxdb_rack::memory::{SharedWay, Superblock, first_words};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::MemoryArgs;
 use crate::cluster::stop_signal;
@@ -37,6 +38,7 @@ pub use self::keeper::run as keep;
 pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fault> {
     let settings = config::load_memory(args, matches)?;
     start_log(&settings.log)?;
+    raise_descriptor_limit();
     let mut stop = stop_signal()?;
     let address = settings.admin_listen;
     let admin = TcpListener::bind(address).map_err(|error| Fault::Listen {
@@ -67,6 +69,13 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Each client takes three descriptors, and who gets none waits at the door.
+fn raise_descriptor_limit() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let current = maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum }); // or fewer come in
 }
 
 fn announce(settings: &MemorySettings, admin: &AdminServer) {

@@ -10,9 +10,14 @@ use manxdb_fabric::{Fabric, Fault, ServerId};
 
 use super::MemoryError;
 
-/// Tries to be let in by a server that closes its door, and the time between two.
-const TRIES_MAX: u32 = 5;
+/// Tries to be let in by a server that closes its door, by one that is busy, and the time between two.
+const CLOSED_MAX: u32 = 5;
+const BUSY_MAX: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(4);
+/// Tries to be heard by a server that says nothing at its door, each of which takes some seconds, before
+/// it is given up. So long nobody who runs is silent, however busy the machine is; and one that stands
+/// still is in nobody's way for longer, for it shuts nobody out.
+const SILENT_MAX: u32 = 4;
 
 /// How the memory of servers is reached.
 pub trait Way: Send + Sync + 'static {
@@ -33,7 +38,7 @@ pub trait Way: Send + Sync + 'static {
 /// A client may still write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotOut {
-    /// The server sees to it, and lives: however long that takes, it is no reason to give it up.
+    /// The server sees to it, or will, and lives: however long that takes, it is no reason to give it up.
     Yet,
     /// The server does not answer, or cannot.
     Unheard,
@@ -71,54 +76,93 @@ impl SharedWay {
         directory.join(format!("memory-{server}"))
     }
 
-    /// A door that is closed in one's face may be that of a server which is just dying.
-    fn insist(&self, memory: &mut SharedMemory, server: u16, client: u64) -> Option<Missing> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let missing = self.connect(memory, server, client)?;
-            if !matches!(missing.fault, Some(Fault::Fenced(_))) || tries >= TRIES_MAX {
-                return Some(missing);
-            }
-            thread::sleep(PAUSE);
-        }
-    }
-
-    fn connect(&self, memory: &mut SharedMemory, server: u16, client: u64) -> Option<Missing> {
+    fn connect(
+        &self,
+        memory: &mut SharedMemory,
+        server: u16,
+        client: u64,
+    ) -> Result<(), (Door, MemoryError)> {
         let socket = Self::socket(&self.directory, server);
-        let (fault, error) = match memory.connect(&socket, client) {
-            Ok(found) if found == ServerId(server) => return None,
-            Ok(found) => (None, MemoryError::Number(socket, server, found.0)),
-            Err(error) => (
-                fault(&error, server),
-                MemoryError::Connect(error.to_string()),
-            ),
-        };
-        Some(Missing {
-            server,
-            fault,
-            error,
-        })
+        match memory.connect(&socket, client) {
+            Ok(found) if found == ServerId(server) => Ok(()),
+            Ok(found) => Err((Door::Wrong, MemoryError::Number(socket, server, found.0))),
+            Err(error) => Err((Door::of(&error), MemoryError::Connect(error.to_string()))),
+        }
     }
 }
 
-/// What it means that a server is not reached.
-fn fault(error: &ConnectError, server: u16) -> Option<Fault> {
-    let ConnectError::Failed(_, error) = error else {
-        return None;
-    };
-    match error.kind() {
-        // Nobody listens, or nobody who runs.
-        io::ErrorKind::NotFound
-        | io::ErrorKind::ConnectionRefused
-        | io::ErrorKind::WouldBlock
-        | io::ErrorKind::TimedOut => Some(Fault::Gone(ServerId(server))),
-        // It has closed the door.
-        io::ErrorKind::InvalidData
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::BrokenPipe
-        | io::ErrorKind::UnexpectedEof => Some(Fault::Fenced(ServerId(server))),
-        _ => None,
+/// What is met at the door of a server that lets one not in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    /// Nobody.
+    Gone,
+    /// It is closed in one's face; it may be that of a server which is just dying.
+    Closed,
+    /// Somebody who says nothing: a server that stands still, or is slow.
+    Silent,
+    /// Somebody who has no time: a server that lives.
+    Busy,
+    /// Another server, or it is this process that can reach nothing.
+    Wrong,
+}
+
+impl Door {
+    fn of(error: &ConnectError) -> Self {
+        match error {
+            ConnectError::Gone(..) => Self::Gone,
+            ConnectError::Busy(_) => Self::Busy,
+            ConnectError::Silent(_) => Self::Silent,
+            ConnectError::Failed(_, why) => match why.kind() {
+                io::ErrorKind::InvalidData
+                | io::ErrorKind::ConnectionReset
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof => Self::Closed,
+                _ => Self::Wrong,
+            },
+            ConnectError::Twice(..) => Self::Wrong,
+        }
+    }
+
+    /// How often in a row it is met before it is believed.
+    fn tries_max(self) -> u32 {
+        match self {
+            Self::Gone | Self::Wrong => 1,
+            Self::Closed => CLOSED_MAX,
+            Self::Silent => SILENT_MAX,
+            Self::Busy => BUSY_MAX,
+        }
+    }
+
+    /// What becomes of what is asked of the server. Nobody gives up one that is busy.
+    fn fault(self, server: u16) -> Option<Fault> {
+        match self {
+            Self::Gone | Self::Silent => Some(Fault::Gone(ServerId(server))),
+            Self::Closed => Some(Fault::Fenced(ServerId(server))),
+            Self::Busy | Self::Wrong => None,
+        }
+    }
+}
+
+/// Tries to be let in until that has come to something, with pauses; why one is not.
+fn insist(
+    server: u16,
+    pause: Duration,
+    mut attempt: impl FnMut() -> Result<(), (Door, MemoryError)>,
+) -> Option<Missing> {
+    let (mut met, mut tries) = (Door::Gone, 0);
+    loop {
+        let (door, error) = attempt().err()?;
+        tries = if door == met { tries + 1 } else { 1 };
+        met = door;
+        if tries >= door.tries_max() {
+            let fault = door.fault(server);
+            return Some(Missing {
+                server,
+                fault,
+                error,
+            });
+        }
+        thread::sleep(pause);
     }
 }
 
@@ -127,8 +171,12 @@ impl Way for SharedWay {
 
     fn reach(&self, servers: &[u16], client: u64) -> (SharedMemory, Vec<Missing>) {
         let mut memory = SharedMemory::default();
-        let connect = |server: &u16| self.insist(&mut memory, *server, client);
-        let missing = servers.iter().filter_map(connect).collect();
+        let reach = |server: &u16| {
+            insist(*server, PAUSE, || {
+                self.connect(&mut memory, *server, client)
+            })
+        };
+        let missing = servers.iter().filter_map(reach).collect();
         (memory, missing)
     }
 
@@ -136,8 +184,45 @@ impl Way for SharedWay {
         let socket = Self::socket(&self.directory, server);
         match shm::shut_out(&socket, client) {
             Ok(()) | Err(ShutOutError::Gone(..)) => Ok(()),
-            Err(ShutOutError::Dying(_)) => Err(NotOut::Yet),
+            Err(ShutOutError::Dying(_) | ShutOutError::Busy(_)) => Err(NotOut::Yet),
             Err(ShutOutError::Kept(..)) => Err(NotOut::Unheard),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What comes of these doors, one after the other, before one is let in.
+    fn reached(doors: &[(Door, u32)]) -> Result<(), Option<Fault>> {
+        let all = doors
+            .iter()
+            .flat_map(|(door, times)| (0..*times).map(|_| *door));
+        let mut all = all.collect::<Vec<_>>().into_iter();
+        let attempt = || match all.next() {
+            Some(door) => Err((door, MemoryError::Connect(String::new()))),
+            None => Ok(()),
+        };
+        match insist(7, Duration::ZERO, attempt) {
+            None => Ok(()),
+            Some(missing) => Err(missing.fault),
+        }
+    }
+
+    #[test]
+    fn a_server_that_lives_is_not_taken_for_one_that_is_gone() {
+        let gone = Some(Fault::Gone(ServerId(7)));
+        assert_eq!(reached(&[(Door::Gone, 1)]), Err(gone));
+        assert_eq!(reached(&[(Door::Busy, 999)]), Ok(()));
+        assert_eq!(reached(&[(Door::Busy, 1_000)]), Err(None));
+        assert_eq!(reached(&[(Door::Silent, 3)]), Ok(()));
+        // It has said something in between.
+        let patient = [(Door::Silent, 3), (Door::Busy, 1), (Door::Silent, 3)];
+        assert_eq!(reached(&patient), Ok(()));
+        assert_eq!(reached(&[(Door::Silent, 4)]), Err(gone));
+        let fenced = Some(Fault::Fenced(ServerId(7)));
+        assert_eq!(reached(&[(Door::Closed, 5)]), Err(fenced));
+        assert_eq!(reached(&[(Door::Wrong, 1)]), Err(None));
     }
 }
