@@ -38,7 +38,8 @@
 //! | `tests/history.rs` | random histories: every read is its snapshot's, the first committer wins, no cycle that the level forbids |
 //! | `tests/crash_matrix.rs` | a client stops, or is shut out, at each step of a commit |
 //! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
-//! | `tests/tree.rs` | a tree against a model, under many writers, under deaths; no phantoms |
+//! | `tests/tree` | a tree against a model, under many writers, under deaths; no phantoms |
+//! | `tests/entering` | keys that are entered together: in how many commits, in a crowd, and by a client that stops at each step |
 //! | `tests/rows.rs` | rows against a model, money that stays, what was not there |
 //! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
 //! | `tests/replicas` | losses of servers at each step of a commit and under load, by hand: whole or absent, replicas equal |
@@ -95,7 +96,7 @@ pub use replicas::{
 };
 pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
-pub use tree::enter::{EnterError, Entered, rely_on_own};
+pub use tree::enter::{Draft, EnterError, Entered, rely_on_own};
 pub use tree::locate::{Locate, Located, Seek};
 pub use tree::scan::{Scan, Scanned, Span};
 pub use tree::{Hint, Tree, TreeError};

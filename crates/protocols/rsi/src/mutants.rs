@@ -69,6 +69,10 @@ pub enum Mutant {
     GivesNodesAtOnce,
     /// Nobody asks whether a snapshot includes the bound.
     ReadsWhatIsTooOld,
+    /// Of several keys that a leaf gets, it gets the last.
+    EntersTheLastKeyAlone,
+    /// Of the places that keys got together, the first is counted as given away.
+    CountsRoomOnce,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
     /// What is logged is written over what the keeper has not written.

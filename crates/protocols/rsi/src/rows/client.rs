@@ -11,7 +11,6 @@ use crate::read::Seen;
 use crate::rows::{Extent, Failure, Keyspace, Transaction};
 use crate::session::{Isolation, Session};
 use crate::tree::Hint;
-use crate::tree::enter::{EnterError, Entered};
 use crate::tree::locate::{Located, Seek};
 use crate::vector::Snapshot;
 use crate::version::Stamp;
@@ -19,8 +18,6 @@ use crate::work::{Carrier, Work};
 
 /// Leaves that are remembered; then all are forgotten, and found anew.
 const HINTS_MAX: usize = 1 << 16;
-/// How often the tree is tried before the transaction is.
-const TRIES_MAX: u32 = 64;
 
 /// A thread that runs transactions on rows, one at a time.
 #[derive(Debug)]
@@ -29,8 +26,8 @@ pub struct Client<C> {
     pub(super) session: Session,
     pub(super) keyspace: Keyspace,
     /// For records, and for nodes of the tree.
-    records: Extent,
-    nodes: Extent,
+    pub(super) records: Extent,
+    pub(super) nodes: Extent,
     /// Places of records whose rows are gone.
     pub(super) recycled: Vec<Place>,
     /// Nodes that were taken out of the tree.
@@ -41,14 +38,6 @@ pub struct Client<C> {
     pub(super) bound: Bound,
     /// The transaction that is being committed, or of which nobody has heard the end.
     pub(super) committing: Option<Stamp>,
-}
-
-/// A key that was made known.
-pub(super) struct Known {
-    /// Of its record.
-    pub place: Place,
-    /// What it took, and as which version that was committed; none: it was there.
-    pub own: Option<(Vec<Change>, Stamp)>,
 }
 
 impl<C: Carrier> Client<C> {
@@ -171,7 +160,8 @@ impl<C: Carrier> Client<C> {
         before.next_back().map(|(_, hint)| *hint)
     }
 
-    async fn locate_from(
+    /// The same, looked for from there.
+    pub(super) async fn locate_from(
         &mut self,
         snapshot: &Snapshot,
         key: &[u8],
@@ -189,63 +179,6 @@ impl<C: Carrier> Client<C> {
             self.hints.insert(low, hint);
         }
         Ok(located)
-    }
-
-    /// Makes a key known, in a transaction of its own.
-    pub(super) async fn enter(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            match self.try_to_enter(key).await {
-                // Whoever waits for a disk has waited long enough for one try.
-                Err(failure) if failure.is_unwritten() => return Err(failure),
-                Err(failure) if failure.is_conflict() && tries < TRIES_MAX => {}
-                other => return other,
-            }
-        }
-    }
-
-    async fn try_to_enter(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
-        let snapshot = self.snapshot().await?;
-        let mut located = self.locate(&snapshot, key).await?;
-        let recycled = self.recycled.last().copied();
-        let ours = recycled.or_else(|| self.records.left().next());
-        let ours = ours.ok_or(Failure::NoRoom("records"))?;
-        loop {
-            let layout = self.keyspace.tree.layout();
-            let fresh = |place: Place| Seen::fresh(place.address(), layout);
-            let used = self.nodes_again.iter().cloned();
-            let mut taken = 0;
-            let rooms = used.chain(self.nodes.left().map(fresh));
-            let mut rooms = rooms.inspect(|_| taken += 1);
-            let entered = located.enter(key, ours, &mut rooms);
-            drop(rooms);
-            match entered {
-                Ok(Entered::There(place)) => return Ok(Known { place, own: None }),
-                Ok(Entered::Changes(changes)) => {
-                    let committed = self.commit_alone(changes.clone()).await;
-                    if !committed.as_ref().is_err_and(Failure::is_conflict) {
-                        // Or nobody knows: then they may be somebody's.
-                        if self.recycled.pop().is_none() {
-                            self.records.take(1);
-                        }
-                        let again = taken.min(self.nodes_again.len());
-                        self.nodes_again.drain(..again);
-                        self.nodes.take((taken - again) as u64);
-                    }
-                    let stamp = committed?;
-                    let own = stamp.map(|stamp| (changes, stamp));
-                    return Ok(Known { place: ours, own });
-                }
-                Err(EnterError::FromTheRoot) => {
-                    located = self.locate_from(&snapshot, key, None).await?;
-                }
-                Err(EnterError::NoRoom) => return Err(Failure::NoRoom("nodes of the tree")),
-                Err(EnterError::TooLong(longest, length)) => {
-                    return Err(Abort::KeyTooLong(longest, length).into());
-                }
-            }
-        }
     }
 
     pub(super) async fn commit_alone(

@@ -221,14 +221,16 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             self.look(key).await?;
         }
         let mut reads = self.reads();
+        let is_new = |key: &Vec<u8>| !matches!(self.known.get(key), Some(Known::Record(_)));
+        let there = writes.iter().filter(|(_, value)| value.is_some());
+        let new = there.map(|(key, _)| key).filter(|key| is_new(key));
+        self.make_known(new.cloned().collect(), &mut reads).await?;
         let mut changes = Vec::with_capacity(writes.len());
         for (key, value) in writes {
-            let seen = match self.known.remove(&key) {
-                Some(Known::Record(seen)) => seen,
-                _ if value.is_none() => continue,
-                _ => self.make_known(&key, &mut reads).await?,
-            };
-            changes.push(Change { seen, value });
+            // What is deleted and was never there is left alone.
+            if let Some(Known::Record(seen)) = self.known.remove(&key) {
+                changes.push(Change { seen, value });
+            }
         }
         let session = &mut self.client.session;
         let holder = session.holder();
@@ -291,22 +293,30 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         Ok(known)
     }
 
-    /// The record under a key that the snapshot does not know.
+    /// Makes keys known that the snapshot does not know, with the records under them.
     async fn make_known(
         &mut self,
-        key: &[u8],
+        keys: Vec<Vec<u8>>,
         reads: &mut Vec<Found>,
-    ) -> Result<Seen, Failure<C::Error>> {
-        let known = self.client.enter(key).await?;
-        if let Some((changes, stamp)) = &known.own {
+    ) -> Result<(), Failure<C::Error>> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let entered = self.client.enter(&keys).await?;
+        for (changes, stamp) in &entered.own {
             rely_on_own(reads, changes, *stamp);
         }
-        let (at, layout) = (known.place.address(), self.client.keyspace.records);
-        let read = self.client.session.read(&self.snapshot, at, layout);
-        match self.client.run(read).await? {
+        let layout = self.client.keyspace.records;
+        let places = entered.places.iter().map(|place| (place.address(), layout));
+        let places: Vec<_> = places.collect();
+        let read = self.client.session.read_all(&self.snapshot, &places);
+        let seen = match self.client.run(read).await? {
             // Somebody has written it since: as if it had been there.
-            Err(Abort::SnapshotTooOld(at)) => Err(Abort::WriteConflict(at).into()),
-            seen => Ok(seen?),
-        }
+            Err(Abort::SnapshotTooOld(at)) => return Err(Abort::WriteConflict(at).into()),
+            seen => seen?,
+        };
+        let records = seen.into_iter().map(Known::Record);
+        self.known.extend(keys.into_iter().zip(records));
+        Ok(())
     }
 }

@@ -1,35 +1,53 @@
-//! Gives a tree a key: what is to be committed for it.
+//! Gives a tree keys: what is to be committed for them.
+//!
+//! Keys that are new are entered together, as many as are in a [`Draft`]: the leaves that they belong
+//! to, with what is above those as far as it is known. A leaf that gets several keys is written
+//! once. One that has no room for them becomes as many nodes as they need, whose entries go up level
+//! by level; so what is above several leaves is written once as well. All this is one commit, so
+//! that all of the keys are entered or none is.
 
-use crate::commit::Change;
+use std::collections::BTreeMap;
+
+use manxdb_fabric::Address;
+
+use crate::commit::{Abort, Change};
 use crate::directory::Place;
 use crate::find::Found;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
 use crate::read::Seen;
-use crate::tree::locate::Located;
+use crate::tree::Tree;
+use crate::tree::locate::{Located, Visited};
 use crate::tree::node::Node;
 use crate::version::Stamp;
 
-/// Why a tree does not get a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+/// Why a tree does not get keys.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnterError {
-    /// The leaf is full, and what is above it is not known: to be located without a hint.
-    #[error("a leaf is to be split that was not reached from the root")]
-    FromTheRoot,
-    /// Nodes are to be split, and there are no places for new ones.
-    #[error("the tree grows, and there is no more room for its nodes")]
-    NoRoom,
+    /// The leaf of this key is not known, or it is full, and what is above it is not known: it is to
+    /// be located without a hint and added.
+    #[error("the way from the root to the leaf of {} is not known", .0.escape_ascii())]
+    Unknown(Vec<u8>),
+    /// The tree grows, and there are no more places for this.
+    #[error("there is no more room for {0}")]
+    NoRoom(&'static str),
     /// The tree does not take such keys.
     #[error("keys have at most {0} bytes, not {1}")]
     TooLong(usize, usize),
 }
 
-/// What a tree's getting a key comes to.
+/// What a tree's getting keys comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entered {
-    /// It had it: the place of the record that is under it.
-    There(Place),
-    /// These changes are to be committed, by themselves. When somebody else was faster, it is to
-    /// be located once more.
-    Changes(Vec<Change>),
+pub struct Entered {
+    /// The places of the records under the keys, in the order of the keys.
+    pub places: Vec<Place>,
+    /// To be committed, by themselves; none: the tree had all of the keys. When somebody else was
+    /// faster, all leaves are to be located once more.
+    pub changes: Vec<Change>,
+    /// So many places of records were taken,
+    pub records: usize,
+    /// and so many rooms of nodes.
+    pub nodes: usize,
 }
 
 impl Located {
@@ -38,68 +56,274 @@ impl Located {
     pub fn place(&self, key: &[u8]) -> Option<Place> {
         self.leaf.node.find(key)
     }
+}
 
-    /// Puts a record's place under a key that was located and is not there. New nodes become those
-    /// in `rooms`: fresh ones, or such as were taken out of the tree and nobody looks for any more
-    /// ([`crate::rows::collect`]). Those taken from it are used when the changes are committed, and
-    /// only then.
+/// Leaves that were located, which get keys together. None of them lies over another.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    tree: Tree,
+    /// Nodes by where they are.
+    nodes: BTreeMap<Address, Visited>,
+    /// Where the leaves are, by their lower bounds.
+    leaves: BTreeMap<Vec<u8>, Address>,
+    /// What is above nodes, where that is known.
+    above: BTreeMap<Address, Address>,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
+}
+
+/// Entries that a node gets.
+type Entries = BTreeMap<Vec<u8>, Place>;
+
+/// Nodes of one level that get entries.
+type Level<'d> = BTreeMap<Address, (&'d Visited, Entries)>;
+
+impl Draft {
+    /// Without a leaf.
+    #[must_use]
+    pub fn new(tree: Tree) -> Self {
+        Self {
+            tree,
+            nodes: BTreeMap::new(),
+            leaves: BTreeMap::new(),
+            above: BTreeMap::new(),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
+    }
+
+    /// Adds a leaf with what is above it, or, of a leaf that it has, what is above that.
+    ///
+    /// # Errors
+    /// [`Abort::WriteConflict`]: others have changed the tree since the leaves before were located.
+    pub fn add(&mut self, located: Located) -> Result<(), Abort> {
+        self.is_apart(&located.leaf)?;
+        let (low, at) = (located.leaf.node.low().to_vec(), located.leaf.seen.at);
+        self.leaves.insert(low, at);
+        let mut above = None;
+        for visited in located.above.into_iter().chain([located.leaf]) {
+            let Seen { at, stamp, .. } = visited.seen;
+            if let Some(above) = above.replace(at) {
+                self.above.insert(at, above);
+            }
+            let before = self.nodes.insert(at, visited);
+            if before.is_some_and(|before| before.seen.stamp != stamp) {
+                return Err(Abort::WriteConflict(at));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a leaf lies over none of the others.
+    fn is_apart(&self, leaf: &Visited) -> Result<(), Abort> {
+        let low = leaf.node.low();
+        let is_over = |(other, at): (&Vec<u8>, &Address)| {
+            *at != leaf.seen.at && leaf.node.is_above(other) && self.has_at(*at, low)
+        };
+        if self.leaves.iter().any(is_over) {
+            return Err(Abort::WriteConflict(leaf.seen.at));
+        }
+        Ok(())
+    }
+
+    /// Whether a key is below the upper bound of a leaf.
+    fn has_at(&self, at: Address, key: &[u8]) -> bool {
+        let leaf = self.nodes.get(&at);
+        leaf.is_some_and(|leaf| leaf.node.is_above(key))
+    }
+
+    /// How many leaves it has.
+    #[must_use]
+    pub fn leaves(&self) -> usize {
+        self.leaves.len()
+    }
+
+    /// Whether it has the leaf of a key.
+    #[must_use]
+    pub fn has(&self, key: &[u8]) -> bool {
+        self.leaf(key).is_some()
+    }
+
+    fn leaf(&self, key: &[u8]) -> Option<&Visited> {
+        let upto = (std::ops::Bound::Unbounded, std::ops::Bound::Included(key));
+        let (_, at) = self.leaves.range::<[u8], _>(upto).next_back()?;
+        let leaf = self.nodes.get(at)?;
+        leaf.node.is_above(key).then_some(leaf)
+    }
+
+    /// Puts a record's place under each of some keys that is not there. The places come from
+    /// `records`, new nodes become those in `rooms`: fresh ones, or such as were taken out of the
+    /// tree and nobody looks for any more ([`crate::rows::collect`]). What is taken from either is
+    /// used when the changes are committed, and only then.
     ///
     /// # Errors
     /// [`EnterError`].
-    pub fn enter(
+    pub fn enter<'k>(
         &self,
-        key: &[u8],
-        place: Place,
+        keys: impl IntoIterator<Item = &'k Vec<u8>>,
+        records: &mut dyn Iterator<Item = Place>,
         rooms: &mut dyn Iterator<Item = Seen>,
     ) -> Result<Entered, EnterError> {
-        if let Some(place) = self.place(key) {
-            return Ok(Entered::There(place));
+        let mut level = Level::new();
+        let mut places = Vec::new();
+        let mut taken = 0;
+        for key in keys {
+            let leaf = self.leaf(key);
+            let leaf = leaf.ok_or_else(|| EnterError::Unknown(key.clone()))?;
+            let (_, entries) = level
+                .entry(leaf.seen.at)
+                .or_insert_with(|| (leaf, Entries::new()));
+            let there = leaf.node.find(key).or_else(|| entries.get(key).copied());
+            let place = match there {
+                Some(place) => place,
+                None => {
+                    self.is_fine(key)?;
+                    #[cfg(feature = "mutants")]
+                    if self.mutant == Some(Mutant::EntersTheLastKeyAlone) {
+                        entries.clear();
+                    }
+                    let place = records.next().ok_or(EnterError::NoRoom("records"))?;
+                    entries.insert(key.clone(), place);
+                    taken += 1;
+                    place
+                }
+            };
+            places.push(place);
         }
+        level.retain(|_, (_, entries)| !entries.is_empty());
+        let mut growth = Growth::new(self.tree, rooms);
+        while !level.is_empty() {
+            level = self.grow(level, &mut growth)?;
+        }
+        Ok(Entered {
+            places,
+            changes: growth.changes,
+            records: taken,
+            nodes: growth.taken,
+        })
+    }
+
+    fn is_fine(&self, key: &[u8]) -> Result<(), EnterError> {
         let longest = self.tree.key_max();
         if key.len() > longest {
             return Err(EnterError::TooLong(longest, key.len()));
         }
-        let size = self.tree.layout.value_max();
-        let mut changes = Vec::new();
-        let mut above = self.above.iter().rev();
-        let mut visited = &self.leaf;
-        let (mut key, mut place) = (key.to_vec(), place);
-        loop {
+        Ok(())
+    }
+
+    /// Gives the nodes of a level their entries; what the level above gets for that.
+    fn grow<'d>(
+        &'d self,
+        level: Level<'d>,
+        growth: &mut Growth<'_>,
+    ) -> Result<Level<'d>, EnterError> {
+        let mut next = Level::new();
+        for (at, (visited, entries)) in level {
             let mut node = visited.node.clone();
-            node.put(&key, place);
-            if node.size() <= size {
-                changes.push(change(&visited.seen, &node));
-                return Ok(Entered::Changes(changes));
+            for (key, place) in &entries {
+                node.put(key, *place);
             }
-            let mut room = || {
-                let seen = rooms.next().ok_or(EnterError::NoRoom)?;
-                let place = Place::new(seen.at).ok_or(EnterError::NoRoom)?; // rooms are places
-                Ok((seen, place))
-            };
-            let (right_room, right_place) = room()?;
-            let right = node.split(&key, right_place, size);
-            if visited.seen.at == self.tree.root.address() {
-                let (left_room, left_place) = room()?;
-                let root = Node::above((&node, left_place), (&right, right_place));
-                changes.push(change(&left_room, &node));
-                changes.push(change(&right_room, &right));
-                changes.push(change(&visited.seen, &root));
-                return Ok(Entered::Changes(changes));
+            let last = entries.into_keys().next_back().unwrap_or_default(); // each gets some
+            if at == self.tree.root.address() {
+                growth.raise(&visited.seen, node, last)?;
+                continue;
             }
-            changes.push(change(&right_room, &right));
-            changes.push(change(&visited.seen, &node));
-            let Some(parent) = above.next() else {
-                return Err(EnterError::FromTheRoot);
-            };
-            (key, place) = (right.low().to_vec(), right_place);
-            visited = parent;
+            let parts = growth.cut(visited.seen.clone(), node, &last)?;
+            let mut new = parts.into_iter().skip(1).peekable();
+            if new.peek().is_none() {
+                continue;
+            }
+            let above = self.above.get(&at).and_then(|above| self.nodes.get(above));
+            let low = || visited.node.low().to_vec();
+            let above = above.ok_or_else(|| EnterError::Unknown(low()))?;
+            let (_, entries) = next
+                .entry(above.seen.at)
+                .or_insert_with(|| (above, Entries::new()));
+            entries.extend(new);
         }
+        Ok(next)
     }
 }
 
-fn change(seen: &Seen, node: &Node) -> Change {
+/// What a tree becomes.
+struct Growth<'r> {
+    tree: Tree,
+    rooms: &'r mut dyn Iterator<Item = Seen>,
+    /// So many of them.
+    taken: usize,
+    changes: Vec<Change>,
+}
+
+impl<'r> Growth<'r> {
+    fn new(tree: Tree, rooms: &'r mut dyn Iterator<Item = Seen>) -> Self {
+        Self {
+            tree,
+            rooms,
+            taken: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// A new node's place.
+    fn room(&mut self) -> Result<(Seen, Place), EnterError> {
+        let none = EnterError::NoRoom("nodes of the tree");
+        let seen = self.rooms.next().ok_or(none.clone())?;
+        let place = Place::new(seen.at).ok_or(none)?; // rooms are places
+        self.taken += 1;
+        Ok((seen, place))
+    }
+
+    fn is_full(&self, node: &Node) -> bool {
+        node.size() > self.tree.layout.value_max()
+    }
+
+    /// Writes a node, of whose entries this is the last one that it got: what it has room for to its
+    /// home, the rest to new ones to its right. Under which keys all of them are to be found.
+    fn cut(
+        &mut self,
+        home: Seen,
+        node: Node,
+        last: &[u8],
+    ) -> Result<Vec<(Vec<u8>, Place)>, EnterError> {
+        let mut parts = Vec::new();
+        let mut rest = vec![(home, node)];
+        while let Some((seen, mut node)) = rest.pop() {
+            if self.is_full(&node) {
+                let (room, place) = self.room()?;
+                let right = node.split(last, place, self.tree.layout.value_max());
+                rest.extend([(room, right), (seen, node)]);
+                continue;
+            }
+            parts.extend(Place::new(seen.at).map(|place| (node.low().to_vec(), place)));
+            self.changes.push(change(seen, &node));
+        }
+        Ok(parts)
+    }
+
+    /// Writes the root, which stays where it is: what it has no room for goes to nodes under it.
+    fn raise(&mut self, root: &Seen, mut node: Node, mut last: Vec<u8>) -> Result<(), EnterError> {
+        while self.is_full(&node) {
+            let (home, _) = self.room()?;
+            let parts = self.cut(home, node.clone(), &last)?;
+            last = parts.last().map(|(low, _)| low.clone()).unwrap_or_default(); // there are two
+            node = node.over(parts);
+        }
+        self.changes.push(change(root.clone(), &node));
+        Ok(())
+    }
+}
+
+fn change(seen: Seen, node: &Node) -> Change {
     Change {
-        seen: seen.clone(),
+        seen,
         value: Some(node.value()),
     }
 }
@@ -118,18 +342,24 @@ pub fn rely_on_own(reads: &mut Vec<Found>, changes: &[Change], stamp: Stamp) {
             ..change.seen.clone()
         })
     };
-    let mut had_one = false;
+    // As they were when they were read.
+    let mut leaves = Vec::new();
     for found in reads.iter_mut() {
         if let Some(change) = changes.iter().find(|change| is_read(change, found)) {
             *found = became(change);
-            had_one = true;
+            leaves.push(node(change.seen.value()).unwrap_or_default());
         }
     }
-    if had_one {
-        // Half of what it had read may be in a new node.
-        let new = changes
-            .iter()
-            .filter(|change| change.seen.value().is_none());
-        reads.extend(new.map(became));
-    }
+    // Some of what they had may be in new nodes.
+    let is_part = |change: &&Change| {
+        let new = node(change.value.as_deref()).filter(|new| new.level() == 0);
+        let has = |leaf: &Node, key: &[u8]| *key >= *leaf.low() && leaf.is_above(key);
+        change.seen.value().is_none()
+            && new.is_some_and(|new| leaves.iter().any(|leaf| has(leaf, new.low())))
+    };
+    reads.extend(changes.iter().filter(is_part).map(became));
+}
+
+fn node(value: Option<&[u8]>) -> Option<Node> {
+    value.and_then(Node::parse)
 }

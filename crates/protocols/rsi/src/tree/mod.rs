@@ -7,9 +7,9 @@
 //! validated as any other record is: a leaf that has not changed since it was scanned has got no
 //! new keys, so there are no phantoms.
 //!
-//! Adding a key is a transaction of its own, as it is in [`crate::directory`]: it adds the place of
-//! a record that nobody has written yet, which any transaction may write or leave alone. So those
-//! who insert neighbours wait for each other as long as it takes to write a leaf, and never for
+//! Adding keys is a transaction of its own, as it is in [`crate::directory`]: it adds the places of
+//! records that nobody has written yet, which any transaction may write or leave alone. So those
+//! who insert neighbours wait for each other as long as it takes to write leaves, and never for
 //! the rest of a transaction. A snapshot that sees a record sees its key as well, because its
 //! writer had (I6).
 //!
@@ -26,7 +26,7 @@
 //! |---|---|
 //! | what is in a node | [`node`] |
 //! | which leaf a key belongs to, and what is between two keys | [`locate`], [`scan`] |
-//! | how a tree gets a key | [`enter`] |
+//! | how a tree gets keys | [`enter`] |
 //!
 //! A leaf without keys is given back in the same way.
 

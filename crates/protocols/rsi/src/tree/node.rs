@@ -139,15 +139,14 @@ impl Node {
         HEAD + 2 * LENGTH + self.low.len() + high + entries.sum::<usize>()
     }
 
-    /// Two nodes of the level below, and nothing else: the root above halves of the former one.
-    pub(super) fn above(left: (&Self, Place), right: (&Self, Place)) -> Self {
-        let entry = |(node, place): (&Self, Place)| (node.low.clone(), place);
+    /// What stands above parts of it, which are under these keys: the root, when it has become them.
+    pub(super) fn over(&self, parts: Vec<(Vec<u8>, Place)>) -> Self {
         Self {
-            level: left.0.level.saturating_add(1),
-            low: left.0.low.clone(),
-            high: right.0.high.clone(),
-            right: right.0.right,
-            entries: vec![entry(left), entry(right)],
+            level: self.level.saturating_add(1),
+            low: self.low.clone(),
+            high: self.high.clone(),
+            right: self.right,
+            entries: parts,
         }
     }
 
@@ -319,7 +318,9 @@ mod tests {
             let whole = node(keys);
             let mut left = whole.clone();
             let right = left.split(b"", place(99), usize::MAX);
-            for node in [&whole, &left, &right, &Node::above((&left, place(98)), (&right, place(99)))] {
+            let parts = [(&left, place(98)), (&right, place(99))];
+            let above = whole.over(parts.map(|(node, place)| (node.low.clone(), place)).into());
+            for node in [&whole, &left, &right, &above] {
                 prop_assert_eq!(node.value().len(), node.size());
                 prop_assert_eq!(&Node::parse(&node.value()).unwrap(), node);
             }

@@ -1,0 +1,192 @@
+//! Keys in their order: a tree with nodes so small that it grows all the time.
+//!
+//! | tests | of |
+//! |---|---|
+//! | model | batches of all sizes, against a map; what old snapshots are shown |
+//! | writers | many who enter the same keys, some of whom die |
+//! | phantoms | what was scanned can be relied on |
+//! | refusals | what is no tree, and what a tree does not take |
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod model;
+mod phantoms;
+mod refusals;
+mod writers;
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+
+use common::Hand;
+use manxdb_fabric::{Address, ServerId};
+use manxdb_rsi::{
+    Abort, Change, Draft, EnterError, Hint, Isolation, Layout, Place, Scanned, Seek, Seen,
+    Snapshot, Span, Stamp, Tree,
+};
+
+const SEEDS: u64 = 60;
+
+/// Some six keys of ten bytes a node.
+const LAYOUT: Layout = match Layout::new(2, 176) {
+    Ok(layout) => layout,
+    Err(_) => panic!("a layout"),
+};
+
+fn place(server: u16, offset: u64) -> Place {
+    let server = ServerId(server);
+    Place::new(Address { server, offset }).unwrap()
+}
+
+fn tree() -> Tree {
+    Tree::new(place(0, 128 << 10), LAYOUT).unwrap()
+}
+
+/// Room for nodes and for records that is a client's own.
+struct Rooms {
+    client: u64,
+    /// Nodes.
+    taken: Cell<u64>,
+    records: Cell<u64>,
+}
+
+impl Rooms {
+    const EACH: u64 = 100;
+
+    fn new(client: u64) -> Self {
+        let (taken, records) = (Cell::new(0), Cell::new(0));
+        Self {
+            client,
+            taken,
+            records,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+        let node = (LAYOUT.bytes() as u64).next_multiple_of(64);
+        let base = (128 << 10) + node + self.client * Self::EACH * node;
+        let server = u16::try_from(self.client % 2).unwrap();
+        (self.taken.get()..Self::EACH).map(move |number| place(server, base + number * node))
+    }
+
+    /// What stands for records: nobody goes there.
+    fn records(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+        let (client, taken) = (self.client, self.records.get());
+        (taken..).map(move |number| place(7, (1 + number * 16 + client) * 64))
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("{number:04} {}", "x".repeat((number % 9) as usize)).into_bytes()
+}
+
+/// What came of entering keys.
+struct Known {
+    places: BTreeMap<Vec<u8>, Place>,
+    /// To the leaf of the first one.
+    hint: Option<Hint>,
+    /// What they took, and as which version that was committed.
+    changes: Vec<Change>,
+    stamp: Option<Stamp>,
+}
+
+/// Makes keys known in one commit, with places of one's own for those that are new. An error:
+/// somebody else was there.
+async fn enter_with(
+    hand: &mut Hand,
+    rooms: &Rooms,
+    numbers: &[u64],
+    records: impl Iterator<Item = Place> + Clone,
+    hint: Option<Hint>,
+) -> Result<Known, Abort> {
+    let snapshot = hand.begin().await;
+    let mut keys: Vec<_> = numbers.iter().map(|number| key(*number)).collect();
+    keys.sort();
+    let mut draft = Draft::new(tree()).with(hand.session.mutant);
+    let locate = async |key: &[u8], hint| {
+        let seek = Seek::At(key.to_vec());
+        let locate = hand.session.locate(&snapshot, tree(), seek, hint);
+        hand.run(locate).await
+    };
+    let mut first = None;
+    for key in &keys {
+        if !draft.has(key) {
+            let located = locate(key, hint).await?;
+            first = first.or(located.hint());
+            draft.add(located)?;
+        }
+    }
+    let entered = loop {
+        let mut nodes = rooms
+            .all()
+            .map(|place| Seen::fresh(place.address(), LAYOUT));
+        match draft.enter(&keys, &mut records.clone(), &mut nodes) {
+            Ok(entered) => break entered,
+            Err(EnterError::Unknown(key)) => draft.add(locate(&key, None).await?)?,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let changes = entered.changes;
+    let committed = hand.try_commit(&[], changes.clone(), Isolation::Snapshot);
+    let stamp = committed.await?;
+    let add = |count: &Cell<u64>, more: usize| count.set(count.get() + more as u64);
+    add(&rooms.taken, entered.nodes);
+    add(&rooms.records, entered.records);
+    Ok(Known {
+        places: keys.into_iter().zip(entered.places).collect(),
+        hint: first,
+        changes,
+        stamp,
+    })
+}
+
+/// The same with what stands for records.
+async fn enter_once(
+    hand: &mut Hand,
+    rooms: &Rooms,
+    numbers: &[u64],
+    hint: Option<Hint>,
+) -> Result<Known, Abort> {
+    enter_with(hand, rooms, numbers, rooms.records(), hint).await
+}
+
+/// The same, as often as it takes.
+async fn enter(hand: &mut Hand, rooms: &Rooms, numbers: &[u64], hint: Option<Hint>) -> Known {
+    loop {
+        match enter_once(hand, rooms, numbers, hint).await {
+            Ok(known) => return known,
+            Err(abort) => assert!(common::can_be_tried_again(abort), "{abort}"),
+        }
+    }
+}
+
+async fn scan(hand: &Hand, snapshot: &Snapshot, span: Span) -> Scanned {
+    let scan = hand.session.scan(snapshot, tree(), span, None);
+    hand.run(scan).await.unwrap()
+}
+
+fn everything(descending: bool) -> Span {
+    Span {
+        low: Vec::new(),
+        high: None,
+        descending,
+        limit: usize::MAX,
+    }
+}
+
+/// All entries; they are the same in both directions, and each can be found.
+async fn all_of(hand: &mut Hand) -> BTreeMap<Vec<u8>, Place> {
+    let snapshot = hand.begin().await;
+    let forward = scan(hand, &snapshot, everything(false)).await;
+    let mut backward = scan(hand, &snapshot, everything(true)).await.entries;
+    backward.reverse();
+    assert_eq!(forward.entries, backward);
+    assert!(forward.entries.is_sorted_by(|a, b| a.0 < b.0));
+    for (key, place) in &forward.entries {
+        let seek = Seek::At(key.clone());
+        let locate = hand.session.locate(&snapshot, tree(), seek, None);
+        let located = hand.run(locate).await.unwrap();
+        assert_eq!(located.place(key), Some(*place));
+    }
+    forward.entries.into_iter().collect()
+}

@@ -1,0 +1,68 @@
+//! What is no tree, and what a tree does not take.
+
+use manxdb_rsi::{Abort, Change, Draft, EnterError, Isolation, Layout, Seek, Seen, Tree};
+use manxdb_sim::memory::MemoryOptions;
+
+use crate::common::House;
+use crate::{LAYOUT, key, place, tree};
+
+#[test]
+fn what_is_no_node_is_told() {
+    let mut house = House::new(1, 2, 0, MemoryOptions::default());
+    house.client(|mut hand| async move {
+        let root = Seen::fresh(tree().root().address(), LAYOUT);
+        let change = Change {
+            seen: root,
+            value: Some(b"no node".to_vec()),
+        };
+        assert!(hand.commit(&[], vec![change], Isolation::Snapshot).await);
+        let snapshot = hand.begin().await;
+        let seek = Seek::At(key(1));
+        let locate = hand.session.locate(&snapshot, tree(), seek, None);
+        let error = hand.run(locate).await.unwrap_err();
+        assert_eq!(error, Abort::Damaged(tree().root().address()));
+    });
+    house.run();
+}
+
+#[test]
+fn a_tree_without_room_for_keys_is_refused() {
+    let small = Layout::new(2, 100).unwrap();
+    let keyed = Layout::keyed(2, 1000, 8).unwrap();
+    for layout in [small, keyed] {
+        let error = Tree::new(place(0, 64), layout).unwrap_err().to_string();
+        assert!(error.contains("records without keys"), "{error}");
+    }
+}
+
+#[test]
+fn what_a_tree_cannot_take_is_refused() {
+    let mut house = House::new(1, 2, 0, MemoryOptions::default());
+    house.client(|mut hand| async move {
+        let snapshot = hand.begin().await;
+        let longest = tree().key_max();
+        let key = vec![7; longest + 1];
+        let seek = Seek::At(key.clone());
+        let locate = hand.session.locate(&snapshot, tree(), seek, None);
+        let located = hand.run(locate).await.unwrap();
+        assert_eq!(located.place(&key), None);
+        let mut draft = Draft::new(tree());
+        let mut none = std::iter::empty();
+        let unknown = draft.enter([&key], &mut std::iter::empty(), &mut none);
+        assert_eq!(unknown, Err(EnterError::Unknown(key.clone())));
+        draft.add(located).unwrap();
+        let enter = |keys: &[Vec<u8>], records: usize| {
+            let mut records = std::iter::repeat_n(place(7, 64), records);
+            let entered = draft.enter(keys, &mut records, &mut std::iter::empty());
+            entered.map(|entered| entered.places)
+        };
+        let refused = Err(EnterError::TooLong(longest, longest + 1));
+        assert_eq!(enter(&[vec![1], key], 9), refused);
+        let many: Vec<Vec<u8>> = (0..40).map(crate::key).collect();
+        let refused = |what| Err(EnterError::NoRoom(what));
+        assert_eq!(enter(&many, 9), refused("records"));
+        assert_eq!(enter(&many, 40), refused("nodes of the tree"));
+        assert_eq!(enter(&many[..2], 2), Ok(vec![place(7, 64); 2]));
+    });
+    house.run();
+}

@@ -1,0 +1,153 @@
+//! Many who enter the same keys at the same time; some of them die.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use manxdb_core::Random;
+use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::{Place, Recover, Release, Stamp, ThreadId};
+use manxdb_sim::memory::MemoryOptions;
+
+use crate::common::{self, House};
+use crate::{LAYOUT, Rooms, SEEDS, all_of, enter, enter_once, tree};
+
+/// What is known to be under keys.
+type Notes = RefCell<BTreeMap<Vec<u8>, Place>>;
+
+/// Nobody has heard of another place for these keys, nor of other keys for these places.
+fn note(known: &Notes, places: BTreeMap<Vec<u8>, Place>, seed: u64) {
+    let mut known = known.borrow_mut();
+    for (key, place) in places {
+        let former = *known.entry(key.clone()).or_insert(place);
+        assert_eq!(former, place, "seed {seed}: {key:?} has two places");
+        let same = known.values().filter(|other| **other == place).count();
+        assert_eq!(same, 1, "seed {seed}: {key:?} shares its place");
+    }
+}
+
+/// Clients make the same keys known at the same time, each in an order and in batches of its own.
+fn races(seed: u64, mutant: Option<Mutant>) {
+    const CLIENTS: u64 = 4;
+    const KEYS: u64 = 40;
+    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
+    let known = Rc::<Notes>::default();
+    for client in 1..=CLIENTS {
+        let known = Rc::clone(&known);
+        house.client(move |mut hand| async move {
+            let rooms = Rooms::new(client);
+            let mut hint = None;
+            let numbers = (0..KEYS).map(|number| (number * 7 + client * 10) % KEYS);
+            let numbers: Vec<u64> = numbers.collect();
+            for batch in numbers.chunks(usize::try_from(client).unwrap()) {
+                let entered = enter(&mut hand, &rooms, batch, hint).await;
+                hint = entered.hint;
+                note(&known, entered.places, seed);
+            }
+        });
+    }
+    house.run();
+    let known = known.borrow().clone();
+    assert_eq!(known.len() as u64, KEYS);
+    house.client(move |mut hand| async move {
+        assert_eq!(all_of(&mut hand).await, known, "seed {seed}");
+    });
+    house.run();
+}
+
+#[test]
+fn all_that_many_enter_is_there_once() {
+    for seed in 0..SEEDS {
+        races(seed, None);
+    }
+}
+
+#[test]
+fn nodes_that_two_write_are_found_and_keys_that_are_left_out() {
+    for mutant in [Mutant::TakesEveryLock, Mutant::EntersTheLastKeyAlone] {
+        let run = |seed| races(seed, Some(mutant));
+        let is_found = |seed| catch_unwind(AssertUnwindSafe(|| run(seed))).is_err();
+        assert!((0..SEEDS).any(is_found), "{mutant:?}");
+    }
+}
+
+/// Two clients enter keys until one dies, perhaps in the middle of a split; it is recovered, and
+/// another one enters the rest. Returns how many nodes were left locked by what was not logged.
+fn dying_writers(seed: u64, mutant: Option<Mutant>) -> u32 {
+    const KEYS: u64 = 30;
+    let mut house = House::new(seed, 8, 0, MemoryOptions::default()).with(mutant);
+    house = house.with_logs();
+    let known = Rc::<Notes>::default();
+    let enters = |house: &mut House, client: u64| {
+        let known = Rc::clone(&known);
+        house.client(move |mut hand| async move {
+            let rooms = Rooms::new(client);
+            let numbers: Vec<u64> = (0..KEYS).collect();
+            for batch in numbers.chunks(usize::try_from(client + 1).unwrap()) {
+                let mut entered = None;
+                for _ in 0..20 {
+                    match enter_once(&mut hand, &rooms, batch, None).await {
+                        Ok(known) => entered = Some(known.places),
+                        Err(abort) => assert!(common::can_be_tried_again(abort), "{abort}"),
+                    }
+                    if entered.is_some() {
+                        break;
+                    }
+                }
+                let Some(places) = entered else { return };
+                note(&known, places, seed);
+            }
+        })
+    };
+    let dead = enters(&mut house, 1);
+    enters(&mut house, 2);
+    house.start();
+    for _ in 0..Random::stream(seed, &[3]).below(900) {
+        house.step();
+    }
+    house.kill(dead);
+    while house.step() {}
+    let (thread, vector) = (ThreadId::FIRST, house.vector());
+    let last = Rc::new(Cell::new(Stamp::NOTHING));
+    let closing = Rc::clone(&last);
+    house.client(move |hand| async move {
+        let recover = Recover::new(thread, vector, common::log(thread));
+        closing.set(hand.run(recover).await.unwrap().last);
+    });
+    house.run();
+    let last = last.get();
+    let released = Rc::<Cell<u32>>::default();
+    let count = Rc::clone(&released);
+    house.client(move |hand| async move {
+        let nodes = (1..=2).flat_map(|client| Rooms::new(client).all());
+        for node in std::iter::once(tree().root()).chain(nodes) {
+            let release = Release::new(node.address(), LAYOUT, last);
+            let is_released = hand.run(release).await.unwrap();
+            count.set(count.get() + u32::from(is_released));
+        }
+    });
+    house.run();
+    enters(&mut house, 3);
+    house.run();
+    let known = known.borrow().clone();
+    assert_eq!(known.len() as u64, KEYS, "seed {seed}");
+    house.client(move |mut hand| async move {
+        assert_eq!(all_of(&mut hand).await, known, "seed {seed}");
+    });
+    house.run();
+    released.get()
+}
+
+#[test]
+fn a_tree_is_whole_when_writers_die() {
+    let locks: u32 = (0..SEEDS).map(|seed| dying_writers(seed, None)).sum();
+    assert!(locks > 0, "this test is blind");
+}
+
+#[test]
+fn nodes_that_are_written_before_they_are_logged_are_found() {
+    let mutant = Some(Mutant::InstallsBeforeItLogs);
+    let is_found = |seed| catch_unwind(AssertUnwindSafe(|| dying_writers(seed, mutant))).is_err();
+    assert!((0..4 * SEEDS).any(is_found));
+}
