@@ -131,22 +131,26 @@ async fn heed(client: &mut Client<Carried>) {
     client.heed(horizon(), &bound).await.unwrap();
 }
 
-/// Moves a token from its key to another one that is free, which it is under for the first time, or
-/// again.
-async fn move_one(client: &mut Client<Carried>, random: &mut Random) -> Option<()> {
+/// Moves some tokens from their keys to others that are free, which they are under for the first time,
+/// or again; how many.
+async fn move_some(client: &mut Client<Carried>, random: &mut Random) -> Option<u32> {
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
     let all = rows.scan(everything()).await;
-    let all = all.inspect_err(must_be_conflict).ok()?;
-    let (from, value) = all[usize::try_from(random.below(all.len() as u64)).unwrap()].clone();
-    let to = key(random.below(KEYS));
-    let there = rows.get(&to).await.inspect_err(must_be_conflict).ok()?;
-    if there.is_some() {
-        return None;
+    let mut all = all.inspect_err(must_be_conflict).ok()?;
+    let count = [1, 1, 2, 3][usize::try_from(random.below(4)).unwrap()];
+    for _ in 0..count {
+        let place = usize::try_from(random.below(all.len() as u64)).unwrap();
+        let (from, value) = all.swap_remove(place);
+        let to = key(random.below(KEYS));
+        let there = rows.get(&to).await.inspect_err(must_be_conflict).ok()?;
+        if there.is_some() {
+            return None;
+        }
+        rows.write(from, None);
+        rows.write(to, Some(value));
     }
-    rows.write(from, None);
-    rows.write(to, Some(value));
     let committed = rows.commit().await;
-    committed.inspect_err(must_be_conflict).ok()?.map(drop)
+    committed.inspect_err(must_be_conflict).ok()?.map(|_| count)
 }
 
 async fn mover(hand: Hand, world: Rc<World>) {
@@ -160,8 +164,9 @@ async fn mover(hand: Hand, world: Rc<World>) {
             .again
             .set(world.again.get() + u32::try_from(nodes.len()).unwrap());
         client.recycle_nodes(&nodes).await.unwrap();
-        if client.left().0 > 0 && move_one(&mut client, &mut random).await.is_some() {
-            world.moves.set(world.moves.get() + 1);
+        if client.left().0 > 2 {
+            let moved = move_some(&mut client, &mut random).await;
+            world.moves.set(world.moves.get() + moved.unwrap_or(0));
         }
         heed(&mut client).await;
     }

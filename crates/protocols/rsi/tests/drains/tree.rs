@@ -29,11 +29,14 @@ const KEYS: u64 = 7;
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// What a transaction writes and deletes.
+type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
 /// What a client has done to its rows.
 #[derive(Default)]
 struct Diary {
     /// What it had done, or may have, in order.
-    writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    writes: Vec<Writes>,
     /// So many of these are there for good.
     synced: usize,
 }
@@ -80,15 +83,13 @@ async fn leave(mut client: Client<Carried>, owner: manxdb_rsi::Owner) {
     hand.leave(owner, map).await;
 }
 
-/// One write, and whether it is acknowledged.
-async fn write(
-    client: &mut Client<Carried>,
-    key: &[u8],
-    value: Option<Vec<u8>>,
-) -> Result<(), Failure<Infallible>> {
+/// Writes in one transaction; whether it is acknowledged.
+async fn write(client: &mut Client<Carried>, writes: &Writes) -> Result<(), Failure<Infallible>> {
     let mut rows = client.begin(Isolation::Serializable).await?;
-    rows.get(key).await?;
-    rows.write(key.to_vec(), value);
+    for (key, value) in writes {
+        rows.get(key).await?;
+        rows.write(key.clone(), value.clone());
+    }
     rows.commit().await?;
     Ok(())
 }
@@ -99,23 +100,26 @@ async fn work(hand: Hand, notes: Notes, diaries: Diaries, share: u64, until: Sim
     let mut number = 0;
     while client.carrier_mut().hand.now() < until {
         let random = &mut client.carrier_mut().hand.random;
-        // Neighbours are others'.
-        let key = format!("key {:03} {share:02}", random.below(KEYS)).into_bytes();
-        let is_deleted = random.below(4) == 0;
         let is_promised = random.below(3) == 0;
         number += 1;
-        let value = format!("{share:02} has written {number}").into_bytes();
-        let value = (!is_deleted).then_some(value);
+        let mut writes = Writes::new();
+        for _ in 0..=random.below(3) {
+            // Neighbours are others'.
+            let key = format!("key {:03} {share:02}", random.below(KEYS)).into_bytes();
+            let is_deleted = random.below(4) == 0;
+            let value = format!("{share:02} has written {number}").into_bytes();
+            writes.insert(key, (!is_deleted).then_some(value));
+        }
         let enter = |diaries: &Diaries| {
             let mut diaries = diaries.borrow_mut();
             diaries
                 .entry(share)
                 .or_default()
                 .writes
-                .push((key.clone(), value.clone()));
+                .push(writes.clone());
         };
         enter(&diaries);
-        match write(&mut client, &key, value.clone()).await {
+        match write(&mut client, &writes).await {
             Ok(()) => {}
             Err(failure) if failure.is_conflict() => {
                 diaries.borrow_mut().entry(share).or_default().writes.pop();
@@ -163,10 +167,10 @@ async fn read(hand: Hand, notes: Notes, share: u64, found: Rc<RefCell<Rows>>) {
     leave(client, owner).await;
 }
 
-/// What the first of some writes have left.
-fn after(writes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Rows {
+/// What some transactions have left.
+fn after(transactions: &[Writes]) -> Rows {
     let mut rows = Rows::new();
-    for (key, value) in writes {
+    for (key, value) in transactions.iter().flatten() {
         match value {
             Some(value) => rows.insert(key.clone(), value.clone()),
             None => rows.remove(key),

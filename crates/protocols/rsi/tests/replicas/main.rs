@@ -6,7 +6,7 @@
 //! | steps | a server is lost at each step of a commit | the commit is whole or absent, what is acknowledged is there, the client hears the truth |
 //! | losses | clients die, a server is lost, its regions are copied, another is lost | history, money, all replicas the same |
 //! | keys | the same, while keys are added that all want to add | one record under each, with all that was counted under it |
-//! | tree | the same, while rows are inserted under keys that a tree has in order | all that is acknowledged is found, once |
+//! | tree | the same, while rows are inserted under keys that a tree has in order, several at a time; and at each step of that | all that is acknowledged is found, once |
 //! | looks | a server is taken for lost and answers those who have not heard of it | nobody begins before what he could have heard of |
 //! | contention | the vector's primary alone knows what was published, and is lost | nothing is installed over what others have made of it |
 //! | copies | new replicas are filled under load | they are what they are copies of |
@@ -363,6 +363,20 @@ fn rows_and_the_tree_of_their_keys_survive_losses() {
     let rows: usize = (0..SEEDS / 2).map(tree::losses).sum();
     println!("{rows} rows");
     assert!(rows > 500, "this test is blind");
+}
+
+#[test]
+fn keys_that_are_entered_together_are_there_whichever_server_is_lost_at_whichever_step() {
+    let mut runs = 0;
+    for server in 0..SERVERS {
+        let mut events = 0;
+        while tree::lost_at(server.into(), server, events) {
+            events += 1;
+        }
+        runs += events;
+    }
+    println!("{runs} losses");
+    assert!(runs > 500, "this test is blind");
 }
 
 #[test]

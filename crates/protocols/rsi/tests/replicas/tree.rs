@@ -45,14 +45,16 @@ fn client(hand: &Hand, own: u64) -> Client<Carried> {
     )
 }
 
-/// Inserts a row unless it is there; whether it is acknowledged.
+/// Inserts those of some rows that are not there; whether it is acknowledged.
 async fn insert(
     client: &mut Client<Carried>,
-    key: &[u8],
+    keys: &[Vec<u8>],
 ) -> Result<(), Failure<std::convert::Infallible>> {
     let mut rows = client.begin(Isolation::Serializable).await?;
-    if rows.get(key).await?.is_none() {
-        rows.write(key.to_vec(), Some(key.repeat(2)));
+    for key in keys {
+        if rows.get(key).await?.is_none() {
+            rows.write(key.clone(), Some(key.repeat(2)));
+        }
     }
     rows.commit().await?;
     Ok(())
@@ -62,12 +64,17 @@ async fn work(mut hand: Hand, notes: Notes, own: u64, until: SimTime) {
     let mut client = client(&hand, own);
     let mut number = 0;
     while hand.now() < until && number < 30 {
-        // Neighbours are others'.
-        let key = format!("key {:04}", number * CLIENTS + own).into_bytes();
-        match insert(&mut client, &key).await {
+        // Neighbours are others'; some keys lie far from each other, some are others' as well.
+        let key = |number: u64| format!("key {:04}", number * CLIENTS + own).into_bytes();
+        let of_all = format!("key {:04} of all", hand.random.below(20)).into_bytes();
+        let count = 1 + hand.random.below(4);
+        let mut keys: Vec<Vec<u8>> = (number..number + count).map(key).collect();
+        keys.extend([key(100 - number), of_all]);
+        match insert(&mut client, &keys).await {
             Ok(()) => {
-                number += 1;
-                notes.borrow_mut().insert(key.clone(), key.repeat(2));
+                number += count;
+                let rows = keys.into_iter().map(|key| (key.clone(), key.repeat(2)));
+                notes.borrow_mut().extend(rows);
             }
             Err(failure) if failure.is_conflict() => {}
             Err(Failure::NoRoom(_)) => return,
@@ -102,6 +109,46 @@ async fn judge(hand: Hand, notes: Notes, seed: u64) {
         assert_eq!(found.get(&key), Some(&value), "seed {seed}");
         assert_eq!(rows.get(&key).await.unwrap(), Some(value));
     }
+}
+
+/// Inserts rows until that is acknowledged, in one epoch after another.
+async fn insert_at_last(mut hand: Hand, keys: Vec<Vec<u8>>, own: u64, notes: Notes) {
+    let mut client = client(&hand, own);
+    loop {
+        match insert(&mut client, &keys).await {
+            Ok(()) => break,
+            Err(failure) if failure.is_conflict() => {}
+            Err(Failure::Abort(_)) => {
+                hand.rejoin().await;
+                client.go_on(Carried(hand.clone()), hand.session.clone());
+            }
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    let rows = keys.into_iter().map(|key| (key.clone(), key.repeat(2)));
+    notes.borrow_mut().extend(rows);
+}
+
+/// A server is lost after so many events while somebody inserts rows whose keys are entered together,
+/// into leaves that are split; whether he was at work then.
+pub fn lost_at(seed: u64, server: u16, events: u64) -> bool {
+    let mut house = House::new(seed, REPLICAS);
+    let notes = Notes::default();
+    let key = |number: u64| format!("key {number:04}").into_bytes();
+    let (old, new) = ([10, 20, 30, 40, 50, 60, 70, 80, 90], [11, 12, 13, 51, 91]);
+    let noted = Rc::clone(&notes);
+    house.client(move |hand| insert_at_last(hand, old.map(key).into(), 0, noted));
+    house.run();
+    let noted = Rc::clone(&notes);
+    house.client(move |hand| insert_at_last(hand, new.map(key).into(), 1, noted));
+    house.steps(events);
+    let is_at_work = house.is_at_work(2);
+    house.lose(ServerId(server), true, None);
+    house.run();
+    assert_eq!(notes.borrow().len(), old.len() + new.len());
+    house.client(|hand| judge(hand, Rc::clone(&notes), seed));
+    house.run();
+    is_at_work
 }
 
 /// Rows that are known at the end.
