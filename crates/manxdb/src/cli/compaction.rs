@@ -53,6 +53,11 @@ pub struct CompactionArgs {
     /// Compactions of fewer MiB are done here [default: 4]
     #[arg(long, env = "MANXDB_COMPACTION_MIN_MB", value_name = "MIB")]
     pub compaction_min_mb: Option<usize>,
+    /// Sorted files that gather on level 0 until they are compacted, and memtables that level 1 is as
+    /// large as: more are compacted less often, and looked through by each read [default: 4, or 8
+    /// where copies go to an object store]
+    #[arg(long, env = "MANXDB_COMPACTION_LEVEL0_FILES", value_name = "COUNT")]
+    pub compaction_level0_files: Option<u16>,
     /// File with the secret of the pool
     #[arg(long, env = "MANXDB_COMPACTION_TOKEN_FILE", value_name = "FILE")]
     pub compaction_token_file: Option<PathBuf>,

@@ -52,7 +52,7 @@ pub struct FillRandomRun {
     /// Size of a sorted file in KiB
     #[arg(long, value_name = "KIB", default_value_t = 64 << 10, value_parser = clap::value_parser!(u32).range(64..=4_194_304))]
     pub file_kb: u32,
-    /// Size of level 1 in KiB
+    /// Size of level 1 in KiB, for four files on level 0: it grows with --compaction-level0-files
     #[arg(long, value_name = "KIB", default_value_t = 256 << 10, value_parser = clap::value_parser!(u32).range(64..=67_108_864))]
     pub level1_kb: u32,
     /// How sorted files are compressed

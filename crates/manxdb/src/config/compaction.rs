@@ -1,6 +1,9 @@
 //! Where compactions are done.
 
+use std::ops::RangeInclusive;
+
 use manxdb_compaction::secrets::Secrets;
+use manxdb_storage::Options;
 
 use super::file::Keys;
 use super::resolve::{Resolver, path, pick, plain, quoted};
@@ -12,6 +15,9 @@ const MIN_MB_MAX: usize = 1 << 20;
 
 /// Largest `compaction_weight`.
 const WEIGHT_MAX: u32 = 1_000;
+
+/// `compaction_level0_files`: fewer are compacted all the time, more would stop writes.
+const LEVEL0_FILES: RangeInclusive<u16> = 2..=20;
 
 /// Compactions done by a pool.
 #[derive(Debug, Clone)]
@@ -26,6 +32,8 @@ pub struct RemoteCompaction {
     pub weight: u32,
     /// Smaller ones are done here, bytes.
     pub bytes_min: u64,
+    /// Sorted files that gather on level 0 until they are compacted.
+    pub level0_files: u16,
     /// Files with the secrets of the pool.
     pub security: SecurityArgs,
 }
@@ -59,6 +67,14 @@ pub(super) fn settle(
     let zone = pick!(r, args, keys, compaction_zone, 0, plain);
     let min_mb = pick!(r, args, keys, compaction_min_mb, 4, plain);
     let weight = pick!(r, args, keys, compaction_weight, 1, plain);
+    // A compaction costs what travels: fewer, of more files each, move fewer bytes for the same rows.
+    let travels = volume.as_ref().is_some_and(|volume| volume.contains("://"));
+    let usual = if travels {
+        8
+    } else {
+        Options::default().level0_files
+    };
+    let level0_files = pick!(r, args, keys, compaction_level0_files, usual, plain);
     let security = settle_security(r, args, keys);
     if choice == CompactionChoice::Local {
         let given = [
@@ -88,6 +104,13 @@ pub(super) fn settle(
             "compaction_weight is {weight} but must be 1 to {WEIGHT_MAX}"
         )));
     }
+    if !LEVEL0_FILES.contains(&level0_files) {
+        return Err(Fault::Config(format!(
+            "compaction_level0_files is {level0_files} but must be {} to {}",
+            LEVEL0_FILES.start(),
+            LEVEL0_FILES.end()
+        )));
+    }
     let control = control.filter(|control| !control.is_empty());
     Ok(Some(RemoteCompaction {
         control: needed(control, "control", "HOST:PORT of manxdb compactor control")?,
@@ -95,6 +118,7 @@ pub(super) fn settle(
         zone,
         weight,
         bytes_min: (min_mb as u64) << 20,
+        level0_files,
         security,
     }))
 }
@@ -138,7 +162,7 @@ mod tests {
         assert_eq!(remote.control, ["c:3", "d:4"]);
         assert_eq!(remote.volume, "fast=/mnt");
         assert_eq!(remote.bytes_min, 4 << 20);
-        assert_eq!(remote.weight, 1);
+        assert_eq!((remote.weight, remote.level0_files), (1, 4));
         let control = explained.iter().find(|e| e.key == "control").unwrap();
         assert_eq!(control.value, "[\"c:3\", \"d:4\"]");
         assert_eq!(control.origin, "flag --control");
@@ -165,5 +189,17 @@ mod tests {
             let wrong = error(&format!("{REMOTE}compaction_weight = {weight}\n"));
             assert!(wrong.contains("must be 1 to 1000"), "{wrong}");
         }
+        let wrong = error(&format!("{REMOTE}compaction_level0_files = 21\n"));
+        assert!(wrong.contains("must be 2 to 20"), "{wrong}");
+    }
+
+    #[test]
+    fn where_files_travel_more_of_them_are_compacted_at_once() {
+        let files = |flags: &[&str]| {
+            let (settings, _) = resolved(flags, REMOTE).unwrap();
+            settings.compaction.unwrap().level0_files
+        };
+        assert_eq!(files(&["--compaction-volume", "far=s3://bucket"]), 8);
+        assert_eq!(files(&["--compaction-level0-files", "12"]), 12);
     }
 }

@@ -50,6 +50,7 @@ pub struct Keys {
     pub compaction_zone: Option<Spanned<u16>>,
     pub compaction_weight: Option<Spanned<u32>>,
     pub compaction_min_mb: Option<Spanned<usize>>,
+    pub compaction_level0_files: Option<Spanned<u16>>,
     pub compaction_token_file: Option<Spanned<PathBuf>>,
     pub compaction_tls_ca: Option<Spanned<PathBuf>>,
     pub compaction_tls_cert: Option<Spanned<PathBuf>>,

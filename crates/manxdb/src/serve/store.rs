@@ -118,6 +118,9 @@ fn open_engine(settings: &Settings) -> Result<Arc<RocksEngine>, Fault> {
         ..Options::default()
     };
     let pool = settings.compaction.as_ref();
+    if let Some(pool) = pool {
+        options.level0_files = pool.level0_files;
+    }
     let pool = pool.map(|pool| compaction::pool(pool, &settings.data));
     let pool = pool.transpose()?;
     if pool.is_some() {

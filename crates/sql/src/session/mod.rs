@@ -3,7 +3,7 @@
 //! | file | answers |
 //! |---|---|
 //! | [`session`] | the methods a door calls |
-//! | [`run`], [`execute`] | one statement: cache, parse, plan, run, retry, report |
+//! | [`compile`], [`run`], [`execute`] | one statement: cache, parse, plan; run, retry, report |
 //! | [`special`], [`set`], [`show`] | statements the session answers itself |
 //! | [`transaction`], [`prepared`], [`waiter`] | BEGIN to COMMIT; PREPARE; waiting, KILL, time-outs |
 //! | [`temporary`] | temporary tables |
@@ -15,6 +15,7 @@
 //! | [`edge`] | the calls into the catalog's room |
 
 mod accounts;
+mod compile;
 mod compiled;
 mod edge;
 mod execute;

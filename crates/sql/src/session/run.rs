@@ -1,26 +1,22 @@
-//! From text to results: cache, parse, plan, run, retry, report.
+//! From a statement's plan to its results: run, retry, report.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::accounts::Need;
 use super::compiled::Compiled;
 use super::execute::{Finished, Output};
 use super::metrics::{SlowStatement, StatementKind, TimeSplit, count};
-use super::plan_cache::{Found, PlanKey};
-use super::retyped::ShownParams;
+use super::plan_cache::Found;
 use super::secrets;
 use super::session::Session;
 use super::transaction::OpenTransaction;
 use super::{ResultSink, edge};
-use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
-use crate::parser::{Parsed, Part, Special, parse, parse_part, parse_template, split, template};
-use crate::planner::Plan;
+use crate::parser::{Parsed, Special};
 use crate::statement::{Outcome, StatementPlan};
-use crate::types::{DataType, Value};
+use crate::types::Value;
 
 /// Times an autocommitted statement is run again after a conflict.
 pub(super) const RETRIES_MAX: u32 = 20;
@@ -63,216 +59,8 @@ impl Session {
         Ok(())
     }
 
-    /// The statements of a query, one unless the client said that it may send more.
-    fn parts(&self, text: &str) -> SqlResult<Vec<Part>> {
-        let parts = split(text, self.facts.settings().sql_mode)?;
-        match parts.get(1) {
-            Some(second) if !self.facts.client.multi_statements => Err(SqlError::syntax(format!(
-                "this client may send one statement at a time (near '{}')",
-                second.text.chars().take(80).collect::<String>()
-            ))),
-            _ => Ok(parts),
-        }
-    }
-
-    /// Parses and plans one statement of a query when its turn comes: those before it have run,
-    /// whatever is wrong with it, and may have changed the SQL mode it is read with.
-    fn compile_part(&mut self, part: Part) -> SqlResult<Arc<Compiled>> {
-        let begin = self.now();
-        let parsed = parse_part(part, self.facts.settings().sql_mode)?;
-        refuse_parameters(&parsed)?;
-        let parsed_at = self.now();
-        self.preparation.parse = parsed_at - begin;
-        let compiled = self.compile(parsed);
-        self.preparation.plan = self.now() - parsed_at;
-        compiled.map(Arc::new)
-    }
-
-    /// The plan of the text's template, with the constants to run it with. `None` when there is
-    /// no template or it cannot be planned: the text itself then says what is wrong, if anything.
-    fn compile_template(&mut self, text: &str) -> Option<(Arc<Compiled>, Vec<Value>)> {
-        if !self.facts.temporary.is_empty() {
-            return None;
-        }
-        let settings = self.facts.settings();
-        let template = template(text, settings.sql_mode, settings.collation)?;
-        match self.lookup(&template.text, &template.types) {
-            Some(Found::Plan(compiled)) => return Some((compiled, template.values)),
-            Some(Found::NoTemplate(_)) => return None,
-            None => {}
-        }
-        let begin = self.now();
-        let parsed = parse_template(&template, settings.sql_mode).ok()?;
-        let planned_at = self.now();
-        let compiled = self.compile(parsed);
-        self.preparation.parse = planned_at - begin;
-        self.preparation.plan = self.now() - planned_at;
-        let Ok(compiled) = compiled else {
-            let version = self.catalog().version;
-            self.keep(&template.text, &template.types, Found::NoTemplate(version));
-            return None;
-        };
-        let compiled = Arc::new(compiled);
-        let found = Found::Plan(Arc::clone(&compiled));
-        self.keep(&template.text, &template.types, found);
-        Some((compiled, template.values))
-    }
-
     pub(super) fn now(&self) -> i64 {
         self.instance().host.monotonic_micros()
-    }
-
-    /// The cached plan of `text`.
-    fn cached(&self, text: &str) -> Option<Arc<Compiled>> {
-        match self.lookup(text, &[]) {
-            Some(Found::Plan(compiled)) => Some(compiled),
-            _ => None,
-        }
-    }
-
-    /// What the cache knows of `text`, and of nothing that only this session's tables could mean.
-    pub(super) fn lookup(&self, text: &str, constants: &[DataType]) -> Option<Found> {
-        if !self.facts.temporary.is_empty() {
-            return None;
-        }
-        let instance = self.instance();
-        let version = instance.store.current().version;
-        let found = self.with_key(text, constants, |key| instance.plans.get(key, version));
-        count(if matches!(found, Some(Found::Plan(_))) {
-            &instance.metrics.plan_hits
-        } else {
-            &instance.metrics.plan_misses
-        });
-        found
-    }
-
-    /// Shares a plan, unless it may speak of tables that only this session has.
-    pub(super) fn keep(&self, text: &str, constants: &[DataType], found: Found) {
-        if self.facts.temporary.is_empty() {
-            self.with_key(text, constants, |key| self.instance().plans.put(key, found));
-        }
-    }
-
-    fn with_key<T>(
-        &self,
-        text: &str,
-        constants: &[DataType],
-        use_key: impl FnOnce(&PlanKey<'_>) -> T,
-    ) -> T {
-        let database = self.facts.database.borrow();
-        let settings = self.facts.settings.borrow();
-        use_key(&PlanKey {
-            text,
-            constants,
-            database: database.as_deref(),
-            mode: settings.sql_mode,
-            collation: settings.collation,
-        })
-    }
-
-    /// One statement's text to its plan, through the cache.
-    pub(super) fn compile_one(&mut self, text: &str) -> SqlResult<Arc<Compiled>> {
-        if let Some(compiled) = self.cached(text) {
-            return Ok(compiled);
-        }
-        let mut statements = parse(text, self.facts.settings().sql_mode)?;
-        if statements.len() > 1 {
-            return Err(SqlError::syntax(format!(
-                "only one statement may be prepared (near '{}')",
-                statements[1].text.chars().take(80).collect::<String>()
-            )));
-        }
-        let Some(parsed) = statements.pop() else {
-            return Err(SqlError::new(1065, "42000", "Query was empty"));
-        };
-        let compiled = Arc::new(self.compile(parsed)?);
-        self.keep(text, &[], Found::Plan(Arc::clone(&compiled)));
-        Ok(compiled)
-    }
-
-    /// Plans a parsed statement and finds out what it needs.
-    pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
-        let catalog = self.catalog();
-        let database = self.facts.database.borrow().clone();
-        let plan = if parsed.special.is_some() {
-            None
-        } else {
-            self.plan(&parsed, &catalog, database.as_deref())?
-        };
-        let mut needs = super::accounts::needs::of(
-            &parsed,
-            plan.as_ref(),
-            database.as_deref(),
-            &self.facts.temporary,
-        );
-        needs.extend(self.needs_of_source(&parsed, &catalog, database.as_deref()));
-        Ok(Compiled {
-            kind: kind_of(&parsed),
-            uncut: self.uncut(&parsed, &catalog, database.as_deref())?,
-            unlimited: is_unlimited(&parsed),
-            shown_params: if parsed.param_count > 0 && parsed.constants.is_empty() {
-                ShownParams::of(plan.as_ref())
-            } else {
-                ShownParams::default()
-            },
-            needs,
-            plan,
-            parsed,
-            catalog_version: catalog.version,
-        })
-    }
-
-    /// What the query of CREATE TABLE … SELECT or CREATE VIEW needs. One that cannot be planned
-    /// reads nothing.
-    fn needs_of_source(
-        &self,
-        parsed: &Parsed,
-        catalog: &Catalog,
-        database: Option<&str>,
-    ) -> Vec<Need> {
-        use sqlparser::ast::Statement;
-        let (query, view) = match &parsed.statement {
-            Statement::CreateTable(create) => (create.query.as_ref(), false),
-            Statement::CreateView(create) => (Some(&create.query), true),
-            Statement::AlterView { query, .. } => (Some(query), true),
-            _ => (None, false),
-        };
-        let Some(query) = query.filter(|_| parsed.special.is_none()) else {
-            return Vec::new();
-        };
-        let mut source = parsed.clone();
-        source.statement = sqlparser::ast::Statement::Query(query.clone());
-        let Ok(Some(plan)) = self.plan(&source, catalog, database) else {
-            return Vec::new();
-        };
-        let temporary = &self.facts.temporary;
-        let needs = super::accounts::needs::of(&source, Some(&plan), database, temporary);
-        if view {
-            super::accounts::needs::of_view(needs)
-        } else {
-            needs
-        }
-    }
-
-    /// For `SQL_CALC_FOUND_ROWS`: the plan of the query without its LIMIT.
-    fn uncut(
-        &self,
-        parsed: &Parsed,
-        catalog: &Catalog,
-        database: Option<&str>,
-    ) -> SqlResult<Option<Box<Plan>>> {
-        if !counts_found_rows(parsed) || is_unlimited(parsed) {
-            return Ok(None);
-        }
-        let mut whole = parsed.clone();
-        if let sqlparser::ast::Statement::Query(query) = &mut whole.statement {
-            query.limit_clause = None;
-            query.order_by = None;
-        }
-        Ok(match self.plan(&whole, catalog, database)? {
-            Some(StatementPlan::Query(plan)) => Some(Box::new(plan)),
-            _ => None,
-        })
     }
 
     /// Runs one statement with everything around it: process list, diagnostics, counters.
@@ -591,64 +379,5 @@ fn is_about_warnings(parsed: &Parsed) -> bool {
         }
         Some(_) => false,
         None => parsed.text.contains("@@warning_count") || parsed.text.contains("@@error_count"),
-    }
-}
-
-fn is_unlimited(parsed: &Parsed) -> bool {
-    match &parsed.statement {
-        sqlparser::ast::Statement::Query(query) => query.limit_clause.is_none(),
-        _ => false,
-    }
-}
-
-fn counts_found_rows(parsed: &Parsed) -> bool {
-    let sqlparser::ast::Statement::Query(query) = &parsed.statement else {
-        return false;
-    };
-    match query.body.as_ref() {
-        sqlparser::ast::SetExpr::Select(select) => select
-            .select_modifiers
-            .as_ref()
-            .is_some_and(|found| found.sql_calc_found_rows),
-        _ => false,
-    }
-}
-
-/// 1064 for a `?` outside a prepared statement.
-fn refuse_parameters(parsed: &Parsed) -> SqlResult<()> {
-    if parsed.param_count == 0 {
-        return Ok(());
-    }
-    let from = parsed.text.find('?').unwrap_or(0);
-    let near = parsed.text.get(from..).unwrap_or_default();
-    Err(SqlError::syntax(format!(
-        "near '{}'",
-        near.chars().take(80).collect::<String>()
-    )))
-}
-
-/// How a statement is counted.
-fn kind_of(parsed: &Parsed) -> StatementKind {
-    use sqlparser::ast::Statement;
-    if let Some(special) = &parsed.special {
-        return match special {
-            Special::Set(_) => StatementKind::Set,
-            Special::Show(_) | Special::Describe { .. } => StatementKind::Show,
-            Special::StartTransaction { .. } => StatementKind::Begin,
-            Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
-            Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,
-            _ if edge::is_ddl(parsed) => StatementKind::Ddl,
-            _ => StatementKind::Other,
-        };
-    }
-    match &parsed.statement {
-        Statement::Query(_) => StatementKind::Select,
-        Statement::Insert(insert) if insert.replace_into => StatementKind::Replace,
-        Statement::Insert(_) => StatementKind::Insert,
-        Statement::Update(_) => StatementKind::Update,
-        Statement::Delete(_) => StatementKind::Delete,
-        Statement::Explain { .. } => StatementKind::Show,
-        _ if edge::is_ddl(parsed) => StatementKind::Ddl,
-        _ => StatementKind::Other,
     }
 }

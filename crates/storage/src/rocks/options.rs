@@ -18,6 +18,8 @@ pub struct Options {
     pub write_buffer_bytes: usize,
     /// Size of one sorted file in bytes.
     pub file_bytes: u64,
+    /// Sorted files that gather on level 0 until they are compacted, each of a memtable.
+    pub level0_files: u16,
     /// Threads that flush and compact.
     pub background_jobs: u16,
     /// Size of one file of the commit log in bytes.
@@ -32,6 +34,7 @@ impl Default for Options {
             block_cache_bytes: 256 << 20,
             write_buffer_bytes: 64 << 20,
             file_bytes: 64 << 20,
+            level0_files: 4,
             background_jobs: 2,
             log_segment_bytes: 16 << 20,
             statistics: true,
@@ -43,6 +46,9 @@ impl Default for Options {
 /// when it has grown to six times what it had then (RocksDB's `max_manifest_space_amp_pct`). It is
 /// read whole when the store is opened, and by a worker for each of its compactions.
 pub(super) const MANIFEST_BYTES: usize = 64 << 10;
+
+/// The first level below level 0 has as many at least.
+const BASE_BYTES: u64 = 256 << 20;
 
 /// Flushed files waiting for a compaction at which writes wait too.
 pub(super) const FILES_BEFORE_STOP: i32 = 36;
@@ -63,6 +69,10 @@ pub(super) fn database(
     database.set_max_write_buffer_number(3);
     database.set_target_file_size_base(options.file_bytes);
     database.set_level_compaction_dynamic_level_bytes(true);
+    database.set_level_zero_file_num_compaction_trigger(i32::from(options.level0_files));
+    // As large as what comes from level 0 at once, which is merged with all of it.
+    let level0_bytes = u64::from(options.level0_files) * options.write_buffer_bytes as u64;
+    database.set_max_bytes_for_level_base(level0_bytes.max(BASE_BYTES));
     database.set_max_background_jobs(i32::from(options.background_jobs.max(2)));
     // The collector may drop deletes only while one of them sees a whole compaction.
     database.set_max_subcompactions(1);

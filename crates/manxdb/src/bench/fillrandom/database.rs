@@ -14,6 +14,8 @@ use rocksdb::{DB, DBCompressionType, Options, WaitForCompactOptions};
 use crate::cli::{CompressionChoice, FillRandomRun};
 use crate::fault::Fault;
 
+/// Flushed files at which they are compacted, as RocksDB has it.
+const LEVEL0_FILES: u16 = 4;
 /// Flushed files at which writes stop.
 const FILES_STOP: i32 = 36;
 
@@ -43,12 +45,17 @@ pub struct Counted {
 }
 
 impl Database {
-    /// Makes a database.
+    /// Makes a database, on whose level 0 so many files gather until they are compacted; none: as many
+    /// as RocksDB says.
     ///
     /// # Errors
     /// There is one, or it cannot be made; its directory is not on the pool's volume.
-    pub fn create(args: &FillRandomRun, pool: Option<&RemotePool>) -> Result<Self, Fault> {
-        let mut options = options(args);
+    pub fn create(
+        args: &FillRandomRun,
+        pool: Option<&RemotePool>,
+        level0_files: Option<u16>,
+    ) -> Result<Self, Fault> {
+        let mut options = options(args, level0_files.unwrap_or(LEVEL0_FILES));
         let pool = pool.map(|pool| serve(pool, &args.data)).transpose()?;
         if let Some(pool) = &pool {
             // Each job opens the database elsewhere, and reads all that the manifest has.
@@ -112,7 +119,7 @@ pub fn failed(path: &Path, error: &rocksdb::Error) -> Fault {
     Fault::Other(format!("{}: {error}", path.display()))
 }
 
-fn options(args: &FillRandomRun) -> Options {
+fn options(args: &FillRandomRun, level0_files: u16) -> Options {
     let kibibytes = |size: u32| u64::from(size) << 10;
     let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     let mut options = Options::default();
@@ -121,7 +128,9 @@ fn options(args: &FillRandomRun) -> Options {
     options
         .set_write_buffer_size(usize::try_from(kibibytes(args.memtable_kb)).unwrap_or(usize::MAX));
     options.set_target_file_size_base(kibibytes(args.file_kb));
-    options.set_max_bytes_for_level_base(kibibytes(args.level1_kb));
+    options.set_level_zero_file_num_compaction_trigger(level0_files.into());
+    let level1 = kibibytes(args.level1_kb) * u64::from(level0_files) / u64::from(LEVEL0_FILES);
+    options.set_max_bytes_for_level_base(level1);
     // Levels from 1 on, as db_bench had them when the published runs were made.
     options.set_level_compaction_dynamic_level_bytes(false);
     options.set_max_background_jobs(number(args.background_jobs));

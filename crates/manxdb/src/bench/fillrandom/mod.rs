@@ -22,6 +22,7 @@ use self::verify::Contents;
 use super::histogram::Histogram;
 use super::measure::cpu_of;
 use crate::cli::FillRandomRun;
+use crate::config::{self, RemoteCompaction};
 use crate::fault::Fault;
 use crate::serve::{compaction, start_log};
 
@@ -55,7 +56,10 @@ pub fn run(args: &FillRandomRun) -> Result<ExitCode, Fault> {
         value_bytes: usize::try_from(args.value_bytes).unwrap_or(usize::MAX),
         seed: args.seed,
     };
-    let database = Database::create(args, pool(args)?.as_ref())?;
+    let settings = config::compaction(&args.compaction)?;
+    let pool = settings.as_ref().map(|settings| pool(args, settings));
+    let files = settings.as_ref().map(|settings| settings.level0_files);
+    let database = Database::create(args, pool.transpose()?.as_ref(), files)?;
     let outcome = measure(&database, load, args.no_wal)?;
     let text = if args.json {
         report::json(&outcome)
@@ -67,16 +71,13 @@ pub fn run(args: &FillRandomRun) -> Result<ExitCode, Fault> {
 }
 
 /// The pool that the flags name.
-fn pool(args: &FillRandomRun) -> Result<Option<RemotePool>, Fault> {
-    let Some(settings) = crate::config::compaction(&args.compaction)? else {
-        return Ok(None);
-    };
-    let mut pool = compaction::pool(&settings, &args.data)?;
+fn pool(args: &FillRandomRun, settings: &RemoteCompaction) -> Result<RemotePool, Fault> {
+    let mut pool = compaction::pool(settings, &args.data)?;
     if args.patient {
         pool.client.hedge = Nanos::ZERO;
         pool.client.deadline = Nanos(u64::MAX / 4);
     }
-    Ok(Some(pool))
+    Ok(pool)
 }
 
 fn measure(database: &Database, load: Load, no_wal: bool) -> Result<Outcome, Fault> {

@@ -270,6 +270,7 @@ fn fill_arguments(
         ("--compaction-min-mb", &min_mb.to_string()),
     ]));
     if published {
+        arguments.extend(words(&[("--compaction-level0-files", "4")]));
         arguments.push("--patient".to_owned());
     }
     arguments
