@@ -10,6 +10,7 @@ use crate::read::Seen;
 use crate::rows::{Client, Failure};
 use crate::session::Isolation;
 use crate::tree::enter::rely_on_own;
+use crate::tree::locate::Located;
 use crate::tree::scan::Span;
 use crate::vector::Snapshot;
 use crate::version::Stamp;
@@ -31,6 +32,8 @@ pub struct Transaction<'c, C> {
     relied: BTreeSet<Vec<u8>>,
     /// Leaves in which there was nothing else for it.
     leaves: Vec<Found>,
+    /// The one in which it looked for a key last: the next key may be in it, too.
+    last: Option<Located>,
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
@@ -52,6 +55,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             known: BTreeMap::new(),
             relied: BTreeSet::new(),
             leaves: Vec::new(),
+            last: None,
             writes: BTreeMap::new(),
         }
     }
@@ -280,7 +284,10 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         if let Some(known) = self.known.get(key) {
             return Ok(known.clone());
         }
-        let located = self.client.locate(&self.snapshot, key).await?;
+        let located = match self.last.take().filter(|last| last.has(key)) {
+            Some(located) => located,
+            None => self.client.locate(&self.snapshot, key).await?,
+        };
         let known = match located.place(key) {
             None => Known::Absent(located.found()),
             Some(place) => {
@@ -289,6 +296,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
                 Known::Record(self.client.run(read).await??)
             }
         };
+        self.last = Some(located);
         self.known.insert(key.to_vec(), known.clone());
         Ok(known)
     }

@@ -78,6 +78,11 @@ impl Located {
         &self.leaf
     }
 
+    /// Whether a key belongs to the leaf.
+    pub(crate) fn has(&self, key: &[u8]) -> bool {
+        *key >= *self.leaf.node.low() && self.leaf.node.is_above(key)
+    }
+
     /// What is above the leaf, where that is known.
     pub(crate) fn above(&self) -> Option<&Visited> {
         self.above.last()

@@ -72,6 +72,14 @@ fn a_commit_on_three_replicas_takes_one_round_trip_more_than_on_one() {
     assert_eq!(counts(3, Isolation::Serializable), (6, 2 + 1 + 3 + 6 + 3));
 }
 
+#[test]
+fn rows_with_new_keys_take_two_commits_however_many_they_are() {
+    // A snapshot, a leaf; again, then a commit of the leaf; four records, then a commit of these.
+    assert_eq!(tree::counts(1), (2 + 2 + 4 + 1 + 4, 2 + 2 + 4 + 4 + 10));
+    // The vector has its snapshot confirmed by a backup.
+    assert_eq!(tree::counts(3), (2 + 2 + 5 + 1 + 5, 3 + 3 + 10 + 4 + 22));
+}
+
 /// How a client's one commit ended, as it heard.
 type Heard = Rc<Cell<Option<bool>>>;
 

@@ -1,7 +1,7 @@
 //! Clients that insert rows under keys in order, each its own; servers are lost, and all that was
 //! acknowledged is found under its key, once.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -127,6 +127,31 @@ async fn insert_at_last(mut hand: Hand, keys: Vec<Vec<u8>>, own: u64, notes: Not
     }
     let rows = keys.into_iter().map(|key| (key.clone(), key.repeat(2)));
     notes.borrow_mut().extend(rows);
+}
+
+/// Batches and operations of a transaction that inserts four neighbours into a leaf with room.
+pub fn counts(replicas: usize) -> (u64, u64) {
+    let mut house = House::new(1, replicas);
+    let counts = Rc::<Cell<(u64, u64)>>::default();
+    let noted = Rc::clone(&counts);
+    house.client(move |hand| async move {
+        let mut client = client(&hand, 0);
+        let key = |number: u64| format!("{number:03}").into_bytes();
+        let mut write = async |numbers: std::ops::Range<u64>| {
+            let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
+            for number in numbers {
+                rows.write(key(number), Some(vec![1]));
+            }
+            rows.commit().await.unwrap();
+        };
+        write(0..4).await;
+        let before = hand.counts();
+        write(4..8).await;
+        let after = hand.counts();
+        noted.set((after.0 - before.0, after.1 - before.1));
+    });
+    house.run();
+    counts.get()
 }
 
 /// A server is lost after so many events while somebody inserts rows whose keys are entered together,
