@@ -77,7 +77,7 @@ pub struct RecoveryShape {
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=600))]
     pub seconds: u16,
     /// Orders that there is room for, of all clients; where somebody is killed, a client that has
-    /// placed half of its share slows down
+    /// an eighth of its share left slows down
     #[arg(long, value_name = "COUNT", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     pub orders: u64,
     /// Equal seeds draw equal products

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::cli::{Loss, RecoveryShape, Victim};
 
-/// Who slows down would place all that is left in this time.
+/// Who has this part of its orders left slows down,
+const SLOW_PART: u64 = 8;
+/// and would place all that is left in this time, if it did not go on slowing down.
 const SLOW: Duration = Duration::from_secs(8);
 
 /// The orders of one client.
@@ -13,7 +15,7 @@ pub struct Share {
     all: u64,
     left: u64,
     /// Recovery takes as long as it takes, and those who live on are to be seen committing meanwhile:
-    /// whoever has placed half of its orders slows down, so that some are always left.
+    /// whoever has an eighth of its orders left slows down, so that some are always left.
     lasts: bool,
 }
 
@@ -39,7 +41,7 @@ impl Share {
         if !self.lasts {
             return (self.left > 0).then_some(Duration::ZERO);
         }
-        let is_slow = self.left < self.all.div_ceil(2);
+        let is_slow = self.left < self.all / SLOW_PART;
         let left = u32::try_from(self.left).unwrap_or(u32::MAX);
         Some(SLOW / left.max(1) * u32::from(is_slow))
     }
@@ -68,9 +70,9 @@ mod tests {
         let mut share = share(6_000, true);
         let rests: Vec<_> = (0..6_000).filter_map(|_| share.take()).collect();
         assert_eq!(rests.len(), 6_000);
-        let (at_once, slow) = rests.split_at(3_000);
+        let (at_once, slow) = rests.split_at(5_250);
         assert!(at_once.iter().all(Duration::is_zero));
-        assert!(slow.iter().sum::<Duration>() > Duration::from_secs(60));
+        assert!(slow.iter().sum::<Duration>() > Duration::from_secs(50));
         assert!(slow.is_sorted());
     }
 }
