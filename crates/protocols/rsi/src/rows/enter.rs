@@ -7,7 +7,8 @@
 //!   memory;
 //! - by what others do: whoever writes many leaves that others write as well loses against each of
 //!   them. So each conflict halves how many leaves are written at once, down to one, of which
-//!   somebody always wins. The keys of one leaf stay together, for it is written all the same.
+//!   somebody always wins, and each commit doubles it again. The keys of one leaf stay together, for
+//!   it is written all the same.
 
 use crate::commit::{Abort, Change};
 use crate::directory::Place;
@@ -45,6 +46,7 @@ impl<C: Carrier> Client<C> {
                     known.places.extend(some.places);
                     known.own.extend(some.own);
                     tries = 0;
+                    leaves = (2 * leaves).min(LEAVES_MAX);
                 }
                 // Whoever waits for a disk has waited long enough for one try.
                 Err(failure) if failure.is_unwritten() => return Err(failure),
