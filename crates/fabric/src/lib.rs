@@ -33,9 +33,11 @@ mod memory;
 pub mod operation;
 pub mod shm;
 mod turn;
+mod waiting;
 
 pub use address::{Address, ServerId, WORD, WORD_LENGTH};
 pub use fabric::{BatchId, Completion, Fabric};
 pub use grants::Grants;
 pub use operation::{Fault, Misuse, Operation, Outcome};
 pub use turn::turn;
+pub use waiting::Waiting;

@@ -10,8 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, ServerId, turn};
+use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, ServerId, Waiting};
 use manxdb_rsi::{Carrier, Lease, Map, Once, Spread, Step, Work};
+
+use crate::silence::Silence;
 
 /// Turns of waiting for one that was just met at work.
 const SPINS: u32 = 64;
@@ -20,6 +22,10 @@ const DOUBLINGS_MAX: u32 = 6;
 /// Who has been in the way so often is not just at work: it is waited for without work.
 const PATIENCE: u32 = 256;
 const REST: Duration = Duration::from_millis(1);
+/// A server that answers nothing for so long is given up by one who does not know the lease yet.
+const SILENCE: Duration = Duration::from_secs(5);
+/// Turns of waiting between two looks at who is silent.
+const LOOK: u32 = 64;
 
 /// A thread's way to the memory of servers: one piece of work at a time.
 #[derive(Debug)]
@@ -32,6 +38,9 @@ pub struct Driver<F> {
     map: Option<Arc<Map>>,
     /// Servers that it does not reach, and what becomes of what is asked of them.
     missing: BTreeMap<ServerId, Fault>,
+    /// A server that answers nothing for so long is given up.
+    silence: Duration,
+    waiting: Waiting,
 }
 
 /// The place of the thread whose operations are carried, which is to be kept.
@@ -71,6 +80,8 @@ impl<F: Fabric> Driver<F> {
             fault: None,
             map: None,
             missing: BTreeMap::new(),
+            silence: SILENCE,
+            waiting: Waiting::default(),
         }
     }
 
@@ -78,6 +89,14 @@ impl<F: Fabric> Driver<F> {
     #[must_use]
     pub fn without(mut self, missing: BTreeMap<ServerId, Fault>) -> Self {
         self.missing = missing;
+        self
+    }
+
+    /// The same where clients that stand still for half a lease are met with harm: so are servers. Who
+    /// waits longer for one would not keep its own place meanwhile.
+    #[must_use]
+    pub fn of_lease(mut self, lease: Nanos) -> Self {
+        self.silence = Duration::from_nanos(lease.0 / 2);
         self
     }
 
@@ -248,14 +267,25 @@ impl<F: Fabric> Driver<F> {
         self.batches += 1;
         let batch = BatchId(self.batches);
         self.fabric.post(batch, operations)?;
-        let mut turns = 0;
+        let mut waited = 0_u32;
+        let mut silence = Silence::of(self.silence);
         loop {
             if let Some(completion) = self.fabric.poll()
                 && completion.batch == batch
             {
                 return Ok(completion.outcomes);
             }
-            turn(&mut turns);
+            waited = waited.wrapping_add(1);
+            if waited < SPINS {
+                hint::spin_loop();
+            } else {
+                self.waiting.give_way();
+            }
+            if waited.is_multiple_of(LOOK) {
+                for server in silence.look(&self.fabric.awaited(), Instant::now()) {
+                    self.fabric.give_up(server);
+                }
+            }
         }
     }
 }

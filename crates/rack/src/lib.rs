@@ -27,4 +27,5 @@ pub mod mailbox;
 pub mod memory;
 pub mod path;
 pub mod rows;
+mod silence;
 pub mod two_phase;

@@ -1,11 +1,13 @@
-//! Memory servers in processes of their own that are killed, with rows on several of them: money is
-//! kept, what was acknowledged is there, and everybody goes on.
+//! Memory servers in processes of their own that are killed, or hang, with rows on several of them: money
+//! is kept, what was acknowledged is there, and everybody goes on. Over memory that processes share, and
+//! with the feature `libfabric` over TCP.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods)] // processes, threads and clocks, and tests
 
+use std::any::Any;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -13,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
-use manxdb_fabric::shm::{MemoryServer, SharedMemory};
-use manxdb_rack::memory::{Geometry, Memory, SharedWay, Source, Superblock, Watched, watch};
+use manxdb_fabric::shm::MemoryServer;
+use manxdb_rack::memory::{Geometry, Memory, SharedWay, Source, Superblock, Watched, Way, watch};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, TxnError, TxnId};
@@ -32,14 +34,16 @@ const GEOMETRY: Geometry = Geometry {
     value: 64,
     node: 1_000,
     // Long beside what a busy machine makes a thread wait.
-    lease: Nanos::from_secs(4),
+    lease: Nanos::from_secs(12),
 };
 const ACCOUNTS: u32 = 16;
 const START: u64 = 1_000;
 
-/// A memory server, which is told by two variables what it is.
+/// A memory server, which is told by three variables what it is.
 const DIRECTORY: &str = "MANXDB_RACK_TEST_DIRECTORY";
 const SERVER: &str = "MANXDB_RACK_TEST_SERVER";
+/// Where it was reached before; empty: by TCP nowhere yet. None: by no address.
+const ADDRESS: &str = "MANXDB_RACK_TEST_ADDRESS";
 
 #[test]
 #[ignore = "started by the other tests, as a memory server"]
@@ -54,19 +58,65 @@ fn what_another_process_does() {
         directory: 0,
         geometry: GEOMETRY,
     };
-    let socket = SharedWay::socket(Path::new(&directory), server);
-    let _ = std::fs::remove_file(&socket);
     let first = [(0, superblock.encode())];
-    let _memory =
-        MemoryServer::start_filled(&socket, ServerId(server), GEOMETRY.bytes, &first).unwrap();
-    println!("ready");
+    let (_memory, address) = match std::env::var(ADDRESS) {
+        Err(_) => share(Path::new(&directory), server, &first),
+        Ok(address) => offer(&address, server, &first),
+    };
+    println!("ready {address}");
     std::io::stdout().flush().unwrap();
     let _ = std::io::stdin().read(&mut [0]); // until the test is over
     std::process::exit(0);
 }
 
-fn start(directory: &Path, server: u16) -> Child {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+type Offered = (Box<dyn Any>, String);
+
+/// Memory that is shared.
+fn share(directory: &Path, server: u16, first: &[(u64, Vec<u8>)]) -> Offered {
+    let socket = SharedWay::socket(directory, server);
+    let _ = std::fs::remove_file(&socket);
+    let memory = MemoryServer::start_filled(&socket, ServerId(server), GEOMETRY.bytes, first);
+    (Box::new(memory.unwrap()), String::new())
+}
+
+/// Memory at an address.
+#[cfg(feature = "libfabric")]
+fn offer(address: &str, server: u16, first: &[(u64, Vec<u8>)]) -> Offered {
+    use manxdb_fabric::libfabric::{MemoryServer, Provider};
+    let address = if address.is_empty() {
+        "127.0.0.1:0"
+    } else {
+        address
+    };
+    let address: std::net::SocketAddr = address.parse().unwrap();
+    let provider = Provider::at(remote::PROVIDER, address.ip());
+    let (door, number) = (address.into(), ServerId(server));
+    let memory = MemoryServer::start_filled(&door, number, GEOMETRY.bytes, first, &provider);
+    let memory = memory.unwrap();
+    let address = memory.address().to_string();
+    (Box::new(memory), address)
+}
+
+#[cfg(not(feature = "libfabric"))]
+fn offer(_: &str, _: u16, _: &[(u64, Vec<u8>)]) -> Offered {
+    panic!("there is no libfabric");
+}
+
+/// A server's process, and the address that it said.
+struct Server {
+    child: Child,
+    /// Open: who says something that nobody reads ends.
+    _said: ChildStdout,
+    address: String,
+}
+
+/// Starts a server; `address` as in [`ADDRESS`].
+fn start(directory: &Path, server: u16, address: Option<&str>) -> Server {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    if let Some(address) = address {
+        command.env(ADDRESS, address);
+    }
+    let mut child = command
         .args([
             "--exact",
             "what_another_process_does",
@@ -79,63 +129,95 @@ fn start(directory: &Path, server: u16) -> Child {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let is_ready = |line: &String| line.contains("ready");
-    lines.map_while(Result::ok).find(is_ready).unwrap();
-    child
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    let address = loop {
+        line.clear();
+        assert!(said.read_line(&mut line).unwrap() > 0, "it has ended");
+        if let Some((_, address)) = line.split_once("ready ") {
+            break address.trim().to_owned();
+        }
+    };
+    Server {
+        child,
+        _said: said.into_inner(),
+        address,
+    }
 }
 
 /// Memory servers, and a process on them of two clients and a warden, as often as wanted.
 struct Rack {
     directory: TempDir,
-    servers: Vec<Child>,
+    servers: Vec<Server>,
 }
 
 impl Drop for Rack {
     fn drop(&mut self) {
         for server in &mut self.servers {
-            let _ = server.kill();
-            let _ = server.wait();
+            let _ = server.child.kill();
+            let _ = server.child.wait();
         }
     }
 }
 
 /// What a database server has.
-struct House {
-    path: RsiPath<SharedMemory>,
-    memory: Arc<Memory<SharedWay>>,
+struct House<W: Way> {
+    path: RsiPath<W::Fabric>,
+    memory: Arc<Memory<W>>,
     watched: Watched,
     stop: AtomicBool,
 }
 
 impl Rack {
-    fn new() -> Self {
+    fn new(address: Option<&str>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let servers = (0..GEOMETRY.servers).map(|server| start(directory.path(), server));
+        let servers = (0..GEOMETRY.servers).map(|server| start(directory.path(), server, address));
         let servers = servers.collect();
         Self { directory, servers }
     }
 
-    fn kill(&mut self, server: u16) {
-        let server = &mut self.servers[usize::from(server)];
-        server.kill().unwrap();
-        server.wait().unwrap();
+    fn strike(&mut self, server: u16, how: Strike) {
+        let child = &mut self.servers[usize::from(server)].child;
+        match how {
+            Strike::Kill => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+            #[cfg(feature = "libfabric")]
+            Strike::Stop => remote::stop(child),
+        }
     }
 
-    fn house(&self, seed: u64) -> House {
-        let way = SharedWay::new(self.directory.path());
+    /// One that is lost comes back with empty memory, where it was.
+    fn restart(&mut self, server: u16) {
+        self.strike(server, Strike::Kill);
+        let lost = &mut self.servers[usize::from(server)];
+        let address = Some(lost.address.as_str()).filter(|address| !address.is_empty());
+        *lost = start(self.directory.path(), server, address);
+    }
+}
+
+/// What becomes of a server.
+#[derive(Clone, Copy)]
+enum Strike {
+    Kill,
+    /// It neither ends nor answers: memory that is shared is there all the same.
+    #[cfg(feature = "libfabric")]
+    Stop,
+}
+
+impl<W: Way> House<W> {
+    fn new(way: W, seed: u64) -> Self {
         let memory = Arc::new(Memory::open(way, seed).unwrap());
-        let source: Arc<dyn Source<SharedMemory>> = memory.clone();
-        House {
+        let source: Arc<dyn Source<W::Fabric>> = memory.clone();
+        Self {
             path: RsiPath::open(source, 2, GEOMETRY.value).unwrap(),
             memory,
             watched: Watched::default(),
             stop: AtomicBool::new(false),
         }
     }
-}
 
-impl House {
     /// Its warden, and the thread that keeps its places.
     fn run<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) {
         scope.spawn(|| {
@@ -159,9 +241,11 @@ fn ready<T>(reply: Reply<T>) -> T {
     }
 }
 
-type Rows = RsiPath<SharedMemory>;
-
-fn submit(path: &Rows, reads: ReadSet, writes: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), TxnError> {
+fn submit(
+    path: &dyn CommitPath,
+    reads: ReadSet,
+    writes: Vec<(Vec<u8>, Vec<u8>)>,
+) -> Result<(), TxnError> {
     let mut writes: Vec<_> = writes
         .into_iter()
         .map(|(key, row)| (key, Some(row)))
@@ -186,7 +270,7 @@ fn balance(row: &[u8]) -> u64 {
 }
 
 /// Moves one from one account to another, and writes that down; none: somebody was in the way.
-fn transfer(path: &Rows, accounts: [u64; 2], note: Vec<u8>) -> Result<bool, TxnError> {
+fn transfer(path: &dyn CommitPath, accounts: [u64; 2], note: Vec<u8>) -> Result<bool, TxnError> {
     let snapshot = ready(path.snapshot())?;
     let mut reads = ReadSet::default();
     let mut writes = vec![(note, vec![1])];
@@ -205,7 +289,7 @@ fn transfer(path: &Rows, accounts: [u64; 2], note: Vec<u8>) -> Result<bool, TxnE
 }
 
 /// Moves money until it is told to end; how much it has moved, and its longest pause.
-fn work(path: &Rows, own: u64, done: &AtomicU64, stop: &AtomicBool) -> (u64, Duration) {
+fn work(path: &dyn CommitPath, own: u64, done: &AtomicU64, stop: &AtomicBool) -> (u64, Duration) {
     let mut random = Random::stream(own, &[1]);
     let (mut count, mut longest, mut last) = (0, Duration::ZERO, Instant::now());
     while !stop.load(Ordering::Relaxed) {
@@ -227,7 +311,7 @@ fn work(path: &Rows, own: u64, done: &AtomicU64, stop: &AtomicBool) -> (u64, Dur
 }
 
 /// All notes are there, each once, and no money came or went.
-fn judge(path: &Rows, counts: &[u64]) {
+fn judge(path: &dyn CommitPath, counts: &[u64]) {
     let snapshot = ready(path.snapshot()).unwrap();
     let range = KeyRange::all();
     let rows = ready(path.scan(snapshot.version, &range, Direction::Forward, usize::MAX)).unwrap();
@@ -251,10 +335,14 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-#[test]
-fn two_servers_are_killed_one_after_the_other_and_everybody_goes_on() {
-    let mut rack = Rack::new();
-    let houses = [rack.house(1), rack.house(2)];
+/// Two servers are struck one after the other, while two houses are at work.
+fn everybody_goes_on<W: Way>(
+    address: Option<&str>,
+    strikes: [(u16, Strike); 2],
+    way: impl Fn(&Rack) -> W,
+) {
+    let mut rack = Rack::new(address);
+    let houses = [1, 2].map(|seed| House::new(way(&rack), seed));
     let rows = (0..ACCOUNTS.into()).map(|number| (account(number), START.to_le_bytes().to_vec()));
     submit(&houses[0].path, ReadSet::default(), rows.collect()).unwrap();
     let stop = AtomicBool::new(false);
@@ -276,8 +364,8 @@ fn two_servers_are_killed_one_after_the_other_and_everybody_goes_on() {
             });
         };
         go_on("all work");
-        for server in [1, 0] {
-            rack.kill(server);
+        for (server, how) in strikes {
+            rack.strike(server, how);
             go_on("all go on");
         }
         let have_heard = || {
@@ -299,7 +387,45 @@ fn two_servers_are_killed_one_after_the_other_and_everybody_goes_on() {
         house.path.leave();
     }
     // One who comes later finds the same, though a server is back without its memory.
-    rack.servers.push(start(rack.directory.path(), 0));
-    let late = rack.house(3);
+    rack.restart(0);
+    let late = House::new(way(&rack), 3);
     judge(&late.path, &counts);
+}
+
+#[test]
+fn two_servers_are_killed_one_after_the_other_and_everybody_goes_on() {
+    let strikes = [(1, Strike::Kill), (0, Strike::Kill)];
+    everybody_goes_on(None, strikes, |rack| SharedWay::new(rack.directory.path()));
+}
+
+/// The same over TCP.
+#[cfg(feature = "libfabric")]
+mod remote {
+    use std::process::Child;
+
+    use manxdb_rack::memory::RemoteWay;
+    use rustix::process::{Pid, Signal, kill_process};
+
+    use super::{Rack, Strike, everybody_goes_on};
+
+    pub const PROVIDER: &str = "tcp;ofi_rxm";
+
+    pub fn stop(child: &Child) {
+        kill_process(Pid::from_child(child), Signal::STOP).unwrap();
+    }
+
+    fn way(rack: &Rack) -> RemoteWay {
+        let addresses = rack.servers.iter().map(|server| &server.address);
+        let doors = addresses.map(|address| {
+            let address: std::net::SocketAddr = address.parse().unwrap();
+            address.into()
+        });
+        RemoteWay::new(PROVIDER, doors.collect()).unwrap()
+    }
+
+    #[test]
+    fn one_server_is_killed_and_another_one_hangs_and_everybody_goes_on() {
+        let strikes = [(1, Strike::Kill), (0, Strike::Stop)];
+        everybody_goes_on(Some(""), strikes, way);
+    }
 }

@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
@@ -19,12 +19,14 @@ use super::port::{Memory, Port};
 use super::provider::Granted;
 use crate::address::ServerId;
 use crate::memory::words::Words;
+use crate::waiting::Waiting;
 
 /// Rounds through all rooms between two looks at what is ordered.
 const ROUNDS: u32 = 64;
-/// Rounds of these in which a client that is shut out may hear of it and end what it has begun. One
-/// that hangs begins nothing meanwhile.
+/// Rounds of these in which a client that is shut out may hear of it and end what it has begun, and how
+/// long they may take. One that hangs begins nothing meanwhile.
 const GRACE: u32 = 256;
+const GRACE_TIME: Duration = Duration::from_millis(100);
 
 /// What other threads want.
 pub(super) enum Order {
@@ -65,6 +67,7 @@ pub(super) struct Rooms {
     shut: BTreeSet<u64>,
     /// How many there have been.
     count: u64,
+    waiting: Waiting,
 }
 
 /// A client's.
@@ -94,6 +97,7 @@ impl Rooms {
             open: BTreeMap::new(),
             shut: BTreeSet::new(),
             count: 0,
+            waiting: Waiting::default(),
         }
     }
 
@@ -111,7 +115,7 @@ impl Rooms {
                 Err(TryRecvError::Empty) => {}
             }
             self.poll();
-            thread::yield_now();
+            self.waiting.give_way();
         }
     }
 
@@ -202,12 +206,14 @@ impl Rooms {
         if let Some(room) = self.open.get_mut(&client) {
             let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
         }
+        let began = Instant::now();
         for _ in 0..GRACE {
-            if !self.open.get(&client).is_some_and(Room::is_inhabited) {
+            let is_there = self.open.get(&client).is_some_and(Room::is_inhabited);
+            if !is_there || began.elapsed() > GRACE_TIME {
                 break;
             }
             self.poll();
-            thread::yield_now();
+            self.waiting.give_way();
         }
         self.close(client)
     }

@@ -49,7 +49,7 @@ impl<W: Way> Again<W> {
         let plan = Plan::of(superblock.geometry).map_err(|_| MemoryError::Geometry)?;
         let servers = superblock.geometry.servers;
         let all: Vec<u16> = (0..servers).collect();
-        let (fabric, missing) = way.reach(&all, super::guest(&mut random).client());
+        let (fabric, missing) = way.reach(&all, super::guest(&mut random).client())?;
         if let Some(one) = missing.into_iter().next() {
             return Err(one.error);
         }

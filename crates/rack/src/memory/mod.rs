@@ -27,6 +27,8 @@ mod geometry;
 mod ledger;
 mod places;
 mod plan;
+#[cfg(feature = "libfabric")]
+mod remote;
 mod rooms;
 mod shape;
 mod superblock;
@@ -34,7 +36,6 @@ mod watch;
 mod way;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use manxdb_core::Random;
 use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, Outcome, ServerId};
@@ -49,6 +50,8 @@ pub use self::geometry::{Geometry, GeometryError};
 pub use self::ledger::Ledger;
 pub use self::places::{Member, Source};
 pub use self::plan::{Plan, SUPERBLOCK};
+#[cfg(feature = "libfabric")]
+pub use self::remote::RemoteWay;
 pub use self::superblock::{Mismatch, NAME_MAX, Superblock, SuperblockError};
 pub use self::watch::{Watched, watch};
 pub use self::way::{Missing, NotOut, SharedWay, Way};
@@ -64,8 +67,13 @@ pub enum MemoryError {
     #[error("memory server {0}: {1}")]
     Superblock(u16, SuperblockError),
     /// Another server answers.
-    #[error("{0} is the socket of memory server {1}, but memory server {2} answers there")]
-    Number(PathBuf, u16, u16),
+    #[error("{0} is said to be of memory server {1}, but memory server {2} answers there")]
+    Number(String, u16, u16),
+    /// Nobody has said where a server is.
+    #[error(
+        "the memory servers are more than the {1} whose addresses are given: memory server {0} has none"
+    )]
+    Address(u16, usize),
     /// Servers of two databases.
     #[error("{0}: start all memory servers of a database with the same settings")]
     Mismatch(#[from] Mismatch),
@@ -136,7 +144,7 @@ impl<W: Way> Memory<W> {
         let superblock = any_superblock(&way, &mut random)?;
         let plan = Plan::of(superblock.geometry).map_err(|_| MemoryError::Geometry)?;
         let all: Vec<u16> = (0..superblock.geometry.servers).collect();
-        let (fabric, missing) = way.reach(&all, guest(&mut random).client());
+        let (fabric, missing) = way.reach(&all, guest(&mut random).client())?;
         let (known, missing) = faults(missing, &plan)?;
         let mut driver = Driver::new(fabric).without(known);
         for other in superblocks(&mut driver, &all)? {
@@ -204,9 +212,10 @@ impl<W: Way> Memory<W> {
     /// that are not there, or were started anew, comes to a fault.
     fn connect(&self, name: Name, map: &Map) -> Result<Driver<W::Fabric>, MemoryError> {
         let servers = self.servers(map);
-        let (fabric, missing) = self.way.reach(&servers, name.client());
+        let (fabric, missing) = self.way.reach(&servers, name.client())?;
         let (known, _) = faults(missing, &self.plan)?;
-        let mut driver = Driver::new(fabric).without(known);
+        let driver = Driver::new(fabric).without(known);
+        let mut driver = driver.of_lease(self.geometry().lease);
         let strange = forming::strange(&mut driver, &servers, self.formation)?;
         for (server, error) in strange {
             if !self.plan.geometry().is_replicated() {
@@ -246,7 +255,7 @@ fn faults(
 fn any_superblock<W: Way>(way: &W, random: &mut Random) -> Result<Superblock, MemoryError> {
     let mut why = None;
     for server in 0..Map::FIRST {
-        let (fabric, missing) = way.reach(&[server], guest(random).client());
+        let (fabric, missing) = way.reach(&[server], guest(random).client())?;
         match missing.into_iter().next() {
             None => {
                 let found = superblocks(&mut Driver::new(fabric), &[server])?;

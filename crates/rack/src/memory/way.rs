@@ -26,7 +26,14 @@ pub trait Way: Send + Sync + 'static {
 
     /// Connects to those of these servers that are there, as a client that they can shut out; and
     /// says why others are not reached.
-    fn reach(&self, servers: &[u16], client: u64) -> (Self::Fabric, Vec<Missing>);
+    ///
+    /// # Errors
+    /// [`MemoryError`]: this process reaches nothing.
+    fn reach(
+        &self,
+        servers: &[u16],
+        client: u64,
+    ) -> Result<(Self::Fabric, Vec<Missing>), MemoryError>;
 
     /// Has a server shut a client out for good, or learns that the server is gone for good.
     ///
@@ -85,7 +92,10 @@ impl SharedWay {
         let socket = Self::socket(&self.directory, server);
         match memory.connect(&socket, client) {
             Ok(found) if found == ServerId(server) => Ok(()),
-            Ok(found) => Err((Door::Wrong, MemoryError::Number(socket, server, found.0))),
+            Ok(found) => {
+                let socket = socket.display().to_string();
+                Err((Door::Wrong, MemoryError::Number(socket, server, found.0)))
+            }
             Err(error) => Err((Door::of(&error), MemoryError::Connect(error.to_string()))),
         }
     }
@@ -169,7 +179,11 @@ fn insist(
 impl Way for SharedWay {
     type Fabric = SharedMemory;
 
-    fn reach(&self, servers: &[u16], client: u64) -> (SharedMemory, Vec<Missing>) {
+    fn reach(
+        &self,
+        servers: &[u16],
+        client: u64,
+    ) -> Result<(SharedMemory, Vec<Missing>), MemoryError> {
         let mut memory = SharedMemory::default();
         let reach = |server: &u16| {
             insist(*server, PAUSE, || {
@@ -177,7 +191,7 @@ impl Way for SharedWay {
             })
         };
         let missing = servers.iter().filter_map(reach).collect();
-        (memory, missing)
+        Ok((memory, missing))
     }
 
     fn shut_out(&self, server: u16, client: u64) -> Result<(), NotOut> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_fabric::{BatchId, Completion, Fabric, Grants, Misuse, Operation, ServerId};
 use manxdb_rack::checkout::ITEMS;
-use manxdb_rack::memory::{Missing, NotOut, SharedWay, Way};
+use manxdb_rack::memory::{MemoryError, Missing, NotOut, SharedWay, Way};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// The memory of servers. As soon as its client is told to die, its process is killed with SIGKILL right
@@ -62,9 +62,9 @@ pub struct MortalWay {
 impl Way for MortalWay {
     type Fabric = Mortal;
 
-    fn reach(&self, servers: &[u16], client: u64) -> (Mortal, Vec<Missing>) {
-        let (memory, missing) = self.way.reach(servers, client);
-        (Mortal::new(memory, &self.is_to_die), missing)
+    fn reach(&self, servers: &[u16], client: u64) -> Result<(Mortal, Vec<Missing>), MemoryError> {
+        let (memory, missing) = self.way.reach(servers, client)?;
+        Ok((Mortal::new(memory, &self.is_to_die), missing))
     }
 
     fn shut_out(&self, server: u16, client: u64) -> Result<(), NotOut> {
