@@ -31,13 +31,12 @@ def parse_arguments():
     return parser.parse_args()
 
 
-# The second runs Rust tests against servers that setup.sh has fetched, the third those of a feature
-# whose library it has installed; both of the workspace, so that nothing else is built anew with other
-# features.
+# All is built once, with the feature whose library setup.sh has installed. The second runs Rust tests
+# against servers that it has fetched.
+FEATURES = ["--features", "manxdb/libfabric"]
 CARGO_COMMANDS = (
-    ["cargo", "test", "--workspace", "--no-fail-fast"],
-    ["cargo", "test", "--workspace", "--test", "stores", "--", "--ignored"],
-    ["cargo", "test", "--workspace", "--features", "manxdb-fabric/libfabric", "--test", "libfabric"],
+    ["cargo", "test", "--workspace", *FEATURES, "--no-fail-fast"],
+    ["cargo", "test", "--workspace", *FEATURES, "--test", "stores", "--", "--ignored"],
 )
 
 
@@ -65,7 +64,7 @@ def run_cargo(report, command):
 def build_binary(report):
     """cargo build of the server; returns its path or None."""
     print("building the server", flush=True)
-    code = subprocess.run(["cargo", "build", "-p", "manxdb"], cwd=ROOT,
+    code = subprocess.run(["cargo", "build", "-p", "manxdb", *FEATURES], cwd=ROOT,
                           stdin=subprocess.DEVNULL, check=False).returncode
     if code != 0:
         report.add_failed("cargo", "cargo build -p manxdb", f"ended with {code}")
