@@ -21,7 +21,8 @@ use super::tidy::{Freed, SPARE, heed, step};
 use crate::drive::{Driver, now};
 use crate::memory::{Member, MemoryError, Source};
 
-/// Nodes of the tree that a client should have for a commit: for the splits of one key.
+/// Nodes of the tree that a client should have for a commit beside those of its leaves: for what is
+/// split above them.
 const NODES_LEAST: u64 = 16;
 /// Losses, one after the other, that one piece of work may meet.
 const TRIES_MAX: u32 = 8;
