@@ -36,7 +36,7 @@ def what_cannot_be_is_refused_by_name():
         other = OnMemory(f"{directory}/nowhere")
         contains(other.refused(), "is no directory of memory servers: start them with manxdb memory")
         other.extra[3] = directory  # a directory without sockets
-        contains(other.refused(), "memory-0: No such file or directory")
+        contains(other.refused(), "memory-0 is gone: No such file or directory")
         other.extra = ["--memory", directory]
         contains(other.refused(), 'memory is set, but commit_path is "local"')
         other.close()
