@@ -14,8 +14,7 @@ use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Change, Found, Isolation, Layout, Place, Recover, Release, Room, Snapshot, Stamp, Table,
-    ThreadId,
+    Abort, Change, Found, Isolation, Layout, Place, Release, Room, Snapshot, Table, ThreadId,
 };
 use manxdb_sim::memory::MemoryOptions;
 
@@ -206,15 +205,7 @@ fn dying_inserters(seed: u64) -> u32 {
     }
     house.kill(dead);
     while house.step() {}
-    let (thread, vector) = (ThreadId::new(0).unwrap(), house.vector());
-    let last = Rc::new(Cell::new(Stamp::NOTHING));
-    let closing = Rc::clone(&last);
-    house.client(move |hand| async move {
-        let recover = Recover::new(thread, vector, common::log(thread));
-        closing.set(hand.run(recover).await.unwrap().last);
-    });
-    house.run();
-    let last = last.get();
+    let last = house.recovered(ThreadId::FIRST);
     // Whoever writes such a record takes its lock over; here they are looked for.
     let locks = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&locks);

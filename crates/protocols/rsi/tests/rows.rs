@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House};
+use common::{Carried, Hand, House, absence_is_relied_on};
 use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
@@ -282,17 +282,7 @@ fn both_sit(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> bool {
 
 #[test]
 fn what_was_not_there_is_relied_on() {
-    let count = |isolation, mutant| {
-        let both = (0..SEEDS).filter(|seed| both_sit(*seed, isolation, mutant));
-        both.count()
-    };
-    assert!(count(Isolation::Snapshot, None) > 0, "this test is blind");
-    assert_eq!(count(Isolation::Serializable, None), 0);
-    let mutant = Some(Mutant::NeverValidates);
-    assert!(
-        count(Isolation::Serializable, mutant) > 0,
-        "a defect is not found"
-    );
+    absence_is_relied_on(SEEDS, both_sit);
 }
 
 #[test]

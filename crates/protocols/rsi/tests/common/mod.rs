@@ -16,7 +16,7 @@ use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
     Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Recover,
-    Release, Seen, Session, Snapshot, Step, ThreadId, Vector, Work,
+    Release, Seen, Session, Snapshot, Stamp, Step, ThreadId, Vector, Work,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -295,6 +295,19 @@ impl House {
         self.memory.fence(client);
     }
 
+    /// Recovers a thread whose client is dead, while nobody else does anything; its last version, with
+    /// which its locks may be taken away.
+    pub fn recovered(&mut self, thread: ThreadId) -> Stamp {
+        let last = Rc::new(Cell::new(Stamp::NOTHING));
+        let (closing, vector) = (Rc::clone(&last), self.vector);
+        self.client(move |hand| async move {
+            let recover = Recover::new(thread, vector, log(thread));
+            closing.set(hand.run(recover).await.unwrap().last);
+        });
+        self.run();
+        last.get()
+    }
+
     /// Goes on for dead clients, and lets go of their other locks.
     pub fn recover(&mut self, dead: &[u64]) {
         for client in dead {
@@ -438,4 +451,21 @@ pub fn each_is_found<S>(cases: &[(Mutant, S)], seeds: u64, run: impl Fn(&S, u64,
         }
     }
     assert_eq!(missed, [], "not found");
+}
+
+/// What is read and is not there can be relied on: two who rely on it both succeed, as `both` says of a
+/// seed, under snapshot isolation; not under serializable; and again where nobody validates.
+pub fn absence_is_relied_on(seeds: u64, both: impl Fn(u64, Isolation, Option<Mutant>) -> bool) {
+    let count = |isolation, mutant| {
+        (0..seeds)
+            .filter(|seed| both(*seed, isolation, mutant))
+            .count()
+    };
+    assert!(count(Isolation::Snapshot, None) > 0, "this test is blind");
+    assert_eq!(count(Isolation::Serializable, None), 0);
+    let mutant = Some(Mutant::NeverValidates);
+    assert!(
+        count(Isolation::Serializable, mutant) > 0,
+        "a defect is not found"
+    );
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Place, Recover, Release, Stamp, ThreadId};
+use manxdb_rsi::{Place, Release, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{self, House};
@@ -108,15 +108,7 @@ fn dying_writers(seed: u64, mutant: Option<Mutant>) -> u32 {
     }
     house.kill(dead);
     while house.step() {}
-    let (thread, vector) = (ThreadId::FIRST, house.vector());
-    let last = Rc::new(Cell::new(Stamp::NOTHING));
-    let closing = Rc::clone(&last);
-    house.client(move |hand| async move {
-        let recover = Recover::new(thread, vector, common::log(thread));
-        closing.set(hand.run(recover).await.unwrap().last);
-    });
-    house.run();
-    let last = last.get();
+    let last = house.recovered(ThreadId::FIRST);
     let released = Rc::<Cell<u32>>::default();
     let count = Rc::clone(&released);
     house.client(move |hand| async move {
