@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 
 use super::door::{ARRIVAL, Door, PATIENCE, stay_awake};
 use super::hello::{self, Ask, Denial, Place, What};
@@ -19,9 +20,76 @@ use crate::operation::{Fault, Misuse, Operation};
 ///
 /// Nothing moves but in [`Fabric::post`] and [`Fabric::poll`]: who waits for something polls.
 pub struct RemoteMemory {
-    granted: Granted,
+    granted: Arc<Granted>,
     servers: BTreeMap<ServerId, Server>,
     ledger: Ledger,
+}
+
+/// A provider that grants what is needed: asked once, for all clients of a process.
+#[derive(Clone)]
+pub struct Asked(Arc<Granted>);
+
+impl std::fmt::Debug for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Asked")
+            .field(&self.0.offer.provider)
+            .finish()
+    }
+}
+
+impl Asked {
+    /// Asks a provider, which takes as long as opening an endpoint or two.
+    ///
+    /// # Errors
+    /// [`Refused`]: it does not grant what [`Grants::TRANSACTIONS`] says.
+    pub fn of(provider: &Provider) -> Result<Self, Refused> {
+        Ok(Self(Arc::new(provider.ask()?)))
+    }
+
+    /// Has a server let a client in, which has a number of its own among all of that server's. Several
+    /// servers may be visited at once.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn visit(&self, door: &Door, client: u64) -> Result<Visit, ConnectError> {
+        let address = door.address;
+        let ask = Ask {
+            token: door.token.clone(),
+            client,
+            what: What::Admit {
+                provider: self.0.offer.provider.clone(),
+            },
+        };
+        let (stream, answer) =
+            asked(address, &ask).map_err(|error| ConnectError::Failed(address, error))?;
+        let place = answer.map_err(|denial| match denial {
+            Denial::ShutOut => ConnectError::ShutOut(address),
+            Denial::Already => ConnectError::Already(address),
+            Denial::Because(reason) => ConnectError::TurnedAway(address, reason),
+        })?;
+        let (server, bytes) = (place.server, place.bytes);
+        let link = Ok(Link::open(&self.0, place, stream)?);
+        Ok(Visit {
+            address,
+            server,
+            known: Server { bytes, link },
+        })
+    }
+}
+
+/// A server that has let a client in.
+pub struct Visit {
+    address: SocketAddr,
+    server: ServerId,
+    known: Server,
+}
+
+impl Visit {
+    /// What it calls itself.
+    #[must_use]
+    pub fn server(&self) -> ServerId {
+        self.server
+    }
 }
 
 /// A server that was there once.
@@ -97,11 +165,17 @@ impl RemoteMemory {
     /// # Errors
     /// [`Refused`]: the provider does not grant what [`Grants::TRANSACTIONS`] says.
     pub fn open(provider: &Provider) -> Result<Self, Refused> {
-        Ok(Self {
-            granted: provider.ask()?,
+        Ok(Self::through(&Asked::of(provider)?))
+    }
+
+    /// The same through a provider that was asked before.
+    #[must_use]
+    pub fn through(asked: &Asked) -> Self {
+        Self {
+            granted: Arc::clone(&asked.0),
             servers: BTreeMap::new(),
             ledger: Ledger::default(),
-        })
+        }
     }
 
     /// Connects to a server, as a client that has a number of its own among all of that server's.
@@ -110,30 +184,22 @@ impl RemoteMemory {
     /// # Errors
     /// [`ConnectError`].
     pub fn connect(&mut self, door: &Door, client: u64) -> Result<ServerId, ConnectError> {
-        let server = door.address;
-        let failed = |error| ConnectError::Failed(server, error);
-        let provider = self.granted.offer.provider.clone();
-        let ask = Ask {
-            token: door.token.clone(),
-            client,
-            what: What::Admit { provider },
-        };
-        let (stream, answer) = asked(server, &ask).map_err(failed)?;
-        let place = answer.map_err(|denial| match denial {
-            Denial::ShutOut => ConnectError::ShutOut(server),
-            Denial::Already => ConnectError::Already(server),
-            Denial::Because(reason) => ConnectError::TurnedAway(server, reason),
-        })?;
-        let (name, bytes) = (place.server, place.bytes);
-        if self
-            .servers
-            .get(&name)
-            .is_some_and(|known| known.link.is_ok())
+        let visit = Asked(Arc::clone(&self.granted)).visit(door, client)?;
+        self.stay(visit)
+    }
+
+    /// Has what is asked of a server go to the one that was visited.
+    ///
+    /// # Errors
+    /// [`ConnectError::Twice`].
+    pub fn stay(&mut self, visit: Visit) -> Result<ServerId, ConnectError> {
+        let name = visit.server;
+        if let Some(known) = self.servers.get(&name)
+            && known.link.is_ok()
         {
-            return Err(ConnectError::Twice(server, name.0));
+            return Err(ConnectError::Twice(visit.address, name.0));
         }
-        let link = Ok(Link::open(&self.granted, place, stream)?);
-        self.servers.insert(name, Server { bytes, link });
+        self.servers.insert(name, visit.known);
         Ok(name)
     }
 

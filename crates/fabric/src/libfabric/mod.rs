@@ -57,7 +57,7 @@ mod rooms;
 mod server;
 
 #[cfg(feature = "libfabric")]
-pub use client::{ConnectError, RemoteMemory, ShutOutError, shut_out};
+pub use client::{Asked, ConnectError, RemoteMemory, ShutOutError, Visit, shut_out};
 #[cfg(feature = "libfabric")]
 pub use door::Door;
 pub use needs::Refused;

@@ -149,6 +149,8 @@ pub(super) struct Offer {
 
 // SAFETY: the structure belongs to this value alone, and libfabric only reads it.
 unsafe impl Send for Offer {}
+// SAFETY: as above; nothing is changed through a reference, by however many threads.
+unsafe impl Sync for Offer {}
 
 impl Offer {
     /// Asks a provider, which may be reached at an address of this machine.

@@ -14,11 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::hello::{Answer, Denial, Place, Report, SHUT_OUT};
-use super::port::{Memory, Port};
-use super::provider::Granted;
-use crate::address::ServerId;
-use crate::memory::words::Words;
+use super::hello::{Denial, Report, SHUT_OUT};
+use super::port::Port;
 use crate::waiting::Waiting;
 
 /// Rounds through all rooms between two looks at what is ordered.
@@ -30,12 +27,19 @@ const GRACE_TIME: Duration = Duration::from_millis(100);
 
 /// What other threads want.
 pub(super) enum Order {
-    /// A client asks for a room; its number comes with the answer.
+    /// Whether a client may have a room: asked before a port is opened for it, elsewhere, since memory is
+    /// registered over it, which may take long.
+    Ask {
+        client: u64,
+        reply: Sender<Result<(), Denial>>,
+    },
+    /// A client gets a room, unless it may not have one any more; its number comes with the answer.
     Admit {
         client: u64,
+        port: Port,
         /// On which it has asked.
         stream: TcpStream,
-        reply: Sender<(u64, Answer)>,
+        reply: Sender<Result<u64, Denial>>,
     },
     /// A client is to write nothing more; the reply says why it may.
     Shut { client: u64, reply: Sender<Report> },
@@ -58,9 +62,6 @@ pub(super) struct Shown {
 
 /// All clients of a server.
 pub(super) struct Rooms {
-    granted: Granted,
-    server: ServerId,
-    memory: Arc<Words>,
     seen: Seen,
     open: BTreeMap<u64, Room>,
     /// Those who are not let in again: a word for each.
@@ -88,11 +89,8 @@ impl Room {
 
 impl Rooms {
     /// None are open yet.
-    pub(super) fn new(granted: Granted, server: ServerId, memory: Arc<Words>, seen: Seen) -> Self {
+    pub(super) fn new(seen: Seen) -> Self {
         Self {
-            granted,
-            server,
-            memory,
             seen,
             open: BTreeMap::new(),
             shut: BTreeSet::new(),
@@ -131,14 +129,18 @@ impl Rooms {
     /// Replies when all can see what has become of it.
     fn follow(&mut self, order: Order) {
         match order {
+            Order::Ask { client, reply } => {
+                let _ = reply.send(self.may_come(client)); // or it is gone again
+            }
             Order::Admit {
                 client,
+                port,
                 stream,
                 reply,
             } => {
-                let answer = self.admit(client, stream);
+                let answer = self.admit(client, port, stream);
                 self.show();
-                let _ = reply.send((self.count, answer)); // or it is gone again, and says so
+                let _ = reply.send(answer); // or it is gone again, and says so
             }
             Order::Shut { client, reply } => {
                 let shut = self.shut(client);
@@ -162,21 +164,19 @@ impl Rooms {
         seen.ended = self.shut.len();
     }
 
-    fn admit(&mut self, client: u64, stream: TcpStream) -> Answer {
+    fn may_come(&self, client: u64) -> Result<(), Denial> {
         if self.shut.contains(&client) {
             return Err(Denial::ShutOut);
         }
         if self.open.contains_key(&client) {
             return Err(Denial::Already);
         }
-        let (port, endpoint) = self.port().map_err(Denial::Because)?;
-        let place = Place {
-            server: self.server,
-            key: port.key,
-            base: port.base,
-            bytes: self.memory.region().1 as u64,
-            endpoint,
-        };
+        Ok(())
+    }
+
+    /// The number of its room.
+    fn admit(&mut self, client: u64, port: Port, stream: TcpStream) -> Result<u64, Denial> {
+        self.may_come(client)?; // it may have been shut out since it asked
         self.count += 1;
         let number = self.count;
         let room = Room {
@@ -185,17 +185,7 @@ impl Rooms {
             stream,
         };
         self.open.insert(client, room);
-        Ok(place)
-    }
-
-    /// A port for a client, and what it is reached by.
-    fn port(&self) -> Result<(Port, Vec<u8>), String> {
-        let key = fresh_key().map_err(|error| format!("no random key: {error}"))?;
-        let memory = Arc::clone(&self.memory);
-        let port = self.granted.open(memory, Memory::Shared { key });
-        let port = port.map_err(|refused| refused.to_string())?;
-        let endpoint = port.name().map_err(|code| format!("fi_getname: {code}"))?;
-        Ok((port, endpoint))
+        Ok(number)
     }
 
     /// Says so to the client first, that it knows why its operations fail, and waits a while until
@@ -235,12 +225,4 @@ impl Drop for Rooms {
             let _ = self.close(client); // a port that stays open keeps its memory
         }
     }
-}
-
-/// A number that nobody guesses, and no client has had before.
-fn fresh_key() -> std::io::Result<u64> {
-    use std::io::Read as _;
-    let mut key = [0; 8];
-    std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
-    Ok(u64::from_le_bytes(key))
 }

@@ -8,9 +8,10 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::door::{Door, PATIENCE, stay_awake};
-use super::hello::{self, Ask, Denial, Report, What};
+use super::hello::{self, Ask, Denial, Place, Report, What};
 use super::needs::Refused;
-use super::provider::{Provider, memory};
+use super::port::{Memory, Port};
+use super::provider::{Granted, Provider, memory};
 use super::rooms::{Order, Rooms, Seen, Shown};
 use crate::address::ServerId;
 use crate::memory::words::Words;
@@ -72,7 +73,7 @@ impl MemoryServer {
         first: &[(u64, Vec<u8>)],
         provider: &Provider,
     ) -> Result<Self, StartError> {
-        let granted = provider.ask()?;
+        let granted = Arc::new(provider.ask()?);
         let failed = |error| StartError::Failed(door.address, error);
         let memory = memory(bytes).map_err(|error| failed(error.into()))?;
         for (offset, bytes) in first {
@@ -84,11 +85,13 @@ impl MemoryServer {
         let is_over = Arc::<AtomicBool>::default();
         let porter = Porter {
             token: door.token.clone(),
-            provider: granted.offer.provider.clone(),
+            granted,
+            server,
+            memory: Arc::clone(&memory),
             orders: orders.clone(),
         };
         let seen = Seen::default();
-        let rooms = Rooms::new(granted, server, Arc::clone(&memory), Arc::clone(&seen));
+        let rooms = Rooms::new(Arc::clone(&seen));
         let rooms = spawn("memory-rooms", move || rooms.run(&ordered)).map_err(failed)?;
         let over = Arc::clone(&is_over);
         let open = move || open(&listener, &porter, &over);
@@ -190,7 +193,9 @@ fn open(listener: &TcpListener, porter: &Porter, is_over: &AtomicBool) {
 #[derive(Clone)]
 struct Porter {
     token: String,
-    provider: String,
+    granted: Arc<Granted>,
+    server: ServerId,
+    memory: Arc<Words>,
     orders: Sender<Order>,
 }
 
@@ -209,8 +214,8 @@ impl Porter {
             (What::Admit { .. }, Some(reason)) => {
                 hello::write_answer(&Err(Denial::Because(reason)), &mut stream)
             }
-            (What::Admit { provider }, None) if provider != self.provider => {
-                let here = &self.provider;
+            (What::Admit { provider }, None) if provider != self.granted.offer.provider => {
+                let here = &self.granted.offer.provider;
                 let reason = format!("the provider is '{here}' here and '{provider}' there");
                 hello::write_answer(&Err(Denial::Because(reason)), &mut stream)
             }
@@ -220,26 +225,69 @@ impl Porter {
 
     /// Lets one client in, and watches for its end.
     fn admit(&self, mut stream: TcpStream, client: u64) -> io::Result<()> {
-        let (reply, replied) = channel();
-        let order = Order::Admit {
-            client,
-            stream: stream.try_clone()?,
-            reply,
-        };
-        let over = || io::Error::from(io::ErrorKind::ConnectionAborted);
-        self.orders.send(order).map_err(|_| over())?;
-        let (room, answer) = replied.recv().map_err(|_| over())?;
-        let is_in = answer.is_ok();
-        let answered = hello::write_answer(&answer, &mut stream);
-        if is_in {
-            if answered.is_ok() && stream.set_read_timeout(None).is_ok() {
-                // It has nothing more to say: whatever comes is its end.
-                let _ = stream.read(&mut [0]);
+        match self.room(&stream, client)? {
+            Err(denial) => hello::write_answer(&Err(denial), &mut stream),
+            Ok((room, place)) => {
+                let answered = hello::write_answer(&Ok(place), &mut stream);
+                if answered.is_ok() && stream.set_read_timeout(None).is_ok() {
+                    // It has nothing more to say: whatever comes is its end.
+                    let _ = stream.read(&mut [0]);
+                }
+                let _ = self.orders.send(Order::Leave { client, room }); // or the server is over
+                answered
             }
-            let _ = self.orders.send(Order::Leave { client, room }); // or the server is over
         }
-        answered
     }
+
+    /// A room for a client: its number, and what it is reached by.
+    fn room(&self, stream: &TcpStream, client: u64) -> io::Result<Result<(u64, Place), Denial>> {
+        let asked = self.order(|reply| Order::Ask { client, reply })?;
+        let opened = asked.and_then(|()| self.port().map_err(Denial::Because));
+        let (port, place) = match opened {
+            Ok(opened) => opened,
+            Err(denial) => return Ok(Err(denial)),
+        };
+        let stream = stream.try_clone()?;
+        let admitted = self.order(|reply| Order::Admit {
+            client,
+            port,
+            stream,
+            reply,
+        })?;
+        Ok(admitted.map(|room| (room, place)))
+    }
+
+    /// What the thread of the rooms answers to an order.
+    fn order<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> io::Result<T> {
+        let over = || io::Error::from(io::ErrorKind::ConnectionAborted);
+        let (reply, replied) = channel();
+        self.orders.send(order(reply)).map_err(|_| over())?;
+        replied.recv().map_err(|_| over())
+    }
+
+    /// A port for a client, and where it is.
+    fn port(&self) -> Result<(Port, Place), String> {
+        let key = fresh_key().map_err(|error| format!("no random key: {error}"))?;
+        let memory = Arc::clone(&self.memory);
+        let port = self.granted.open(memory, Memory::Shared { key });
+        let port = port.map_err(|refused| refused.to_string())?;
+        let endpoint = port.name().map_err(|code| format!("fi_getname: {code}"))?;
+        let place = Place {
+            server: self.server,
+            key: port.key,
+            base: port.base,
+            bytes: self.memory.region().1 as u64,
+            endpoint,
+        };
+        Ok((port, place))
+    }
+}
+
+/// A number that nobody guesses, and no client has had before.
+fn fresh_key() -> io::Result<u64> {
+    let mut key = [0; 8];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
+    Ok(u64::from_le_bytes(key))
 }
 
 /// Whether two tokens are the same; how long that takes says nothing of where they differ.

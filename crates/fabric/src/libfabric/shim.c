@@ -3,6 +3,7 @@
  * that one end of a connection needs, as plain functions over a pointer that nobody looks into.
  * ffi.rs declares the same, and says what each function needs and promises. */
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +67,23 @@ struct manx_piece {
     uint64_t bytes;
     uint32_t kind;
 };
+
+/* What libfabric 1.17 takes for an endpoint of `tcp;ofi_rxm` unless it is told otherwise: 4,096 buffers
+ * of 16 KiB for what comes, each set to zero, though an endpoint here has one peer, and between two
+ * looks at who wants to be connected 10 ms. It reads this from the environment when it is first
+ * called. Before main nobody else looks at that; what the operator has said stays. */
+__attribute__((constructor)) static void be_modest(void) {
+    setenv("FI_OFI_RXM_MSG_RX_SIZE", "128", 0);
+    setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "1000", 0);
+}
+
+/* When it is loaded the library takes these two signals, to clean up after its provider `shm`, and raises
+ * them once more: a program that ends in good order at the first signal, and at once at the second, heard
+ * two of them. Its signals are its own. */
+__attribute__((constructor)) static void give_signals_back(void) {
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+}
 
 static int ask_for(struct fi_info *hints, const struct manx_ask *ask) {
     hints->ep_attr->type = FI_EP_RDM;

@@ -2,32 +2,20 @@
 
 use std::io;
 use std::thread;
-use std::time::Duration;
 
+use manxdb_fabric::ServerId;
 use manxdb_fabric::libfabric::{
-    ConnectError, Door, Provider, RemoteMemory, ShutOutError, shut_out,
+    Asked, ConnectError, Door, Provider, RemoteMemory, ShutOutError, Visit, shut_out,
 };
-use manxdb_fabric::{Fault, ServerId};
 
 use super::MemoryError;
-use super::way::{Missing, NotOut, Way};
-
-/// Tries to be let in by a server that may not have noticed yet that one has left, and the time between
-/// two.
-const TRIES_MAX: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(4);
+use super::way::{Door as Met, Missing, NotOut, PAUSE, Way, insist};
 
 /// Memory of servers on other machines, through libfabric: their doors, in the order of their numbers.
 #[derive(Debug, Clone)]
 pub struct RemoteWay {
     doors: Vec<Door>,
-    provider: Provider,
-}
-
-/// A server that is not reached now, and may be a moment later.
-struct Away {
-    missing: Missing,
-    may_pass: bool,
+    asked: Asked,
 }
 
 impl RemoteWay {
@@ -40,9 +28,8 @@ impl RemoteWay {
         let first = doors.first().ok_or(MemoryError::Geometry)?.address;
         let provider = Provider::towards(provider, first)
             .map_err(|error| failed(format!("no way to the memory server at {first}: {error}")))?;
-        // Whether it can be used is known when it is used.
-        RemoteMemory::open(&provider).map_err(|refused| failed(refused.to_string()))?;
-        Ok(Self { doors, provider })
+        let asked = Asked::of(&provider).map_err(|refused| failed(refused.to_string()))?;
+        Ok(Self { doors, asked })
     }
 
     /// How many doors it knows.
@@ -51,70 +38,44 @@ impl RemoteWay {
         self.doors.len()
     }
 
-    fn insist(&self, memory: &mut RemoteMemory, server: u16, client: u64) -> Option<Missing> {
-        let mut tries = 0;
-        loop {
-            tries += 1;
-            let away = self.connect(memory, server, client)?;
-            if !away.may_pass || tries >= TRIES_MAX {
-                return Some(away.missing);
-            }
-            thread::sleep(PAUSE);
-        }
-    }
-
-    fn connect(&self, memory: &mut RemoteMemory, server: u16, client: u64) -> Option<Away> {
-        let away = |fault, error, may_pass| Away {
-            missing: Missing {
-                server,
-                fault,
-                error,
-            },
-            may_pass,
-        };
+    fn visit(&self, server: u16, client: u64) -> Result<Visit, (Met, MemoryError)> {
         let Some(door) = self.doors.get(usize::from(server)) else {
             let error = MemoryError::Address(server, self.doors.len());
-            return Some(away(None, error, false));
+            return Err((Met::Wrong, error));
         };
-        match memory.connect(door, client) {
-            Ok(found) if found == ServerId(server) => None,
-            Ok(found) => {
-                let error = MemoryError::Number(door.address.to_string(), server, found.0);
-                Some(away(None, error, false))
-            }
-            Err(error) => {
-                let (fault, may_pass) = fault(&error, server);
-                Some(away(
-                    fault,
-                    MemoryError::Connect(error.to_string()),
-                    may_pass,
-                ))
-            }
+        let visit = self.asked.visit(door, client);
+        let visit =
+            visit.map_err(|error| (met(&error), MemoryError::Connect(error.to_string())))?;
+        let found = visit.server();
+        if found == ServerId(server) {
+            return Ok(visit);
         }
+        let error = MemoryError::Number(door.address.to_string(), server, found.0);
+        Err((Met::Wrong, error))
     }
 }
 
-/// What it means that a server is not reached, and whether that may pass.
-fn fault(error: &ConnectError, server: u16) -> (Option<Fault>, bool) {
-    let gone = Some(Fault::Gone(ServerId(server)));
-    let fenced = Some(Fault::Fenced(ServerId(server)));
+/// What is met at a door over TCP.
+fn met(error: &ConnectError) -> Met {
     match error {
-        ConnectError::ShutOut(_) => (fenced, false),
-        ConnectError::Already(_) => (fenced, true),
+        ConnectError::ShutOut(_) => Met::Shut,
+        // It has not noticed yet that one has left: it lives.
+        ConnectError::Already(_) => Met::Busy,
         ConnectError::Failed(_, error) => match error.kind() {
-            // Nobody listens, or nobody who runs, or there is no machine.
+            // Nobody listens, or nobody who runs, or there is no machine. Over shared memory nobody needs
+            // a server that hangs; here all who go on without it come to its door first, and who waits
+            // there for longer than a lease loses its own place over it.
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::WouldBlock
-            | io::ErrorKind::TimedOut => (gone, false),
-            // It has closed the door, as one does that is just dying.
+            | io::ErrorKind::TimedOut => Met::Gone,
             io::ErrorKind::ConnectionReset
             | io::ErrorKind::BrokenPipe
-            | io::ErrorKind::UnexpectedEof => (fenced, true),
-            _ => (None, false),
+            | io::ErrorKind::UnexpectedEof => Met::Closed,
+            _ => Met::Wrong,
         },
         ConnectError::TurnedAway(..) | ConnectError::Twice(..) | ConnectError::Refused(_) => {
-            (None, false)
+            Met::Wrong
         }
     }
 }
@@ -122,15 +83,33 @@ fn fault(error: &ConnectError, server: u16) -> (Option<Fault>, bool) {
 impl Way for RemoteWay {
     type Fabric = RemoteMemory;
 
+    /// All at once: most of the time goes by waiting for them.
     fn reach(
         &self,
         servers: &[u16],
         client: u64,
     ) -> Result<(RemoteMemory, Vec<Missing>), MemoryError> {
-        let memory = RemoteMemory::open(&self.provider);
-        let mut memory = memory.map_err(|refused| MemoryError::Connect(refused.to_string()))?;
-        let connect = |server: &u16| self.insist(&mut memory, *server, client);
-        let missing = servers.iter().filter_map(connect).collect();
+        let visit = |server: u16| insist(server, PAUSE, || self.visit(server, client));
+        let visits: Vec<_> = thread::scope(|scope| {
+            let begin = |server: &u16| {
+                let server = *server;
+                scope.spawn(move || visit(server))
+            };
+            let begun: Vec<_> = servers.iter().map(begin).collect();
+            let ended = begun.into_iter().map(thread::ScopedJoinHandle::join);
+            ended.collect()
+        });
+        let mut memory = RemoteMemory::through(&self.asked);
+        let mut missing = Vec::new();
+        for visit in visits {
+            match visit.map_err(|_| MemoryError::Geometry)? {
+                Ok(visit) => {
+                    let stayed = memory.stay(visit);
+                    stayed.map_err(|error| MemoryError::Connect(error.to_string()))?;
+                }
+                Err(one) => missing.push(one),
+            }
+        }
         Ok((memory, missing))
     }
 

@@ -13,7 +13,7 @@ use super::MemoryError;
 /// Tries to be let in by a server that closes its door, by one that is busy, and the time between two.
 const CLOSED_MAX: u32 = 5;
 const BUSY_MAX: u32 = 1_000;
-const PAUSE: Duration = Duration::from_millis(4);
+pub(super) const PAUSE: Duration = Duration::from_millis(4);
 /// Tries to be heard by a server that says nothing at its door, each of which takes some seconds, before
 /// it is given up. So long nobody who runs is silent, however busy the machine is; and one that stands
 /// still is in nobody's way for longer, for it shuts nobody out.
@@ -103,7 +103,7 @@ impl SharedWay {
 
 /// What is met at the door of a server that lets one not in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Door {
+pub(super) enum Door {
     /// Nobody.
     Gone,
     /// It is closed in one's face; it may be that of a server which is just dying.
@@ -112,6 +112,9 @@ enum Door {
     Silent,
     /// Somebody who has no time: a server that lives.
     Busy,
+    /// Somebody who says that one was shut out.
+    #[cfg_attr(not(feature = "libfabric"), allow(dead_code))] // over TCP it is said
+    Shut,
     /// Another server, or it is this process that can reach nothing.
     Wrong,
 }
@@ -136,7 +139,7 @@ impl Door {
     /// How often in a row it is met before it is believed.
     fn tries_max(self) -> u32 {
         match self {
-            Self::Gone | Self::Wrong => 1,
+            Self::Gone | Self::Shut | Self::Wrong => 1,
             Self::Closed => CLOSED_MAX,
             Self::Silent => SILENT_MAX,
             Self::Busy => BUSY_MAX,
@@ -147,26 +150,29 @@ impl Door {
     fn fault(self, server: u16) -> Option<Fault> {
         match self {
             Self::Gone | Self::Silent => Some(Fault::Gone(ServerId(server))),
-            Self::Closed => Some(Fault::Fenced(ServerId(server))),
+            Self::Closed | Self::Shut => Some(Fault::Fenced(ServerId(server))),
             Self::Busy | Self::Wrong => None,
         }
     }
 }
 
 /// Tries to be let in until that has come to something, with pauses; why one is not.
-fn insist(
+pub(super) fn insist<T>(
     server: u16,
     pause: Duration,
-    mut attempt: impl FnMut() -> Result<(), (Door, MemoryError)>,
-) -> Option<Missing> {
+    mut attempt: impl FnMut() -> Result<T, (Door, MemoryError)>,
+) -> Result<T, Missing> {
     let (mut met, mut tries) = (Door::Gone, 0);
     loop {
-        let (door, error) = attempt().err()?;
+        let (door, error) = match attempt() {
+            Ok(done) => return Ok(done),
+            Err(why) => why,
+        };
         tries = if door == met { tries + 1 } else { 1 };
         met = door;
         if tries >= door.tries_max() {
             let fault = door.fault(server);
-            return Some(Missing {
+            return Err(Missing {
                 server,
                 fault,
                 error,
@@ -189,6 +195,7 @@ impl Way for SharedWay {
             insist(*server, PAUSE, || {
                 self.connect(&mut memory, *server, client)
             })
+            .err()
         };
         let missing = servers.iter().filter_map(reach).collect();
         Ok((memory, missing))
@@ -218,10 +225,7 @@ mod tests {
             Some(door) => Err((door, MemoryError::Connect(String::new()))),
             None => Ok(()),
         };
-        match insist(7, Duration::ZERO, attempt) {
-            None => Ok(()),
-            Some(missing) => Err(missing.fault),
-        }
+        insist(7, Duration::ZERO, attempt).map_err(|missing| missing.fault)
     }
 
     #[test]
@@ -237,6 +241,7 @@ mod tests {
         assert_eq!(reached(&[(Door::Silent, 4)]), Err(gone));
         let fenced = Some(Fault::Fenced(ServerId(7)));
         assert_eq!(reached(&[(Door::Closed, 5)]), Err(fenced));
+        assert_eq!(reached(&[(Door::Shut, 1)]), Err(fenced));
         assert_eq!(reached(&[(Door::Wrong, 1)]), Err(None));
     }
 }
