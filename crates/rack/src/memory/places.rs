@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use manxdb_fabric::{Address, Misuse, Operation, ServerId, WORD};
 use manxdb_rsi::rows::{Client, Extent, Failure};
 use manxdb_rsi::{
-    Abort, Chart, Closed, Horizon, Join, JoinError, Lease, Map, Name, Owner, Rejoin, RejoinError,
-    Seat, ThreadId,
+    Abort, Chart, Closed, Horizon, Join, JoinError, Joined, Lease, Map, Name, Once, Owner, Rejoin,
+    RejoinError, Seat, Spread, ThreadId,
 };
 
 use super::{Memory, MemoryError, Way, rooms};
@@ -99,13 +99,33 @@ impl<W: Way> Memory<W> {
             let first = u16::try_from(self.draw() % places).unwrap_or(0); // it is one of them
             let join = Join::new(self.plan.seats(), self.chart.clone(), first);
             match driver.run(join)? {
-                Ok(joined) => return self.member(joined.owner, &joined.map),
+                Ok(joined) => match self.member(joined.owner, &joined.map) {
+                    Err(_) if self.has_lapsed(&mut driver, &joined) && Instant::now() < until => {}
+                    done => return done,
+                },
                 Err(error @ JoinError::Full(_)) => return Err(MemoryError::Full(error)),
                 Err(JoinError::Fault(fault)) if !self.may_end(until) => return Err(fault.into()),
                 Err(JoinError::Ending) if !self.may_end(until) => return Err(MemoryError::Ending),
                 Err(_) => thread::sleep(Duration::from_nanos(self.geometry().lease.0 / LOOKS)),
             }
         }
+    }
+
+    /// Whether a place that was just taken is not its owner's any more: whoever takes longer than a
+    /// lease to come in under its name is shut out before it has kept it once.
+    fn has_lapsed(&self, driver: &mut Driver<W::Fabric>, joined: &Joined) -> bool {
+        let Owner { thread, after } = joined.owner;
+        let read = Operation::Read {
+            at: self.plan.seats().seat(thread),
+            bytes: WORD,
+        };
+        let read = Spread::new(Arc::clone(&joined.map), Once::new(vec![read]));
+        let found = driver
+            .run(read)
+            .ok()
+            .and_then(|found| found.into_iter().next());
+        let word = found.and_then(|outcome| super::forming::number(outcome).ok());
+        word.is_some_and(|word| Seat::of_word(word) != Seat::Taken(after))
     }
 
     fn patience(&self) -> Instant {

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use manxdb_fabric::Fabric;
 use manxdb_rsi::rows::Client;
@@ -24,6 +26,8 @@ use crate::memory::{Member, MemoryError, Source};
 /// Nodes of the tree that a client should have for a commit beside those of its leaves: for what is
 /// split above them.
 const NODES_LEAST: u64 = 16;
+/// Between two looks at places that are to be kept while others are taken.
+const LOOK: Duration = Duration::from_millis(5);
 /// Losses, one after the other, that one piece of work may meet.
 const TRIES_MAX: u32 = 8;
 
@@ -60,7 +64,7 @@ pub(super) struct Clients<F> {
     free: Mutex<Freed>,
 }
 
-impl<F: Fabric> Clients<F> {
+impl<F: Fabric + Send> Clients<F> {
     /// These, for good.
     pub(super) fn fixed(clients: Vec<Client<Driver<F>>>) -> Self {
         let fixed = |client| Some(Joined::Fixed(client));
@@ -87,14 +91,26 @@ impl<F: Fabric> Clients<F> {
             faults: AtomicU64::new(0),
             free: Mutex::default(),
         };
-        for _ in 0..count.max(1) {
-            match all.one_more() {
-                Ok(joined) => all.idle.lock().push_back(joined),
-                Err(error) => {
-                    all.leave(); // those who came before are nobody's
-                    return Err(error);
+        let (over, nobody) = (AtomicBool::new(false), |_: &Snapshot| false);
+        // To take them all may take longer than a lease: those that were taken are kept meanwhile.
+        let taken = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    all.keep(&nobody);
+                    thread::sleep(LOOK);
                 }
-            }
+            });
+            let taken = (0..count.max(1)).try_for_each(|_| {
+                let joined = all.one_more()?;
+                all.idle.lock().push_back(joined);
+                Ok(())
+            });
+            over.store(true, Ordering::Relaxed);
+            taken
+        });
+        if let Err(error) = taken {
+            all.leave(); // those who came before are nobody's
+            return Err(error);
         }
         Ok(all)
     }
