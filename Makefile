@@ -27,8 +27,7 @@ lint: ## rustfmt, clippy with warnings denied, cargo deny
 	@bash scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p manxdb-fabric -p manxdb-rack --features manxdb-rack/libfabric --all-targets --locked \
-		-- -D warnings
+	cargo clippy --workspace --features manxdb/libfabric --all-targets --locked -- -D warnings
 	@bash scripts/deny.sh
 
 fmt: ## Formats the Rust code

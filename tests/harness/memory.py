@@ -16,13 +16,19 @@ from harness.servers import Manxdb, free_port
 LEASE_SECONDS = 2.0
 
 
-class Memory:
-    """One `manxdb memory`."""
+def addresses(*ports):
+    """Memory servers that listen on this machine."""
+    return "tcp://" + ",".join(f"127.0.0.1:{port}" for port in ports)
 
-    def __init__(self, directory, server, servers, flags=()):
+
+class Memory:
+    """One `manxdb memory`; with a port it listens there, and has no directory."""
+
+    def __init__(self, directory, server, servers, flags=(), port=None):
         self.admin = free_port()
         self.log_path = Path(directory) / f"memory-{server}.log"
-        given = {"--directory": f"{directory}/rows", "--server": server, "--servers": servers,
+        at = {"--listen": f"127.0.0.1:{port}"} if port else {"--directory": f"{directory}/rows"}
+        given = {**at, "--server": server, "--servers": servers,
                  "--size-mb": 512, "--lease-ms": int(LEASE_SECONDS * 1000),
                  "--admin-listen": f"127.0.0.1:{self.admin}", **dict(flags)}
         self.command = [BINARY, "memory", *(str(word) for flag in given.items() for word in flag)]
@@ -74,8 +80,8 @@ class OnMemory(Manxdb):
 
     name = "manxdb-on-memory"
 
-    def __init__(self, directory, clients=4):
-        super().__init__(BINARY, ["--commit-path", "rsi", "--memory", f"{directory}/rows",
+    def __init__(self, directory, clients=4, at=None):
+        super().__init__(BINARY, ["--commit-path", "rsi", "--memory", at or f"{directory}/rows",
                                   "--memory-clients", str(clients)])
 
     def refused(self):
@@ -94,9 +100,13 @@ class OnMemory(Manxdb):
 class Rack:
     """Memory servers, and database servers on them; all end with this object."""
 
-    def __init__(self, servers=2, flags=()):
+    def __init__(self, servers=2, flags=(), listens=False):
         self.directory = tempfile.mkdtemp(prefix="manxdb-test-memory-")
-        self.memory = [Memory(self.directory, number, servers, flags) for number in range(servers)]
+        ports = [free_port() if listens else None for _ in range(servers)]
+        self.memory = [Memory(self.directory, number, servers, flags, port)
+                       for number, port in enumerate(ports)]
+        # None: the directory.
+        self.at = addresses(*ports) if listens else None
         self.databases = []
 
     def __enter__(self):
@@ -115,6 +125,6 @@ class Rack:
 
     def database(self):
         """One more database server."""
-        server = OnMemory(self.directory)
+        server = OnMemory(self.directory, at=self.at)
         self.databases.append(server)
         return server.start()

@@ -17,7 +17,8 @@ from harness.memory import LEASE_SECONDS, Memory, OnMemory, Rack
 from harness.pool import PATIENCE, wait_for
 from harness.servers import PASSWORD
 
-import on_disk  # noqa: F401  (its checks are of this suite)
+import across  # noqa: F401  (its checks are of this suite)
+import on_disk  # noqa: F401  (as are these)
 
 
 @check

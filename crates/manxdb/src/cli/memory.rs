@@ -23,6 +23,12 @@ Who can open the sockets in the directory can read and write all\n\
 rows. Memory is shared by processes of one machine; a client that is shut out (a database server that\n\
 has not shown for --lease-ms that it lives) is killed when it does not let go of it by itself,\n\
 because memory cannot be taken from a process.\n\n\
+Across machines, in a build with --features libfabric:\n  \
+manxdb memory --listen 10.0.0.1:7000 --token-file FILE --servers 2 --server 0\n  \
+manxdb memory --listen 10.0.0.2:7000 --token-file FILE --servers 2 --server 1\n  \
+manxdb serve --commit-path rsi --memory tcp://10.0.0.1:7000,10.0.0.2:7000 --memory-token-file FILE\n\
+Nothing is encrypted on the way: whoever can read or change what travels between these machines can\n\
+read and write all rows. Each memory server needs a processor.\n\n\
 SIGTERM or SIGINT ends it.";
 
 /// Flags of the keeper of a memory server, which starts it.
@@ -52,6 +58,17 @@ pub struct MemoryArgs {
     /// [default: ./manxdb-memory]
     #[arg(long, env = "MANXDB_MEMORY_DIRECTORY", value_name = "DIR")]
     pub directory: Option<PathBuf>,
+    /// Address and port at which database servers on other machines reach this memory, in place of
+    /// --directory: of this machine in the network of the rack. One that others reach takes
+    /// --token-file [default: memory is shared by processes of this machine]
+    #[arg(long, env = "MANXDB_MEMORY_LISTEN", value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// With --listen: the provider of libfabric (fi_info -l) [default: tcp;ofi_rxm]
+    #[arg(long, env = "MANXDB_MEMORY_PROVIDER", value_name = "NAME")]
+    pub provider: Option<String>,
+    /// With --listen: file with a token that database servers have to know, at most 255 bytes
+    #[arg(long, env = "MANXDB_MEMORY_TOKEN_FILE", value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// Number of this server, from 0 [default: 0]
     #[arg(long, env = "MANXDB_MEMORY_SERVER", value_name = "NUMBER")]
     pub server: Option<u16>,

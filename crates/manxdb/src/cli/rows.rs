@@ -30,11 +30,19 @@ pub struct RowsArgs {
     /// Where transactions are committed: `rsi` needs --memory [default: local]
     #[arg(long, env = "MANXDB_COMMIT_PATH", value_enum)]
     pub commit_path: Option<CommitPathChoice>,
-    /// Directory of the memory servers (manxdb memory --directory) that hold the rows
-    #[arg(long, env = "MANXDB_MEMORY", value_name = "DIR")]
+    /// Directory of the memory servers (manxdb memory --directory) that hold the rows; or, on other
+    /// machines (manxdb memory --listen), tcp:// and the addresses of all of them in the order of
+    /// their numbers: tcp://one:7000,two:7000
+    #[arg(long, env = "MANXDB_MEMORY", value_name = "DIR|ADDRESSES")]
     pub memory: Option<PathBuf>,
     /// Transactions that this server does in memory servers at a time; each takes one of their
     /// places [default: 8]
     #[arg(long, env = "MANXDB_MEMORY_CLIENTS", value_name = "NUMBER")]
     pub memory_clients: Option<u16>,
+    /// With addresses: the provider of libfabric, as memory servers have it [default: tcp;ofi_rxm]
+    #[arg(long, env = "MANXDB_MEMORY_PROVIDER", value_name = "NAME")]
+    pub memory_provider: Option<String>,
+    /// With addresses: file with the token of the memory servers [default: they have none]
+    #[arg(long, env = "MANXDB_MEMORY_TOKEN_FILE", value_name = "FILE")]
+    pub memory_token_file: Option<PathBuf>,
 }

@@ -10,6 +10,7 @@ use toml::Spanned;
 
 use super::file;
 use super::resolve::{Resolver, path, pick, plain, quoted};
+use super::rows::{PROVIDER, RemoteSettings};
 use crate::cli::MemoryArgs;
 use crate::fault::Fault;
 
@@ -25,6 +26,9 @@ const PREFIX: &str = "MANXDB_MEMORY_";
 #[serde(deny_unknown_fields)]
 struct Keys {
     directory: Option<Spanned<PathBuf>>,
+    listen: Option<Spanned<SocketAddr>>,
+    provider: Option<Spanned<String>>,
+    token_file: Option<Spanned<PathBuf>>,
     server: Option<Spanned<u16>>,
     servers: Option<Spanned<u16>>,
     replicas: Option<Spanned<u16>>,
@@ -49,7 +53,7 @@ struct Keys {
 #[derive(Debug, Clone)]
 pub struct MemorySettings {
     /// Where it meets its clients.
-    pub directory: PathBuf,
+    pub at: Meeting,
     /// What it says about its memory.
     pub superblock: Superblock,
     /// The system is to give all of it before anybody comes in.
@@ -60,6 +64,15 @@ pub struct MemorySettings {
     pub admin_listen: SocketAddr,
     /// Log filter.
     pub log: String,
+}
+
+/// Where a memory server meets its clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meeting {
+    /// In a directory of this machine.
+    Directory(PathBuf),
+    /// At an address.
+    Listen(SocketAddr, RemoteSettings),
 }
 
 /// Where what is committed is written to.
@@ -89,14 +102,7 @@ pub fn load(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<MemorySetti
 }
 
 fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<MemorySettings, Fault> {
-    let directory = pick!(
-        r,
-        args,
-        keys,
-        directory,
-        PathBuf::from("./manxdb-memory"),
-        path
-    );
+    let at = meeting(r, args, keys)?;
     let server = pick!(r, args, keys, server, 0, plain);
     let servers = pick!(r, args, keys, servers, 1, plain);
     let replicas = pick!(r, args, keys, replicas, 1, plain);
@@ -109,6 +115,13 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
     let size_mb = pick!(r, args, keys, size_mb, 1024, plain);
     let lease_ms = pick!(r, args, keys, lease_ms, 5_000, plain);
     let disk = disk(r, args, keys)?;
+    if let (Meeting::Listen(address, _), Some(disk)) = (&at, &disk) {
+        return Err(Fault::Config(format!(
+            "disk is {}, but listen is {address}: rows of memory servers that are reached from other \
+             machines cannot be written to disk yet. Leave out one of both",
+            disk.directory.display()
+        )));
+    }
     let slots = if disk.is_some() { LOG_SLOTS } else { 1 };
     let log_slots = pick!(r, args, keys, log_slots, slots, plain);
     if disk.is_none() && log_slots != 1 {
@@ -145,7 +158,7 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
     }
     let listen = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
     Ok(MemorySettings {
-        directory,
+        at,
         superblock: Superblock {
             name,
             server,
@@ -157,6 +170,55 @@ fn settle(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Memory
         admin_listen: pick!(r, args, keys, admin_listen, listen, quoted),
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
     })
+}
+
+fn meeting(r: &mut Resolver<'_>, args: &MemoryArgs, keys: &Keys) -> Result<Meeting, Fault> {
+    let is_shared = args.directory.is_some() || keys.directory.is_some();
+    let directory = PathBuf::from("./manxdb-memory");
+    let directory = pick!(r, args, keys, directory, directory, path);
+    let listen = args.listen.as_ref();
+    let listen = r.pick("listen", listen, keys.listen.as_ref(), None, quoted);
+    let provider = pick!(r, args, keys, provider, PROVIDER.to_owned(), quoted);
+    let token_file = args.token_file.as_ref();
+    let token_file = r.pick(
+        "token_file",
+        token_file,
+        keys.token_file.as_ref(),
+        None,
+        path,
+    );
+    let refuse = |what: String| Err(Fault::Config(what));
+    let Some(listen) = listen else {
+        return match token_file {
+            None => Ok(Meeting::Directory(directory)),
+            Some(file) => refuse(format!(
+                "token_file is {}, but listen is not set: nobody is asked for a token in a directory",
+                file.display()
+            )),
+        };
+    };
+    if is_shared {
+        return refuse(format!(
+            "listen is {listen}, and directory is {}: a memory server has one of both",
+            directory.display()
+        ));
+    }
+    if listen.ip().is_unspecified() || listen.port() == 0 {
+        return refuse(format!(
+            "listen is {listen}: give an address and a port of this machine by which others reach it"
+        ));
+    }
+    if token_file.is_none() && !listen.ip().to_canonical().is_loopback() {
+        return refuse(format!(
+            "listen is {listen}, which can be reached from elsewhere: give token_file, so that not \
+             everybody can read and write all rows"
+        ));
+    }
+    let remote = RemoteSettings {
+        provider,
+        token_file,
+    };
+    Ok(Meeting::Listen(listen, remote))
 }
 
 fn disk(
@@ -221,6 +283,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_listens_or_has_a_directory() {
+        let at = |text| loaded(&[], text).unwrap().at;
+        assert_eq!(at(""), Meeting::Directory("./manxdb-memory".into()));
+        let remote = |provider: &str, token: Option<&str>| RemoteSettings {
+            provider: provider.to_owned(),
+            token_file: token.map(PathBuf::from),
+        };
+        let here = at("listen = \"127.0.0.1:7000\"");
+        let address = "127.0.0.1:7000".parse().unwrap();
+        assert_eq!(here, Meeting::Listen(address, remote(PROVIDER, None)));
+        let there = "listen = \"10.0.0.1:7\"\ntoken_file = \"/t\"\nprovider = \"verbs;ofi_rxm\"";
+        let address = "10.0.0.1:7".parse().unwrap();
+        let there_is = Meeting::Listen(address, remote("verbs;ofi_rxm", Some("/t")));
+        assert_eq!(at(there), there_is);
+    }
+
+    #[test]
     fn values_that_cannot_be_are_refused_by_name() {
         for (text, words) in [
             (
@@ -240,6 +319,21 @@ mod tests {
             ),
             ("plaices = 3", "plaices"),
             ("lease_ms = 1", "the lease"),
+            ("listen = \"0.0.0.0:7000\"", "by which others reach it"),
+            ("listen = \"127.0.0.1:0\"", "by which others reach it"),
+            (
+                "listen = \"10.0.0.1:7000\"",
+                "listen is 10.0.0.1:7000, which can be reached from elsewhere: give token_file",
+            ),
+            (
+                "listen = \"127.0.0.1:7000\"\ndirectory = \"rows\"",
+                "a memory server has one of both",
+            ),
+            (
+                "listen = \"127.0.0.1:7000\"\ndisk = \"rows\"",
+                "cannot be written to disk yet",
+            ),
+            ("token_file = \"/t\"", "but listen is not set"),
             ("log_slots = 8", "log_slots is 8, but disk is not set"),
             (
                 "disk = \"rows\"\nlog_slots = 3",

@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use crate::cli::{CompactionArgs, SettingsArgs};
 use crate::fault::Fault;
 pub use compaction::RemoteCompaction;
-pub use memory::{DiskSettings, MemorySettings, load as load_memory};
+pub use memory::{DiskSettings, Meeting, MemorySettings, load as load_memory};
 pub use resolve::{Explained, Settings};
-pub use rows::Rows;
+pub use rows::{MemoryAt, RemoteSettings, Rows};
 
 /// File looked for when none is named.
 const DEFAULT_FILE: &str = "manxdb.toml";

@@ -12,8 +12,58 @@ use crate::fault::Fault;
 pub enum Rows {
     /// In the data directory.
     Local,
-    /// In memory servers that meet their clients in a directory; so many clients are this server.
-    Memory(PathBuf, u16),
+    /// In memory servers; so many clients are this server.
+    Memory(MemoryAt, u16),
+}
+
+/// Where memory servers are met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryAt {
+    /// In a directory of this machine.
+    Directory(PathBuf),
+    /// At addresses, in the order of their numbers.
+    Addresses(Vec<String>, RemoteSettings),
+}
+
+/// How memory of other machines is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteSettings {
+    /// The provider of libfabric.
+    pub provider: String,
+    /// The file of the token that memory servers ask for, if they do.
+    pub token_file: Option<PathBuf>,
+}
+
+/// The provider that is there wherever libfabric is.
+pub(super) const PROVIDER: &str = "tcp;ofi_rxm";
+/// What addresses begin with.
+const SCHEME: &str = "tcp://";
+
+/// Where memory servers are, by what was given.
+fn memory_at(given: PathBuf, remote: RemoteSettings) -> Result<MemoryAt, Fault> {
+    let addresses = given.to_str().and_then(|text| text.strip_prefix(SCHEME));
+    let Some(addresses) = addresses else {
+        if let Some(file) = remote.token_file {
+            return Err(Fault::Config(format!(
+                "memory_token_file is {}, but memory is a directory of this machine",
+                file.display()
+            )));
+        }
+        return Ok(MemoryAt::Directory(given));
+    };
+    let addresses: Vec<String> = addresses.split(',').map(str::to_owned).collect();
+    for address in &addresses {
+        let port = address
+            .rsplit_once(':')
+            .map(|(host, port)| (host.is_empty(), port.parse()));
+        if !matches!(port, Some((false, Ok(1_u16..)))) {
+            return Err(Fault::Config(format!(
+                "memory has the address '{address}', but each must be HOST:PORT: \
+                 tcp://one:7000,two:7000"
+            )));
+        }
+    }
+    Ok(MemoryAt::Addresses(addresses, remote))
 }
 
 /// Settles where rows are.
@@ -30,6 +80,16 @@ pub(super) fn settle(r: &mut Resolver<'_>, args: &RowsArgs, keys: &Keys) -> Resu
         path,
     );
     let clients = pick!(r, args, keys, memory_clients, 8, plain);
+    let remote = RemoteSettings {
+        provider: pick!(r, args, keys, memory_provider, PROVIDER.to_owned(), quoted),
+        token_file: r.pick(
+            "memory_token_file",
+            args.memory_token_file.as_ref(),
+            keys.memory_token_file.as_ref(),
+            None,
+            path,
+        ),
+    };
     match (choice, memory) {
         (CommitPathChoice::Local, None) => Ok(Rows::Local),
         (CommitPathChoice::Local, Some(_)) => Err(Fault::Config(
@@ -39,13 +99,15 @@ pub(super) fn settle(r: &mut Resolver<'_>, args: &RowsArgs, keys: &Keys) -> Resu
         )),
         (CommitPathChoice::Rsi, None) => Err(Fault::Config(
             "commit_path is \"rsi\", but memory is not set: give the directory of the memory servers \
-             (manxdb memory --directory)"
+             (manxdb memory --directory), or their addresses (manxdb memory --listen)"
                 .to_owned(),
         )),
         (CommitPathChoice::Rsi, Some(_)) if !(1..=256).contains(&clients) => Err(Fault::Config(
             format!("memory_clients is {clients} but must be 1 to 256"),
         )),
-        (CommitPathChoice::Rsi, Some(directory)) => Ok(Rows::Memory(directory, clients)),
+        (CommitPathChoice::Rsi, Some(memory)) => {
+            Ok(Rows::Memory(memory_at(memory, remote)?, clients))
+        }
     }
 }
 
@@ -59,7 +121,29 @@ mod tests {
         assert_eq!(resolved(&[], "").unwrap().0.rows, Rows::Local);
         let text = "commit_path = \"rsi\"\nmemory = \"/run/rows\"\n";
         let (settings, _) = resolved(&["--memory-clients", "3"], text).unwrap();
-        assert_eq!(settings.rows, Rows::Memory("/run/rows".into(), 3));
+        let directory = MemoryAt::Directory("/run/rows".into());
+        assert_eq!(settings.rows, Rows::Memory(directory, 3));
+    }
+
+    #[test]
+    fn memory_servers_are_at_addresses() {
+        let text = "commit_path = \"rsi\"\nmemory = \"tcp://one:7000,[::1]:7001\"\n";
+        let flags = [
+            "--memory-token-file",
+            "/t",
+            "--memory-provider",
+            "verbs;ofi_rxm",
+        ];
+        let (settings, _) = resolved(&flags, text).unwrap();
+        let remote = RemoteSettings {
+            provider: "verbs;ofi_rxm".to_owned(),
+            token_file: Some("/t".into()),
+        };
+        let addresses = vec!["one:7000".to_owned(), "[::1]:7001".to_owned()];
+        assert_eq!(
+            settings.rows,
+            Rows::Memory(MemoryAt::Addresses(addresses, remote), 8)
+        );
     }
 
     #[test]
@@ -72,6 +156,14 @@ mod tests {
             ),
             ("commit_path = \"rsi\"".to_owned(), "memory is not set"),
             (format!("{rsi}memory_clients = 0"), "memory_clients is 0"),
+            (
+                format!("{rsi}memory_token_file = \"/t\""),
+                "memory_token_file is /t, but memory is a directory",
+            ),
+            (
+                "commit_path = \"rsi\"\nmemory = \"tcp://one:7000,two\"".to_owned(),
+                "memory has the address 'two', but each must be HOST:PORT",
+            ),
             (
                 format!(
                     "{rsi}compaction = \"remote\"\ncontrol = [\"a:1\"]\ncompaction_volume = \"v=/v\""

@@ -2,6 +2,7 @@
 //! shut out is killed, and a memory server must not be.
 
 use std::io::Read as _;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::MemoryKeeperArgs;
 use crate::compactor::drawn;
-use crate::config::{DiskSettings, MemorySettings};
+use crate::config::DiskSettings;
 use crate::fault::Fault;
 use crate::serve::start_log;
 
@@ -36,15 +37,15 @@ impl Kept {
     ///
     /// # Errors
     /// The system has no thread, or does not know this program.
-    pub fn start(settings: &MemorySettings, disk: &DiskSettings) -> Result<Self, Fault> {
+    pub fn start(directory: &Path, disk: &DiskSettings, log: &str) -> Result<Self, Fault> {
         let io = |error| Fault::io("cannot start the keeper", error);
         let program = std::env::current_exe().map_err(io)?;
         let mut command = Command::new(program);
         command.arg("memory-keeper");
-        command.arg("--directory").arg(&settings.directory);
+        command.arg("--directory").arg(directory);
         command.arg("--disk").arg(&disk.directory);
         let bytes = disk.checkpoint_bytes.to_string();
-        command.args(["--checkpoint-bytes", &bytes, "--log", &settings.log]);
+        command.args(["--checkpoint-bytes", &bytes, "--log", log]);
         command.stdin(Stdio::piped()).stdout(Stdio::null());
         let stop = Arc::<AtomicBool>::default();
         let stopped = Arc::clone(&stop);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use manxdb_fabric::WORD_LENGTH;
-use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::{AdminSources, Gauge};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_rack::disk::{Directory, Kind};
 use manxdb_rack::memory::{Counted, Plan, Superblock};
 use serde_json::json;
 
+use super::Registered;
 use crate::config::DiskSettings;
 use crate::fault::Fault;
 use crate::serve::random_text;
@@ -19,7 +19,7 @@ use crate::serve::random_text;
 /// # Errors
 /// The system has no randomness to give.
 pub fn sources(
-    memory: Arc<MemoryServer>,
+    memory: Arc<dyn Registered>,
     superblock: &Superblock,
     disk: Option<&DiskSettings>,
 ) -> Result<AdminSources, Fault> {
@@ -34,7 +34,7 @@ pub fn sources(
         ready: Box::new(|| Ok(())),
         refusal: Box::new(|| None),
         gauges: Box::new(move || {
-            let mut all = gauges(&memory, server, &plan);
+            let mut all = gauges(memory.as_ref(), server, &plan);
             all.extend(disk.iter().flat_map(files));
             all
         }),
@@ -51,7 +51,7 @@ pub fn sources(
     })
 }
 
-fn gauges(memory: &MemoryServer, server: u16, plan: &Plan) -> Vec<Gauge> {
+fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {
     let geometry = plan.geometry();
     let word = |offset: u64| {
         let bytes = memory.read(offset, WORD_LENGTH);

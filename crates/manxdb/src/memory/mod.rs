@@ -3,6 +3,7 @@
 
 mod keeper;
 mod metrics;
+pub mod remote;
 
 use std::fs::{DirBuilder, File};
 use std::io::ErrorKind::NotFound;
@@ -23,7 +24,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::cli::MemoryArgs;
 use crate::cluster::stop_signal;
 use crate::compactor::drawn;
-use crate::config::{self, DiskSettings, MemorySettings};
+use crate::config::{self, DiskSettings, Meeting, MemorySettings};
 use crate::fault::Fault;
 use crate::lock;
 use crate::notify::notify;
@@ -50,9 +51,12 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
     let offered = Offered::start(&settings)?;
     let memory = Arc::clone(&offered.memory);
     let sources = metrics::sources(memory, &settings.superblock, settings.disk.as_ref())?;
-    let kept = settings.disk.as_ref();
-    let kept = kept.map(|disk| keeper::Kept::start(&settings, disk));
-    let mut kept = kept.transpose()?;
+    let mut kept = match (&settings.at, &settings.disk) {
+        (Meeting::Directory(directory), Some(disk)) => {
+            Some(keeper::Kept::start(directory, disk, &settings.log)?)
+        }
+        _ => None,
+    };
     let admin = AdminServer::start(admin, sources)
         .map_err(|error| Fault::io("cannot start the admin door", error))?;
     announce(&settings, &admin);
@@ -86,13 +90,16 @@ fn announce(settings: &MemorySettings, admin: &AdminServer) {
         geometry,
         ..
     } = &settings.superblock;
+    let at = match &settings.at {
+        Meeting::Directory(directory) => format!("directory  {}", directory.display()),
+        Meeting::Listen(address, remote) => format!("listen     {address} ({})", remote.provider),
+    };
     let text = format!(
         "ManxDB {} offers {} MiB of memory to '{name}' as server {server} of {}\n  \
-         directory  {}\n  admin      http://{admin}/\n",
+         {at}\n  admin      http://{admin}/\n",
         env!("CARGO_PKG_VERSION"),
         geometry.bytes >> 20,
         geometry.servers,
-        settings.directory.display(),
     );
     // A closed standard output is no reason not to serve.
     let _ = std::io::stdout().write_all(text.as_bytes());
@@ -104,16 +111,51 @@ fn announce(settings: &MemorySettings, admin: &AdminServer) {
 /// Looks at files that others may take away.
 const LOOKS_MAX: u32 = 8;
 
+/// Memory that others use, as the admin door sees it.
+pub trait Registered: Send + Sync {
+    /// Bytes of it.
+    fn read(&self, offset: u64, bytes: usize) -> Vec<u8>;
+
+    /// Who uses it.
+    fn clients(&self) -> Vec<u64>;
+
+    /// How many were shut out.
+    fn ended(&self) -> usize;
+}
+
+impl Registered for MemoryServer {
+    fn read(&self, offset: u64, bytes: usize) -> Vec<u8> {
+        self.read(offset, bytes)
+    }
+
+    fn clients(&self) -> Vec<u64> {
+        self.clients()
+    }
+
+    fn ended(&self) -> usize {
+        self.ended()
+    }
+}
+
 /// Memory that is offered under a number that is nobody else's.
 struct Offered {
-    memory: Arc<MemoryServer>,
-    /// Held for as long as it is offered.
-    _lock: File,
+    memory: Arc<dyn Registered>,
+    /// Held for as long as it is offered, in a directory.
+    _lock: Option<File>,
 }
 
 impl Offered {
     fn start(settings: &MemorySettings) -> Result<Self, Fault> {
-        let directory = &settings.directory;
+        match &settings.at {
+            Meeting::Directory(directory) => Self::share(directory, settings),
+            Meeting::Listen(address, remote) => Ok(Self {
+                memory: remote::offer(*address, remote, settings)?,
+                _lock: None,
+            }),
+        }
+    }
+
+    fn share(directory: &Path, settings: &MemorySettings) -> Result<Self, Fault> {
         let superblock = &settings.superblock;
         // Who can open the sockets can write all memory.
         let made = DirBuilder::new()
@@ -145,7 +187,7 @@ impl Offered {
         }
         Ok(Self {
             memory: Arc::new(memory),
-            _lock: lock,
+            _lock: Some(lock),
         })
     }
 }

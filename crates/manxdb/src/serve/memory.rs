@@ -5,23 +5,22 @@
 
 use std::fmt;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use manxdb_core::Nanos;
-use manxdb_fabric::shm::SharedMemory;
-use manxdb_rack::memory::{Memory, MemoryError, SharedWay, Source, Watched, watch};
+use manxdb_rack::memory::{Memory, MemoryError, SharedWay, Source, Watched, Way, watch};
 use manxdb_rack::path::RsiPath;
 use manxdb_txn::CommitPath;
 
 use crate::compactor::drawn;
+use crate::config::MemoryAt;
 use crate::fault::Fault;
 use crate::lock;
-
-type Rows = RsiPath<SharedMemory>;
+use crate::memory::remote;
 
 /// Keeps a second server from using the same data directory.
 const LOCK: &str = "memory-client.lock";
@@ -36,9 +35,11 @@ const PATIENCE: u64 = 4;
 
 /// Rows in memory servers.
 pub struct MemoryRows {
-    directory: PathBuf,
-    memory: Arc<Memory<SharedWay>>,
-    path: Arc<Rows>,
+    /// For people.
+    place: String,
+    path: Arc<dyn CommitPath>,
+    counts: Box<dyn Fn() -> (u64, u64) + Send + Sync>,
+    leave: Box<dyn Fn() + Send + Sync>,
     watched: Arc<Watched>,
     threads: Threads,
     _lock: File,
@@ -84,20 +85,42 @@ impl Drop for Threads {
 }
 
 impl MemoryRows {
-    /// Takes places in the memory servers of a directory, for so many clients.
+    /// Takes places in memory servers, for so many clients.
     ///
     /// # Errors
     /// They are not there, do not belong together, or have no places.
-    pub fn open(data: &Path, directory: &Path, clients: u16) -> Result<Self, Fault> {
+    pub fn open(data: &Path, at: &MemoryAt, clients: u16) -> Result<Self, Fault> {
         let lock = lock(data)?;
-        if !directory.is_dir() {
-            return Err(Fault::Other(format!(
+        match at {
+            MemoryAt::Directory(directory) if directory.is_dir() => {
+                let memory = open(&SharedWay::new(directory))?;
+                Self::on(memory, directory.display().to_string(), clients, lock)
+            }
+            MemoryAt::Directory(directory) => Err(Fault::Other(format!(
                 "{} is no directory of memory servers: start them with manxdb memory --directory {}",
                 directory.display(),
                 directory.display()
-            )));
+            ))),
+            MemoryAt::Addresses(addresses, settings) => {
+                let memory = open(&remote::way(addresses, settings)?)?;
+                let (given, servers) = (addresses.len(), memory.geometry().servers);
+                if given != usize::from(servers) {
+                    return Err(Fault::Other(format!(
+                        "memory has {given} addresses, but there are {servers} memory servers"
+                    )));
+                }
+                Self::on(memory, addresses.join(","), clients, lock)
+            }
         }
-        let memory = Arc::new(open(directory)?);
+    }
+
+    fn on<W: Way>(
+        memory: Memory<W>,
+        place: String,
+        clients: u16,
+        lock: File,
+    ) -> Result<Self, Fault> {
+        let memory = Arc::new(memory);
         let (watched, threads) = (Arc::<Watched>::default(), Threads::default());
         let (watching, seen) = (Arc::clone(&memory), Arc::clone(&watched));
         threads.start("warden", move |stop| {
@@ -124,10 +147,13 @@ impl MemoryRows {
                 thread::sleep(Duration::from_nanos(lease / LOOKS).min(Duration::from_millis(100)));
             }
         })?;
+        let (name, servers) = (memory.name(), memory.geometry().servers);
+        let (counted, left) = (Arc::clone(&path), Arc::clone(&path));
         Ok(Self {
-            directory: directory.to_owned(),
-            memory,
+            place: format!("'{name}' in the memory of {servers} servers at {place}"),
             path,
+            counts: Box::new(move || counted.counts()),
+            leave: Box::new(move || left.leave()),
             watched,
             threads,
             _lock: lock,
@@ -143,7 +169,7 @@ impl MemoryRows {
     pub fn numbers(&self) -> [(&'static str, u64); 4] {
         let buried = self.watched.buried.load(Ordering::Relaxed);
         let lost = self.watched.epoch.load(Ordering::Relaxed);
-        let (clients, faults) = self.path.counts();
+        let (clients, faults) = (self.counts)();
         [
             ("manxdb_memory_own_places", clients),
             ("manxdb_memory_own_faults_total", faults),
@@ -155,27 +181,22 @@ impl MemoryRows {
     /// Leaves all places.
     pub fn close(&self) {
         self.threads.end();
-        self.path.leave();
+        (self.leave)();
     }
 }
 
 impl fmt::Display for MemoryRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, servers) = (self.memory.name(), self.memory.geometry().servers);
-        let directory = self.directory.display();
-        write!(
-            f,
-            "'{name}' in the memory of {servers} servers at {directory}"
-        )
+        f.write_str(&self.place)
     }
 }
 
 /// Opens memory; waits a while for servers that were started again to have their rows.
-fn open(directory: &Path) -> Result<Memory<SharedWay>, Fault> {
+fn open<W: Way + Clone>(way: &W) -> Result<Memory<W>, Fault> {
     let began = Instant::now();
     let mut is_told = false;
     loop {
-        match Memory::open(SharedWay::new(directory), drawn()?) {
+        match Memory::open(way.clone(), drawn()?) {
             Err(why @ MemoryError::Waiting) if began.elapsed() < RESTORING => {
                 if !is_told {
                     tracing::info!("{why}");
@@ -189,12 +210,12 @@ fn open(directory: &Path) -> Result<Memory<SharedWay>, Fault> {
 }
 
 /// Takes places; those of servers that died become free a little later.
-fn join(memory: &Arc<Memory<SharedWay>>, clients: u16) -> Result<Rows, MemoryError> {
+fn join<W: Way>(memory: &Arc<Memory<W>>, clients: u16) -> Result<RsiPath<W::Fabric>, MemoryError> {
     let geometry = memory.geometry();
     let patience = Duration::from_nanos(geometry.lease.0 * PATIENCE);
     let began = Instant::now();
     loop {
-        let source: Arc<dyn Source<SharedMemory>> = memory.clone();
+        let source: Arc<dyn Source<W::Fabric>> = memory.clone();
         match RsiPath::open(source, clients, geometry.value) {
             Err(MemoryError::Full(_)) if began.elapsed() < patience => {
                 thread::sleep(Duration::from_nanos(geometry.lease.0 / LOOKS));
