@@ -16,7 +16,7 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_rack::disk::{Directory, Kind};
-use manxdb_rack::keeper::Keeper;
+use manxdb_rack::keeper::{Keeper, Tally};
 use manxdb_rack::memory::{
     Geometry, Memory, MemoryError, SharedWay, Source, Superblock, first_words,
 };
@@ -58,6 +58,8 @@ struct Rack {
     stop: Arc<AtomicBool>,
     keeper: Option<thread::JoinHandle<()>>,
     said: Arc<parking_lot::Mutex<Vec<String>>>,
+    /// Of all its keepers.
+    tally: Arc<Tally>,
 }
 
 impl Rack {
@@ -83,6 +85,7 @@ impl Rack {
             stop: Arc::default(),
             keeper: None,
             said: Arc::default(),
+            tally: Arc::default(),
         };
         rack.keep(disk, floor, 5);
         rack
@@ -92,7 +95,7 @@ impl Rack {
         let (way, directory) = (self.way(), Directory::open(disk).unwrap());
         let stop = Arc::new(AtomicBool::new(false));
         self.stop = Arc::clone(&stop);
-        let said = Arc::clone(&self.said);
+        let (said, tally) = (Arc::clone(&self.said), Arc::clone(&self.tally));
         let work = move || {
             let note = |what: &str| {
                 println!("{what}");
@@ -104,6 +107,7 @@ impl Rack {
                 floor,
                 stop: &stop,
                 note: &note,
+                tally: &tally,
             };
             keeper.run(seed);
         };
@@ -116,8 +120,10 @@ impl Rack {
 
     fn path(&self, seed: u64) -> Rows {
         let began = Instant::now();
+        let mut random = Random::stream(seed, &[9]);
         loop {
-            match Memory::open(self.way(), seed) {
+            // Each time as somebody else: the servers may not have noticed that the one before is gone.
+            match Memory::open(self.way(), random.next_bits()) {
                 Ok(memory) => {
                     let value = memory.geometry().value;
                     let source: Arc<dyn Source<SharedMemory>> = Arc::new(memory);
@@ -325,6 +331,15 @@ fn judge(path: &Rows, counts: &[u64]) {
     }
 }
 
+/// A disk that has lost what was written last, behind the back of a keeper that has died: files are as
+/// they were before.
+fn lose(disk: &Path, before: &Path) {
+    for entry in fs::read_dir(disk).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    copy(before, disk);
+}
+
 /// Copies files in their order, each as it is then.
 fn copy(from: &Path, to: &Path) {
     let mut names: Vec<_> = fs::read_dir(from)
@@ -379,6 +394,81 @@ fn whatever_moment_memory_is_gone_at_what_was_acknowledged_is_there() {
             submit(&path, ReadSet::default(), &row, Durability::Sync).unwrap();
         }
     }
+}
+
+/// Commits go on without what a disk has lost; until all of memory is on disk in its place nothing more
+/// counts as synced, and what had been on disk comes back.
+fn a_gap_is_closed(geometry: Geometry) {
+    let (disk, before, during) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let (mut model, mut random) = (Model::new(), Random::stream(7, &[8]));
+    let mut rack = Rack::start(geometry, disk.path(), u64::MAX);
+    let path = rack.path(10);
+    change(&path, &mut model, &mut random, 40, Durability::Sync);
+    rack.end_keeper();
+    copy(disk.path(), before.path());
+    let lasting = model.clone();
+    rack.keep(disk.path(), u64::MAX, 20);
+    change(&path, &mut model, &mut random, 100, Durability::Async);
+    rack.end_keeper();
+    lose(disk.path(), before.path());
+    // No checkpoint can be made for now.
+    let directory = Directory::open(disk.path()).unwrap();
+    let name = |number| format!("{}.new", Directory::name(Kind::Checkpoint, number));
+    let in_the_way: Vec<_> = (2..40)
+        .map(|number| disk.path().join(name(number)))
+        .collect();
+    for path in &in_the_way {
+        fs::create_dir(path).unwrap();
+    }
+    // One keeper after the other finds the gap, the second one with what the first had written behind it.
+    for (keeper, gaps) in [(21, 1), (22, 2)] {
+        rack.keep(disk.path(), u64::MAX, keeper);
+        until("the gap is found", || rack.tally.gaps.get() == gaps);
+        change(&path, &mut model, &mut random, 60, Durability::Async);
+        if gaps == 1 {
+            rack.end_keeper();
+        }
+    }
+    let row = [(b"synced".to_vec(), Some(vec![1]))];
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| submit(&path, ReadSet::default(), &row, Durability::Sync));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!waiting.is_finished(), "nothing is promised over a gap");
+        copy(disk.path(), during.path());
+        for path in &in_the_way {
+            fs::remove_dir(path).unwrap();
+        }
+        waiting.join().unwrap().unwrap();
+    });
+    assert!(rack.has_said("no checkpoint for now"));
+    model.insert(b"synced".to_vec(), vec![1]);
+    assert_eq!(
+        (rack.tally.gaps.get(), rack.tally.checkpoints.get()),
+        (2, 1)
+    );
+    assert_eq!(directory.files(Kind::Checkpoint).unwrap().len(), 1);
+    change(&path, &mut model, &mut random, 30, Durability::Sync);
+    path.leave();
+    rack.end_keeper();
+    drop(rack);
+    for (left, model) in [(disk, model), (during, lasting)] {
+        let rack = Rack::start(geometry, left.path(), u64::MAX);
+        assert_eq!(all(&rack.path(11)), model);
+    }
+}
+
+#[test]
+fn what_a_disk_has_lost_under_a_keeper_that_died_is_copied_from_memory() {
+    a_gap_is_closed(ALONE);
+}
+
+#[test]
+fn what_a_disk_has_lost_is_copied_from_memory_with_replicas() {
+    a_gap_is_closed(REPLICATED);
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! The keeper of a memory server: a process of its own, because one that clings to memory when it is
 //! shut out is killed, and a memory server must not be.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::Arc;
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use manxdb_rack::disk::Directory;
-use manxdb_rack::keeper::Keeper;
+use manxdb_rack::keeper::{Keeper, Tally};
 use manxdb_rack::memory::SharedWay;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -25,10 +25,67 @@ const LOOK: Duration = Duration::from_millis(50);
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long it may take to end: longer than it waits for the disk.
 const LAST: Duration = Duration::from_secs(15);
+/// Between two lines with its numbers.
+const TELL: Duration = Duration::from_millis(500);
+
+/// What a keeper tells of itself, in this order in each line.
+pub const NAMES: [&str; 6] = [
+    "manxdb_memory_keeper_at_work",
+    "manxdb_memory_keeper_written_bytes_total",
+    "manxdb_memory_keeper_syncs_total",
+    "manxdb_memory_keeper_checkpoints_total",
+    "manxdb_memory_keeper_failures_total",
+    "manxdb_memory_keeper_gaps_total",
+];
+
+/// The numbers of a keeper since it began; none while there is none.
+#[derive(Debug, Clone, Default)]
+pub struct Numbers(Arc<Mutex<Option<[u64; NAMES.len()]>>>);
+
+impl Numbers {
+    fn set(&self, numbers: Option<[u64; NAMES.len()]>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
+    }
+
+    /// As it told them last, less than a second ago.
+    pub fn get(&self) -> Option<[u64; NAMES.len()]> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Listens to a keeper until it ends.
+    fn listen(&self, keeper: ChildStdout) {
+        for line in BufReader::new(keeper).lines().map_while(Result::ok) {
+            if let Some(numbers) = heard(&line) {
+                self.set(Some(numbers));
+            }
+        }
+        self.set(None);
+    }
+}
+
+fn told(tally: &Tally) -> String {
+    let at_work = u64::from(tally.is_at_work.load(Ordering::Relaxed));
+    let counts = [
+        &tally.bytes,
+        &tally.syncs,
+        &tally.checkpoints,
+        &tally.failures,
+        &tally.gaps,
+    ];
+    let counts = counts.map(|count| format!(" {}", count.get()));
+    format!("{at_work}{}\n", counts.concat())
+}
+
+fn heard(line: &str) -> Option<[u64; NAMES.len()]> {
+    let numbers = line.split(' ').map(str::parse);
+    let numbers: Vec<u64> = numbers.collect::<Result<_, _>>().ok()?;
+    numbers.try_into().ok()
+}
 
 /// A keeper that is started again when it ends.
 pub struct Kept {
     stop: Arc<AtomicBool>,
+    numbers: Numbers,
     watcher: Option<JoinHandle<()>>,
 }
 
@@ -46,15 +103,21 @@ impl Kept {
         command.arg("--disk").arg(&disk.directory);
         let bytes = disk.checkpoint_bytes.to_string();
         command.args(["--checkpoint-bytes", &bytes, "--log", log]);
-        command.stdin(Stdio::piped()).stdout(Stdio::null());
-        let stop = Arc::<AtomicBool>::default();
-        let stopped = Arc::clone(&stop);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let (stop, numbers) = (Arc::<AtomicBool>::default(), Numbers::default());
+        let (stopped, told) = (Arc::clone(&stop), numbers.clone());
         let watcher = thread::Builder::new().name("keeper".to_owned());
-        let watcher = watcher.spawn(move || watch(&mut command, &stopped));
+        let watcher = watcher.spawn(move || watch(&mut command, &stopped, &told));
         Ok(Self {
             stop,
+            numbers,
             watcher: Some(watcher.map_err(io)?),
         })
+    }
+
+    /// What it tells of itself.
+    pub fn numbers(&self) -> Numbers {
+        self.numbers.clone()
     }
 
     /// Ends it when all that is committed is on disk, or it takes too long.
@@ -72,10 +135,20 @@ impl Drop for Kept {
     }
 }
 
-fn watch(command: &mut Command, stop: &AtomicBool) {
+fn watch(command: &mut Command, stop: &AtomicBool, numbers: &Numbers) {
     while !stop.load(Ordering::Relaxed) {
         match command.spawn() {
             Ok(mut child) => {
+                let (told, numbers) = (child.stdout.take(), numbers.clone());
+                let listener = thread::Builder::new().name("keeper-numbers".to_owned());
+                let listen = move || {
+                    if let Some(told) = told {
+                        numbers.listen(told);
+                    }
+                };
+                if let Err(error) = listener.spawn(listen) {
+                    tracing::warn!(%error, "the keeper's numbers are not shown");
+                }
                 let ended = attend(&mut child, stop);
                 if let Some(status) = ended {
                     tracing::warn!(%status, "the keeper has ended, and is started again");
@@ -132,13 +205,41 @@ pub fn run(args: &MemoryKeeperArgs) -> Result<ExitCode, Fault> {
         std::process::exit(1);
     });
     let directory = Directory::open(&args.disk).map_err(|why| Fault::Other(why.to_string()))?;
+    let tally = Arc::<Tally>::default();
+    let own = Arc::clone(&tally);
+    thread::spawn(move || {
+        // Nobody hears it any more when the memory server has ended.
+        while std::io::stdout().write_all(told(&own).as_bytes()).is_ok() {
+            let _ = std::io::stdout().flush();
+            thread::sleep(TELL);
+        }
+    });
     let keeper = Keeper {
         way: &SharedWay::new(&args.directory),
         directory: &directory,
         floor: args.checkpoint_bytes,
         stop: &stop,
         note: &|what| tracing::warn!("keeper: {what}"),
+        tally: &tally,
     };
     keeper.run(drawn()?);
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_keeper_tells_is_heard() {
+        let tally = Tally::default();
+        tally.is_at_work.store(true, Ordering::Relaxed);
+        tally.bytes.add(300);
+        tally.gaps.add(2);
+        let line = told(&tally);
+        assert_eq!(heard(line.trim_end()), Some([1, 300, 0, 0, 0, 2]));
+        for strange in ["", "1 2 3", "1 2 3 4 5 six", "1 2 3 4 5 6 7"] {
+            assert_eq!(heard(strange), None, "{strange}");
+        }
+    }
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use manxdb_fabric::WORD_LENGTH;
 use manxdb_gateway::admin::{AdminSources, Gauge};
 use manxdb_gateway::mysql::SERVER_VERSION;
-use manxdb_rack::disk::{Directory, Kind};
+use manxdb_rack::disk::{Directory, DiskError, Kind};
 use manxdb_rack::memory::{Counted, Plan, Superblock};
 use serde_json::json;
 
 use super::Registered;
+use super::keeper::{Kept, NAMES, Numbers};
 use crate::config::DiskSettings;
 use crate::fault::Fault;
 use crate::serve::random_text;
@@ -21,13 +22,13 @@ use crate::serve::random_text;
 pub fn sources(
     memory: Arc<dyn Registered>,
     superblock: &Superblock,
-    disk: Option<&DiskSettings>,
+    disk: Option<(&DiskSettings, &Kept)>,
 ) -> Result<AdminSources, Fault> {
     let server = superblock.server;
     let disk = disk
-        .map(|disk| Directory::open(&disk.directory))
+        .map(|(disk, kept)| Ok((Directory::open(&disk.directory)?, kept.numbers())))
         .transpose();
-    let disk = disk.map_err(|error| Fault::Other(error.to_string()))?;
+    let disk = disk.map_err(|error: DiskError| Fault::Other(error.to_string()))?;
     let plan = Plan::of(superblock.geometry);
     let plan = plan.map_err(|error| Fault::Config(error.to_string()))?;
     Ok(AdminSources {
@@ -35,7 +36,10 @@ pub fn sources(
         refusal: Box::new(|| None),
         gauges: Box::new(move || {
             let mut all = gauges(memory.as_ref(), server, &plan);
-            all.extend(disk.iter().flat_map(files));
+            if let Some((directory, numbers)) = &disk {
+                all.extend(files(directory));
+                all.extend(keeper(numbers));
+            }
             all
         }),
         slow: Box::new(|| json!([])),
@@ -76,16 +80,27 @@ fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {
             ("manxdb_memory_warden_term", term),
         ]
     });
-    let gauge = |(name, number): &(&str, u64)| Gauge {
-        name: (*name).to_owned(),
+    let behind = counted.behind;
+    let behind = behind.map(|behind| ("manxdb_memory_behind_disk_transactions", behind));
+    let tables = tables.into_iter().flatten();
+    let all = numbers.into_iter().chain(tables).chain(behind);
+    all.map(gauge).collect()
+}
+
+/// What the keeper of this server tells; that it is not at work, if there is none.
+fn keeper(numbers: &Numbers) -> Vec<Gauge> {
+    let told = numbers.get();
+    let known = told.map_or(1, |_| NAMES.len());
+    let all = NAMES.into_iter().zip(told.unwrap_or_default());
+    all.take(known).map(gauge).collect()
+}
+
+fn gauge((name, number): (&str, u64)) -> Gauge {
+    Gauge {
+        name: name.to_owned(),
         #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
-        value: *number as f64,
-    };
-    numbers
-        .iter()
-        .chain(tables.iter().flatten())
-        .map(gauge)
-        .collect()
+        value: number as f64,
+    }
 }
 
 /// Numbers of the directory that rows are written to, by its files; none while it cannot be read.

@@ -50,13 +50,14 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
     })?;
     let offered = Offered::start(&settings)?;
     let memory = Arc::clone(&offered.memory);
-    let sources = metrics::sources(memory, &settings.superblock, settings.disk.as_ref())?;
-    let mut kept = match (&settings.at, &settings.disk) {
+    let disk = settings.disk.as_ref();
+    let mut kept = match (&settings.at, disk) {
         (Meeting::Directory(directory), Some(disk)) => {
             Some(keeper::Kept::start(directory, disk, &settings.log)?)
         }
         _ => None,
     };
+    let sources = metrics::sources(memory, &settings.superblock, disk.zip(kept.as_ref()))?;
     let admin = AdminServer::start(admin, sources)
         .map_err(|error| Fault::io("cannot start the admin door", error))?;
     announce(&settings, &admin);

@@ -1,7 +1,8 @@
 //! How far the keeper has come: which transactions are written to disk, and which are synced.
 //!
 //! Two words for each thread, WRITTEN and SYNCED: the last sequence of what is in a file, and of what
-//! is there when all power is gone. The keeper alone writes them ([`crate::drain`]); both only go up.
+//! is there when all power is gone. The keeper alone writes them ([`crate::drain`]); both only go up, while
+//! no disk loses what was written to it.
 //! In regions they are lines ([`Kind::Lines`](crate::Kind)): a replica that is new says 0, until the
 //! keeper writes the words again, which it does with each batch. To wait for a little more than is
 //! needed is never wrong.

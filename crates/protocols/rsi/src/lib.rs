@@ -81,7 +81,7 @@ pub use begin::Begin;
 pub use block::{Block, Layout, LayoutError};
 pub use commit::{Abort, Change, Commit, Committed};
 pub use directory::{Place, Table, TableError};
-pub use drain::{Anew, Batch, Drain, DrainError, Drained, Replay, ReplayError, Replayed, Survey};
+pub use drain::{Anew, Batch, Drain, Drained, Progress, Replay, ReplayError, Replayed, Survey};
 pub use find::{Absence, Find, Found};
 pub use horizon::{Bound, Horizon};
 pub use kept::{Await, Kept};

@@ -1,7 +1,7 @@
 //! What a file says of itself, in its first bytes.
 //!
 //! ```text
-//! MAGIC 8 | version | kind | number | formation | first | superblock | zeros | CRC-32 of all before
+//! MAGIC 8 | version | kind | number | formation | first | superblock | zeros | needs | CRC-32 of all before
 //! ```
 //! Words, little-endian; [`Header::BYTES`] in all.
 
@@ -37,6 +37,9 @@ pub struct Header {
     pub formation: u64,
     /// The first batch in it; of a checkpoint, the first that is needed beside it.
     pub first: u64,
+    /// Of a segment, a batch that is in no file: what is in this one is of use with a checkpoint that
+    /// replaces that batch. 0: none is lost.
+    pub needs: u64,
     /// Name and sizes of the database.
     pub superblock: Superblock,
 }
@@ -57,7 +60,8 @@ impl Header {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend(self.superblock.encode());
-        bytes.resize(Self::BYTES - WORD_LENGTH, 0);
+        bytes.resize(Self::BYTES - 2 * WORD_LENGTH, 0);
+        bytes.extend(self.needs.to_le_bytes());
         let sum = u64::from(crc32fast::hash(&bytes));
         bytes.extend(sum.to_le_bytes());
         bytes
@@ -80,6 +84,7 @@ impl Header {
         if u64::from(crc32fast::hash(said)) != u64::from_le_bytes(*sum) {
             return Err(damaged());
         }
+        let (said, needs) = said.split_last_chunk().ok_or_else(damaged)?;
         let (words, superblock) = said.split_at(WORDS * WORD_LENGTH);
         let (words, _) = words.as_chunks::<WORD_LENGTH>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word)).skip(1);
@@ -105,6 +110,7 @@ impl Header {
             number,
             formation,
             first,
+            needs: u64::from_le_bytes(*needs),
             superblock,
         })
     }

@@ -64,11 +64,13 @@ impl History {
         if let Some((path, _)) = all.find(|(_, other)| other.formation != formation) {
             return Err(DiskError::Formation(path.clone()));
         }
+        let replaced = checkpoint.as_ref().map_or(1, |(_, header)| header.first);
+        let is_of_use = |(_, header): &(PathBuf, Header)| header.needs < replaced;
         Ok(Some(Self {
             formation,
             next,
             checkpoint,
-            segments,
+            segments: segments.into_iter().filter(is_of_use).collect(),
         }))
     }
 

@@ -60,6 +60,8 @@ pub struct Journal<D> {
     marked: u64,
     /// Bytes that it has written to files.
     bytes: u64,
+    /// A batch that is lost, and that no checkpoint replaces yet; 0: none.
+    needs: u64,
 }
 
 /// The file that is written to.
@@ -103,6 +105,7 @@ impl<D: Disk> Journal<D> {
             kept: VecDeque::new(),
             kept_bytes: 0,
             bytes: 0,
+            needs: 0,
         }
     }
 
@@ -151,6 +154,7 @@ impl<D: Disk> Journal<D> {
             number,
             formation: self.formation,
             first: self.synced + 1,
+            needs: self.needs,
             superblock: self.superblock.clone(),
         };
         let name = Directory::name(Kind::Batches, number);
@@ -220,18 +224,43 @@ impl<D: Disk> Journal<D> {
         segment.is_some_and(|segment| segment.end >= SEGMENT)
     }
 
+    /// Leaves the next batch out, which is lost: all before it is on disk for good, and what comes
+    /// behind it is of no use until [`Journal::replaced`]. Nobody else syncs meanwhile.
+    ///
+    /// # Errors
+    /// What the system says; to be called again.
+    pub fn skip(&mut self) -> io::Result<()> {
+        self.settle()?;
+        self.segment = None;
+        self.last += 1;
+        self.synced = self.last;
+        self.needs = self.last;
+        Ok(())
+    }
+
+    /// A checkpoint behind all batches that were left out is on disk for good.
+    pub fn replaced(&mut self) {
+        self.needs = 0;
+    }
+
+    /// All that was taken is on disk for good.
+    fn settle(&mut self) -> io::Result<()> {
+        self.flush()?;
+        let Some(sync) = self.begin_sync() else {
+            return Ok(());
+        };
+        let done = sync.run();
+        self.end_sync(&sync, &done);
+        done
+    }
+
     /// Ends a segment with all that was taken, on disk for good, and begins the next one; its number.
     /// Nobody else syncs meanwhile.
     ///
     /// # Errors
     /// What the system says; to be called again.
     pub fn roll(&mut self) -> io::Result<u64> {
-        self.flush()?;
-        if let Some(sync) = self.begin_sync() {
-            let done = sync.run();
-            self.end_sync(&sync, &done);
-            done?;
-        }
+        self.settle()?;
         self.segment = None;
         let segment = self.open()?;
         let number = segment.number;

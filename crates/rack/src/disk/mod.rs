@@ -27,6 +27,10 @@
 //! have lost something, and nothing is read past it. When there is nothing to write for a while, that
 //! the last batch is on disk is written behind it.
 //!
+//! **Gaps.** A batch that was written once may be in no file: a sync has failed, and whoever was to write
+//! it again has died. What is written behind such a gap says so, and is left out until there is a
+//! checkpoint behind it; so what was on disk before the gap comes back meanwhile.
+//!
 //! [decision 23]: ../../../../docs/decisions/023-one-keeper-writes-what-is-published.md
 
 mod checkpoint;

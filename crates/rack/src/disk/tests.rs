@@ -319,6 +319,7 @@ fn check_point(directory: &Directory, journal: &mut Journal<Directory>, pieces: 
         number,
         formation: 77,
         first: journal.last() + 1,
+        needs: 0,
         superblock: superblock(),
     };
     let mut draft = Draft::begin(directory, header, &batch(journal.last())).unwrap();
@@ -532,4 +533,51 @@ fn what_a_failed_sync_was_about_is_written_to_another_file() {
     assert!(journal.roll().is_err());
     journal.roll().unwrap();
     assert_eq!(read(&directory).unwrap().0, journal.last());
+}
+
+/// A sync fails, and whoever was to write it again dies: what comes next is behind a gap.
+#[test]
+fn what_is_behind_a_gap_is_left_out_until_a_checkpoint_closes_it() {
+    let (_path, directory) = directory();
+    let (disk, mut first) = faulty(&directory);
+    write(&mut first, 3);
+    sync(&mut first);
+    write(&mut first, 2);
+    disk.0.lock().unwrap().failing_syncs = 1;
+    sync(&mut first);
+    drop(first);
+    assert_eq!(read(&directory).unwrap(), (3, 3), "two batches are lost");
+    for life in 0..3 {
+        // Each of them finds the gap anew, and is gone before it is closed.
+        let history = History::look(&directory, &superblock()).unwrap().unwrap();
+        let tail = history.batches::<DiskError>(&mut |_| Ok(())).unwrap();
+        let mut next = Journal::new(
+            directory.clone(),
+            superblock(),
+            77,
+            history.next(),
+            tail.synced,
+        );
+        for batch in &tail.behind {
+            next.push(batch);
+        }
+        next.flush().unwrap();
+        next.skip().unwrap();
+        assert_eq!((next.last(), next.synced()), (4, 4));
+        write(&mut next, 5);
+        next.roll().unwrap();
+        write(&mut next, 1);
+        sync(&mut next);
+        assert_eq!(next.synced(), 10);
+        // It is on disk, and of no use.
+        assert_eq!(read(&directory).unwrap().0, 3, "life {life}");
+        if life == 2 {
+            check_point(&directory, &mut next, &[]);
+            assert_eq!(read(&directory).unwrap(), (12, 2));
+            next.replaced();
+            next.roll().unwrap();
+            write(&mut next, 2);
+            assert_eq!(read(&directory).unwrap(), (14, 2));
+        }
+    }
 }

@@ -19,6 +19,8 @@ pub(super) struct Line {
     cuts: VecDeque<(u64, Snapshot)>,
     /// The cut of the last one that is.
     synced: Snapshot,
+    /// How often something was synced.
+    pub(super) syncs: u64,
 }
 
 impl Line {
@@ -45,6 +47,7 @@ impl Line {
             is_syncing: false,
             cuts: VecDeque::new(),
             synced,
+            syncs: 0,
         }
     }
 
@@ -84,6 +87,7 @@ impl Line {
 
     fn heard(&mut self, sync: &Sync, result: io::Result<()>) -> io::Result<()> {
         self.is_syncing = false;
+        self.syncs += u64::from(result.is_ok());
         self.journal.end_sync(sync, &result);
         result
     }
@@ -93,12 +97,29 @@ impl Line {
     /// # Errors
     /// To be tried again.
     pub(super) fn roll(&mut self) -> io::Result<u64> {
+        self.await_sync()?;
+        self.journal.roll()
+    }
+
+    /// Leaves a batch out that is lost, with all up to a cut: a checkpoint is to have that.
+    ///
+    /// # Errors
+    /// To be tried again.
+    pub(super) fn skip(&mut self, cut: &Snapshot) -> io::Result<()> {
+        self.await_sync()?;
+        self.journal.skip()?;
+        self.cuts.clear();
+        self.synced = cut.clone();
+        Ok(())
+    }
+
+    fn await_sync(&mut self) -> io::Result<()> {
         if self.is_syncing
             && let Ok((sync, result)) = self.done.recv()
         {
             self.heard(&sync, result)?;
         }
-        self.journal.roll()
+        Ok(())
     }
 
     /// All of this is on disk for good.

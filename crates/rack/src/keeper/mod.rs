@@ -9,6 +9,7 @@
 //! | a disk that is slow, or fails | [`line`] |
 //! | all memory, copied while transactions go on | [`copy`] |
 //! | memory servers that were started again | [`restore`] |
+//! | what it has done, for people | [`tally`] |
 //!
 //! It never ends by itself: whatever is in its way is said once, and tried again.
 //!
@@ -18,14 +19,16 @@ mod copy;
 mod line;
 mod restore;
 mod shift;
+mod tally;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_core::Random;
-use manxdb_rsi::{Batch, DrainError, ReplayError, Snapshot};
+use manxdb_rsi::{Batch, ReplayError, Snapshot};
 
+pub use self::tally::Tally;
 use crate::disk::{Directory, DiskError};
 use crate::memory::{Memory, MemoryError, Watched, Way, watch};
 
@@ -43,9 +46,6 @@ pub enum KeepError {
     /// Memory servers.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// What is in memory.
-    #[error(transparent)]
-    Drain(#[from] DrainError),
     /// What is in files.
     #[error("{0}")]
     Replay(#[from] ReplayError),
@@ -66,6 +66,8 @@ pub struct Keeper<'k, W> {
     pub stop: &'k AtomicBool,
     /// Hears of what people should know.
     pub note: &'k (dyn Fn(&str) + Sync),
+    /// Counts what it does.
+    pub tally: &'k Tally,
 }
 
 impl<W: Way + Clone> Keeper<'_, W> {
@@ -81,9 +83,13 @@ impl<W: Way + Clone> Keeper<'_, W> {
                 Some(_) => Ok(()),
             };
             let done = match &turn {
-                Some(_) => self.work(&mut random),
+                Some(_) => {
+                    self.tally.is_at_work.store(true, Ordering::Relaxed);
+                    self.work(&mut random)
+                }
                 None => done.map_err(KeepError::from),
             };
+            self.tally.failures.add(u64::from(done.is_err()));
             let news = done.err().map_or_else(String::new, |why| why.to_string());
             if news != said && !news.is_empty() {
                 (self.note)(&format!("rows are not written to disk for now: {news}"));

@@ -33,6 +33,7 @@ impl<W: Way + Clone> Keeper<'_, W> {
             number: history.next(),
             formation,
             first: 1,
+            needs: 0,
             superblock,
         };
         let path = self.directory.path();

@@ -3,7 +3,7 @@
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use manxdb_rsi::{Batch, DrainError, Drained, Snapshot, Work};
+use manxdb_rsi::{Batch, Drained, Entry, Progress, Snapshot, Stamp, Work};
 
 use super::copy::{Around, Copy};
 use super::line::{Line, named};
@@ -22,6 +22,8 @@ const BEHIND_MAX: u64 = 256 << 20;
 const HEEDS: u32 = 8;
 /// Between two tries of a checkpoint that has failed.
 const ANOTHER: Duration = Duration::from_secs(10);
+/// The same while commits wait for it.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What a keeper has while it works.
 struct Shift<'k, 's, W: Way> {
@@ -31,11 +33,12 @@ struct Shift<'k, 's, W: Way> {
     member: Member<W::Fabric>,
     ledger: Ledger,
     line: Line,
-    /// All of this is written.
-    written: Snapshot,
+    progress: Progress,
     /// What it has said last.
     said: (Snapshot, Snapshot),
     copy: Option<Copy>,
+    /// Bytes and syncs that are in the tally.
+    tallied: (u64, u64),
     sizes: Sizes,
     heeded: Instant,
     /// Looks without news, one after the other.
@@ -90,7 +93,8 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
             ledger,
             line,
             said: (written.clone(), written.clone()),
-            written,
+            progress: Progress::new(written),
+            tallied: (0, 0),
             copy: None,
             sizes: Sizes {
                 before,
@@ -155,13 +159,17 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
         if self.line.journal.kept_bytes() > BEHIND_MAX {
             return Ok(false); // the disk is slower than whoever commits
         }
-        let drain = self.ledger.drain(&self.written);
-        let drained = match self.run(drain)? {
-            None | Some(Err(DrainError::Fault(_)) | Ok(None)) => return Ok(false),
-            Some(Err(error)) => return Err(error.into()),
-            Some(Ok(Some(drained))) => drained,
-        };
-        let Drained { cut, entries } = drained;
+        let drain = self.ledger.drain(&self.progress);
+        match self.run(drain)? {
+            None | Some(Err(_) | Ok(None)) => return Ok(false),
+            Some(Ok(Some(Drained::Batch { cut, entries }))) => self.write(cut, entries)?,
+            Some(Ok(Some(Drained::Gap { cut, lost }))) => self.skip(cut, lost)?,
+        }
+        self.publish()?;
+        Ok(true)
+    }
+
+    fn write(&mut self, cut: Snapshot, entries: Vec<Entry>) -> Result<(), KeepError> {
         let batch = Batch {
             formation: self.memory.formation(),
             number: self.line.journal.last() + 1,
@@ -170,9 +178,22 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
         };
         self.line.push(&batch.encode(), &batch.cut);
         self.insist(Line::write)?;
-        self.written = batch.cut;
-        self.publish()?;
-        Ok(true)
+        self.progress.wrote(batch.cut);
+        Ok(())
+    }
+
+    /// Goes on behind a gap, which a checkpoint is to close.
+    fn skip(&mut self, cut: Snapshot, lost: Stamp) -> Result<(), KeepError> {
+        let path = self.keeper.directory.path().display();
+        (self.keeper.note)(&format!(
+            "transaction {lost} is in no log and in no file of {path}, which has lost it: all rows are \
+             copied in its place, and commits that wait for the disk wait for that"
+        ));
+        self.keeper.tally.gaps.add(1);
+        self.insist(|line| line.skip(&cut))?;
+        self.progress.lost(cut);
+        self.copy = None; // what was begun before the gap does not close it
+        Ok(())
     }
 
     /// Does something with the disk until it is done; a commit that waits for it waits that long.
@@ -194,6 +215,7 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
             if self.keeper.is_over() && began.elapsed() > LAST {
                 return Err(named(self.keeper.directory, error).into());
             }
+            self.keeper.tally.failures.add(1);
             let news = error.to_string();
             if news != said {
                 let path = self.keeper.directory.path().display();
@@ -208,6 +230,7 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
 
     fn look_at_disk(&mut self) -> Result<(), KeepError> {
         if let Err(error) = self.line.look() {
+            self.keeper.tally.failures.add(1);
             let path = self.keeper.directory.path().display();
             (self.keeper.note)(&format!(
                 "what was written to {path} is not on disk: {error}; it is written again"
@@ -219,23 +242,37 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
 
     /// Says how far it is, if that is news.
     fn publish(&mut self) -> Result<(), KeepError> {
-        let synced = self.line.synced();
-        if self.said.0 == self.written && self.said.1 == *synced && self.idle > 0 {
+        let (written, synced) = &self.said;
+        let is_said = written == self.progress.written()
+            && synced == self.progress.synced(self.line.synced());
+        if is_said && self.idle > 0 {
             return Ok(());
         }
         self.say()
     }
 
     fn say(&mut self) -> Result<(), KeepError> {
-        let synced = self.line.synced().clone();
-        let said = self.ledger.publish(&self.written, &synced);
-        self.said = (self.written.clone(), synced);
+        self.count();
+        let written = self.progress.written().clone();
+        let synced = self.progress.synced(self.line.synced()).clone();
+        let said = self.ledger.publish(&written, &synced);
+        self.said = (written, synced);
         self.run(said).map(drop)
+    }
+
+    /// What its files have come to since it was counted last.
+    fn count(&mut self) {
+        let (bytes, syncs) = (self.line.journal.bytes(), self.line.syncs);
+        let tally = self.keeper.tally;
+        tally.bytes.add(bytes - self.tallied.0);
+        tally.syncs.add(syncs - self.tallied.1);
+        self.tallied = (bytes, syncs);
     }
 
     /// Goes on with a checkpoint, or begins one when it is time to; whether it is reading.
     fn check_point(&mut self) -> bool {
-        if self.copy.is_none() && self.sizes.is_due(&self.line, self.keeper.floor) {
+        let is_due = self.sizes.is_due(&self.line, self.keeper.floor) || self.progress.has_gap();
+        if self.copy.is_none() && is_due && Instant::now() >= self.sizes.not_before {
             self.copy = self.begin_copy().map_or_else(
                 |error| {
                     self.give_up(&error);
@@ -251,6 +288,9 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
         match copy.step(&mut self.around(), scope) {
             Ok(Copy::Done(bytes)) => {
                 self.sizes.checkpoint = bytes;
+                self.keeper.tally.checkpoints.add(1);
+                self.line.journal.replaced();
+                self.progress.closed();
                 (self.keeper.note)(&format!(
                     "all rows are in a checkpoint of {} MiB",
                     bytes >> 20
@@ -263,8 +303,14 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
     }
 
     fn give_up(&mut self, error: &KeepError) {
+        self.keeper.tally.failures.add(1);
         (self.keeper.note)(&format!("no checkpoint for now: {error}"));
-        self.sizes.not_before = Instant::now() + ANOTHER;
+        let pause = if self.progress.has_gap() {
+            SOON
+        } else {
+            ANOTHER
+        };
+        self.sizes.not_before = Instant::now() + pause;
     }
 
     fn begin_copy(&mut self) -> Result<Copy, KeepError> {
@@ -276,9 +322,14 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
             number,
             formation: self.memory.formation(),
             first: self.line.journal.last() + 1,
+            needs: 0,
             superblock: self.memory.superblock(),
         };
-        let cut = encode(self.memory.formation(), header.first - 1, &self.written);
+        let cut = encode(
+            self.memory.formation(),
+            header.first - 1,
+            self.progress.written(),
+        );
         Copy::begin(&mut self.around(), header, &cut)
     }
 
@@ -309,6 +360,9 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
     fn end(mut self) -> Result<(), KeepError> {
         let until = Instant::now() + LAST;
         while self.drain()? && Instant::now() < until {}
+        while self.progress.has_gap() && Instant::now() < until {
+            self.turn()?;
+        }
         while self.line.journal.synced() < self.line.journal.last() && Instant::now() < until {
             self.look_at_disk()?;
             thread::sleep(REST.1);
@@ -323,7 +377,7 @@ impl Sizes {
     /// Whether reading batches would take longer than reading a checkpoint.
     fn is_due(&self, line: &Line, floor: u64) -> bool {
         let behind = self.before + line.journal.bytes() - self.since;
-        behind > floor.max(self.checkpoint) && Instant::now() >= self.not_before
+        behind > floor.max(self.checkpoint)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a server's memory says when its own processor looks at it, for metrics.
 
-use manxdb_fabric::WORD;
+use manxdb_fabric::{Operation, WORD};
 use manxdb_rsi::{Region, Seat, Stamp, ThreadId};
 
 use super::plan::{NEXT, Plan};
@@ -19,6 +19,8 @@ pub struct Counted {
     pub over: u64,
     /// Wardens that have led; none: the table is elsewhere.
     pub term: Option<u64>,
+    /// Transactions that are published and not on disk for good; of servers with what the keeper says.
+    pub behind: Option<u64>,
 }
 
 impl Counted {
@@ -50,8 +52,30 @@ impl Counted {
             }
         }
         counted.term = plan.here(server, plan.table).map(word);
+        counted.behind = behind(plan, server, word);
         counted
     }
+}
+
+/// How many transactions are published and not on disk for good.
+fn behind(plan: &Plan, server: u16, word: &dyn Fn(u64) -> u64) -> Option<u64> {
+    let copy = |read: Operation| {
+        let Operation::Read { at, bytes } = read else {
+            return None;
+        };
+        let first = plan.here(server, at)?;
+        let words = (0..bytes / WORD).map(|number| word(first + number * WORD));
+        Some(words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+    };
+    let kept = plan.kept?;
+    let (_, synced) = kept.parse(&copy(kept.read())?);
+    let (published, _) = plan.vector.parse(&copy(plan.vector.read())?);
+    let pairs = published.numbers().iter().zip(synced.numbers());
+    Some(
+        pairs
+            .map(|(last, synced)| last.saturating_sub(*synced))
+            .sum(),
+    )
 }
 
 impl Plan {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use manxdb_fabric::Outcome;
-use manxdb_rsi::{Await, Drain, Kept, Log, Map, Once, Snapshot, Survey, ThreadId, Vector};
+use manxdb_rsi::{
+    Await, Drain, Kept, Log, Map, Once, Progress, Snapshot, Survey, ThreadId, Vector,
+};
 
 use super::{Memory, MemoryError, Plan, Superblock, Way};
 
@@ -18,9 +20,9 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Reads what was published behind a cut.
-    pub fn drain(&self, behind: &Snapshot) -> Drain {
-        Drain::new(self.vector, self.logs.clone(), behind.clone())
+    /// Reads what was published behind what is written.
+    pub fn drain(&self, progress: &Progress) -> Drain {
+        Drain::new(self.vector, self.logs.clone(), progress)
     }
 
     /// Finds out what may be logged.

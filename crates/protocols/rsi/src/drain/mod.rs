@@ -8,19 +8,21 @@
 //! | a keeper | with |
 //! |---|---|
 //! | reads what is new | [`Drain`] |
-//! | writes it to a file, and says so | [`Batch`], [`Kept::publish`](crate::Kept::publish) |
+//! | writes it to a file, and says so | [`Batch`], [`Progress`], [`Kept::publish`](crate::Kept::publish) |
 //! | has copied all memory, and knows when no batch before that is needed | [`Survey`] |
 //! | reads its files after all memory is gone | [`Replay`] |
 //! | begins the database anew behind them | [`Anew`] |
 //!
 //! **Nothing is skipped.** Sequences of a thread have no gaps ([`crate::log`]), and a slot is written
 //! over when the keeper has said that it has written what was in it. So what a cut holds and the
-//! batch before does not is in the logs; if it is not, something is broken, and the keeper says so.
+//! batch before does not is in the logs. What is not was written by a keeper whose disk has lost it: that
+//! is a gap, which a copy of all memory closes ([`Progress`]).
 //!
 //! Why it is so: decision 23 of this repository.
 
 mod anew;
 mod batch;
+mod progress;
 mod replay;
 mod survey;
 
@@ -28,6 +30,7 @@ use manxdb_fabric::{Fault, Operation, Outcome};
 
 pub use self::anew::Anew;
 pub use self::batch::Batch;
+pub use self::progress::Progress;
 pub use self::replay::{Replay, ReplayError, Replayed};
 pub use self::survey::Survey;
 use crate::log::{Entry, Fetch, Log};
@@ -39,29 +42,29 @@ use crate::work::{Step, Work, fault};
 
 /// Slots that are read at once.
 const PIECE: usize = 64;
-/// What is not there is looked for so often: a slot may be written just then by who closes a place.
-const TRIES_MAX: u32 = 1 << 10;
+/// What is not there is looked for so often: a slot may be written just then by who closes a place. To be
+/// mistaken costs a copy of memory.
+const TRIES_MAX: u32 = 1 << 8;
 
 /// What was published since the last time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Drained {
-    /// All of this is published. It includes what was drained before.
-    pub cut: Snapshot,
-    /// The transactions behind what was drained before, up to the cut, in no order that means
-    /// anything; without closings, which write nothing.
-    pub entries: Vec<Entry>,
-}
-
-/// Why nothing is drained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum DrainError {
-    /// No copy of what is to be read can be reached.
-    #[error("{0}")]
-    Fault(#[from] Fault),
-    /// A transaction that is published is in no copy of its log: it was written over, or memory is
-    /// damaged. Nothing behind it can be written to disk.
-    #[error("transaction {0} is published, and in no log")]
-    Missing(Stamp),
+pub enum Drained {
+    /// It is in logs.
+    Batch {
+        /// All of this is published. It includes what was drained before.
+        cut: Snapshot,
+        /// The transactions behind what was drained before, up to the cut, in no order that means
+        /// anything; without closings, which write nothing.
+        entries: Vec<Entry>,
+    },
+    /// Some of it is in no copy of its log, because it was written once, and files have lost it. The rest
+    /// is of no use without it.
+    Gap {
+        /// All of this is published.
+        cut: Snapshot,
+        /// One that is lost.
+        lost: Stamp,
+    },
 }
 
 /// Reads all that was published since the last time: the vector, and then the slots of the
@@ -97,18 +100,18 @@ enum Part {
     Rests,
 }
 
-type Back = Result<Option<Drained>, DrainError>;
+type Back = Result<Option<Drained>, Fault>;
 
 impl Drain {
-    /// Of all logs of the vector's threads, in their order, at servers ([`Log::on`]); `written` is
-    /// what was drained before.
+    /// Of all logs of the vector's threads, in their order, at servers ([`Log::on`]), behind what is
+    /// written.
     #[must_use]
-    pub fn new(vector: Vector, logs: Vec<Log>, written: Snapshot) -> Self {
+    pub fn new(vector: Vector, logs: Vec<Log>, progress: &Progress) -> Self {
         Self {
             vector,
             logs,
-            cut: written.clone(),
-            done: written,
+            cut: progress.written().clone(),
+            done: progress.written().clone(),
             entries: Vec::new(),
             phase: Phase::Begun,
             #[cfg(feature = "mutants")]
@@ -126,7 +129,7 @@ impl Drain {
 
     fn looked(&mut self, outcomes: &[Outcome]) -> Step<Back> {
         if let Some(fault) = fault(outcomes) {
-            return Step::Done(Err(fault.into()));
+            return Step::Done(Err(fault));
         }
         if let Some(Outcome::Read(copy)) = outcomes.first() {
             self.cut.join(&self.vector.parse(copy).0);
@@ -164,7 +167,7 @@ impl Drain {
         if wanted.is_empty() {
             let cut = self.cut.clone();
             let entries = std::mem::take(&mut self.entries);
-            return Step::Done(Ok(Some(Drained { cut, entries })));
+            return Step::Done(Ok(Some(Drained::Batch { cut, entries })));
         }
         let fetch = Fetch::new(slots);
         let fronts = fetch.fronts();
@@ -236,9 +239,12 @@ impl Drain {
             return self.read();
         }
         match fault(copies) {
-            Some(fault) => Step::Done(Err(fault.into())),
+            Some(fault) => Step::Done(Err(fault)),
             None if times < TRIES_MAX => self.search(stamp, times + 1),
-            None => Step::Done(Err(DrainError::Missing(stamp))),
+            None => {
+                let cut = self.cut.clone();
+                Step::Done(Ok(Some(Drained::Gap { cut, lost: stamp })))
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use manxdb_core::Nanos;
 use manxdb_fabric::{Address, Operation, Outcome};
-use manxdb_rsi::{Batch, Drain, DrainError, Layout, Once, Snapshot, Survey};
+use manxdb_rsi::{Batch, Drain, Drained, Layout, Once, Progress, Snapshot, Survey};
 
 use crate::bank::{Notes, Teller};
 use crate::disk::{Checkpoint, Disk};
@@ -25,6 +25,8 @@ pub struct Cellar {
     pub pause: Rc<Cell<u64>>,
     /// How long one sleeps that has a place, before it does anything.
     pub asleep: Rc<Cell<u64>>,
+    /// It syncs one in so many times.
+    pub sync_one_in: Rc<Cell<u64>>,
 }
 
 impl Cellar {
@@ -34,6 +36,7 @@ impl Cellar {
             is_over: Rc::default(),
             pause: Rc::new(Cell::new(100_000)),
             asleep: Rc::default(),
+            sync_one_in: Rc::new(Cell::new(2)),
         }
     }
 }
@@ -41,8 +44,8 @@ impl Cellar {
 struct Keeper {
     teller: Teller,
     cellar: Cellar,
-    /// All of this is written, and synced.
-    written: Snapshot,
+    progress: Progress,
+    /// All of this is synced.
     synced: Snapshot,
     /// Of the next batch.
     number: u64,
@@ -66,11 +69,12 @@ pub async fn keep(hand: Hand, notes: Notes, cellar: Cellar) {
     let base = cellar.disk.borrow().base.clone();
     let last = batches.last();
     let written = last.map_or(base, |batch| batch.cut.clone());
+    let progress = Progress::new(written.clone());
     let mut keeper = Keeper {
         teller,
         number: last.map_or(0, |batch| batch.number + 1),
-        synced: written.clone(),
-        written,
+        synced: written,
+        progress,
         copy: None,
         cellar,
     };
@@ -89,30 +93,40 @@ impl Keeper {
     async fn round(mut self) -> Self {
         let (hand, map) = (&self.teller.hand, &self.teller.map);
         let logs = hand.plan.logs(map);
-        let drain = Drain::new(hand.plan.vector, logs, self.written.clone());
+        let drain = Drain::new(hand.plan.vector, logs, &self.progress);
         match hand.run_by(map, drain.with(hand.mutant)).await {
-            Ok(Some(drained)) => {
+            Ok(Some(Drained::Batch { cut, entries })) => {
                 let batch = Batch {
                     formation: self.cellar.disk.borrow().formation,
                     number: self.number,
-                    cut: drained.cut,
-                    entries: drained.entries,
+                    cut,
+                    entries,
                 };
                 self.write(batch).await;
             }
+            Ok(Some(Drained::Gap { cut, lost })) => {
+                let mut disk = self.cellar.disk.borrow_mut();
+                assert!(disk.has_failed, "{lost} is in no log and in no file");
+                disk.gap(self.number);
+                self.number += 1;
+                self.synced = cut.clone(); // by the checkpoint that is to come
+                self.progress.lost(cut);
+                self.copy = None;
+            }
             Ok(None) => {}
-            Err(DrainError::Fault(_)) => return self.go_on().await,
-            Err(missing) => panic!("{missing}"),
+            Err(_) => return self.go_on().await,
         }
-        if self.teller.hand.random.below(2) == 0 {
+        let one_in = self.cellar.sync_one_in.get();
+        if self.teller.hand.random.below(one_in) == 0 {
             let length = self.cellar.disk.borrow().length();
             self.teller.hand.sleep(Nanos(50_000)).await;
             self.cellar.disk.borrow_mut().sync(length);
-            self.synced = self.written.clone();
+            self.synced = self.progress.written().clone();
         }
         let (hand, map) = (&self.teller.hand, &self.teller.map);
         let publish = hand.plan.kept.unwrap();
-        let publish = publish.publish(&self.written, &self.synced);
+        let synced = self.progress.synced(&self.synced);
+        let publish = publish.publish(self.progress.written(), synced);
         let said = hand.run_by(map, Once::new(vec![publish])).await;
         if said != [Outcome::Written] {
             return self.go_on().await;
@@ -129,7 +143,7 @@ impl Keeper {
         self.teller.hand.sleep(Nanos(5_000)).await;
         self.cellar.disk.borrow_mut().append(&bytes[half..]);
         self.cellar.disk.borrow_mut().batches += 1;
-        self.written = batch.cut;
+        self.progress.wrote(batch.cut);
         self.number += 1;
     }
 
@@ -143,7 +157,7 @@ impl Keeper {
         let copy = self.copy.take();
         let mut copy = copy.unwrap_or_else(|| Copying {
             checkpoint: Checkpoint {
-                first: self.written.clone(),
+                first: self.progress.written().clone(),
                 number: self.number,
                 records: BTreeMap::new(),
             },
@@ -156,6 +170,8 @@ impl Keeper {
                 let mut disk = self.cellar.disk.borrow_mut();
                 disk.checkpoint = Some(copy.checkpoint);
                 disk.completed += 1;
+                disk.closed += u64::from(self.progress.has_gap());
+                self.progress.closed();
             } else {
                 self.copy = Some(copy);
             }

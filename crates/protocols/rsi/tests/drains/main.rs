@@ -4,6 +4,7 @@
 //! | test | what happens | what must hold |
 //! |---|---|---|
 //! | power | processes and keepers die, servers are lost; then all is lost but what is on disk, twice | history up to the cut, money, replicas; what was promised is there; no lock is in the way; all go on |
+//! | gaps | what is not synced is lost under keepers that die over it, again and again; then as above | the same; nothing is promised that needs a copy of memory which is not complete |
 //! | slow | a keeper is slow, or dead for long | nothing is written over that is not written; those who wait go on |
 //! | rows | the same of rows in a tree, inserted and deleted | of each client what it did up to some moment is there, and what was promised |
 //! | deaths | keepers and others die one after the other, and servers are lost, while nothing is written | all are buried; then all is written |
@@ -263,6 +264,8 @@ struct Tally {
     batches: u64,
     checkpoints: u64,
     cut_off: u64,
+    found: u64,
+    closed: u64,
     used: u64,
     epochs: u64,
     unwritten: u64,
@@ -276,6 +279,8 @@ impl Tally {
         self.batches += disk.batches;
         self.checkpoints += disk.completed;
         self.cut_off += disk.cut_off;
+        self.found += disk.found;
+        self.closed += disk.closed;
         let checkpoint = disk.checkpoint.as_ref();
         self.used += u64::from(checkpoint.is_some_and(|one| one.number > 0));
         self.epochs += story.rack.opened;
@@ -288,6 +293,8 @@ impl Tally {
         self.batches += other.batches;
         self.checkpoints += other.checkpoints;
         self.cut_off += other.cut_off;
+        self.found += other.found;
+        self.closed += other.closed;
         self.used += other.used;
         self.epochs += other.epochs;
         self.unwritten += other.unwritten;
@@ -296,11 +303,14 @@ impl Tally {
     fn print(&self, story: &str) {
         println!(
             "{story}: {} commits that are there, {} promises kept, {} batches, {} of them cut off, \
-             {} checkpoints, {} times one was needed; {} epochs opened, {} commits waited in vain",
+             {} gaps, {} of them closed, {} checkpoints, {} times one was needed; {} epochs opened, \
+             {} commits waited in vain",
             self.commits,
             self.promises,
             self.batches,
             self.cut_off,
+            self.found,
+            self.closed,
             self.checkpoints,
             self.used,
             self.epochs,
@@ -343,6 +353,48 @@ fn what_is_on_disk_is_all_that_was_promised_and_a_state_that_was() {
     }
     tally.print(&format!("power, {SEEDS} seeds"));
     let is_seen = tally.cut_off > 0 && tally.used > SEEDS / 4 && tally.epochs > SEEDS / 4;
+    assert!(is_seen, "this test is blind");
+}
+
+/// Keepers seldom sync, and what they have not is lost when they die; then all power is lost, twice.
+fn gaps(seed: u64) -> Tally {
+    let mut random = Random::stream(seed, &[34]);
+    let mut story = Story::new(seed, None, Cellar::new(seed, Snapshot::empty(THREADS)));
+    let mut tally = Tally::default();
+    for _ in 0..2 {
+        let until = story.rack.now() + LEASE * 60;
+        for _ in 0..TELLERS {
+            story.teller(until);
+        }
+        for least in [LEASE * 6, Nanos::ZERO] {
+            story.notes.is_hasty.set(true);
+            story.cellar.sync_one_in.set(u64::MAX);
+            story.rack.run_until(story.rack.now() + LEASE * 3);
+            story.cellar.disk.borrow_mut().fail(&mut random);
+            story.cellar.sync_one_in.set(2);
+            story.notes.is_hasty.set(false);
+            story.succeed();
+            // It takes some leases to be sure that something is lost.
+            let span = least + Nanos(random.below(9 * LEASE.0));
+            story.rack.run_until(story.rack.now() + span);
+        }
+        tally.add(&story);
+        story = story.restart(&mut random, None);
+    }
+    tally.add(&story.close());
+    tally
+}
+
+const GAP_SEEDS: u64 = 60;
+
+#[test]
+fn what_a_disk_loses_under_a_keeper_that_dies_is_copied_from_memory() {
+    let mut tally = Tally::default();
+    for seed in 0..GAP_SEEDS {
+        tally.join(&gaps(seed));
+    }
+    tally.print(&format!("gaps, {GAP_SEEDS} seeds"));
+    let is_seen = tally.closed > GAP_SEEDS / 2 && tally.found > tally.closed;
     assert!(is_seen, "this test is blind");
 }
 

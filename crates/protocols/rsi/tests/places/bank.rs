@@ -1,7 +1,7 @@
 //! Processes that move money while they have a place, go on with it after losses, and take another
 //! one when they have lost it; all that they see and do is noted and judged.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,6 +37,8 @@ pub struct Ledger {
     pub synced: RefCell<Vec<Snapshot>>,
     /// Commits that waited for the keeper in vain.
     pub unwritten: RefCell<u64>,
+    /// Nobody waits for what is synced.
+    pub is_hasty: Cell<bool>,
 }
 
 pub type Notes = Rc<Ledger>;
@@ -150,7 +152,7 @@ impl Teller {
         let Some(wait) = self.session.wait() else {
             return self;
         };
-        if self.hand.random.below(3) == 0 {
+        if self.notes.is_hasty.get() || self.hand.random.below(3) == 0 {
             return self;
         }
         match self.hand.try_by(&self.map, wait, PATIENCE).await {
