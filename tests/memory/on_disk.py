@@ -133,6 +133,18 @@ def all_is_killed_again_and_again(rack, times):
         expect(server.stop(), 0, server.log_tail())
 
 
+def check_keeper(rack):
+    """One keeper is at work, and says what it does; what is published is on disk by and by."""
+    wait_for("all is on disk", lambda: rack.memory[0].numbers()["manxdb_memory_behind_disk_transactions"] == 0)
+    numbers = [memory.numbers() for memory in rack.memory]
+    at_work = [one for one in numbers if one["manxdb_memory_keeper_at_work"] == 1]
+    expect(len(at_work), 1, "keepers at work")
+    for name in ("written_bytes_total", "syncs_total"):
+        if not at_work[0][f"manxdb_memory_keeper_{name}"] > 0:
+            raise AssertionError(at_work)
+    expect([one["manxdb_memory_keeper_gaps_total"] for one in numbers], [0, 0])
+
+
 @check
 def all_processes_are_killed_and_what_was_acknowledged_is_there():
     with OnDisk() as rack:
@@ -142,6 +154,7 @@ def all_processes_are_killed_and_what_was_acknowledged_is_there():
         for name in ("checkpoint_bytes", "checkpoint_age_seconds", "segments", "batches_bytes"):
             if not numbers[f"manxdb_memory_disk_{name}"] > 0:
                 raise AssertionError(numbers)
+        check_keeper(rack)
 
 
 @check
@@ -203,6 +216,77 @@ def a_keeper_is_killed_and_the_next_one_goes_on():
             teller.join(PATIENCE)
         rack.start_again()
         check_books(connect(servers[0], "bank"), tellers)
+
+
+def lose_what_was_written(rack, before):
+    """All keepers die, and before others begin the disk is as it was."""
+    for keeper in rack.keepers():
+        kill(keeper)
+    for path in Path(rack.disk).iterdir():
+        path.unlink()
+    shutil.copytree(before, rack.disk, dirs_exist_ok=True)
+
+
+@check
+def a_disk_loses_what_a_keeper_has_written_that_dies_and_it_is_copied_from_memory():
+    with OnDisk(flags={"--checkpoint-mb": 64}) as rack:
+        servers = [rack.database(), rack.database()]
+        open_bank(servers[0])
+        tellers = start_tellers(servers, 0)
+        for turn in range(2):
+            go_on(tellers, 5)
+            before = f"{rack.directory}/before-{turn}"
+            shutil.copytree(rack.disk, before)
+            go_on(tellers, 30)
+            checkpoints = len(rack.logs().split("all rows are in a checkpoint"))
+            lose_what_was_written(rack, before)
+            go_on(tellers, 5)
+            contains(rack.logs(), "all rows are copied in its place")
+            expect(len(rack.logs().split("all rows are in a checkpoint")), checkpoints + 1)
+        rack.kill_all()
+        for teller in tellers:
+            teller.join(PATIENCE)
+        rack.start_again()
+        check_books(connect(servers[0], "bank"), tellers)
+
+
+def await_words(rack, words, times):
+    """At once when they are said so often."""
+    deadline = time.monotonic() + PATIENCE
+    while rack.logs().count(words) < times:
+        if time.monotonic() > deadline:
+            raise AssertionError(f"this is not said {times} times: {words}")
+
+
+@check
+def who_brings_rows_back_is_killed_over_it_and_the_next_one_begins_anew():
+    with OnDisk(flags={"--checkpoint-mb": 64}) as rack:
+        server = rack.database()
+        open_bank(server)
+        make_more(connect(server))
+        for _ in range(4):
+            write_much(connect(server))
+        rack.kill_all()
+        begun = 0
+        for memory in rack.memory:
+            memory.start()
+        for turn in range(6):
+            begun += 1
+            await_words(rack, "rows are being restored", begun)
+            if turn % 3 == 2:
+                # The memory that is written to goes as well.
+                rack.memory[turn % 2].end()
+                rack.memory[turn % 2].start()
+            else:
+                for keeper in rack.keepers():
+                    kill(keeper)
+            begun = max(begun, rack.logs().count("rows are being restored"))
+            expect(rack.logs().count("rows are restored from"), 0, "it was killed too late")
+        server.start()
+        expect(rack.logs().count("rows are restored from"), 1)
+        link = connect(server, "bank")
+        expect(run(link, "SELECT COUNT(*), SUM(LENGTH(note)) FROM bulk"), ((4 * 480, 4 * 480 * 4000),))
+        check_books(link, [])
 
 
 @check

@@ -444,6 +444,29 @@ def memory_servers_with_replicas_are_lost_one_after_the_other_and_sql_goes_on():
 
 
 @check
+def a_memory_server_that_stands_still_for_a_while_is_not_given_up():
+    with Rack(servers=4, flags=REPLICATED) as rack:
+        servers = [rack.database()]
+        open_bank(servers[0])
+        tellers = start_tellers(servers, 0)
+        go_on(tellers, 5)
+        rack.memory[2].process.send_signal(signal.SIGSTOP)
+        late = OnMemory(rack.directory)
+        rack.databases.append(late)
+        comes = threading.Thread(target=late.start, daemon=True)
+        comes.start()
+        time.sleep(8)  # longer than one waits at a door at once
+        go_on(tellers, 5)
+        rack.memory[2].process.send_signal(signal.SIGCONT)
+        comes.join(PATIENCE)
+        for teller in tellers:
+            teller.ended.set()
+            teller.join(PATIENCE)
+        check_books(connect(late, "bank"), tellers)
+        lost_servers([*servers, late], 0)
+
+
+@check
 def a_database_server_is_killed_while_a_memory_server_is_lost():
     with Rack(servers=4, flags=REPLICATED) as rack:
         servers = [rack.database(), rack.database()]
