@@ -75,6 +75,10 @@ pub enum Mutant {
     CountsRoomOnce,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
+    /// What is published and in no log is taken for written.
+    GoesOnOverAGap,
+    /// What is written behind a gap counts as synced before the gap is closed.
+    PromisesOverAGap,
     /// What is logged is written over what the keeper has not written.
     OverwritesTheUnwritten,
     /// The keeper takes what is logged for published.

@@ -15,6 +15,8 @@
 //! Batches behind a gap are written, because the copy needs them. That they are of no use without the
 //! copy is written beside them, and whoever reads files leaves them out then.
 
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
 use crate::vector::Snapshot;
 
 /// How far a keeper is.
@@ -24,6 +26,8 @@ pub struct Progress {
     written: Snapshot,
     /// What is on disk before a gap that is not closed.
     held: Option<Snapshot>,
+    #[cfg(feature = "mutants")]
+    mutant: Option<Mutant>,
 }
 
 impl Progress {
@@ -33,7 +37,17 @@ impl Progress {
         Self {
             written: files,
             held: None,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
+    }
+
+    /// The same with a defect.
+    #[cfg(feature = "mutants")]
+    #[must_use]
+    pub fn with(mut self, mutant: Option<Mutant>) -> Self {
+        self.mutant = mutant;
+        self
     }
 
     /// What the next batch is behind.
@@ -67,6 +81,10 @@ impl Progress {
     /// What counts as synced where this much is in files for good.
     #[must_use]
     pub fn synced<'s>(&'s self, synced: &'s Snapshot) -> &'s Snapshot {
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::PromisesOverAGap) {
+            return synced;
+        }
         self.held.as_ref().unwrap_or(synced)
     }
 }

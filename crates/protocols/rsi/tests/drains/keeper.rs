@@ -69,7 +69,7 @@ pub async fn keep(hand: Hand, notes: Notes, cellar: Cellar) {
     let base = cellar.disk.borrow().base.clone();
     let last = batches.last();
     let written = last.map_or(base, |batch| batch.cut.clone());
-    let progress = Progress::new(written.clone());
+    let progress = Progress::new(written.clone()).with(teller.hand.mutant);
     let mut keeper = Keeper {
         teller,
         number: last.map_or(0, |batch| batch.number + 1),

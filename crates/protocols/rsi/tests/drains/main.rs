@@ -385,6 +385,34 @@ fn gaps(seed: u64) -> Tally {
     tally
 }
 
+/// Once, and the power is lost as soon as the next keeper has written something.
+fn gap_and_power(seed: u64, mutant: Option<Mutant>) -> Tally {
+    let mut random = Random::stream(seed, &[35]);
+    let mut story = Story::new(seed, mutant, Cellar::new(seed, Snapshot::empty(THREADS)));
+    for _ in 0..TELLERS {
+        story.teller(story.rack.now() + LEASE * 60);
+    }
+    story.notes.is_hasty.set(true);
+    story.cellar.sync_one_in.set(u64::MAX);
+    story.rack.run_until(story.rack.now() + LEASE * 2);
+    story.cellar.disk.borrow_mut().fail(&mut random);
+    story.cellar.sync_one_in.set(1);
+    story.notes.is_hasty.set(false);
+    story.succeed();
+    let before = story.cellar.disk.borrow().batches;
+    let end = story.rack.now() + LEASE * 20;
+    while story.cellar.disk.borrow().batches == before && story.rack.now() < end {
+        story.rack.run_until(story.rack.now() + Nanos(LEASE.0 / 100));
+    }
+    let span = Nanos(random.below(LEASE.0 / 10));
+    story.rack.run_until(story.rack.now() + span);
+    let mut tally = Tally::default();
+    tally.add(&story);
+    story = story.restart(&mut random, mutant);
+    tally.add(&story.close());
+    tally
+}
+
 const GAP_SEEDS: u64 = 60;
 
 #[test]
@@ -395,6 +423,13 @@ fn what_a_disk_loses_under_a_keeper_that_dies_is_copied_from_memory() {
     }
     tally.print(&format!("gaps, {GAP_SEEDS} seeds"));
     let is_seen = tally.closed > GAP_SEEDS / 2 && tally.found > tally.closed;
+    assert!(is_seen, "this test is blind");
+    let mut tally = Tally::default();
+    for seed in 0..SEEDS {
+        tally.join(&gap_and_power(seed, None));
+    }
+    tally.print(&format!("a gap and no power, {SEEDS} seeds"));
+    let is_seen = tally.found > SEEDS / 2 && tally.closed < tally.found;
     assert!(is_seen, "this test is blind");
 }
 
@@ -539,6 +574,9 @@ fn planted_defects_are_found() {
     let with_rows: Scenario = |seed, mutant| {
         tree::power(seed, Some(mutant));
     };
+    let over_a_gap: Scenario = |seed, mutant| {
+        gap_and_power(seed, Some(mutant));
+    };
     let cases = [
         (Mutant::OverwritesTheUnwritten, slowly),
         (Mutant::DrainsWhatIsLogged, powerless),
@@ -546,6 +584,8 @@ fn planted_defects_are_found() {
         (Mutant::ReplaysByThread, powerless),
         (Mutant::ReplaysByThread, with_rows),
         (Mutant::CompletesTooEarly, powerless),
+        (Mutant::GoesOnOverAGap, over_a_gap),
+        (Mutant::PromisesOverAGap, over_a_gap),
     ];
     each_is_found(&cases, 2 * SEEDS, |scenario, seed, mutant| {
         scenario(seed, mutant);
