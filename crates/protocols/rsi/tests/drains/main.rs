@@ -402,7 +402,9 @@ fn gap_and_power(seed: u64, mutant: Option<Mutant>) -> Tally {
     let before = story.cellar.disk.borrow().batches;
     let end = story.rack.now() + LEASE * 20;
     while story.cellar.disk.borrow().batches == before && story.rack.now() < end {
-        story.rack.run_until(story.rack.now() + Nanos(LEASE.0 / 100));
+        story
+            .rack
+            .run_until(story.rack.now() + Nanos(LEASE.0 / 100));
     }
     let span = Nanos(random.below(LEASE.0 / 10));
     story.rack.run_until(story.rack.now() + span);
