@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::{self, Algorithm};
 
-use super::numeric::hex_of;
+use super::digits::hex_of;
 use super::{Arguments, ScalarFunction, hash, infer};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::EvalContext;

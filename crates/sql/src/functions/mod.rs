@@ -12,6 +12,7 @@
 
 mod control;
 mod crypto;
+mod digits;
 mod hash;
 mod infer;
 mod info;
@@ -23,6 +24,7 @@ mod misc;
 mod numeric;
 mod pattern;
 mod random;
+mod rounding;
 mod string;
 mod string_search;
 mod temporal;
@@ -187,9 +189,10 @@ impl std::fmt::Debug for ScalarFunction {
 }
 
 /// Every family.
-const FAMILIES: [&[ScalarFunction]; 14] = [
+const FAMILIES: [&[ScalarFunction]; 16] = [
     control::FUNCTIONS,
     crypto::FUNCTIONS,
+    digits::FUNCTIONS,
     info::FUNCTIONS,
     json::FUNCTIONS,
     json_edit::FUNCTIONS,
@@ -197,6 +200,7 @@ const FAMILIES: [&[ScalarFunction]; 14] = [
     numeric::FUNCTIONS,
     pattern::FUNCTIONS,
     random::FUNCTIONS,
+    rounding::FUNCTIONS,
     string::FUNCTIONS,
     string_search::FUNCTIONS,
     temporal::FUNCTIONS,

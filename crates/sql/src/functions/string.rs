@@ -2,7 +2,7 @@
 
 use bigdecimal::RoundingMode;
 
-use super::numeric::round_double;
+use super::rounding::round_double;
 use super::{Arguments, MANY, RESULT_BYTES_MAX, ScalarFunction, infer, too_long};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{EvalContext, Expr};
