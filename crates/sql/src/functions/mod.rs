@@ -26,6 +26,8 @@ mod pattern;
 mod random;
 mod rounding;
 mod string;
+mod string_number;
+mod string_part;
 mod string_search;
 mod temporal;
 mod temporal_arithmetic;
@@ -189,7 +191,7 @@ impl std::fmt::Debug for ScalarFunction {
 }
 
 /// Every family.
-const FAMILIES: [&[ScalarFunction]; 16] = [
+const FAMILIES: [&[ScalarFunction]; 18] = [
     control::FUNCTIONS,
     crypto::FUNCTIONS,
     digits::FUNCTIONS,
@@ -202,6 +204,8 @@ const FAMILIES: [&[ScalarFunction]; 16] = [
     random::FUNCTIONS,
     rounding::FUNCTIONS,
     string::FUNCTIONS,
+    string_number::FUNCTIONS,
+    string_part::FUNCTIONS,
     string_search::FUNCTIONS,
     temporal::FUNCTIONS,
     temporal_arithmetic::FUNCTIONS,
