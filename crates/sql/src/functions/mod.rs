@@ -31,6 +31,7 @@ mod string_part;
 mod string_search;
 mod temporal;
 mod temporal_arithmetic;
+mod temporal_conversion;
 mod temporal_format;
 mod temporal_parse;
 #[cfg(test)]
@@ -191,7 +192,7 @@ impl std::fmt::Debug for ScalarFunction {
 }
 
 /// Every family.
-const FAMILIES: [&[ScalarFunction]; 18] = [
+const FAMILIES: [&[ScalarFunction]; 19] = [
     control::FUNCTIONS,
     crypto::FUNCTIONS,
     digits::FUNCTIONS,
@@ -209,6 +210,7 @@ const FAMILIES: [&[ScalarFunction]; 18] = [
     string_search::FUNCTIONS,
     temporal::FUNCTIONS,
     temporal_arithmetic::FUNCTIONS,
+    temporal_conversion::FUNCTIONS,
     temporal_format::FUNCTIONS,
 ];
 
