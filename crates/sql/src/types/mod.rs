@@ -47,11 +47,11 @@ pub use number::{
 pub use store::{Issue, StoreRules, date_allowed, fit, integer_value};
 pub use temporal::{
     Date, DateTime, MAX_DAY_NUMBER, MICROS_PER_DAY, MICROS_PER_SECOND, Time, days_in_month,
-    round_micros,
+    last_day, round_datetime, round_micros,
 };
 pub use temporal_text::{
-    Parsed, datetime_from_number, expand_year, last_day, parse_datetime, parse_time,
-    round_datetime, time_from_number, write_date, write_datetime, write_time,
+    Parsed, datetime_from_number, expand_year, parse_datetime, parse_time, time_from_number,
+    write_date, write_datetime, write_time,
 };
 pub use text::{to_text, write_bits, write_text, write_value};
 pub use time_zone::{from_utc_micros, parse_time_zone, to_utc_micros, today};

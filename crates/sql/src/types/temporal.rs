@@ -264,3 +264,46 @@ pub fn round_micros(micros: i64, fsp: u8) -> i64 {
         micros.saturating_add(half) / unit * unit
     }
 }
+
+/// Rounds to `fsp` digits, carrying into the date; `None` past 9999.
+#[must_use]
+pub fn round_datetime(value: DateTime, fsp: u8) -> Option<DateTime> {
+    let micros = round_micros(value.time().micros, fsp);
+    if micros < MICROS_PER_DAY {
+        return Some(DateTime {
+            date: value.date,
+            micros: micros.unsigned_abs(),
+        });
+    }
+    let date = Date::from_day_number(value.date.day_number() + 1)?;
+    Some(DateTime::midnight(date))
+}
+
+/// The last day of a date's month.
+#[must_use]
+pub fn last_day(date: Date) -> Date {
+    Date {
+        day: days_in_month(date.year, date.month),
+        ..date
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn day_numbers_go_there_and_back() {
+        for number in (1..=MAX_DAY_NUMBER).step_by(97) {
+            let date = Date::from_day_number(number).unwrap();
+            assert_eq!(date.day_number(), number, "{date:?}");
+        }
+        let date = Date {
+            year: 2007,
+            month: 10,
+            day: 7,
+        };
+        assert_eq!(date.day_number(), 733_321);
+        assert_eq!(date.weekday(), 6);
+    }
+}
