@@ -4,8 +4,9 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::aggregate::bigint;
-use super::expr::{compare_op, operand_columns};
+use super::expr::operand_columns;
 use super::joined::split_and;
+use super::operator::compare_op;
 use super::predicate::row_items;
 use super::query::{Bound, BoundQuery, finish};
 use super::scope::column_expr;
