@@ -6,6 +6,7 @@
 //! plain ones, which merge into the enclosing group.
 
 mod aggregate;
+mod cte;
 mod derived;
 mod distinct;
 mod expr;
@@ -27,6 +28,7 @@ pub(crate) mod select;
 mod set_operation;
 mod subquery;
 mod types;
+mod values;
 mod window;
 mod window_frame;
 
@@ -47,7 +49,7 @@ use crate::expr::{Expr, SqlMode};
 use crate::planner::Locking;
 use crate::types::{Collation, DataType, Row, TextSize};
 use manxdb_txn::ReadMode;
-use query::Cte;
+use cte::Cte;
 use scope::Frame;
 
 /// Tables whose rows are computed: `information_schema`, `performance_schema`, mysql.

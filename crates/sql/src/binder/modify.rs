@@ -30,8 +30,10 @@ impl Binder<'_> {
         limit: Option<&ast::Expr>,
     ) -> SqlResult<ModifyParts> {
         self.item_names = None;
+        // Wide rows with keys, by which the rows are changed.
         let mut state = FromState::default();
-        let (group, columns) = self.bind_modify_from(from, &mut state)?;
+        state.with_keys = true;
+        let (group, columns) = self.bind_from(from, &mut state)?;
         let width = state.next;
         let scope = row_scope(&columns, width);
         let mut select = empty_parts(group, width);

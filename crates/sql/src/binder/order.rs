@@ -4,10 +4,12 @@ use sqlparser::ast;
 
 use super::Binder;
 use super::aggregate::bigint;
-use super::scope::AliasUse;
+use super::query::BoundQuery;
+use super::scope::{AliasUse, Frame, FrameColumn, column_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, ExprKind};
-use crate::planner::physical::Limit;
+use crate::planner::physical::{Limit, Node, SortKey};
+use crate::planner::walk;
 use crate::types::Value;
 
 /// Whether a sort key descends.
@@ -115,5 +117,93 @@ impl Binder<'_> {
             }
             _ => Err(SqlError::syntax(format!("near '{expr}'"))),
         }
+    }
+
+    /// ORDER BY and LIMIT around a query that is complete.
+    pub(super) fn order_and_limit(
+        &mut self,
+        mut query: BoundQuery,
+        keys: &[ast::OrderByExpr],
+        limit: Option<&ast::LimitClause>,
+    ) -> SqlResult<BoundQuery> {
+        let columns: Vec<FrameColumn> = query
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(at, column)| FrameColumn {
+                database: None,
+                table: None,
+                name: column.name.clone(),
+                expr: column_expr(at, column.ty.clone(), !column.not_null),
+                origin: None,
+                hidden: false,
+            })
+            .collect();
+        let outputs: Vec<Expr> = columns.iter().map(|c| c.expr.clone()).collect();
+        self.frames.push(Frame::new(columns, "order clause"));
+        let order = self.bind_order(keys, &outputs);
+        let limit = self.bind_limit(limit);
+        self.frames.pop();
+        let (order, limit) = (order?, limit?);
+        query.node = sort_outputs(query.node, outputs, order, limit.clone());
+        if let Some(limit) = limit {
+            query.node = Node::Limit {
+                input: Box::new(query.node),
+                limit,
+            };
+        }
+        Ok(query)
+    }
+}
+
+/// Sorts complete rows; keys that are no output ride along and are cut off again.
+fn sort_outputs(
+    node: Node,
+    outputs: Vec<Expr>,
+    order: Vec<(Expr, bool)>,
+    limit: Option<Limit>,
+) -> Node {
+    if order.is_empty() {
+        return node;
+    }
+    let width = outputs.len();
+    let mut expressions = outputs;
+    let mut keys = Vec::with_capacity(order.len());
+    for (expr, descending) in order {
+        let known = expressions
+            .iter()
+            .position(|known| walk::same(known, &expr));
+        let ty = expr.ty.clone();
+        let column = known.unwrap_or_else(|| {
+            expressions.push(expr);
+            expressions.len() - 1
+        });
+        keys.push(SortKey {
+            column,
+            descending,
+            ty,
+        });
+    }
+    let extended = expressions.len() > width;
+    let input = if extended {
+        Node::Project {
+            input: Box::new(node),
+            expressions,
+        }
+    } else {
+        node
+    };
+    let sorted = Node::Sort {
+        input: Box::new(input),
+        keys,
+        limit,
+    };
+    if extended {
+        Node::Cut {
+            input: Box::new(sorted),
+            width,
+        }
+    } else {
+        sorted
     }
 }

@@ -1,6 +1,10 @@
-//! What UNION, EXCEPT and INTERSECT make of their operands: common columns, one tree of operators.
+//! UNION, EXCEPT and INTERSECT: operands are bound, get common columns, and become one tree of
+//! operators.
 
-use super::query::{BoundQuery, collations};
+use sqlparser::ast;
+
+use super::Binder;
+use super::query::{BoundQuery, collations, finish};
 use super::scope::column_expr;
 use super::select::output;
 use crate::error::{SqlError, SqlResult};
@@ -11,8 +15,51 @@ use crate::types::{self, Collation, ColumnMeta, DataType};
 /// Operands beyond which a UNION is no more kept as written, a tree as deep as they are many.
 const CHAIN_MAX: usize = 32;
 
+impl Binder<'_> {
+    /// `left op right`. A chain of UNIONs is taken as a whole: its columns have the types that all
+    /// operands have in common, and no operand is converted twice.
+    pub(super) fn bind_set_operation(
+        &mut self,
+        left: &ast::SetExpr,
+        op: ast::SetOperator,
+        quantifier: ast::SetQuantifier,
+        right: &ast::SetExpr,
+    ) -> SqlResult<BoundQuery> {
+        let mut first = left;
+        let mut rest = vec![(keeps_duplicates(quantifier)?, right)];
+        while let ast::SetExpr::SetOperation {
+            left,
+            op: ast::SetOperator::Union,
+            set_quantifier,
+            right,
+        } = first
+            && op == ast::SetOperator::Union
+        {
+            rest.push((keeps_duplicates(*set_quantifier)?, right));
+            first = left;
+        }
+        let op = match op {
+            ast::SetOperator::Union => SetOp::Union,
+            ast::SetOperator::Except | ast::SetOperator::Minus => SetOp::Except,
+            ast::SetOperator::Intersect => SetOp::Intersect,
+        };
+        let first = self.bind_body(first, &[], None)?;
+        let mut operands = vec![finish(first)?];
+        let names = self.item_names.take();
+        let rest: SqlResult<Vec<(bool, BoundQuery)>> = rest
+            .into_iter()
+            .rev()
+            .map(|(all, operand)| Ok((all, finish(self.bind_body(operand, &[], None)?)?)))
+            .collect();
+        self.item_names = names;
+        let (all, rest): (Vec<bool>, Vec<BoundQuery>) = rest?.into_iter().unzip();
+        operands.extend(rest);
+        combine(operands, op, &all)
+    }
+}
+
 /// Joins operands; `all` says of each but the first whether duplicates stay.
-pub(super) fn combine(operands: Vec<BoundQuery>, op: SetOp, all: &[bool]) -> SqlResult<BoundQuery> {
+fn combine(operands: Vec<BoundQuery>, op: SetOp, all: &[bool]) -> SqlResult<BoundQuery> {
     let columns = common_columns(&operands, op)?;
     let collations = collations(&columns);
     let operands: SqlResult<Vec<BoundQuery>> = operands
@@ -178,4 +225,13 @@ fn refuse_mix(left: &ColumnMeta, right: &ColumnMeta, op: SetOp) -> SqlResult<()>
         "HY000",
         format!("Illegal mix of collations for operation '{operation}'"),
     ))
+}
+
+/// Whether a set operation is one with ALL.
+fn keeps_duplicates(quantifier: ast::SetQuantifier) -> SqlResult<bool> {
+    match quantifier {
+        ast::SetQuantifier::All => Ok(true),
+        ast::SetQuantifier::None | ast::SetQuantifier::Distinct => Ok(false),
+        other => Err(SqlError::not_supported(other.to_string())),
+    }
 }
