@@ -25,6 +25,7 @@ pub(crate) mod query;
 mod reference;
 mod scope;
 pub(crate) mod select;
+mod semi_join;
 mod set_operation;
 mod subquery;
 mod types;
@@ -48,8 +49,8 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, SqlMode};
 use crate::planner::Locking;
 use crate::types::{Collation, DataType, Row, TextSize};
-use manxdb_txn::ReadMode;
 use cte::Cte;
+use manxdb_txn::ReadMode;
 use scope::Frame;
 
 /// Tables whose rows are computed: `information_schema`, `performance_schema`, mysql.
