@@ -5,8 +5,6 @@
 
 pub(crate) mod access;
 pub(crate) mod explain;
-mod explain_change;
-mod explain_json;
 mod generated;
 pub(crate) mod join;
 pub(crate) mod logical;
@@ -15,8 +13,7 @@ mod sargs;
 pub(crate) mod select;
 pub(crate) mod walk;
 
-pub use explain::{ExplainFormat, explain, explain_columns};
-pub use explain_change::{Change, explain_change};
+pub use explain::{Change, ExplainFormat, explain, explain_change, explain_columns};
 
 use manxdb_txn::ReadMode;
 use sqlparser::ast;

@@ -6,20 +6,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::table::{
+    ACCESS, EXTRA, FILTERED, ID, KEY, KEY_LENGTH, POSSIBLE_KEYS, REF, ROWS, SELECT_TYPE, TABLE,
+};
 use crate::types::{Row, Value};
-
-/// Places of MySQL's EXPLAIN columns.
-const ID: usize = 0;
-const SELECT_TYPE: usize = 1;
-const TABLE: usize = 2;
-const ACCESS: usize = 4;
-const POSSIBLE_KEYS: usize = 5;
-const KEY: usize = 6;
-const KEY_LENGTH: usize = 7;
-const REF: usize = 8;
-const ROWS: usize = 9;
-const FILTERED: usize = 10;
-const EXTRA: usize = 11;
 
 /// The document for the rows of one statement.
 pub(super) fn document(rows: &[Row]) -> Json {

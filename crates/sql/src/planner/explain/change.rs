@@ -1,7 +1,8 @@
 //! EXPLAIN of INSERT, REPLACE, UPDATE and DELETE: how the rows to change are found.
 
-use super::explain::{ExplainFormat, no_table, tabular, text, tree_under};
-use super::{Plan, explain_json};
+use super::table::{self, ACCESS, EXTRA, SELECT_TYPE, TABLE, no_table, text};
+use super::{ExplainFormat, json, tree};
+use crate::planner::Plan;
 use crate::types::{Row, Value};
 
 /// A changing statement to be explained.
@@ -21,7 +22,7 @@ pub fn explain_change(change: Change<'_>, format: ExplainFormat) -> Vec<Row> {
     match format {
         ExplainFormat::Traditional => rows_of(change),
         ExplainFormat::Json => {
-            let document = explain_json::document(&rows_of(change));
+            let document = json::document(&rows_of(change));
             vec![vec![Value::Text(format!("{document:#}"))]]
         }
         ExplainFormat::Tree => {
@@ -33,7 +34,7 @@ pub fn explain_change(change: Change<'_>, format: ExplainFormat) -> Vec<Row> {
                 _ => format!("-> Update {targets}"),
             };
             let below = match change.rows {
-                Some(plan) => tree_under(&plan.root),
+                Some(plan) => tree::lines(&plan.root, 1, None),
                 None => "    -> Rows fetched before execution".to_string(),
             };
             vec![vec![Value::Text(format!("{head}\n{below}"))]]
@@ -44,20 +45,20 @@ pub fn explain_change(change: Change<'_>, format: ExplainFormat) -> Vec<Row> {
 /// MySQL gives the table of an INSERT a row of its own, and tells the tables that UPDATE and
 /// DELETE change by their `select_type`.
 fn rows_of(change: Change<'_>) -> Vec<Row> {
-    let mut rows = change.rows.map(tabular).unwrap_or_default();
+    let mut rows = change.rows.map(table::rows).unwrap_or_default();
     if matches!(change.verb, "INSERT" | "REPLACE") {
         let target = change.targets.first().copied().unwrap_or_default();
         let mut row = no_table(1, change.verb);
-        row[2] = text(target);
-        row[4] = text("ALL");
-        row[11] = Value::Null;
+        row[TABLE] = text(target);
+        row[ACCESS] = text("ALL");
+        row[EXTRA] = Value::Null;
         rows.insert(0, row);
         return rows;
     }
     for row in &mut rows {
-        let changed = matches!(row.get(2), Some(Value::Text(name)) if change.targets.contains(&name.as_str()));
-        if changed && row.get(1) == Some(&text("SIMPLE")) {
-            row[1] = text(change.verb);
+        let changed = matches!(row.get(TABLE), Some(Value::Text(name)) if change.targets.contains(&name.as_str()));
+        if changed && row.get(SELECT_TYPE) == Some(&text("SIMPLE")) {
+            row[SELECT_TYPE] = text(change.verb);
         }
     }
     rows
