@@ -199,7 +199,7 @@ impl Session {
         if let Some(special) = &compiled.parsed.special
             && !edge::is_ddl(&compiled.parsed)
         {
-            return self.run_special(special, &compiled.parsed, sink, more);
+            return self.run_special(special, sink, more);
         }
         self.run_other(compiled, sink, more)
     }

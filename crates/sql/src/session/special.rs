@@ -10,7 +10,7 @@ use super::compiled::Compiled;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SessionInfo;
-use crate::parser::{Parsed, SetItem, Special, parse};
+use crate::parser::{SetItem, Special, parse};
 use crate::statement::Outcome;
 use crate::types::Value;
 
@@ -19,7 +19,6 @@ impl Session {
     pub(super) fn run_special(
         &mut self,
         special: &Special,
-        parsed: &Parsed,
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
@@ -36,12 +35,12 @@ impl Session {
             }
             _ => {}
         }
-        let outcome = self.run_silent(special, parsed)?;
+        let outcome = self.run_silent(special)?;
         self.report(&outcome, sink, more)
     }
 
     /// Those without a result set.
-    fn run_silent(&mut self, special: &Special, parsed: &Parsed) -> SqlResult<Outcome> {
+    fn run_silent(&mut self, special: &Special) -> SqlResult<Outcome> {
         match special {
             Special::Nothing => {}
             Special::Set(items) => self.set(items)?,
@@ -77,7 +76,7 @@ impl Session {
                 access::require_global(&account, Privileges::SHUTDOWN, "SHUTDOWN")?;
                 self.instance().request_shutdown();
             }
-            other => return self.run_account_statement(other, parsed),
+            other => return self.run_account_statement(other),
         }
         Ok(Outcome::default())
     }
