@@ -15,9 +15,11 @@
 //! | triggers, routines, events, XA, HANDLER, LOAD DATA, FULLTEXT | error 1235 |
 
 mod account;
+mod administration;
 mod alter;
 mod canonical;
 mod column;
+mod database;
 mod depth;
 mod dialect;
 mod hint;
@@ -30,6 +32,7 @@ mod set;
 mod show;
 mod special;
 mod template;
+mod transaction;
 mod tree;
 mod words;
 

@@ -1,13 +1,16 @@
-//! Which statements go into a tree of our own, and the small ones among them.
+//! Which statements go into a tree of our own, and which are refused by name.
 
 use sqlparser::ast::{Expr, Ident, Value, ValueWithSpan};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan};
 
+use super::administration::administration;
+use super::database::databases_and_tables;
 use super::dialect::ModeDialect;
 use super::message;
-use super::tree::{Special, TableLock};
-use super::words::{at_end, expect, is_word, name, peek_is, take, take_all, take_any};
+use super::transaction::transaction;
+use super::tree::Special;
+use super::words::{at_end, expect, is_word, name, take, take_all};
 use crate::error::{SqlError, SqlResult};
 
 /// First words of statements we refuse by name.
@@ -71,6 +74,7 @@ pub(super) fn parse(
     Ok(special)
 }
 
+/// A refusal of the parser's as MySQL words it.
 fn in_our_words(error: &ParserError, text: &str) -> SqlError {
     match error {
         ParserError::ParserError(detail) if detail.starts_with("unsupported: ") => {
@@ -88,6 +92,7 @@ fn starts(tokens: &[TokenWithSpan], words: &[&str]) -> bool {
             .all(|(word, token)| is_word(&token.token, word))
 }
 
+/// 1235 for what [`UNSUPPORTED`] names; a view may have a DEFINER, too.
 fn refuse(tokens: &[TokenWithSpan]) -> SqlResult<()> {
     let defines_view = tokens.iter().take(16).any(|t| is_word(&t.token, "VIEW"));
     for (words, feature) in UNSUPPORTED {
@@ -133,69 +138,6 @@ fn statement(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserE
         return Ok(Some(special));
     }
     administration(parser, text)
-}
-
-fn transaction(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
-    if take(parser, "BEGIN") {
-        let _ = take(parser, "WORK");
-        return Ok(Some(Special::StartTransaction {
-            read_only: None,
-            consistent_snapshot: false,
-        }));
-    }
-    if take_all(parser, &["START", "TRANSACTION"]) {
-        return start_transaction(parser).map(Some);
-    }
-    let commit = take(parser, "COMMIT");
-    if !commit && !take(parser, "ROLLBACK") {
-        return Ok(None);
-    }
-    let _ = take(parser, "WORK");
-    if !commit && peek_is(parser, "TO") {
-        while parser.index() > 0 {
-            parser.prev_token();
-        }
-        return Ok(None);
-    }
-    let mut chain = false;
-    let mut release = false;
-    if take(parser, "AND") {
-        chain = !take(parser, "NO");
-        expect(parser, "CHAIN")?;
-    }
-    if take(parser, "NO") {
-        expect(parser, "RELEASE")?;
-    } else {
-        release = take(parser, "RELEASE");
-    }
-    Ok(Some(Special::EndTransaction {
-        commit,
-        chain,
-        release,
-    }))
-}
-
-fn start_transaction(parser: &mut Parser) -> Result<Special, ParserError> {
-    let mut read_only = None;
-    let mut consistent_snapshot = false;
-    while !at_end(parser) {
-        if take_all(parser, &["READ", "ONLY"]) {
-            read_only = Some(true);
-        } else if take_all(parser, &["READ", "WRITE"]) {
-            read_only = Some(false);
-        } else if take_all(parser, &["WITH", "CONSISTENT", "SNAPSHOT"]) {
-            consistent_snapshot = true;
-        } else {
-            return parser.expected("transaction characteristic", parser.peek_token());
-        }
-        if !parser.consume_token(&Token::Comma) {
-            break;
-        }
-    }
-    Ok(Special::StartTransaction {
-        read_only,
-        consistent_snapshot,
-    })
 }
 
 fn prepared(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
@@ -266,99 +208,6 @@ fn accounts(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     Ok(None)
 }
 
-fn databases_and_tables(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
-    if take_all(parser, &["CREATE", "DATABASE"]) || take_all(parser, &["CREATE", "SCHEMA"]) {
-        let if_not_exists = take_all(parser, &["IF", "NOT", "EXISTS"]);
-        let database = name(parser)?;
-        let (charset, collation) = charset_options(parser)?;
-        return Ok(Some(Special::CreateDatabase {
-            name: database,
-            if_not_exists,
-            charset,
-            collation,
-        }));
-    }
-    if take_all(parser, &["ALTER", "DATABASE"]) || take_all(parser, &["ALTER", "SCHEMA"]) {
-        let anonymous = ["DEFAULT", "CHARACTER", "CHARSET", "COLLATE"]
-            .iter()
-            .any(|word| peek_is(parser, word));
-        let database = if anonymous { None } else { Some(name(parser)?) };
-        let (charset, collation) = charset_options(parser)?;
-        return Ok(Some(Special::AlterDatabase {
-            name: database,
-            charset,
-            collation,
-        }));
-    }
-    if take_all(parser, &["ALTER", "TABLE"]) {
-        return super::alter::parse(parser).map(Some);
-    }
-    if take_all(parser, &["LOCK", "TABLES"]) || take_all(parser, &["LOCK", "TABLE"]) {
-        return lock_tables(parser).map(Some);
-    }
-    if take_all(parser, &["UNLOCK", "TABLES"]) || take_all(parser, &["UNLOCK", "TABLE"]) {
-        return Ok(Some(Special::UnlockTables));
-    }
-    Ok(None)
-}
-
-type Names = (Option<String>, Option<String>);
-
-fn charset_options(parser: &mut Parser) -> Result<Names, ParserError> {
-    let (mut charset, mut collation) = (None, None);
-    while !at_end(parser) {
-        match super::alter::option(parser)? {
-            Some((key, value)) if key == "CHARACTER SET" => charset = Some(value),
-            Some((key, value)) if key == "COLLATE" => collation = Some(value),
-            _ if takes_encryption(parser) => {
-                let _ = parser.consume_token(&Token::Eq);
-                // 'N' is what SHOW CREATE DATABASE writes.
-                if !name(parser)?.eq_ignore_ascii_case("N") {
-                    return Err(ParserError::ParserError("unsupported: ENCRYPTION".into()));
-                }
-            }
-            _ => return parser.expected("database option", parser.peek_token()),
-        }
-    }
-    Ok((charset, collation))
-}
-
-fn takes_encryption(parser: &mut Parser) -> bool {
-    take_all(parser, &["DEFAULT", "ENCRYPTION"]) || take(parser, "ENCRYPTION")
-}
-
-fn lock_tables(parser: &mut Parser) -> Result<Special, ParserError> {
-    let mut locks = Vec::new();
-    loop {
-        let table = parser.parse_object_name(false)?;
-        let explicit = take(parser, "AS");
-        let keyword = ["READ", "WRITE", "LOW_PRIORITY"]
-            .iter()
-            .any(|word| peek_is(parser, word));
-        let alias = if explicit || !keyword {
-            Some(name(parser)?)
-        } else {
-            None
-        };
-        let write = if take(parser, "READ") {
-            let _ = take(parser, "LOCAL");
-            false
-        } else {
-            let _ = take(parser, "LOW_PRIORITY");
-            expect(parser, "WRITE")?;
-            true
-        };
-        locks.push(TableLock {
-            table,
-            alias,
-            write,
-        });
-        if !parser.consume_token(&Token::Comma) {
-            return Ok(Special::LockTables(locks));
-        }
-    }
-}
-
 /// DESCRIBE; EXPLAIN of a statement goes to `sqlparser`.
 fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserError> {
     let [first, second, third] = parser.peek_tokens::<3>();
@@ -378,7 +227,6 @@ fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserEr
         "DELETE",
         "REPLACE",
         "WITH",
-        "FORMAT",
         "ANALYZE",
         "EXTENDED",
         "PARTITIONS",
@@ -386,10 +234,7 @@ fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserEr
         "VALUES",
     ];
     let names_format = is_word(&second, "FORMAT") && third == Token::Eq;
-    let is_statement = statement[..6]
-        .iter()
-        .chain(&statement[7..])
-        .any(|w| is_word(&second, w));
+    let is_statement = statement.iter().any(|word| is_word(&second, word));
     if is_statement || names_format || second == Token::LParen {
         return Ok(None);
     }
@@ -404,98 +249,9 @@ fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserEr
 }
 
 /// Takes the rest as text.
-fn ownership(parser: &mut Parser, text: &str) -> Special {
+pub(super) fn ownership(parser: &mut Parser, text: &str) -> Special {
     while !at_end(parser) {
         parser.advance_token();
     }
     Special::Ownership(text.to_string())
-}
-
-fn administration(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserError> {
-    if peek_is(parser, "GDPR") || peek_is(parser, "CTX") {
-        return Ok(Some(ownership(parser, text)));
-    }
-    if take(parser, "DO") {
-        let exprs = parser.parse_comma_separated(Parser::parse_expr)?;
-        return Ok(Some(Special::Do(exprs)));
-    }
-    if take(parser, "KILL") {
-        let query_only = take(parser, "QUERY");
-        let _ = !query_only && take(parser, "CONNECTION");
-        let id = parser.parse_expr()?;
-        return Ok(Some(Special::Kill { query_only, id }));
-    }
-    if take(parser, "SHUTDOWN") {
-        return Ok(Some(Special::Shutdown));
-    }
-    if take(parser, "FLUSH") {
-        return flush(parser).map(Some);
-    }
-    maintain(parser)
-}
-
-/// FLUSH: of most of it only the words matter.
-fn flush(parser: &mut Parser) -> Result<Special, ParserError> {
-    let _ = take(parser, "NO_WRITE_TO_BINLOG") || take(parser, "LOCAL");
-    let mut words = Vec::new();
-    if take(parser, "TABLES") || take(parser, "TABLE") {
-        words.push("TABLES".to_string());
-        let listed = !at_end(parser)
-            && !peek_is(parser, "WITH")
-            && parser.peek_token_ref().token != Token::Comma;
-        if listed && let Some(locks) = flush_listed(parser)? {
-            return Ok(locks);
-        }
-        let _ = parser.consume_token(&Token::Comma);
-    }
-    while let Token::Word(word) = &parser.peek_token_ref().token {
-        words.push(word.value.to_ascii_uppercase());
-        parser.advance_token();
-        let _ = parser.consume_token(&Token::Comma);
-    }
-    Ok(Special::Flush(words))
-}
-
-/// `a, b WITH READ LOCK` behind FLUSH TABLES is LOCK TABLES for reading.
-fn flush_listed(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
-    let tables = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
-    if take_all(parser, &["FOR", "EXPORT"]) {
-        let text = "unsupported: FLUSH TABLES FOR EXPORT";
-        return Err(ParserError::ParserError(text.into()));
-    }
-    if !take_all(parser, &["WITH", "READ", "LOCK"]) {
-        return Ok(None);
-    }
-    let locks = tables.into_iter().map(|table| TableLock {
-        table,
-        alias: None,
-        write: false,
-    });
-    Ok(Some(Special::LockTables(locks.collect())))
-}
-
-/// ANALYZE, OPTIMIZE, CHECK, REPAIR and CHECKSUM TABLE.
-fn maintain(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
-    let verbs = ["ANALYZE", "OPTIMIZE", "CHECK", "REPAIR", "CHECKSUM"];
-    let Some(verb) = take_any(parser, &verbs) else {
-        return Ok(None);
-    };
-    let _ = take(parser, "NO_WRITE_TO_BINLOG") || take(parser, "LOCAL");
-    if !take(parser, "TABLE") {
-        expect(parser, "TABLES")?;
-    }
-    let mut tables = vec![parser.parse_object_name(false)?];
-    while parser.consume_token(&Token::Comma) {
-        tables.push(parser.parse_object_name(false)?);
-    }
-    if take_all(parser, &["UPDATE", "HISTOGRAM"]) || take_all(parser, &["DROP", "HISTOGRAM"]) {
-        let text = "unsupported: histograms";
-        return Err(ParserError::ParserError(text.into()));
-    }
-    let options = ["QUICK", "FAST", "MEDIUM", "EXTENDED", "CHANGED", "USE_FRM"];
-    while take_any(parser, &options).is_some() || take_all(parser, &["FOR", "UPGRADE"]) {}
-    Ok(Some(Special::Maintain {
-        verb: verb.to_string(),
-        tables,
-    }))
 }
