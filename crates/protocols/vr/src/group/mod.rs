@@ -1,10 +1,14 @@
 //! One member of a group.
 
+mod recovery;
+mod view_change;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use manxdb_core::NodeId;
 
 use crate::message::{Copy, GroupMessage};
+use recovery::Recovery;
 
 /// What a group agrees on: a state that entries change one after another.
 pub trait State: Clone {
@@ -72,13 +76,6 @@ pub struct Group<S: State> {
     quiet_ticks: u32,
 }
 
-#[derive(Debug)]
-struct Recovery<S: State> {
-    nonce: u64,
-    answers: BTreeMap<usize, u64>,
-    newest: Option<(u64, Copy<S, S::Entry>)>,
-}
-
 impl<S: State> Group<S> {
     /// Member `members[me]` of a group that begins with `state`. `nonce` is `None` when the group
     /// itself begins, and else a number this node has not used before: it was a member, failed,
@@ -111,11 +108,7 @@ impl<S: State> Group<S> {
             log: VecDeque::new(),
             wanting: BTreeSet::new(),
             known: BTreeMap::new(),
-            recovery: Recovery {
-                nonce: nonce.unwrap_or(0),
-                answers: BTreeMap::new(),
-                newest: None,
-            },
+            recovery: Recovery::new(nonce.unwrap_or(0)),
             quiet_ticks: 0,
         }
     }
@@ -241,83 +234,6 @@ impl<S: State> Group<S> {
         }
     }
 
-    fn ask(&mut self, out: &mut Out<S>) {
-        let nonce = self.recovery.nonce;
-        self.to_others(&GroupMessage::Recovery { nonce }, out);
-    }
-
-    /// Gives up the view for a later one.
-    fn want(&mut self, view: u64, out: &mut Out<S>) {
-        assert!(view > self.view || self.status == Status::ViewChange);
-        if view > self.view {
-            self.wanting.clear();
-            self.known.clear();
-        }
-        self.view = view;
-        self.status = Status::ViewChange;
-        self.quiet_ticks = 0;
-        self.wanting.insert(self.me);
-        self.to_others(&GroupMessage::StartViewChange { view }, out);
-        self.tell_new_leader(out);
-    }
-
-    /// Once a majority wants the view, its leader is told what this member knows.
-    fn tell_new_leader(&mut self, out: &mut Out<S>) {
-        if self.wanting.len() < self.majority() {
-            return;
-        }
-        let leader = self.leader_of(self.view);
-        if leader == self.me {
-            self.known.insert(self.me, (self.last_normal, self.copy()));
-            self.begin_view(out);
-            return;
-        }
-        let message = GroupMessage::DoViewChange {
-            view: self.view,
-            last_normal: self.last_normal,
-            copy: self.copy(),
-        };
-        out.push((self.members[leader], message));
-    }
-
-    /// As the new leader: begins once a majority has told what it knows.
-    fn begin_view(&mut self, out: &mut Out<S>) {
-        if self.known.len() < self.majority() || self.status != Status::ViewChange {
-            return;
-        }
-        let committed = self.known.values().map(|(_, copy)| copy.committed).max();
-        let best = |(last_normal, copy): &(u64, Copy<S, S::Entry>)| (*last_normal, copy.last());
-        let Some((_, best)) = std::mem::take(&mut self.known)
-            .into_values()
-            .max_by_key(best)
-        else {
-            return;
-        };
-        self.install(best);
-        self.last_normal = self.view;
-        self.status = Status::Normal;
-        self.quiet_ticks = 0;
-        self.held = vec![0; self.members.len()];
-        self.held[self.me] = self.last();
-        self.commit_to(committed.unwrap_or(0));
-        let (view, copy) = (self.view, self.copy());
-        self.to_others(&GroupMessage::StartView { view, copy }, out);
-        self.commit_what_a_majority_holds();
-    }
-
-    /// Takes over what another member knows. What is committed here stays committed.
-    fn install(&mut self, copy: Copy<S, S::Entry>) {
-        if copy.committed >= self.committed {
-            self.state = copy.state;
-            self.committed = copy.committed;
-            self.log = copy.log.into();
-            return;
-        }
-        let known_here = self.committed - copy.committed;
-        let known_here = usize::try_from(known_here).unwrap_or(usize::MAX);
-        self.log = copy.log.into_iter().skip(known_here).collect();
-    }
-
     fn commit_to(&mut self, number: u64) {
         while self.committed < number {
             let Some(entry) = self.log.pop_front() else {
@@ -426,101 +342,5 @@ impl<S: State> Group<S> {
             return;
         }
         self.commit_to(committed);
-    }
-
-    fn on_start_view_change(&mut self, from: usize, view: u64, out: &mut Out<S>) {
-        if view < self.view {
-            return;
-        }
-        if view == self.view && self.status == Status::Normal {
-            return;
-        }
-        if view > self.view {
-            self.want(view, out);
-        }
-        if self.wanting.insert(from) {
-            self.tell_new_leader(out);
-        }
-    }
-
-    fn on_do_view_change(
-        &mut self,
-        from: usize,
-        view: u64,
-        last_normal: u64,
-        copy: Copy<S, S::Entry>,
-        out: &mut Out<S>,
-    ) {
-        if view < self.view || self.leader_of(view) != self.me {
-            return;
-        }
-        if view == self.view && self.status == Status::Normal {
-            return;
-        }
-        if view > self.view {
-            self.want(view, out);
-        }
-        // That it sends this says that a majority wants the view.
-        self.wanting.insert(from);
-        self.known.insert(from, (last_normal, copy));
-        self.known.insert(self.me, (self.last_normal, self.copy()));
-        self.begin_view(out);
-    }
-
-    fn on_start_view(&mut self, from: usize, view: u64, copy: Copy<S, S::Entry>, out: &mut Out<S>) {
-        if view < self.view || self.leader_of(view) != from || from == self.me {
-            return;
-        }
-        let known_to_be_committed = copy.committed;
-        self.install(copy);
-        self.view = view;
-        self.last_normal = view;
-        self.status = Status::Normal;
-        self.quiet_ticks = 0;
-        self.commit_to(known_to_be_committed);
-        let number = self.last();
-        out.push((self.members[from], GroupMessage::PrepareOk { view, number }));
-    }
-
-    fn on_recovery(&mut self, from: usize, nonce: u64, out: &mut Out<S>) {
-        if self.status != Status::Normal {
-            return;
-        }
-        let copy = self.leads().then(|| self.copy());
-        let view = self.view;
-        let answer = GroupMessage::RecoveryResponse { view, nonce, copy };
-        out.push((self.members[from], answer));
-    }
-
-    fn on_recovery_response(
-        &mut self,
-        from: usize,
-        view: u64,
-        nonce: u64,
-        copy: Option<Copy<S, S::Entry>>,
-    ) {
-        if self.status != Status::Recovering || nonce != self.recovery.nonce {
-            return;
-        }
-        self.recovery.answers.insert(from, view);
-        if let Some(copy) = copy {
-            let newer = |(known, _): &(u64, Copy<S, S::Entry>)| *known <= view;
-            if self.recovery.newest.as_ref().is_none_or(newer) {
-                self.recovery.newest = Some((view, copy));
-            }
-        }
-        let newest_view = self.recovery.answers.values().max().copied();
-        let told_by_its_leader =
-            self.recovery.newest.as_ref().map(|(view, _)| *view) == newest_view;
-        if self.recovery.answers.len() < self.majority() || !told_by_its_leader {
-            return;
-        }
-        if let Some((view, copy)) = self.recovery.newest.take() {
-            self.install(copy);
-            self.view = view;
-            self.last_normal = view;
-            self.status = Status::Normal;
-            self.quiet_ticks = 0;
-        }
     }
 }
