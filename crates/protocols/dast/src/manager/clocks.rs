@@ -1,24 +1,13 @@
-//! Reports of the replicas, and the cuts made of them.
-//!
-//! Every replica reports once an interval, to one place, and that place tells every replica once
-//! an interval what the slowest clock has passed: two messages a node and interval, where
-//! exchanging clocks between all nodes (DAST §4.2) needs a message for every pair.
+//! Reports of the replicas: their clocks, and how far each is from the others.
 
 use std::collections::BTreeMap;
 
 use manxdb_core::{LocalTime, NodeId};
 
 use super::slowest::Slowest;
-use super::{Effect, Manager};
-use crate::ledger::{Entry, Membership};
-use crate::message::{Cut, DastMessage, Report};
-use crate::node::Out;
+use crate::ledger::Membership;
+use crate::message::Report;
 use crate::timestamp::Timestamp;
-use crate::topology::Role;
-
-/// How far ahead of the clocks cuts are reserved, in microseconds. A new leader gives timestamps
-/// behind what its predecessor had reserved: so much later are its first ones at most.
-const RESERVE_MICROS: u64 = 100_000;
 
 /// Clocks that differ by less, in microseconds, are left alone.
 const TOLERANCE_MICROS: u64 = 1_000;
@@ -101,6 +90,27 @@ impl Clocks {
         self.told
     }
 
+    /// A cut is told.
+    pub(super) fn tell(&mut self, upto: Timestamp) {
+        self.told = upto;
+    }
+
+    /// What all that count have passed.
+    pub(super) fn passed(&self) -> Timestamp {
+        self.slowest.smallest()
+    }
+
+    /// Counts of a shard that have changed since the last cut, by coordinator.
+    pub(super) fn changed(&self, shard: u32) -> impl Iterator<Item = (NodeId, u64)> {
+        let counts = self.changed.get(&shard).into_iter().flatten();
+        counts.map(|(node, number)| (*node, *number))
+    }
+
+    /// All that has changed is told.
+    pub(super) fn forget_changes(&mut self) {
+        self.changed.clear();
+    }
+
     /// The manager's timer fires.
     pub(super) fn tick(&mut self) {
         self.ticks += 1;
@@ -148,7 +158,8 @@ impl Clocks {
         self.counted_at = None;
     }
 
-    fn take(&mut self, now: LocalTime, node: NodeId, report: Report) {
+    /// A node has reported.
+    pub(super) fn take(&mut self, now: LocalTime, node: NodeId, report: Report) {
         for (shard, number) in report.stamped {
             self.changed.entry(shard).or_default().insert(node, number);
         }
@@ -173,7 +184,7 @@ impl Clocks {
     }
 
     /// Sees to it that exactly these nodes count.
-    fn count(&mut self, members: &Membership) {
+    pub(super) fn count(&mut self, members: &Membership) {
         let now = Some((members.epoch, members.closing.len()));
         if self.counted_at == now {
             return;
@@ -192,7 +203,7 @@ impl Clocks {
     /// The correction to tell a node with a cut, in microseconds. One that is far from the others
     /// at two cuts in a row is corrected: at one, it may be this manager's clock that was set
     /// while they reported.
-    fn correction(&mut self, node: NodeId, median_skew: i64) -> i64 {
+    pub(super) fn correction(&mut self, node: NodeId, median_skew: i64) -> i64 {
         let place = self.place(node);
         let Some(Some(reported)) = self.reported.get_mut(place) else {
             return 0;
@@ -209,7 +220,7 @@ impl Clocks {
     }
 
     /// The median of the clocks less this manager's, which no minority can carry away.
-    fn median_skew(&self) -> i64 {
+    pub(super) fn median_skew(&self) -> i64 {
         let skews = self.reported.iter().flatten().map(Reported::skew);
         median(skews.collect()).unwrap_or(0)
     }
@@ -225,7 +236,7 @@ impl Clocks {
     }
 
     /// What all of `nodes` have run; none if one of them has not reported.
-    fn position(&self, mut nodes: impl Iterator<Item = NodeId>) -> Option<Timestamp> {
+    pub(super) fn position(&self, mut nodes: impl Iterator<Item = NodeId>) -> Option<Timestamp> {
         nodes.try_fold(Timestamp::MAX, |position, node| {
             let reported = self.reported(node)?;
             Some(position.min(reported.position))
@@ -239,182 +250,6 @@ fn median<T: Ord + Copy>(mut values: Vec<T>) -> Option<T> {
     }
     let middle = values.len() / 2;
     Some(*values.select_nth_unstable(middle).1)
-}
-
-/// Which interval of reports a timestamp belongs to; stretched ones go by the time that passes.
-fn round(at: Timestamp, interval_micros: u64) -> u64 {
-    at.micros.max(at.stretch) / interval_micros.max(1)
-}
-
-impl Manager {
-    pub(super) fn on_hello(
-        &mut self,
-        now: LocalTime,
-        from: NodeId,
-        view: u64,
-        report: Report,
-        out: &mut Out,
-    ) {
-        if self.group.view() == view {
-            self.on_report(now, from, report, out);
-        }
-    }
-
-    pub(super) fn on_report(
-        &mut self,
-        now: LocalTime,
-        from: NodeId,
-        report: Report,
-        out: &mut Out,
-    ) {
-        if !self.ledger().members.live.contains(&from) {
-            self.tell_if_out(from, out);
-            return;
-        }
-        if let Some(lead) = &mut self.lead {
-            lead.clocks.take(now, from, report);
-            self.cut(now, out);
-        }
-    }
-
-    /// How far the region is: closed, and run by all.
-    pub(super) fn progress(&self) -> Option<(Timestamp, Timestamp)> {
-        let lead = self.lead.as_ref()?;
-        let live = self.ledger().members.live.iter().copied();
-        let position = lead.clocks.position(live)?;
-        Some((lead.clocks.told, position))
-    }
-
-    /// Tells a cut, if all clocks have passed into a new interval, or past a transaction that
-    /// waits for it.
-    fn cut(&mut self, now: LocalTime, out: &mut Out) {
-        let members = &self.group.state().members;
-        let reserved = self.group.state().reserved;
-        let interval = self.shared.options.report_every.as_micros();
-        let Some(lead) = &mut self.lead else {
-            return;
-        };
-        lead.clocks.count(members);
-        let mut upto = lead.clocks.slowest.smallest().min(reserved);
-        if let Some(first) = lead.untold.values().min()
-            && upto >= *first
-        {
-            upto = just_before(*first);
-        }
-        let told = lead.clocks.told;
-        let somebody_waits = lead.waiting.first().is_some_and(|first| *first <= upto);
-        let is_new_round =
-            round(upto, interval) > round(told, interval) || upto.micros > told.micros + interval;
-        if upto <= told || !(somebody_waits || is_new_round) {
-            return;
-        }
-        lead.clocks.told = upto;
-        while lead.waiting.first().is_some_and(|first| *first <= upto) {
-            lead.waiting.pop_first();
-        }
-        self.tell_cut(now, upto, out);
-        self.notice_what_has_run(out);
-    }
-
-    fn tell_cut(&mut self, now: LocalTime, upto: Timestamp, out: &mut Out) {
-        let listeners = self.listeners();
-        let own = self.progress().unwrap_or_default();
-        let (_, position) = own;
-        let (closed, everywhere) = self.everywhere(own);
-        let topology = self.shared.topology;
-        let Some(lead) = &mut self.lead else {
-            return;
-        };
-        let (reading, skew) = (lead.clocks.reading(now), lead.clocks.median_skew());
-        for node in listeners {
-            let Role::Replica(shard) = topology.role(node) else {
-                continue;
-            };
-            let counts = lead.clocks.changed.get(&shard.0);
-            let stamped = counts
-                .into_iter()
-                .flatten()
-                .map(|(node, number)| (*node, *number));
-            let stamped = stamped.collect();
-            let cut = Cut {
-                upto,
-                stamped,
-                reading,
-                correction: lead.clocks.correction(node, skew),
-                position,
-                everywhere,
-                closed,
-            };
-            out.send(node, DastMessage::Cut(Box::new(cut)));
-        }
-        lead.clocks.changed.clear();
-    }
-
-    /// What all regions have closed, and what all their replicas have run, given this one's.
-    fn everywhere(
-        &self,
-        (mut closed, mut position): (Timestamp, Timestamp),
-    ) -> (Timestamp, Timestamp) {
-        let nothing = (Timestamp::ZERO, Timestamp::ZERO);
-        let Some(lead) = &self.lead else {
-            return nothing;
-        };
-        for region in self.shared.topology.all_regions() {
-            if region == self.region {
-                continue;
-            }
-            let (theirs, run) = lead.regions.get(&region).copied().unwrap_or(nothing);
-            closed = closed.min(theirs);
-            position = position.min(run);
-        }
-        (closed, position)
-    }
-
-    pub(super) fn tell_progress(&mut self, out: &mut Out) {
-        let Some((closed, position)) = self.progress() else {
-            return;
-        };
-        let topology = self.shared.topology;
-        for region in topology
-            .all_regions()
-            .filter(|region| *region != self.region)
-        {
-            // To all of them: so each knows who speaks for this region, and a leader that has
-            // just begun is heard without being known.
-            for manager in topology.managers(region) {
-                let progress = DastMessage::Progress {
-                    region: self.region,
-                    closed,
-                    position,
-                };
-                out.send(manager, progress);
-            }
-        }
-    }
-
-    /// Sees to it that cuts can go on: no cut passes what the ledger reserves.
-    pub(super) fn reserve(&mut self, now: LocalTime, out: &mut Out) {
-        let reserved = self.ledger().reserved;
-        let Some(lead) = &mut self.lead else {
-            return;
-        };
-        let reading = lead.clocks.reading(now);
-        if reserved.micros > reading + RESERVE_MICROS / 2 || lead.reserving {
-            return;
-        }
-        lead.reserving = true;
-        let upto = Timestamp::at(reading + RESERVE_MICROS, 0);
-        self.propose(Entry::Reserve { upto }, Effect::NoteReserved, out);
-    }
-}
-
-/// The last timestamp of the microsecond before `at`'s.
-fn just_before(at: Timestamp) -> Timestamp {
-    Timestamp {
-        micros: at.micros.saturating_sub(1),
-        stretch: u64::MAX,
-        site: u32::MAX,
-    }
 }
 
 #[cfg(test)]
@@ -508,16 +343,5 @@ mod tests {
         members.epoch += 1;
         clocks.count(&members);
         assert_eq!(clocks.slowest.smallest(), Timestamp::at(10, 1));
-    }
-
-    #[test]
-    fn a_stretched_clock_still_moves_from_round_to_round() {
-        let free = Timestamp::at(10_000, 1);
-        let stretched = Timestamp {
-            micros: 9_999,
-            stretch: 12_600,
-            site: 1,
-        };
-        assert!(super::round(stretched, 2_500) > super::round(free, 2_500));
     }
 }

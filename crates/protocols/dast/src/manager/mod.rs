@@ -6,13 +6,15 @@
 //!
 //! | file | |
 //! |---|---|
-//! | [`clocks`] | reports of the replicas, and cuts made of them |
+//! | [`clocks`] | reports of the replicas |
+//! | [`cuts`] | what all replicas have passed, told to them and to other regions |
 //! | [`cross`] | timestamps and decisions of cross-region transactions (DAST §4.3) |
 //! | [`membership`] | who is out, and who comes back |
 //! | [`estimate`] | how long a decision takes |
 
 mod clocks;
 mod cross;
+mod cuts;
 mod estimate;
 mod membership;
 mod slowest;
