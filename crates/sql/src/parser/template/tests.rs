@@ -1,3 +1,5 @@
+//! Which constants go, and what they are.
+
 use super::*;
 
 fn made(text: &str) -> Option<(String, String)> {

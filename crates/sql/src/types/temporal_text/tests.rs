@@ -1,3 +1,5 @@
+//! Spellings of dates and times, and what is read of them.
+
 use super::*;
 
 fn read(text: &str) -> Option<String> {
