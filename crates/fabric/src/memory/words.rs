@@ -1,7 +1,8 @@
 //! A mapped segment, word by word.
 #![allow(unsafe_code)] // each block says why it is sound
 
-use std::hint::black_box;
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::os::fd::AsFd;
 use std::ptr;
 use std::slice;
@@ -91,9 +92,10 @@ impl Words {
     /// that is copied overlap, as those of a card do.
     pub(crate) fn touch(&self, offset: u64, bytes: usize) {
         let words = self.from(offset, bytes);
-        for word in words.iter().step_by(LINE).chain(words.last()) {
-            black_box(word.load(Ordering::Relaxed));
-        }
+        let (lines, _) = words.as_chunks::<LINE>();
+        let lines = lines.iter().map(|line| line.as_ptr());
+        let last = words.last().map(ptr::from_ref);
+        lines.chain(last).for_each(fetch);
     }
 
     /// Copies from there, in rising order.
@@ -130,6 +132,17 @@ impl Words {
         let one = self.from(offset, WORD_LENGTH).first()?;
         Some(one.fetch_add(delta, Ordering::SeqCst))
     }
+}
+
+/// Has the processor fetch the line of a word, and goes on meanwhile.
+fn fetch(word: *const AtomicU64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: nothing comes of it, whatever the address is.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(word.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
 }
 
 /// What was written is seen by everybody before anything that follows is read.
