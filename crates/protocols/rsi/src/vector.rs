@@ -11,6 +11,9 @@
 //! may be left out: what the others say is a cut without it. So a thread that died over its line
 //! keeps nobody from beginning.
 
+use std::iter;
+use std::sync::Arc;
+
 use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
 
 use crate::block::Torn;
@@ -25,21 +28,21 @@ pub struct Vector {
     threads: u16,
 }
 
-/// The versions that a transaction sees.
+/// The versions that a transaction sees. Copies share what they hold: each read has one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Snapshot(Vec<u64>);
+pub struct Snapshot(Arc<[u64]>);
 
 impl Snapshot {
     /// Nobody has written anything.
     #[must_use]
     pub fn empty(threads: u16) -> Self {
-        Self(vec![0; usize::from(threads)])
+        Self(iter::repeat_n(0, usize::from(threads)).collect())
     }
 
     /// Everything that anybody will ever write.
     #[cfg(feature = "mutants")]
     pub(crate) fn of_everything(threads: u16) -> Self {
-        Self(vec![u64::MAX; usize::from(threads)])
+        Self(iter::repeat_n(u64::MAX, usize::from(threads)).collect())
     }
 
     /// How many of each thread's transactions are in it, by threads.
@@ -51,7 +54,7 @@ impl Snapshot {
     /// The snapshot of such numbers, as [`Snapshot::numbers`] has said them.
     #[must_use]
     pub fn of_numbers(numbers: Vec<u64>) -> Self {
-        Self(numbers)
+        Self(numbers.into())
     }
 
     /// Whether a version is in it.
@@ -71,22 +74,30 @@ impl Snapshot {
 
     /// Adds all that another one holds.
     pub fn join(&mut self, other: &Self) {
-        for (own, other) in self.0.iter_mut().zip(&other.0) {
-            *own = (*own).max(*other);
+        if !self.includes(other) {
+            let own = Arc::make_mut(&mut self.0);
+            join(own, other.0.iter().copied());
         }
     }
 
     /// Adds a version, and with it all earlier ones of its thread.
     pub fn add(&mut self, stamp: Stamp) {
-        if let Some(own) = self.0.get_mut(usize::from(stamp.thread.number())) {
-            *own = (*own).max(stamp.sequence);
+        if self.admits(stamp) {
+            return;
+        }
+        let own = Arc::make_mut(&mut self.0);
+        if let Some(own) = own.get_mut(usize::from(stamp.thread.number())) {
+            *own = stamp.sequence;
         }
     }
 
     /// Whether everything in another one is in this one.
     #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).all(|(own, other)| own >= other)
+        self.0
+            .iter()
+            .zip(&*other.0)
+            .all(|(own, other)| own >= other)
     }
 }
 
@@ -142,12 +153,12 @@ impl Vector {
     /// Says that a thread's transactions up to one are installed, and what that one had seen.
     #[must_use]
     pub fn publish(self, stamp: Stamp, seen: &Snapshot) -> Operation {
-        let mut bytes = stamp.sequence.to_le_bytes().to_vec();
-        for number in &seen.0 {
-            bytes.extend(number.to_le_bytes());
+        let mut bytes = Vec::with_capacity((2 + seen.0.len()) * WORD_LENGTH);
+        for number in iter::once(&stamp.sequence).chain(&*seen.0) {
+            bytes.extend_from_slice(&number.to_le_bytes());
         }
         let sum = u64::from(crc32fast::hash(&bytes));
-        bytes.extend(sum.to_le_bytes());
+        bytes.extend_from_slice(&sum.to_le_bytes());
         let place = u64::from(stamp.thread.number());
         Operation::Write {
             at: self.base.plus(self.line() * place),
@@ -158,25 +169,33 @@ impl Vector {
     /// What a copy says, and of how many lines it is silent because they were being written.
     #[must_use]
     pub fn parse(self, bytes: &[u8]) -> (Snapshot, usize) {
-        let mut whole = Snapshot::empty(self.threads);
+        let mut whole = vec![0; usize::from(self.threads)];
         let mut torn = 0;
         let line = usize::try_from(self.line()).unwrap_or(usize::MAX);
-        for (number, line) in (0..self.threads).zip(bytes.chunks(line)) {
-            match ThreadId::new(number).zip(parse_line(line).ok()) {
-                Some((thread, Some((sequence, seen)))) => {
-                    whole.join(&seen);
-                    whole.add(Stamp { thread, sequence });
+        for (number, line) in bytes.chunks(line).enumerate().take(whole.len()) {
+            match parse_line(line) {
+                Ok(Some((sequence, seen))) => {
+                    join(&mut whole, seen);
+                    join(whole.get_mut(number..).unwrap_or_default(), [sequence]);
                 }
-                Some((_, None)) => {}
-                None => torn += 1,
+                Ok(None) => {}
+                Err(Torn) => torn += 1,
             }
         }
-        (whole, torn)
+        (Snapshot::of_numbers(whole), torn)
     }
 }
 
-/// What a line says; none if its thread has published nothing yet.
-fn parse_line(line: &[u8]) -> Result<Option<(u64, Snapshot)>, Torn> {
+/// Takes the larger of each two.
+fn join(own: &mut [u64], other: impl IntoIterator<Item = u64>) {
+    for (own, other) in own.iter_mut().zip(other) {
+        *own = (*own).max(other);
+    }
+}
+
+/// What a line says: how many transactions of its thread are installed, and what the last one had seen;
+/// none if its thread has published nothing yet.
+fn parse_line(line: &[u8]) -> Result<Option<(u64, impl Iterator<Item = u64>)>, Torn> {
     if line.iter().all(|byte| *byte == 0) {
         return Ok(None);
     }
@@ -187,7 +206,7 @@ fn parse_line(line: &[u8]) -> Result<Option<(u64, Snapshot)>, Torn> {
     let (words, _) = said.as_chunks::<WORD_LENGTH>();
     let mut numbers = words.iter().map(|word| u64::from_le_bytes(*word));
     let sequence = numbers.next().ok_or(Torn)?;
-    Ok(Some((sequence, Snapshot(numbers.collect()))))
+    Ok(Some((sequence, numbers)))
 }
 
 #[cfg(test)]
