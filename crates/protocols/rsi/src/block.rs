@@ -34,8 +34,8 @@ pub struct Torn;
 #[derive(Debug, Clone)]
 pub struct Block {
     layout: Layout,
-    /// As long as the layout says, or as its front: [`assemble`] makes the first, and
-    /// [`Block::parse`] takes no others.
+    /// As long as the layout says, or as its front: [`Block::parse`] takes no others. Or empty, before
+    /// anybody has written.
     body: Vec<u8>,
     /// Where in it that begins: in a copy behind the head, which it would cost to move away.
     start: usize,
@@ -65,6 +65,17 @@ struct Slot<'a> {
     bytes: &'a [u8],
 }
 
+/// A version that leaves its record for [`crate::overflow`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Leaving<'a> {
+    pub label: Label,
+    pub length: u32,
+    pub sum: u32,
+    pub value: &'a [u8],
+    /// Where the one is that left before it.
+    pub before: Option<Place>,
+}
+
 /// A version as a reader gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version<'a> {
@@ -79,6 +90,16 @@ impl Block {
     #[must_use]
     pub fn empty(layout: Layout, generation: u64) -> Self {
         Self::keyed(layout, generation, &[])
+    }
+
+    /// The same at a place whose memory is all zero, of which nothing need be held: of its first version
+    /// the front is enough.
+    pub(crate) fn unwritten(layout: Layout) -> Self {
+        Self {
+            layout,
+            body: Vec::new(),
+            start: 0,
+        }
     }
 
     /// The same under a key, which is not longer than the layout's: [`crate::find`] sees to it.
@@ -145,8 +166,36 @@ impl Block {
             sum: sum_of(bytes),
             bytes,
         };
-        let slots = iter::once(newest).chain(self.slots());
-        assemble(self.layout, self.about(), slots, Stamp::NEVER, older)
+        let layout = self.layout;
+        let (labels, others) = (layout.labels(), layout.versions - 1);
+        let mut body = Vec::with_capacity(layout.bytes());
+        body.extend_from_slice(self.part(0, labels));
+        body.resize(labels, 0);
+        body.extend_from_slice(&newest.words());
+        body.extend_from_slice(self.part(labels, others * LABEL));
+        while body.len() < labels + layout.versions * LABEL {
+            body.extend_from_slice(&Slot::empty(Stamp::NOTHING).words());
+        }
+        if layout.has_overflow {
+            body.extend_from_slice(&older.map_or(0, Place::word).to_le_bytes());
+        }
+        body.extend_from_slice(&u64::from(sum_of(&body)).to_le_bytes());
+        body.extend_from_slice(bytes);
+        body.resize(layout.values() + layout.slot(), 0);
+        body.extend_from_slice(self.part(layout.values(), others * layout.slot()));
+        let is_unwritten = self.body.is_empty();
+        let end = if is_unwritten {
+            layout.front()
+        } else {
+            layout.bytes()
+        };
+        body.resize(end - WORD_LENGTH, 0);
+        let start = 0;
+        Self {
+            layout,
+            body,
+            start,
+        }
     }
 
     /// Where the version is that has left the record last.
@@ -163,13 +212,18 @@ impl Block {
         is_written.then_some(label)
     }
 
-    /// Its value, out of this block or of a copy of what a front lacks; none: it is not whole.
-    pub(crate) fn oldest_value<'a>(&'a self, beyond: &'a [u8]) -> Option<&'a [u8]> {
-        let mut slot = self.slots().last()?;
-        if self.is_front() {
-            slot.bytes = beyond;
-        }
-        slot.whole().ok()
+    /// The version that the next one pushes out, whose value is in this block or in a copy of what a
+    /// front lacks; none: it is not there. Whether it is whole its sum says to whoever reads it.
+    pub(crate) fn leaving<'a>(&'a self, beyond: &'a [u8]) -> Option<Leaving<'a>> {
+        let slot = self.slots().last()?;
+        let bytes = if self.is_front() { beyond } else { slot.bytes };
+        Some(Leaving {
+            label: slot.label,
+            length: slot.length,
+            sum: slot.sum,
+            value: bytes.get(..usize::try_from(slot.length).ok()?)?,
+            before: self.older(),
+        })
     }
 
     /// How often the place was given to another record.
@@ -244,7 +298,7 @@ impl Block {
             .map_or(Stamp::NOTHING, |slot| slot.label.stamp)
     }
 
-    /// Writes it whole, and then the head that says so, which unlocks the record.
+    /// Writes all that it holds, and then the head that says so, which unlocks the record.
     #[must_use]
     pub fn install(self, at: Address) -> Operation {
         let word = Head::Free(self.newest()).word();
@@ -305,15 +359,16 @@ impl Block {
 
     /// The newest first.
     fn slots(&self) -> impl Iterator<Item = Slot<'_>> + Clone {
-        let labels = self.layout.first_label() - 1;
-        let values = (self.layout.words() - 1) * WORD_LENGTH;
-        let size = self.layout.slot();
-        (0..self.layout.versions).map(move |slot| {
-            let [a, b, c, d, sum @ ..] = self.word(labels + 2 * slot + 1).to_le_bytes();
+        let (values, size) = (self.layout.values(), self.layout.slot());
+        let labels = self.part(self.layout.labels(), self.layout.versions * LABEL);
+        let (labels, _) = labels.as_chunks();
+        (0..).zip(labels).map(move |(slot, label)| {
+            let words = u128::from_le_bytes(*label);
+            #[allow(clippy::cast_possible_truncation)] // each part is cut out
             Slot {
-                label: Label::of_word(self.word(labels + 2 * slot)),
-                length: u32::from_le_bytes([a, b, c, d]),
-                sum: u32::from_le_bytes(sum),
+                label: Label::of_word(words as u64),
+                length: (words >> 64) as u32,
+                sum: (words >> 96) as u32,
                 bytes: self.part(values + slot * size, size),
             }
         })
@@ -336,8 +391,14 @@ impl Block {
     }
 }
 
+/// Bytes that a block has for a slot beside its value.
+const LABEL: usize = 2 * WORD_LENGTH;
+
+/// [`sum_of`] no bytes.
+const SUM_OF_NOTHING: u32 = 0x38d3_94c2;
+
 /// Of bytes that may be of two times.
-fn sum_of(bytes: &[u8]) -> u32 {
+pub(crate) fn sum_of(bytes: &[u8]) -> u32 {
     let [a, b, c, d, ..] = XxHash3_64::oneshot(bytes).to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
@@ -359,12 +420,10 @@ fn assemble<'a>(
     if layout.key > 0 {
         body.extend((key.len() as u64).to_le_bytes());
         body.extend(key);
-        body.resize((layout.first_label() - 1) * WORD_LENGTH, 0);
+        body.resize(layout.labels(), 0);
     }
     for slot in slots() {
-        body.extend(slot.label.word().to_le_bytes());
-        body.extend(slot.length.to_le_bytes());
-        body.extend(slot.sum.to_le_bytes());
+        body.extend(slot.words());
     }
     if layout.has_overflow {
         body.extend(older.map_or(0, Place::word).to_le_bytes());
@@ -391,9 +450,16 @@ impl<'a> Slot<'a> {
         Self {
             label: Label { stamp, is_deleted },
             length: 0,
-            sum: sum_of(&[]),
+            sum: SUM_OF_NOTHING,
             bytes: &[],
         }
+    }
+
+    /// What its block says of it.
+    fn words(&self) -> [u8; LABEL] {
+        let about = u64::from(self.length) | u64::from(self.sum) << 32;
+        let words = u128::from(self.label.word()) | u128::from(about) << 64;
+        words.to_le_bytes()
     }
 
     /// What it holds, which is nothing for a record that is not there.

@@ -25,7 +25,7 @@ use crate::kept::Need;
 use crate::log::{Entry, Log};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::overflow::{Older, Overflow};
+use crate::overflow::{self, Overflow};
 use crate::read::Seen;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
@@ -338,21 +338,12 @@ impl Commit {
                 Some(Outcome::Read(copy)) => copy.as_slice(),
                 _ => &[],
             };
-            let value = block.oldest_value(beyond).map(<[u8]>::to_vec);
-            let record = Place::new(change.seen.at);
-            let version = value.zip(record).zip(block.oldest_label());
-            let Some(((value, record), label)) = version else {
-                *kept = None; // it is not whole: nobody can have it any more
+            let Some((leaving, record)) = block.leaving(beyond).zip(Place::new(change.seen.at))
+            else {
+                *kept = None; // nobody can have it any more
                 continue;
             };
-            let before = block.older();
-            let version = Older {
-                record,
-                label,
-                value,
-                before,
-            };
-            keeping.push(version.write(*layout, place));
+            keeping.push(overflow::keep(*layout, record, &leaving, place));
         }
         self.keeping = keeping;
     }

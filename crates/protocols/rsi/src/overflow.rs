@@ -6,8 +6,10 @@
 //! §5.2; in the paper a thread of the memory server does this):
 //!
 //! ```text
-//! record: LABELS, OLDER ──> RECORD | LABEL | LENGTH | OLDER ──> … | value | SUM
+//! record: LABELS, OLDER ──> RECORD | LABEL | LENGTH·SUM | OLDER ──> … | SUM | value
 //! ```
+//!
+//! As in a record the value has a sum, which it brings with it, and what is said of it has one as well.
 //!
 //! **What may be overwritten.** The ring goes round, so that old versions go in the order in which
 //! they came, whoever may want them. Who follows a link therefore looks whether what is there is a
@@ -19,14 +21,14 @@
 //! **What is not kept** breaks the chain there: a record of which a version was pushed out without
 //! being kept, as by a recovery, has no link, for the next older one would be taken for it.
 
-use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Operation, WORD_LENGTH};
 
-use crate::block::Layout;
+use crate::block::{Layout, Leaving, sum_of};
 use crate::directory::{PLACE, Place};
 use crate::version::Label;
 
 /// Words before the value.
-const FIRST: usize = 4;
+const FIRST: usize = 5;
 
 /// Memory of one thread for versions that it pushes out of records of one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,7 +71,7 @@ fn stride(layout: Layout) -> u64 {
 }
 
 fn bytes(layout: Layout) -> u64 {
-    (FIRST * WORD_LENGTH + layout.slot()) as u64 + WORD
+    (FIRST * WORD_LENGTH + layout.slot()) as u64
 }
 
 /// A version that has left its record.
@@ -86,22 +88,6 @@ pub(crate) struct Older {
 }
 
 impl Older {
-    /// Writes it.
-    pub(crate) fn write(&self, layout: Layout, at: Place) -> Operation {
-        let length = self.value.len() as u64;
-        let before = self.before.map_or(0, Place::word);
-        let words = [self.record.word(), self.label.word(), length, before];
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        bytes.extend(&self.value);
-        bytes.resize(FIRST * WORD_LENGTH + layout.slot(), 0);
-        let sum = u64::from(crc32fast::hash(&bytes));
-        bytes.extend(sum.to_le_bytes());
-        Operation::Write {
-            at: at.address(),
-            bytes,
-        }
-    }
-
     pub(crate) fn read(layout: Layout, at: Place) -> Operation {
         Operation::Read {
             at: at.address(),
@@ -111,22 +97,48 @@ impl Older {
 
     /// The version in a copy; none if there is none, or not a whole one.
     pub(crate) fn parse(copy: &[u8]) -> Option<Self> {
-        let (said, sum) = copy.split_last_chunk::<WORD_LENGTH>()?;
-        if u64::from(crc32fast::hash(said)) != u64::from_le_bytes(*sum) {
+        let (said, value) = copy.split_at_checked(FIRST * WORD_LENGTH)?;
+        let (said, sum) = said.split_last_chunk::<WORD_LENGTH>()?;
+        if u64::from(sum_of(said)) != u64::from_le_bytes(*sum) {
             return None;
         }
-        let (words, value) = said.split_at_checked(FIRST * WORD_LENGTH)?;
-        let (words, _) = words.as_chunks::<WORD_LENGTH>();
+        let (words, _) = said.as_chunks::<WORD_LENGTH>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let record = Place::parse(words.next()?)?;
         let label = Label::of_word(words.next()?);
-        let length = usize::try_from(words.next()?).ok()?;
+        let about = words.next()?;
+        let value = value.get(..usize::try_from(about & LENGTH).ok()?)?;
+        if u64::from(sum_of(value)) != about >> LENGTH.count_ones() {
+            return None;
+        }
         Some(Self {
             record,
             label,
-            value: value.get(..length)?.to_vec(),
+            value: value.to_vec(),
             before: Place::parse(words.next()?),
         })
+    }
+}
+
+/// The half of a word that says how long a value is; the other half is its sum.
+const LENGTH: u64 = (1 << 32) - 1;
+
+/// Writes a version that leaves a record, and links it to the one that left before it.
+pub(crate) fn keep(layout: Layout, record: Place, leaving: &Leaving<'_>, at: Place) -> Operation {
+    let before = leaving.before.map_or(0, Place::word);
+    let about = u64::from(leaving.length) | u64::from(leaving.sum) << LENGTH.count_ones();
+    let words = [record.word(), leaving.label.word(), about, before];
+    let mut bytes = Vec::with_capacity(FIRST * WORD_LENGTH + layout.slot());
+    for word in words {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    let sum = u64::from(sum_of(&bytes));
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    bytes.extend_from_slice(leaving.value);
+    bytes.resize(bytes.len().next_multiple_of(WORD_LENGTH), 0);
+    Operation::Write {
+        at: at.address(),
+        bytes,
     }
 }
 
@@ -160,12 +172,23 @@ mod tests {
                 value: vec![7; if is_deleted { 0 } else { 20 }],
                 before,
             };
-            let Operation::Write { at: to, bytes } = kept.write(layout(), place(128)) else {
+            let leaving = Leaving {
+                label: kept.label,
+                length: u32::try_from(kept.value.len()).unwrap(),
+                sum: sum_of(&kept.value),
+                value: &kept.value,
+                before,
+            };
+            let Operation::Write { at: to, bytes } =
+                keep(layout(), kept.record, &leaving, place(128))
+            else {
                 panic!("a write");
             };
-            assert_eq!((to, bytes.len() as u64), (at(128), super::bytes(layout())));
-            assert_eq!(Older::parse(&bytes), Some(kept));
-            for bit in 0..bytes.len() * 8 {
+            assert_eq!(to, at(128));
+            assert!(bytes.len() as u64 <= super::bytes(layout()));
+            assert_eq!(Older::parse(&bytes), Some(kept.clone()));
+            let padding = bytes.len() - kept.value.len() - FIRST * WORD_LENGTH;
+            for bit in 0..(bytes.len() - padding) * 8 {
                 let mut damaged = bytes.clone();
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 assert_eq!(Older::parse(&damaged), None, "bit {bit}");

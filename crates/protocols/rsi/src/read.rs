@@ -1,5 +1,7 @@
 //! Reads a record as a snapshot sees it.
 
+use std::mem;
+
 use manxdb_fabric::{Address, Operation, Outcome};
 
 use crate::block::{Block, Layout, Torn, Version};
@@ -43,7 +45,7 @@ impl Seen {
             at,
             layout,
             stamp: Stamp::NOTHING,
-            block: Block::empty(layout, 0),
+            block: Block::unwritten(layout),
             older: None,
             holder: None,
             head: Head::Free(Stamp::NOTHING),
@@ -271,7 +273,14 @@ impl Work for Read {
     type Output = Result<Seen, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        let bytes = match outcomes.into_iter().next() {
+        self.hear(outcomes.into_iter().next())
+    }
+}
+
+impl Read {
+    /// Goes on with what has come of its one operation; with nothing at the beginning.
+    fn hear(&mut self, outcome: Option<Outcome>) -> Step<Result<Seen, Abort>> {
+        let bytes = match outcome {
             None => return Step::Ask(vec![self.operation()]),
             Some(Outcome::Failed(fault)) => return Step::Done(Err(Abort::Fault(fault))),
             Some(Outcome::Read(bytes)) => bytes,
@@ -322,9 +331,17 @@ impl ReadAll {
     pub(crate) fn new(reads: Vec<Read>) -> Self {
         Self {
             seen: vec![None; reads.len()],
-            asked: (0..reads.len()).collect(),
+            asked: Vec::new(),
             reads,
         }
+    }
+
+    fn begin(&mut self) -> Step<Result<Vec<Seen>, Abort>> {
+        if self.reads.is_empty() {
+            return Step::Done(Ok(Vec::new()));
+        }
+        self.asked = (0..self.reads.len()).collect();
+        Step::Ask(self.reads.iter().map(Read::operation).collect())
     }
 }
 
@@ -332,35 +349,34 @@ impl Work for ReadAll {
     type Output = Result<Vec<Seen>, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        let mut outcomes: Vec<Option<Outcome>> = outcomes.into_iter().map(Some).collect();
-        outcomes.resize(self.asked.len(), None); // none at the beginning
+        if outcomes.is_empty() {
+            return self.begin();
+        }
         let (mut operations, mut again) = (Vec::new(), 0);
         let mut asked = Vec::new();
-        for (number, outcome) in std::mem::take(&mut self.asked).into_iter().zip(outcomes) {
-            let Some(read) = self.reads.get_mut(number) else {
+        for (number, outcome) in mem::take(&mut self.asked).into_iter().zip(outcomes) {
+            let read = self.reads.get_mut(number).zip(self.seen.get_mut(number));
+            let Some((read, seen)) = read else {
                 continue;
             };
-            match read.step(outcome.into_iter().collect()) {
+            let next = match read.hear(Some(outcome)) {
                 Step::Done(Err(abort)) => return Step::Done(Err(abort)),
-                Step::Done(Ok(seen)) => {
-                    if let Some(place) = self.seen.get_mut(number) {
-                        *place = Some(seen);
-                    }
+                Step::Done(Ok(found)) => {
+                    *seen = Some(found);
+                    continue;
                 }
-                Step::Ask(one) => {
-                    operations.extend(one);
-                    asked.push(number);
-                }
-                Step::Again(one, times) => {
-                    operations.extend(one);
-                    asked.push(number);
+                Step::Ask(next) => next,
+                Step::Again(next, times) => {
                     again = again.max(times);
+                    next
                 }
-            }
+            };
+            operations.extend(next);
+            asked.push(number);
         }
         self.asked = asked;
         match (operations.is_empty(), again) {
-            (true, _) => Step::Done(Ok(std::mem::take(&mut self.seen)
+            (true, _) => Step::Done(Ok(mem::take(&mut self.seen)
                 .into_iter()
                 .flatten()
                 .collect())),

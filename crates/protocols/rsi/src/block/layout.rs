@@ -120,8 +120,18 @@ impl Layout {
     }
 
     /// Words before the labels: head, generation, key.
-    pub(super) const fn first_label(self) -> usize {
+    const fn first_label(self) -> usize {
         2 + self.key_words()
+    }
+
+    /// Where behind the head labels begin, in bytes.
+    pub(super) const fn labels(self) -> usize {
+        (self.first_label() - 1) * WORD_LENGTH
+    }
+
+    /// Where behind the head values begin, in bytes.
+    pub(super) const fn values(self) -> usize {
+        (self.words() - 1) * WORD_LENGTH
     }
 
     /// Words before the values: those before the labels, two for each slot, where the version
