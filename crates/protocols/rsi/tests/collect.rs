@@ -360,7 +360,8 @@ fn planted_defects_are_found() {
             let run = || shell_game(seed, 0, Some(mutant));
             catch_unwind(AssertUnwindSafe(run)).is_err()
         };
-        assert!((0..SEEDS).any(is_found), "{mutant:?}");
+        // The last is found in one seed of a hundred: what is too old is seldom another's already.
+        assert!((0..8 * SEEDS).any(is_found), "{mutant:?}");
     }
 }
 

@@ -329,8 +329,10 @@ impl House {
         assert_eq!(self.owners(), [], "locks of the dead");
     }
 
-    /// Goes on for a dead client while others are at work; whether it has come to its end.
+    /// Shuts a dead client out, as whoever goes on for it does first, and goes on for it while others are
+    /// at work; whether that has come to its end.
     pub fn go_on_for(&mut self, dead: u64) -> Rc<Cell<bool>> {
+        self.fence(dead);
         let (thread, vector) = (thread_of(dead), self.vector);
         let done = Rc::<Cell<bool>>::default();
         let is_done = Rc::clone(&done);
