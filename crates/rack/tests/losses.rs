@@ -335,6 +335,18 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
+/// Has all threads end, also when the test fails in their midst.
+struct End<'a, W: Way>(&'a [House<W>], &'a AtomicBool);
+
+impl<W: Way> Drop for End<'_, W> {
+    fn drop(&mut self) {
+        let stops = self.0.iter().map(|house| &house.stop);
+        for stop in stops.chain([self.1]) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Two servers are struck one after the other, while two houses are at work.
 fn everybody_goes_on<W: Way>(
     address: Option<&str>,
@@ -348,6 +360,7 @@ fn everybody_goes_on<W: Way>(
     let stop = AtomicBool::new(false);
     let done: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
     let counts: Vec<u64> = thread::scope(|scope| {
+        let _end = End(&houses, &stop);
         for house in &houses {
             house.run(scope);
         }
@@ -376,9 +389,6 @@ fn everybody_goes_on<W: Way>(
         stop.store(true, Ordering::Relaxed);
         let ended = workers.into_iter().map(|worker| worker.join().unwrap());
         let ended: Vec<_> = ended.collect();
-        for house in &houses {
-            house.stop.store(true, Ordering::Relaxed);
-        }
         println!("{ended:?}");
         ended.into_iter().map(|(count, _)| count).collect()
     });
