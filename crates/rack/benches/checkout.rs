@@ -15,6 +15,9 @@ use manxdb_rack::checkout::one_sided::{OneSided, load};
 use manxdb_rack::checkout::{Plan, Shop, draw};
 use manxdb_rsi::Isolation;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const FOR: Duration = Duration::from_secs(2);
 
 /// Processor time of this thread in nanoseconds, as Linux counts it: others may use the machine too.

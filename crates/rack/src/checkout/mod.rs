@@ -8,6 +8,8 @@ pub mod one_sided;
 pub mod plan;
 pub mod published;
 
+use std::iter;
+
 use manxdb_core::Random;
 
 pub use in_rows::{InRows, Sales};
@@ -132,13 +134,15 @@ pub fn sold(product: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn order(basket: Basket) -> Vec<Vec<u8>> {
     let record = |words: &[u64]| {
-        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut bytes = Vec::with_capacity(LINE);
+        for word in words {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
         bytes.resize(LINE, 0);
         bytes
     };
-    let mut records = vec![record(&basket)];
-    records.extend(basket.map(|product| record(&[product, 1])));
-    records
+    let lines = basket.map(|product| record(&[product, 1]));
+    iter::once(record(&basket)).chain(lines).collect()
 }
 
 #[cfg(test)]
