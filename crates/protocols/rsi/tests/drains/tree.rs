@@ -13,12 +13,12 @@ use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
 use manxdb_rsi::{Carrier, Isolation, Layout, Map, Place, Snapshot, Span, Tree, Work};
 use manxdb_sim::SimTime;
 
-use crate::Story;
 use crate::bank::{Notes, Teller};
 use crate::hand::Hand;
 use crate::keeper::Cellar;
 use crate::plan::{NODES, PLACES, ROWS, SERVERS, THREADS, each};
 use crate::rack::LEASE;
+use crate::story::Story;
 
 /// Clients that there can be, one after another: each has places of its own, which nobody has had.
 const SHARES: u64 = 20;
