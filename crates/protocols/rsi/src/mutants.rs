@@ -5,6 +5,8 @@
 pub enum Mutant {
     /// A line of the vector says nothing of what its thread had seen.
     ForgetsWhatWasSeen,
+    /// A version is written over that the session has not seen.
+    WritesOverTheUnseen,
     /// A swap that fails is taken for one's own.
     TakesEveryLock,
     /// What was read is not looked at again.

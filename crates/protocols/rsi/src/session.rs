@@ -238,8 +238,9 @@ impl Session {
     /// count only when it is to be serializable. [`Session::ended`] is to hear what comes of it.
     ///
     /// # Errors
-    /// A record is changed that has a newer version than the one which was read, a value does not
-    /// fit, a record is changed twice, or [`Abort::Over`]. Nothing was done.
+    /// A record is changed that has a newer version than the one which was read, or of which a
+    /// version was read that this session has not seen; a value does not fit, a record is changed
+    /// twice, or [`Abort::Over`]. Nothing was done.
     pub fn commit(
         &mut self,
         reads: &[Found],
@@ -251,6 +252,7 @@ impl Session {
         if stamp.sequence > Stamp::SEQUENCE_MAX {
             return Err(Abort::Exhausted(self.thread));
         }
+        self.has_seen(&changes)?;
         let mut seen = self.seen.clone();
         seen.add(stamp);
         let reads = match isolation {
@@ -284,6 +286,20 @@ impl Session {
         });
         self.is_committing = commit.is_ok();
         commit
+    }
+
+    /// Whoever sees a version sees what it was written over (I6). A node of a tree may be too new for
+    /// the snapshot under which it was read ([`crate::tree`]); no other record is.
+    fn has_seen(&self, changes: &[Change]) -> Result<(), Abort> {
+        #[cfg(feature = "mutants")]
+        if self.mutant == Some(Mutant::WritesOverTheUnseen) {
+            return Ok(());
+        }
+        let is_unseen = |change: &&Change| !self.seen.admits(change.seen.stamp);
+        match changes.iter().find(is_unseen) {
+            Some(change) => Err(Abort::WriteConflict(change.seen.at)),
+            None => Ok(()),
+        }
     }
 
     /// What locks of this session would say now, while it commits nothing.

@@ -6,6 +6,7 @@
 //! | writers | many who enter the same keys, some of whom die |
 //! | phantoms | what was scanned can be relied on |
 //! | refusals | what is no tree, and what a tree does not take |
+//! | unseen | a leaf that is newer than the snapshot under which it was found |
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 #[path = "../common/mod.rs"]
@@ -13,6 +14,7 @@ mod common;
 mod model;
 mod phantoms;
 mod refusals;
+mod unseen;
 mod writers;
 
 use std::cell::Cell;
