@@ -126,12 +126,12 @@ impl Block {
 
     /// What is left of the versions before one whose writer died while it wrote, whether or not it
     /// got as far as the labels: those of which nothing was overwritten. Values lie elsewhere than
-    /// their labels, so that labels which fit together say nothing about them.
+    /// their labels, so that labels which fit together say nothing about them. Behind one that is
+    /// lost all are given up: a snapshot that is to see that one would get an older one for it.
     #[must_use]
     pub fn before(&self, stamp: Stamp) -> Self {
-        let never = Slot::empty(Stamp::NEVER);
         let former = self.slots().filter(|slot| slot.label.stamp != stamp);
-        let whole = former.map(|slot| slot.version().map_or(never, |_| slot));
+        let whole = former.map_while(|slot| slot.whole().is_ok().then_some(slot));
         let whole: Vec<Slot<'_>> = whole.collect();
         assemble(
             self.layout,

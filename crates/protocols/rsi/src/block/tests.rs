@@ -147,6 +147,40 @@ fn no_mixture_of_two_times_hides_or_makes_up_a_version() {
 }
 
 #[test]
+fn no_version_is_taken_for_one_that_its_writer_has_overwritten() {
+    let (before, after) = (written(4), written(5));
+    let lock = Head::Locked(after.newest());
+    let (old, new) = (bytes(lock, &before), bytes(lock, &after));
+    let labels = LAYOUT.words() * WORD_LENGTH;
+    let values = |copy: &[u8]| copy[labels..].to_vec();
+    let mut left = [0; 3];
+    // The labels are of either time, and so is each word of the values.
+    for front in [&old, &new] {
+        for choice in 0_u32..1 << (3 * LAYOUT.slot() / WORD_LENGTH) {
+            let mut copy = front[..labels].to_vec();
+            let words = values(&old).into_iter().zip(values(&new)).enumerate();
+            let is_new = |byte: usize| choice >> (byte / WORD_LENGTH) & 1 == 1;
+            copy.extend(words.map(|(byte, (old, new))| if is_new(byte) { new } else { old }));
+            let (_, block) = Block::parse(LAYOUT, copy).unwrap();
+            let again = block
+                .before(after.newest())
+                .with(after.newest(), Some(&[5; 13]));
+            assert_eq!(again.newest(), after.newest());
+            for up_to in 2..=4 {
+                let version = again.visible(|stamp| stamp.sequence <= up_to).unwrap();
+                let Some(version) = version else {
+                    continue; // it is too old
+                };
+                assert_eq!(version.stamp, stamp(up_to));
+                assert_eq!(version.value, Some(&[byte(up_to); 13][..]));
+                left[usize::try_from(up_to - 2).unwrap()] += 1;
+            }
+        }
+    }
+    assert!(left[0] == 0 && left[1] > 0 && left[2] > left[1], "{left:?}");
+}
+
+#[test]
 fn a_head_that_belongs_to_another_version_is_torn() {
     let block = written(3);
     let torn = bytes(Head::Free(stamp(4)), &block);
