@@ -96,7 +96,7 @@ pub use replicas::{
 };
 pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
-pub use tree::enter::{Draft, EnterError, Entered, rely_on_own};
+pub use tree::enter::{Draft, EnterError, Entered, Record, rely_on_own};
 pub use tree::locate::{Locate, Located, Seek};
 pub use tree::scan::{Scan, Scanned, Span};
 pub use tree::{Hint, Tree, TreeError};

@@ -71,6 +71,8 @@ pub enum Mutant {
     GivesNodesAtOnce,
     /// Nobody asks whether a snapshot includes the bound.
     ReadsWhatIsTooOld,
+    /// A record is written without a lock under a key that others know.
+    WritesTheKnownUnlocked,
     /// Of several keys that a leaf gets, it gets the last.
     EntersTheLastKeyAlone,
     /// Of the places that keys got together, the first is counted as given away.

@@ -243,6 +243,7 @@ fn money_that_comes_or_goes_is_found() {
         Mutant::TakesEveryLock,
         Mutant::ReadsTheNewest,
         Mutant::PublishesFirst,
+        Mutant::WritesTheKnownUnlocked,
     ];
     for mutant in defects {
         let run = |seed| bank(seed, Isolation::Snapshot, Some(mutant));

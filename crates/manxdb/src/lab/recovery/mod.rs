@@ -315,9 +315,8 @@ fn losses(data: &Data<Surviving>) -> String {
 const UNLIKE: &str = "
 ## How to read this
 
-- Rows are found by keys in a tree and have four versions: a checkout makes four new keys known in a \
-commit of their own, then commits; a checkout of `rsi-scale` finds records by their places and is one \
-commit.
+- Rows are found by keys in a tree and have four versions: a checkout looks for each and writes the \
+leaf of its four new keys with them; a checkout of `rsi-scale` finds records by their places.
 - With no log there are no leases, places or wardens; with one there are, and versions that are \
 pushed out of rows are kept.
 - Memory servers have all of their memory before anybody buys (`manxdb memory --populate`), as cards \

@@ -5,6 +5,7 @@ use std::ops;
 
 use crate::commit::{Abort, Change};
 use crate::directory::Place;
+use crate::find::Found;
 use crate::horizon::Bound;
 use crate::kept::Await;
 use crate::read::Seen;
@@ -30,6 +31,8 @@ pub struct Client<C> {
     pub(super) nodes: Extent,
     /// Places of records whose rows are gone.
     pub(super) recycled: Vec<Place>,
+    /// Such records, which have been read: they are given away first.
+    pub(super) records_again: Vec<Seen>,
     /// Nodes that were taken out of the tree.
     pub(super) nodes_again: Vec<Seen>,
     /// Leaves by their lower bounds.
@@ -59,6 +62,7 @@ impl<C: Carrier> Client<C> {
             records,
             nodes,
             recycled: Vec::new(),
+            records_again: Vec::new(),
             nodes_again: Vec::new(),
             hints,
             bound,
@@ -74,10 +78,9 @@ impl<C: Carrier> Client<C> {
     /// Places that it has left: for records, and for nodes.
     #[must_use]
     pub fn left(&self) -> (u64, u64) {
-        let recycled = self.recycled.len() as u64;
-        let again = self.nodes_again.len() as u64;
-        let records = recycled + self.records.count();
-        (records, again + self.nodes.count())
+        let again = self.recycled.len() + self.records_again.len();
+        let records = again as u64 + self.records.count();
+        (records, self.nodes_again.len() as u64 + self.nodes.count())
     }
 
     /// Gives it other memory for records and nodes, that nobody has written. The records that are
@@ -181,6 +184,25 @@ impl<C: Carrier> Client<C> {
         Ok(located)
     }
 
+    /// Commits what a program has asked for, of which one may want to know what became of it.
+    pub(super) async fn commit(
+        &mut self,
+        reads: &[Found],
+        changes: Vec<Change>,
+        isolation: Isolation,
+    ) -> Result<Option<Stamp>, Failure<C::Error>> {
+        let holder = self.session.holder();
+        let commit = self.session.commit(reads, changes, isolation)?;
+        self.committing = Some(holder);
+        let committed = self.run(commit).await?;
+        self.session.ended(&committed);
+        if !matches!(committed, Err(Abort::Fault(_))) {
+            self.committing = None;
+        }
+        Ok(committed?)
+    }
+
+    /// Commits what no program has asked for.
     pub(super) async fn commit_alone(
         &mut self,
         changes: Vec<Change>,

@@ -6,7 +6,7 @@
 //! | get | the leaf of the key, where it was last, then the record: two round trips |
 //! | scan | leaf after leaf, then all records of a leaf at once |
 //! | write | kept until the commit |
-//! | commit | keys that are new are entered into the tree, all in one transaction if it is not too large; then everything is committed as [`crate::commit`] does it |
+//! | commit | everything at once, as [`crate::commit`] does it, with the leaves that get new keys; where others write these, the keys are entered before |
 //!
 //! Unlike the rest of this crate these are futures, not [`crate::work::Work`]: whoever carries the
 //! work out also polls them, and nothing here waits for anything else.

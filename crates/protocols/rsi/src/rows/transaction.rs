@@ -1,15 +1,18 @@
 //! One transaction on rows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::commit::{Abort, Change};
+use crate::directory::Place;
 use crate::find::Found;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::Seen;
+use crate::rows::enter::is_apart;
 use crate::rows::{Client, Failure};
 use crate::session::Isolation;
-use crate::tree::enter::rely_on_own;
+use crate::tree::enter::{Record, rely_on_own};
 use crate::tree::locate::Located;
 use crate::tree::scan::Span;
 use crate::vector::Snapshot;
@@ -33,9 +36,12 @@ pub struct Transaction<'c, C> {
     /// Leaves in which there was nothing else for it.
     leaves: Vec<Found>,
     /// The one in which it looked for a key last: the next key may be in it, too.
-    last: Option<Located>,
-    writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    last: Option<Arc<Located>>,
+    writes: Writes,
 }
+
+/// What is to be under keys; none: the row is deleted.
+type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// What was found under a key.
 #[derive(Debug, Clone)]
@@ -43,7 +49,7 @@ enum Known {
     /// A record, which may be one that nobody has written, as far as the snapshot sees.
     Record(Seen),
     /// The tree has no such key: the leaf that would have it.
-    Absent(Found),
+    Absent(Arc<Located>),
 }
 
 impl<'c, C: Carrier> Transaction<'c, C> {
@@ -161,7 +167,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     /// Keys that the tree has in a span, whose records are then known; whether there may be more.
     async fn scan_tree(&mut self, span: &Span) -> Result<(Vec<Vec<u8>>, bool), Failure<C::Error>> {
         self.is_in_time(&self.snapshot)?;
-        let (tree, layout) = (self.client.keyspace.tree, self.client.keyspace.records);
+        let tree = self.client.keyspace.tree;
         let hint = if span.descending {
             None
         } else {
@@ -175,16 +181,8 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         self.relied.extend(keys);
         let is_record = |key: &Vec<u8>| matches!(self.known.get(key), Some(Known::Record(_)));
         let unknown = |(key, _): &&(Vec<u8>, _)| !is_record(key);
-        let unread: Vec<_> = scanned.entries.iter().filter(unknown).cloned().collect();
-        let places = unread.iter().map(|(_, place)| (place.address(), layout));
-        let places: Vec<_> = places.collect();
-        if !places.is_empty() {
-            let read = self.client.session.read_all(&self.snapshot, &places);
-            let seen = self.client.run(read).await??;
-            let keys = unread.into_iter().map(|(key, _)| key);
-            self.known
-                .extend(keys.zip(seen.into_iter().map(Known::Record)));
-        }
+        let unread = scanned.entries.iter().filter(unknown).cloned().collect();
+        self.read_records(unread).await?;
         let keys = scanned.entries.into_iter().map(|(key, _)| key).collect();
         Ok((keys, scanned.is_cut))
     }
@@ -228,24 +226,56 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let is_new = |key: &Vec<u8>| !matches!(self.known.get(key), Some(Known::Record(_)));
         let there = writes.iter().filter(|(_, value)| value.is_some());
         let new = there.map(|(key, _)| key).filter(|key| is_new(key));
-        self.make_known(new.cloned().collect(), &mut reads).await?;
-        let mut changes = Vec::with_capacity(writes.len());
-        for (key, value) in writes {
-            // What is deleted and was never there is left alone.
-            if let Some(Known::Record(seen)) = self.known.remove(&key) {
-                changes.push(Change { seen, value });
+        let new: Vec<Vec<u8>> = new.cloned().collect();
+        if !new.is_empty() {
+            if let Some(committed) = self.commit_together(&new, &reads, &writes).await? {
+                return committed;
             }
+            self.make_known(new, &mut reads).await?;
         }
-        let session = &mut self.client.session;
-        let holder = session.holder();
-        let commit = session.commit(&reads, changes, self.isolation)?;
-        self.client.committing = Some(holder);
-        let committed = self.client.run(commit).await?;
-        self.client.session.ended(&committed);
-        if !matches!(committed, Err(Abort::Fault(_))) {
-            self.client.committing = None;
+        let changes = self.changes(&writes);
+        self.client.commit(&reads, changes, self.isolation).await
+    }
+
+    /// Commits and makes keys known in one; none: they are to be made known before.
+    async fn commit_together(
+        &mut self,
+        new: &[Vec<u8>],
+        reads: &[Found],
+        writes: &Writes,
+    ) -> Result<Option<Result<Option<Stamp>, Failure<C::Error>>>, Failure<C::Error>> {
+        let leaf = |key| match self.known.get(key) {
+            Some(Known::Absent(located)) => Some(&**located),
+            _ => None, // they are looked for, and not there
+        };
+        let leaves = new.iter().filter_map(leaf);
+        let entered = self.client.enter_together(&self.snapshot, new, leaves);
+        let Some(entered) = entered.await? else {
+            return Ok(None);
+        };
+        for (key, record) in new.iter().zip(&entered.records) {
+            let Record::New(seen) = record else {
+                return Ok(None); // not reached: the leaves do not have the key
+            };
+            self.known.insert(key.clone(), Known::Record(seen.clone()));
         }
-        Ok(committed?)
+        let mut changes = self.changes(writes);
+        changes.extend(entered.changes.iter().cloned());
+        let committed = self.client.commit(reads, changes, self.isolation).await;
+        self.client.take(&entered, &committed);
+        Ok((!is_apart(&entered, &committed)).then_some(committed))
+    }
+
+    /// What is written to records. What is deleted and was never there is left alone.
+    fn changes(&self, writes: &Writes) -> Vec<Change> {
+        let change = |(key, value): (&Vec<u8>, &Option<Vec<u8>>)| match self.known.get(key) {
+            Some(Known::Record(seen)) => Some(Change {
+                seen: seen.clone(),
+                value: value.clone(),
+            }),
+            _ => None,
+        };
+        writes.iter().filter_map(change).collect()
     }
 
     /// What it relies on, each once.
@@ -254,7 +284,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let known = self.relied.iter().filter_map(|key| self.known.get(key));
         let of_keys = known.map(|known| match known {
             Known::Record(seen) => Found::Record(seen.clone()),
-            Known::Absent(leaf) => leaf.clone(),
+            Known::Absent(located) => located.found(),
         });
         for found in self.leaves.iter().cloned().chain(of_keys) {
             if let Found::Record(seen) = &found {
@@ -286,10 +316,10 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         }
         let located = match self.last.take().filter(|last| last.has(key)) {
             Some(located) => located,
-            None => self.client.locate(&self.snapshot, key).await?,
+            None => Arc::new(self.client.locate(&self.snapshot, key).await?),
         };
         let known = match located.place(key) {
-            None => Known::Absent(located.found()),
+            None => Known::Absent(Arc::clone(&located)),
             Some(place) => {
                 let (at, layout) = (place.address(), self.client.keyspace.records);
                 let read = self.client.session.read(&self.snapshot, at, layout);
@@ -301,30 +331,49 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         Ok(known)
     }
 
-    /// Makes keys known that the snapshot does not know, with the records under them.
+    /// Makes keys known that the snapshot does not know, with the records under them, by themselves.
     async fn make_known(
         &mut self,
         keys: Vec<Vec<u8>>,
         reads: &mut Vec<Found>,
     ) -> Result<(), Failure<C::Error>> {
-        if keys.is_empty() {
-            return Ok(());
-        }
         let entered = self.client.enter(&keys).await?;
         for (changes, stamp) in &entered.own {
             rely_on_own(reads, changes, *stamp);
         }
+        let mut unread = Vec::new();
+        for (key, record) in keys.into_iter().zip(entered.records) {
+            match record {
+                Record::New(seen) => {
+                    let seen = self.client.known(seen);
+                    self.known.insert(key, Known::Record(seen));
+                }
+                Record::There(place) => unread.push((key, place)),
+            }
+        }
+        match self.read_records(unread).await {
+            // Somebody has written it since: as if it had been there.
+            Err(Failure::Abort(Abort::SnapshotTooOld(at))) => Err(Abort::WriteConflict(at).into()),
+            read => read,
+        }
+    }
+
+    /// Reads the records under keys, all at once.
+    async fn read_records(
+        &mut self,
+        unread: Vec<(Vec<u8>, Place)>,
+    ) -> Result<(), Failure<C::Error>> {
+        if unread.is_empty() {
+            return Ok(());
+        }
         let layout = self.client.keyspace.records;
-        let places = entered.places.iter().map(|place| (place.address(), layout));
+        let places = unread.iter().map(|(_, place)| (place.address(), layout));
         let places: Vec<_> = places.collect();
         let read = self.client.session.read_all(&self.snapshot, &places);
-        let seen = match self.client.run(read).await? {
-            // Somebody has written it since: as if it had been there.
-            Err(Abort::SnapshotTooOld(at)) => return Err(Abort::WriteConflict(at).into()),
-            seen => seen?,
-        };
+        let seen = self.client.run(read).await??;
         let records = seen.into_iter().map(Known::Record);
-        self.known.extend(keys.into_iter().zip(records));
+        let keys = unread.into_iter().map(|(key, _)| key);
+        self.known.extend(keys.zip(records));
         Ok(())
     }
 }

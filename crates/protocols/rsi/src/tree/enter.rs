@@ -36,18 +36,38 @@ pub enum EnterError {
     TooLong(usize, usize),
 }
 
+/// The record under a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// The tree had the key, with the record at this place.
+    There(Place),
+    /// The key gets this one, which was the caller's.
+    New(Seen),
+}
+
 /// What a tree's getting keys comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entered {
-    /// The places of the records under the keys, in the order of the keys.
-    pub places: Vec<Place>,
-    /// To be committed, by themselves; none: the tree had all of the keys. When somebody else was
-    /// faster, all leaves are to be located once more.
+    /// The records under the keys, in the order of the keys.
+    pub records: Vec<Record>,
+    /// To be committed, with what writes the new records or before it; none: the tree had all of the
+    /// keys. When somebody else was faster, all leaves are to be located once more.
     pub changes: Vec<Change>,
-    /// So many places of records were taken,
-    pub records: usize,
-    /// and so many rooms of nodes.
+    /// So many rooms of records were taken,
+    pub taken: usize,
+    /// and so many of nodes.
     pub nodes: usize,
+}
+
+impl Record {
+    /// Where it is; none where it is not at a place, which no room is.
+    #[must_use]
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Self::There(place) => Some(*place),
+            Self::New(seen) => Place::new(seen.at),
+        }
+    }
 }
 
 impl Located {
@@ -159,21 +179,21 @@ impl Draft {
         leaf.node.is_above(key).then_some(leaf)
     }
 
-    /// Puts a record's place under each of some keys that is not there. The places come from
-    /// `records`, new nodes become those in `rooms`: fresh ones, or such as were taken out of the
-    /// tree and nobody looks for any more ([`crate::rows::collect`]). What is taken from either is
-    /// used when the changes are committed, and only then.
+    /// Puts a record under each of some keys that is not there. New records come from `records`, new
+    /// nodes become those in `rooms`: fresh ones, or such as were taken out of the tree and nobody
+    /// looks for any more ([`crate::rows::collect`]). What is taken from either is used when the
+    /// changes are committed, and only then.
     ///
     /// # Errors
     /// [`EnterError`].
     pub fn enter<'k>(
         &self,
         keys: impl IntoIterator<Item = &'k Vec<u8>>,
-        records: &mut dyn Iterator<Item = Place>,
+        records: &mut dyn Iterator<Item = Seen>,
         rooms: &mut dyn Iterator<Item = Seen>,
     ) -> Result<Entered, EnterError> {
         let mut level = Level::new();
-        let mut places = Vec::new();
+        let mut under = Vec::new();
         let mut taken = 0;
         for key in keys {
             let leaf = self.leaf(key);
@@ -182,21 +202,19 @@ impl Draft {
                 .entry(leaf.seen.at)
                 .or_insert_with(|| (leaf, Entries::new()));
             let there = leaf.node.find(key).or_else(|| entries.get(key).copied());
-            let place = match there {
-                Some(place) => place,
-                None => {
-                    self.is_fine(key)?;
-                    #[cfg(feature = "mutants")]
-                    if self.mutant == Some(Mutant::EntersTheLastKeyAlone) {
-                        entries.clear();
-                    }
-                    let place = records.next().ok_or(EnterError::NoRoom("records"))?;
-                    entries.insert(key.clone(), place);
-                    taken += 1;
-                    place
-                }
-            };
-            places.push(place);
+            if let Some(place) = there {
+                under.push(Record::There(place));
+                continue;
+            }
+            self.is_fine(key)?;
+            #[cfg(feature = "mutants")]
+            if self.mutant == Some(Mutant::EntersTheLastKeyAlone) {
+                entries.clear();
+            }
+            let (seen, place) = next(records, "records")?;
+            entries.insert(key.clone(), place);
+            taken += 1;
+            under.push(Record::New(seen));
         }
         level.retain(|_, (_, entries)| !entries.is_empty());
         let mut growth = Growth::new(self.tree, rooms);
@@ -204,9 +222,9 @@ impl Draft {
             level = self.grow(level, &mut growth)?;
         }
         Ok(Entered {
-            places,
+            records: under,
             changes: growth.changes,
-            records: taken,
+            taken,
             nodes: growth.taken,
         })
     }
@@ -274,11 +292,9 @@ impl<'r> Growth<'r> {
 
     /// A new node's place.
     fn room(&mut self) -> Result<(Seen, Place), EnterError> {
-        let none = EnterError::NoRoom("nodes of the tree");
-        let seen = self.rooms.next().ok_or(none.clone())?;
-        let place = Place::new(seen.at).ok_or(none)?; // rooms are places
+        let room = next(self.rooms, "nodes of the tree")?;
         self.taken += 1;
-        Ok((seen, place))
+        Ok(room)
     }
 
     fn is_full(&self, node: &Node) -> bool {
@@ -319,6 +335,17 @@ impl<'r> Growth<'r> {
         self.changes.push(change(root.clone(), &node));
         Ok(())
     }
+}
+
+/// The next room, and where it is.
+fn next(
+    rooms: &mut dyn Iterator<Item = Seen>,
+    what: &'static str,
+) -> Result<(Seen, Place), EnterError> {
+    let none = EnterError::NoRoom(what);
+    let seen = rooms.next().ok_or(none.clone())?;
+    let place = Place::new(seen.at).ok_or(none)?; // rooms are places
+    Ok((seen, place))
 }
 
 fn change(seen: Seen, node: &Node) -> Change {

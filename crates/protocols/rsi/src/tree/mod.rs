@@ -7,11 +7,12 @@
 //! validated as any other record is: a leaf that has not changed since it was scanned has got no
 //! new keys, so there are no phantoms.
 //!
-//! Adding keys is a transaction of its own, as it is in [`crate::directory`]: it adds the places of
-//! records that nobody has written yet, which any transaction may write or leave alone. So those
-//! who insert neighbours wait for each other as long as it takes to write leaves, and never for
-//! the rest of a transaction. A snapshot that sees a record sees its key as well, because its
-//! writer had (I6).
+//! Adding keys adds the places of records that nobody has written yet, which any transaction may write
+//! or leave alone. It is a transaction of its own, as it is in [`crate::directory`], or a part of the
+//! one that writes the records first, while nobody else writes the leaf ([`crate::rows`]). So those
+//! who insert neighbours wait for each other as long as it takes to write leaves, and never for the
+//! rest of a transaction. A snapshot that sees a record sees its key as well, because its writer had
+//! (I6), or was the one who entered it.
 //!
 //! A node keeps its place and its lower bound while it is in the tree, and gives its upper half to a new one to
 //! its right. So a leaf found once can be gone to at once ([`Hint`]): what it has lost lies to its

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | here | commits and round trips for so many keys; logs that have no room for all of them |
 //! | crowd | many who enter keys into the same leaves |
-//! | matrix | a client that stops at each step of the commit that enters keys |
+//! | matrix | a client that stops at each step of the commit that enters keys, with their rows or without |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 #[path = "../common/mod.rs"]
@@ -146,8 +146,16 @@ async fn read(client: &mut Client<Counted>) -> Vec<u64> {
     page.into_iter().map(number).collect()
 }
 
+/// What others have done since a transaction began that writes new rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meanwhile {
+    Nothing,
+    /// They have written another new row, into the same leaf.
+    Entered,
+}
+
 /// Commits and round trips of a transaction that writes so many new rows, in the same leaf.
-fn what_it_takes(count: u64, mutant: Option<Mutant>) -> (u64, u64) {
+fn what_it_takes(count: u64, meanwhile: Meanwhile, mutant: Option<Mutant>) -> (u64, u64) {
     let mut house = House::new(1, 4, 0, MemoryOptions::default())
         .with_logs()
         .with(mutant);
@@ -155,33 +163,56 @@ fn what_it_takes(count: u64, mutant: Option<Mutant>) -> (u64, u64) {
     let noted = Rc::clone(&took);
     house.client(move |hand| async move {
         let (mut client, tally) = client(&hand, LARGE);
-        let before = write(&mut client, [1_000, 2_000]).await.unwrap();
-        let round_trips = tally.round_trips.get();
-        let after = write(&mut client, 1_500..1_500 + count).await.unwrap();
-        noted.set((after - before, tally.round_trips.get() - round_trips));
+        write(&mut client, [1_000, 2_000]).await.unwrap();
+        let (snapshot, mut others) = (client.snapshot().await.unwrap(), vec![2_000]);
+        if meanwhile == Meanwhile::Entered {
+            write(&mut client, [3_000]).await.unwrap();
+            others.push(3_000);
+        }
+        let (commits, round_trips) = (tally.commits.get(), tally.round_trips.get());
+        let mut rows = client.begin_at(snapshot, Isolation::Snapshot);
+        for number in 1_500..1_500 + count {
+            rows.write(key(number), Some(number.to_le_bytes().to_vec()));
+        }
+        rows.commit().await.unwrap();
+        let commits = tally.commits.get() - commits;
+        noted.set((commits, tally.round_trips.get() - round_trips));
+        let left = 150 - 1 - others.len() as u64 - count;
         let rows: Vec<u64> = [1_000].into_iter().chain(1_500..1_500 + count).collect();
-        assert_eq!(read(&mut client).await, [rows, vec![2_000]].concat());
-        assert_eq!(client.left().0, 150 - 2 - count);
+        assert_eq!(read(&mut client).await, [rows, others].concat());
+        assert_eq!(client.left().0, left);
     });
     house.run();
     took.get()
 }
 
 #[test]
-fn new_keys_of_a_leaf_cost_one_commit_more_than_known_ones() {
-    // The snapshot, the leaf; the same again, then locks, logs, leaf and line; the record; then locks,
-    // logs, rows and line.
-    assert_eq!(what_it_takes(1, None), (2, 2 + (2 + 4) + 1 + 4));
-    for count in 2..=30 {
-        assert_eq!(what_it_takes(count, None), (2, 13), "{count} keys");
+fn new_keys_of_a_leaf_cost_no_more_than_known_ones() {
+    // The leaf; then a lock, logs, leaf and rows, and a line.
+    for count in 1..=30 {
+        let took = what_it_takes(count, Meanwhile::Nothing, None);
+        assert_eq!(took, (1, 1 + 4), "{count} keys");
+    }
+}
+
+#[test]
+fn new_keys_of_a_leaf_that_others_have_written_cost_one_commit_more() {
+    // The leaf as it was, which takes two; a snapshot and the leaf again, then a commit of it; and a
+    // commit of the rows, which are not read before.
+    for count in 1..=30 {
+        let took = what_it_takes(count, Meanwhile::Entered, None);
+        assert_eq!(took, (2, 2 + (2 + 4) + 4), "{count} keys");
     }
 }
 
 #[test]
 fn records_that_are_given_away_twice_are_found() {
     for mutant in [Mutant::CountsRoomOnce, Mutant::EntersTheLastKeyAlone] {
-        let run = std::panic::AssertUnwindSafe(|| what_it_takes(5, Some(mutant)));
-        assert!(std::panic::catch_unwind(run).is_err(), "{mutant:?}");
+        for meanwhile in [Meanwhile::Nothing, Meanwhile::Entered] {
+            let run = || what_it_takes(5, meanwhile, Some(mutant));
+            let run = std::panic::AssertUnwindSafe(run);
+            assert!(std::panic::catch_unwind(run).is_err(), "{mutant:?}");
+        }
     }
 }
 

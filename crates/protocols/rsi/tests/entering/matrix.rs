@@ -1,15 +1,16 @@
 //! A client that stops at each step of the commit with which it enters keys: into two leaves, which
 //! are split, as is what is above them. All of the keys are there then, or none.
 //!
-//! The client's transaction is refused behind that, for one of its rows is too long, so that the
-//! commit is its only one. The first run of a seed goes to its end, so that it is known which nodes
-//! change, and to what; the second one stops in the first moment that a row describes.
+//! The commit is the client's only one: with the rows under the keys, or without, where the client's
+//! snapshot is older than the leaves. Then its transaction is refused behind the commit, for one of its
+//! rows is too long. The first run of a seed goes to its end, so that it is known what changes, and
+//! to what; the second one stops in the first moment that a row describes.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use manxdb_fabric::Address;
-use manxdb_rsi::{Head, Isolation, Place, Span};
+use manxdb_rsi::{Head, Isolation, Layout, Place, Snapshot, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{self, Hand, House, thread_of};
@@ -21,6 +22,15 @@ const THREADS: u16 = 12;
 const CLIENT: u64 = 2;
 /// Four of one leaf, one of another.
 const NEW: [u64; 5] = [101, 102, 103, 104, 301];
+
+/// How keys are entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// With the rows under them.
+    Together,
+    /// By themselves.
+    Apart,
+}
 
 fn old() -> Vec<u64> {
     (0..60).map(|number| number * 10).collect()
@@ -36,14 +46,14 @@ enum Share {
 
 /// How far the commit has come.
 struct View {
-    /// Nodes that were there before, and are locked, of how many.
+    /// What was there before and is locked, of how many.
     locked: usize,
     old: usize,
-    /// Nodes whose heads name its version, of how many.
+    /// What has heads that name its version, of how many.
     set: usize,
-    nodes: usize,
+    all: usize,
     logs: [Share; 2],
-    /// Behind the heads of all nodes that change.
+    /// Behind the heads of all that changes.
     bodies: Vec<Share>,
     line: Share,
 }
@@ -81,19 +91,19 @@ const MATRIX: [Row; 12] = [
         view.logs(Share::All) == 1
     }),
     ("all logs are whole", true, |view| {
-        view.is_installing() && view.bodies(Share::Nothing) == view.nodes
+        view.is_installing() && view.bodies(Share::Nothing) == view.all
     }),
-    ("a part of one node is written", true, |view| {
+    ("a part of one is written", true, |view| {
         view.is_installing() && view.bodies(Share::Part) == 1 && view.bodies(Share::All) == 0
     }),
-    ("some nodes are written, others not", true, |view| {
+    ("some are written, others not", true, |view| {
         view.is_installing() && view.bodies(Share::All) > 0 && view.bodies(Share::Nothing) > 0
     }),
-    ("some nodes are unlocked", true, |view| {
-        view.is_installing() && view.set > 0 && view.set < view.nodes
+    ("some are unlocked", true, |view| {
+        view.is_installing() && view.set > 0 && view.set < view.all
     }),
     ("all is installed, nothing published", true, |view| {
-        view.is_installing() && view.set == view.nodes
+        view.is_installing() && view.set == view.all
     }),
     ("half of the line is written", true, |view| {
         view.line == Share::Part
@@ -101,16 +111,23 @@ const MATRIX: [Row; 12] = [
     ("all is published", true, |view| view.line == Share::All),
 ];
 
-/// All nodes that there are, or may come to be.
-fn nodes() -> Vec<Address> {
-    let own = (0..2).flat_map(|thread| extents(thread, SMALL).1.left());
-    let root = keyspace(SMALL).tree.root();
-    [root].into_iter().chain(own).map(Place::address).collect()
+/// All nodes and records that there are, or may come to be.
+fn all() -> Vec<(Address, Layout)> {
+    let both = |thread| {
+        let (records, nodes) = extents(thread, SMALL);
+        let records = records.left().map(|place| (place, RECORDS));
+        records.chain(nodes.left().map(|place| (place, SMALL)))
+    };
+    let root = (keyspace(SMALL).tree.root(), SMALL);
+    let all = [root].into_iter().chain((0..2).flat_map(both));
+    all.map(|(place, layout)| (place.address(), layout))
+        .collect()
 }
 
-fn bodies(house: &House, nodes: &[Address]) -> Vec<Vec<u8>> {
-    let body = |at: &Address| house.memory.look(at.plus(8), SMALL.bytes() as u64 - 8);
-    nodes.iter().map(body).collect()
+fn bodies(house: &House, all: &[(Address, Layout)]) -> Vec<Vec<u8>> {
+    let body =
+        |(at, layout): &(Address, Layout)| house.memory.look(at.plus(8), layout.bytes() as u64 - 8);
+    all.iter().map(body).collect()
 }
 
 /// The two logs, and the line of the vector.
@@ -127,9 +144,9 @@ fn others(house: &House) -> [Vec<u8>; 3] {
 
 /// What every place holds before and after.
 struct Ends {
-    /// Nodes that change,
-    nodes: Vec<Address>,
-    /// how many of which were there before.
+    /// What changes,
+    all: Vec<(Address, Layout)>,
+    /// how much of which was there before.
     old: usize,
     bodies: [Vec<Vec<u8>>; 2],
     others: [[Vec<u8>; 3]; 2],
@@ -144,48 +161,49 @@ fn share([before, after]: [&Vec<u8>; 2], now: &Vec<u8>) -> Share {
 }
 
 impl Ends {
-    fn of(seed: u64) -> Self {
-        let (mut house, is_over) = house(seed);
-        let all = nodes();
+    fn of(seed: u64, way: Way) -> Self {
+        let (mut house, is_over) = house(seed, way);
+        let all = all();
         let (before, first) = (bodies(&house, &all), others(&house));
         while house.step() {}
         assert!(is_over.get());
         let (after, last) = (bodies(&house, &all), others(&house));
-        let changed = (0..all.len()).filter(|node| before[*node] != after[*node]);
+        let changed = (0..all.len()).filter(|one| before[*one] != after[*one]);
         let changed: Vec<usize> = changed.collect();
-        let of = |all: &[Vec<u8>]| changed.iter().map(|node| all[*node].clone()).collect();
-        let is_old = |node: &&usize| before[**node].iter().any(|byte| *byte != 0);
+        let of = |all: &[Vec<u8>]| changed.iter().map(|one| all[*one].clone()).collect();
+        let is_old = |one: &&usize| before[**one].iter().any(|byte| *byte != 0);
         let ends = Self {
-            nodes: changed.iter().map(|node| all[*node]).collect(),
+            all: changed.iter().map(|one| all[*one]).collect(),
             old: changed.iter().filter(is_old).count(),
             bodies: [of(&before), of(&after)],
             others: [first, last],
         };
         // Two leaves, what is above them and the root, and the new half of each but the root.
-        assert_eq!((ends.nodes.len(), ends.old), (7, 4), "seed {seed}");
+        let rows = if way == Way::Together { NEW.len() } else { 0 };
+        assert_eq!((ends.all.len(), ends.old), (7 + rows, 4), "seed {seed}");
         ends
     }
 
     fn view(&self, house: &House) -> View {
-        let now = bodies(house, &self.nodes);
+        let now = bodies(house, &self.all);
         let [before, after] = &self.bodies;
         let pairs = before.iter().zip(after).zip(&now);
         let bodies = pairs.map(|((before, after), now)| share([before, after], now));
         let others = others(house);
         let other = |one: usize| share([&self.others[0][one], &self.others[1][one]], &others[one]);
-        let head = |at: &Address| {
+        let head = |(at, _): &(Address, Layout)| {
             let word = house.memory.look(*at, 8).try_into().unwrap();
             Head::of_word(u64::from_le_bytes(word))
         };
         let own = thread_of(CLIENT);
-        let heads: Vec<Head> = self.nodes.iter().map(head).collect();
+        let heads: Vec<Head> = self.all.iter().map(head).collect();
         let is_locked = |head: &&Head| matches!(head, Head::Locked(stamp) if stamp.thread == own);
         let is_set = |head: &&Head| matches!(head, Head::Free(stamp) if stamp.thread == own);
         View {
             locked: heads.iter().filter(is_locked).count(),
             old: self.old,
             set: heads.iter().filter(is_set).count(),
-            nodes: self.nodes.len(),
+            all: self.all.len(),
             logs: [other(0), other(1)],
             bodies: bodies.collect(),
             line: other(2),
@@ -194,7 +212,7 @@ impl Ends {
 }
 
 /// A tree of two levels, and a client that is about to enter keys; whether it has come to its end.
-fn house(seed: u64) -> (House, Rc<Cell<bool>>) {
+fn house(seed: u64, way: Way) -> (House, Rc<Cell<bool>>) {
     let options = MemoryOptions::default();
     let mut house = House::new(seed, THREADS, 0, options).with_logs();
     house.client(|hand| async move {
@@ -208,12 +226,19 @@ fn house(seed: u64) -> (House, Rc<Cell<bool>>) {
     let ends = Rc::clone(&is_over);
     house.client(move |hand| async move {
         let (mut client, tally) = client(&hand, SMALL);
-        let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
+        let mut rows = match way {
+            Way::Together => client.begin(Isolation::Snapshot).await.unwrap(),
+            Way::Apart => client.begin_at(Snapshot::empty(THREADS), Isolation::Snapshot),
+        };
         for number in NEW {
             rows.write(key(number), Some(number.to_le_bytes().to_vec()));
         }
-        rows.write(key(0), Some(vec![0; RECORDS.value_max() + 1]));
-        rows.commit().await.unwrap_err();
+        if way == Way::Apart {
+            let too_long = vec![0; RECORDS.value_max() + 1];
+            rows.write(key(0), Some(too_long));
+        }
+        let committed = rows.commit().await;
+        assert_eq!(committed.is_ok(), way == Way::Together);
         assert_eq!(tally.commits.get(), 1);
         ends.set(true);
     });
@@ -222,8 +247,13 @@ fn house(seed: u64) -> (House, Rc<Cell<bool>>) {
 }
 
 /// Runs a seed until a moment comes; none if it never does.
-fn until(seed: u64, ends: &Ends, is_at: fn(&View) -> bool) -> Option<(House, Rc<Cell<bool>>)> {
-    let (mut house, is_over) = house(seed);
+fn until(
+    seed: u64,
+    way: Way,
+    ends: &Ends,
+    is_at: fn(&View) -> bool,
+) -> Option<(House, Rc<Cell<bool>>)> {
+    let (mut house, is_over) = house(seed, way);
     loop {
         if is_at(&ends.view(&house)) {
             return Some((house, is_over));
@@ -253,18 +283,23 @@ async fn keys(hand: &mut Hand) -> Vec<Vec<u8>> {
     entries.into_iter().map(|(key, _)| key).collect()
 }
 
-/// All of the keys are there or none, and all can be written.
-fn judge(house: &mut House, seed: u64, (name, is_there, _): Row) {
+/// All of the keys are there or none, with rows or without, and all can be written.
+fn judge(house: &mut House, seed: u64, way: Way, (name, is_there, _): Row) {
     house.client(move |mut hand| async move {
         let mut expected = old();
         if is_there {
             expected.extend(NEW);
             expected.sort_unstable();
         }
+        let rows = if way == Way::Together {
+            expected.clone()
+        } else {
+            old()
+        };
         let expected: Vec<_> = expected.into_iter().map(key).collect();
         assert_eq!(keys(&mut hand).await, expected, "{name}, seed {seed}");
         let (mut client, _) = client(&hand, SMALL);
-        assert_eq!(read(&mut client).await, old(), "{name}, seed {seed}");
+        assert_eq!(read(&mut client).await, rows, "{name}, seed {seed}");
         let some = [NEW.as_slice(), &[105, 303]].concat();
         write(&mut client, some.iter().copied()).await.unwrap();
         let mut expected = [old(), some].concat();
@@ -274,23 +309,32 @@ fn judge(house: &mut House, seed: u64, (name, is_there, _): Row) {
     house.run();
 }
 
-#[test]
-fn all_keys_are_entered_or_none_wherever_their_client_stops() {
-    let ends: Vec<Ends> = (0..SEEDS).map(Ends::of).collect();
+fn all_or_none(way: Way) {
+    let ends: Vec<Ends> = (0..SEEDS).map(|seed| Ends::of(seed, way)).collect();
     for row in MATRIX {
         let mut met = 0;
         for (seed, ends) in (0..SEEDS).zip(&ends) {
-            let Some((mut house, is_over)) = until(seed, ends, row.2) else {
+            let Some((mut house, is_over)) = until(seed, way, ends, row.2) else {
                 continue;
             };
             assert!(!is_over.get(), "{}, seed {seed}: too late", row.0);
             house.fence(CLIENT);
             house.kill(CLIENT);
             house.recover(&[CLIENT]);
-            judge(&mut house, seed, row);
+            judge(&mut house, seed, way, row);
             met += 1;
         }
         println!("{}: {met} of {SEEDS} seeds", row.0);
         assert!(met > SEEDS / 20, "{}: only {met} seeds come by", row.0);
     }
+}
+
+#[test]
+fn all_keys_are_entered_or_none_wherever_their_client_stops() {
+    all_or_none(Way::Apart);
+}
+
+#[test]
+fn all_keys_are_entered_with_their_rows_or_none_wherever_their_client_stops() {
+    all_or_none(Way::Together);
 }

@@ -73,11 +73,18 @@ fn a_commit_on_three_replicas_takes_one_round_trip_more_than_on_one() {
 }
 
 #[test]
-fn rows_with_new_keys_take_two_commits_however_many_they_are() {
-    // A snapshot, a leaf; again, then a commit of the leaf; four records, then a commit of these.
-    assert_eq!(tree::counts(1), (2 + 2 + 4 + 1 + 4, 2 + 2 + 4 + 4 + 10));
-    // The vector has its snapshot confirmed by a backup.
-    assert_eq!(tree::counts(3), (2 + 2 + 5 + 1 + 5, 3 + 3 + 10 + 4 + 22));
+fn rows_with_new_keys_take_one_commit_however_many_they_are() {
+    // A snapshot, a leaf; then a swap, logs, a leaf and four records, lines. The vector has its
+    // snapshot confirmed by a backup.
+    assert_eq!(tree::counts(1), (2 + 4, 2 + 1 + 1 + 5 + 1));
+    assert_eq!(tree::counts(3), (2 + 5, 3 + 1 + 3 + 15 + 3));
+}
+
+#[test]
+fn they_take_two_where_others_have_entered_keys_since() {
+    // A leaf; a snapshot and the leaf again, then a commit of it; then a commit of four records.
+    assert_eq!(tree::counts_apart(1), (1 + 2 + 4 + 4, 1 + 2 + 4 + 10));
+    assert_eq!(tree::counts_apart(3), (1 + 2 + 5 + 5, 1 + 3 + 10 + 22));
 }
 
 /// How a client's one commit ended, as it heard.

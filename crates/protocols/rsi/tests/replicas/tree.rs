@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
-use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
-use manxdb_rsi::{Isolation, Place, Span, Tree};
+use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace, Transaction};
+use manxdb_rsi::{Isolation, Place, Snapshot, Span, Tree};
 use manxdb_sim::SimTime;
 
 use crate::hand::{Carried, Hand, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, each};
@@ -131,24 +131,45 @@ async fn insert_at_last(mut hand: Hand, keys: Vec<Vec<u8>>, own: u64, notes: Not
 
 /// Batches and operations of a transaction that inserts four neighbours into a leaf with room.
 pub fn counts(replicas: usize) -> (u64, u64) {
+    counted(replicas, async |client| {
+        client.begin(Isolation::Snapshot).await.unwrap()
+    })
+}
+
+/// The same under a snapshot that does not see all keys of the leaf.
+pub fn counts_apart(replicas: usize) -> (u64, u64) {
+    counted(replicas, async |client| {
+        let first = Snapshot::of_numbers(vec![0, 1, 0, 0, 0, 0, 0, 0]);
+        client.begin_at(first, Isolation::Snapshot)
+    })
+}
+
+/// The same of a transaction that begins in some way, as the third one of its client.
+fn counted(
+    replicas: usize,
+    begin: impl AsyncFn(&mut Client<Carried>) -> Transaction<'_, Carried> + 'static,
+) -> (u64, u64) {
     let mut house = House::new(1, replicas);
     let counts = Rc::<Cell<(u64, u64)>>::default();
     let noted = Rc::clone(&counts);
     house.client(move |hand| async move {
         let mut client = client(&hand, 0);
-        let key = |number: u64| format!("{number:03}").into_bytes();
-        let mut write = async |numbers: std::ops::Range<u64>| {
-            let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
+        let mut took = (0, 0);
+        for numbers in [0..2, 2..4, 4..8] {
+            let before = hand.counts();
+            let mut rows = if numbers.start == 4 {
+                begin(&mut client).await
+            } else {
+                client.begin(Isolation::Snapshot).await.unwrap()
+            };
             for number in numbers {
-                rows.write(key(number), Some(vec![1]));
+                rows.write(format!("{number:03}").into_bytes(), Some(vec![1]));
             }
             rows.commit().await.unwrap();
-        };
-        write(0..4).await;
-        let before = hand.counts();
-        write(4..8).await;
-        let after = hand.counts();
-        noted.set((after.0 - before.0, after.1 - before.1));
+            let after = hand.counts();
+            took = (after.0 - before.0, after.1 - before.1);
+        }
+        noted.set(took);
     });
     house.run();
     counts.get()

@@ -78,6 +78,11 @@ impl Rooms {
     }
 }
 
+/// What is in a room.
+fn fresh(place: Place) -> Seen {
+    Seen::fresh(place.address(), LAYOUT)
+}
+
 fn key(number: u64) -> Vec<u8> {
     format!("{number:04} {}", "x".repeat((number % 9) as usize)).into_bytes()
 }
@@ -119,10 +124,8 @@ async fn enter_with(
         }
     }
     let entered = loop {
-        let mut nodes = rooms
-            .all()
-            .map(|place| Seen::fresh(place.address(), LAYOUT));
-        match draft.enter(&keys, &mut records.clone(), &mut nodes) {
+        let mut nodes = rooms.all().map(fresh);
+        match draft.enter(&keys, &mut records.clone().map(fresh), &mut nodes) {
             Ok(entered) => break entered,
             Err(EnterError::Unknown(key)) => draft.add(locate(&key, None).await?)?,
             Err(error) => panic!("{error}"),
@@ -133,9 +136,10 @@ async fn enter_with(
     let stamp = committed.await?;
     let add = |count: &Cell<u64>, more: usize| count.set(count.get() + more as u64);
     add(&rooms.taken, entered.nodes);
-    add(&rooms.records, entered.records);
+    add(&rooms.records, entered.taken);
+    let places = entered.records.iter().map(|record| record.place().unwrap());
     Ok(Known {
-        places: keys.into_iter().zip(entered.places).collect(),
+        places: keys.into_iter().zip(places).collect(),
         hint: first,
         changes,
         stamp,

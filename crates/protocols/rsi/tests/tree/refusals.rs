@@ -1,10 +1,10 @@
 //! What is no tree, and what a tree does not take.
 
-use manxdb_rsi::{Abort, Change, Draft, EnterError, Isolation, Layout, Seek, Seen, Tree};
+use manxdb_rsi::{Abort, Change, Draft, EnterError, Isolation, Layout, Record, Seek, Seen, Tree};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::House;
-use crate::{LAYOUT, key, place, tree};
+use crate::{LAYOUT, fresh, key, place, tree};
 
 #[test]
 fn what_is_no_node_is_told() {
@@ -52,9 +52,9 @@ fn what_a_tree_cannot_take_is_refused() {
         assert_eq!(unknown, Err(EnterError::Unknown(key.clone())));
         draft.add(located).unwrap();
         let enter = |keys: &[Vec<u8>], records: usize| {
-            let mut records = std::iter::repeat_n(place(7, 64), records);
+            let mut records = std::iter::repeat_n(fresh(place(7, 64)), records);
             let entered = draft.enter(keys, &mut records, &mut std::iter::empty());
-            entered.map(|entered| entered.places)
+            entered.map(|entered| entered.records)
         };
         let refused = Err(EnterError::TooLong(longest, longest + 1));
         assert_eq!(enter(&[vec![1], key], 9), refused);
@@ -62,7 +62,10 @@ fn what_a_tree_cannot_take_is_refused() {
         let refused = |what| Err(EnterError::NoRoom(what));
         assert_eq!(enter(&many, 9), refused("records"));
         assert_eq!(enter(&many, 40), refused("nodes of the tree"));
-        assert_eq!(enter(&many[..2], 2), Ok(vec![place(7, 64); 2]));
+        assert_eq!(
+            enter(&many[..2], 2),
+            Ok(vec![Record::New(fresh(place(7, 64))); 2])
+        );
     });
     house.run();
 }

@@ -5,11 +5,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Abort, Draft, Isolation, Seek, Seen};
+use manxdb_rsi::{Abort, Draft, Isolation, Seek};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::House;
-use crate::{LAYOUT, Rooms, enter, key, tree};
+use crate::{Rooms, enter, fresh, key, tree};
 
 /// Enters a key under a snapshot that is older than all that memory has of the key's leaf; what
 /// came of it, and whether the session had seen what it wrote over.
@@ -47,9 +47,8 @@ fn enter_into_the_unseen(mutant: Option<Mutant>) -> (Result<(), Abort>, bool) {
         assert!(leaf.is_newest() && !snapshot.admits(leaf.stamp));
         let mut draft = Draft::new(tree());
         draft.add(located).unwrap();
-        let mut records = Rooms::new(2).records();
-        let rooms = Rooms::new(2).all();
-        let mut rooms = rooms.map(|place| Seen::fresh(place.address(), LAYOUT));
+        let mut records = Rooms::new(2).records().map(fresh);
+        let mut rooms = Rooms::new(2).all().map(fresh);
         let entered = draft.enter(&[key(75)], &mut records, &mut rooms).unwrap();
         let committed = hand.try_commit(&[], entered.changes, Isolation::Snapshot);
         let committed = committed.await.map(drop);
