@@ -310,6 +310,17 @@ impl Block {
         }
     }
 
+    /// The same where memory is all zero, which it stays where it is to be.
+    pub(crate) fn install_fresh(self, at: Address) -> Operation {
+        let mut operation = self.install(at);
+        if let Operation::WriteThenSet { bytes, .. } = &mut operation {
+            let last = bytes.iter().rposition(|byte| *byte != 0);
+            let used = last.map_or(0, |last| last + 1);
+            bytes.truncate(used.next_multiple_of(WORD_LENGTH));
+        }
+        operation
+    }
+
     /// All that is behind the head, as it is in memory.
     #[must_use]
     pub fn into_body(mut self) -> Vec<u8> {

@@ -6,7 +6,7 @@
 //! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
 //! | validate | serializable only: read the heads of what was read and is not written, and the buckets in which nothing was found | 1 |
 //! | log | where the session has a log: write all changes to it, on several servers, and versions that are pushed out to the overflow area | 1 |
-//! | install | write each block with its new version, then its head, which unlocks | 1 |
+//! | install | write each block with its new version, then its head, which unlocks; of one in memory that is all zero only what is not | 1 |
 //! | publish | write our line of the vector | 1 |
 //!
 //! The compare value of a swap is the version that was read, which must be the newest in the
@@ -451,7 +451,11 @@ impl Commit {
                 _ => older,
             };
             let block = block.with_older(stamp, change.value.as_deref(), older);
-            block.install(change.seen.at)
+            if change.seen.is_own {
+                block.install_fresh(change.seen.at)
+            } else {
+                block.install(change.seen.at)
+            }
         };
         let blocks = self.changes.iter().zip(kept).map(write);
         // Those that are kept are not logged before where nothing is.

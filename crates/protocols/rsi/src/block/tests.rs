@@ -86,6 +86,27 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn fresh_memory_becomes_what_any_other_does_by_less() {
+    let at = Address {
+        server: manxdb_fabric::ServerId(0),
+        offset: 0,
+    };
+    for value in [None, Some(&[7; 13][..]), Some(&[0; 20]), Some(&[])] {
+        let block = Block::keyed(LAYOUT, 9, b"a key").with(stamp(1), value);
+        let whole = bytes(Head::Free(stamp(1)), &block);
+        let Operation::WriteThenSet { bytes, word, .. } = block.install_fresh(at) else {
+            panic!("a block and its head");
+        };
+        // Nothing behind the first slot.
+        assert!(bytes.len() + WORD_LENGTH <= LAYOUT.bytes() - 2 * LAYOUT.slot());
+        let mut memory = vec![0; LAYOUT.bytes()];
+        memory[WORD_LENGTH..WORD_LENGTH + bytes.len()].copy_from_slice(&bytes);
+        memory[..WORD_LENGTH].copy_from_slice(&word.to_le_bytes());
+        assert_eq!(memory, whole);
+    }
+}
+
+#[test]
 fn a_snapshot_gets_the_newest_version_that_it_admits() {
     let block = written(5);
     let seen = |up_to: u64| {
