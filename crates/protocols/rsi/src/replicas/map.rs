@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, Operation, ServerId};
+use manxdb_fabric::{Address, ServerId};
 
 use crate::block::Layout;
 use crate::log::Log;
@@ -313,12 +313,6 @@ impl Map {
     pub(super) fn vectors(&self, vector: Vector) -> Vec<Vector> {
         let places = self.all(vector.base()).into_iter();
         places.map(|base| vector.based(base)).collect()
-    }
-
-    /// The same operation at each server that has what it is about, the primary first.
-    pub(super) fn everywhere(&self, operation: &Operation) -> Vec<Operation> {
-        let places = self.all(operation.at()).into_iter();
-        places.map(|at| operation.clone().moved(at)).collect()
     }
 }
 

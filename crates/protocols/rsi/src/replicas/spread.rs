@@ -93,103 +93,118 @@ impl<W: Work> Spread<W> {
         let mut all = Vec::with_capacity(operations.len());
         self.asked.clear();
         for operation in operations {
-            let (first, asked) = self.split(operation);
-            all.extend(first);
+            let before = all.len();
+            let mut asked = self.split(operation, &mut all);
+            asked.under_way = all.len() - before;
             self.asked.push(asked);
         }
         all
     }
 
-    /// What of an operation comes first, and the rest of it.
-    fn split(&self, operation: Operation) -> (Vec<Operation>, Asked) {
-        let Some((region, _)) = self.map.find(operation.at()) else {
-            return at_once(vec![operation]);
+    /// Adds what of an operation comes first; the rest of it. What is to be written is copied for
+    /// backups alone.
+    fn split(&self, operation: Operation, first: &mut Vec<Operation>) -> Asked {
+        let at = operation.at();
+        let Some((region, offset)) = self.map.find(at) else {
+            first.push(operation);
+            return Asked::nothing_more();
         };
-        let mut replicas = self.map.everywhere(&operation);
-        let (Some(region), false) = (region, replicas.is_empty()) else {
-            return lost(operation.at());
-        };
-        let backups = replicas.split_off(1);
-        let Ok([primary]) = <[Operation; 1]>::try_from(replicas) else {
-            return lost(operation.at()); // not reached: it is not empty
+        let mut places = region.into_iter().flat_map(|region| region.at(offset));
+        let (Some(region), Some(primary)) = (region, places.next()) else {
+            return Asked::lost(at);
         };
         match (&operation, region.kind()) {
-            (Operation::WriteThenSet { .. }, _) => self.install(primary, backups),
-            (Operation::Write { .. }, Kind::Records(_)) => at_once(vec![primary]),
-            (Operation::Write { .. }, _) => at_once([vec![primary], backups].concat()),
-            (Operation::Read { .. }, Kind::Lines) => self.look(primary, &backups),
+            (Operation::WriteThenSet { .. }, _) => {
+                let backups = each(&operation, places);
+                return self.install(operation.moved(primary), backups, first);
+            }
+            (Operation::Write { .. }, Kind::Records(_)) => {}
+            (Operation::Write { .. }, _) => {
+                let backups = each(&operation, places);
+                first.push(operation.moved(primary));
+                first.extend(backups);
+                return Asked::nothing_more();
+            }
+            (Operation::Read { .. }, Kind::Lines) => {
+                first.push(operation.moved(primary));
+                first.extend(self.proof(places));
+                return Asked::nothing_more();
+            }
             (Operation::CompareSwap { expected, new, .. }, Kind::Entries) => {
-                self.enter(primary, &backups, (*expected, *new))
+                let (expected, new) = (*expected, *new);
+                first.push(operation.moved(primary));
+                return self.enter(places, (expected, new));
             }
             (Operation::CompareSwap { expected, .. }, Kind::Places) => {
-                self.swap(primary, backups, *expected)
+                let expected = *expected;
+                let backups = each(&operation, places);
+                first.push(operation.moved(primary));
+                return self.swap(backups, expected);
             }
-            _ => at_once(vec![primary]),
+            _ => {}
         }
+        first.push(operation.moved(primary));
+        Asked::nothing_more()
     }
 
     /// Who swaps a word at the primary has it, and raises it at the backups.
     #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
-    fn swap(
-        &self,
-        primary: Operation,
-        backups: Vec<Operation>,
-        expected: u64,
-    ) -> (Vec<Operation>, Asked) {
+    fn swap(&self, backups: Vec<Operation>, expected: u64) -> Asked {
         #[cfg(feature = "mutants")]
         let backups = match self.mutant {
             Some(Mutant::SeatsAtThePrimaryAlone) => Vec::new(),
             _ => backups,
         };
-        let (first, mut asked) = then(vec![primary], backups, Some(expected));
+        let mut asked = Asked::then(backups, Some(expected));
         asked.is_raised = true;
-        (first, asked)
+        asked
     }
 
     /// A record is on all backups before anybody sees it unlocked.
     #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
-    fn install(&self, primary: Operation, backups: Vec<Operation>) -> (Vec<Operation>, Asked) {
+    fn install(
+        &self,
+        primary: Operation,
+        backups: Vec<Operation>,
+        first: &mut Vec<Operation>,
+    ) -> Asked {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::UnlocksBeforeBackups) {
-            return then(vec![primary], backups, None);
+            first.push(primary);
+            return Asked::then(backups, None);
         }
         if backups.is_empty() {
-            return at_once(vec![primary]);
+            first.push(primary);
+            return Asked::nothing_more();
         }
-        then(backups, vec![primary], None)
+        first.extend(backups);
+        Asked::then(vec![primary], None)
     }
 
     /// A look at the vector counts where a server that is not lost has let us in.
     #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
-    fn look(&self, primary: Operation, backups: &[Operation]) -> (Vec<Operation>, Asked) {
-        let proof = backups.first().map(|backup| Operation::Read {
-            at: backup.at(),
-            bytes: WORD,
-        });
+    fn proof(&self, mut backups: impl Iterator<Item = Address>) -> Option<Operation> {
+        let bytes = WORD;
+        let proof = backups.next().map(|at| Operation::Read { at, bytes });
         #[cfg(feature = "mutants")]
         let proof = proof.filter(|_| self.mutant != Some(Mutant::BeginsAtThePrimaryAlone));
-        at_once([primary].into_iter().chain(proof).collect())
+        proof
     }
 
     /// Who swaps a word at the primary has it, and writes it to the backups.
     #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
-    fn enter(
-        &self,
-        primary: Operation,
-        backups: &[Operation],
-        (expected, new): (u64, u64),
-    ) -> (Vec<Operation>, Asked) {
-        let write = |backup: &Operation| Operation::Write {
-            at: backup.at(),
+    fn enter(&self, backups: impl Iterator<Item = Address>, (expected, new): (u64, u64)) -> Asked {
+        let write = |at: Address| Operation::Write {
+            at,
             bytes: new.to_le_bytes().to_vec(),
         };
+        let writes = backups.map(write).collect();
         #[cfg(feature = "mutants")]
-        let backups = match self.mutant {
-            Some(Mutant::EntersAtThePrimaryAlone) => &[],
-            _ => backups,
+        let writes = match self.mutant {
+            Some(Mutant::EntersAtThePrimaryAlone) => Vec::new(),
+            _ => writes,
         };
-        let writes = backups.iter().map(write).collect();
-        then(vec![primary], writes, Some(expected))
+        Asked::then(writes, Some(expected))
     }
 
     /// Asks for what comes next, if anything does.
@@ -227,6 +242,29 @@ impl<W: Work> Spread<W> {
 }
 
 impl Asked {
+    /// Something comes after what is first, if the first comes to this word.
+    fn then(then: Vec<Operation>, if_word: Option<u64>) -> Self {
+        Self {
+            under_way: 0,
+            then,
+            if_word,
+            is_raised: false,
+            raised: Vec::new(),
+            outcome: Outcome::Written,
+        }
+    }
+
+    fn nothing_more() -> Self {
+        Self::then(Vec::new(), None)
+    }
+
+    /// No server has it any more, or ever had.
+    fn lost(at: Address) -> Self {
+        let mut asked = Self::nothing_more();
+        asked.outcome = Outcome::Failed(Fault::Gone(at.server));
+        asked
+    }
+
     /// The first outcome is what the work hears, unless something has failed; then nothing is done
     /// any more.
     fn hear(&mut self, outcomes: impl Iterator<Item = Outcome>, is_first: bool) {
@@ -253,31 +291,9 @@ impl Asked {
     }
 }
 
-fn then(
-    first: Vec<Operation>,
-    then: Vec<Operation>,
-    if_word: Option<u64>,
-) -> (Vec<Operation>, Asked) {
-    let asked = Asked {
-        under_way: first.len(),
-        then,
-        if_word,
-        is_raised: false,
-        raised: Vec::new(),
-        outcome: Outcome::Written,
-    };
-    (first, asked)
-}
-
-fn at_once(operations: Vec<Operation>) -> (Vec<Operation>, Asked) {
-    then(operations, Vec::new(), None)
-}
-
-/// No server has it any more, or ever had.
-fn lost(at: Address) -> (Vec<Operation>, Asked) {
-    let (none, mut asked) = at_once(Vec::new());
-    asked.outcome = Outcome::Failed(Fault::Gone(at.server));
-    (none, asked)
+/// The same operation at each of some places.
+fn each(operation: &Operation, places: impl Iterator<Item = Address>) -> Vec<Operation> {
+    places.map(|at| operation.clone().moved(at)).collect()
 }
 
 impl<W: Work> Work for Spread<W> {
