@@ -44,7 +44,7 @@ pub struct Transaction<'c, C> {
 type Writes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// What was found under a key.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Known {
     /// A record, which may be one that nobody has written, as far as the snapshot sees.
     Record(Seen),
@@ -83,9 +83,10 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     /// # Errors
     /// [`Failure`].
     pub async fn read(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Failure<C::Error>> {
-        Ok(match self.look(key).await? {
-            Known::Record(seen) => seen.value().map(<[u8]>::to_vec),
-            Known::Absent(_) => None,
+        self.look(key).await?;
+        Ok(match self.known.get(key) {
+            Some(Known::Record(seen)) => seen.value().map(<[u8]>::to_vec),
+            _ => None,
         })
     }
 
@@ -102,8 +103,9 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     pub async fn rely_on(&mut self, key: &[u8], then: &Snapshot) -> Result<(), Failure<C::Error>> {
         self.is_in_time(then)?;
         self.relied.insert(key.to_vec());
-        match self.look(key).await? {
-            Known::Record(seen) if !then.admits(seen.stamp) => {
+        self.look(key).await?;
+        match self.known.get(key) {
+            Some(Known::Record(seen)) if !then.admits(seen.stamp) => {
                 Err(Abort::ReadConflict(seen.at).into())
             }
             _ => Ok(()),
@@ -228,7 +230,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let new = there.map(|(key, _)| key).filter(|key| is_new(key));
         let new: Vec<Vec<u8>> = new.cloned().collect();
         if !new.is_empty() {
-            if let Some(committed) = self.commit_together(&new, &reads, &writes).await? {
+            if let Some(committed) = self.commit_together(&new, &reads, &writes).await {
                 return committed;
             }
             self.make_known(new, &mut reads).await?;
@@ -243,19 +245,20 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         new: &[Vec<u8>],
         reads: &[Found],
         writes: &Writes,
-    ) -> Result<Option<Result<Option<Stamp>, Failure<C::Error>>>, Failure<C::Error>> {
+    ) -> Option<Result<Option<Stamp>, Failure<C::Error>>> {
         let leaf = |key| match self.known.get(key) {
             Some(Known::Absent(located)) => Some(&**located),
             _ => None, // they are looked for, and not there
         };
         let leaves = new.iter().filter_map(leaf);
         let entered = self.client.enter_together(&self.snapshot, new, leaves);
-        let Some(entered) = entered.await? else {
-            return Ok(None);
+        let entered = match entered.await {
+            Ok(entered) => entered?,
+            Err(failure) => return Some(Err(failure)),
         };
         for (key, record) in new.iter().zip(&entered.records) {
             let Record::New(seen) = record else {
-                return Ok(None); // not reached: the leaves do not have the key
+                return None; // not reached: the leaves do not have the key
             };
             self.known.insert(key.clone(), Known::Record(seen.clone()));
         }
@@ -263,7 +266,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         changes.extend(entered.changes.iter().cloned());
         let committed = self.client.commit(reads, changes, self.isolation).await;
         self.client.take(&entered, &committed);
-        Ok((!is_apart(&entered, &committed)).then_some(committed))
+        (!is_apart(&entered, &committed)).then_some(committed)
     }
 
     /// What is written to records. What is deleted and was never there is left alone.
@@ -308,11 +311,11 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         Err(Abort::SnapshotTooOld(root.address()))
     }
 
-    /// What is under a key.
-    async fn look(&mut self, key: &[u8]) -> Result<Known, Failure<C::Error>> {
+    /// Gets to know what is under a key.
+    async fn look(&mut self, key: &[u8]) -> Result<(), Failure<C::Error>> {
         self.is_in_time(&self.snapshot)?;
-        if let Some(known) = self.known.get(key) {
-            return Ok(known.clone());
+        if self.known.contains_key(key) {
+            return Ok(());
         }
         let located = match self.last.take().filter(|last| last.has(key)) {
             Some(located) => located,
@@ -327,8 +330,8 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             }
         };
         self.last = Some(located);
-        self.known.insert(key.to_vec(), known.clone());
-        Ok(known)
+        self.known.insert(key.to_vec(), known);
+        Ok(())
     }
 
     /// Makes keys known that the snapshot does not know, with the records under them, by themselves.
