@@ -6,7 +6,7 @@ use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::os::fd::AsFd;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -143,11 +143,6 @@ fn fetch(word: *const AtomicU64) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = word;
-}
-
-/// What was written is seen by everybody before anything that follows is read.
-pub(crate) fn settle() {
-    fence(Ordering::SeqCst);
 }
 
 impl Drop for Words {

@@ -19,7 +19,7 @@ use crate::address::ServerId;
 use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
 use crate::memory::segment;
-use crate::memory::words::{Words, settle};
+use crate::memory::words::Words;
 use crate::operation::{Fault, Misuse, Operation, Outcome};
 
 /// How long one waits at the door of a server for a word.
@@ -40,14 +40,22 @@ struct AtWork(AtomicU64);
 
 impl AtWork {
     /// Whoever looks from now on sees that a batch is under way, or the batch sees what that one has
-    /// said before it looked.
+    /// said before it looked. And all that batches before it have written is there for everybody before
+    /// anything of this one is done: who waits for that at the end of each batch waits for its memory,
+    /// which meanwhile comes by itself.
     fn begin(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.step(Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     fn end(&self) {
-        self.0.fetch_add(1, Ordering::Release);
+        self.step(Ordering::Release);
+    }
+
+    /// Batches are one client's, one after the other: nobody else counts here.
+    fn step(&self, order: Ordering) {
+        let count = self.0.load(Ordering::Relaxed);
+        self.0.store(count.wrapping_add(1), order);
     }
 
     /// Waits for the end of the batch that may be under way.
@@ -211,7 +219,6 @@ impl Fabric for SharedMemory {
         self.work.begin();
         self.touch(&operations);
         let outcomes = operations.iter().map(|one| self.run(one)).collect();
-        settle();
         self.work.end();
         self.done.push_back(Completion { batch, outcomes });
         Ok(())
