@@ -92,8 +92,7 @@ impl Block {
         Self::keyed(layout, generation, &[])
     }
 
-    /// The same at a place whose memory is all zero, of which nothing need be held: of its first version
-    /// the front is enough.
+    /// The same, of which nothing is held: whoever has the place to themselves needs no more to write it.
     pub(crate) fn unwritten(layout: Layout) -> Self {
         Self {
             layout,
@@ -183,13 +182,7 @@ impl Block {
         body.extend_from_slice(bytes);
         body.resize(layout.values() + layout.slot(), 0);
         body.extend_from_slice(self.part(layout.values(), others * layout.slot()));
-        let is_unwritten = self.body.is_empty();
-        let end = if is_unwritten {
-            layout.front()
-        } else {
-            layout.bytes()
-        };
-        body.resize(end - WORD_LENGTH, 0);
+        body.resize(layout.bytes() - WORD_LENGTH, 0);
         let start = 0;
         Self {
             layout,
@@ -310,13 +303,18 @@ impl Block {
         }
     }
 
-    /// The same where memory is all zero, which it stays where it is to be.
+    /// The same where memory is all zero, which it stays behind the last value.
     pub(crate) fn install_fresh(self, at: Address) -> Operation {
+        let slots = (0..).zip(self.slots()).filter(|(_, slot)| slot.length > 0);
+        let end = |(place, slot): (usize, Slot<'_>)| {
+            // No longer than a slot, or it would not be there.
+            let length = usize::try_from(slot.length).unwrap_or(0);
+            place * self.layout.slot() + length.next_multiple_of(WORD_LENGTH)
+        };
+        let used = self.layout.values() + slots.last().map_or(0, end);
         let mut operation = self.install(at);
         if let Operation::WriteThenSet { bytes, .. } = &mut operation {
-            let last = bytes.iter().rposition(|byte| *byte != 0);
-            let used = last.map_or(0, |last| last + 1);
-            bytes.truncate(used.next_multiple_of(WORD_LENGTH));
+            bytes.truncate(used);
         }
         operation
     }
