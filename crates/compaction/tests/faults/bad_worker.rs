@@ -58,33 +58,43 @@ impl Bad {
     fn work(mut self) {
         while let Ok(given) = self.core.ask(SlotAsk::Next).recv() {
             if let Given::Run(attempt, spec) = given {
-                let answer = self.run(attempt, &spec);
+                let watch = self.core.ask(SlotAsk::Watch(attempt));
+                let (answer, output) = self.run(attempt, &spec);
                 self.core
                     .tell(SlotAsk::Ended(attempt, Ended::Finished(answer.into())));
+                // It is slow to stop, but what nobody waits for any more it removes.
+                if watch.recv() == Ok(Given::Stop) {
+                    let _ = fs::remove_dir_all(output); // or its database has
+                }
                 say("done");
             }
         }
     }
 
-    fn run(&mut self, attempt: AttemptId, spec: &Spec) -> Vec<u8> {
+    /// What it answers, and where it has written.
+    fn run(&mut self, attempt: AttemptId, spec: &Spec) -> (Vec<u8>, PathBuf) {
         let order: Order = postcard::from_bytes(unseal(&spec.input).unwrap()).unwrap();
         let volume = &volumes(&self.settings)[&order.volume];
         let database = below(volume, &order.database).unwrap();
         let output = database.join(STAGING).join(attempt.to_string());
         fs::create_dir(&output).unwrap();
+        (self.answer(&database, &order, &output), output)
+    }
+
+    fn answer(&mut self, database: &Path, order: &Order, output: &Path) -> Vec<u8> {
         let (options, cancel) = (rocksdb::Options::default(), Cancel::default());
-        let made = open_and_compact(&database, &output, &order.input, &options, &cancel);
+        let made = open_and_compact(database, output, &order.input, &options, &cancel);
         let Ok(description) = made else {
             return b"nothing".to_vec();
         };
-        let files = sum_files(&description, &output).unwrap();
+        let files = sum_files(&description, output).unwrap();
         let mut answer = Answer {
             description,
             files,
             moved: Moved::default(),
             notes: Vec::new(),
         };
-        self.spoil(&mut answer, &output);
+        self.spoil(&mut answer, output);
         let answer = seal(postcard::to_stdvec(&answer).unwrap());
         let first = self.first.get_or_insert_with(|| answer.clone());
         match self.trick.as_str() {
