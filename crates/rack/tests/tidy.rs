@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
@@ -151,6 +152,20 @@ fn nothing_goes_that_a_snapshot_of_any_process_sees() {
     turn(&one, 11).unwrap();
     assert_eq!(tidy(&[&one, &two]), 0);
     assert!(tidy(&[&one, &two, &three]) > 0);
+}
+
+#[test]
+fn what_is_gone_waits_for_no_snapshot_that_is_old_enough() {
+    let (directory, _servers) = rack();
+    let (one, two) = (path(&directory, 1), path(&directory, 2));
+    let two = two.with_snapshot_age(Duration::ZERO);
+    turn(&one, 0).unwrap();
+    let snapshot = ready(two.snapshot()).unwrap();
+    assert_eq!(scan(&two, snapshot.version).unwrap().len(), 100);
+    turn(&one, 1).unwrap();
+    assert!(tidy(&[&one, &two]) > 0);
+    let end = scan(&two, snapshot.version);
+    assert!(matches!(end, Err(TxnError::Conflict { .. })), "{end:?}");
 }
 
 #[test]

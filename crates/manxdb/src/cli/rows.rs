@@ -39,6 +39,10 @@ pub struct RowsArgs {
     /// places [default: 8]
     #[arg(long, env = "MANXDB_MEMORY_CLIENTS", value_name = "NUMBER")]
     pub memory_clients: Option<u16>,
+    /// How long a transaction keeps for itself what it sees in memory servers, so that others get no
+    /// room of rows that are deleted meanwhile; then it may be told to begin again [default: 600]
+    #[arg(long, env = "MANXDB_MEMORY_SNAPSHOT_SECONDS", value_name = "SECONDS")]
+    pub memory_snapshot_seconds: Option<u32>,
     /// With addresses: the provider of libfabric, as memory servers have it [default: tcp;ofi_rxm]
     #[arg(long, env = "MANXDB_MEMORY_PROVIDER", value_name = "NAME")]
     pub memory_provider: Option<String>,

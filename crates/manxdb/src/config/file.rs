@@ -59,6 +59,7 @@ pub struct Keys {
     pub commit_path: Option<Spanned<CommitPathChoice>>,
     pub memory: Option<Spanned<PathBuf>>,
     pub memory_clients: Option<Spanned<u16>>,
+    pub memory_snapshot_seconds: Option<Spanned<u32>>,
     pub memory_provider: Option<Spanned<String>>,
     pub memory_token_file: Option<Spanned<PathBuf>>,
     pub log: Option<Spanned<String>>,

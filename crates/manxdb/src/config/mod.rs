@@ -14,7 +14,7 @@ use crate::fault::Fault;
 pub use compaction::RemoteCompaction;
 pub use memory::{DiskSettings, Meeting, MemorySettings, load as load_memory};
 pub use resolve::{Explained, Settings};
-pub use rows::{MemoryAt, RemoteSettings, Rows};
+pub use rows::{MemoryAt, MemoryUse, RemoteSettings, Rows};
 
 /// File looked for when none is named.
 const DEFAULT_FILE: &str = "manxdb.toml";

@@ -357,7 +357,7 @@ pub(super) mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 32);
+        assert_eq!(explained.len(), 33);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Where rows are.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use manxdb_rack::path::SNAPSHOT_AGE;
 
 use super::file::Keys;
 use super::resolve::{Resolver, path, pick, plain, quoted};
@@ -12,8 +15,17 @@ use crate::fault::Fault;
 pub enum Rows {
     /// In the data directory.
     Local,
-    /// In memory servers; so many clients are this server.
-    Memory(MemoryAt, u16),
+    /// In memory servers, which this server is so many clients of.
+    Memory(MemoryAt, MemoryUse),
+}
+
+/// What a server does with memory servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Transactions that it does at a time.
+    pub clients: u16,
+    /// How long a transaction keeps for itself what it sees.
+    pub snapshot: Duration,
 }
 
 /// Where memory servers are met.
@@ -36,6 +48,8 @@ pub struct RemoteSettings {
 
 /// The provider that is there wherever libfabric is.
 pub(super) const PROVIDER: &str = "tcp;ofi_rxm";
+/// Seconds that a transaction keeps for itself what it sees, at most: all that goes meanwhile waits for its room, on every server.
+const SNAPSHOT_MAX: u32 = 24 * 60 * 60;
 /// What addresses begin with.
 const SCHEME: &str = "tcp://";
 
@@ -90,6 +104,8 @@ pub(super) fn settle(r: &mut Resolver<'_>, args: &RowsArgs, keys: &Keys) -> Resu
             path,
         ),
     };
+    let default = u32::try_from(SNAPSHOT_AGE.as_secs()).unwrap_or(u32::MAX);
+    let snapshot = pick!(r, args, keys, memory_snapshot_seconds, default, plain);
     match (choice, memory) {
         (CommitPathChoice::Local, None) => Ok(Rows::Local),
         (CommitPathChoice::Local, Some(_)) => Err(Fault::Config(
@@ -105,8 +121,15 @@ pub(super) fn settle(r: &mut Resolver<'_>, args: &RowsArgs, keys: &Keys) -> Resu
         (CommitPathChoice::Rsi, Some(_)) if !(1..=256).contains(&clients) => Err(Fault::Config(
             format!("memory_clients is {clients} but must be 1 to 256"),
         )),
+        (CommitPathChoice::Rsi, Some(_)) if !(1..=SNAPSHOT_MAX).contains(&snapshot) => {
+            Err(Fault::Config(format!(
+                "memory_snapshot_seconds is {snapshot} but must be 1 to {SNAPSHOT_MAX}"
+            )))
+        }
         (CommitPathChoice::Rsi, Some(memory)) => {
-            Ok(Rows::Memory(memory_at(memory, remote)?, clients))
+            let snapshot = Duration::from_secs(snapshot.into());
+            let used = MemoryUse { clients, snapshot };
+            Ok(Rows::Memory(memory_at(memory, remote)?, used))
         }
     }
 }
@@ -120,9 +143,14 @@ mod tests {
     fn rows_are_local_unless_asked_otherwise() {
         assert_eq!(resolved(&[], "").unwrap().0.rows, Rows::Local);
         let text = "commit_path = \"rsi\"\nmemory = \"/run/rows\"\n";
-        let (settings, _) = resolved(&["--memory-clients", "3"], text).unwrap();
+        let flags = ["--memory-clients", "3", "--memory-snapshot-seconds", "7"];
+        let (settings, _) = resolved(&flags, text).unwrap();
         let directory = MemoryAt::Directory("/run/rows".into());
-        assert_eq!(settings.rows, Rows::Memory(directory, 3));
+        let used = MemoryUse {
+            clients: 3,
+            snapshot: Duration::from_secs(7),
+        };
+        assert_eq!(settings.rows, Rows::Memory(directory, used));
     }
 
     #[test]
@@ -139,10 +167,14 @@ mod tests {
             provider: "verbs;ofi_rxm".to_owned(),
             token_file: Some("/t".into()),
         };
+        let used = MemoryUse {
+            clients: 8,
+            snapshot: Duration::from_secs(600),
+        };
         let addresses = vec!["one:7000".to_owned(), "[::1]:7001".to_owned()];
         assert_eq!(
             settings.rows,
-            Rows::Memory(MemoryAt::Addresses(addresses, remote), 8)
+            Rows::Memory(MemoryAt::Addresses(addresses, remote), used)
         );
     }
 
@@ -156,6 +188,14 @@ mod tests {
             ),
             ("commit_path = \"rsi\"".to_owned(), "memory is not set"),
             (format!("{rsi}memory_clients = 0"), "memory_clients is 0"),
+            (
+                format!("{rsi}memory_snapshot_seconds = 0"),
+                "memory_snapshot_seconds is 0 but must be 1 to 86400",
+            ),
+            (
+                format!("{rsi}memory_snapshot_seconds = 86401"),
+                "memory_snapshot_seconds is 86401 but must be 1 to 86400",
+            ),
             (
                 format!("{rsi}memory_token_file = \"/t\""),
                 "memory_token_file is /t, but memory is a directory",

@@ -17,7 +17,7 @@ use manxdb_rack::path::RsiPath;
 use manxdb_txn::CommitPath;
 
 use crate::compactor::drawn;
-use crate::config::MemoryAt;
+use crate::config::{MemoryAt, MemoryUse};
 use crate::fault::Fault;
 use crate::lock;
 use crate::memory::remote;
@@ -85,16 +85,16 @@ impl Drop for Threads {
 }
 
 impl MemoryRows {
-    /// Takes places in memory servers, for so many clients.
+    /// Takes places in memory servers, as many as clients.
     ///
     /// # Errors
     /// They are not there, do not belong together, or have no places.
-    pub fn open(data: &Path, at: &MemoryAt, clients: u16) -> Result<Self, Fault> {
+    pub fn open(data: &Path, at: &MemoryAt, used: MemoryUse) -> Result<Self, Fault> {
         let lock = lock(data)?;
         match at {
             MemoryAt::Directory(directory) if directory.is_dir() => {
                 let memory = open(&SharedWay::new(directory))?;
-                Self::on(memory, directory.display().to_string(), clients, lock)
+                Self::on(memory, directory.display().to_string(), used, lock)
             }
             MemoryAt::Directory(directory) => Err(Fault::Other(format!(
                 "{} is no directory of memory servers: start them with manxdb memory --directory {}",
@@ -109,7 +109,7 @@ impl MemoryRows {
                         "memory has {given} addresses, but there are {servers} memory servers"
                     )));
                 }
-                Self::on(memory, addresses.join(","), clients, lock)
+                Self::on(memory, addresses.join(","), used, lock)
             }
         }
     }
@@ -117,7 +117,7 @@ impl MemoryRows {
     fn on<W: Way>(
         memory: Memory<W>,
         place: String,
-        clients: u16,
+        used: MemoryUse,
         lock: File,
     ) -> Result<Self, Fault> {
         let memory = Arc::new(memory);
@@ -127,7 +127,8 @@ impl MemoryRows {
             let note = |what: &str| tracing::warn!("{what}");
             watch(&watching, &seen, stop, &note);
         })?;
-        let path = Arc::new(join(&memory, clients).map_err(fault)?);
+        let path = join(&memory, used.clients).map_err(fault)?;
+        let path = Arc::new(path.with_snapshot_age(used.snapshot));
         let (kept, Nanos(lease)) = (Arc::clone(&path), memory.geometry().lease);
         let (mut last, mut rest) = (Instant::now(), TIDY.1);
         threads.start("places", move |stop| {

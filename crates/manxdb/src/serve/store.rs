@@ -35,8 +35,8 @@ impl Store {
                     .map_err(manxdb_sql::error::SqlError::from)?;
                 Ok((Self::Local(engine), Arc::new(path)))
             }
-            Rows::Memory(at, clients) => {
-                let rows = MemoryRows::open(&settings.data, at, *clients)?;
+            Rows::Memory(at, used) => {
+                let rows = MemoryRows::open(&settings.data, at, *used)?;
                 let path = rows.path();
                 Ok((Self::Memory(rows), path))
             }

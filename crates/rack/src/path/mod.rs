@@ -57,10 +57,8 @@ const KEPT: u64 = 1 << 14;
 const PAGE: usize = 256;
 /// Records that a client takes room for at a time, at least.
 const ROOM: u64 = 256;
-
-/// How long a transaction may read at its snapshot; then what others delete may go. It hears that the
-/// snapshot is too old as soon as something has.
-const SNAPSHOT_AGE: Duration = Duration::from_secs(600);
+/// How long a transaction may read at its snapshot, unless it is said.
+pub const SNAPSHOT_AGE: Duration = Duration::from_secs(600);
 
 type Page = Vec<(Vec<u8>, Vec<u8>)>;
 type Rows<'c, F> = Transaction<'c, Driver<F>>;
@@ -74,6 +72,7 @@ pub struct RsiPath<F> {
     /// Bytes of a value that fits into a record.
     value_max: usize,
     collector: Mutex<Option<Collector>>,
+    snapshot_age: Duration,
 }
 
 /// Snapshots by the versions that stand for them. A version outlives its pin: a transaction that
@@ -150,11 +149,11 @@ impl Snapshots {
         }
     }
 
-    /// Whether all that are in use, and are not too old, include another one.
-    fn include(&self, bound: &Vector) -> bool {
+    /// Whether all that are in use, and are younger than so long, include another one.
+    fn include(&self, bound: &Vector, age: Duration) -> bool {
         let numbered = self.0.lock();
         let mut in_use = numbered.known.values().filter(|known| known.pins > 0);
-        in_use.all(|known| known.vector.includes(bound) || known.since.elapsed() > SNAPSHOT_AGE)
+        in_use.all(|known| known.vector.includes(bound) || known.since.elapsed() >= age)
     }
 
     fn find(&self, version: Version) -> Result<Arc<Vector>, TxnError> {
@@ -223,13 +222,25 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
             locks: LockTable::default(),
             procedures: Registry::default(),
             value_max: value.saturating_sub(long::TAG),
+            snapshot_age: SNAPSHOT_AGE,
+        }
+    }
+
+    /// The same where a transaction may read at its snapshot for so long; then what others have deleted
+    /// may go. It hears that the snapshot is too old as soon as something has.
+    #[must_use]
+    pub fn with_snapshot_age(self, snapshot_age: Duration) -> Self {
+        Self {
+            snapshot_age,
+            ..self
         }
     }
 
     /// Keeps the places of clients that nobody uses just now; those at work keep their own. To be
     /// called every eighth of a lease.
     pub fn keep(&self) {
-        self.clients.keep(&|bound| self.snapshots.include(bound));
+        let is_included = |bound: &Vector| self.snapshots.include(bound, self.snapshot_age);
+        self.clients.keep(&is_included);
     }
 
     /// Takes out keys of rows that no snapshot in use sees, for a while, if there is little room left
