@@ -12,7 +12,7 @@ import time
 
 from harness.report import Report, load_known_gaps
 from harness.servers import Manxdb, Mariadb, ServerError
-from harness.suites import ROOT, all_suites, missing_tool, suite_environment, target_directory
+from harness.suites import FEATURES, ROOT, all_suites, missing_tool, suite_environment, target_directory
 
 CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed")
 CARGO_FAILED = re.compile(r"^test (\S+) .*\bFAILED$")
@@ -31,9 +31,7 @@ def parse_arguments():
     return parser.parse_args()
 
 
-# All is built once, with the feature whose library setup.sh has installed. The second runs Rust tests
-# against servers that it has fetched.
-FEATURES = ["--features", "manxdb/libfabric"]
+# The second runs Rust tests against servers that it has fetched.
 CARGO_COMMANDS = (
     ["cargo", "test", "--workspace", *FEATURES, "--no-fail-fast"],
     ["cargo", "test", "--workspace", *FEATURES, "--test", "stores", "--", "--ignored"],

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# All is built with the feature whose library setup.sh has installed: other suites use the same binary.
+FEATURES = ["--features", "manxdb/libfabric"]
 ROOT = Path(__file__).resolve().parent.parent.parent
 TESTS = ROOT / "tests"
 PYTHON = str(ROOT / ".venv" / "bin" / "python")
@@ -96,7 +98,7 @@ def all_suites():
         python_suite("library", "library/run.py",
                      "compactions of other programs, in C++, Java and Go, done by a pool",
                      prepare=["cargo", "build", "--locked", "-p", "manxdb", "-p",
-                              "manxdb-compaction-library"],
+                              "manxdb-compaction-library", *FEATURES],
                      own_server=True, only_manxdb=True, seconds=900),
         python_suite("memory", "memory/run.py",
                      "SQL on rows in memory servers, by servers that are killed and stopped",
