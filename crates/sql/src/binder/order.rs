@@ -9,7 +9,6 @@ use super::scope::{AliasUse, Frame, FrameColumn, column_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, ExprKind};
 use crate::planner::physical::{Limit, Node, SortKey};
-use crate::planner::walk;
 use crate::types::Value;
 
 /// Whether a sort key descends.
@@ -168,22 +167,10 @@ fn sort_outputs(
     }
     let width = outputs.len();
     let mut expressions = outputs;
-    let mut keys = Vec::with_capacity(order.len());
-    for (expr, descending) in order {
-        let known = expressions
-            .iter()
-            .position(|known| walk::same(known, &expr));
-        let ty = expr.ty.clone();
-        let column = known.unwrap_or_else(|| {
-            expressions.push(expr);
-            expressions.len() - 1
-        });
-        keys.push(SortKey {
-            column,
-            descending,
-            ty,
-        });
-    }
+    let order = order.into_iter();
+    let keys = order
+        .map(|(expr, descending)| SortKey::of(expr, descending, &mut expressions))
+        .collect();
     let extended = expressions.len() > width;
     let input = if extended {
         Node::Project {

@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::walk;
 use crate::binder::AggregateCall;
 use crate::catalog::{Column, Table};
 use crate::expr::Expr;
@@ -106,6 +107,23 @@ pub struct SortKey {
     pub descending: bool,
     /// Type, which names the collation and makes ENUM sort by place.
     pub ty: DataType,
+}
+
+impl SortKey {
+    /// Sorts by an expression: by the column that has it, or by one that rides along from here on.
+    pub fn of(expr: Expr, descending: bool, columns: &mut Vec<Expr>) -> Self {
+        let ty = expr.ty.clone();
+        let known = columns.iter().position(|known| walk::same(known, &expr));
+        let column = known.unwrap_or_else(|| {
+            columns.push(expr);
+            columns.len() - 1
+        });
+        Self {
+            column,
+            descending,
+            ty,
+        }
+    }
 }
 
 /// How a stored table is read.

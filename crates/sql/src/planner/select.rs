@@ -154,17 +154,7 @@ fn project_and_sort(node: Node, parts: SelectParts, sorted: bool) -> Node {
             if is_constant(&expr) {
                 continue;
             }
-            let known = expressions.iter().position(|e| walk::same(e, &expr));
-            let ty = expr.ty.clone();
-            let column = known.unwrap_or_else(|| {
-                expressions.push(expr);
-                expressions.len() - 1
-            });
-            keys.push(SortKey {
-                column,
-                descending,
-                ty,
-            });
+            keys.push(SortKey::of(expr, descending, &mut expressions));
         }
     }
     let extended = expressions.len() > width;
