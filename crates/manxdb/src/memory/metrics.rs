@@ -80,11 +80,18 @@ fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {
             ("manxdb_memory_warden_term", term),
         ]
     });
+    let lots = counted.lots.map(|(given, all)| {
+        [
+            ("manxdb_memory_lots", all),
+            ("manxdb_memory_lots_given", given),
+        ]
+    });
     let behind = counted.behind;
     let behind = behind.map(|behind| ("manxdb_memory_behind_disk_transactions", behind));
     let tables = tables.into_iter().flatten();
-    let all = numbers.into_iter().chain(tables).chain(behind);
-    all.map(gauge).collect()
+    let lots = lots.into_iter().flatten();
+    let all = numbers.into_iter().chain(tables).chain(lots);
+    all.chain(behind).map(gauge).collect()
 }
 
 /// What the keeper of this server tells; that it is not at work, if there is none.

@@ -19,6 +19,8 @@ pub struct Counted {
     pub over: u64,
     /// Wardens that have led; none: the table is elsewhere.
     pub term: Option<u64>,
+    /// Lots of replicated memory, given away and in all; of servers with their words.
+    pub lots: Option<(u64, u64)>,
     /// Transactions that are published and not on disk for good; of servers with what the keeper says.
     pub behind: Option<u64>,
 }
@@ -52,6 +54,7 @@ impl Counted {
             }
         }
         counted.term = plan.here(server, plan.table).map(word);
+        counted.lots = plan.lots(server, word);
         counted.behind = behind(plan, server, word);
         counted
     }
@@ -79,6 +82,17 @@ fn behind(plan: &Plan, server: u16, word: &dyn Fn(u64) -> u64) -> Option<u64> {
 }
 
 impl Plan {
+    /// Lots that are given away, and all of them; none: their words are elsewhere, or there are none.
+    fn lots(&self, server: u16, word: &dyn Fn(u64) -> u64) -> Option<(u64, u64)> {
+        let Rooms::Shelves(shelves) = &self.rooms else {
+            return None;
+        };
+        let first = self.here(server, shelves.words)?;
+        let all = shelves.records.len() as u64 * shelves.lots;
+        let is_given = |lot: &u64| word(first + lot * WORD) != 0;
+        Some(((0..all).filter(is_given).count() as u64, all))
+    }
+
     /// Bytes of a server that are given away or taken by tables and logs.
     fn given(&self, server: u16, word: &dyn Fn(u64) -> u64) -> u64 {
         match (&self.rooms, &self.first) {
