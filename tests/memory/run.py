@@ -19,6 +19,7 @@ from harness.servers import PASSWORD
 
 import across  # noqa: F401  (its checks are of this suite)
 import on_disk  # noqa: F401  (as are these)
+import rooms  # noqa: F401  (as are these)
 
 
 @check

@@ -40,6 +40,7 @@
 //! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
 //! | `tests/tree` | a tree against a model, under many writers, under deaths; no phantoms |
 //! | `tests/entering` | keys that are entered together: in how many commits, in a crowd, and by a client that stops at each step |
+//! | `tests/purses.rs` | owners of places that die over drawing memory: nobody uses a place that another has used |
 //! | `tests/rows.rs` | rows against a model, money that stays, what was not there |
 //! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
 //! | `tests/replicas` | losses of servers at each step of a commit and under load, by hand: whole or absent, replicas equal |

@@ -77,6 +77,8 @@ pub enum Mutant {
     EntersTheLastKeyAlone,
     /// Of the places that keys got together, the first is counted as given away.
     CountsRoomOnce,
+    /// What a client has drawn stays in the purse of its place.
+    UsesWhatIsInThePurse,
     /// A lapse is counted over the time that a warden waits for an answer.
     CountsTheWait,
     /// What is published and in no log is taken for written.

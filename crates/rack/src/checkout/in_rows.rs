@@ -23,8 +23,6 @@ use crate::memory::{Member, Source};
 const ADDED: u64 = 1 + ITEMS as u64;
 /// Nodes that a client has before a checkout: each key that is new may split some.
 const NODES: u64 = 16;
-/// Records that a client takes room for at a time.
-const ROOM: u64 = 256;
 /// Losses, one after the other, that one piece of work may meet.
 const LOSSES_MAX: u32 = 8;
 /// Products that are written in one transaction while the shop is stocked or looked through.
@@ -150,7 +148,11 @@ impl<F: Fabric> InRows<F> {
         if left >= records && nodes_left >= nodes {
             return Ok(());
         }
-        let refilled = source.refill(&mut member.client, records.max(ROOM));
+        let lacking = (
+            records.saturating_sub(left),
+            nodes.saturating_sub(nodes_left),
+        );
+        let refilled = source.refill(&mut member.client, lacking);
         match (refilled, self.go_on()?) {
             (Err(_), Some(_)) => self.make_room(records), // a server was lost over it
             (refilled, _) => refilled.map_err(said),

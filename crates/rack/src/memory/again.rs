@@ -3,11 +3,12 @@
 //! Whoever writes them is alone: nobody is let have a place before the servers are formed. Who dies
 //! over it is followed by another one, which writes everything once more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::Random;
 use manxdb_fabric::{Address, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
-use manxdb_rsi::{Anew, Replayed};
+use manxdb_rsi::rows::Purse;
+use manxdb_rsi::{Anew, Layout, Replayed};
 
 use super::plan::{FORMATION, NEXT, Plan, bytes};
 use super::rooms::{Lot, Rooms};
@@ -36,6 +37,8 @@ pub struct Again<W: Way> {
     formation: u64,
     /// Where at each server what is given away ends, by what was written.
     ends: BTreeMap<u16, u64>,
+    /// Words of lots that are given away, by what was written.
+    lots: BTreeSet<Address>,
 }
 
 impl<W: Way> Again<W> {
@@ -65,6 +68,7 @@ impl<W: Way> Again<W> {
             words,
             formation: forming::formation(random.next_bits()),
             ends: BTreeMap::new(),
+            lots: BTreeSet::new(),
         }))
     }
 
@@ -103,24 +107,36 @@ impl<W: Way> Again<W> {
         Ok(())
     }
 
-    /// Writes a record, and has the room that it is in given away.
+    /// Writes a record, and has room given away: what the record is in, what a node leads to, written
+    /// or not, and what is in a purse.
     ///
     /// # Errors
     /// [`MemoryError`].
     pub fn put_record(&mut self, record: &Replayed) -> Result<(), MemoryError> {
-        let at = record.at();
-        self.put(at, &record.bytes())?;
+        self.put(record.at(), &record.bytes())?;
+        self.give(record.at(), record.layout());
+        let keyspace = self.plan.keyspace;
+        let value = record.redo.value.as_ref();
+        let value = value.filter(|_| self.plan.is_purse(record.at()));
+        let content = value.and_then(|value| Purse::content(keyspace, value));
+        let content = content.into_iter().flatten();
+        for (layout, places) in content.chain(keyspace.leads_to(record)) {
+            for place in places {
+                self.give(place.address(), layout);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is at an address is somebody's.
+    fn give(&mut self, at: Address, layout: Layout) {
         match &self.plan.rooms {
             Rooms::Servers(begin) if at.offset >= *begin => {
                 let end = self.ends.entry(at.server.0).or_default();
-                *end = (*end).max(at.offset + bytes(record.layout()));
-                Ok(())
+                *end = (*end).max(at.offset + bytes(layout));
             }
-            Rooms::Servers(_) => Ok(()),
-            Rooms::Shelves(_) => match self.plan.lot_of(at) {
-                Some(word) => self.put(word, &1_u64.to_le_bytes()),
-                None => Ok(()),
-            },
+            Rooms::Servers(_) => {}
+            Rooms::Shelves(_) => self.lots.extend(self.plan.lot_of(at)),
         }
     }
 
@@ -134,6 +150,9 @@ impl<W: Way> Again<W> {
             if let Operation::Write { at, bytes } = operation {
                 self.put(at, &bytes)?;
             }
+        }
+        for word in std::mem::take(&mut self.lots) {
+            self.put(word, &1_u64.to_le_bytes())?;
         }
         for (server, end) in std::mem::take(&mut self.ends) {
             let at = Address {
@@ -260,7 +279,8 @@ impl Plan {
         found: &[Vec<u8>],
     ) -> Vec<(Address, u64)> {
         let root = self.keyspace.tree.root().address();
-        let tables = [(root, bytes(self.keyspace.tree.layout())), self.bound];
+        let root = (root, bytes(self.keyspace.tree.layout()));
+        let tables = [root, self.bound, self.purses()];
         let words_of = |copy: &Vec<u8>| -> Vec<u64> {
             let words = copy.as_chunks::<WORD_LENGTH>().0.iter();
             words.map(|word| u64::from_le_bytes(*word)).collect()

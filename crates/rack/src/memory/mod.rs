@@ -39,6 +39,7 @@ use std::collections::BTreeMap;
 
 use manxdb_core::Random;
 use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, Outcome, ServerId};
+use manxdb_rsi::rows::Failure;
 use manxdb_rsi::{Chart, JoinError, Map, Name, Ward};
 use parking_lot::Mutex;
 
@@ -108,9 +109,9 @@ pub enum MemoryError {
         "a transaction adds {0} rows or pieces of rows, and memory is given away in pieces of at most {1}"
     )]
     Large(u64, u64),
-    /// It cannot be found out which snapshots nobody uses any more.
-    #[error("the bound of snapshots cannot be read: {0}")]
-    Bound(String),
+    /// What is noted of a client for its own sake cannot be read or written.
+    #[error("{0}")]
+    Own(Failure<Misuse>),
     /// A server did not answer.
     #[error("{0}")]
     Fault(#[from] Fault),

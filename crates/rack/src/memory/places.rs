@@ -11,6 +11,7 @@ use manxdb_rsi::{
     RejoinError, Seat, Spread, ThreadId,
 };
 
+use super::rooms::Room;
 use super::{Memory, MemoryError, Way, rooms};
 use crate::drive::{Driver, now};
 
@@ -43,11 +44,11 @@ pub trait Source<F>: Send + Sync {
     /// [`MemoryError`]: the client is over.
     fn go_on(&self, member: &mut Member<F>) -> Result<Option<Closed>, MemoryError>;
 
-    /// Gives a client room for so many records.
+    /// Gives a client room for so many records, and so many nodes of the tree of keys.
     ///
     /// # Errors
     /// [`MemoryError::NoRoom`]; others.
-    fn refill(&self, client: &mut Client<Driver<F>>, records: u64) -> Result<(), MemoryError>;
+    fn refill(&self, client: &mut Client<Driver<F>>, room: (u64, u64)) -> Result<(), MemoryError>;
 
     /// Leaves places whose owners are not connected any more. Whoever watches gives them to others.
     ///
@@ -78,11 +79,11 @@ pub trait Source<F>: Send + Sync {
     fn is_kept(&self) -> bool;
 }
 
-fn unheeded(failure: Failure<Misuse>) -> MemoryError {
+fn failed(failure: Failure<Misuse>) -> MemoryError {
     match failure {
         Failure::Abort(Abort::Fault(fault)) => fault.into(),
         Failure::Carrier(misuse) => misuse.into(),
-        failure => MemoryError::Bound(failure.to_string()),
+        failure => MemoryError::Own(failure),
     }
 }
 
@@ -153,8 +154,8 @@ impl<W: Way> Memory<W> {
         let nodes = nothing(keyspace.tree.layout().bytes())?;
         let mut client = Client::new(driver, session, keyspace, records, nodes);
         // It has no transactions yet that might have begun before the bound.
-        let bound = now(client.look_at(self.plan.horizon)).map_err(unheeded)?;
-        now(client.heed(self.plan.horizon, &bound)).map_err(unheeded)?;
+        let bound = now(client.look_at(self.plan.horizon)).map_err(failed)?;
+        now(client.heed(self.plan.horizon, &bound)).map_err(failed)?;
         Ok(Member { owner, client })
     }
 
@@ -243,10 +244,17 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
     fn refill(
         &self,
         client: &mut Client<Driver<W::Fabric>>,
-        records: u64,
+        (records, nodes): (u64, u64),
     ) -> Result<(), MemoryError> {
-        let room = rooms::take(client.carrier_mut(), &self.plan, self.draw(), records)?;
-        client.refill(room.records, room.nodes);
+        let purse = self.plan.purse(client.thread())?;
+        let lacking = (records, nodes);
+        if now(client.draw(purse, None, lacking)).map_err(failed)? {
+            return Ok(());
+        }
+        let first = self.draw();
+        let Room { records, nodes } =
+            rooms::take(client.carrier_mut(), &self.plan, first, lacking)?;
+        now(client.draw(purse, Some((records, nodes)), lacking)).map_err(failed)?;
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 //!
 //! ```text
 //! every server   0 superblock | 512 FORMATION | 576 NEXT | 1024 …
-//! the first one  1024 seats, vector | logs | old versions | root of the tree, bound | rooms …
-//! the others     1024 (unused)      | logs | old versions | (unused)                | rooms …
+//! the first one  1024 seats, vector | logs | old versions | root of the tree, bound, purses | rooms …
+//! the others     1024 (unused)      | logs | old versions | (unused)                        | rooms …
 //! ```
 //!
 //! With several, in regions of a [`Map`], whose servers have nothing of their own but
@@ -22,12 +22,13 @@
 use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rsi::rows::Keyspace;
+use manxdb_rsi::rows::{Keyspace, Purse};
 use manxdb_rsi::{
     Annals, Chart, Horizon, Kept, Kind, Layout, Log, Map, Overflow, Owner, Place, Seats, Session,
     ThreadId, Tree, Vector, Ward,
 };
 
+use super::MemoryError;
 use super::geometry::{Geometry, GeometryError};
 use super::rooms::{Lot, Rooms, Shelves};
 use super::shape::Shape;
@@ -63,6 +64,8 @@ pub struct Plan {
     pub(super) horizon: Horizon,
     /// Its record, and the bytes of that.
     pub(super) bound: (Address, u64),
+    /// Where the purses of all places are, in their order, one behind the other.
+    purses: Address,
     /// The tree and the rows.
     pub(super) keyspace: Keyspace,
     pub(super) rooms: Rooms,
@@ -121,6 +124,8 @@ impl Plan {
         let bound = (first(next), record);
         let horizon = horizon(geometry, first(next), first(next + record))?;
         next += record + words;
+        let purses = first(next);
+        next += purse_bytes(geometry);
         let least = next + ROOM_LEAST;
         if geometry.bytes < least {
             let (bytes, places) = (geometry.bytes, geometry.places);
@@ -136,6 +141,7 @@ impl Plan {
             rings,
             horizon,
             bound,
+            purses,
             keyspace,
             rooms: Rooms::Servers(next),
         })
@@ -174,6 +180,7 @@ impl Plan {
         let bound = add(Kind::Records(layout), record)?;
         let horizon = horizon(geometry, bound, add(Kind::Lines, heeding)?)?;
         let bound = (bound, record);
+        let purses = add(Kind::Records(Purse::LAYOUT), purse_bytes(geometry))?;
         let kept = match kept(bound.0, geometry) {
             Some(sized) => kept(add(Kind::Lines, lines(sized.bytes()))?, geometry),
             None => None,
@@ -200,6 +207,7 @@ impl Plan {
             rings,
             horizon,
             bound,
+            purses,
             keyspace,
             rooms,
         })
@@ -241,6 +249,28 @@ impl Plan {
         let places = self.logs.get(usize::from(thread.number()))?;
         let slots = self.geometry.log_slots.into();
         Log::new(places.clone(), self.geometry.log_bytes, slots)
+    }
+
+    /// The purse of a place.
+    ///
+    /// # Errors
+    /// [`MemoryError::Geometry`]: there is no such place.
+    pub(super) fn purse(&self, thread: ThreadId) -> Result<Purse, MemoryError> {
+        let number = u64::from(thread.number());
+        let at = self.purses.plus(number * bytes(Purse::LAYOUT));
+        let at = Place::new(at).filter(|_| thread.number() < self.geometry.places);
+        at.map(Purse::new).ok_or(MemoryError::Geometry)
+    }
+
+    /// Whether a purse is there.
+    pub(super) fn is_purse(&self, at: Address) -> bool {
+        let (first, bytes) = self.purses();
+        at.server == first.server && (first.offset..first.offset + bytes).contains(&at.offset)
+    }
+
+    /// Where all purses are, and their bytes.
+    pub(super) fn purses(&self) -> (Address, u64) {
+        (self.purses, purse_bytes(self.geometry))
     }
 
     /// The session of an owner, over a map of its epoch; none if there is no such place.
@@ -313,6 +343,11 @@ pub(super) fn horizon_bytes(geometry: Geometry) -> Result<(u64, u64), GeometryEr
     let layout = Horizon::layout(geometry.places);
     let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
     Ok((bytes(layout), lines(Horizon::bytes(geometry.places))))
+}
+
+/// Bytes of the purses of all places.
+pub(super) fn purse_bytes(geometry: Geometry) -> u64 {
+    u64::from(geometry.places) * bytes(Purse::LAYOUT)
 }
 
 fn horizon(geometry: Geometry, record: Address, words: Address) -> Result<Horizon, GeometryError> {

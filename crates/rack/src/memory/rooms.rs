@@ -8,8 +8,10 @@
 //! word each, which is swapped once, from 0, as an entry of a directory. Lots beside each other are
 //! one room. A swap that meets a loss may count or not: then the lot is nobody's.
 //!
-//! What a client has not used when it ends is lost: nobody knows which of its places the tree leads
-//! to.
+//! What a client has not used when it ends is in the purse of its place ([`Purse`]), but for a
+//! portion: nobody knows which of that the tree leads to.
+//!
+//! [`Purse`]: manxdb_rsi::rows::Purse
 
 use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
 use manxdb_rsi::Layout;
@@ -57,11 +59,14 @@ pub(super) struct Room {
 
 /// Records to a node on average, also after splits.
 const RECORDS_A_NODE: u64 = 4;
-/// Nodes that come with the smallest room: enough for the splits of one key.
+/// Nodes that come with any room beside those that are asked for: enough for the splits of one key.
 const NODES_LEAST: u64 = 32;
 
-/// Takes room for so many records, on one of the servers, or shelves; `first` is a number by chance,
-/// which says where to look first.
+/// Records that are taken room for at once, at least.
+const RECORDS_LEAST: u64 = 256;
+
+/// Takes room for so many records and nodes at least, on one of the servers, or shelves; `first` is a
+/// number by chance, which says where to look first.
 ///
 /// # Errors
 /// [`MemoryError::NoRoom`], or a fault.
@@ -69,11 +74,17 @@ pub(super) fn take<F: Fabric>(
     driver: &mut Driver<F>,
     plan: &Plan,
     first: u64,
-    records: u64,
+    (records, nodes): (u64, u64),
 ) -> Result<Room, MemoryError> {
     match &plan.rooms {
-        Rooms::Servers(begin) => take_of_servers(driver, plan, (*begin, first), records),
-        Rooms::Shelves(shelves) => shelves.take(driver, plan, first, records),
+        Rooms::Servers(begin) => {
+            let (records, nodes) = (
+                records.max(RECORDS_LEAST),
+                nodes.saturating_add(NODES_LEAST),
+            );
+            take_of_servers(driver, plan, (*begin, first), (records, nodes))
+        }
+        Rooms::Shelves(shelves) => shelves.take(driver, plan, first, (records, nodes)),
     }
 }
 
@@ -81,11 +92,10 @@ fn take_of_servers<F: Fabric>(
     driver: &mut Driver<F>,
     plan: &Plan,
     (begin, first): (u64, u64),
-    records: u64,
+    (records, nodes): (u64, u64),
 ) -> Result<Room, MemoryError> {
     let servers = plan.geometry.servers;
     let full = MemoryError::NoRoom(servers);
-    let nodes = NODES_LEAST + records / RECORDS_A_NODE;
     let of = |layout: Layout, count: u64| bytes(layout).checked_mul(count);
     let of_records = of(plan.keyspace.records, records);
     let all = of_records.zip(of(plan.keyspace.tree.layout(), nodes));
@@ -149,9 +159,10 @@ impl Shelves {
         driver: &mut Driver<F>,
         plan: &Plan,
         first: u64,
-        records: u64,
+        (records, nodes): (u64, u64),
     ) -> Result<Room, MemoryError> {
         let wanted = records.div_ceil(Lot::RECORDS).max(1);
+        let wanted = wanted.max(nodes.div_ceil(Lot::NODES));
         if wanted > self.lots {
             return Err(MemoryError::Large(records, self.lots * Lot::RECORDS));
         }

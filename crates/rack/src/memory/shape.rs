@@ -5,7 +5,7 @@ use manxdb_fabric::{Address, ServerId, WORD};
 use manxdb_rsi::Seats;
 
 use super::geometry::{Geometry, GeometryError};
-use super::plan::{bytes, horizon_bytes, kept, keyspace, lines, ring, vector};
+use super::plan::{bytes, horizon_bytes, kept, keyspace, lines, purse_bytes, ring, vector};
 use super::rooms::Lot;
 
 /// Shelves for each server, so that no region is large; and of all servers.
@@ -30,6 +30,8 @@ pub(super) struct Shape {
     pub(super) logs: u64,
     /// The bound of snapshots, and who heeds it.
     pub(super) horizon: u64,
+    /// Purses of all places.
+    pub(super) purses: u64,
     /// What the keeper says.
     pub(super) kept: u64,
     /// Shelves, and lots of each.
@@ -61,6 +63,7 @@ impl Shape {
                 let (record, words) = horizon_bytes(geometry)?;
                 record + words
             },
+            purses: purse_bytes(geometry),
             kept: kept(nowhere, geometry).map_or(0, |kept| lines(kept.bytes())),
             shelves: (SHELVES_EACH * servers).min(SHELVES_MAX),
             lots: 0,
@@ -84,7 +87,8 @@ impl Shape {
     fn taken(&self) -> u64 {
         let each = ring(self.geometry) + lines(self.geometry.log_bytes);
         let logs = u64::from(self.geometry.servers) * self.logs * each;
-        let tables = self.table + self.lines + self.root + self.words + self.horizon + self.kept;
+        let tables = self.table + self.lines + self.root + self.words;
+        let tables = tables + self.horizon + self.purses + self.kept;
         self.begin + tables + logs
     }
 

@@ -14,7 +14,7 @@ use super::geometry::Geometry;
 
 const MAGIC: [u8; 8] = *b"MANXROWS";
 /// Of what lies behind it, too.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 /// Bytes of the longest name.
 pub const NAME_MAX: usize = 64;
 

@@ -17,7 +17,7 @@ use manxdb_storage::StorageError;
 use manxdb_txn::{Others, TxnError};
 use parking_lot::{Condvar, Mutex};
 
-use super::ROOM;
+use super::PORTION;
 use super::failed as unreadable;
 use super::tidy::{Freed, SPARE, heed, step};
 use crate::drive::{Driver, now};
@@ -184,7 +184,7 @@ impl<F: Fabric + Send> Clients<F> {
         if let Some(joined) = slot {
             return Ok(joined);
         }
-        let joined = self.one_more().map_err(|error| failed(&error))?;
+        let joined = self.one_more().map_err(failed)?;
         joined.ok_or_else(|| TxnError::Unknown("a client of this memory is over".into()))
     }
 
@@ -233,10 +233,11 @@ impl<F: Fabric + Send> Clients<F> {
         if left >= records && nodes >= wanted {
             return Ok(());
         }
-        match source.refill(client, records.max(ROOM)) {
+        let lacking = (records.saturating_sub(left), wanted.saturating_sub(nodes));
+        match source.refill(client, lacking) {
             // Few commits split as many nodes; one that does says so.
             Err(MemoryError::NoRoom(_)) if left >= records && nodes >= NODES_LEAST => Ok(()),
-            done => done.map_err(|error| failed(&error)),
+            done => done.map_err(failed),
         }
     }
 
@@ -252,7 +253,7 @@ impl<F: Fabric + Send> Clients<F> {
             free.split_off(free.len().saturating_sub(count))
         };
         let mut free = self.free.lock();
-        let records = some(&mut free.records, records, ROOM);
+        let records = some(&mut free.records, records, PORTION);
         let nodes = some(&mut free.nodes, nodes, NODES_LEAST);
         drop(free);
         client.recycle(records);
@@ -321,7 +322,7 @@ impl<F: Fabric + Send> Clients<F> {
         let Some(source) = &self.source else {
             return Ok(Vec::new());
         };
-        self.with(|client, _| source.present(client).map_err(|error| failed(&error)))
+        self.with(|client, _| source.present(client).map_err(failed))
     }
 
     fn own(&self) -> u64 {
@@ -349,10 +350,11 @@ impl<F: Fabric + Send> Others for Clients<F> {
     }
 }
 
-fn failed(error: &MemoryError) -> TxnError {
+fn failed(error: MemoryError) -> TxnError {
     let what = error.to_string();
     match error {
         MemoryError::NoRoom(_) => StorageError::Full(what).into(),
+        MemoryError::Own(failure) => unreadable(failure),
         _ => StorageError::Engine(what).into(),
     }
 }

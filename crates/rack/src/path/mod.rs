@@ -55,8 +55,8 @@ const TRIES_MAX: u32 = 64;
 const KEPT: u64 = 1 << 14;
 /// Rows of a range that are read at a time.
 const PAGE: usize = 256;
-/// Records that a client takes room for at a time, at least.
-const ROOM: u64 = 256;
+/// Records that a client takes of those that have come free, at least.
+const PORTION: u64 = 64;
 /// How long a transaction may read at its snapshot, unless it is said.
 pub const SNAPSHOT_AGE: Duration = Duration::from_secs(600);
 

@@ -9,12 +9,13 @@ use crate::find::Found;
 use crate::horizon::Bound;
 use crate::kept::Await;
 use crate::read::Seen;
+use crate::rows::extent::Stock;
 use crate::rows::{Extent, Failure, Keyspace, Transaction};
 use crate::session::{Isolation, Session};
 use crate::tree::Hint;
 use crate::tree::locate::{Located, Seek};
 use crate::vector::Snapshot;
-use crate::version::Stamp;
+use crate::version::{Stamp, ThreadId};
 use crate::work::{Carrier, Work};
 
 /// Leaves that are remembered; then all are forgotten, and found anew.
@@ -27,8 +28,8 @@ pub struct Client<C> {
     pub(super) session: Session,
     pub(super) keyspace: Keyspace,
     /// For records, and for nodes of the tree.
-    pub(super) records: Extent,
-    pub(super) nodes: Extent,
+    pub(super) records: Stock,
+    pub(super) nodes: Stock,
     /// Places of records whose rows are gone.
     pub(super) recycled: Vec<Place>,
     /// Such records, which have been read: they are given away first.
@@ -59,8 +60,8 @@ impl<C: Carrier> Client<C> {
             carrier,
             session,
             keyspace,
-            records,
-            nodes,
+            records: records.into(),
+            nodes: nodes.into(),
             recycled: Vec::new(),
             records_again: Vec::new(),
             nodes_again: Vec::new(),
@@ -83,11 +84,10 @@ impl<C: Carrier> Client<C> {
         (records, self.nodes_again.len() as u64 + self.nodes.count())
     }
 
-    /// Gives it other memory for records and nodes, that nobody has written. The records that are
-    /// left of what it had it keeps; the nodes are nobody's any more.
-    pub fn refill(&mut self, records: Extent, nodes: Extent) {
-        self.recycled.extend(self.records.left());
-        (self.records, self.nodes) = (records, nodes);
+    /// Whose transactions it runs.
+    #[must_use]
+    pub fn thread(&self) -> ThreadId {
+        self.session.thread()
     }
 
     /// Goes on with another session of its own, when the one before is over: in the next epoch of

@@ -15,14 +15,19 @@ mod client;
 pub mod collect;
 mod enter;
 mod extent;
+mod purse;
 mod transaction;
 
 use crate::block::Layout;
 use crate::commit::Abort;
+use crate::directory::Place;
+use crate::drain::Replayed;
 use crate::tree::Tree;
+use crate::tree::node::Node;
 
 pub use self::client::Client;
 pub use self::extent::Extent;
+pub use self::purse::Purse;
 pub use self::transaction::Transaction;
 
 /// Where rows are: the tree of their keys, and how the records lie in memory.
@@ -32,6 +37,24 @@ pub struct Keyspace {
     pub tree: Tree,
     /// Of the records: without keys, for the tree has them.
     pub records: Layout,
+}
+
+impl Keyspace {
+    /// Where a record leads that came back from disk, if it is a node: to records, which may never
+    /// have been written, or to nodes, and how these lie there.
+    #[must_use]
+    pub fn leads_to(&self, record: &Replayed) -> Option<(Layout, Vec<Place>)> {
+        let nodes = self.tree.layout();
+        let value = record.redo.value.as_ref();
+        let node = Node::parse(value.filter(|_| record.layout() == nodes)?)?;
+        let layout = if node.level() == 0 {
+            self.records
+        } else {
+            nodes
+        };
+        let places = node.entries().iter().map(|(_, place)| *place);
+        Some((layout, places.collect()))
+    }
 }
 
 /// Why a transaction on rows does not go on.

@@ -1,0 +1,257 @@
+//! What a place has of memory that nobody has used: it stays the place's when its owner dies.
+//!
+//! Memory comes to a client in large pieces, of which its *purse* says what is left: a record that
+//! goes with the place, so that its next owner goes on with it. A client draws from its purse a
+//! portion at a time, in a transaction of its own, and uses places only when they are out of the
+//! purse. So nobody uses a place twice, whoever dies when: what was drawn and not used is lost, and
+//! no more. Nobody could give that to others, for he does not know which of it the tree leads to.
+//!
+//! On disk a purse is a record like any other, and what a client enters comes behind what it has
+//! drawn. A purse that is restored has what no leaf leads to.
+
+use crate::block::Layout;
+use crate::commit::{Abort, Change};
+use crate::directory::Place;
+#[cfg(feature = "mutants")]
+use crate::mutants::Mutant;
+use crate::rows::extent::{Extent, Stock};
+use crate::rows::{Client, Failure, Keyspace};
+use crate::work::Carrier;
+
+/// Pieces of a purse for records, and as many for nodes: when there are more, the smallest go.
+const PIECES_MAX: usize = 8;
+/// A word for how many pieces there are, and two for each.
+const VALUE: usize = 2 * WORD * (1 + 2 * PIECES_MAX);
+const WORD: usize = manxdb_fabric::WORD_LENGTH;
+/// What is drawn at once, at least: so much is lost with a client, at most, if it needs no more.
+const RECORDS: u64 = 64;
+const NODES: u64 = 16;
+/// How often it is tried: who copies a purse to another server has it for a moment.
+const TRIES_MAX: u32 = 64;
+
+/// The record of a place's purse, in memory that is all zero at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Purse(Place);
+
+/// What a purse has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Content {
+    records: Stock,
+    nodes: Stock,
+}
+
+impl Purse {
+    /// How it lies in memory.
+    pub const LAYOUT: Layout = match Layout::new(2, VALUE) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a purse has a layout"),
+    };
+
+    /// The one at a place.
+    #[must_use]
+    pub fn new(at: Place) -> Self {
+        Self(at)
+    }
+
+    /// What is in a purse whose record has this value: places for records and for nodes, with how
+    /// these lie there. None: that is no purse's value.
+    #[must_use]
+    pub fn content(keyspace: Keyspace, value: &[u8]) -> Option<[(Layout, Vec<Place>); 2]> {
+        let Content { records, nodes } = Content::parse(keyspace, value)?;
+        let records = (keyspace.records, records.left().collect());
+        Some([records, (keyspace.tree.layout(), nodes.left().collect())])
+    }
+}
+
+impl Content {
+    fn parse(keyspace: Keyspace, value: &[u8]) -> Option<Self> {
+        let (words, rest) = value.as_chunks::<WORD>();
+        let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+        let mut stock = |layout: Layout| {
+            let mut stock = Stock::default();
+            for _ in 0..words.next()?.min(PIECES_MAX as u64) {
+                let place = Place::parse(words.next()?)?;
+                stock.add(Extent::new(place.address(), layout.bytes(), words.next()?)?);
+            }
+            Some(stock)
+        };
+        let content = Self {
+            records: stock(keyspace.records)?,
+            nodes: stock(keyspace.tree.layout())?,
+        };
+        (words.next().is_none() && rest.is_empty()).then_some(content)
+    }
+
+    fn value(&self) -> Vec<u8> {
+        let words = [&self.records, &self.nodes].map(|stock| {
+            let pieces = stock.pieces().collect::<Vec<_>>();
+            let count = [pieces.len() as u64];
+            let words = pieces
+                .into_iter()
+                .map(|(place, count)| [place.word(), count]);
+            count.into_iter().chain(words.flatten()).collect::<Vec<_>>()
+        });
+        let words = words.into_iter().flatten();
+        words.flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn add(&mut self, (records, nodes): (Extent, Extent)) {
+        self.records.add(records);
+        self.nodes.add(nodes);
+    }
+
+    fn has(&self, records: u64, nodes: u64) -> bool {
+        self.records.count() >= records && self.nodes.count() >= nodes
+    }
+
+    /// What a client gets that lacks so much, if there is as much: a portion at least.
+    fn draw(&mut self, records: u64, nodes: u64) -> Self {
+        let portion = |lacking: u64, least: u64| if lacking == 0 { 0 } else { lacking.max(least) };
+        let drawn = Self {
+            records: self.records.split(portion(records, RECORDS)),
+            nodes: self.nodes.split(portion(nodes, NODES)),
+        };
+        self.records.keep_largest(PIECES_MAX);
+        self.nodes.keep_largest(PIECES_MAX);
+        drawn
+    }
+}
+
+impl<C: Carrier> Client<C> {
+    /// Gives it so many records and nodes, or more, out of its place's purse. Before that `more` comes
+    /// into it, memory that nobody has written: nobody's if this fails. False: there is less in the
+    /// purse, and it is left as it was.
+    ///
+    /// # Errors
+    /// [`Failure`]: what may have been drawn is nobody's any more.
+    pub async fn draw(
+        &mut self,
+        purse: Purse,
+        more: Option<(Extent, Extent)>,
+        (records, nodes): (u64, u64),
+    ) -> Result<bool, Failure<C::Error>> {
+        let mut tries = 0;
+        loop {
+            match self
+                .try_to_draw(purse, more.clone(), (records, nodes))
+                .await
+            {
+                Err(failure) if failure.is_unwritten() => return Err(failure),
+                Err(failure) if failure.is_conflict() && tries < TRIES_MAX => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    async fn try_to_draw(
+        &mut self,
+        Purse(place): Purse,
+        more: Option<(Extent, Extent)>,
+        (records, nodes): (u64, u64),
+    ) -> Result<bool, Failure<C::Error>> {
+        let snapshot = self.snapshot().await?;
+        let at = place.address();
+        let read = self.session.read(&snapshot, at, Purse::LAYOUT);
+        let seen = self.run(read).await??;
+        let mut content = match seen.value() {
+            None => Content::default(),
+            Some(value) => {
+                let parsed = Content::parse(self.keyspace, value);
+                parsed.ok_or(Failure::Abort(Abort::Damaged(at)))?
+            }
+        };
+        match more {
+            Some(more) => content.add(more),
+            None if !content.has(records, nodes) => return Ok(false),
+            None => {}
+        }
+        #[cfg(feature = "mutants")]
+        let before = content.value();
+        let drawn = content.draw(records, nodes);
+        let value = content.value();
+        #[cfg(feature = "mutants")]
+        let value = match self.session.mutant {
+            Some(Mutant::UsesWhatIsInThePurse) => before,
+            _ => value,
+        };
+        let value = Some(value);
+        self.commit_alone(vec![Change { seen, value }]).await?;
+        self.records.extend(drawn.records);
+        self.nodes.extend(drawn.nodes);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::{Address, ServerId};
+
+    use super::*;
+    use crate::tree::Tree;
+
+    fn at(offset: u64) -> Address {
+        let server = ServerId(3);
+        Address { server, offset }
+    }
+
+    fn keyspace() -> Keyspace {
+        let root = Place::new(at(64)).unwrap();
+        Keyspace {
+            tree: Tree::new(root, Layout::new(2, 400).unwrap()).unwrap(),
+            records: Layout::new(4, 100).unwrap(),
+        }
+    }
+
+    fn piece(layout: Layout, offset: u64, count: u64) -> Extent {
+        Extent::new(at(offset), layout.bytes(), count).unwrap()
+    }
+
+    fn content(pieces: u64) -> Content {
+        let keyspace = keyspace();
+        let mut content = Content::default();
+        for number in 1..=pieces {
+            let records = piece(keyspace.records, number << 20, number);
+            let nodes = piece(
+                keyspace.tree.layout(),
+                (number << 20) + (1 << 19),
+                2 * number,
+            );
+            content.add((records, nodes));
+        }
+        content
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else_is() {
+        for pieces in 0..=8 {
+            let content = content(pieces);
+            let value = content.value();
+            assert!(value.len() <= Purse::LAYOUT.value_max());
+            assert_eq!(Content::parse(keyspace(), &value), Some(content));
+            for length in 0..value.len() {
+                assert_eq!(Content::parse(keyspace(), &value[..length]), None);
+            }
+            let longer = [value, vec![0; WORD]].concat();
+            assert_eq!(Content::parse(keyspace(), &longer), None);
+        }
+        // A count that no memory has room for.
+        let words = [1, Place::new(at(64)).unwrap().word(), u64::MAX, 0];
+        let value = words.map(u64::to_le_bytes).concat();
+        assert_eq!(Content::parse(keyspace(), &value), None);
+    }
+
+    #[test]
+    fn a_portion_is_drawn_or_more_and_the_largest_pieces_stay() {
+        let mut purse = content(10);
+        assert!(purse.has(55, 110) && !purse.has(56, 0) && !purse.has(0, 111));
+        let drawn = purse.draw(1, 0);
+        assert_eq!((drawn.records.count(), drawn.nodes.count()), (55, 0));
+        assert_eq!(
+            (purse.records.count(), purse.nodes.count()),
+            (0, 110 - 2 - 4)
+        );
+        let drawn = purse.draw(0, 20);
+        assert_eq!((drawn.records.count(), drawn.nodes.count()), (0, 20));
+        assert_eq!(purse.nodes.count(), 84);
+    }
+}
