@@ -88,7 +88,7 @@ fn plan(scale: Scale, seed: u64) -> Vec<RecoveryShape> {
             clients: base.clients + scale.pick(2, 1, 0),
             kill_client: *victim,
             kill_server: Loss::First,
-            orders: scale.pick(20_000, 400_000, 4_000_000),
+            orders: scale.pick(20_000, 600_000, 4_000_000),
             seed,
             ..base
         });
