@@ -126,32 +126,6 @@ def two_servers_are_one_database():
 
 
 @check
-def rows_that_are_deleted_leave_their_room_to_others():
-    sizes = {"--size-mb": 12, "--log-kb": 64, "--versions": 2, "--row-bytes": 160, "--node-bytes": 2048}
-    with Rack(flags=sizes) as rack:
-        links = [connect(rack.database()) for _ in range(2)]
-        run(links[0], "CREATE DATABASE shop")
-        run(links[0], "CREATE TABLE shop.queue (id INT PRIMARY KEY, job VARCHAR(200))")
-
-        def is_added(number):
-            """Whether there was room: what is gone is collected by and by."""
-            rows = ",".join(f"({row}, '{'x' * 100}')" for row in range(number * 300, number * 300 + 300))
-            try:
-                insist(links[number % 2], f"INSERT INTO shop.queue VALUES {rows}")
-            except pymysql.err.OperationalError as error:
-                if error.args[0] == 1021:
-                    return False
-                raise
-            return True
-
-        # More than memory has room for, twice.
-        for number in range(200):
-            wait_for(f"room for rows, turn {number}", lambda number=number: is_added(number))
-            insist(links[(number + 1) % 2], f"DELETE FROM shop.queue WHERE id < {number * 300}")
-        expect(run(links[0], "SELECT COUNT(*), MIN(id) FROM shop.queue"), ((300, 199 * 300),))
-
-
-@check
 def a_long_transaction_reads_what_was_there_beside_writers():
     with Rack() as rack:
         reader, writer = (connect(rack.database()) for _ in range(2))
