@@ -1,6 +1,7 @@
 """Starts, kills and restarts the servers under test, each with its own directory and ports."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -15,11 +16,20 @@ START_SECONDS = 60
 STOP_SECONDS = 60
 
 
+# From here on connections that go out take ports: one that is free may be theirs before a server starts.
+FIRST_OUTGOING = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+
+
 def free_port():
-    """A port nobody listens on right now."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that nobody has right now, and no connection that goes out will take."""
+    while True:
+        port = random.randrange(10_000, FIRST_OUTGOING)
+        with socket.socket() as listener:
+            try:
+                listener.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass  # somebody has it
 
 
 class ServerError(Exception):
