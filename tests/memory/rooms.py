@@ -50,8 +50,7 @@ def who_has_the_places_of_a_killed_server_has_its_room():
         for number in range(KILLED):
             server.start()
             link = connect(server)
-            run(link, "CREATE TABLE IF NOT EXISTS test.note (id INT AUTO_INCREMENT PRIMARY KEY)"
-                if number else "CREATE DATABASE test")
+            run(link, "CREATE DATABASE IF NOT EXISTS test")
             run(link, "CREATE TABLE IF NOT EXISTS test.note (id INT AUTO_INCREMENT PRIMARY KEY)")
             # Clients take turns, so each of them adds some.
             for _ in range(4 * CLIENTS):
