@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods)] // processes, threads and clocks, and tests
 
+mod common;
+
 use std::any::Any;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -13,13 +15,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use common::{ready, submit, until};
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_rack::memory::{Geometry, Memory, SharedWay, Source, Superblock, Watched, Way, watch};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange};
-use manxdb_txn::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, TxnError, TxnId};
+use manxdb_txn::{CommitPath, ReadSet, TxnError};
 use tempfile::TempDir;
 
 const GEOMETRY: Geometry = Geometry {
@@ -234,33 +237,6 @@ impl<W: Way> House<W> {
     }
 }
 
-fn ready<T>(reply: Reply<T>) -> T {
-    match reply {
-        Reply::Ready(answer) => answer,
-        Reply::Pending(_) => panic!("it answers at once"),
-    }
-}
-
-fn submit(
-    path: &dyn CommitPath,
-    reads: ReadSet,
-    writes: Vec<(Vec<u8>, Vec<u8>)>,
-) -> Result<(), TxnError> {
-    let mut writes: Vec<_> = writes
-        .into_iter()
-        .map(|(key, row)| (key, Some(row)))
-        .collect();
-    writes.sort();
-    let intent = Intent {
-        txn: TxnId(1),
-        isolation: IsolationLevel::Serializable,
-        reads,
-        writes,
-        durability: Durability::Async,
-    };
-    ready(path.submit(intent)).map(drop)
-}
-
 fn account(number: u64) -> Vec<u8> {
     format!("account {number:02}").into_bytes()
 }
@@ -273,16 +249,16 @@ fn balance(row: &[u8]) -> u64 {
 fn transfer(path: &dyn CommitPath, accounts: [u64; 2], note: Vec<u8>) -> Result<bool, TxnError> {
     let snapshot = ready(path.snapshot())?;
     let mut reads = ReadSet::default();
-    let mut writes = vec![(note, vec![1])];
+    let mut writes = vec![(note, Some(vec![1]))];
     for (number, change) in accounts.into_iter().zip([u64::MAX, 1]) {
         let key = account(number);
         let row = ready(path.get(snapshot.version, &key))?.unwrap();
         let after = balance(&row).wrapping_add(change);
         reads.points.push((key.clone(), snapshot.version));
-        writes.push((key, after.to_le_bytes().to_vec()));
+        writes.push((key, Some(after.to_le_bytes().to_vec())));
     }
-    match submit(path, reads, writes) {
-        Ok(()) => Ok(true),
+    match submit(path, reads, &writes, Durability::Async) {
+        Ok(_) => Ok(true),
         Err(TxnError::Conflict { .. }) => Ok(false),
         Err(error) => Err(error),
     }
@@ -327,14 +303,6 @@ fn judge(path: &dyn CommitPath, counts: &[u64]) {
     }
 }
 
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Has all threads end, also when the test fails in their midst.
 struct End<'a, W: Way>(&'a [House<W>], &'a AtomicBool);
 
@@ -355,8 +323,15 @@ fn everybody_goes_on<W: Way>(
 ) {
     let mut rack = Rack::new(address);
     let houses = [1, 2].map(|seed| House::new(way(&rack), seed));
-    let rows = (0..ACCOUNTS.into()).map(|number| (account(number), START.to_le_bytes().to_vec()));
-    submit(&houses[0].path, ReadSet::default(), rows.collect()).unwrap();
+    let row = |number| (account(number), Some(START.to_le_bytes().to_vec()));
+    let rows: Vec<_> = (0..ACCOUNTS.into()).map(row).collect();
+    submit(
+        &houses[0].path,
+        ReadSet::default(),
+        &rows,
+        Durability::Async,
+    )
+    .unwrap();
     let stop = AtomicBool::new(false);
     let done: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
     let counts: Vec<u64> = thread::scope(|scope| {

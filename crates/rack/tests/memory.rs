@@ -2,17 +2,20 @@
 //! in `tests/memory`, where clients are processes of their own.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
+use common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_rack::memory::{Geometry, Memory, MemoryError, SharedWay, Source, Superblock};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange};
-use manxdb_txn::{CommitPath, IsolationLevel, Reply, TxnError, TxnId};
+use manxdb_txn::{CommitPath, ReadSet, TxnError};
 use tempfile::TempDir;
 
 const GEOMETRY: Geometry = Geometry {
@@ -128,26 +131,13 @@ fn path(directory: &TempDir, seed: u64) -> RsiPath<manxdb_fabric::shm::SharedMem
     RsiPath::open(memory as Arc<dyn Source<_>>, 2, GEOMETRY.value).unwrap()
 }
 
-fn ready<T>(reply: Reply<T>) -> T {
-    match reply {
-        Reply::Ready(answer) => answer,
-        Reply::Pending(_) => panic!("it answers at once"),
-    }
-}
-
 fn write(
     path: &RsiPath<manxdb_fabric::shm::SharedMemory>,
     keys: std::ops::Range<u32>,
 ) -> Result<(), TxnError> {
     let row = |key: u32| (key.to_be_bytes().to_vec(), Some(vec![7; 60]));
-    let intent = manxdb_txn::Intent {
-        txn: TxnId(1),
-        isolation: IsolationLevel::Serializable,
-        reads: manxdb_txn::ReadSet::default(),
-        writes: keys.map(row).collect(),
-        durability: Durability::Async,
-    };
-    ready(path.submit(intent)).map(drop)
+    let rows: Vec<_> = keys.map(row).collect();
+    submit(path, ReadSet::default(), &rows, Durability::Async).map(drop)
 }
 
 #[test]

@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 #![allow(clippy::disallowed_methods)] // sockets, and tests
 
+mod common;
+
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
+use common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::libfabric::{Door, MemoryServer, Provider};
 use manxdb_fabric::{Address, Fabric, Fault, Operation, Outcome, ServerId, WORD};
@@ -17,7 +20,7 @@ use manxdb_rack::memory::{
 };
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::Durability;
-use manxdb_txn::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, TxnId};
+use manxdb_txn::{CommitPath, ReadSet};
 
 const PROVIDER: &str = "tcp;ofi_rxm";
 
@@ -113,13 +116,6 @@ fn said<T>(result: Result<T, MemoryError>) -> String {
     }
 }
 
-fn ready<T>(reply: Reply<T>) -> T {
-    match reply {
-        Reply::Ready(answer) => answer,
-        Reply::Pending(_) => panic!("it answers at once"),
-    }
-}
-
 #[test]
 fn two_houses_are_one_database() {
     let rack = rack();
@@ -130,14 +126,8 @@ fn two_houses_are_one_database() {
     };
     let houses = [house(1), house(2)];
     for (number, house) in (0_u8..).zip(&houses) {
-        let intent = Intent {
-            txn: TxnId(1),
-            isolation: IsolationLevel::Serializable,
-            reads: ReadSet::default(),
-            writes: vec![(vec![number], Some(vec![number; 40]))],
-            durability: Durability::Async,
-        };
-        ready(house.submit(intent)).unwrap();
+        let row = [(vec![number], Some(vec![number; 40]))];
+        submit(house, ReadSet::default(), &row, Durability::Async).unwrap();
     }
     for house in &houses {
         let snapshot = ready(house.snapshot()).unwrap();

@@ -1,16 +1,19 @@
 //! Rows that come and go in memory that has room for few, and long readers beside writers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_rack::memory::{Geometry, Memory, SharedWay, Source, Superblock};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange, Version};
-use manxdb_txn::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, TxnError, TxnId};
+use manxdb_txn::{CommitPath, ReadSet, TxnError};
 use tempfile::TempDir;
 
 /// Room for some 12,000 rows.
@@ -54,25 +57,12 @@ fn path(directory: &TempDir, seed: u64) -> Path {
     RsiPath::open(source, 2, GEOMETRY.value).unwrap()
 }
 
-fn ready<T>(reply: Reply<T>) -> T {
-    match reply {
-        Reply::Ready(answer) => answer,
-        Reply::Pending(_) => panic!("it answers at once"),
-    }
-}
-
 fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-fn write(path: &Path, writes: Vec<(Vec<u8>, Option<Vec<u8>>)>) -> Result<Version, TxnError> {
-    ready(path.submit(Intent {
-        txn: TxnId(1),
-        isolation: IsolationLevel::Serializable,
-        reads: ReadSet::default(),
-        writes,
-        durability: Durability::Async,
-    }))
+fn write(path: &Path, writes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Result<Version, TxnError> {
+    submit(path, ReadSet::default(), writes, Durability::Async)
 }
 
 fn scan(path: &Path, at: Version) -> Result<Rows, TxnError> {
@@ -82,10 +72,10 @@ fn scan(path: &Path, at: Version) -> Result<Rows, TxnError> {
 /// A hundred new rows, and the hundred before them go.
 fn turn(path: &Path, number: u32) -> Result<(), TxnError> {
     let new = (number * 100..number * 100 + 100).map(|number| (key(number), Some(vec![7; 40])));
-    write(path, new.collect())?;
+    write(path, &new.collect::<Vec<_>>())?;
     if let Some(before) = number.checked_sub(1) {
         let gone = (before * 100..before * 100 + 100).map(|number| (key(number), None));
-        write(path, gone.collect())?;
+        write(path, &gone.collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -172,18 +162,18 @@ fn what_is_gone_waits_for_no_snapshot_that_is_old_enough() {
 fn a_long_reader_beside_a_busy_writer_reads_what_was_there() {
     let (directory, _servers) = rack();
     let (one, two) = (path(&directory, 1), path(&directory, 2));
-    let row = |value: u8| vec![(key(1), Some(vec![value; 40]))];
-    write(&one, row(0)).unwrap();
+    let row = |value: u8| [(key(1), Some(vec![value; 40]))];
+    write(&one, &row(0)).unwrap();
     let snapshot = ready(two.snapshot()).unwrap();
     let read = || ready(two.get(snapshot.version, &key(1)));
     for value in 1..100 {
         let path = if value % 3 == 0 { &one } else { &two };
-        write(path, row(value)).unwrap();
+        write(path, &row(value)).unwrap();
         assert_eq!(read().unwrap(), Some(vec![0; 40]), "after {value} writes");
     }
     // At some time it is too old, and hears so.
     let end = (0_u32..5_000).find_map(|number| {
-        write(&one, row(number.to_le_bytes()[0])).unwrap();
+        write(&one, &row(number.to_le_bytes()[0])).unwrap();
         read().err()
     });
     assert!(matches!(end, Some(TxnError::Conflict { .. })), "{end:?}");

@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods)] // threads, clocks and files, and tests
 
+#[path = "../common/mod.rs"]
+mod common;
 mod rack;
 
 use std::fs;
@@ -12,12 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use common::{ready, submit, until};
 use manxdb_core::Random;
 use manxdb_rack::disk::{Directory, Kind};
 use manxdb_rack::memory::{Geometry, Memory, MemoryError};
 use manxdb_storage::{Durability, StorageError};
 use manxdb_txn::{CommitPath, ReadSet, TxnError};
-use rack::{ALONE, Model, REPLICATED, Rack, Rows, all, change, ready, submit, until};
+use rack::{ALONE, Model, REPLICATED, Rack, Rows, all, change};
 
 fn rows_come_back(geometry: Geometry) {
     let disk = tempfile::tempdir().unwrap();
@@ -110,7 +113,7 @@ fn work(path: &Rows, own: u64, done: &AtomicU64, stop: &AtomicBool) {
             writes.push((key, Some(after.to_le_bytes().to_vec())));
         }
         match submit(path, reads, &writes, Durability::Sync) {
-            Ok(()) => done.store(count + 1, Ordering::Relaxed),
+            Ok(_) => done.store(count + 1, Ordering::Relaxed),
             Err(TxnError::Conflict { .. }) => {}
             Err(error) => panic!("worker {own} after {count}: {error}"),
         }
@@ -299,7 +302,7 @@ fn what_keys_lead_to_is_nobody_elses(geometry: Geometry) {
     let mut model = Model::new();
     for rows in rows("new", 100_000).chunks(50) {
         match submit(&path, ReadSet::default(), rows, Durability::Async) {
-            Ok(()) => {}
+            Ok(_) => {}
             // All is somebody's.
             Err(TxnError::Storage(StorageError::Full(_))) => break,
             Err(error) => panic!("{error}"),

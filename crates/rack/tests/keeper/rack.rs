@@ -17,8 +17,10 @@ use manxdb_rack::memory::{
 };
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange};
-use manxdb_txn::{CommitPath, Intent, IsolationLevel, ReadSet, Reply, TxnError, TxnId};
+use manxdb_txn::{CommitPath, ReadSet};
 use tempfile::TempDir;
+
+use crate::common::{ready, submit};
 
 pub const ALONE: Geometry = Geometry {
     servers: 2,
@@ -151,31 +153,6 @@ impl Drop for Rack {
     }
 }
 
-pub fn ready<T>(reply: Reply<T>) -> T {
-    match reply {
-        Reply::Ready(answer) => answer,
-        Reply::Pending(_) => panic!("it answers at once"),
-    }
-}
-
-pub fn submit(
-    path: &Rows,
-    reads: ReadSet,
-    writes: &[(Vec<u8>, Option<Vec<u8>>)],
-    durability: Durability,
-) -> Result<(), TxnError> {
-    let mut writes = writes.to_vec();
-    writes.sort();
-    let intent = Intent {
-        txn: TxnId(1),
-        isolation: IsolationLevel::Serializable,
-        reads,
-        writes,
-        durability,
-    };
-    ready(path.submit(intent)).map(drop)
-}
-
 pub fn all(path: &Rows) -> Model {
     let snapshot = ready(path.snapshot()).unwrap();
     let range = KeyRange::all();
@@ -207,13 +184,5 @@ pub fn change(
                 None => model.remove(&key),
             };
         }
-    }
-}
-
-pub fn until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < Duration::from_secs(120), "{what}");
-        thread::sleep(Duration::from_millis(5));
     }
 }
