@@ -9,13 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, SERVERS, thread_of};
+use common::{Carried, Hand, House, SERVERS, at, thread_of};
 use manxdb_core::Random;
-use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
-use manxdb_rsi::{Horizon, Isolation, Layout, Place, Snapshot, Span, ThreadId, Tree};
+use manxdb_rsi::{Horizon, Isolation, Layout, Place, Snapshot, Span, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 120;
@@ -38,17 +37,8 @@ const RECORDS: Layout = match Layout::new(3, 8) {
     Err(_) => panic!("a layout"),
 };
 
-fn at(server: u16, offset: u64) -> Address {
-    let server = ServerId(server);
-    Address { server, offset }
-}
-
 fn keyspace() -> Keyspace {
-    let root = Place::new(at(0, 64 << 10)).unwrap();
-    Keyspace {
-        tree: Tree::new(root, NODES).unwrap(),
-        records: RECORDS,
-    }
+    common::keyspace(NODES, RECORDS)
 }
 
 fn horizon() -> Horizon {
@@ -69,15 +59,6 @@ fn client(hand: &Hand, rows: u64) -> Client<Carried> {
 
 fn key(number: u64) -> Vec<u8> {
     format!("{number:06}").into_bytes()
-}
-
-fn everything() -> Span {
-    Span {
-        low: Vec::new(),
-        high: None,
-        descending: false,
-        limit: usize::MAX,
-    }
 }
 
 fn token(value: &[u8]) -> u64 {
@@ -135,7 +116,7 @@ async fn heed(client: &mut Client<Carried>) {
 /// or again; how many.
 async fn move_some(client: &mut Client<Carried>, random: &mut Random) -> Option<u32> {
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
-    let all = rows.scan(everything()).await;
+    let all = rows.scan(Span::all()).await;
     let mut all = all.inspect_err(must_be_conflict).ok()?;
     let count = [1, 1, 2, 3][usize::try_from(random.below(4)).unwrap()];
     for _ in 0..count {
@@ -208,7 +189,7 @@ async fn look(
         let span = Span {
             low: next.clone(),
             limit: 2,
-            ..everything()
+            ..Span::all()
         };
         let page = rows.scan(span).await.inspect_err(must_be_conflict).ok()?;
         drop(rows);
@@ -401,7 +382,7 @@ fn reads_past_a_leaf_that_went(mutant: Option<Mutant>) -> bool {
         client.recycle_nodes(&nodes).await.unwrap();
         write(&mut client, 40..70, Some(2)).await;
         let mut rows = client.begin_at(snapshot, Isolation::Snapshot);
-        let seen = rows.scan(everything()).await;
+        let seen = rows.scan(Span::all()).await;
         let expected: Vec<Vec<u8>> = (0..8).chain(32..40).map(key).collect();
         let keys = seen.map(|page| page.into_iter().map(|(key, _)| key).collect::<Vec<_>>());
         found.set(keys.is_ok_and(|keys| keys == expected));

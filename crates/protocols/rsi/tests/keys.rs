@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Hand, House, value};
+use common::{Hand, House, at, value};
 use manxdb_core::Random;
-use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
     Abort, Change, Found, Isolation, Layout, Place, Release, Room, Snapshot, Table, ThreadId,
@@ -24,13 +23,6 @@ const LAYOUT: Layout = match Layout::keyed(2, 160, 16) {
     Ok(layout) => layout,
     Err(_) => panic!("a layout"),
 };
-
-fn at(server: u16, offset: u64) -> Address {
-    Address {
-        server: ServerId(server),
-        offset,
-    }
-}
 
 /// Two chains.
 fn table() -> Table {

@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, SERVERS, thread_of};
+use common::{Carried, Hand, House, SERVERS, at, thread_of};
 use manxdb_core::Random;
-use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Keyspace, Purse};
-use manxdb_rsi::{Isolation, Layout, Place, Span, Tree};
+use manxdb_rsi::{Isolation, Layout, Place, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 150;
@@ -37,17 +36,8 @@ const RECORDS: Layout = match Layout::new(3, 8) {
     Err(_) => panic!("a layout"),
 };
 
-fn at(server: u16, offset: u64) -> Address {
-    let server = ServerId(server);
-    Address { server, offset }
-}
-
 fn keyspace() -> Keyspace {
-    let root = Place::new(at(0, 64 << 10)).unwrap();
-    Keyspace {
-        tree: Tree::new(root, NODES).unwrap(),
-        records: RECORDS,
-    }
+    common::keyspace(NODES, RECORDS)
 }
 
 fn purse(place: u64) -> Purse {
@@ -138,14 +128,8 @@ fn check(house: &mut House, world: &Rc<World>, seed: u64) {
     house.client(move |hand| async move {
         let mut client = client(&hand);
         let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
-        let all = Span {
-            low: Vec::new(),
-            high: None,
-            descending: false,
-            limit: usize::MAX,
-        };
         let mut found = BTreeMap::new();
-        for (key, value) in rows.scan(all).await.unwrap() {
+        for (key, value) in rows.scan(Span::all()).await.unwrap() {
             let row = u32::from_be_bytes(key.try_into().unwrap()).reverse_bits();
             found.insert(row, u64::from_le_bytes(value.try_into().unwrap()));
         }

@@ -9,12 +9,11 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, absence_is_relied_on};
+use common::{Carried, Hand, House, absence_is_relied_on, at};
 use manxdb_core::Random;
-use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Keyspace, Transaction};
-use manxdb_rsi::{Isolation, Layout, Place, Span, Tree};
+use manxdb_rsi::{Isolation, Layout, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 60;
@@ -30,19 +29,8 @@ const RECORDS: Layout = match Layout::new(3, 40) {
     Err(_) => panic!("a layout"),
 };
 
-fn at(server: u16, offset: u64) -> Address {
-    Address {
-        server: ServerId(server),
-        offset,
-    }
-}
-
 fn keyspace() -> Keyspace {
-    let root = Place::new(at(0, 64 << 10)).unwrap();
-    Keyspace {
-        tree: Tree::new(root, NODES).unwrap(),
-        records: RECORDS,
-    }
+    common::keyspace(NODES, RECORDS)
 }
 
 /// A client of the house with memory of its own.
@@ -62,10 +50,8 @@ fn key(number: u64) -> Vec<u8> {
 
 fn whole(descending: bool) -> Span {
     Span {
-        low: Vec::new(),
-        high: None,
         descending,
-        limit: usize::MAX,
+        ..Span::all()
     }
 }
 

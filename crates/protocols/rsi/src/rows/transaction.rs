@@ -126,8 +126,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let span = Span {
             low: low.to_vec(),
             high: high.map(<[u8]>::to_vec),
-            descending: false,
-            limit: usize::MAX,
+            ..Span::all()
         };
         let (keys, _) = self.scan_tree(&span).await?;
         for key in keys {

@@ -24,6 +24,17 @@ pub struct Span {
 }
 
 impl Span {
+    /// All keys, the least first.
+    #[must_use]
+    pub fn all() -> Self {
+        Self {
+            low: Vec::new(),
+            high: None,
+            descending: false,
+            limit: usize::MAX,
+        }
+    }
+
     /// Whether a key is in it, whatever its limit.
     pub(crate) fn has(&self, key: &[u8]) -> bool {
         *key >= *self.low && self.high.as_ref().is_none_or(|high| *key < **high)

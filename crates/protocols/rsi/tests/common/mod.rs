@@ -14,9 +14,10 @@ use std::task::{Context, Poll, Waker};
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
+use manxdb_rsi::rows::Keyspace;
 use manxdb_rsi::{
-    Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Recover,
-    Release, Seen, Session, Snapshot, Stamp, Step, ThreadId, Vector, Work,
+    Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Place, Recover,
+    Release, Seen, Session, Snapshot, Stamp, Step, ThreadId, Tree, Vector, Work,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -151,12 +152,23 @@ pub fn change(seen: &Seen, to: u64) -> Change {
     }
 }
 
+pub fn at(server: u16, offset: u64) -> Address {
+    let server = ServerId(server);
+    Address { server, offset }
+}
+
 /// Where the records are.
 pub fn record(place: u64) -> Address {
-    Address {
-        server: ServerId(u16::try_from(place % u64::from(SERVERS)).unwrap()),
-        offset: 8192 + place / u64::from(SERVERS) * (LAYOUT.bytes() as u64).next_multiple_of(64),
-    }
+    let server = u16::try_from(place % u64::from(SERVERS)).unwrap();
+    let record = (LAYOUT.bytes() as u64).next_multiple_of(64);
+    at(server, 8192 + place / u64::from(SERVERS) * record)
+}
+
+/// Rows under keys, with the root where a house has nothing.
+pub fn keyspace(nodes: Layout, records: Layout) -> Keyspace {
+    let root = Place::new(at(0, 64 << 10)).unwrap();
+    let tree = Tree::new(root, nodes).unwrap();
+    Keyspace { tree, records }
 }
 
 /// Bytes of a log.
@@ -170,10 +182,7 @@ pub fn log(thread: ThreadId) -> Log {
 
 /// Where it logs on one of them.
 pub fn log_place(thread: ThreadId, server: u16) -> Address {
-    Address {
-        server: ServerId(server),
-        offset: (512 << 10) + u64::from(thread.number()) * LOG_BYTES,
-    }
+    at(server, (512 << 10) + u64::from(thread.number()) * LOG_BYTES)
 }
 
 /// The thread that a client is.
@@ -204,10 +213,7 @@ impl House {
         for server in 0..SERVERS {
             memory.register(ServerId(server), 1 << 20);
         }
-        let base = Address {
-            server: ServerId(0),
-            offset: 0,
-        };
+        let base = at(0, 0);
         let mut house = Self {
             memory,
             vector: Vector::new(base, threads).unwrap(),

@@ -152,13 +152,7 @@ async fn work(hand: Hand, notes: Notes, diaries: Diaries, share: u64, until: Sim
 async fn read(hand: Hand, notes: Notes, share: u64, found: Rc<RefCell<Rows>>) {
     let (mut client, owner) = client(hand, &notes, share).await;
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
-    let all = Span {
-        low: Vec::new(),
-        high: None,
-        descending: false,
-        limit: usize::MAX,
-    };
-    let page = rows.scan(all).await.unwrap();
+    let page = rows.scan(Span::all()).await.unwrap();
     assert!(page.windows(2).all(|pair| pair[0].0 < pair[1].0));
     for (key, value) in &page {
         assert_eq!(rows.get(key).await.unwrap().as_ref(), Some(value));

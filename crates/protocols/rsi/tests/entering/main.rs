@@ -16,11 +16,11 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use common::{Carried, Hand, House};
-use manxdb_fabric::{Address, Outcome, ServerId};
+use common::{Carried, Hand, House, at};
+use manxdb_fabric::Outcome;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
-use manxdb_rsi::{Abort, Carrier, Isolation, Layout, Place, Span, Step, Tree, Work};
+use manxdb_rsi::{Abort, Carrier, Isolation, Layout, Span, Step, Work};
 use manxdb_sim::memory::MemoryOptions;
 
 const RECORDS: Layout = match Layout::new(3, 8) {
@@ -43,17 +43,8 @@ const HUGE: Layout = match Layout::new(2, 5_000) {
     Err(_) => panic!("a layout"),
 };
 
-fn at(server: u16, offset: u64) -> Address {
-    let server = ServerId(server);
-    Address { server, offset }
-}
-
 fn keyspace(nodes: Layout) -> Keyspace {
-    let root = Place::new(at(0, 64 << 10)).unwrap();
-    Keyspace {
-        tree: Tree::new(root, nodes).unwrap(),
-        records: RECORDS,
-    }
+    common::keyspace(nodes, RECORDS)
 }
 
 /// What was done for a client.
@@ -130,14 +121,8 @@ async fn write(
 
 /// All rows say what their keys do; which there are.
 async fn read(client: &mut Client<Counted>) -> Vec<u64> {
-    let span = Span {
-        low: Vec::new(),
-        high: None,
-        descending: false,
-        limit: usize::MAX,
-    };
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
-    let page = rows.scan(span).await.unwrap();
+    let page = rows.scan(Span::all()).await.unwrap();
     let number = |(found, value): (Vec<u8>, Vec<u8>)| {
         let number = u64::from_le_bytes(value.try_into().unwrap());
         assert_eq!(found, key(number));

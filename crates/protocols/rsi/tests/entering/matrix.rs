@@ -266,16 +266,10 @@ fn until(
 
 /// Keys that the tree has, with places of their own.
 async fn keys(hand: &mut Hand) -> Vec<Vec<u8>> {
-    let span = Span {
-        low: Vec::new(),
-        high: None,
-        descending: false,
-        limit: usize::MAX,
-    };
     let snapshot = hand.begin().await;
     let scan = hand
         .session
-        .scan(&snapshot, keyspace(SMALL).tree, span, None);
+        .scan(&snapshot, keyspace(SMALL).tree, Span::all(), None);
     let entries = hand.run(scan).await.unwrap().entries;
     let mut places: Vec<Place> = entries.iter().map(|(_, place)| *place).collect();
     places.sort();

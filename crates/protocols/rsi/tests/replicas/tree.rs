@@ -91,13 +91,7 @@ async fn work(mut hand: Hand, notes: Notes, own: u64, until: SimTime) {
 async fn judge(hand: Hand, notes: Notes, seed: u64) {
     let mut client = client(&hand, 0);
     let mut rows = client.begin(Isolation::Snapshot).await.unwrap();
-    let all = Span {
-        low: Vec::new(),
-        high: None,
-        descending: false,
-        limit: usize::MAX,
-    };
-    let found = rows.scan(all).await.unwrap();
+    let found = rows.scan(Span::all()).await.unwrap();
     let is_ordered = found.windows(2).all(|pair| pair[0].0 < pair[1].0);
     assert!(is_ordered, "seed {seed}: {found:?}");
     for (key, value) in &found {

@@ -173,10 +173,8 @@ async fn scan(hand: &Hand, snapshot: &Snapshot, span: Span) -> Scanned {
 
 fn everything(descending: bool) -> Span {
     Span {
-        low: Vec::new(),
-        high: None,
         descending,
-        limit: usize::MAX,
+        ..Span::all()
     }
 }
 
