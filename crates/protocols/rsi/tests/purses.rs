@@ -83,8 +83,7 @@ fn client(hand: &Hand) -> Client<Carried> {
 
 /// Gives a client what it lacks, as the owner of a place.
 async fn make_room(client: &mut Client<Carried>, world: &World, place: u64, rows: u64) {
-    let (records, nodes) = client.left();
-    let lacking = (rows.saturating_sub(records), 8_u64.saturating_sub(nodes));
+    let lacking = client.lacks((rows, 8));
     if lacking == (0, 0) || client.draw(purse(place), None, lacking).await.unwrap() {
         return;
     }

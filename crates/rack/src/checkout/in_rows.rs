@@ -140,19 +140,10 @@ impl<F: Fabric> InRows<F> {
     }
 
     fn make_room(&mut self, records: u64) -> Result<(), ShopError> {
-        let nodes = NODES + records / 4;
         let Way::Member(member, source) = &mut self.way else {
             return Ok(()); // all that there will be
         };
-        let (left, nodes_left) = member.client.left();
-        if left >= records && nodes_left >= nodes {
-            return Ok(());
-        }
-        let lacking = (
-            records.saturating_sub(left),
-            nodes.saturating_sub(nodes_left),
-        );
-        let refilled = source.refill(&mut member.client, lacking);
+        let refilled = source.refill(&mut member.client, (records, NODES + records / 4));
         match (refilled, self.go_on()?) {
             (Err(_), Some(_)) => self.make_room(records), // a server was lost over it
             (refilled, _) => refilled.map_err(said),

@@ -44,11 +44,12 @@ pub trait Source<F>: Send + Sync {
     /// [`MemoryError`]: the client is over.
     fn go_on(&self, member: &mut Member<F>) -> Result<Option<Closed>, MemoryError>;
 
-    /// Gives a client room for so many records, and so many nodes of the tree of keys.
+    /// Gives a client room until it has so many records left, and so many nodes of the tree of keys.
     ///
     /// # Errors
     /// [`MemoryError::NoRoom`]; others.
-    fn refill(&self, client: &mut Client<Driver<F>>, room: (u64, u64)) -> Result<(), MemoryError>;
+    fn refill(&self, client: &mut Client<Driver<F>>, wanted: (u64, u64))
+    -> Result<(), MemoryError>;
 
     /// Leaves places whose owners are not connected any more. Whoever watches gives them to others.
     ///
@@ -244,10 +245,13 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
     fn refill(
         &self,
         client: &mut Client<Driver<W::Fabric>>,
-        (records, nodes): (u64, u64),
+        wanted: (u64, u64),
     ) -> Result<(), MemoryError> {
+        let lacking = client.lacks(wanted);
+        if lacking == (0, 0) {
+            return Ok(());
+        }
         let purse = self.plan.purse(client.thread())?;
-        let lacking = (records, nodes);
         if now(client.draw(purse, None, lacking)).map_err(failed)? {
             return Ok(());
         }

@@ -220,33 +220,21 @@ impl<F: Fabric + Send> Clients<F> {
         let Some(source) = self.source.as_ref().filter(|_| records > 0) else {
             return Ok(());
         };
-        let wanted = NODES_LEAST + records / 4;
-        let (left, nodes) = client.left();
-        if left >= records && nodes >= wanted {
-            return Ok(());
-        }
-        self.recycle(
-            client,
-            (records.saturating_sub(left), wanted.saturating_sub(nodes)),
-        )?;
-        let (left, nodes) = client.left();
-        if left >= records && nodes >= wanted {
-            return Ok(());
-        }
-        let lacking = (records.saturating_sub(left), wanted.saturating_sub(nodes));
-        match source.refill(client, lacking) {
+        let wanted = (records, NODES_LEAST + records / 4);
+        self.recycle(client, wanted)?;
+        match source.refill(client, wanted) {
             // Few commits split as many nodes; one that does says so.
-            Err(MemoryError::NoRoom(_)) if left >= records && nodes >= NODES_LEAST => Ok(()),
+            Err(MemoryError::NoRoom(_)) if client.lacks((records, NODES_LEAST)) == (0, 0) => Ok(()),
             done => done.map_err(failed),
         }
     }
 
-    /// Gives a client what has come free, if it lacks so many records or nodes.
-    fn recycle(
-        &self,
-        client: &mut Client<Driver<F>>,
-        (records, nodes): (u64, u64),
-    ) -> Result<(), TxnError> {
+    /// Gives a client what has come free, if it has not so many records and nodes left.
+    fn recycle(&self, client: &mut Client<Driver<F>>, wanted: (u64, u64)) -> Result<(), TxnError> {
+        let (records, nodes) = client.lacks(wanted);
+        if (records, nodes) == (0, 0) {
+            return Ok(());
+        }
         let some = |free: &mut Vec<Place>, lacking: u64, least: u64| {
             let count = if lacking > 0 { lacking.max(least) } else { 0 };
             let count = usize::try_from(count).unwrap_or(usize::MAX);

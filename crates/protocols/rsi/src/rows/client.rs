@@ -84,6 +84,13 @@ impl<C: Carrier> Client<C> {
         (records, self.nodes_again.len() as u64 + self.nodes.count())
     }
 
+    /// How many of so many records and nodes it has not left.
+    #[must_use]
+    pub fn lacks(&self, (records, nodes): (u64, u64)) -> (u64, u64) {
+        let left = self.left();
+        (records.saturating_sub(left.0), nodes.saturating_sub(left.1))
+    }
+
     /// Whose transactions it runs.
     #[must_use]
     pub fn thread(&self) -> ThreadId {
