@@ -84,11 +84,12 @@ fn client(hand: &Hand) -> Client<Carried> {
 /// Gives a client what it lacks, as the owner of a place.
 async fn make_room(client: &mut Client<Carried>, world: &World, place: u64, rows: u64) {
     let lacking = client.lacks((rows, 8));
-    if lacking == (0, 0) || client.draw(purse(place), None, lacking).await.unwrap() {
+    if lacking == (0, 0) {
         return;
     }
-    let more = Some(world.room());
-    assert!(client.draw(purse(place), more, lacking).await.unwrap());
+    let opened = client.open(purse(place)).await.unwrap();
+    let more = (!opened.has(lacking)).then(|| world.room());
+    client.draw(opened, more, lacking).await.unwrap();
 }
 
 /// Adds rows, each with its own key as its value.

@@ -252,14 +252,16 @@ impl<W: Way> Source<W::Fabric> for Memory<W> {
             return Ok(());
         }
         let purse = self.plan.purse(client.thread())?;
-        if now(client.draw(purse, None, lacking)).map_err(failed)? {
-            return Ok(());
-        }
-        let first = self.draw();
-        let Room { records, nodes } =
-            rooms::take(client.carrier_mut(), &self.plan, first, lacking)?;
-        now(client.draw(purse, Some((records, nodes)), lacking)).map_err(failed)?;
-        Ok(())
+        let opened = now(client.open(purse)).map_err(failed)?;
+        let more = if opened.has(lacking) {
+            None
+        } else {
+            let first = self.draw();
+            let Room { records, nodes } =
+                rooms::take(client.carrier_mut(), &self.plan, first, lacking)?;
+            Some((records, nodes))
+        };
+        now(client.draw(opened, more, lacking)).map_err(failed)
     }
 
     fn leave(&self, owners: &[Owner]) -> Result<(), MemoryError> {

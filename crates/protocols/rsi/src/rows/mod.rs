@@ -27,7 +27,7 @@ use crate::tree::node::Node;
 
 pub use self::client::Client;
 pub use self::extent::Extent;
-pub use self::purse::Purse;
+pub use self::purse::{Opened, Purse};
 pub use self::transaction::Transaction;
 
 /// Where rows are: the tree of their keys, and how the records lie in memory.

@@ -14,6 +14,7 @@ use crate::commit::{Abort, Change};
 use crate::directory::Place;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
+use crate::read::Seen;
 use crate::rows::extent::{Extent, Stock};
 use crate::rows::{Client, Failure, Keyspace};
 use crate::work::Carrier;
@@ -32,6 +33,14 @@ const TRIES_MAX: u32 = 64;
 /// The record of a place's purse, in memory that is all zero at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Purse(Place);
+
+/// A purse as its client has seen it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    purse: Purse,
+    seen: Seen,
+    content: Content,
+}
 
 /// What a purse has.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -60,6 +69,14 @@ impl Purse {
         let Content { records, nodes } = Content::parse(keyspace, value)?;
         let records = (keyspace.records, records.left().collect());
         Some([records, (keyspace.tree.layout(), nodes.left().collect())])
+    }
+}
+
+impl Opened {
+    /// Whether so many records and nodes are in it.
+    #[must_use]
+    pub fn has(&self, lacking: (u64, u64)) -> bool {
+        self.content.has(lacking)
     }
 }
 
@@ -100,12 +117,12 @@ impl Content {
         self.nodes.add(nodes);
     }
 
-    fn has(&self, records: u64, nodes: u64) -> bool {
+    fn has(&self, (records, nodes): (u64, u64)) -> bool {
         self.records.count() >= records && self.nodes.count() >= nodes
     }
 
-    /// What a client gets that lacks so much, if there is as much: a portion at least.
-    fn draw(&mut self, records: u64, nodes: u64) -> Self {
+    /// What a client gets that lacks so much, as far as there is as much: a portion at least.
+    fn draw(&mut self, (records, nodes): (u64, u64)) -> Self {
         let portion = |lacking: u64, least: u64| if lacking == 0 { 0 } else { lacking.max(least) };
         let drawn = Self {
             records: self.records.split(portion(records, RECORDS)),
@@ -118,56 +135,76 @@ impl Content {
 }
 
 impl<C: Carrier> Client<C> {
-    /// Gives it so many records and nodes, or more, out of its place's purse. Before that `more` comes
-    /// into it, memory that nobody has written: nobody's if this fails. False: there is less in the
-    /// purse, and it is left as it was.
+    /// Looks into its place's purse, from which nobody else draws.
     ///
     /// # Errors
-    /// [`Failure`]: what may have been drawn is nobody's any more.
-    pub async fn draw(
-        &mut self,
-        purse: Purse,
-        more: Option<(Extent, Extent)>,
-        (records, nodes): (u64, u64),
-    ) -> Result<bool, Failure<C::Error>> {
+    /// [`Failure`].
+    pub async fn open(&mut self, purse: Purse) -> Result<Opened, Failure<C::Error>> {
         let mut tries = 0;
         loop {
-            match self
-                .try_to_draw(purse, more.clone(), (records, nodes))
-                .await
-            {
-                Err(failure) if failure.is_unwritten() => return Err(failure),
-                Err(failure) if failure.is_conflict() && tries < TRIES_MAX => tries += 1,
+            match self.try_to_open(purse).await {
+                Err(failure) if may_try_again(&failure, tries) => tries += 1,
                 done => return done,
             }
         }
     }
 
-    async fn try_to_draw(
+    /// Gives it so many records and nodes, or more, out of its place's purse; if that has less, all of
+    /// it. Before that `more` comes into it, memory that nobody has written: nobody's if this fails.
+    ///
+    /// # Errors
+    /// [`Failure`]: what may have been drawn is nobody's any more.
+    pub async fn draw(
         &mut self,
-        Purse(place): Purse,
+        mut opened: Opened,
         more: Option<(Extent, Extent)>,
-        (records, nodes): (u64, u64),
-    ) -> Result<bool, Failure<C::Error>> {
+        lacking: (u64, u64),
+    ) -> Result<(), Failure<C::Error>> {
+        let purse = opened.purse;
+        let mut tries = 0;
+        loop {
+            match self.try_to_draw(opened, more.clone(), lacking).await {
+                Err(failure) if may_try_again(&failure, tries) => tries += 1,
+                done => return done,
+            }
+            opened = self.open(purse).await?;
+        }
+    }
+
+    async fn try_to_open(&mut self, purse: Purse) -> Result<Opened, Failure<C::Error>> {
         let snapshot = self.snapshot().await?;
-        let at = place.address();
+        let at = purse.0.address();
         let read = self.session.read(&snapshot, at, Purse::LAYOUT);
         let seen = self.run(read).await??;
-        let mut content = match seen.value() {
+        let content = match seen.value() {
             None => Content::default(),
             Some(value) => {
                 let parsed = Content::parse(self.keyspace, value);
                 parsed.ok_or(Failure::Abort(Abort::Damaged(at)))?
             }
         };
-        match more {
-            Some(more) => content.add(more),
-            None if !content.has(records, nodes) => return Ok(false),
-            None => {}
+        Ok(Opened {
+            purse,
+            seen,
+            content,
+        })
+    }
+
+    async fn try_to_draw(
+        &mut self,
+        opened: Opened,
+        more: Option<(Extent, Extent)>,
+        lacking: (u64, u64),
+    ) -> Result<(), Failure<C::Error>> {
+        let Opened {
+            seen, mut content, ..
+        } = opened;
+        if let Some(more) = more {
+            content.add(more);
         }
         #[cfg(feature = "mutants")]
         let before = content.value();
-        let drawn = content.draw(records, nodes);
+        let drawn = content.draw(lacking);
         let value = content.value();
         #[cfg(feature = "mutants")]
         let value = match self.session.mutant {
@@ -178,8 +215,12 @@ impl<C: Carrier> Client<C> {
         self.commit_alone(vec![Change { seen, value }]).await?;
         self.records.extend(drawn.records);
         self.nodes.extend(drawn.nodes);
-        Ok(true)
+        Ok(())
     }
+}
+
+fn may_try_again<E>(failure: &Failure<E>, tries: u32) -> bool {
+    failure.is_conflict() && !failure.is_unwritten() && tries < TRIES_MAX
 }
 
 #[cfg(test)]
@@ -243,14 +284,14 @@ mod tests {
     #[test]
     fn a_portion_is_drawn_or_more_and_the_largest_pieces_stay() {
         let mut purse = content(10);
-        assert!(purse.has(55, 110) && !purse.has(56, 0) && !purse.has(0, 111));
-        let drawn = purse.draw(1, 0);
+        assert!(purse.has((55, 110)) && !purse.has((56, 0)) && !purse.has((0, 111)));
+        let drawn = purse.draw((1, 0));
         assert_eq!((drawn.records.count(), drawn.nodes.count()), (55, 0));
         assert_eq!(
             (purse.records.count(), purse.nodes.count()),
             (0, 110 - 2 - 4)
         );
-        let drawn = purse.draw(0, 20);
+        let drawn = purse.draw((0, 20));
         assert_eq!((drawn.records.count(), drawn.nodes.count()), (0, 20));
         assert_eq!(purse.nodes.count(), 84);
     }
