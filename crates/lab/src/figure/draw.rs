@@ -27,6 +27,13 @@ pub(super) const GREY: RGBColor = RGBColor(95, 95, 95);
 const FAINT: RGBColor = RGBColor(222, 222, 222);
 const WHITE: RGBColor = RGBColor(255, 255, 255);
 pub(super) const TEXT: f64 = 33.0;
+/// Of what stands at the ticks.
+const NUMBERS: f64 = TEXT * 0.9;
+/// Ticks of an axis that goes up, at most.
+const TICKS_UP: usize = 7;
+const TICK: i32 = 8;
+/// Left of an axis that goes up, at least: its name, and four digits.
+const ASIDE: i32 = 128;
 const MARKER: i32 = 9;
 
 pub(super) fn failed(error: impl std::fmt::Display) -> FigureError {
@@ -85,7 +92,8 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FigureError> {
             if cell == figure.legend_cell {
                 legend::draw(area, figure)?;
             } else if let Some(panel) = panels.next() {
-                draw_panel(&root, area, panel, label_size)?;
+                let aside = aside(figure, cell);
+                draw_panel(&root, area, panel, (aside, label_size))?;
             }
         }
         root.present().map_err(failed)?;
@@ -93,36 +101,61 @@ pub(super) fn figure(figure: &Figure) -> Result<String, FigureError> {
     Ok(svg)
 }
 
+/// Panels with their cells.
+fn in_cells(figure: &Figure) -> impl Iterator<Item = (usize, &Panel)> {
+    let cells = (0..).filter(|cell| *cell != figure.legend_cell);
+    cells.zip(&figure.panels)
+}
+
+/// The room left of the axes in a cell and in those above and below it, which are in line: the widest
+/// number must not reach the name.
+#[allow(clippy::cast_possible_truncation)] // a text is some dozens of units high
+fn aside(figure: &Figure, cell: usize) -> i32 {
+    let column = cell % figure.columns;
+    let in_line = in_cells(figure).filter(|(cell, _)| cell % figure.columns == column);
+    let numbers = in_line.flat_map(|(_, panel)| axes_of(panel).1.labels(TICKS_UP));
+    let widest = numbers.map(|number| span_of(&number, NUMBERS)).max();
+    let (name, gap) = (TEXT as i32, TICK / 2);
+    ASIDE.max(name + gap + widest.unwrap_or(0) + 2 * TICK)
+}
+
 /// One size for the labels of all axes: the longest must fit below its panel.
 fn label_size(figure: &Figure) -> Result<f64, FigureError> {
-    let cell =
+    let wide =
         i32::try_from(WIDTH).map_err(failed)? / i32::try_from(figure.columns).map_err(failed)?;
-    let labels = figure.panels.iter().map(|panel| &panel.x_label);
-    let sizes = labels.map(|label| fitting(label, TEXT, cell - 100));
+    let sizes = in_cells(figure).map(|(cell, panel)| {
+        let beside = aside(figure, cell) - ASIDE;
+        fitting(&panel.x_label, TEXT, wide - 100 - beside)
+    });
     Ok(sizes.fold(TEXT, f64::min))
+}
+
+/// Across and up.
+fn axes_of(panel: &Panel) -> (Axis, Axis) {
+    let points = || panel.lines.iter().flat_map(|line| &line.points);
+    let marks = panel.marks.iter().flat_map(|mark| &mark.points);
+    let curves = panel.marks.iter().filter(|mark| !mark.is_level());
+    let curves = curves.flat_map(|mark| &mark.points).map(|at| at.0);
+    let across = points().map(|point| point.x).chain(curves);
+    let up = points().flat_map(|point| [point.low, point.high]);
+    let up = up.chain(marks.map(|at| at.1));
+    (Axis::of(panel.axes.x, across), Axis::of(panel.axes.y, up))
 }
 
 fn draw_panel<'a>(
     root: &Canvas<'a>,
     area: &Canvas<'a>,
     panel: &Panel,
-    label_size: f64,
+    (aside, label_size): (i32, f64),
 ) -> Result<(), FigureError> {
-    let points = || panel.lines.iter().flat_map(|line| &line.points);
-    let marks = || panel.marks.iter().flat_map(|mark| &mark.points);
-    let curves = panel.marks.iter().filter(|mark| !mark.is_level());
-    let curves = curves.flat_map(|mark| &mark.points).map(|at| at.0);
-    let across = points().map(|point| point.x).chain(curves);
-    let up = points().flat_map(|point| [point.low, point.high]);
-    let x = Axis::of(panel.axes.x, across);
-    let y = Axis::of(panel.axes.y, up.chain(marks().map(|at| at.1)));
+    let (x, y) = axes_of(panel);
     let mut chart = ChartBuilder::on(area)
         .margin_left(14)
         .margin_right(34)
         .margin_bottom(14)
         .margin_top(72)
         .x_label_area_size(96)
-        .y_label_area_size(128)
+        .y_label_area_size(aside)
         .build_cartesian_2d(x.begin..x.end, y.begin..y.end)
         .map_err(failed)?;
     axes(&mut chart, panel, (x, y), label_size)?;
@@ -220,16 +253,16 @@ fn axes(
     (x, y): (Axis, Axis),
     label_size: f64,
 ) -> Result<(), FigureError> {
-    let labels = style(TEXT * 0.9, FontStyle::Normal, INK);
+    let labels = style(NUMBERS, FontStyle::Normal, INK);
     chart
         .configure_mesh()
         .disable_x_mesh()
         .max_light_lines(0)
         .bold_line_style(FAINT.stroke_width(2))
         .axis_style(INK.stroke_width(3))
-        .set_all_tick_mark_size(8)
+        .set_all_tick_mark_size(TICK)
         .x_labels(8)
-        .y_labels(7)
+        .y_labels(TICKS_UP)
         .x_label_formatter(&|at| x.label(*at))
         .y_label_formatter(&|at| y.label(*at))
         .label_style(labels)

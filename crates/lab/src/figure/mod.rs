@@ -285,6 +285,42 @@ mod tests {
         assert_eq!(svg, small().svg().unwrap());
     }
 
+    /// Where a text is, across, if it stands in a figure once.
+    fn place_of(svg: &str, text: &str) -> f64 {
+        let lines: Vec<&str> = svg.lines().map(str::trim).collect();
+        let found: Vec<_> = lines.windows(2).filter(|pair| pair[1] == text).collect();
+        assert_eq!(found.len(), 1, "{text}");
+        let (_, behind) = found[0][0].split_once("x=\"").unwrap();
+        behind.split_once('"').unwrap().0.parse().unwrap()
+    }
+
+    #[test]
+    fn the_name_of_an_axis_stands_left_of_the_widest_number() {
+        let with = |most: f64| {
+            let mut figure = small();
+            figure.panels[0].marks.clear();
+            figure.panels[1].marks.clear();
+            figure.panels[1].y_label = "share".into();
+            figure.panels[1].title = "beside".into();
+            figure.panels[0].lines[0].points[1] = Point::exact(3.0, most);
+            figure.svg().unwrap()
+        };
+        for (most, widest, digits) in [
+            (6e3, "6000", 4.0),
+            (6e5, "600000", 6.0),
+            (6e8, "600000000", 9.0),
+        ] {
+            let svg = with(most);
+            let name = place_of(&svg, "time (ms)"); // its left end, as it is turned
+            let number = place_of(&svg, widest); // its right end
+            // A digit is 0.572 of its height wide.
+            let left = number - digits * 0.572 * 0.9 * 33.0;
+            assert!(left > name + 33.0, "{widest}: {left}, {name}");
+        }
+        let axes = [6e3, 6e8].map(|most| place_of(&with(most), "beside"));
+        assert!((axes[0] - axes[1]).abs() < 1e-9, "other columns stay");
+    }
+
     #[test]
     fn what_cannot_be_drawn_is_refused_by_name() {
         let mut figure = small();

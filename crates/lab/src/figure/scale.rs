@@ -1,5 +1,8 @@
 //! How values lie along an axis.
 
+use plotters::coord::ranged1d::{BoldPoints, Ranged as _};
+use plotters::coord::types::RangedCoordf64;
+
 use super::Scale;
 
 /// An axis: how values lie along it, and where it begins and ends.
@@ -32,6 +35,12 @@ impl Axis {
     /// Where a value is.
     pub fn place(self, value: f64) -> f64 {
         place(self.scale, value)
+    }
+
+    /// What stands at its ticks, of which there shall not be more than `most`.
+    pub fn labels(self, most: usize) -> impl Iterator<Item = String> {
+        let ticks = RangedCoordf64::from(self.begin..self.end).key_points(BoldPoints(most));
+        ticks.into_iter().map(move |at| self.label(at))
     }
 
     /// What stands at a place.
