@@ -279,7 +279,8 @@ impl<F: Fabric> InRows<F> {
 
 impl<F: Fabric> Shop for InRows<F> {
     fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
-        self.make_room(ADDED)?;
+        // Whoever is cut off by a loss does not have the room of that try any more.
+        self.make_room(ADDED * u64::from(1 + LOSSES_MAX))?;
         let (customer, number) = (usize::from(self.customer), self.orders);
         let done = self.with(|client, closed| {
             let cut_off = closed.zip(client.cut_off());
