@@ -66,6 +66,11 @@ pub struct RecoveryShape {
     /// Who does not show for so many milliseconds that it lives is dead
     #[arg(long, value_name = "MS", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(100..=60_000))]
     pub lease_ms: u16,
+    /// Fill a client's tables of pages before it buys, as cards have them from when memory is
+    /// registered; it has its place by then, so the lease must be longer than that takes
+    #[arg(long)]
+    #[serde(default)]
+    pub populate: bool,
     /// The client that is killed
     #[arg(long, value_enum, default_value_t = Victim::Other, value_name = "WHICH")]
     pub kill_client: Victim,

@@ -117,7 +117,11 @@ fn rows_plan(shape: &RecoveryShape) -> Result<RowsPlan, String> {
 /// Connects to all servers of such a run, as one of its threads.
 fn reach(directory: &Path, shape: &RecoveryShape, thread: u16) -> Result<SharedMemory, String> {
     let memory = memories::connect(directory, shape.servers, thread.into());
-    memory.map_err(|error| error.to_string())
+    let memory = memory.map_err(|error| error.to_string())?;
+    if shape.populate {
+        memory.populate().map_err(|error| error.to_string())?;
+    }
+    Ok(memory)
 }
 
 fn text(shape: &RecoveryShape, outcome: &Outcome) -> String {

@@ -57,6 +57,8 @@ pub struct MortalWay {
     pub way: SharedWay,
     /// As of [`Mortal`].
     pub is_to_die: Arc<AtomicBool>,
+    /// All pages are in this process's tables from when it connects.
+    pub is_populated: bool,
 }
 
 impl Way for MortalWay {
@@ -64,6 +66,10 @@ impl Way for MortalWay {
 
     fn reach(&self, servers: &[u16], client: u64) -> Result<(Mortal, Vec<Missing>), MemoryError> {
         let (memory, missing) = self.way.reach(servers, client)?;
+        if self.is_populated {
+            let populated = memory.populate();
+            populated.map_err(|error| MemoryError::Connect(error.to_string()))?;
+        }
         Ok((Mortal::new(memory, &self.is_to_die), missing))
     }
 

@@ -118,6 +118,7 @@ fn client(args: &RecoveryPart, shape: &RecoveryShape) -> io::Result<()> {
     let way = MortalWay {
         way: SharedWay::new(&args.directory),
         is_to_die: Arc::clone(&dying),
+        is_populated: shape.populate,
     };
     let memory = Memory::open(way, number_by_chance(args, 0)).map_err(io::Error::other)?;
     let source: Arc<dyn Source<Mortal>> = Arc::new(memory);
