@@ -122,14 +122,19 @@ impl<F: Fabric> InRows<F> {
         }
     }
 
-    /// Does something; once more when a server was lost over it, with how the session ended then.
+    /// Does something that adds so many records; once more when a server was lost over it, with how the
+    /// session ended then. Each try may lose the room of its records to a loss.
     fn with<T>(
         &mut self,
+        added: u64,
         mut work: impl FnMut(&mut Client<Driver<F>>, Option<Closed>) -> Result<T, Failed>,
     ) -> Result<Result<T, Failed>, ShopError> {
         let mut closed = None;
         let mut losses = 0;
         loop {
+            if added > 0 {
+                self.make_room(added)?;
+            }
             let done = work(self.client(), closed.take());
             closed = self.go_on()?;
             losses += 1;
@@ -150,15 +155,16 @@ impl<F: Fabric> InRows<F> {
         }
     }
 
-    /// A transaction that is tried until it commits: nobody is in its way for long.
+    /// A transaction that adds so many records, tried until it commits: nobody is in its way for long.
     fn surely(
         &mut self,
+        added: u64,
         work: impl Fn(&mut Rows<'_, F>) -> Result<(), Failed>,
     ) -> Result<(), ShopError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let done = self.with(|client, _| {
+            let done = self.with(added, |client, _| {
                 let mut rows = now(client.begin(Isolation::Snapshot))?;
                 work(&mut rows)?;
                 now(rows.commit()).map(drop)
@@ -181,8 +187,7 @@ impl<F: Fabric> InRows<F> {
         // In no order, so that leaves are as full as they come to be in a shop that grew.
         shuffle(&mut numbers);
         for page in numbers.chunks(PAGE) {
-            self.make_room(page.len() as u64)?;
-            self.surely(|rows| {
+            self.surely(page.len() as u64, |rows| {
                 for number in page {
                     let mut row = product(*number, STOCK);
                     row.truncate(bytes);
@@ -201,7 +206,7 @@ impl<F: Fabric> InRows<F> {
     pub fn touch(&mut self, products: u64) -> Result<(), ShopError> {
         let numbers: Vec<u64> = (0..products).collect();
         for page in numbers.chunks(PAGE) {
-            self.surely(|rows| {
+            self.surely(0, |rows| {
                 for number in page {
                     let key = product_key(*number);
                     let row = now(rows.get(&key))?;
@@ -263,7 +268,7 @@ impl<F: Fabric> InRows<F> {
             limit: ROWS,
         };
         loop {
-            let page = self.with(|client, _| {
+            let page = self.with(0, |client, _| {
                 let mut rows = now(client.begin(Isolation::Snapshot))?;
                 now(rows.scan(span.clone()))
             })?;
@@ -279,10 +284,8 @@ impl<F: Fabric> InRows<F> {
 
 impl<F: Fabric> Shop for InRows<F> {
     fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
-        // Whoever is cut off by a loss does not have the room of that try any more.
-        self.make_room(ADDED * u64::from(1 + LOSSES_MAX))?;
         let (customer, number) = (usize::from(self.customer), self.orders);
-        let done = self.with(|client, closed| {
+        let done = self.with(ADDED, |client, closed| {
             let cut_off = closed.zip(client.cut_off());
             if cut_off.is_some_and(|(closed, stamp)| closed.has(stamp)) {
                 return Ok(true);
