@@ -13,7 +13,7 @@ use manxdb_lab::load::{Load, LoadOptions};
 use manxdb_sim::{SimTime, World, WorldOptions};
 use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::Topology;
-use manxdb_workloads::append::Settings;
+use manxdb_workloads::append::{Kind, Settings, decode};
 
 const TOPOLOGY: Topology = Topology {
     regions: 2,
@@ -118,6 +118,49 @@ fn seeds_to_find(mutant: Mutant) -> Option<u64> {
         run.map_or(true, |found| !found.is_empty())
     };
     (0..20).find(found)
+}
+
+/// The longest latencies of local calls while other regions' values are waited for: of those that
+/// append without reading, and of those that read.
+fn longest_local_latencies() -> (Nanos, Nanos) {
+    let shared = shared(TOPOLOGY, options(None));
+    let (lan, wan) = paper_links();
+    let (places, clients) = place(shared.topology, 3, lan, wan);
+    let mut world = World::new(DastSystem::new(shared), WorldOptions::new(3, places));
+    let options = LoadOptions {
+        clients,
+        outstanding: 1,
+        until: SimTime::from_secs(6),
+        explain: false,
+    };
+    let lists = AppendLoad::new(TOPOLOGY, Settings::default(), Level::Serializable, 3);
+    let mut load = Load::new(lists, options);
+    world.run_until(&mut load, SimTime::from_secs(10)).unwrap();
+    let (mut blind, mut reading) = (Nanos::ZERO, Nanos::ZERO);
+    for made in load.made().iter().filter(|made| !made.job.crosses_regions) {
+        let (_, operations) = decode(&made.job.ask.args).unwrap();
+        let mut kinds = operations.iter().map(|operation| operation.kind);
+        let is_blind = kinds.all(|kind| matches!(kind, Kind::Append(_)));
+        let longest = if is_blind { &mut blind } else { &mut reading };
+        *longest = made.latency().unwrap().max(*longest);
+    }
+    (blind, reading)
+}
+
+#[test]
+fn local_appends_do_not_wait_for_rows_that_wait_for_another_region() {
+    let (blind, reading) = longest_local_latencies();
+    // An unloaded local call of two shards takes 15 ms; the distance between regions is 50.
+    assert!(blind <= Nanos::from_millis(16), "{blind:?}");
+    assert!(
+        reading >= Nanos::from_millis(50),
+        "no row was in use: {reading:?}"
+    );
+}
+
+#[test]
+fn a_blind_update_that_overtakes_an_earlier_one_is_found() {
+    assert!(seeds_to_find(Mutant::BlindUpdateOvertakes).is_some());
 }
 
 #[test]

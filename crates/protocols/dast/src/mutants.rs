@@ -27,11 +27,13 @@ pub enum Mutant {
     HighWithoutDeferred,
     /// A local transaction of several shards is not thought to carry what it depends on.
     HighOfOwnShard,
+    /// A piece with predetermined values runs before an earlier one that uses its row.
+    BlindUpdateOvertakes,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Mutant; 11] = [
+    pub const ALL: [Mutant; 12] = [
         Mutant::NoClockGate,
         Mutant::NoPromise,
         Mutant::CutWithoutCounts,
@@ -43,5 +45,6 @@ impl Mutant {
         Mutant::ClockForgetsStretch,
         Mutant::HighWithoutDeferred,
         Mutant::HighOfOwnShard,
+        Mutant::BlindUpdateOvertakes,
     ];
 }

@@ -222,6 +222,17 @@ pub trait Procedure: Send + Sync {
         vec![Touch::everything()]
     }
 
+    /// What `piece` gives, if its arguments alone decide that: whatever rows and inputs it finds, it
+    /// gives these values and cannot fail. `None`: it must run first.
+    ///
+    /// Blind and commutative updates are such pieces (an append, an increment that is not read). A
+    /// path in which a transaction's place in the order is final may answer the client before such
+    /// a piece has run, so that it need not wait for rows that an earlier transaction still uses.
+    fn predetermined(&self, piece: &Piece, args: &[u8]) -> Option<Values> {
+        let _ = (piece, args);
+        None
+    }
+
     /// Whether running again after a conflict can end otherwise. Not so when the arguments
     /// themselves say what must not have changed.
     fn may_retry(&self) -> bool {

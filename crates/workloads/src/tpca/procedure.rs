@@ -128,6 +128,11 @@ impl Procedure for Increment {
             Err(_) => vec![Touch::everything()],
         }
     }
+
+    /// Nothing: the client is not told what it increments.
+    fn predetermined(&self, piece: &Piece, args: &[u8]) -> Option<Values> {
+        target(args, piece.part).is_ok().then(Values::new)
+    }
 }
 
 pub(super) fn number(value: &[u8]) -> Option<u64> {

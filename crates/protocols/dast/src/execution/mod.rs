@@ -10,17 +10,24 @@
 //! So every two pieces that clash run in the order of their timestamps, and the state is the one
 //! that running whole transactions in that order gives.
 //!
+//! A transaction is *answerable* before it has run when each deferred piece gives what its arguments
+//! say ([`Procedure::predetermined`](manxdb_txn::procedure::Procedure::predetermined)): its place in
+//! the order is final, so a blind or commutative update does not wait for the row that it updates.
+//!
 //! | file | |
 //! |---|---|
 //! | here | which transaction's turn it is, and what is kept of it |
 //! | [`pieces`] | which of its pieces run now, and which are deferred |
+//! | [`values`] | values between shards, and what a transaction gives before it has run |
 //! | [`crossings`] | which cross-region transactions lie before a local one of several shards |
 //! | [`transfer`] | the whole of it, for a new replica of the shard |
 
 mod crossings;
 mod pieces;
+#[cfg(test)]
+mod tests;
 mod transfer;
-
+mod values;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +43,7 @@ use crate::timestamp::Timestamp;
 
 use self::crossings::Crossings;
 pub use self::transfer::Copy;
+use self::values::waits_for;
 
 /// Values by the numbers of their slots.
 pub type Numbered = Vec<(u32, Vec<u8>)>;
@@ -70,6 +78,8 @@ pub struct Progress {
     pub ended: Vec<Ended>,
     /// Transactions that have not, and of which pieces here gave values that other shards want.
     pub gave: Vec<Ended>,
+    /// Transactions that have not, and of which every piece left here gives predetermined values.
+    pub answerable: Vec<Ended>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -89,13 +99,16 @@ struct Running {
     failed: Option<String>,
     /// Values of its pieces here that other shards have been given.
     shared: usize,
+    /// Whether its coordinator has been told what its pieces here give, run or not.
+    answered: bool,
 }
 
 /// Values from other shards that came before their transaction's turn.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Inputs {
     values: BTreeMap<u32, Vec<u8>>,
-    failed: Option<String>,
+    /// Shards of which pieces failed, each with why.
+    failed: BTreeMap<u32, String>,
 }
 
 /// The transactions and the rows of one shard on one replica.
@@ -119,6 +132,8 @@ pub struct Execution {
     steps_run: u32,
     /// Records at which it pays to look for those that nobody wants any more.
     collect_at: usize,
+    #[cfg(feature = "mutants")]
+    mutant: Option<crate::mutants::Mutant>,
 }
 
 /// Records that may come between two collections of them.
@@ -150,6 +165,8 @@ impl Execution {
             keeps_order,
             steps_run: 0,
             collect_at: COLLECT_LEAST,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 
@@ -223,25 +240,6 @@ impl Execution {
         }
     }
 
-    /// Takes values that another shard gave.
-    pub fn give(&mut self, id: CallId, given: Given) {
-        if self.done.contains_key(&id) {
-            return;
-        }
-        let mut running = self.running.values_mut();
-        let (values, failed) = match running.find(|running| running.planned.id() == id) {
-            Some(running) => (&mut running.values, &mut running.failed),
-            None => {
-                let early = self.early.entry(id).or_default();
-                (&mut early.values, &mut early.failed)
-            }
-        };
-        match given {
-            Ok(given) => values.extend(given),
-            Err(failure) => *failed = Some(failure),
-        }
-    }
-
     /// Runs what may run, given that everything up to `safe` is known.
     pub fn run(&mut self, safe: Timestamp) -> Progress {
         let mut progress = Progress::default();
@@ -279,13 +277,18 @@ impl Execution {
         let here = here.filter(|(_, piece)| piece.shard() == self.shard);
         let left = here.map(|(place, _)| place).collect();
         let Inputs { values, failed } = self.early.remove(&id).unwrap_or_default();
+        let mut failed = failed.into_iter();
+        let concerns = |(from, _): &(u32, String)| waits_for(&planned, self.shard, ShardId(*from));
+        let failed = failed.find(concerns).map(|(_, failure)| failure);
         let mut running = Running {
             planned,
             left,
             values,
             failed,
             shared: 0,
+            answered: false,
         };
+        self.predetermine(&mut running);
         let mut blockers = self.blockers(Timestamp::MAX);
         self.run_pieces(&mut running, &mut blockers);
         self.put_aside_or_end(at, running, progress);
@@ -295,26 +298,6 @@ impl Execution {
     #[must_use]
     pub fn done(&self, id: CallId) -> Option<&Done> {
         self.done.get(&id)
-    }
-
-    /// The values that other shards want of a transaction and that its pieces here have given, with
-    /// the transaction.
-    #[must_use]
-    pub fn given_so_far(&self, id: CallId) -> Option<(Arc<Planned>, Numbered)> {
-        let mut running = self.running.values();
-        let running = running.find(|running| running.planned.id() == id);
-        let (planned, values): (_, BTreeMap<u32, Vec<u8>>) = match (running, self.done.get(&id)) {
-            (Some(running), _) => (&running.planned, running.values.clone()),
-            (None, Some(done)) => (
-                &done.planned,
-                done.given.clone().ok()?.into_iter().collect(),
-            ),
-            (None, None) => return None,
-        };
-        let wanted = planned.wanted_from(self.shard).map(|(_, slot)| slot.0);
-        let given = wanted.filter_map(|slot| Some((slot, values.get(&slot)?.clone())));
-        let given: BTreeMap<u32, Vec<u8>> = given.collect();
-        Some((Arc::clone(planned), given.into_iter().collect()))
     }
 
     /// Whether calls with this identity have ended for their client.
@@ -327,6 +310,7 @@ impl Execution {
     /// Plants a defect.
     #[cfg(feature = "mutants")]
     pub fn plant(&mut self, mutant: Option<crate::mutants::Mutant>) {
+        self.mutant = mutant;
         self.crossings.plant(mutant);
     }
 

@@ -172,8 +172,8 @@ impl Replica {
     /// A call that another coordinator has brought this far: waits for it instead of making it
     /// again. Whether there is one.
     fn take_over(&mut self, now: LocalTime, id: CallId, after: Timestamp, out: &mut Out) -> bool {
-        let found = if let Some(done) = self.execution.done(id) {
-            Some((Arc::clone(&done.planned), done.at, Some(done.given.clone())))
+        let found = if let Some(answer) = self.execution.answer(id) {
+            Some((answer.planned, answer.at, Some(answer.given)))
         } else if let Some(at) = self.local_places.get(&id) {
             let local = self.locals.get(at);
             local.map(|local| (Arc::clone(&local.planned), *at, None))
@@ -272,22 +272,27 @@ impl Replica {
     }
 
     pub(super) fn after_execution(&mut self, ended: Ended, out: &mut Out) {
+        out.mark(ended.id.for_traces(), "executed");
+        self.tell_outcome(ended, out);
+        self.share_inputs(ended, out);
+    }
+
+    /// Tells the coordinator what the pieces here give, once that is certain.
+    pub(super) fn tell_outcome(&mut self, ended: Ended, out: &mut Out) {
         let id = ended.id;
-        out.mark(id.for_traces(), "executed");
         let high = self.execution.cross_region_high();
-        let Some(done) = self.execution.done(id).cloned() else {
+        let Some(answer) = self.execution.answer(id) else {
             return;
         };
         if let Some(coordination) = self.coordinating.get_mut(&id) {
-            coordination.at = Some(done.at);
+            coordination.at = Some(answer.at);
             coordination.cross_region_high = coordination.cross_region_high.max(high);
-            coordination.given.insert(self.shard.0, done.given.clone());
+            coordination.given.insert(self.shard.0, answer.given);
             self.try_answer(id, out);
         }
         if self.speaks_for(ended.coordinator) && ended.coordinator != self.me {
             self.send_output(ended.coordinator, id, out);
         }
-        self.share_inputs(ended, out);
     }
 
     /// Gives the shards that want them the values that pieces here have given so far.
@@ -310,12 +315,12 @@ impl Replica {
     }
 
     fn send_output(&self, to: NodeId, id: CallId, out: &mut Out) {
-        if let Some(done) = self.execution.done(id) {
+        if let Some(answer) = self.execution.answer(id) {
             let output = Output {
                 id,
                 shard: self.shard.0,
-                at: done.at,
-                given: done.given.clone(),
+                at: answer.at,
+                given: answer.given,
                 cross_region_high: self.execution.cross_region_high(),
             };
             out.send(to, DastMessage::Output(Box::new(output)));
@@ -323,7 +328,7 @@ impl Replica {
     }
 
     pub(super) fn on_ask_output(&mut self, from: NodeId, id: CallId, out: &mut Out) {
-        if self.execution.done(id).is_some() {
+        if self.execution.answer(id).is_some() {
             self.send_output(from, id, out);
         } else if let Some((_, given)) = self.execution.given_so_far(id) {
             out.send(from, DastMessage::Inputs { id, given });
@@ -339,7 +344,8 @@ impl Replica {
             let given = output.given.clone();
             coordination.given.insert(output.shard, given);
         }
-        self.execution.give(id, output.given);
+        let from = ShardId(output.shard);
+        self.execution.give(id, from, output.given);
         self.try_answer(id, out);
     }
 

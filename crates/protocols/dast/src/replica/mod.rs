@@ -284,7 +284,11 @@ impl Replica {
             DastMessage::AckIrt { id, at } => self.on_ack_irt(from, id, at, out),
             DastMessage::Confirm { id } => self.on_confirm(from, id, out),
             DastMessage::Output(output) => self.on_output(*output, out),
-            DastMessage::Inputs { id, given } => self.execution.give(id, Ok(given)),
+            DastMessage::Inputs { id, given } => {
+                if let crate::topology::Role::Replica(shard) = self.shared.topology.role(from) {
+                    self.execution.give(id, shard, Ok(given));
+                }
+            }
             DastMessage::AskOutput { id } => self.on_ask_output(from, id, out),
             DastMessage::Cut(cut) if from == self.leader => {
                 self.clock.hear(cut.reading);
@@ -331,6 +335,9 @@ impl Replica {
         });
         for gave in progress.gave {
             self.share_inputs(gave, out);
+        }
+        for answerable in progress.answerable {
+            self.tell_outcome(answerable, out);
         }
         for ended in progress.ended {
             self.after_execution(ended, out);
