@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Answer, Client, connect, instance};
+use manxdb_sql::types::Value;
 
 /// A column type, values of it, and constants to compare with.
 struct Kind {
@@ -258,5 +259,59 @@ fn every_index_answers_like_none() {
                 }
             }
         }
+    }
+}
+
+/// Conditions on rows of the columns of a key, of which `?` stand for `PARAMETERS` when prepared.
+const ROW_CONDITIONS: [&str; 14] = [
+    "(a, b, c) IN ((1, 'x', 1), (1, 'Y', 2), (2, 'zz', 3))",
+    "(c, a, b) IN ((1, 1, 'x'), (2, 1, 'Y'))",
+    "(a, b) IN ((1, 'x'), (2, 'zz'), (1, NULL))",
+    "(a, c) IN ((1, 1), (1, 2), (3, 3))",
+    "(b, c) IN (('X', 1), ('zz', 3), ('zzz', 4))",
+    "a = 1 AND (b, c) IN (('x', 1), ('y', 2), ('y', 2))",
+    "b = 'x' AND (a, c) IN ((1, 1), (2, 2)) AND c > 0",
+    "(a, b, c) IN ((1, 'x', 1), ('1', 'x', 1.0), (1.5, 'x', 1), (99999999999, 'x', 1))",
+    "(a = 1 AND b = 'x' AND c IN (1, 2)) OR (a = 2 AND b IN ('zz', 'zzz') AND c = 3)",
+    "(a = 1 AND b = 'x') OR (a = 2 AND c = 3) OR (c = 4 AND a = 3)",
+    "(a <=> NULL AND b = 'x' AND c = 1) OR (a = 1 AND b <=> NULL AND c = 2)",
+    "(a, b, c, d) IN ((1, 'x', 1, 1), (2, 'zz', 3, 2), (3, 'zzz', 4, 3))",
+    "(a, b, c) IN ((?, ?, ?), (1, 'y', 2))",
+    "NOT (a, b, c) IN ((1, 'x', 1), (1, 'y', 2))",
+];
+
+#[test]
+fn rows_of_values_are_found_by_every_index_and_by_none() {
+    let instance = instance();
+    let mut client = connect(&instance, "root");
+    client.run("CREATE DATABASE d");
+    client.run("USE d");
+    client.run(
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, a INT, b VARCHAR(9), c INT, d INT, \
+         KEY abc (a, b, c), KEY cab (c, a, b), KEY prefix (b(1), c, a), UNIQUE u (b, a, id))",
+    );
+    for a in ["1", "2", "3", "NULL"] {
+        for b in ["'x'", "'y'", "'zz'", "'zzz'", "NULL"] {
+            for c in ["1", "2", "3", "4", "NULL"] {
+                client.run(&format!(
+                    "INSERT INTO t (a, b, c, d) VALUES ({a}, {b}, {c}, {a})"
+                ));
+            }
+        }
+    }
+    let names = ["abc", "cab", "prefix", "u"];
+    for condition in ROW_CONDITIONS {
+        let parameters = [1, 2, 2].map(Value::Int);
+        let parameters = &parameters[..condition.matches('?').count()];
+        let mut ask = |hint: &str| {
+            let text = format!("SELECT id, a, b, c FROM t {hint} WHERE {condition} ORDER BY id");
+            client.execute(&text, parameters).unwrap()
+        };
+        let wanted = ask(&format!("IGNORE INDEX ({})", names.join(",")));
+        for name in names {
+            let found = ask(&format!("FORCE INDEX ({name})"));
+            assert_eq!(found, wanted, "{name}: {condition}");
+        }
+        assert_eq!(ask(""), wanted, "{condition}");
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use manxdb_storage::KeyRange;
 
 use super::operator::Run;
+use super::prefixes::Prefixes;
 use super::sweep::Sweep;
 use crate::catalog::Table;
 use crate::encoding;
@@ -13,9 +14,6 @@ use crate::error::SqlResult;
 use crate::expr::Expr;
 use crate::planner::physical::{Access, KeyPart};
 use crate::types::{self, DataType, Value};
-
-/// Key ranges past this number are not enumerated: the first column's bounds alone are used.
-const PREFIXES_MAX: usize = 65_536;
 
 /// Where to look.
 pub(super) enum Places {
@@ -47,7 +45,9 @@ pub(super) fn places(
         None => (0, None),
         Some(at) => (table.indexes[at].id.0, Some(&table.indexes[at].columns)),
     };
-    let mut prefixes = vec![encoding::index_prefix(table, id)];
+    let is_tied = |part: &KeyPart| matches!(part, KeyPart::Points { tied: Some(_), .. });
+    let has_ties = access.parts.iter().any(is_tied);
+    let mut prefixes = Prefixes::of(encoding::index_prefix(table, id), has_ties);
     let mut exact = true;
     let mut ends_in_integer = false;
     for (at, part) in access.parts.iter().enumerate() {
@@ -60,17 +60,17 @@ pub(super) fn places(
             KeyPart::Points {
                 values,
                 null_matches,
+                tied,
             } => {
                 let keys = point_keys(run, values, *null_matches, ty, prefix, base)?;
-                let Some(keys) = keys else {
-                    exact = false;
-                    break;
-                };
-                if prefixes.len().saturating_mul(keys.len()) > PREFIXES_MAX {
+                let is_extended = keys.is_some_and(|keys| match tied {
+                    Some(part) => prefixes.tie(*part, &keys),
+                    None => prefixes.cross(&keys),
+                });
+                if !is_extended {
                     exact = false;
                     break;
                 }
-                prefixes = cross(prefixes, &keys);
                 ends_in_integer = matches!(ty, DataType::Int { .. });
             }
             KeyPart::Span { low, high } => {
@@ -79,16 +79,15 @@ pub(super) fn places(
                 let Some((low, high)) = low.zip(high) else {
                     return Ok(Places::Ranges(Vec::new()));
                 };
-                in_order(&mut prefixes);
                 return Ok(Places::Ranges(spans(
-                    &prefixes,
+                    &prefixes.in_order(),
                     low.as_deref(),
                     high.as_deref(),
                 )));
             }
         }
     }
-    in_order(&mut prefixes);
+    let prefixes = prefixes.in_order();
     if access.unique && exact {
         return Ok(Places::Points(prefixes));
     }
@@ -106,35 +105,8 @@ pub(super) fn places(
     ))
 }
 
-/// Sorts keys and drops repeated ones: `IN (5, 5)` finds a row once.
-fn in_order(prefixes: &mut Vec<Vec<u8>>) {
-    if prefixes.len() > 1 {
-        prefixes.sort_unstable();
-        prefixes.dedup();
-    }
-}
-
-fn cross(prefixes: Vec<Vec<u8>>, keys: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    if let [key] = keys {
-        let mut prefixes = prefixes;
-        for prefix in &mut prefixes {
-            prefix.extend_from_slice(key);
-        }
-        return prefixes;
-    }
-    let mut longer = Vec::with_capacity(prefixes.len() * keys.len());
-    for prefix in &prefixes {
-        for key in keys {
-            let mut whole = Vec::with_capacity(prefix.len() + key.len());
-            whole.extend_from_slice(prefix);
-            whole.extend_from_slice(key);
-            longer.push(whole);
-        }
-    }
-    longer
-}
-
-/// Encoded candidates of one column; `None` when one of them cannot be encoded.
+/// Encoded candidates of one column, `None` for one that matches nothing; altogether `None` when
+/// one of them cannot be encoded.
 fn point_keys(
     run: &Run<'_>,
     values: &[Expr],
@@ -142,11 +114,12 @@ fn point_keys(
     ty: &DataType,
     prefix: Option<u32>,
     base: &[Value],
-) -> SqlResult<Option<Vec<Vec<u8>>>> {
+) -> SqlResult<Option<Vec<Option<Vec<u8>>>>> {
     let mut keys = Vec::with_capacity(values.len());
     for expr in values {
         let value = run.eval(expr, base)?;
         if value.is_null() && !null_matches {
+            keys.push(None);
             continue;
         }
         let Some(value) = key_value(run, value, ty, End::Low) else {
@@ -155,7 +128,7 @@ fn point_keys(
         let mut key = Vec::with_capacity(12);
         let zone = &run.context.eval.time_zone;
         encoding::encode_key_column(&value, ty, prefix, zone, &mut key)?;
-        keys.push(key);
+        keys.push(Some(key));
     }
     Ok(Some(keys))
 }

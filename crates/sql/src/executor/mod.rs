@@ -14,6 +14,7 @@ mod join;
 mod memory;
 mod operator;
 mod page;
+mod prefixes;
 mod prepared;
 mod project;
 mod scan;

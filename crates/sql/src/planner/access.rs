@@ -10,9 +10,10 @@
 use std::ops::Range;
 
 use super::join::Wish;
+use super::keys::{Candidate, count, key_parts, points};
 use super::logical::Leaf;
 use super::physical::{Access, KeyPart};
-use super::sargs::{Bound, Sarg, add_sargs};
+use super::sargs::add_sargs;
 use super::walk;
 use crate::catalog::{Index, Table};
 use crate::encoding;
@@ -23,6 +24,10 @@ use crate::types::DataType;
 pub(crate) const TABLE_ROWS: f64 = 1000.0;
 /// Share of rows that an equality on a key column leaves.
 const EQUAL: f64 = 0.02;
+/// Rows that a point of a key that is not unique has at least.
+const ROWS_OF_A_POINT: f64 = 2.0;
+/// The same of a point that fixes two columns by one row of values.
+const ROWS_OF_A_PAIR: f64 = 8.0;
 /// Share of rows in which a column that may be NULL is.
 const NULL: f64 = 0.6;
 /// How much dearer a whole table is than the rows it is taken to have: it may have any number.
@@ -33,6 +38,9 @@ const LONGER: f64 = 0.001;
 /// The way in that was chosen.
 pub(crate) struct Choice {
     pub access: Access,
+    /// Rows expected to be read, and locked by a statement that locks.
+    pub reads: f64,
+    /// Rows of those that the conditions leave.
     pub rows: f64,
     pub keyed: bool,
     pub ordered: bool,
@@ -51,6 +59,7 @@ impl Choice {
                 reverse: false,
                 covers: false,
             },
+            reads: TABLE_ROWS,
             rows: TABLE_ROWS,
             keyed: false,
             ordered: false,
@@ -151,17 +160,6 @@ fn key_columns(table: &Table, index: Option<usize>) -> Box<dyn Iterator<Item = u
     }
 }
 
-/// A key: the primary one or an index.
-struct Candidate<'t> {
-    index: Option<usize>,
-    name: &'t str,
-    /// Column and whether only a prefix of it is in the key.
-    columns: Vec<(usize, bool)>,
-    unique: bool,
-    /// Its entries hold all that is needed of a row.
-    covers: bool,
-}
-
 /// What a query needs of the rows of a table.
 pub(crate) struct Needs {
     /// The columns, one a column of the table.
@@ -224,44 +222,6 @@ fn narrowest(table: &Table) -> Option<usize> {
         .map(|(at, _)| at)
 }
 
-fn key_parts(candidate: &Candidate<'_>, table: &Table, sargs: &[Sarg<'_>]) -> Vec<KeyPart> {
-    let mut parts = Vec::new();
-    for (column, _) in &candidate.columns {
-        let points = sargs
-            .iter()
-            .filter(|sarg| sarg.column == *column)
-            .filter_map(|sarg| match &sarg.bound {
-                Bound::Points(values, null) => Some((values, *null)),
-                _ => None,
-            })
-            .min_by_key(|(values, _)| values.len());
-        if let Some((values, null_matches)) = points {
-            parts.push(KeyPart::Points {
-                values: values.iter().map(|v| (*v).clone()).collect(),
-                null_matches,
-            });
-            continue;
-        }
-        let ty = &table.columns[*column].ty;
-        if matches!(ty, DataType::Enum { .. } | DataType::Set { .. }) {
-            break;
-        }
-        let find = |low: bool| {
-            sargs.iter().find_map(|sarg| match &sarg.bound {
-                Bound::Low(expr) if low && sarg.column == *column => Some((*expr).clone()),
-                Bound::High(expr) if !low && sarg.column == *column => Some((*expr).clone()),
-                _ => None,
-            })
-        };
-        let (low, high) = (find(true), find(false));
-        if low.is_some() || high.is_some() {
-            parts.push(KeyPart::Span { low, high });
-        }
-        break;
-    }
-    parts
-}
-
 #[allow(clippy::too_many_arguments)]
 fn rate(
     leaf: &Leaf,
@@ -318,6 +278,7 @@ fn rate(
             reverse: order.unwrap_or(false),
             covers: candidate.covers,
         },
+        reads: touched,
         rows: if unique { touched } else { rows },
         keyed,
         ordered: order.is_some() && !wish.order.is_empty(),
@@ -333,31 +294,41 @@ fn parts_weight(parts: &[KeyPart]) -> f64 {
 
 /// Rows that a key with these bounds leads to.
 fn estimate(parts: &[KeyPart], unique: bool) -> f64 {
+    if unique {
+        return points(parts);
+    }
     let mut rows = TABLE_ROWS;
-    let mut points = 1.0;
     for part in parts {
-        match part {
+        rows *= match part {
             KeyPart::Points {
                 values,
-                null_matches,
-            } => {
-                let count = f64::from(u32::try_from(values.len()).unwrap_or(u32::MAX));
-                let is_null = *null_matches && values.iter().all(is_null_literal);
-                let share = if is_null { NULL } else { EQUAL * count };
-                // A list on a later column leaves no more than the columns before it do.
-                rows *= share.min(1.0);
-                points *= count;
-            }
-            KeyPart::Span { low, high } => {
-                rows *= if low.is_some() && high.is_some() {
-                    0.05
-                } else {
-                    0.2
-                };
-            }
-        }
+                null_matches: true,
+                ..
+            } if values.iter().all(is_null_literal) => NULL,
+            KeyPart::Points { tied: Some(_), .. } => EQUAL,
+            // A list on a later column leaves no more than the columns before it do.
+            KeyPart::Points { values, .. } => (EQUAL * count(values)).min(1.0),
+            KeyPart::Span {
+                low: Some(_),
+                high: Some(_),
+            } => 0.05,
+            KeyPart::Span { .. } => 0.2,
+        };
     }
-    if unique { points } else { rows.max(2.0) }
+    rows.max(rows_of_sets(parts))
+}
+
+/// Rows that sets of points lead to at least. Each row of values is taken for several rows of the
+/// table, fewer the more columns it fixes, so that a unique key over all of them comes first.
+fn rows_of_sets(parts: &[KeyPart]) -> f64 {
+    let tied = |part: &&KeyPart| matches!(part, KeyPart::Points { tied: Some(_), .. });
+    let fixed = parts.iter().filter(tied).count();
+    if fixed == 0 {
+        return ROWS_OF_A_POINT;
+    }
+    let halvings = i32::try_from(fixed - 1).unwrap_or(i32::MAX);
+    let rows_of_a_point = ROWS_OF_A_PAIR * 0.5_f64.powi(halvings);
+    points(parts) * rows_of_a_point.max(ROWS_OF_A_POINT)
 }
 
 fn is_null_literal(expr: &Expr) -> bool {

@@ -7,6 +7,7 @@ pub(crate) mod access;
 pub(crate) mod explain;
 mod generated;
 pub(crate) mod join;
+mod keys;
 pub(crate) mod logical;
 pub(crate) mod physical;
 mod sargs;

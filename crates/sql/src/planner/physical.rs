@@ -146,7 +146,9 @@ pub struct Scan {
     pub alternatives: Vec<Access>,
     /// Conditions on the wide row, all of them needed.
     pub predicates: Vec<Expr>,
-    /// Rows expected, for EXPLAIN.
+    /// Rows expected to be read, and locked by a statement that locks; for EXPLAIN.
+    pub reads: f64,
+    /// Rows of those that the conditions are expected to leave; for EXPLAIN.
     pub estimate: f64,
     /// Indexes that could have been used, for EXPLAIN.
     pub possible: Vec<String>,
@@ -176,6 +178,9 @@ pub enum KeyPart {
         values: Vec<Expr>,
         /// NULL is a value here (`<=>`, IS NULL), otherwise it matches nothing.
         null_matches: bool,
+        /// The n-th value goes with the n-th of that part, which stands before this one, as in
+        /// the rows of `(a, b) IN ((1, 2), (3, 4))`; `None`: each goes with each.
+        tied: Option<usize>,
     },
     /// Between, both ends included. Always the last part.
     Span {

@@ -97,6 +97,58 @@ fn of_two_keys_the_one_that_bounds_more_columns_is_read() {
 }
 
 #[test]
+fn rows_of_values_are_points_on_the_longest_key_and_unique_keys_come_first() {
+    let mut world = World::new();
+    let columns = "w int!, d int!, o int!, c int!, note int";
+    world.table("orders", columns, "w,d,o", &["w,d,c,o"]);
+    world.table(
+        "lines",
+        "w int!, d int!, o int!, n int!, i int",
+        "w,d,o,n",
+        &["w,i", "i"],
+    );
+    for (condition, scan) in [
+        (
+            "(w, d, o) IN ((?, ?, ?), (?, ?, ?), (?, ?, ?))",
+            "Index range scan on orders using PRIMARY  (rows=3)",
+        ),
+        (
+            "(o, w, d) IN ((5, 1, 1), (6, 1, 2))",
+            "Index range scan on orders using PRIMARY  (rows=2)",
+        ),
+        (
+            "w = 1 AND (d, o) IN ((1, 5), (2, 6))",
+            "Index range scan on orders using PRIMARY  (rows=2)",
+        ),
+        (
+            "d = 1 AND (w, o) IN ((1, 5), (1, 6))",
+            "Index range scan on orders using PRIMARY  (rows=2)",
+        ),
+        (
+            "(w = 1 AND d = 1 AND o = 5) OR (w = 1 AND d = 2 AND o IN (6, 7))",
+            "Index range scan on orders using PRIMARY  (rows=3)",
+        ),
+        (
+            "(w, d, c, o, note) IN ((1, 1, 7, 5, 0), (1, 2, 8, 6, 0))",
+            "Index range scan on orders using PRIMARY  (rows=2)",
+        ),
+        (
+            "(w, d, o) = (1, 1, 5)",
+            "Single-row index lookup on orders using PRIMARY  (rows=1)",
+        ),
+        (
+            "(w, d, c) IN ((1, 1, 7), (1, 2, 8)) AND note > 0",
+            "Index range scan on orders using i_w_d_c_o  (rows=8)",
+        ),
+    ] {
+        let tree = world.tree(&format!("SELECT * FROM orders WHERE {condition}"));
+        assert!(tree.contains(scan), "{condition}\n{tree}");
+    }
+    let tree = world.tree("SELECT * FROM lines WHERE (w, d, o) IN ((1, 1, 5), (1, 2, 6))");
+    assert!(tree.contains("using PRIMARY  (rows=8)"), "{tree}");
+}
+
+#[test]
 fn a_limit_in_an_index_order_stops_early_instead_of_sorting_all_that_is_null() {
     let mut world = World::new();
     let columns = "id int!, merged int, expired int!, hotness int!";

@@ -173,7 +173,11 @@ fn scan_row(scan: &Scan, id: u64, kind: &str) -> Row {
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     {
-        row[ROWS] = Value::UInt(scan.estimate.max(1.0) as u64);
+        row[ROWS] = Value::UInt(scan.reads.max(1.0) as u64);
+    }
+    if scan.reads > 0.0 {
+        let percent = (scan.estimate / scan.reads * 100.0).clamp(0.0, 100.0);
+        row[FILTERED] = Value::Double((percent * 100.0).round() / 100.0);
     }
     let mut extra = Vec::new();
     if scan.predicates.len() > scan.access.parts.len() || ty == "range" {

@@ -28,7 +28,7 @@ impl Tree<'_> {
         let indent = "    ".repeat(depth);
         let _ = write!(self.text, "{indent}-> {what}");
         if let Node::Scan(scan) = node {
-            let _ = write!(self.text, "  (rows={:.0})", scan.estimate);
+            let _ = write!(self.text, "  (rows={:.0})", scan.reads);
         }
         if let Some(analysis) = self.analysis {
             self.figures(analysis.of(node));
