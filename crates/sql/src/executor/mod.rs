@@ -14,6 +14,7 @@ mod join;
 mod memory;
 mod operator;
 mod page;
+mod passing;
 mod prefixes;
 mod prepared;
 mod project;

@@ -5,12 +5,13 @@ use std::vec::IntoIter;
 
 use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::IsolationLevel;
-use manxdb_txn::transaction::rest_behind;
+use manxdb_txn::transaction::{Reach, rest_behind};
 
 use super::bounds::{Places, places};
 use super::fewest::fewest;
 use super::operator::{Demand, Operator, Run};
 use super::page::{Entry, Page};
+use super::passing;
 use super::prepared::{Entries, Opening, Prepared, can_prepare};
 use super::sweep::{Next, Sweep};
 use crate::encoding;
@@ -52,6 +53,8 @@ pub(super) struct ScanOp<'p> {
     chunk: usize,
     /// Nothing of the row itself is needed.
     entries_only: bool,
+    /// Rows are looked at before they are locked.
+    passes_by: bool,
 }
 
 impl<'p> ScanOp<'p> {
@@ -74,6 +77,7 @@ impl<'p> ScanOp<'p> {
             entries_only: scan.key_slot.is_none()
                 && scan.predicates.is_empty()
                 && !scan.wanted.contains(&true),
+            passes_by: false,
         }
     }
 
@@ -109,7 +113,10 @@ impl<'p> ScanOp<'p> {
 
     /// Where pages and chunks begin to grow.
     fn start_small(&mut self, run: &Run<'_>) {
+        self.passes_by = passing::passes_by(run, self.scan);
         (self.page_size, self.chunk) = match self.demand {
+            // What is locked must be wanted.
+            Demand::Some if run.mode.locks() && !self.passes_by => (1, 1),
             Demand::Some => (PAGE_FIRST, 1),
             Demand::All => (PAGE_FIRST_OF_ALL, CHUNK_LAST),
         };
@@ -157,7 +164,13 @@ impl<'p> ScanOp<'p> {
         if reverse {
             keys.reverse();
         }
-        let values = self.values(run, &keys)?;
+        let values = if self.passes_by {
+            let (way, base) = ((self.scan, self.access), &self.base);
+            let read = |key: &Vec<u8>| passing::get(run, way, base, key);
+            keys.iter().map(read).collect::<SqlResult<_>>()?
+        } else {
+            self.values(run, &keys)?
+        };
         let found = keys.into_iter().zip(values);
         let mut page: Entries = found
             .filter_map(|(key, value)| value.map(|value| (key, value)))
@@ -196,13 +209,19 @@ impl<'p> ScanOp<'p> {
         } else {
             Direction::Forward
         };
+        if self.passes_by {
+            let (page, rest) = self.wanted_page(run, &range, direction)?;
+            self.page = Page::new(page);
+            self.current = rest;
+            return Ok(true);
+        }
         let prepared = self.prepared.page(&range).filter(|_| is_new);
         let (page, goes_on) = if let Some(prepared) = prepared {
             prepared
         } else {
             let limit = self.page_size;
             let page = run.context.txn.scan(&range, direction, limit, run.mode)?;
-            self.page_size = (limit * 2).min(PAGE_LAST);
+            self.page_size = self.next_page_size(run);
             let goes_on = page.len() == limit;
             (Rc::new(page), goes_on)
         };
@@ -211,6 +230,38 @@ impl<'p> ScanOp<'p> {
         }
         self.page = Page::new(page);
         Ok(true)
+    }
+
+    /// Entries to read at once after a page of the size before.
+    fn next_page_size(&self, run: &Run<'_>) -> usize {
+        if run.mode.locks() && self.demand == Demand::Some {
+            return self.page_size;
+        }
+        (self.page_size * 2).min(PAGE_LAST)
+    }
+
+    /// The next entries that lead to rows which are wanted, locked, and what is left of `range`.
+    fn wanted_page(
+        &mut self,
+        run: &Run<'_>,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> SqlResult<(Entries, Option<KeyRange>)> {
+        let reach = Reach {
+            entries: self.page_size,
+            wanted: match self.demand {
+                Demand::Some => 1,
+                Demand::All => self.page_size,
+            },
+        };
+        self.page_size = self.next_page_size(run);
+        passing::page(
+            run,
+            (self.scan, self.access),
+            &self.base,
+            (range, direction),
+            reach,
+        )
     }
 
     fn sweep_page(&mut self, run: &Run<'_>, sweep: Sweep) -> SqlResult<()> {
@@ -336,18 +387,24 @@ impl<'p> ScanOp<'p> {
         }
         Ok(None)
     }
+}
 
-    fn assemble(&self, run: &Run<'_>, record: &[u8], suffix: Vec<u8>) -> SqlResult<Row> {
-        let scan = self.scan;
-        let zone = &run.context.eval.time_zone;
-        let mut row = self.base.clone();
-        let columns = row.get_mut(scan.slots.clone()).unwrap_or_default();
-        encoding::decode_columns(&scan.table, record, &scan.wanted, zone, columns)?;
-        if let Some(slot) = scan.key_slot {
-            row[slot] = Value::Bytes(suffix);
-        }
-        Ok(row)
+/// `base` with the row that `record` holds.
+pub(super) fn assemble(
+    run: &Run<'_>,
+    scan: &Scan,
+    base: &[Value],
+    record: &[u8],
+    suffix: Vec<u8>,
+) -> SqlResult<Row> {
+    let zone = &run.context.eval.time_zone;
+    let mut row = base.to_vec();
+    let columns = row.get_mut(scan.slots.clone()).unwrap_or_default();
+    encoding::decode_columns(&scan.table, record, &scan.wanted, zone, columns)?;
+    if let Some(slot) = scan.key_slot {
+        row[slot] = Value::Bytes(suffix);
     }
+    Ok(row)
 }
 
 /// Whether own writes may stand among rows of an older state: REPEATABLE READ writes the newest
@@ -406,7 +463,7 @@ impl Operator for ScanOp<'_> {
             return self.next_of_entries(run);
         }
         while let Some((record, suffix)) = self.record(run)? {
-            let row = self.assemble(run, &record, suffix)?;
+            let row = assemble(run, self.scan, &self.base, &record, suffix)?;
             if run.holds(&self.scan.predicates, &row)? {
                 return Ok(Some(row));
             }

@@ -6,6 +6,7 @@
 //! | `stage` | how sessions take turns: one runs at a time, and only a seed decides which |
 //! | `random`, `histories` | random transactions at every level, judged by two checkers |
 //! | `named` | each anomaly by its name, step by step |
+//! | `passing` | which rows a locking statement leaves to others |
 //! | `races` | uniqueness, foreign keys, AUTO_INCREMENT, retries, schema changes |
 //! | `defects` | a commit path with planted defects, each of which one of the above must catch |
 #![allow(
@@ -25,6 +26,7 @@ mod history;
 mod named;
 #[path = "../../../txn/tests/history/others.rs"]
 mod others;
+mod passing;
 mod races;
 mod random;
 mod stage;

@@ -12,7 +12,7 @@ use crate::waiter::resolve;
 
 /// Times a locking read looks again because others committed under it. With row locks a second
 /// look is enough, so the limit is reached only under a stream of inserts into the range.
-const LOOKS_MAX: usize = 64;
+pub(super) const LOOKS_MAX: usize = 64;
 
 /// Locks one transaction may hold: some hundred bytes each.
 pub const LOCKS_MAX: usize = 4_000_000;
@@ -226,7 +226,7 @@ impl Transaction {
     }
 
     /// SKIP LOCKED asks for whatever is free, so it promises nothing about the range.
-    fn validates_ranges(&self, patience: Patience) -> bool {
+    pub(super) fn validates_ranges(&self, patience: Patience) -> bool {
         self.isolation != IsolationLevel::ReadCommitted && patience != Patience::Skip
     }
 
@@ -236,14 +236,14 @@ impl Transaction {
         self.isolation == IsolationLevel::Serializable && !self.inner.borrow().read_only
     }
 
-    fn key_changed(&self, key: &[u8], at: &Snapshot) -> Result<bool, TxnError> {
+    pub(super) fn key_changed(&self, key: &[u8], at: &Snapshot) -> Result<bool, TxnError> {
         let reply = self.path.key_changed_since(key, at.version);
         resolve(reply, &self.waiter)
     }
 
     /// Where a locking read looks: SERIALIZABLE reads everything at one snapshot, the others
     /// the newest committed state.
-    fn locking_view(&self) -> Result<Snapshot, TxnError> {
+    pub(super) fn locking_view(&self) -> Result<Snapshot, TxnError> {
         match self.isolation {
             IsolationLevel::Serializable => self.view(),
             IsolationLevel::ReadCommitted | IsolationLevel::RepeatableRead => self.newest(),
@@ -265,7 +265,7 @@ impl Transaction {
         }
     }
 
-    fn lost(&self, what: &str) -> TxnError {
+    pub(super) fn lost(&self, what: &str) -> TxnError {
         self.doom(TxnError::Conflict { what: what.into() })
     }
 }

@@ -10,6 +10,7 @@ mod buffer;
 mod locking;
 mod many;
 mod page;
+mod passing;
 mod reads;
 
 use std::cell::{Cell, RefCell};
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use manxdb_storage::{Direction, Durability, KeyRange, Version};
 
 pub use self::locking::rest_behind;
+pub use self::passing::{Look, Reach, View, WantedPage};
 
 use self::buffer::{Write, WriteBuffer};
 use self::page::covered;
@@ -110,6 +112,8 @@ struct Inner {
     writes: WriteBuffer,
     /// Ordered, so that releasing wakes others in a reproducible order.
     held: BTreeMap<LockKey, Strength>,
+    /// Rows that were looked at and not locked, of ranges that are validated around them.
+    passed: usize,
     /// A lock a polled call still waits for.
     pending: Option<Arc<Ticket>>,
     read_only: bool,
