@@ -5,6 +5,7 @@ pub(crate) mod record;
 mod schema;
 mod sequences;
 mod shared;
+mod statistics;
 pub mod store;
 mod temporary;
 mod unfinished;
@@ -12,6 +13,7 @@ mod unfinished;
 pub(crate) use record::PROBE;
 pub use sequences::{SequenceKind, Sequences};
 pub(crate) use shared::Changing;
+pub use statistics::{DistinctValues, KeyStatistics, TableStatistics};
 pub use store::{CatalogStore, touch};
 pub use temporary::TemporaryTables;
 

@@ -10,6 +10,7 @@
 //! shared     0x00 0x09, 0x0a, 0x0b               → u64 BE: see `shared.rs`
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
+//! statistics 0x00 0x0e ‖ table u32 BE            → record
 //! (0x00 0x10 and above belong to other rooms: accounts, settings)
 //!
 //! record     format u8 ‖ kind u8 ‖ version u64 BE ‖ id u32 BE ‖ crc32 u32 BE ‖ postcard
@@ -25,7 +26,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Generated, Index, IndexState, Table, TableId, View};
+use super::{Generated, Index, IndexState, Table, TableId, TableStatistics, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
@@ -42,6 +43,7 @@ enum Kind {
     Database = 1,
     Table = 2,
     View = 3,
+    Statistics = 4,
 }
 
 /// The stored form of a database.
@@ -74,6 +76,8 @@ pub(crate) const CATALOG_CHANGES: &[u8] = &[0x00, 0x09];
 pub(crate) const ACCOUNT_CHANGES: &[u8] = &[0x00, 0x0a];
 /// Which server changes the catalog now; 0: none.
 pub(crate) const TURN: &[u8] = &[0x00, 0x0b];
+/// What ANALYZE TABLE found out.
+pub(crate) const STATISTICS: &[u8] = &[0x00, 0x0e];
 /// First byte of all rows and index entries.
 const DATA: u8 = 0x01;
 
@@ -135,6 +139,30 @@ pub(crate) fn temporary_id(key: &[u8]) -> SqlResult<TableId> {
         .and_then(|id| id.try_into().ok())
         .map(|id| TableId(u32::from_be_bytes(id)))
         .ok_or_else(|| SqlError::new(1712, "HY000", "a note of a temporary table is damaged"))
+}
+
+/// Key of a table's statistics.
+pub(crate) fn statistics_key(table: TableId) -> Vec<u8> {
+    [STATISTICS, &table.0.to_be_bytes()].concat()
+}
+
+/// The stored form of a table's statistics.
+pub(crate) fn encode_statistics(table: TableId, found: &TableStatistics) -> SqlResult<Vec<u8>> {
+    seal(PLAIN, Kind::Statistics, 0, table.0, found)
+}
+
+/// Back from [`encode_statistics`]; `None` when they cannot be read: a table is as good without.
+pub(crate) fn decode_statistics(key: &[u8], bytes: &[u8]) -> Option<(TableId, TableStatistics)> {
+    let id = key.get(STATISTICS.len()..)?.try_into().ok()?;
+    let header = bytes.get(..HEADER)?;
+    let body = bytes.get(HEADER..)?;
+    let is_known = header[0] == PLAIN && header[1] == Kind::Statistics as u8;
+    let stored = u32::from_be_bytes([header[14], header[15], header[16], header[17]]);
+    if !is_known || crc32fast::hash(body) != stored {
+        return None;
+    }
+    let found = postcard::from_bytes(body).ok()?;
+    Some((TableId(u32::from_be_bytes(id)), found))
 }
 
 /// Everything stored of a table: rows and indexes.
@@ -308,6 +336,7 @@ mod tests {
             next_index_id: 1,
             created_at: 0,
             temporary: false,
+            analyzed: None,
         }
     }
 
@@ -322,6 +351,7 @@ mod tests {
             TEMPORARY,
             UNFINISHED,
             PROBE,
+            STATISTICS,
         ];
         let distinct: std::collections::BTreeSet<_> = prefixes.iter().collect();
         assert_eq!(distinct.len(), prefixes.len());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::TableStatistics;
 use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Identity of a table, never reused.
@@ -70,6 +71,9 @@ pub struct Table {
     /// CREATE TEMPORARY TABLE: one session's own, so it has no record.
     #[serde(skip)]
     pub temporary: bool,
+    /// What ANALYZE TABLE found out last; kept beside the record, which a transaction depends on.
+    #[serde(skip)]
+    pub analyzed: Option<Arc<TableStatistics>>,
 }
 
 /// A column.
@@ -139,6 +143,13 @@ impl Table {
     pub fn visible_columns(&self) -> impl Iterator<Item = (usize, &Column)> {
         let columns = self.columns.iter().enumerate();
         columns.filter(|(_, column)| !column.is_hidden())
+    }
+
+    /// What is known of its rows.
+    #[must_use]
+    pub fn statistics(&self) -> Option<&TableStatistics> {
+        let known = self.analyzed.as_deref();
+        known.filter(|known| known.table == self.id)
     }
 
     /// Whether clients are told that a column belongs to the primary key. As in MySQL, in a table

@@ -1,5 +1,6 @@
 //! The catalog's life: loaded at open, changed under one lock, published after commit.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use super::record::{self, DatabaseRecord, Record};
 use super::sequences::Sequences;
 use super::shared::Heard;
-use super::{Catalog, Database, IndexState, Table, TableId, View};
+use super::{Catalog, Database, IndexState, Table, TableId, TableStatistics, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
@@ -194,6 +195,7 @@ impl CatalogStore {
                 }
             }
         }
+        attach_statistics(txn, &mut catalog)?;
         Ok(catalog)
     }
 
@@ -274,6 +276,32 @@ impl CatalogStore {
             tracing::debug!(%error, "dropped data is deleted later");
         }
     }
+}
+
+/// Gives tables what is known of them. What is of no table any more, or cannot be read, is passed
+/// over.
+fn attach_statistics(txn: &Transaction, catalog: &mut Catalog) -> SqlResult<()> {
+    let mut known = BTreeMap::new();
+    let mut range = KeyRange::prefix(record::STATISTICS);
+    loop {
+        let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Plain)?;
+        let read = |(key, bytes): &(Vec<u8>, Vec<u8>)| record::decode_statistics(key, bytes);
+        known.extend(page.iter().filter_map(read));
+        match page.last() {
+            Some((last, _)) if page.len() == CHUNK => {
+                range = rest_behind(&range, last, Direction::Forward);
+            }
+            _ => break,
+        }
+    }
+    for database in catalog.databases.values_mut() {
+        for table in Arc::make_mut(database).tables.values_mut() {
+            if let Some(found) = known.remove(&table.id) {
+                Arc::make_mut(table).analyzed = Some(Arc::new(found));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn insert(catalog: &mut Catalog, record: Record) -> SqlResult<()> {
@@ -363,6 +391,7 @@ impl Edit<'_> {
         for table in database.tables.values() {
             self.txn
                 .delete(record::relation_key(&table.database, &table.name))?;
+            self.txn.delete(record::statistics_key(table.id))?;
             self.add_garbage(&record::table_prefix(table.id))?;
         }
         for view in database.views.values() {
@@ -394,6 +423,23 @@ impl Edit<'_> {
         Ok(())
     }
 
+    /// Notes what was found out about a table, unless it is another by now.
+    pub(crate) fn put_statistics(&mut self, of: &Table, found: &TableStatistics) -> SqlResult<()> {
+        let Some(database) = self.catalog.databases.get_mut(&of.database.to_lowercase()) else {
+            return Ok(());
+        };
+        let table = Arc::make_mut(database)
+            .tables
+            .get_mut(&of.name.to_lowercase());
+        let Some(table) = table.filter(|table| table.id == of.id) else {
+            return Ok(());
+        };
+        Arc::make_mut(table).analyzed = Some(Arc::new(found.clone()));
+        let bytes = record::encode_statistics(of.id, found)?;
+        self.txn.put(record::statistics_key(of.id), bytes)?;
+        Ok(())
+    }
+
     /// Removes a table's record; its data stays.
     pub(crate) fn remove_table_record(&mut self, database: &str, name: &str) -> SqlResult<()> {
         self.txn.delete(record::relation_key(database, name))?;
@@ -404,6 +450,7 @@ impl Edit<'_> {
     /// Removes a table; its data becomes garbage.
     pub(crate) fn remove_table(&mut self, table: &Table) -> SqlResult<()> {
         self.remove_table_record(&table.database, &table.name)?;
+        self.txn.delete(record::statistics_key(table.id))?;
         self.add_garbage(&record::table_prefix(table.id))
     }
 

@@ -46,6 +46,7 @@ fn table(types: Vec<DataType>) -> Table {
         comment: String::new(),
         data_subject: false,
         temporary: false,
+        analyzed: None,
         ownership_rules: vec![],
         next_index_id: 2,
         created_at: 0,

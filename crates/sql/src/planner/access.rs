@@ -1,16 +1,15 @@
 //! Ways into one table: which index, bounded how.
 //!
-//! There are no statistics yet: a table counts as [`TABLE_ROWS`] rows, an equality on a leading
-//! index column as one in fifty, a range as one in five, a column as NULL in most rows. That is
-//! enough to prefer unique look-ups to index look-ups to ranges. Reading a whole table is the
-//! last resort, however long a list of values is: of all mistakes it is the one without bound.
-//! Where a guess decides between two single ranges of indexes, the plan keeps both and the executor
-//! counts (`executor::fewest`).
+//! How many rows a way meets is [`estimate`]'s guess. Reading a whole table is the last resort,
+//! however long a list of values is: of all mistakes it is the one without bound. Where a guess
+//! decides between two single ranges of indexes, the plan keeps both and the executor counts
+//! (`executor::fewest`).
 
 use std::ops::Range;
 
+use super::estimate;
 use super::join::Wish;
-use super::keys::{Candidate, count, key_parts, points};
+use super::keys::{Candidate, key_parts};
 use super::logical::Leaf;
 use super::physical::{Access, KeyPart};
 use super::sargs::add_sargs;
@@ -20,16 +19,8 @@ use crate::encoding;
 use crate::expr::{Expr, ExprKind};
 use crate::types::DataType;
 
-/// Rows an unknown table is taken to have.
-pub(crate) const TABLE_ROWS: f64 = 1000.0;
-/// Share of rows that an equality on a key column leaves.
-const EQUAL: f64 = 0.02;
-/// Rows that a point of a key that is not unique has at least.
-const ROWS_OF_A_POINT: f64 = 2.0;
-/// The same of a point that fixes two columns by one row of values.
-const ROWS_OF_A_PAIR: f64 = 8.0;
-/// Share of rows in which a column that may be NULL is.
-const NULL: f64 = 0.6;
+pub(crate) use super::estimate::TABLE_ROWS;
+
 /// How much dearer a whole table is than the rows it is taken to have: it may have any number.
 const WHOLE: f64 = 1000.0;
 /// Of two equally good keys, the one that bounds more columns is better.
@@ -246,7 +237,7 @@ fn rate(
             )
         })
         && candidate.columns.iter().all(|(_, prefix)| !prefix);
-    let touched = estimate(&parts, unique);
+    let touched = estimate::rows_met(table, candidate.index, &parts, unique);
     let order = order_given(leaf, table, candidate, &parts, wish);
     let fetch = if candidate.index.is_none() || candidate.covers {
         1.0
@@ -290,49 +281,6 @@ fn rate(
 
 fn parts_weight(parts: &[KeyPart]) -> f64 {
     f64::from(u32::try_from(parts.len()).unwrap_or(u32::MAX))
-}
-
-/// Rows that a key with these bounds leads to.
-fn estimate(parts: &[KeyPart], unique: bool) -> f64 {
-    if unique {
-        return points(parts);
-    }
-    let mut rows = TABLE_ROWS;
-    for part in parts {
-        rows *= match part {
-            KeyPart::Points {
-                values,
-                null_matches: true,
-                ..
-            } if values.iter().all(is_null_literal) => NULL,
-            KeyPart::Points { tied: Some(_), .. } => EQUAL,
-            // A list on a later column leaves no more than the columns before it do.
-            KeyPart::Points { values, .. } => (EQUAL * count(values)).min(1.0),
-            KeyPart::Span {
-                low: Some(_),
-                high: Some(_),
-            } => 0.05,
-            KeyPart::Span { .. } => 0.2,
-        };
-    }
-    rows.max(rows_of_sets(parts))
-}
-
-/// Rows that sets of points lead to at least. Each row of values is taken for several rows of the
-/// table, fewer the more columns it fixes, so that a unique key over all of them comes first.
-fn rows_of_sets(parts: &[KeyPart]) -> f64 {
-    let tied = |part: &&KeyPart| matches!(part, KeyPart::Points { tied: Some(_), .. });
-    let fixed = parts.iter().filter(tied).count();
-    if fixed == 0 {
-        return ROWS_OF_A_POINT;
-    }
-    let halvings = i32::try_from(fixed - 1).unwrap_or(i32::MAX);
-    let rows_of_a_point = ROWS_OF_A_PAIR * 0.5_f64.powi(halvings);
-    points(parts) * rows_of_a_point.max(ROWS_OF_A_POINT)
-}
-
-fn is_null_literal(expr: &Expr) -> bool {
-    matches!(expr.kind, ExprKind::Literal(crate::types::Value::Null))
 }
 
 fn parts_read(parts: &[KeyPart], bound: &[Range<usize>]) -> bool {

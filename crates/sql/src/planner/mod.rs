@@ -4,6 +4,7 @@
 //! place of the expressions they hold, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
 
 pub(crate) mod access;
+mod estimate;
 pub(crate) mod explain;
 mod generated;
 pub(crate) mod join;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use manxdb_storage::KeyRange;
 use manxdb_txn::{CommitPath, IsolationLevel, Transaction, TxnError, TxnId, Waiter};
 use parking_lot::{Mutex, RwLock};
 
@@ -232,6 +233,15 @@ impl Instance {
     /// The next `AUTO_INCREMENT` value a table would give; `None` for tables without.
     pub(super) fn next_auto_increment(&self, table: &Table) -> Option<u64> {
         super::edge::next_auto_increment(self, table)
+    }
+
+    /// Rows of a stored table, counted up to `limit`.
+    ///
+    /// # Errors
+    /// Storage.
+    pub(super) fn count_rows(&self, table: &Table, limit: usize) -> SqlResult<usize> {
+        let range = KeyRange::prefix(&crate::encoding::index_prefix(table, 0));
+        Ok(self.store.begin().count_up_to(&range, limit)?)
     }
 
     /// Ends the parks of all sessions: something many may wait for has changed.

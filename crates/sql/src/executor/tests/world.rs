@@ -196,6 +196,7 @@ impl World {
             comment: String::new(),
             data_subject: false,
             temporary: false,
+            analyzed: None,
             ownership_rules: Vec::new(),
             next_column_id: 100,
             next_index_id: 100,

@@ -58,6 +58,7 @@ impl Definition {
             comment: String::new(),
             data_subject: false,
             temporary: false,
+            analyzed: None,
             ownership_rules: Vec::new(),
             next_column_id: 0,
             next_index_id: 0,

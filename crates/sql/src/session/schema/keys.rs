@@ -3,7 +3,7 @@
 use super::define::{C, Definition, NAME, def, number, text, text_or_null};
 use super::relations;
 use super::source::Source;
-use crate::catalog::{Column, ForeignKey, ForeignKeyAction, Index, Table};
+use crate::catalog::{Column, ForeignKey, ForeignKeyAction, Index, IndexId, Table};
 use crate::error::SqlResult;
 use crate::types::{Row, Value};
 
@@ -134,11 +134,21 @@ pub(crate) fn enforced(table: &Table) -> impl Iterator<Item = &ForeignKey> {
     table.foreign_keys.iter().filter(|key| key.enforced)
 }
 
+/// How many values the first column of a key takes, the first two and so on; empty before ANALYZE
+/// TABLE.
+fn cardinalities<'t>(table: &'t Table, key: &str) -> &'t [u64] {
+    let of_name = table.indexes.iter().find(|index| index.name == key);
+    let id = of_name.map_or(IndexId(0), |index| index.id);
+    let known = table.statistics().and_then(|known| known.key(id));
+    known.map_or(&[], |known| known.distinct.as_slice())
+}
+
 #[allow(clippy::unnecessary_wraps)] // the shape of every rows function
 fn statistics(source: &Source<'_>) -> SqlResult<Vec<Row>> {
     let mut rows = Vec::new();
     for table in source.tables() {
         for (name, unique, comment, parts) in keys(table) {
+            let known = cardinalities(table, name);
             for (at, (column, prefix, descending)) in parts.iter().enumerate() {
                 let Some(column) = table.columns.get(*column) else {
                     continue;
@@ -160,7 +170,7 @@ fn statistics(source: &Source<'_>) -> SqlResult<Vec<Row>> {
                     number(at + 1),
                     named,
                     text(if *descending { "D" } else { "A" }),
-                    number(0),
+                    number(known.get(at).copied().unwrap_or(0)),
                     prefix.map_or(Value::Null, number),
                     Value::Null,
                     text(nullable),

@@ -127,7 +127,6 @@ fn name_of(row: &Row) -> &str {
     }
 }
 
-#[allow(clippy::unnecessary_wraps)]
 fn tables(source: &Source<'_>) -> SqlResult<Vec<Row>> {
     let mut rows = Vec::new();
     for database in super::DATABASES {
@@ -140,8 +139,9 @@ fn tables(source: &Source<'_>) -> SqlResult<Vec<Row>> {
             rows.push(bare_row(database, &entry.table.name, kind, ""));
         }
     }
+    let mut budget = COUNTED_MAX;
     for table in source.tables() {
-        rows.push(table_row(source, table));
+        rows.push(table_row(source, table, &mut budget)?);
     }
     for view in source.views() {
         rows.push(bare_row(&view.database, &view.name, "VIEW", "VIEW"));
@@ -156,10 +156,34 @@ fn bare_row(database: &str, name: &str, kind: &str, comment: &str) -> Row {
     row
 }
 
-fn table_row(source: &Source<'_>, table: &Table) -> Row {
+/// Rows of one table that are counted when it is shown, and of all tables together.
+const COUNTED_OF_TABLE_MAX: usize = 10_000;
+const COUNTED_MAX: usize = 200_000;
+
+/// How many rows a table has: counted when they are few, otherwise as ANALYZE TABLE found them.
+fn table_rows(source: &Source<'_>, table: &Table, budget: &mut usize) -> SqlResult<u64> {
+    let known = table.statistics().map_or(0, |known| known.rows);
+    let limit = COUNTED_OF_TABLE_MAX.min(*budget);
+    let counted = source.facts.instance.count_rows(table, limit)?;
+    *budget -= counted;
+    let counted_all = counted < limit;
+    let counted = counted as u64;
+    Ok(if counted_all {
+        counted
+    } else {
+        counted.max(known)
+    })
+}
+
+fn table_row(source: &Source<'_>, table: &Table, budget: &mut usize) -> SqlResult<Row> {
     let next = source.facts.instance.next_auto_increment(table);
     let zero = || number(0);
-    vec![
+    let rows = table_rows(source, table, budget)?;
+    let length = match table.statistics() {
+        Some(known) if known.rows > 0 => known.bytes / known.rows,
+        _ => 0,
+    };
+    Ok(vec![
         def(),
         text(&*table.database),
         text(&*table.name),
@@ -167,9 +191,9 @@ fn table_row(source: &Source<'_>, table: &Table) -> Row {
         text("InnoDB"),
         number(10),
         text("Dynamic"),
-        zero(),
-        zero(),
-        zero(),
+        number(rows),
+        number(length),
+        number(length.saturating_mul(rows)),
         zero(),
         zero(),
         zero(),
@@ -181,7 +205,7 @@ fn table_row(source: &Source<'_>, table: &Table) -> Row {
         Value::Null,
         text(""),
         text(&*table.comment),
-    ]
+    ])
 }
 
 fn created(micros: i64) -> Value {

@@ -1,10 +1,13 @@
-//! ANALYZE, CHECK, OPTIMIZE, REPAIR, CHECKSUM TABLE: MySQL's result sets.
+//! ANALYZE, which measures tables, and CHECK, OPTIMIZE, REPAIR, CHECKSUM TABLE: MySQL's result sets.
+
+use std::sync::Arc;
 
 use sqlparser::ast::ObjectName;
 
 use crate::error::{SqlError, SqlResult};
 use crate::session::ResultSink;
 use crate::session::session::Session;
+use crate::statement::ddl;
 use crate::types::{Row, Value};
 
 impl Session {
@@ -25,12 +28,31 @@ impl Session {
             let (database, name) = self.object_name(table, None)?;
             let full = format!("{database}.{name}");
             match self.require_relation(&database, &name) {
-                Ok(_) => rows.extend(done(&full, &operation)),
+                Ok((database, name)) => {
+                    if operation == "analyze" {
+                        self.analyze(&database, &name)?;
+                    }
+                    rows.extend(done(&full, &operation));
+                }
                 Err(error) if error.code == 1146 => rows.extend(missing(&full, &operation, &error)),
                 Err(error) => return Err(error),
             }
         }
         self.send_rows(&["Table", "Op", "Msg_type", "Msg_text"], &rows, sink, more)
+    }
+
+    /// Statistics of a stored table; views, computed and temporary tables have none.
+    fn analyze(&mut self, database: &str, name: &str) -> SqlResult<()> {
+        let catalog = self.catalog();
+        let Ok(table) = catalog.table(database, name) else {
+            return Ok(());
+        };
+        if table.temporary {
+            return Ok(());
+        }
+        let waiter: Arc<dyn manxdb_txn::Waiter> = self.facts.waiter.clone();
+        let zone = self.facts.settings().time_zone.clone();
+        ddl::analyze(&self.instance().store, &waiter, &zone, table)
     }
 }
 

@@ -262,6 +262,7 @@ fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
         comment: String::new(),
         data_subject: false,
         temporary: false,
+        analyzed: None,
         ownership_rules: Vec::new(),
         next_column_id: 1,
         next_index_id: 1,

@@ -1,6 +1,7 @@
 //! DDL: each statement changes the catalog in transactions of its own, then publishes.
 
 mod alter;
+mod analyze;
 mod backfill;
 mod change;
 mod column_type;
@@ -15,6 +16,8 @@ mod remove;
 mod selected;
 mod temporary;
 mod view;
+
+pub(crate) use analyze::analyze;
 
 use std::sync::Arc;
 
