@@ -32,6 +32,7 @@ mod types;
 mod values;
 mod window;
 mod window_frame;
+mod window_name;
 
 pub use aggregate::{AggregateCall, AggregateKind};
 pub use scope::{Scope, ScopeColumn};

@@ -136,7 +136,7 @@ pub(crate) struct Frame {
     pub in_aggregate: bool,
     pub calls: Vec<AggregateCall>,
     pub windows: Vec<WindowCall>,
-    pub named_windows: Vec<(String, sqlparser::ast::WindowSpec)>,
+    pub named_windows: Vec<super::window_name::NamedWindow>,
 }
 
 impl Frame {

@@ -178,13 +178,7 @@ impl Binder<'_> {
     }
 
     fn define_windows(&mut self, windows: &[ast::NamedWindowDefinition]) -> SqlResult<()> {
-        for ast::NamedWindowDefinition(name, definition) in windows {
-            let ast::NamedWindowExpr::WindowSpec(spec) = definition else {
-                return Err(SqlError::not_supported("a window named after another"));
-            };
-            let named = (name.value.clone(), spec.clone());
-            self.frame_mut()?.named_windows.push(named);
-        }
+        self.frame_mut()?.named_windows = super::window_name::resolve(windows)?;
         Ok(())
     }
 

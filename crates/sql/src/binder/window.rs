@@ -5,6 +5,7 @@ use sqlparser::ast;
 use super::Binder;
 use super::aggregate::{AggregateCall, WINDOW_BASE, aggregate_kind, bigint};
 use super::scope::{column_expr, same_name};
+use super::window_name::{NamedWindow, inherit, undefined};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
 use crate::planner::walk;
@@ -210,33 +211,18 @@ impl Binder<'_> {
     }
 
     fn window_spec(&self, over: &ast::WindowType) -> SqlResult<ast::WindowSpec> {
-        let find = |name: &ast::Ident| -> SqlResult<ast::WindowSpec> {
+        let find = |name: &ast::Ident| -> SqlResult<NamedWindow> {
             let named = &self.frame()?.named_windows;
             let found = named
                 .iter()
                 .find(|(known, _)| same_name(known, &name.value));
-            found.map(|(_, spec)| spec.clone()).ok_or_else(|| {
-                SqlError::new(
-                    3579,
-                    "HY000",
-                    format!("Window name '{}' is not defined.", name.value),
-                )
-            })
+            found.cloned().ok_or_else(|| undefined(&name.value))
         };
         match over {
-            ast::WindowType::NamedWindow(name) => find(name),
+            ast::WindowType::NamedWindow(name) => find(name).map(|(_, spec)| spec),
             ast::WindowType::WindowSpec(spec) => match &spec.window_name {
                 None => Ok(spec.clone()),
-                Some(name) => {
-                    let mut merged = find(name)?;
-                    if !spec.order_by.is_empty() {
-                        merged.order_by.clone_from(&spec.order_by);
-                    }
-                    if spec.window_frame.is_some() {
-                        merged.window_frame.clone_from(&spec.window_frame);
-                    }
-                    Ok(merged)
-                }
+                Some(name) => inherit("<unnamed window>", spec, &find(name)?),
             },
         }
     }
