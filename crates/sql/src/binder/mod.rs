@@ -192,14 +192,6 @@ impl<'a> Binder<'a> {
         self.frames.push(Frame::of_scope(scope, place));
     }
 
-    /// The mode in which the text being bound was read.
-    fn text_mode(&self) -> SqlMode {
-        match self.view_database {
-            Some(_) => self.context.sql_mode.of_view_text(),
-            None => self.context.sql_mode,
-        }
-    }
-
     fn frame(&self) -> SqlResult<&Frame> {
         self.frames
             .last()

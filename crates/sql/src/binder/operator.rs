@@ -62,10 +62,7 @@ impl Binder<'_> {
         match op {
             B::And => Ok(Expr::and(left, right)),
             B::Xor => Ok(Expr::xor(left, right)),
-            B::StringConcat if self.text_mode().pipes_as_concat => {
-                Expr::call("CONCAT", vec![left, right])
-            }
-            B::Or | B::StringConcat => Ok(Expr::or(left, right)),
+            B::Or => Ok(Expr::or(left, right)),
             B::Regexp => Expr::regexp(left, right),
             B::Arrow => Expr::call("JSON_EXTRACT", vec![left, right]),
             B::LongArrow => {

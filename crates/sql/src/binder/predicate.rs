@@ -338,7 +338,6 @@ impl Binder<'_> {
         self.infer(&mut value, &pattern.ty.clone());
         let wrong = || SqlError::new(1210, "HY000", "Incorrect arguments to ESCAPE");
         let escape = match escape {
-            None if self.text_mode().no_backslash_escapes => None,
             None => Some('\\'),
             Some(expr) => match self.bind_scalar(expr)?.kind {
                 ExprKind::Literal(Value::Text(text)) => {

@@ -12,11 +12,14 @@ use sqlparser::ast::{
 use crate::expr::SqlMode;
 
 /// How stored expressions are read, whatever the session's mode was when they were written:
-/// quotes are doubled, backslashes are themselves, `||` concatenates.
+/// quotes are doubled, backslashes are themselves, `||` concatenates. Double quotes hold names:
+/// [`canonical`] writes none, but releases before it was used for CHECK and DEFAULT kept those of
+/// ANSI_QUOTES, and wrote text in single quotes only.
 pub(crate) fn stored_mode() -> SqlMode {
     SqlMode {
         no_backslash_escapes: true,
         pipes_as_concat: true,
+        ansi_quotes: true,
         ..SqlMode::default()
     }
 }
@@ -42,6 +45,10 @@ pub(crate) fn canonical(expr: &Expr) -> String {
         Expr::Identifier(name) => column(name),
         Expr::CompoundIdentifier(names) => names.last().map(column).unwrap_or_default(),
         Expr::Nested(inner) => canonical(inner),
+        Expr::Tuple(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("({})", items.join(","))
+        }
         Expr::Value(value) => literal(&value.value),
         Expr::Prefixed { prefix, value } => match prefix.value.to_ascii_lowercase().as_str() {
             "_utf8mb4" | "_utf8" | "n" => canonical(value),
@@ -387,6 +394,14 @@ pub(crate) fn has_query(text: &str) -> bool {
         let mut words = other.split(|c: char| !(c.is_alphanumeric() || c == '_'));
         words.any(|word| word.eq_ignore_ascii_case("select"))
     })
+}
+
+/// A stored CHECK or DEFAULT as SHOW CREATE TABLE has it. Releases before kept these as written.
+pub(crate) fn displayed_definition(text: &str) -> String {
+    match super::parse_expression(text, stored_mode()) {
+        Ok(expr) => displayed(&canonical(&expr)),
+        Err(_) => displayed(text),
+    }
 }
 
 /// A stored expression as SHOW CREATE TABLE has it: text literals name their character set.

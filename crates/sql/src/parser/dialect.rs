@@ -99,11 +99,15 @@ impl Dialect for ModeDialect {
         if brackets_set_operation(parser) {
             return Some(bracketed_query(parser));
         }
-        super::operator::prefix(parser)
+        super::operator::prefix(parser, self.mode)
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
-        super::operator::sounds_like(parser).then(|| Ok(MYSQL.prec_value(Precedence::Like)))
+        super::precedence::of_next(parser).map(Ok)
+    }
+
+    fn prec_value(&self, class: Precedence) -> u8 {
+        super::precedence::level(class)
     }
 
     fn parse_infix(
@@ -112,7 +116,8 @@ impl Dialect for ModeDialect {
         expr: &Expr,
         precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        super::operator::infix(parser, expr).or_else(|| MYSQL.parse_infix(parser, expr, precedence))
+        super::operator::infix(parser, expr, self.mode)
+            .or_else(|| MYSQL.parse_infix(parser, expr, precedence))
     }
 
     fn parse_statement(&self, parser: &mut Parser) -> Option<Result<Statement, ParserError>> {

@@ -25,6 +25,8 @@ mod dialect;
 mod hint;
 mod message;
 mod operator;
+mod portable;
+mod precedence;
 mod prepass;
 mod rewrite;
 mod scan;
@@ -36,8 +38,11 @@ mod transaction;
 mod tree;
 mod words;
 
-pub(crate) use canonical::{calls_in, canonical, columns_in, displayed, has_query, stored_mode};
+pub(crate) use canonical::{
+    calls_in, canonical, columns_in, displayed, displayed_definition, has_query, stored_mode,
+};
 pub(crate) use column::is_binary_attribute;
+pub(crate) use portable::in_default_mode;
 pub use scan::Part;
 pub use template::{Template, template};
 pub use tree::{

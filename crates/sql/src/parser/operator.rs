@@ -2,25 +2,18 @@
 
 use sqlparser::ast::{
     BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, UnaryOperator, Value,
 };
-use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
+use super::precedence::{CONCATENATION, PREDICATE, PREFIX};
+use crate::expr::SqlMode;
+
 type Parsed = Option<Result<Expr, ParserError>>;
 
-/// Binds tighter than any operator between two operands.
-fn tight() -> u8 {
-    MySqlDialect {}.prec_value(Precedence::AtTz)
-}
-
-fn like() -> u8 {
-    MySqlDialect {}.prec_value(Precedence::Like)
-}
-
-fn is_keyword(token: &Token, keyword: Keyword) -> bool {
+pub(super) fn is_keyword(token: &Token, keyword: Keyword) -> bool {
     matches!(token, Token::Word(word) if word.keyword == keyword && word.quote_style.is_none())
 }
 
@@ -28,8 +21,35 @@ fn keyword_at(parser: &Parser, place: usize, keyword: Keyword) -> bool {
     is_keyword(&parser.peek_nth_token_ref(place).token, keyword)
 }
 
-/// What begins with BINARY, CHAR or TRIM.
-pub(super) fn prefix(parser: &mut Parser) -> Parsed {
+/// What begins with an operator, BINARY, CHAR, ROW or TRIM.
+pub(super) fn prefix(parser: &mut Parser, mode: SqlMode) -> Parsed {
+    if let Some(operators) = prefix_operators(&parser.peek_nth_token_ref(0).token) {
+        parser.advance_token();
+        return Some(parser.parse_subexpr(PREFIX).map(|operand| {
+            let apply = |operand, op: &UnaryOperator| Expr::UnaryOp {
+                op: *op,
+                expr: Box::new(operand),
+            };
+            operators.iter().rev().fold(operand, apply)
+        }));
+    }
+    if mode.high_not_precedence
+        && keyword_at(parser, 0, Keyword::NOT)
+        && !keyword_at(parser, 1, Keyword::EXISTS)
+    {
+        parser.advance_token();
+        // In brackets, as other modes have to write it.
+        return Some(parser.parse_subexpr(PREFIX).map(|operand| {
+            Expr::Nested(Box::new(Expr::UnaryOp {
+                op: UnaryOperator::Not,
+                expr: Box::new(operand),
+            }))
+        }));
+    }
+    if keyword_at(parser, 0, Keyword::ROW) && parser.peek_nth_token_ref(1).token == Token::LParen {
+        parser.advance_token();
+        return Some(row(parser));
+    }
     if keyword_at(parser, 0, Keyword::BINARY) {
         parser.advance_token();
         return Some(binary(parser));
@@ -46,6 +66,30 @@ pub(super) fn prefix(parser: &mut Parser) -> Parsed {
         return Some(trim_spaces(parser));
     }
     None
+}
+
+/// The operators a token stands for where an operand begins, as they are written.
+fn prefix_operators(token: &Token) -> Option<&'static [UnaryOperator]> {
+    use UnaryOperator::{BangNot, BitwiseNot, Minus, Plus};
+    match token {
+        Token::Minus => Some(&[Minus]),
+        Token::Plus => Some(&[Plus]),
+        Token::Tilde => Some(&[BitwiseNot]),
+        Token::ExclamationMark => Some(&[BangNot]),
+        Token::DoubleExclamationMark => Some(&[BangNot, BangNot]),
+        Token::ExclamationMarkTilde => Some(&[BangNot, BitwiseNot]),
+        _ => None,
+    }
+}
+
+/// `ROW(a, b, …)`, behind the word: the same as `(a, b, …)`.
+fn row(parser: &mut Parser) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let mut items = vec![parser.parse_expr()?];
+    parser.expect_token(&Token::Comma)?;
+    items.extend(parser.parse_comma_separated(Parser::parse_expr)?);
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Tuple(items))
 }
 
 /// `TRIM(LEADING FROM x)` and its kin, which name no characters.
@@ -68,7 +112,7 @@ fn trim_spaces(parser: &mut Parser) -> Result<Expr, ParserError> {
 fn binary(parser: &mut Parser) -> Result<Expr, ParserError> {
     Ok(Expr::Cast {
         kind: CastKind::Cast,
-        expr: Box::new(parser.parse_subexpr(tight())?),
+        expr: Box::new(parser.parse_subexpr(PREFIX)?),
         data_type: DataType::Binary(None),
         format: None,
     })
@@ -120,25 +164,42 @@ pub(super) fn sounds_like(parser: &Parser) -> bool {
     sounds && keyword_at(parser, 1, Keyword::LIKE)
 }
 
-/// SOUNDS LIKE, and `[NOT] REGEXP NULL`, whose NULL `sqlparser` takes for `IS [NOT] NULL`'s.
-pub(super) fn infix(parser: &mut Parser, left: &Expr) -> Parsed {
+/// `:=`, whose right side is all that follows; `||` that concatenates; SOUNDS LIKE; LIKE where the
+/// mode gives it another meaning; and `[NOT] REGEXP NULL`, whose NULL
+/// `sqlparser` takes for `IS [NOT] NULL`'s.
+pub(super) fn infix(parser: &mut Parser, left: &Expr, mode: SqlMode) -> Parsed {
+    if parser.consume_token(&Token::Assignment) {
+        return Some(parser.parse_expr().map(|value| Expr::BinaryOp {
+            left: Box::new(left.clone()),
+            op: BinaryOperator::Assignment,
+            right: Box::new(value),
+        }));
+    }
     if sounds_like(parser) {
         parser.advance_token();
         parser.advance_token();
-        return Some(parser.parse_subexpr(like()).map(|right| Expr::BinaryOp {
+        return Some(parser.parse_subexpr(PREDICATE).map(|right| Expr::BinaryOp {
             left: Box::new(call("SOUNDEX", vec![left.clone()])),
             op: BinaryOperator::Eq,
             right: Box::new(call("SOUNDEX", vec![right])),
         }));
     }
+    if parser.consume_token(&Token::StringConcat) {
+        let right = parser.parse_subexpr(CONCATENATION);
+        return Some(right.map(|right| call("CONCAT", vec![left.clone(), right])));
+    }
     let negated = keyword_at(parser, 0, Keyword::NOT);
     let place = usize::from(negated);
+    if mode.like_without_escape && keyword_at(parser, place, Keyword::LIKE) {
+        (0..=place).for_each(|_| parser.advance_token());
+        return Some(like_without_escape(parser, left, negated));
+    }
     let regexp = keyword_at(parser, place, Keyword::REGEXP);
     if (regexp || keyword_at(parser, place, Keyword::RLIKE))
         && keyword_at(parser, place + 1, Keyword::NULL)
     {
         (0..=place).for_each(|_| parser.advance_token());
-        return Some(parser.parse_subexpr(like()).map(|pattern| Expr::RLike {
+        return Some(parser.parse_subexpr(PREDICATE).map(|pattern| Expr::RLike {
             negated,
             expr: Box::new(left.clone()),
             pattern: Box::new(pattern),
@@ -146,6 +207,24 @@ pub(super) fn infix(parser: &mut Parser, left: &Expr) -> Parsed {
         }));
     }
     None
+}
+
+/// What follows LIKE where no character escapes unless ESCAPE names one: the tree says so.
+fn like_without_escape(
+    parser: &mut Parser,
+    left: &Expr,
+    negated: bool,
+) -> Result<Expr, ParserError> {
+    let pattern = parser.parse_subexpr(PREDICATE)?;
+    let none = || Expr::value(Value::SingleQuotedString(String::new()));
+    let escape = parser.parse_escape_char()?;
+    Ok(Expr::Like {
+        negated,
+        any: false,
+        expr: Box::new(left.clone()),
+        pattern: Box::new(pattern),
+        escape_char: Some(escape.unwrap_or_else(|| Box::new(none()))),
+    })
 }
 
 fn call(name: &str, arguments: Vec<Expr>) -> Expr {

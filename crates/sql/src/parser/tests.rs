@@ -43,6 +43,43 @@ fn an_empty_query_is_error_1065_but_a_comment_succeeds() {
 }
 
 #[test]
+fn expressions_that_older_releases_kept_as_written_are_read_as_they_were_meant() {
+    for (kept, meant) in [
+        ("\"name\" <> 'forbidden'", "(`name` <> _utf8mb4'forbidden')"),
+        ("a > 0 OR NOT b", "((`a` > 0) or (not(`b`)))"),
+        ("'x\\y' || \"a\"", "concat(_utf8mb4'x\\\\y',`a`)"),
+        ("UUID()", "uuid()"),
+    ] {
+        assert_eq!(displayed_definition(kept), meant, "{kept}");
+    }
+}
+
+#[test]
+fn operators_bind_as_in_mysql() {
+    let canonical_of = |text: &str| {
+        let parsed = parse_expression(text, SqlMode::default());
+        canonical(&parsed.unwrap_or_else(|e| panic!("{text}: {e}")))
+    };
+    for (written, meant) in [
+        ("!a + 1", "((not(`a`)) + 1)"),
+        ("1 + 2 ^ 3", "(1 + (2 ^ 3))"),
+        ("-a ^ 2", "(-(`a`) ^ 2)"),
+        ("a & b << 1", "(`a` & (`b` << 1))"),
+        ("a | b & c", "(`a` | (`b` & `c`))"),
+        ("a = 1 XOR b = 2", "((`a` = 1) xor (`b` = 2))"),
+        ("a OR b XOR c AND d", "(`a` or (`b` xor (`c` and `d`)))"),
+        ("a = b LIKE c", "(`a` = (`b` like `c`))"),
+        ("a = b IS NULL", "((`a` = `b`) is null)"),
+        ("NOT a = b IS TRUE", "(not(((`a` = `b`) is true)))"),
+        ("a BETWEEN 1 AND 2 = b", "((`a` between 1 and 2) = `b`)"),
+        ("j->'$.k' + 1", "(json_extract(`j`,'$.k') + 1)"),
+        ("a && b = c", "(`a` and (`b` = `c`))"),
+    ] {
+        assert_eq!(canonical_of(written), meant, "{written}");
+    }
+}
+
+#[test]
 fn a_syntax_error_names_the_place_as_mysql_does() {
     let error = error("SELECT 1\nFROM t\nWHERE a = = 1");
     assert_eq!(error.code, 1064);
@@ -97,7 +134,7 @@ fn two_bars_are_or_unless_the_mode_says_concatenation() {
         ..SqlMode::default()
     };
     let parsed = parse("SELECT a || b", mode).unwrap();
-    assert!(parsed[0].statement.to_string().contains("||"));
+    assert!(parsed[0].statement.to_string().contains("CONCAT(a, b)"));
 }
 
 #[test]
@@ -108,7 +145,7 @@ fn double_quotes_follow_ansi_quotes() {
         ..SqlMode::default()
     };
     let parsed = parse("SELECT \"a\"", mode).unwrap();
-    assert!(parsed[0].statement.to_string().contains("\"a\""));
+    assert!(parsed[0].statement.to_string().contains("`a`"));
 }
 
 #[test]

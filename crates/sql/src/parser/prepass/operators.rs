@@ -22,8 +22,16 @@ pub(in crate::parser) fn operators(tokens: Tokens, mode: SqlMode) -> SqlResult<T
             Token::StringConcat if !mode.pipes_as_concat => {
                 token.token = keyword("OR", Keyword::OR);
             }
+            Token::Overlap => token.token = keyword("AND", Keyword::AND),
             Token::DoubleQuotedString(text) => {
                 token.token = Token::SingleQuotedString(text.clone());
+            }
+            // Names in quotes of either kind are the same tree, whatever the mode was.
+            Token::Word(word) if word.quote_style == Some('"') => {
+                token.token = Token::make_word(&word.value, Some('`'));
+            }
+            Token::Word(word) if mode.real_as_float && word.keyword == Keyword::REAL => {
+                token.token = keyword("FLOAT", Keyword::FLOAT);
             }
             Token::Word(word) => {
                 if let Some(bits) = bits_of_word(word, out.last()) {

@@ -5,6 +5,7 @@ use super::relations;
 use super::source::Source;
 use crate::catalog::{Column, ForeignKey, ForeignKeyAction, Index, IndexId, Table};
 use crate::error::SqlResult;
+use crate::parser::displayed_definition;
 use crate::types::{Row, Value};
 
 /// STATISTICS, `KEY_COLUMN_USAGE`, `TABLE_CONSTRAINTS`, `REFERENTIAL_CONSTRAINTS`, `CHECK_CONSTRAINTS`.
@@ -332,7 +333,7 @@ fn check_constraints(source: &Source<'_>) -> SqlResult<Vec<Row>> {
             row(
                 &table.database,
                 &check.name,
-                &format!("({})", check.expression),
+                &displayed_definition(&check.expression).replace('\'', "\\'"),
             )
         })
         .collect())

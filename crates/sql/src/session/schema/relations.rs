@@ -4,7 +4,7 @@ use super::define::{C, Definition, NAME, def, number, text, text_or_null, yes_no
 use super::source::Source;
 use crate::catalog::{Column, ColumnDefault, GeneratedKind, Table};
 use crate::error::SqlResult;
-use crate::parser::displayed;
+use crate::parser::{displayed, displayed_definition};
 use crate::session::accounts::{Account, Privileges};
 use crate::types::{Collation, DataType, Date, DateTime, Row, Value};
 
@@ -412,7 +412,7 @@ pub(crate) fn now_text(ty: &DataType) -> String {
 pub(crate) fn default_text(column: &Column) -> Option<String> {
     match column.default.as_ref()? {
         ColumnDefault::Now => Some(now_text(&column.ty)),
-        ColumnDefault::Expression(text) => Some(text.clone()),
+        ColumnDefault::Expression(text) => Some(displayed_definition(text).replace('\'', "\\'")),
         ColumnDefault::Literal(text) if text.eq_ignore_ascii_case("NULL") => None,
         ColumnDefault::Literal(text) => Some(unquoted(text)),
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotation, Table, View};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{Show, displayed};
+use crate::parser::{Show, displayed, displayed_definition};
 use crate::session::ResultSink;
 use crate::session::accounts::{Need, Privileges, access};
 use crate::session::schema::{keys, relations};
@@ -109,9 +109,9 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
             " /*!80016 NOT ENFORCED */"
         };
         lines.push(format!(
-            "  CONSTRAINT {} CHECK (({})){state}",
+            "  CONSTRAINT {} CHECK ({}){state}",
             quoted(&check.name),
-            check.expression
+            displayed_definition(&check.expression)
         ));
     }
     let mut text = format!(
@@ -199,7 +199,7 @@ fn default_clause(column: &Column) -> Option<String> {
         None if column.not_null || blob => None,
         None => Some("NULL".to_string()),
         Some(ColumnDefault::Now) => Some(relations::now_text(&column.ty)),
-        Some(ColumnDefault::Expression(text)) => Some(format!("({text})")),
+        Some(ColumnDefault::Expression(text)) => Some(format!("({})", displayed_definition(text))),
         Some(ColumnDefault::Literal(text)) if text.eq_ignore_ascii_case("NULL") => {
             (!column.not_null && !blob).then(|| "NULL".to_string())
         }

@@ -120,11 +120,10 @@ fn write(mask: u32) -> SqlResult<String> {
         .filter(|name| !name.is_empty() && *name != "NOT_USED")
         .collect();
     let list = names.join(",");
-    let missing = ["ALLOW_INVALID_DATES", "HIGH_NOT_PRECEDENCE"];
-    match missing.iter().find(|name| names.contains(name)) {
-        Some(name) => Err(SqlError::not_supported(format!("sql_mode {name}"))),
-        None => Ok(list),
+    if names.contains(&"ALLOW_INVALID_DATES") {
+        return Err(SqlError::not_supported("sql_mode ALLOW_INVALID_DATES"));
     }
+    Ok(list)
 }
 
 /// The bits execution reads.
@@ -139,8 +138,11 @@ pub(crate) fn bits(list: &str) -> SqlMode {
         pipes_as_concat: has("PIPES_AS_CONCAT"),
         ansi_quotes: has("ANSI_QUOTES"),
         no_backslash_escapes: has("NO_BACKSLASH_ESCAPES"),
+        like_without_escape: has("NO_BACKSLASH_ESCAPES"),
         no_auto_value_on_zero: has("NO_AUTO_VALUE_ON_ZERO"),
         no_unsigned_subtraction: has("NO_UNSIGNED_SUBTRACTION"),
+        high_not_precedence: has("HIGH_NOT_PRECEDENCE"),
+        real_as_float: has("REAL_AS_FLOAT"),
         pad_char_to_full_length: has("PAD_CHAR_TO_FULL_LENGTH"),
     }
 }

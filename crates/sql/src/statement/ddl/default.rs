@@ -6,7 +6,7 @@ use super::DdlContext;
 use crate::binder::{BindContext, Scope, bind_definition};
 use crate::catalog::{Catalog, Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{parse_expression, stored_mode};
+use crate::parser::{canonical as canonical_text, parse_expression, stored_mode};
 use crate::types::{DataType, assign, to_text};
 
 /// A DEFAULT as it is stored; `DEFAULT NULL` is no default. CURRENT_TIMESTAMP must have the
@@ -22,7 +22,7 @@ pub(super) fn of_expr(column: &Column, expr: &Expr) -> SqlResult<Option<ColumnDe
         return Ok(Some(ColumnDefault::Now));
     }
     if let Expr::Nested(inner) = expr {
-        return Ok(Some(ColumnDefault::Expression(inner.to_string())));
+        return Ok(Some(ColumnDefault::Expression(canonical_text(inner))));
     }
     let text = match (&column.ty, expr) {
         (DataType::Bit { .. }, Expr::Value(value)) => bit_literal(&value.value),

@@ -10,7 +10,7 @@ use super::key::{index_comment, null_in_primary_key};
 use super::key_expression;
 use crate::catalog::{Catalog, CheckConstraint, Column, ColumnId, Index, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{Annotations, is_binary_attribute};
+use crate::parser::{Annotations, canonical, is_binary_attribute};
 use crate::statement::target::position;
 use crate::types::{Collation, DataType};
 
@@ -404,7 +404,7 @@ impl<'a> Builder<'a> {
         };
         self.table.checks.push(CheckConstraint {
             name,
-            expression: unbracketed(&check.expr).to_string(),
+            expression: canonical(&check.expr),
             enforced: check.enforced != Some(false),
         });
         Ok(())

@@ -6,7 +6,7 @@ use super::{DdlContext, done, note};
 use crate::binder::BindContext;
 use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{Parsed, parse};
+use crate::parser::{Parsed, in_default_mode, parse};
 use crate::planner::{Plan, plan_query};
 use crate::statement::Outcome;
 use crate::statement::names::relation;
@@ -80,15 +80,16 @@ pub(super) fn create(
         return Err(SqlError::new(1352, "HY000", text));
     }
     check_columns(&plan.columns, columns)?;
-    let text = parsed
-        .view_query
-        .clone()
-        .unwrap_or_else(|| query.to_string());
-    check_mode(context, &text, query)?;
+    let (text, anew) = text_of(context, parsed, query)?;
+    let columns = if anew && columns.is_empty() {
+        names_as_written(context, &database, parsed, query)?
+    } else {
+        columns.iter().map(|column| column.value.clone()).collect()
+    };
     let view = View {
         database: home.name.clone(),
         name,
-        columns: columns.iter().map(|column| column.value.clone()).collect(),
+        columns,
         query: text,
         definer: context.definer.to_string(),
         schema_version: old.map_or(1, |old| old.schema_version + 1),
@@ -101,27 +102,51 @@ pub(super) fn create(
     Ok(done(0))
 }
 
-/// A view is read in one mode, whatever the session's; it must mean the same there.
+/// The text a view is kept as, and whether it is another than the client's. It is read in one
+/// mode, whatever the session's: what means something else there is written anew.
 ///
 /// # Errors
-/// 1235 when it does not.
-fn check_mode(context: &DdlContext<'_>, text: &str, query: &Query) -> SqlResult<()> {
+/// 1235 when even that does not mean the same.
+fn text_of(context: &DdlContext<'_>, parsed: &Parsed, query: &Query) -> SqlResult<(String, bool)> {
+    let written = parsed.view_query.clone();
+    let written = written.unwrap_or_else(|| query.to_string());
     let mode = context.eval.sql_mode;
     let read = mode.of_view_text();
-    if read == mode {
-        return Ok(());
+    let is_same = |text: &str| {
+        parse(text, read).is_ok_and(|statements| {
+            let mut statements = statements.into_iter().map(|parsed| parsed.statement);
+            matches!(statements.next(), Some(Statement::Query(other)) if *other == *query)
+        })
+    };
+    if read == mode || is_same(&written) {
+        return Ok((written, false));
     }
-    let same = parse(text, read).is_ok_and(|statements| {
-        let mut statements = statements.into_iter().map(|parsed| parsed.statement);
-        matches!(statements.next(), Some(Statement::Query(other)) if *other == *query)
-    });
-    if same && !(mode.pipes_as_concat && text.contains("||")) {
-        return Ok(());
+    let anew = in_default_mode(query);
+    if is_same(&anew) {
+        return Ok((anew, true));
     }
     Err(SqlError::not_supported(
-        "CREATE VIEW whose text means something else without ANSI_QUOTES, PIPES_AS_CONCAT or \
-         NO_BACKSLASH_ESCAPES",
+        "CREATE VIEW whose text cannot be written without ANSI_QUOTES, PIPES_AS_CONCAT, \
+         NO_BACKSLASH_ESCAPES or HIGH_NOT_PRECEDENCE",
     ))
+}
+
+/// What the columns are called: those without a name as they were written, which the text the
+/// view is kept as does not show.
+fn names_as_written(
+    context: &DdlContext<'_>,
+    database: &str,
+    parsed: &Parsed,
+    query: &Query,
+) -> SqlResult<Vec<String>> {
+    let catalog = super::temporary::seen(context);
+    let named = BindContext {
+        database: Some(database),
+        source: parsed.view_query.as_deref(),
+        ..super::default::bind_context(context, &catalog)
+    };
+    let plan = plan_query(&named, query)?;
+    Ok(plan.columns.into_iter().map(|column| column.name).collect())
 }
 
 /// The view's SELECT as it will be bound where the view lives.
