@@ -95,6 +95,18 @@ pub fn date(_args: &[Expr]) -> Typed {
     (DataType::Date, true)
 }
 
+/// Digits of the fraction of a second in a date or time that is read from a value of type `ty`;
+/// six where only the value tells.
+pub fn fraction_digits(ty: &DataType) -> u8 {
+    match ty {
+        DataType::Decimal { scale, .. } => (*scale).min(6),
+        ty if ty.is_temporal() => ty.fsp(),
+        ty if ty.is_integer() => 0,
+        DataType::Null => 0,
+        _ => 6,
+    }
+}
+
 /// The constant number of fractional digits an argument gives, else `otherwise`.
 pub fn constant_fsp(arg: Option<&Expr>, otherwise: u8) -> u8 {
     let Some(arg) = arg else { return otherwise };

@@ -115,31 +115,11 @@ fn infer_today(_args: &[Expr]) -> (DataType, bool) {
 }
 
 fn infer_time(args: &[Expr]) -> (DataType, bool) {
-    let fsp = args.first().map_or(0, |arg| {
-        if arg.ty.is_temporal() {
-            arg.ty.fsp()
-        } else {
-            6
-        }
-    });
-    (
-        DataType::Time {
-            fsp: if args.first().is_some_and(|arg| arg.as_literal().is_some()) {
-                literal_fsp(args)
-            } else {
-                fsp
-            },
-        },
-        true,
-    )
-}
-
-/// Fractional digits a literal shows.
-fn literal_fsp(args: &[Expr]) -> u8 {
-    match args.first().and_then(Expr::as_literal) {
+    let fsp = args.first().map_or(0, |arg| match arg.as_literal() {
         Some(Value::Text(text)) => crate::types::parse_time(text).map_or(0, |parsed| parsed.fsp),
-        _ => args.first().map_or(0, |arg| arg.ty.fsp()),
-    }
+        _ => infer::fraction_digits(&arg.ty),
+    });
+    (DataType::Time { fsp }, true)
 }
 
 /// Digits of the fraction asked for: 0–6.

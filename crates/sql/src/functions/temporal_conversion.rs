@@ -31,8 +31,7 @@ fn infer_timestamp(args: &[Expr]) -> (DataType, bool) {
 fn datetime_fsp(arg: &Expr) -> u8 {
     match arg.as_literal() {
         Some(Value::Text(text)) => parse_datetime(text).map_or(0, |(parsed, _)| parsed.fsp),
-        _ if arg.ty.is_text() => 6,
-        _ => arg.ty.fsp(),
+        _ => infer::fraction_digits(&arg.ty),
     }
 }
 
@@ -74,17 +73,9 @@ fn makedate(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult
 
 /// A time with the digits that its seconds, the third argument, have.
 fn infer_maketime(args: &[Expr]) -> (DataType, bool) {
-    let fsp = args.get(2).map_or(0, seconds_fsp);
+    let fsp = args.get(2);
+    let fsp = fsp.map_or(0, |seconds| infer::fraction_digits(&seconds.ty));
     (DataType::Time { fsp }, true)
-}
-
-/// Digits of the fraction of seconds given as a number.
-fn seconds_fsp(seconds: &Expr) -> u8 {
-    match seconds.ty {
-        DataType::Decimal { scale, .. } => scale.min(6),
-        DataType::Int { .. } => 0,
-        _ => 6,
-    }
 }
 
 fn maketime(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
@@ -109,7 +100,8 @@ fn maketime(ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<
 }
 
 fn infer_sec_to_time(args: &[Expr]) -> (DataType, bool) {
-    let fsp = args.first().map_or(0, seconds_fsp);
+    let fsp = args.first();
+    let fsp = fsp.map_or(0, |seconds| infer::fraction_digits(&seconds.ty));
     (DataType::Time { fsp }, true)
 }
 

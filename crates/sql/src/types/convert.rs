@@ -240,7 +240,7 @@ impl Value {
                 let fraction = (&decimal - &whole) * Decimal::from(MICROS_PER_SECOND);
                 let time = time_from_number(whole.to_i64()?)?;
                 Some(Time {
-                    micros: time.micros + fraction.to_i64()?,
+                    micros: time.micros + fraction.round(0).to_i64()?,
                 })
             }
             Value::Text(text) => parse_time(text).map(|parsed| parsed.value),
