@@ -90,6 +90,8 @@ pub struct BindContext<'a> {
     pub source: Option<&'a str>,
     /// Types of the placeholders when they stand for constants of the text.
     pub constants: &'a [DataType],
+    /// WITH before an UPDATE or DELETE, whose tables all of its clauses may read.
+    pub with: Option<&'a ast::With>,
 }
 
 /// Binds a scalar expression (no aggregates). `place` is MySQL's word for error 1054:
@@ -107,7 +109,7 @@ pub fn bind_expr(
     place: &'static str,
     tables: &mut Vec<TableRead>,
 ) -> SqlResult<Expr> {
-    let mut binder = Binder::new(context);
+    let mut binder = Binder::with_tables_of(context)?;
     binder.push_scope(scope, place);
     let bound = binder.bind_scalar(expr)?;
     tables.append(&mut binder.tables);
@@ -183,6 +185,18 @@ impl<'a> Binder<'a> {
             view_database: None,
             item_names: context.source.and_then(names::item_texts),
         }
+    }
+
+    /// A binder that knows the tables of the WITH before the statement.
+    ///
+    /// # Errors
+    /// 1066 for two of one name.
+    pub(crate) fn with_tables_of(context: &'a BindContext<'a>) -> SqlResult<Self> {
+        let mut binder = Self::new(context);
+        if let Some(with) = context.with {
+            binder.define_ctes(with)?;
+        }
+        Ok(binder)
     }
 
     fn push_scope(&mut self, scope: &Scope, place: &'static str) {

@@ -108,6 +108,9 @@ pub(crate) enum AliasUse {
     Never,
     First,
     Last,
+    /// As `Last`; but where several tables have such a column, the select list settles which one
+    /// is meant: a bare name in GROUP BY.
+    Settles,
 }
 
 /// What HAVING may read.
@@ -186,13 +189,40 @@ impl Frame {
         {
             return Ok(Some(expr));
         }
-        if let Some(index) = self.find_column(name)? {
+        let column = self.find_column(name);
+        if self.alias_use == AliasUse::Settles
+            && column.is_err()
+            && let Some(expr) = self.find_alias(name)?
+        {
+            return Ok(Some(expr));
+        }
+        if let Some(index) = column? {
             return Ok(Some(&self.columns[index].expr));
         }
-        if self.alias_use == AliasUse::Last {
+        if matches!(self.alias_use, AliasUse::Last | AliasUse::Settles) {
             return self.find_alias(name);
         }
+        // A subquery in the select list sees what stands before it.
+        if !own && self.place == "field list" && !self.in_aggregate {
+            return self.find_earlier_item(name);
+        }
         Ok(None)
+    }
+
+    /// What an item of the select list before the one being bound is called.
+    ///
+    /// # Errors
+    /// 1247 for an item with an aggregate or a window function, which is computed later.
+    fn find_earlier_item(&self, name: &ColumnName<'_>) -> SqlResult<Option<&Expr>> {
+        let found = self.find_alias(name)?;
+        if found.is_some_and(super::group::has_call) {
+            let message = format!(
+                "Reference '{}' not supported (reference to group function)",
+                name.column
+            );
+            return Err(SqlError::new(1247, "42S22", message));
+        }
+        Ok(found)
     }
 
     /// Group columns, then aliases, then columns of the select list; other columns do not exist

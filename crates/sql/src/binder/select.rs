@@ -303,7 +303,12 @@ impl Binder<'_> {
                         SqlError::unknown_column(&position.to_string(), "group statement")
                     })?
             } else {
-                self.frame_mut()?.alias_use = AliasUse::Last;
+                let bare = matches!(key, ast::Expr::Identifier(_));
+                self.frame_mut()?.alias_use = if bare {
+                    AliasUse::Settles
+                } else {
+                    AliasUse::Last
+                };
                 let bound = self.bind_scalar(key);
                 self.frame_mut()?.alias_use = AliasUse::Never;
                 bound?

@@ -137,6 +137,9 @@ pub struct EvalContext<'a> {
     pub warnings: &'a RefCell<Vec<Warning>>,
     /// In INSERT/UPDATE of a strict session bad values are errors; in SELECT they are warnings.
     pub strict_write: bool,
+    /// NULL for a column that is NOT NULL is error 1048; otherwise a warning, and the column's
+    /// implicit default is stored.
+    pub refuses_null: bool,
 }
 
 /// Bits of `sql_mode` that change evaluation.
@@ -200,6 +203,7 @@ impl<'a> EvalContext<'a> {
             seeded: crate::functions::SeededRandom::default(),
             lists: ConstantLists::default(),
             strict_write: strict,
+            refuses_null: true,
             ..*self
         }
     }

@@ -104,6 +104,7 @@ pub fn with_context<T>(
         subqueries: &Nobody,
         warnings: &warnings,
         strict_write,
+        refuses_null: strict_write,
     };
     let result = body(&context);
     drop(context);

@@ -63,6 +63,10 @@ impl Dialect for ModeDialect {
         true
     }
 
+    fn supports_parens_around_table_factor(&self) -> bool {
+        true
+    }
+
     fn supports_insert_table_alias(&self) -> bool {
         false
     }

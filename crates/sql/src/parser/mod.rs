@@ -50,7 +50,7 @@ pub use tree::{
 };
 
 use sqlparser::ast::{
-    DiscardObject, Expr, OptimizerHint, OptimizerHintStyle, SqliteOnConflict, Statement,
+    DiscardObject, Expr, OptimizerHint, OptimizerHintStyle, SetExpr, SqliteOnConflict, Statement,
 };
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -205,8 +205,10 @@ pub fn parse_part(part: Part, mode: SqlMode) -> SqlResult<Parsed> {
     let dialect = ModeDialect { mode };
     let is_nothing = text.is_empty();
     let mut tokens = prepass::operators(tokenize(&dialect, &text)?, mode)?;
-    let explained = tokens.split_off(prepass::explain_length(&tokens));
+    let mut explained = tokens.split_off(prepass::explain_length(&tokens));
+    let changing = explained.split_off(prepass::with_length(&explained));
     tokens.extend(rewrite::spellings(explained)?);
+    tokens.extend(rewrite::spellings(changing)?);
     let mut parsed = Parsed {
         statement: Statement::Discard {
             object_type: DiscardObject::ALL,
@@ -254,6 +256,11 @@ fn put_ignore(statement: &mut Statement) {
             style: OptimizerHintStyle::MultiLine,
         }),
         Statement::Explain { statement, .. } => put_ignore(statement),
+        Statement::Query(query) => {
+            if let SetExpr::Update(change) | SetExpr::Delete(change) = query.body.as_mut() {
+                put_ignore(change);
+            }
+        }
         _ => {}
     }
 }

@@ -10,6 +10,7 @@
 //! | `UPDATE a, b SET`, `JOIN (a, b)`, `FROM (a, b)` | `CROSS JOIN` for the comma |
 //! | `DELETE a.* FROM` | `DELETE a FROM` |
 //! | `TABLE t` | `SELECT * FROM t` |
+//! | `DROP [TEMPORARY] TABLES` | `DROP [TEMPORARY] TABLE` |
 //! | `NATIONAL CHAR`, `VISIBLE`, `KEY_BLOCK_SIZE = n` in a definition | without the word |
 
 use std::collections::BTreeSet;
@@ -97,6 +98,14 @@ pub(super) fn spellings(tokens: Tokens) -> SqlResult<Tokens> {
             out.push(word_token("FOR", token.span));
             out.push(word_token("SHARE", token.span));
             index += 4;
+            continue;
+        }
+        let temporary = tokens
+            .get(1)
+            .is_some_and(|t| is_word(&t.token, "TEMPORARY"));
+        if index == 1 + usize::from(temporary) && starts("DROP") && is(0, "TABLES") {
+            out.push(word_token("TABLE", token.span));
+            index += 1;
             continue;
         }
         if index == 0 && is(0, "TABLE") {

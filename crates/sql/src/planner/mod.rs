@@ -165,7 +165,7 @@ pub fn plan_modify(
     order_by: &[ast::OrderByExpr],
     limit: Option<&ast::Expr>,
 ) -> SqlResult<ModifyPlan> {
-    let mut binder = Binder::new(context);
+    let mut binder = Binder::with_tables_of(context)?;
     let bound = binder.bind_modify(from, selection, order_by, limit)?;
     let slots_read = select::used_slots(&bound.select);
     let root = select::plan_modify_rows(bound.select, &bound.scope);

@@ -270,7 +270,11 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
         };
     }
     match &parsed.statement {
-        Statement::Query(_) => StatementKind::Select,
+        Statement::Query(query) => match crate::statement::changed_by(query) {
+            Some(Statement::Update(_)) => StatementKind::Update,
+            Some(_) => StatementKind::Delete,
+            None => StatementKind::Select,
+        },
         Statement::Insert(insert) if insert.replace_into => StatementKind::Replace,
         Statement::Insert(_) => StatementKind::Insert,
         Statement::Update(_) => StatementKind::Update,

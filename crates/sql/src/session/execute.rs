@@ -129,6 +129,7 @@ impl Session {
             virtual_tables: &tables,
             source: Some(&parsed.text),
             constants: &parsed.constants,
+            with: None,
         };
         statement::plan(&context, &parsed.statement)
     }
@@ -246,6 +247,7 @@ impl Session {
             subqueries: &subqueries,
             warnings,
             strict_write: writes && settings.sql_mode.strict,
+            refuses_null: true,
         };
         let context = ExecContext {
             txn,

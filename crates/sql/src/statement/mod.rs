@@ -97,6 +97,16 @@ pub fn plan(
     statement: &ast::Statement,
 ) -> SqlResult<Option<StatementPlan>> {
     let modify = match statement {
+        ast::Statement::Query(query) if changed_by(query).is_some() => {
+            let context = BindContext {
+                with: query.with.as_ref(),
+                ..*context
+            };
+            return match changed_by(query) {
+                Some(change) => plan(&context, change),
+                None => Ok(None),
+            };
+        }
         ast::Statement::Query(query) => {
             return planner::plan_query(context, query)
                 .map(|plan| Some(StatementPlan::Query(plan)));
@@ -109,12 +119,21 @@ pub fn plan(
     Ok(Some(StatementPlan::Modify(Box::new(modify))))
 }
 
+/// The UPDATE or DELETE behind a WITH, which the parser takes for the body of a query.
+pub(crate) fn changed_by(query: &ast::Query) -> Option<&ast::Statement> {
+    match query.body.as_ref() {
+        ast::SetExpr::Update(change) | ast::SetExpr::Delete(change) => Some(change),
+        _ => None,
+    }
+}
+
 /// Runs a planned modification inside the context's transaction. After an error the caller rolls back to the statement's start.
 ///
 /// # Errors
 /// Constraint violations with MySQL's numbers; evaluation, storage, interruption.
 pub fn run_modify(context: &ExecContext<'_>, plan: &ModifyStatement) -> SqlResult<Outcome> {
-    let eval = writing(context.eval, plan.ignores());
+    let mut eval = writing(context.eval, plan.ignores());
+    eval.refuses_null = eval.strict_write || plan.refuses_null();
     let context = ExecContext {
         eval: &eval,
         ..*context
@@ -134,6 +153,15 @@ impl ModifyStatement {
             Kind::Insert(insert) => insert.explain(format),
             Kind::Update(update) => update.explain(format),
             Kind::Delete(delete) => delete.explain(format),
+        }
+    }
+
+    /// Whether MySQL answers 1048 to a NULL even outside of strict mode: in an INSERT of one row,
+    /// which leaves nothing half done.
+    fn refuses_null(&self) -> bool {
+        match &self.kind {
+            Kind::Insert(insert) => insert.is_one_row() && !insert.ignore,
+            Kind::Update(_) | Kind::Delete(_) => false,
         }
     }
 

@@ -23,7 +23,7 @@ use crate::expr::EvalContext;
 ///
 /// # Errors
 /// In strict mode 1048, 1264, 1265, 1292, 1366, 1406; always 3140 for text that is no JSON and
-/// 1048 for an explicit NULL outside IGNORE. Otherwise a warning and the nearest value.
+/// 1048 for an explicit NULL where the statement refuses it. Otherwise a warning and the nearest value.
 pub fn assign(
     ctx: &EvalContext<'_>,
     value: Value,
@@ -74,8 +74,7 @@ fn assign_null(ctx: &EvalContext<'_>, column: &Column) -> SqlResult<Value> {
         return Ok(Value::Null);
     }
     let message = format!("Column '{}' cannot be null", column.name);
-    let ignoring = ctx.sql_mode.strict && !ctx.strict_write;
-    if !ignoring {
+    if ctx.refuses_null {
         return Err(SqlError::new(1048, "23000", message));
     }
     ctx.warn(1048, message);

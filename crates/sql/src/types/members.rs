@@ -1,7 +1,8 @@
 //! SET: a text of members in the order of the list, and the bits that stand for them.
 //!
-//! A value travels as its text (`a,c`), which is unique for each choice of members because no
-//! member is empty or has a comma. Where MySQL computes with it or sorts it, it is a number whose
+//! A value travels as its text (`a,c`), which is unique for each choice of members because none
+//! has a comma; only the empty member alone, which MySQL tells from no member by its number, is no
+//! member here. Where MySQL computes with it or sorts it, it is a number whose
 //! lowest bit is the first member.
 
 use super::collate::text_equal;
@@ -85,6 +86,15 @@ mod tests {
             }
         }
         assert_eq!(all_members(64), u64::MAX);
+    }
+
+    #[test]
+    fn an_empty_member_counts_beside_others() {
+        let members = vec!["a".to_string(), String::new()];
+        assert_eq!(set_text(&members, 0b11), "a,");
+        assert_eq!(set_bits(&members, "a,"), 0b11);
+        assert_eq!(read_set(&members, "a,", Collation::Bin), (0b11, true));
+        assert_eq!(set_bits(&members, &set_text(&members, 0b10)), 0);
     }
 
     #[test]

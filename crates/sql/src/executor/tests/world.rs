@@ -264,6 +264,7 @@ impl World {
             virtual_tables: &NoVirtualTables,
             source,
             constants: &[],
+            with: None,
         }
     }
 
@@ -320,6 +321,7 @@ impl World {
             subqueries: &runner,
             warnings: &warnings,
             strict_write: false,
+            refuses_null: true,
         };
         let reading = Reading {
             txn: &self.txn,

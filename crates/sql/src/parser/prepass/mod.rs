@@ -61,6 +61,26 @@ pub(super) fn explain_length(tokens: &[TokenWithSpan]) -> usize {
     if explains { at } else { 0 }
 }
 
+/// How many tokens before an UPDATE or DELETE that a WITH stands before; 0 where none does.
+pub(super) fn with_length(tokens: &[TokenWithSpan]) -> usize {
+    if !tokens.first().is_some_and(|t| is_word(&t.token, "WITH")) {
+        return 0;
+    }
+    let mut depth = 0_usize;
+    for (index, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            word if depth == 0 && is_word(word, "SELECT") => return 0,
+            word if depth == 0 && (is_word(word, "UPDATE") || is_word(word, "DELETE")) => {
+                return index;
+            }
+            _ => {}
+        }
+    }
+    0
+}
+
 /// Lifts out what belongs beside the tree, by kind of statement.
 pub(super) fn lift(
     dialect: &ModeDialect,
@@ -70,6 +90,12 @@ pub(super) fn lift(
     if explain_length(&tokens) > 0 {
         let mut tokens = without_default_format(tokens);
         let inner = tokens.split_off(explain_length(&tokens));
+        tokens.extend(lift(dialect, inner, parsed)?);
+        return Ok(tokens);
+    }
+    if with_length(&tokens) > 0 {
+        let mut tokens = tokens;
+        let inner = tokens.split_off(with_length(&tokens));
         tokens.extend(lift(dialect, inner, parsed)?);
         return Ok(tokens);
     }

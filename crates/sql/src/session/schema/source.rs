@@ -69,6 +69,7 @@ impl<'a> Source<'a> {
             virtual_tables: &tables,
             source: Some(&view.query),
             constants: &[],
+            with: None,
         };
         let planned = crate::parser::parse(&view.query, settings.sql_mode.of_view_text())
             .ok()

@@ -411,7 +411,9 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     fixed("skip_show_database", Bool, "OFF"),
     set("slow_query_log", Global, Bool, "ON"),
     set("slow_query_log_file", Global, Text, ""),
-    null("socket", Global, NullableText, true),
+    // There is none. Rust's client `mysql` reads a text, panics at NULL, and stays on TCP at an
+    // empty one.
+    fixed("socket", Text, ""),
     set("sort_buffer_size", Both, Int(32_768, BIG), "262144"),
     set("sql_auto_is_null", Both, Bool, "OFF"),
     set("sql_big_selects", Both, Bool, "ON"),

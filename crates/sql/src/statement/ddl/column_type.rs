@@ -247,10 +247,6 @@ fn set(name: &str, written: &[String], collation: Collation) -> SqlResult<DataTy
         return Err(SqlError::new(1367, "22007", text));
     }
     let members = members_of(name, "SET", written.iter().map(String::as_str), collation)?;
-    // Alone it would read like no member at all.
-    if members.iter().any(String::is_empty) {
-        return Err(SqlError::not_supported("an empty member of a SET"));
-    }
     Ok(DataType::Set { members, collation })
 }
 

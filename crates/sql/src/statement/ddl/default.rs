@@ -268,5 +268,6 @@ pub(super) fn bind_context<'a>(
         virtual_tables: context.virtual_tables,
         source: None,
         constants: &[],
+        with: None,
     }
 }

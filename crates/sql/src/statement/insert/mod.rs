@@ -1,10 +1,11 @@
 //! INSERT and REPLACE: planned here, run by [`write`].
 
+mod on_duplicate;
 mod write;
 
 pub(super) use write::run;
 
-use sqlparser::ast::{self, Assignment, AssignmentTarget, OnInsert, SetExpr, TableObject};
+use sqlparser::ast::{self, Assignment, AssignmentTarget, SetExpr, TableObject};
 
 use super::generated::{passes_over, refuse_value};
 use super::names::{is_default, parts, writable};
@@ -13,8 +14,7 @@ use super::{Access, Kind, ModifyStatement, add_reads, note_param, note_plan, ref
 use crate::binder::{BindContext, Scope, TableRead, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
-use crate::parser::VALUES_ALIAS;
-use crate::planner::{Change, ExplainFormat, Plan, explain_change, plan_query, walk};
+use crate::planner::{Change, ExplainFormat, Plan, explain_change, plan_query};
 use crate::types::{DataType, Row};
 
 /// A planned INSERT or REPLACE.
@@ -56,6 +56,11 @@ struct Noted {
 }
 
 impl Insert {
+    /// Whether VALUES or SET gives exactly one row.
+    pub(super) fn is_one_row(&self) -> bool {
+        matches!(&self.source, Source::Rows(rows) if rows.len() == 1)
+    }
+
     /// EXPLAIN.
     pub(super) fn explain(&self, format: ExplainFormat) -> Vec<Row> {
         let change = Change {
@@ -81,8 +86,8 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
     let table = writable(context, name, "INSERT")?;
     let target = Target::plan(context, &table)?;
     let mut noted = Noted::default();
-    let (columns, source) = plan_source(context, insert, &target, &mut noted)?;
-    let on_duplicate = plan_on_duplicate(context, insert, &target, &mut noted)?;
+    let (columns, mut source) = plan_source(context, insert, &target, &mut noted)?;
+    let on_duplicate = on_duplicate::plan(context, insert, &target, &mut source, &mut noted)?;
     let entry = |what| (table.database.clone(), table.name.clone(), what);
     let mut access = vec![entry(Access::Insert)];
     if !on_duplicate.is_empty() {
@@ -134,11 +139,7 @@ fn plan_source(
         refuse_twice(&columns, target)?;
         return Ok((columns, Source::Rows(vec![row])));
     }
-    let named: Vec<usize> = insert
-        .columns
-        .iter()
-        .map(|name| column_of(name, target))
-        .collect::<SqlResult<_>>()?;
+    let named = listed_columns(insert, target)?;
     refuse_twice(&named, target)?;
     let Some(query) = &insert.source else {
         return Ok((named, Source::Rows(vec![Vec::new()])));
@@ -165,6 +166,12 @@ fn plan_source(
     note_plan(&mut noted.params, &plan);
     noted.reads.extend(plan.tables.iter().cloned());
     Ok((columns, Source::Query(Box::new(plan))))
+}
+
+/// The columns an INSERT lists.
+fn listed_columns(insert: &ast::Insert, target: &Target) -> SqlResult<Vec<usize>> {
+    let columns = insert.columns.iter();
+    columns.map(|name| column_of(name, target)).collect()
 }
 
 /// What an INSERT without a list of columns names.
@@ -220,52 +227,6 @@ fn plan_value(
         noted.passed_over.push(at);
     }
     Ok((!passed_over).then_some(bound))
-}
-
-fn plan_on_duplicate(
-    context: &BindContext<'_>,
-    insert: &ast::Insert,
-    target: &Target,
-    noted: &mut Noted,
-) -> SqlResult<Vec<(usize, Option<Expr>)>> {
-    let assignments = match &insert.on {
-        None => return Ok(Vec::new()),
-        Some(OnInsert::DuplicateKeyUpdate(assignments)) => assignments,
-        Some(_) => return Err(SqlError::not_supported("ON CONFLICT")),
-    };
-    let table = &target.table;
-    let mut new_row = Scope::of_table(table, VALUES_ALIAS);
-    if let Some(alias) = &insert.insert_alias {
-        let mut aliased = Scope::of_table(table, &parts(&alias.row_alias).join("."));
-        for (column, name) in aliased
-            .columns
-            .iter_mut()
-            .zip(alias.col_aliases.iter().flatten())
-        {
-            column.name.clone_from(&name.value);
-        }
-        aliased.outer = Some(Box::new(new_row));
-        new_row = aliased;
-    }
-    let mut scope = Scope::of_table(table, &table.name);
-    scope.outer = Some(Box::new(new_row));
-    assignments
-        .iter()
-        .map(|assignment| {
-            let at = assigned_column(assignment, target)?;
-            if is_default(&assignment.value) {
-                return Ok((at, None));
-            }
-            refuse_value(table, at)?;
-            let value = &assignment.value;
-            let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
-            if let Some(column) = table.columns.get(at) {
-                note_param(&mut noted.params, &bound, &column.ty);
-            }
-            walk::references(&bound, &mut |(depth, _)| noted.reads_target |= depth == 0);
-            Ok((at, Some(bound)))
-        })
-        .collect()
 }
 
 fn assigned_column(assignment: &Assignment, target: &Target) -> SqlResult<usize> {

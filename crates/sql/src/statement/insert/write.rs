@@ -72,17 +72,19 @@ pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> S
             for (number, exprs) in rows.iter().enumerate() {
                 context.waiter.check()?;
                 let row = run.ignoring(|run| run.row_of_exprs(exprs, number + 1))?;
-                run.store(row, number + 1)?;
+                run.store(row, &[], number + 1)?;
             }
         }
         Source::Query(plan) => {
             // All before the first is written: the SELECT may read the table itself.
             let rows = executor::collect(context, plan, None)?;
-            for (number, values) in rows.into_iter().enumerate() {
+            for (number, mut values) in rows.into_iter().enumerate() {
                 context.waiter.check()?;
+                // What only ON DUPLICATE KEY UPDATE reads.
+                let selected = values.split_off(insert.columns.len().min(values.len()));
                 let row =
                     run.ignoring(|run| run.row_of_values(values, &plan.columns, number + 1))?;
-                run.store(row, number + 1)?;
+                run.store(row, &selected, number + 1)?;
             }
         }
     }
@@ -281,14 +283,15 @@ impl Run<'_> {
     }
 
     /// Writes one row, or does what the statement says of duplicates.
-    fn store(&mut self, row: Option<Row>, number: usize) -> SqlResult<()> {
+    fn store(&mut self, row: Option<Row>, selected: &[Value], number: usize) -> SqlResult<()> {
         self.tally.records += 1;
         let Some(row) = row else {
             self.tally.duplicates += 1;
             return Ok(());
         };
         let mark = self.context.txn.savepoint();
-        if self.ignoring(|run| run.store_row(row, number))?.is_none() {
+        let stored = self.ignoring(|run| run.store_row(row, selected, number))?;
+        if stored.is_none() {
             self.context.txn.rollback_to(mark);
             self.tally.duplicates += 1;
             self.tally.give_back();
@@ -296,7 +299,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn store_row(&mut self, row: Row, number: usize) -> SqlResult<()> {
+    fn store_row(&mut self, row: Row, selected: &[Value], number: usize) -> SqlResult<()> {
         let target = &self.insert.target;
         target.check(self.context.eval, &row)?;
         let hidden = if target.table.primary_key.is_empty() {
@@ -322,7 +325,7 @@ impl Run<'_> {
                 }
                 Some(duplicate) if self.insert.replace => self.remove(&duplicate, &row)?,
                 Some(duplicate) if !self.insert.on_duplicate.is_empty() => {
-                    return self.update_existing(&duplicate, &row, number);
+                    return self.update_existing(&duplicate, &row, selected, number);
                 }
                 Some(duplicate) => return Err(duplicate.error),
             }
@@ -366,6 +369,7 @@ impl Run<'_> {
         &mut self,
         duplicate: &Duplicate,
         new: &[Value],
+        selected: &[Value],
         number: usize,
     ) -> SqlResult<()> {
         let eval = self.context.eval;
@@ -383,7 +387,8 @@ impl Run<'_> {
                 None if target.is_generated(*at) => continue,
                 None => target.default(eval, *at, &row, number)?,
                 Some(expr) => {
-                    let value = expr.eval_unrounded(eval, &row, &[new, new])?.into_owned();
+                    let seen = [row.as_slice(), selected].concat();
+                    let value = expr.eval_unrounded(eval, &seen, &[new, new])?.into_owned();
                     let column = target.table.columns.get(*at);
                     let column = column.ok_or_else(|| SqlError::internal("no such column"))?;
                     let value = value.stored_from(&expr.ty, &column.ty);
