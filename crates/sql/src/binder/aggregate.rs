@@ -60,6 +60,13 @@ impl AggregateKind {
         use AggregateKind as A;
         matches!(self, A::BitAnd | A::BitOr | A::BitXor)
     }
+
+    /// Whether it calculates with its argument as a number.
+    fn calculates(self) -> bool {
+        use AggregateKind as A;
+        let deviates = matches!(self, A::StdPop | A::StdSamp | A::VarPop | A::VarSamp);
+        deviates || self.is_bitwise() || matches!(self, A::Sum | A::Avg)
+    }
 }
 
 /// An aggregate call.
@@ -317,6 +324,10 @@ impl Binder<'_> {
         if kind.is_bitwise() {
             let arguments = std::mem::take(&mut call.arguments);
             call.arguments = arguments.into_iter().map(Expr::member_number).collect();
+        }
+        if kind.calculates() {
+            let arguments = std::mem::take(&mut call.arguments);
+            call.arguments = arguments.into_iter().map(Expr::calculated).collect();
         }
         let shown = match kind {
             AggregateKind::GroupConcat => Some(functions::shown_as_declared as fn(Expr) -> Expr),

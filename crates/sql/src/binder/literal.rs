@@ -88,21 +88,32 @@ fn illegal_double(digits: &str) -> SqlError {
 }
 
 fn hex(digits: &str) -> SqlResult<Expr> {
+    let bytes = hex_bytes(digits);
+    bytes
+        .map(bytes_literal)
+        .ok_or_else(|| SqlError::syntax(format!("near 'x'{digits}''")))
+}
+
+/// The bytes of a hexadecimal literal; of an odd number of digits the first is half a byte.
+pub(crate) fn hex_bytes(digits: &str) -> Option<Vec<u8>> {
     let padded = if digits.len() % 2 == 1 {
         format!("0{digits}")
     } else {
         digits.to_string()
     };
-    let bad = || SqlError::syntax(format!("near 'x'{digits}''"));
-    let mut bytes = Vec::with_capacity(padded.len() / 2);
-    for pair in padded.as_bytes().chunks(2) {
-        let pair = std::str::from_utf8(pair).map_err(|_| bad())?;
-        bytes.push(u8::from_str_radix(pair, 16).map_err(|_| bad())?);
-    }
-    Ok(bytes_literal(bytes))
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    padded.as_bytes().chunks(2).map(byte).collect()
 }
 
 fn bits(digits: &str) -> SqlResult<Expr> {
+    let bytes = bit_bytes(digits);
+    bytes
+        .map(bytes_literal)
+        .ok_or_else(|| SqlError::syntax(format!("near 'b'{digits}''")))
+}
+
+/// The bytes of a bit literal, the last eight digits in the last one.
+pub(crate) fn bit_bytes(digits: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let offset = (8 - digits.len() % 8) % 8;
     let mut byte = 0_u8;
@@ -110,7 +121,7 @@ fn bits(digits: &str) -> SqlResult<Expr> {
         let bit = match digit {
             '0' => 0,
             '1' => 1,
-            _ => return Err(SqlError::syntax(format!("near 'b'{digits}''"))),
+            _ => return None,
         };
         byte = (byte << 1) | bit;
         if (index + offset) % 8 == 7 {
@@ -118,5 +129,5 @@ fn bits(digits: &str) -> SqlResult<Expr> {
             byte = 0;
         }
     }
-    Ok(bytes_literal(bytes))
+    Some(bytes)
 }

@@ -40,6 +40,7 @@ pub use window::{FrameBound, RangeBound, WindowCall, WindowFrame, WindowKind};
 pub(crate) use window_frame::illegal_distance;
 
 pub(crate) use aggregate::bigint;
+pub(crate) use literal::{bit_bytes, hex_bytes};
 
 use std::sync::Arc;
 

@@ -59,12 +59,10 @@ impl Binder<'_> {
         let collation = charset_collation(&charset, self.context.collation)?;
         match (&literal.kind, collation) {
             (ExprKind::Literal(Value::Text(text)), Collation::Binary) => {
-                let bytes = text.clone().into_bytes();
-                let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-                Ok(Expr::literal(
-                    Value::Bytes(bytes),
-                    DataType::Varbinary { length },
-                ))
+                Ok(bytes_as_string(text.clone().into_bytes()))
+            }
+            (ExprKind::Literal(Value::Bytes(bytes)), Collation::Binary) => {
+                Ok(bytes_as_string(bytes.clone()))
             }
             (ExprKind::Literal(Value::Text(text)), collation) => Ok(text_literal(text, collation)),
             (ExprKind::Literal(Value::Bytes(bytes)), collation)
@@ -99,6 +97,18 @@ impl Binder<'_> {
             }
             other => cast_type(other, &value.ty, self.context.collation),
         }
+    }
+}
+
+/// A byte string that an introducer makes of a literal. It stands in a cast: a bare literal of
+/// bytes is a hexadecimal one, and that is a number among numbers.
+fn bytes_as_string(bytes: Vec<u8>) -> Expr {
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    let ty = DataType::Varbinary { length };
+    Expr {
+        kind: ExprKind::Cast(Box::new(Expr::literal(Value::Bytes(bytes), ty.clone()))),
+        ty,
+        nullable: false,
     }
 }
 

@@ -10,6 +10,7 @@
     reason = "bodies share one signature though most cannot fail; what is cut is meant to be"
 )]
 
+mod arguments;
 mod control;
 mod crypto;
 mod digits;
@@ -275,6 +276,7 @@ pub fn is_left_out(name: &str) -> bool {
 /// Converts arguments as the function wants them.
 #[must_use]
 pub fn prepare_arguments(function: &ScalarFunction, args: Vec<Expr>) -> Vec<Expr> {
+    let args = arguments::numbers_calculated(function.name, args);
     match function.arguments {
         Arguments::Plain => args,
         Arguments::Numbers | Arguments::Unrounded => {

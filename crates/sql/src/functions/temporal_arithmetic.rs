@@ -24,6 +24,7 @@ pub(super) const FUNCTIONS: &[ScalarFunction] = &[
     ScalarFunction::new("TIMEDIFF", (2, 2), infer_time6, timediff),
     ScalarFunction::new("ADDTIME", (2, 2), infer_addtime, addtime).with(Arguments::Plain),
     ScalarFunction::new("SUBTIME", (2, 2), infer_addtime, subtime),
+    ScalarFunction::new("_MOMENT_NUMBER", (1, 1), infer::double, moment_number),
     ScalarFunction::new("PERIOD_ADD", (2, 2), infer::integer, period_add),
     ScalarFunction::new("PERIOD_DIFF", (2, 2), infer::integer, period_diff),
 ];
@@ -109,6 +110,20 @@ fn sum(
         _ if ty.is_temporal() => Value::DateTime(end),
         _ => Value::Text(text_sum(value, end, unit)),
     })
+}
+
+/// A text that is a date or time as the number of its digits, 20240201 for '2024-02-01'.
+fn moment_number(_ctx: &EvalContext<'_>, args: &[Value], _ty: &DataType) -> SqlResult<Value> {
+    let Value::Text(text) = &args[0] else {
+        return Ok(args[0].to_double().map_or(Value::Null, Value::Double));
+    };
+    let moment = match parse_datetime(text).filter(|_| text.contains('-')) {
+        Some((parsed, _)) if parsed.has_time => Some(Value::DateTime(parsed.value)),
+        Some((parsed, _)) => Some(Value::Date(parsed.value.date)),
+        None => parse_time(text).map(|parsed| Value::Time(parsed.value)),
+    };
+    let number = moment.and_then(|moment| moment.to_double());
+    Ok(number.map_or(Value::Null, Value::Double))
 }
 
 /// Text plus an interval is text: a date as long as no time of day is involved.

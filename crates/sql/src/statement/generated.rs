@@ -28,7 +28,7 @@ impl Computed {
         let mut columns = Vec::new();
         for (at, column) in table.columns.iter().enumerate() {
             if let Some(generated) = &column.generated {
-                columns.push((at, generated.bind(context, table)?));
+                columns.push((at, generated.bind(context, table)?.stored_in(&column.ty)));
             }
         }
         // Key parts may read any column; the others only those before them.

@@ -247,6 +247,7 @@ fn plan_default(context: &BindContext<'_>, table: &Table, column: &Column) -> Sq
             let parsed = parse_expression(text, mode)?;
             let scope = Scope::of_table(table, &table.name);
             let bound = bind_definition(context, &scope, &parsed, "default value")?;
+            let bound = bound.stored_in(&column.ty);
             let mut reads_row = false;
             walk::references(&bound, &mut |_| reads_row = true);
             Ok(if reads_row {

@@ -99,9 +99,10 @@ pub(super) fn plan(context: &BindContext<'_>, update: &ast::Update) -> SqlResult
         } else {
             refuse_value(&targets[written].target.table, column)?;
             let value = &assignment.value;
-            let bound = bind_expr(context, &scan.scope, value, "field list", &mut reads)?;
+            let mut bound = bind_expr(context, &scan.scope, value, "field list", &mut reads)?;
             if let Some(meta) = targets[written].target.table.columns.get(column) {
                 note_param(&mut params, &bound, &meta.ty);
+                bound = bound.stored_in(&meta.ty);
             }
             walk::references(&bound, &mut |(depth, slot)| {
                 if let Some(read) = slots_read.get_mut(slot).filter(|_| depth == 0) {

@@ -36,7 +36,12 @@ impl Expr {
     /// # Errors
     /// None yet.
     pub fn cast(expr: Expr, ty: DataType) -> SqlResult<Expr> {
-        let expr = beside(expr, &ty);
+        // An integer is read from the text that a date plus an interval is.
+        let expr = if ty.is_integer() {
+            expr.member_number().literal_number()
+        } else {
+            beside(expr, &ty)
+        };
         // Text and numbers may turn out not to be readable as a date, giving NULL.
         let nullable = expr.nullable || (ty.is_temporal() && !expr.ty.is_temporal());
         Ok(Self::new(ExprKind::Cast(Box::new(expr)), ty, nullable))

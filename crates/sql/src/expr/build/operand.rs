@@ -4,7 +4,10 @@
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Expr, ExprKind};
 use crate::functions;
-use crate::types::{DataType, Date, DateTime, Parsed, Value, expand_year, parse_datetime};
+use crate::types::{
+    DataType, Date, DateTime, MAX_DECIMAL_PRECISION, Parsed, Value, expand_year, parse_datetime,
+    parse_decimal,
+};
 
 /// An ENUM, a SET and a hexadecimal literal beside a number are numbers.
 pub(super) fn beside(expr: Expr, other: &DataType) -> Expr {
@@ -15,18 +18,75 @@ pub(super) fn beside(expr: Expr, other: &DataType) -> Expr {
     }
 }
 
-/// Hexadecimal literals are numbers among numbers.
+/// Functions whose result is a date or time, and a text where they are given one.
+const SUMS: [&str; 5] = ["DATE_ADD", "DATE_SUB", "TIMESTAMPADD", "ADDTIME", "SUBTIME"];
+
+/// Hexadecimal and bit literals are numbers among numbers.
 pub(super) fn number_of_bytes(expr: Expr) -> Expr {
-    let expr = expr.member_number();
-    if let ExprKind::Literal(Value::Bytes(bytes)) = &expr.kind
-        && bytes.len() <= 8
-    {
-        let number = bytes
+    expr.member_number().calculated()
+}
+
+impl Expr {
+    /// This expression where a number is computed: a hexadecimal literal is an integer, and what a
+    /// function makes of a text that is a date or time counts as that, not as the number its text
+    /// begins with.
+    #[must_use]
+    pub(crate) fn calculated(self) -> Expr {
+        let sums_text = match &self.kind {
+            ExprKind::Call(function, _) => SUMS.contains(&function.name) && self.ty.is_text(),
+            _ => false,
+        };
+        if !sums_text {
+            return self.literal_number();
+        }
+        match functions::lookup("_MOMENT_NUMBER") {
+            Some(function) => Expr {
+                nullable: true,
+                kind: ExprKind::Call(function, vec![self]),
+                ty: DataType::DOUBLE,
+            },
+            None => self,
+        }
+    }
+
+    /// A hexadecimal or bit literal where a number is computed: BIGINT UNSIGNED, of a longer one
+    /// the last eight bytes. The binder makes a bare literal of bytes of nothing else: a string
+    /// behind `_binary` stands in a cast.
+    #[must_use]
+    pub(crate) fn literal_number(self) -> Expr {
+        let ExprKind::Literal(Value::Bytes(bytes)) = &self.kind else {
+            return self;
+        };
+        let last = bytes.get(bytes.len().saturating_sub(8)..);
+        let number = last
+            .unwrap_or_default()
             .iter()
             .fold(0u64, |number, byte| number << 8 | u64::from(*byte));
-        return Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED);
+        Expr::literal(Value::UInt(number), DataType::BIGINT_UNSIGNED)
     }
-    expr
+
+    /// This expression where its value is stored in a column of type `ty`: a hexadecimal or bit
+    /// literal is a number in a column of numbers, and beyond the range of each when it has more
+    /// than eight bytes. A BIT takes the bytes as they are.
+    #[must_use]
+    pub(crate) fn stored_in(self, ty: &DataType) -> Expr {
+        if !ty.is_number() || matches!(ty, DataType::Bit { .. }) {
+            return self;
+        }
+        match &self.kind {
+            ExprKind::Literal(Value::Bytes(bytes)) if bytes.len() > 8 => {
+                let beyond = format!("1{}", "0".repeat(usize::from(MAX_DECIMAL_PRECISION) - 1));
+                let number = parse_decimal(&beyond).0;
+                let ty = DataType::Decimal {
+                    precision: MAX_DECIMAL_PRECISION,
+                    scale: 0,
+                    unsigned: false,
+                };
+                Expr::literal(Value::decimal(number), ty)
+            }
+            _ => self.literal_number(),
+        }
+    }
 }
 
 /// A truth value beside JSON is JSON's true or false, where another integer is a number.

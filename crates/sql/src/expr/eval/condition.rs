@@ -95,7 +95,13 @@ impl Expr {
                         let number = value.into_owned().stored_from(&self.ty, &DataType::DOUBLE);
                         truth(ctx, &number)
                     }
-                    _ => truth(ctx, &value),
+                    // A hexadecimal literal counts as a number.
+                    _ => match (&self.kind, &*value) {
+                        (ExprKind::Literal(_), Value::Bytes(bytes)) => {
+                            Ok(Some(bytes.iter().any(|byte| *byte != 0)))
+                        }
+                        _ => truth(ctx, &value),
+                    },
                 }
             }
         }

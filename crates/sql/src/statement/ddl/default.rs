@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr, UnaryOperator, Value};
 
 use super::DdlContext;
-use crate::binder::{BindContext, Scope, bind_definition};
+use crate::binder::{BindContext, Scope, bind_definition, bit_bytes, hex_bytes};
 use crate::catalog::{Catalog, Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{canonical as canonical_text, parse_expression, stored_mode};
@@ -24,11 +24,7 @@ pub(super) fn of_expr(column: &Column, expr: &Expr) -> SqlResult<Option<ColumnDe
     if let Expr::Nested(inner) = expr {
         return Ok(Some(ColumnDefault::Expression(canonical_text(inner))));
     }
-    let text = match (&column.ty, expr) {
-        (DataType::Bit { .. }, Expr::Value(value)) => bit_literal(&value.value),
-        _ => None,
-    };
-    let Some(text) = text.or_else(|| literal(expr)) else {
+    let Some(text) = literal(expr, &column.ty) else {
         return Err(invalid(column));
     };
     if text == "NULL" {
@@ -51,8 +47,8 @@ pub(super) fn of_expr(column: &Column, expr: &Expr) -> SqlResult<Option<ColumnDe
     Ok(Some(ColumnDefault::Literal(text)))
 }
 
-/// A literal as default-mode SQL text.
-fn literal(expr: &Expr) -> Option<String> {
+/// A literal of a column of type `ty` as default-mode SQL text.
+fn literal(expr: &Expr, ty: &DataType) -> Option<String> {
     match expr {
         Expr::Value(value) => Some(match &value.value {
             Value::SingleQuotedString(text)
@@ -61,21 +57,19 @@ fn literal(expr: &Expr) -> Option<String> {
             Value::Number(digits, _) => digits.clone(),
             Value::Boolean(truth) => u8::from(*truth).to_string(),
             Value::Null => "NULL".to_string(),
-            Value::HexStringLiteral(digits) => quote(&hex_text(digits)?),
-            Value::SingleQuotedByteStringLiteral(bits) => {
-                u64::from_str_radix(bits, 2).ok()?.to_string()
-            }
+            Value::HexStringLiteral(digits) => of_bytes(hex_bytes(digits)?, ty)?,
+            Value::SingleQuotedByteStringLiteral(bits) => of_bytes(bit_bytes(bits)?, ty)?,
             _ => return None,
         }),
         Expr::UnaryOp {
             op: UnaryOperator::Minus,
             expr,
-        } => literal(expr).map(|text| format!("-{text}")),
+        } => literal(expr, ty).map(|text| format!("-{text}")),
         Expr::UnaryOp {
             op: UnaryOperator::Plus,
             expr,
-        } => literal(expr),
-        Expr::Prefixed { value, .. } => literal(value),
+        } => literal(expr, ty),
+        Expr::Prefixed { value, .. } => literal(value, ty),
         Expr::TypedString(typed) => match &typed.value.value {
             Value::SingleQuotedString(text) => Some(quote(text)),
             _ => None,
@@ -84,23 +78,25 @@ fn literal(expr: &Expr) -> Option<String> {
     }
 }
 
-/// A hexadecimal literal of a BIT column stands for its bytes, whatever text they would be.
-fn bit_literal(value: &Value) -> Option<String> {
-    match value {
-        Value::HexStringLiteral(digits) => u64::from_str_radix(digits, 16)
-            .ok()
-            .map(|bits| bits.to_string()),
-        _ => None,
+/// A hexadecimal or bit literal: the number or the text it is in a column of type `ty`, and
+/// hexadecimal digits for bytes that are no text.
+fn of_bytes(bytes: Vec<u8>, ty: &DataType) -> Option<String> {
+    if ty.is_number() {
+        if bytes.len() > 8 {
+            return None;
+        }
+        let number = bytes
+            .iter()
+            .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+        return Some(number.to_string());
     }
-}
-
-fn hex_text(digits: &str) -> Option<String> {
-    let bytes: Option<Vec<u8>> = digits
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-        .collect();
-    String::from_utf8(bytes?).ok()
+    Some(match String::from_utf8(bytes) {
+        Ok(text) => quote(&text),
+        Err(error) => {
+            let digits = error.as_bytes().iter().map(|byte| format!("{byte:02X}"));
+            format!("0x{}", digits.collect::<String>())
+        }
+    })
 }
 
 /// A string literal of default-mode SQL.

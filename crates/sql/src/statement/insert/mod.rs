@@ -12,8 +12,10 @@ use super::names::{is_default, parts, writable};
 use super::target::Target;
 use super::{Access, Kind, ModifyStatement, add_reads, note_param, note_plan, refuse_returning};
 use crate::binder::{BindContext, Scope, TableRead, bind_expr};
+use crate::catalog::Table;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::Expr;
+use crate::expr::{Expr, ExprKind};
+use crate::planner::physical::Node;
 use crate::planner::{Change, ExplainFormat, Plan, explain_change, plan_query};
 use crate::types::{DataType, Row};
 
@@ -156,10 +158,11 @@ fn plan_source(
     } else {
         named
     };
-    let plan = plan_query(context, query)?;
+    let mut plan = plan_query(context, query)?;
     if plan.columns.len() != columns.len() {
         return Err(wrong_count(1));
     }
+    store_literals(&mut plan, &columns, &target.table);
     for &at in &columns {
         refuse_value(&target.table, at)?;
     }
@@ -168,10 +171,47 @@ fn plan_source(
     Ok((columns, Source::Query(Box::new(plan))))
 }
 
+/// Hexadecimal literals among what the outermost SELECT gives are numbers in columns of numbers,
+/// as those of VALUES are. Where rows are compared or kept before, they are byte strings.
+fn store_literals(plan: &mut Plan, columns: &[usize], table: &Table) {
+    let mut node = &mut plan.root;
+    loop {
+        match node {
+            Node::Sort { input, .. } | Node::Limit { input, .. } | Node::Cut { input, .. } => {
+                node = input;
+            }
+            Node::Project { expressions, .. } => {
+                for (at, expr) in expressions.iter_mut().enumerate().take(columns.len()) {
+                    let stored = columns.get(at).and_then(|at| table.columns.get(*at));
+                    let meta = plan.columns.get_mut(at);
+                    if let (ExprKind::Literal(_), Some(stored), Some(meta)) =
+                        (&expr.kind, stored, meta)
+                    {
+                        *expr = expr.clone().stored_in(&stored.ty);
+                        meta.ty.clone_from(&expr.ty);
+                    }
+                }
+                return;
+            }
+            _ => return,
+        }
+    }
+}
+
 /// The columns an INSERT lists.
 fn listed_columns(insert: &ast::Insert, target: &Target) -> SqlResult<Vec<usize>> {
     let columns = insert.columns.iter();
     columns.map(|name| column_of(name, target)).collect()
+}
+
+/// The columns a SELECT gives values for.
+fn named_columns(insert: &ast::Insert, target: &Target) -> SqlResult<Vec<usize>> {
+    let listed = listed_columns(insert, target)?;
+    Ok(if listed.is_empty() {
+        every_column(target)
+    } else {
+        listed
+    })
 }
 
 /// What an INSERT without a list of columns names.
@@ -219,9 +259,10 @@ fn plan_value(
     }
     let passed_over = passes_over(&target.table, at, context.sql_mode.strict)?;
     let scope = Scope::of_table(&target.table, &target.table.name);
-    let bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
+    let mut bound = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
     if let Some(column) = target.table.columns.get(at) {
         note_param(&mut noted.params, &bound, &column.ty);
+        bound = bound.stored_in(&column.ty);
     }
     if passed_over && !noted.passed_over.contains(&at) {
         noted.passed_over.push(at);

@@ -3,7 +3,7 @@
 
 use sqlparser::ast::{self, OnInsert, SetExpr};
 
-use super::{Noted, Source, assigned_column};
+use super::{Noted, Source, assigned_column, store_literals};
 use crate::binder::{BindContext, Scope, ScopeColumn, bind_expr};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Expr;
@@ -43,9 +43,10 @@ pub(super) fn plan(
         }
         refuse_value(&target.table, at)?;
         let value = &assignment.value;
-        let expr = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
+        let mut expr = bind_expr(context, &scope, value, "field list", &mut noted.reads)?;
         if let Some(column) = target.table.columns.get(at) {
             note_param(&mut noted.params, &expr, &column.ty);
+            expr = expr.stored_in(&column.ty);
         }
         walk::references(&expr, &mut |(depth, slot)| {
             if depth != 0 {
@@ -59,7 +60,7 @@ pub(super) fn plan(
         bound.push((at, Some(expr)));
     }
     if read.contains(&true) {
-        select_more(context, insert, source, (&selected, &read))?;
+        select_more(context, insert, target, source, (&selected, &read))?;
         let place = |slot: usize| read.iter().take(slot).filter(|read| **read).count();
         for expr in bound.iter_mut().filter_map(|(_, expr)| expr.as_mut()) {
             walk::remap(expr, &mut |(depth, slot)| match slot.checked_sub(width) {
@@ -153,6 +154,7 @@ fn columns_of_tables(
 fn select_more(
     context: &BindContext<'_>,
     insert: &ast::Insert,
+    target: &Target,
     source: &mut Source,
     (selected, read): (&[ColumnMeta], &[bool]),
 ) -> SqlResult<()> {
@@ -170,7 +172,9 @@ fn select_more(
         ..*context
     };
     let inserted = plan.columns.len();
-    let more = plan_query(&unnamed, &with_items(query, items.collect()))?;
+    let mut more = plan_query(&unnamed, &with_items(query, items.collect()))?;
+    let columns: Vec<usize> = super::named_columns(insert, target)?;
+    store_literals(&mut more, &columns, &target.table);
     assert!(
         more.columns.len() == inserted + read.iter().filter(|read| **read).count(),
         "the SELECT gives what it gave and the columns that are read"
