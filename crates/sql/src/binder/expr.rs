@@ -6,7 +6,7 @@ use super::aggregate::aggregate_kind;
 use super::literal::bind_literal;
 use super::{Binder, types as type_names};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::expr::{CompareOp, Expr, ExprKind, result_collation};
 use crate::types::{Collation, DataType, Date, DateTime, Value};
 
 /// How deep expressions may nest; the parser has its own bound.
@@ -154,6 +154,9 @@ impl Binder<'_> {
             };
             whens.push((condition, self.bind_scalar(&when.result)?));
         }
+        if operand.is_some() {
+            matched_under_one_collation(&mut whens);
+        }
         let otherwise = otherwise.map(|e| self.bind_scalar(e)).transpose()?;
         Expr::case(whens, otherwise)
     }
@@ -217,6 +220,28 @@ impl Binder<'_> {
             return self.bind_aggregate(kind, function);
         }
         self.bind_call(&name, function)
+    }
+}
+
+/// The texts a CASE compares its operand with, under the collation of all of them.
+fn matched_under_one_collation(whens: &mut [(Expr, Expr)]) {
+    let mut operands: Vec<&Expr> = Vec::new();
+    for (condition, _) in whens.iter() {
+        if let ExprKind::Compare(_, operand, candidate, _) = &condition.kind {
+            operands.extend([operand.as_ref(), candidate.as_ref()]);
+        }
+    }
+    if !operands
+        .iter()
+        .all(|operand| operand.ty.collation().is_some())
+    {
+        return;
+    }
+    let common = result_collation(operands);
+    for (condition, _) in whens {
+        if let ExprKind::Compare(_, _, _, collation) = &mut condition.kind {
+            *collation = common;
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::scope::{column_expr, seen_from};
 use super::select::output;
 use super::subquery::plan_of_query;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{CompareOp, Expr, ExprKind};
+use crate::expr::{CompareOp, Expr, ExprKind, result_collation};
 use crate::planner::physical::Node;
 use crate::planner::walk;
 use crate::types::{Collation, DataType, Value};
@@ -283,7 +283,7 @@ impl Binder<'_> {
                 })
         };
         self.doublings -= 1;
-        let bound = as_one_kind(bound?)?;
+        let bound = self.under_one_collation(as_one_kind(bound?)?)?;
         let changes = match &bound.kind {
             ExprKind::And(above, _) => {
                 matches!(&above.kind, ExprKind::Compare(_, value, ..) if walk::is_changing(value))
@@ -294,6 +294,33 @@ impl Binder<'_> {
             return self.bind_between_once(value, low, high);
         }
         Ok(bound)
+    }
+
+    /// Both ends of a BETWEEN over texts under the collation of all three operands.
+    ///
+    /// # Errors
+    /// 1270.
+    fn under_one_collation(&self, mut between: Expr) -> SqlResult<Expr> {
+        let ExprKind::And(above, below) = &mut between.kind else {
+            return Ok(between);
+        };
+        let (
+            ExprKind::Compare(_, value, low, above_collation),
+            ExprKind::Compare(_, _, high, below_collation),
+        ) = (&mut above.kind, &mut below.kind)
+        else {
+            return Ok(between);
+        };
+        let operands: [&Expr; 3] = [value.as_ref(), low.as_ref(), high.as_ref()];
+        if operands
+            .iter()
+            .all(|operand| operand.ty.collation().is_some())
+        {
+            self.refuse_mixes("between", &operands)?;
+            let collation = result_collation(operands);
+            (*above_collation, *below_collation) = (collation, collation);
+        }
+        Ok(between)
     }
 
     /// `(SELECT x >= low AND x <= high FROM (SELECT value) AS x)`.
@@ -309,7 +336,7 @@ impl Binder<'_> {
         let high = seen_from(&self.bind_scalar(high)?, 1);
         let above = Expr::compare(CompareOp::Ge, asked.clone(), low)?;
         let below = Expr::compare(CompareOp::Le, asked, high)?;
-        let test = Expr::and(above, below);
+        let test = self.under_one_collation(Expr::and(above, below))?;
         let (ty, nullable) = (test.ty.clone(), test.nullable);
         let query = BoundQuery {
             columns: vec![output(test.clone(), String::new(), &[]).meta],
