@@ -34,7 +34,13 @@ pub fn wire_type(ty: &DataType) -> WireType {
             width,
             unsigned,
             display_width,
-        } => integer(*width, *unsigned, *display_width),
+        } => {
+            let mut wire = integer(*width, *unsigned, *display_width);
+            if ty.zerofill().is_some() {
+                wire.flags |= ColumnFlags::ZEROFILL_FLAG;
+            }
+            wire
+        }
         DataType::Decimal {
             precision,
             scale,

@@ -225,7 +225,8 @@ pub(crate) fn result_type(
         A::CountRows | A::Count => bigint(false),
         A::Sum => decimal(22, 0),
         A::Avg => decimal(4, 4),
-        A::Min | A::Max | A::First => ty.clone(),
+        A::Min | A::Max => ty.clone().computed(),
+        A::First => ty.clone(),
         A::GroupConcat => DataType::Text {
             size: TextSize::Normal,
             collation,

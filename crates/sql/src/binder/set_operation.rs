@@ -151,7 +151,7 @@ fn common_columns(operands: &[BoundQuery], op: SetOp) -> SqlResult<Vec<ColumnMet
         }
         let types: Vec<&DataType> = same.iter().map(|column| &column.ty).collect();
         let nullable = same.iter().any(|column| !column.not_null);
-        let plain = column_expr(0, types::common_type(&types), nullable);
+        let plain = column_expr(0, types::common_type(&types).computed(), nullable);
         columns.push(output(plain, same[0].name.clone(), &[]).meta);
     }
     Ok(columns)

@@ -301,12 +301,16 @@ pub(crate) fn shown_as_declared(expr: Expr) -> Expr {
         let length = bit_bytes(width);
         return expr.convert_to(&DataType::Varbinary { length });
     }
-    let depends = expr.ty.fsp() > 0 || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
+    let filled = expr.ty.zerofill();
+    let depends = expr.ty.fsp() > 0
+        || filled.is_some()
+        || matches!(expr.ty, DataType::Float { .. } | DataType::Year);
     if !depends {
         return expr;
     }
     let nullable = expr.nullable;
-    let ty = DataType::varchar(expr.ty.char_length());
+    let length = expr.ty.char_length().max(filled.map_or(0, u32::from));
+    let ty = DataType::varchar(length);
     Expr {
         kind: ExprKind::Cast(Box::new(expr)),
         ty,

@@ -16,7 +16,16 @@ pub(crate) fn is_binary_attribute(option: &ColumnOption) -> bool {
         if matches!(tokens.as_slice(), [Token::Word(word)] if word.keyword == Keyword::BINARY))
 }
 
-/// `CHARSET x`, `BINARY` and `VISIBLE`; everything else is left to `sqlparser`.
+/// The word that stands in the options for the attribute ZEROFILL of a column of numbers.
+const ZEROFILL: &str = "ZEROFILL";
+
+/// Whether the option is the attribute ZEROFILL.
+pub(crate) fn is_zerofill_attribute(option: &ColumnOption) -> bool {
+    matches!(option, ColumnOption::DialectSpecific(tokens)
+        if matches!(tokens.as_slice(), [Token::Word(word)] if word.value == ZEROFILL))
+}
+
+/// `CHARSET x`, `BINARY`, `VISIBLE` and `ZEROFILL`; everything else is left to `sqlparser`.
 pub(super) fn option(
     parser: &mut Parser,
 ) -> Result<Option<Result<Option<ColumnOption>, ParserError>>, ParserError> {
@@ -39,6 +48,12 @@ pub(super) fn option(
     }
     if take(parser, BINARY) {
         let word = Token::make_keyword(BINARY);
+        return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
+    }
+    if take(parser, ZEROFILL) {
+        // A column that is filled up is unsigned, whether the word follows or not.
+        take(parser, "UNSIGNED");
+        let word = Token::make_keyword(ZEROFILL);
         return Ok(Some(Ok(Some(ColumnOption::DialectSpecific(vec![word])))));
     }
     if take(parser, "VISIBLE") {

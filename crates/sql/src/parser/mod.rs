@@ -41,7 +41,7 @@ mod words;
 pub(crate) use canonical::{
     calls_in, canonical, columns_in, displayed, displayed_definition, has_query, stored_mode,
 };
-pub(crate) use column::is_binary_attribute;
+pub(crate) use column::{is_binary_attribute, is_zerofill_attribute};
 pub(crate) use portable::in_default_mode;
 pub use scan::Part;
 pub use template::{Template, template};

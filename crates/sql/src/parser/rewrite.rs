@@ -235,9 +235,6 @@ fn definition_word(
     if names {
         return Ok(None);
     }
-    if is(index, "ZEROFILL") {
-        return Err(SqlError::not_supported("ZEROFILL"));
-    }
     let behind_type = matches!(out.last().map(|t| &t.token), Some(Token::RParen))
         || [
             "SIGNED", "UNSIGNED", "CHAR", "BINARY", "DATE", "TIME", "DATETIME", "DECIMAL",

@@ -21,6 +21,13 @@ pub fn write_text(value: &Value, ty: &DataType, out: &mut Vec<u8>) {
             out.extend_from_slice(format!("{year:04}").as_bytes());
         }
         (Value::UInt(bits), DataType::Bit { width }) => write_bits(*bits, *width, out),
+        (Value::Int(_) | Value::UInt(_), ty) if ty.zerofill().is_some() => {
+            let start = out.len();
+            write_value(value, out);
+            let digits = usize::from(ty.zerofill().unwrap_or(0));
+            let missing = digits.saturating_sub(out.len() - start);
+            out.splice(start..start, std::iter::repeat_n(b'0', missing));
+        }
         _ => write_value(value, out),
     }
 }

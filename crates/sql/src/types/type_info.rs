@@ -220,6 +220,33 @@ impl DataType {
         }
     }
 
+    /// The digits an integer column declared ZEROFILL is filled up to with zeros. Such a column is
+    /// unsigned, and no other unsigned one keeps a display width but TINYINT(1), which needs no
+    /// filling.
+    #[must_use]
+    pub fn zerofill(&self) -> Option<u8> {
+        match self {
+            DataType::Int {
+                width,
+                unsigned: true,
+                display_width: Some(digits),
+            } if (*width, *digits) != (IntWidth::Tiny, 1) => Some(*digits),
+            _ => None,
+        }
+    }
+
+    /// The type of what is computed from a value of this one: only a column itself is filled up
+    /// with zeros.
+    #[must_use]
+    pub fn computed(mut self) -> Self {
+        if self.zerofill().is_some()
+            && let DataType::Int { display_width, .. } = &mut self
+        {
+            *display_width = None;
+        }
+        self
+    }
+
     /// Digits of the fraction of a second; 0 for types without.
     #[must_use]
     pub fn fsp(&self) -> u8 {
@@ -304,6 +331,10 @@ impl DataType {
         };
         let base = self.base_name();
         match self {
+            DataType::Int {
+                display_width: Some(width),
+                ..
+            } if self.zerofill().is_some() => format!("{base}({width}){sign} zerofill"),
             DataType::Int {
                 display_width: Some(width),
                 ..

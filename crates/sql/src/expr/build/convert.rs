@@ -11,7 +11,7 @@ impl Expr {
     #[must_use]
     pub fn common(exprs: &[&Expr]) -> DataType {
         let types: Vec<&DataType> = exprs.iter().map(|expr| &expr.ty).collect();
-        let ty = common_type(&types);
+        let ty = common_type(&types).computed();
         if ty.is_text() {
             let collation = result_collation(exprs.iter().copied());
             if collation != Collation::Binary {

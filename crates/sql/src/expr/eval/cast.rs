@@ -26,7 +26,9 @@ pub(super) fn cast_typed(
     {
         return cast_bits(ctx, *bits, *width, to);
     }
-    let shows_type = matches!(from, DataType::Float { .. } | DataType::Year) || from.fsp() > 0;
+    let shows_type = matches!(from, DataType::Float { .. } | DataType::Year)
+        || from.fsp() > 0
+        || from.zerofill().is_some();
     if (to.is_text() || to.is_bytes()) && shows_type && !matches!(*value, Value::Text(_)) {
         return cast(ctx, Value::Text(to_text(&value, from)), to);
     }

@@ -70,6 +70,48 @@ fn integer(ast: &Ast) -> Option<DataType> {
     })
 }
 
+/// An integer type declared ZEROFILL: unsigned, and shown with at least as many digits as were
+/// asked for, or as the greatest number has.
+///
+/// # Errors
+/// 1439 for more than 255 digits; 1235 for other numbers, 1064 for what is none.
+pub(super) fn filled_up(name: &str, ast: &Ast, ty: &DataType) -> SqlResult<DataType> {
+    let asked = match ast {
+        Ast::TinyInt(digits)
+        | Ast::TinyIntUnsigned(digits)
+        | Ast::SmallInt(digits)
+        | Ast::SmallIntUnsigned(digits)
+        | Ast::MediumInt(digits)
+        | Ast::MediumIntUnsigned(digits)
+        | Ast::Int(digits)
+        | Ast::IntUnsigned(digits)
+        | Ast::Integer(digits)
+        | Ast::IntegerUnsigned(digits)
+        | Ast::BigInt(digits)
+        | Ast::BigIntUnsigned(digits) => *digits,
+        _ => None,
+    };
+    let DataType::Int { width, .. } = ty else {
+        if ty.is_number() {
+            let what = format!("ZEROFILL of {}", ty.base_name().to_uppercase());
+            return Err(SqlError::not_supported(what));
+        }
+        return Err(SqlError::syntax("near 'ZEROFILL'"));
+    };
+    let digits = match asked.filter(|digits| *digits > 0) {
+        Some(digits) => u8::try_from(digits).map_err(|_| {
+            let text = format!("Display width out of range for column '{name}' (max = 255)");
+            SqlError::new(1439, "42000", text)
+        })?,
+        None => width.digits(true),
+    };
+    Ok(DataType::Int {
+        width: *width,
+        unsigned: true,
+        display_width: Some(digits),
+    })
+}
+
 fn number(name: &str, ast: &Ast) -> SqlResult<Option<DataType>> {
     Ok(Some(match ast {
         Ast::Decimal(info) | Ast::Numeric(info) | Ast::Dec(info) => decimal(name, info, false)?,

@@ -10,7 +10,7 @@ use super::key::{index_comment, null_in_primary_key};
 use super::key_expression;
 use crate::catalog::{Catalog, CheckConstraint, Column, ColumnId, Index, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{Annotations, canonical, is_binary_attribute};
+use crate::parser::{Annotations, canonical, is_binary_attribute, is_zerofill_attribute};
 use crate::statement::target::position;
 use crate::types::{Collation, DataType};
 
@@ -156,7 +156,13 @@ impl<'a> Builder<'a> {
         } else {
             chosen
         };
-        let ty = column_type::resolve(name, data_type, chosen)?;
+        let mut ty = column_type::resolve(name, data_type, chosen)?;
+        if options
+            .iter()
+            .any(|(_, option)| is_zerofill_attribute(option))
+        {
+            ty = column_type::filled_up(name, data_type, &ty)?;
+        }
         let mut column = Column {
             id,
             name: name.to_string(),
@@ -210,6 +216,7 @@ impl<'a> Builder<'a> {
                 }
                 ColumnOption::CharacterSet(_) | ColumnOption::Collation(_) => {}
                 option if is_binary_attribute(option) => refuse_binary(&column)?,
+                option if is_zerofill_attribute(option) => {}
                 ColumnOption::Generated { .. } => {}
                 other => return Err(SqlError::not_supported(format!("column option {other}"))),
             }
