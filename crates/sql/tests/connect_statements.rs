@@ -70,3 +70,31 @@ fn columns_of_information_schema_are_called_in_capitals() {
         ["TABLE_NAME", "COLUMN_NAME", "place", "upper(table_name)"]
     );
 }
+
+#[test]
+fn the_collation_of_the_handshake_is_the_sessions() {
+    let instance = common::instance();
+    let shown = |id| {
+        let mut client = common::connect_with_collation(&instance, "root", id).unwrap();
+        client.rows(
+            "SELECT @@character_set_client, @@character_set_connection, \
+             @@character_set_results, @@collation_connection",
+        )[0]
+        .join(" ")
+    };
+    assert_eq!(shown(46), "utf8mb4 utf8mb4 utf8mb4 utf8mb4_bin");
+    assert_eq!(shown(45), "utf8mb4 utf8mb4 utf8mb4 utf8mb4_general_ci");
+    assert_eq!(shown(8), "latin1 latin1 latin1 latin1_swedish_ci");
+    // What the server has by itself stays as it is, also for ids that nobody knows.
+    let default = "utf8mb4 utf8mb4 utf8mb4 utf8mb4_0900_ai_ci";
+    for id in [0, 255, 7, 60_000] {
+        assert_eq!(shown(id), default, "{id}");
+    }
+    let mut root = common::connect(&instance, "root");
+    root.run("SET GLOBAL character_set_client = latin1");
+    root.run("SET GLOBAL collation_connection = utf8mb4_bin");
+    assert_eq!(shown(60_000), "latin1 utf8mb4 utf8mb4 utf8mb4_bin");
+    // Nothing can be written in a set whose characters have two bytes at least.
+    let refused = common::connect_with_collation(&instance, "root", 35);
+    assert_eq!(refused.err().map(|error| error.code), Some(1231));
+}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +50,43 @@ func driverSuite() {
 	})
 	db := open(database)
 	defer db.Close()
+
+	check("driver: the compressed protocol", func() error {
+		compressed := config(database)
+		compressed.MultiStatements = true
+		if err := compressed.Apply(mysql.EnableCompression(true)); err != nil {
+			return err
+		}
+		connector, err := mysql.NewConnector(compressed)
+		if err != nil {
+			return err
+		}
+		link := sql.OpenDB(connector)
+		defer link.Close()
+		var name, state string
+		if err := link.QueryRow("SHOW STATUS LIKE 'Compression'").Scan(&name, &state); err != nil || state != "ON" {
+			return fmt.Errorf("compression is %q: %v", state, err)
+		}
+		big := strings.Repeat("compressed ", 400_000)
+		var back string
+		if err := link.QueryRow("SELECT ?", big).Scan(&back); err != nil || back != big {
+			return fmt.Errorf("%d of %d bytes: %v", len(back), len(big), err)
+		}
+		rows, err := link.Query("SELECT 1; SELECT REPEAT('x', 18000000)")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+		}
+		if !rows.NextResultSet() || !rows.Next() {
+			return fmt.Errorf("no second result: %v", rows.Err())
+		}
+		if err := rows.Scan(&back); err != nil || len(back) != 18_000_000 {
+			return fmt.Errorf("%d bytes: %v", len(back), err)
+		}
+		return nil
+	})
 
 	check("driver: prepared insert and select with every type", func() error {
 		result, err := db.Exec("INSERT INTO shelf (label) VALUES (?), (?)", "top", "bottom")

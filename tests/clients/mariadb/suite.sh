@@ -172,6 +172,28 @@ client -e "DROP DATABASE copy; DROP DATABASE \`$RICH\`" 2>&1
 has "slap" "Average number of queries per client: 50" "$(mariadb-slap "${CONNECT[@]:0:1}" "${CONNECT[@]:2}" --create-schema=slapped --auto-generate-sql \
     --auto-generate-sql-add-autoincrement --concurrency=2 --number-of-queries=100 2>&1)"
 
+# The compressed protocol, small and large, both ways.
+client -e "CREATE DATABASE IF NOT EXISTS \`$DB\`" 2>&1
+squeezed() { client --compress -N -B -e "$1" "$DB" 2>&1; }
+same "compression is on" $'Compression\tON' "$(squeezed "SHOW STATUS LIKE 'Compression'")"
+same "compression is off unless asked for" $'Compression\tOFF' "$(query "SHOW STATUS LIKE 'Compression'")"
+same "compressed: a result of 20 MB" "20000000" "$(squeezed "SELECT REPEAT('manx ', 4000000)" | tr -d '\n' | wc -c)"
+same "compressed: an error between two results" $'1\nERROR 1146' "$(squeezed "SELECT 1; SELECT * FROM nowhere" | cut -c1-10)"
+{ echo "CREATE OR REPLACE TABLE squeezed (id INT PRIMARY KEY, t LONGTEXT);" | sed 's/OR REPLACE //'
+  echo "INSERT INTO squeezed VALUES (1, '$(head -c 3000000 /dev/zero | tr '\0' 'x')'), (2, '$(head -c 600000 /dev/urandom | base64 -w0)');"; } >"$WORK/squeezed.sql"
+same "compressed: a statement of 4 MB" "" "$(client --compress "$DB" <"$WORK/squeezed.sql" 2>&1)"
+same "compressed: it is stored whole" "$(query "SELECT SUM(CRC32(t)) FROM squeezed")" "$(squeezed "SELECT SUM(CRC32(t)) FROM squeezed")"
+mariadb-dump "${CONNECT[@]}" --compress "$DB" squeezed >"$WORK/squeezed_dump.sql" 2>&1
+sum="$(query "SELECT SUM(CRC32(t)), SUM(LENGTH(t)) FROM squeezed")"
+query "DROP TABLE squeezed"
+same "a compressed dump loads" "" "$(client --compress "$DB" <"$WORK/squeezed_dump.sql" 2>&1)"
+same "a compressed dump keeps everything" "$sum" "$(squeezed "SELECT SUM(CRC32(t)), SUM(LENGTH(t)) FROM squeezed")"
+
+# What the client calls its text is what the session's variables say.
+variables="SELECT @@character_set_client, @@character_set_connection, @@character_set_results, @@collation_connection"
+same "a client's utf8mb4" $'utf8mb4\tutf8mb4\tutf8mb4' "$(query "$variables" | cut -f1-3)"
+same "a client's latin1" $'latin1\tlatin1\tlatin1\tlatin1_swedish_ci' "$(client --default-character-set=latin1 -N -B -e "$variables" "$DB" 2>&1)"
+
 same "admin ping" "mysqld is alive" "$(mariadb-admin "${CONNECT[@]}" ping 2>&1)"
 for command in refresh flush-threads flush-tables reload flush-logs; do
     same "admin $command" "" "$(mariadb-admin "${CONNECT[@]}" "$command" 2>&1)"

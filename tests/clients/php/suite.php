@@ -242,4 +242,24 @@ check('mysqli: time-outs', function () {
     }
 });
 
+check('PDO and mysqli: the compressed protocol', function () {
+    $pdo = pdo([PDO::MYSQL_ATTR_COMPRESS => true, PDO::ATTR_EMULATE_PREPARES => false]);
+    same($pdo->query("SHOW STATUS LIKE 'Compression'")->fetch(PDO::FETCH_NUM), ['Compression', 'ON']);
+    $big = str_repeat('squeezed ', 400000);
+    $statement = $pdo->prepare('SELECT ?, LENGTH(?)');
+    $statement->execute([$big, $big]);
+    same($statement->fetch(PDO::FETCH_NUM) == [$big, 3600000], true);
+    same(strlen($pdo->query("SELECT REPEAT('x', 18000000)")->fetchColumn()), 18000000);
+    $link = mysqli_init();
+    $link->real_connect(HOST, USER, PASSWORD, DATABASE, PORT, null, MYSQLI_CLIENT_COMPRESS);
+    $link->multi_query("SELECT 1; SELECT REPEAT('y', 100000); SELECT 3");
+    $lengths = [];
+    do {
+        $lengths[] = strlen($link->store_result()->fetch_row()[0]);
+    } while ($link->more_results() && $link->next_result());
+    same($lengths, [1, 100000, 1]);
+    fails(1146, fn () => $link->query('SELECT * FROM nowhere'));
+    same($link->query('SELECT 5')->fetch_row(), ['5']);
+});
+
 exit($failed ? 1 : 0);

@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import os
 
 import mysql.connector
 from mysql.connector import pooling
@@ -122,6 +123,38 @@ def a_connection_is_reset_and_changes_its_user(pure):
     connection.ping()
     connection.time_zone = "+02:00"
     expect(connection.time_zone, "+02:00")
+
+
+@both
+def the_compressed_protocol_carries_everything(pure):
+    connection = connect(use_pure=pure, database=DATABASE, compress=True)
+    cursor = connection.cursor()
+    cursor.execute("SHOW STATUS LIKE 'Compression'")
+    expect(cursor.fetchall(), [("Compression", "ON")])
+    cursor.execute("SELECT REPEAT('ab', 9000000), 1")
+    expect([len(value) if isinstance(value, str) else value for value in cursor.fetchone()],
+           [18_000_000, 1])
+    big = "compressed " * 300_000
+    cursor.execute("SELECT CRC32(%s) = CRC32(REPEAT('compressed ', 300000))", (big,))
+    expect(cursor.fetchall(), [(1,)])
+    noise = os.urandom(1_000_000)
+    cursor.execute("SELECT %s", (noise,))
+    expect(bytes(cursor.fetchone()[0]) == noise, True)
+    prepared = connection.cursor(prepared=True)
+    for number in (7, 8):
+        prepared.execute("SELECT ?, ?", (number, "x" * 100))
+        expect([tidy(row) for row in prepared.fetchall()], [(number, "x" * 100)])
+    expect_error(1146, lambda: cursor.execute("SELECT * FROM nowhere"))
+    cursor.execute("SELECT 'alive'")
+    expect(cursor.fetchall(), [("alive",)])
+
+
+@both
+def a_collation_is_what_the_client_asked_for(pure):
+    connection = connect(use_pure=pure, collation="utf8mb4_bin")
+    cursor = connection.cursor()
+    cursor.execute("SELECT @@collation_connection, 'a' = 'A'")
+    expect(cursor.fetchall(), [("utf8mb4_bin", 0)])
 
 
 @check

@@ -5,6 +5,7 @@ import decimal
 import threading
 
 import pymysql
+import pymysql.cursors
 from pymysql.constants import CLIENT
 
 from harness.checks import (DATABASE, HOST, IS_MARIADB, PASSWORD, PORT, USER, check, expect,
@@ -46,6 +47,43 @@ def run(connection, sql, arguments=None):
     with connection.cursor() as cursor:
         count = cursor.execute(sql, arguments)
         return cursor.fetchall() if cursor.description else count
+
+
+def connection_charset(**options):
+    """What the server took from the handshake alone: PyMySQL's SET NAMES is left out."""
+    link = pymysql.connect(host=HOST, port=PORT, user=USER, password=PASSWORD, defer_connect=True,
+                           **options)
+    link.set_character_set = lambda *_: None
+    link.connect()
+    return run(link, "SELECT @@character_set_client, @@character_set_connection,"
+                     " @@character_set_results, @@collation_connection")[0]
+
+
+@check
+def the_collation_of_the_handshake_is_the_sessions():
+    expect(connection_charset(charset="utf8mb4", collation="utf8mb4_bin"),
+           ("utf8mb4",) * 3 + ("utf8mb4_bin",))
+    expect(connection_charset(charset="utf8mb4", collation="utf8mb4_unicode_ci"),
+           ("utf8mb4",) * 3 + ("utf8mb4_unicode_ci",))
+    expect(connection_charset(charset="latin1"), ("latin1",) * 3 + ("latin1_swedish_ci",))
+
+
+@check
+def an_interrupted_read_leaves_nothing_for_the_next_statement():
+    connection = connect()
+    cursor = pymysql.cursors.SSCursor(connection)
+    cursor.execute("SELECT a.ordinal_position FROM information_schema.columns a,"
+                   " information_schema.columns b LIMIT 20000")
+    cursor.fetchone()
+    cursor.close()
+    expect(run(connection, "SELECT 42"), ((42,),))
+    # A client that goes in the middle of its result leaves the others alone.
+    gone = connect()
+    cursor = pymysql.cursors.SSCursor(gone)
+    cursor.execute("SELECT a.ordinal_position FROM information_schema.columns a,"
+                   " information_schema.columns b LIMIT 20000")
+    gone._force_close()
+    expect(run(connection, "SELECT 43"), ((43,),))
 
 
 @check

@@ -318,7 +318,12 @@ impl Commands {
             .reauthenticate(link, asked.clone())
             .map_err(Fault::End)?;
         self.session
-            .change_user(&account, &asked.user, asked.database.as_deref())
+            .change_user(
+                &account,
+                &asked.user,
+                asked.database.as_deref(),
+                asked.collation,
+            )
             .map_err(|error| Fault::End(End::Refused(error)))?;
         self.client.collation = announced_collation(asked.collation);
         self.ok(link)

@@ -5,6 +5,7 @@ use std::io;
 use manxdb_sql::error::SqlError;
 
 use super::codec::Malformed;
+use super::compression::NoAgreement;
 use super::framing::FrameError;
 
 /// Why a connection ends.
@@ -30,6 +31,23 @@ impl From<Malformed> for End {
     }
 }
 
+impl From<NoAgreement> for End {
+    fn from(reason: NoAgreement) -> Self {
+        Self::Refused(match reason {
+            NoAgreement::Uncompressed => SqlError::new(
+                3922,
+                "HY000",
+                "Invalid compression algorithm 'uncompressed': the server's protocol_compression_algorithms do not permit it.",
+            ),
+            NoAgreement::Level(level) => SqlError::new(
+                3923,
+                "HY000",
+                format!("Invalid compression level '{level}' for algorithm zstd: it is 1 to 22."),
+            ),
+        })
+    }
+}
+
 impl From<FrameError> for End {
     fn from(error: FrameError) -> Self {
         match error {
@@ -38,6 +56,11 @@ impl From<FrameError> for End {
             FrameError::OutOfOrder => {
                 Self::Refused(SqlError::new(1156, "08S01", "Got packets out of order"))
             }
+            FrameError::Undecodable => Self::Refused(SqlError::new(
+                1157,
+                "08S01",
+                "Couldn't uncompress communication packet",
+            )),
             FrameError::TooLarge => Self::Refused(packet_too_large()),
         }
     }

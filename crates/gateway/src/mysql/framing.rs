@@ -1,12 +1,14 @@
 //! Packets over a byte stream: a 3-byte length, a sequence number, a payload; payloads of
-//! 16 MiB − 1 and more continue in the next packet.
+//! 16 MiB − 1 and more continue in the next packet. Below them may lie compressed frames.
 
 use std::io::{self, Read, Write};
 
+use super::compressed::CompressedFrames;
+use super::compression::Algorithm;
+use super::read_ahead::{READ_AHEAD, ReadAhead};
+
 /// Longest payload of one physical packet; a full one is followed by another.
 const CHUNK_MAX: usize = 0xFF_FFFF;
-/// Bytes read ahead in one call once the handshake is over.
-const READ_AHEAD: usize = 16 * 1024;
 /// Replies are written out when this much is buffered.
 const FLUSH_AT: usize = 32 * 1024;
 /// A buffer that grew beyond this for one packet is given back afterwards.
@@ -27,6 +29,9 @@ pub enum FrameError {
     /// Longer than `max_allowed_packet` (MySQL 1153); it was skipped, the stream is usable.
     #[error("got a packet bigger than 'max_allowed_packet' bytes")]
     TooLarge,
+    /// A compressed frame does not decode to what its header says (MySQL 1157).
+    #[error("couldn't uncompress communication packet")]
+    Undecodable,
     /// The transport failed, timed out, or ended inside a packet.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -36,12 +41,9 @@ pub enum FrameError {
 pub struct Channel<S> {
     stream: S,
     sequence: u8,
-    /// Read ahead of the current packet; what is unread lies in `input_start..input_end`.
-    input: Vec<u8>,
-    input_start: usize,
-    input_end: usize,
-    /// Until TLS is settled not a byte too many may be read: it would belong to TLS.
-    read_ahead: bool,
+    input: ReadAhead,
+    /// Present once the client has logged in and asked for it.
+    compressed: Option<Box<CompressedFrames>>,
     output: Vec<u8>,
     /// Where the header of the packet being written starts; `None` between packets.
     packet_start: Option<usize>,
@@ -53,10 +55,8 @@ impl<S: Read + Write> Channel<S> {
         Self {
             stream,
             sequence: 0,
-            input: Vec::new(),
-            input_start: 0,
-            input_end: 0,
-            read_ahead: false,
+            input: ReadAhead::default(),
+            compressed: None,
             output: Vec::new(),
             packet_start: None,
         }
@@ -74,17 +74,21 @@ impl<S: Read + Write> Channel<S> {
 
     /// From now on bytes may be read ahead.
     pub fn allow_read_ahead(&mut self) {
-        self.read_ahead = true;
+        self.input.allow();
+    }
+
+    /// From now on packets travel in compressed frames. Nothing may be buffered for writing.
+    pub fn start_compression(&mut self, algorithm: Algorithm) {
+        assert!(self.output.is_empty(), "packets before compression were not sent");
+        self.compressed = Some(Box::new(CompressedFrames::new(algorithm)));
     }
 
     /// A new command begins: sequence numbers start at 0.
     pub fn reset_sequence(&mut self) {
         self.sequence = 0;
-    }
-
-    /// Whether bytes of a next packet have arrived already.
-    fn has_input(&self) -> bool {
-        self.input_start < self.input_end
+        if let Some(frames) = &mut self.compressed {
+            frames.reset_sequence();
+        }
     }
 
     /// Blocks until a packet begins to arrive; says whether it is there whole, so that reading
@@ -93,15 +97,18 @@ impl<S: Read + Write> Channel<S> {
     /// # Errors
     /// [`FrameError::Closed`] or the stream's.
     pub fn wait_for_packet(&mut self) -> Result<bool, FrameError> {
-        if !self.has_input() {
-            self.fill()?;
+        if let Some(frames) = &self.compressed
+            && !frames.unread().is_empty()
+        {
+            return Ok(is_whole(frames.unread()));
         }
-        match self.input[self.input_start..self.input_end] {
+        if self.input.unread().is_empty() {
+            self.input.fill(&mut self.stream)?;
+        }
+        match self.input.unread() {
             [] => Err(FrameError::Closed),
-            [a, b, c, _, ref rest @ ..] => {
-                Ok(rest.len() >= u32::from_le_bytes([a, b, c, 0]) as usize)
-            }
-            _ => Ok(false),
+            // Whether a frame holds a whole packet shows when it is decoded.
+            unread => Ok(self.compressed.is_none() && is_whole(unread)),
         }
     }
 
@@ -133,6 +140,9 @@ impl<S: Read + Write> Channel<S> {
                 break;
             }
         }
+        if let Some(frames) = &mut self.compressed {
+            self.sequence = frames.after_packet(self.sequence.wrapping_sub(1));
+        }
         if skipped > 0 {
             return Err(FrameError::TooLarge);
         }
@@ -154,10 +164,11 @@ impl<S: Read + Write> Channel<S> {
             filled += count;
         }
         let [a, b, c, sequence] = header;
-        if sequence != self.sequence {
+        // Inside compressed frames the frames are counted, see `CompressedFrames::after_packet`.
+        if sequence != self.sequence && self.compressed.is_none() {
             return Err(FrameError::OutOfOrder);
         }
-        self.sequence = self.sequence.wrapping_add(1);
+        self.sequence = sequence.wrapping_add(1);
         Ok(u32::from_le_bytes([a, b, c, 0]) as usize)
     }
 
@@ -193,29 +204,12 @@ impl<S: Read + Write> Channel<S> {
         Ok(())
     }
 
-    /// Takes from what was read ahead, else from the stream: small requests fill the
-    /// read-ahead buffer, large ones go straight to their destination.
-    fn read_some(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if !self.has_input() {
-            if !self.read_ahead || into.len() >= READ_AHEAD {
-                return read_retrying(&mut self.stream, into);
-            }
-            self.fill()?;
+    /// Reads what is there, up to the length of `into`; zero is the stream's end.
+    fn read_some(&mut self, into: &mut [u8]) -> Result<usize, FrameError> {
+        match &mut self.compressed {
+            Some(frames) => frames.read(&mut self.input, &mut self.stream, into),
+            None => Ok(self.input.read(&mut self.stream, into)?),
         }
-        let available = &self.input[self.input_start..self.input_end]; // start ≤ end ≤ len
-        let count = available.len().min(into.len());
-        into[..count].copy_from_slice(&available[..count]);
-        self.input_start += count;
-        Ok(count)
-    }
-
-    /// Reads ahead; nothing is unread before.
-    fn fill(&mut self) -> io::Result<()> {
-        self.input.resize(READ_AHEAD, 0); // once: it keeps that size
-        self.input_start = 0;
-        self.input_end = 0;
-        self.input_end = read_retrying(&mut self.stream, &mut self.input)?;
-        Ok(())
     }
 
     /// Starts a packet; append its payload to the returned buffer, then [`Channel::end_packet`].
@@ -281,7 +275,12 @@ impl<S: Read + Write> Channel<S> {
         if self.output.is_empty() {
             return Ok(());
         }
-        let written = self.stream.write_all(&self.output);
+        let written = match &mut self.compressed {
+            Some(frames) => frames
+                .write(&mut self.stream, &self.output)
+                .map(|next| self.sequence = next),
+            None => self.stream.write_all(&self.output),
+        };
         self.output.clear();
         if self.output.capacity() > KEEP_CAPACITY {
             self.output.shrink_to(FLUSH_AT);
@@ -291,12 +290,11 @@ impl<S: Read + Write> Channel<S> {
     }
 }
 
-fn read_retrying(stream: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match stream.read(into) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            other => return other,
-        }
+/// Whether `bytes` begin with a whole physical packet.
+fn is_whole(bytes: &[u8]) -> bool {
+    match bytes {
+        [a, b, c, _, rest @ ..] => rest.len() >= u32::from_le_bytes([*a, *b, *c, 0]) as usize,
+        _ => false,
     }
 }
 

@@ -12,7 +12,7 @@ pub const SALT_LENGTH: usize = 20;
 /// `utf8mb4_0900_ai_ci`.
 pub const DEFAULT_COLLATION: u8 = 255;
 
-/// Everything this server can do; TLS is added when it has a certificate.
+/// Everything this server can do, whatever its settings; TLS is added when it has a certificate.
 #[must_use]
 pub fn server_capabilities(tls: bool) -> Capability {
     let base = Capability::CLIENT_LONG_PASSWORD
@@ -84,6 +84,8 @@ pub struct HandshakeResponse {
     pub database: Option<String>,
     /// Plugin that made `auth`, when named.
     pub plugin: Option<String>,
+    /// Level of zstd, when the client can speak it.
+    pub zstd_level: u8,
 }
 
 /// First packet of a client: an SSLRequest or a full response.
@@ -135,6 +137,11 @@ pub fn parse_first_packet(payload: &[u8], server: Capability) -> Result<FirstPac
         None
     };
     check_attributes(&mut reader, asked)?;
+    let zstd_level = if asked.contains(Capability::CLIENT_ZSTD_COMPRESSION_ALGORITHM) {
+        reader.u8()?
+    } else {
+        0
+    };
     Ok(FirstPacket::Response(HandshakeResponse {
         capabilities: asked & server,
         collation,
@@ -142,6 +149,7 @@ pub fn parse_first_packet(payload: &[u8], server: Capability) -> Result<FirstPac
         auth: auth.to_vec(),
         database,
         plugin,
+        zstd_level,
     }))
 }
 
@@ -207,6 +215,7 @@ pub fn parse_change_user(
         auth,
         database,
         plugin,
+        zstd_level: 0,
     })
 }
 
@@ -277,6 +286,26 @@ mod tests {
             b"ann\0\x00",
         );
         assert!(!read.capabilities.contains(Capability::CLIENT_COMPRESS));
+    }
+
+    #[test]
+    fn the_level_of_zstd_is_the_last_byte() {
+        let zstd = Capability::CLIENT_ZSTD_COMPRESSION_ALGORITHM;
+        let asked =
+            Capability::CLIENT_PROTOCOL_41 | Capability::CLIENT_SECURE_CONNECTION | zstd;
+        let packet = response(asked, b"ann\0\x00\x09");
+        let Ok(FirstPacket::Response(read)) =
+            parse_first_packet(&packet, server_capabilities(true) | zstd)
+        else {
+            panic!("not read");
+        };
+        assert!(read.capabilities.contains(zstd));
+        assert_eq!(read.zstd_level, 9);
+        let short = response(asked, b"ann\0\x00");
+        assert_eq!(
+            parse_first_packet(&short, server_capabilities(true) | zstd),
+            Err(Malformed)
+        );
     }
 
     #[test]

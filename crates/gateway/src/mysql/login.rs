@@ -9,6 +9,7 @@ use manxdb_sql::session::{ClientInfo, Session};
 use mysql_common::constants::CapabilityFlags as Capability;
 
 use super::authenticate::{LOGIN_PACKET_MAX, Peer, authenticate};
+use super::compression::{Algorithm, Offered};
 use super::end::{End, bad_handshake};
 use super::framing::Channel;
 use super::handshake::{
@@ -29,19 +30,22 @@ pub fn log_in(
 ) -> Result<(Session, ClientTraits, Peer), End> {
     let peer = peer_of(channel.stream().socket())?;
     let salt = random_salt().map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
-    let capabilities = server_capabilities(shared.options.tls.is_some());
+    let offered = Offered::parse(&shared.instance.protocol_compression_algorithms());
+    let capabilities =
+        server_capabilities(shared.options.tls.is_some()) | offered.capabilities();
     let plugin = Plugin::CachingSha2.name();
     put_greeting(channel.start_packet(), id, &salt, plugin, capabilities);
     channel.end_packet()?;
     channel.flush()?;
 
     let response = read_response(shared, channel, capabilities)?;
+    let compression = offered.choose(response.capabilities, response.zstd_level)?;
     channel.allow_read_ahead();
     let client = ClientTraits {
         capabilities: response.capabilities,
         collation: announced_collation(response.collation),
     };
-    let session = open_session(shared, id, channel, &peer, salt, &response)?;
+    let session = open_session(shared, id, channel, &peer, salt, &response, compression)?;
     let ok = response::Ok {
         status: session.status(),
         ..response::Ok::default()
@@ -49,6 +53,9 @@ pub fn log_in(
     put_ok(channel.start_packet(), 0, &ok, client.capabilities);
     channel.end_packet()?;
     channel.flush()?;
+    if let Some(algorithm) = compression {
+        channel.start_compression(algorithm);
+    }
     Ok((session, client, peer))
 }
 
@@ -59,6 +66,7 @@ fn open_session(
     peer: &Peer,
     salt: [u8; SALT_LENGTH],
     response: &HandshakeResponse,
+    compression: Option<Algorithm>,
 ) -> Result<Session, End> {
     let account = authenticate(channel, shared, peer, salt, response)?;
     let info = ClientInfo {
@@ -70,6 +78,8 @@ fn open_session(
         multi_statements: response
             .capabilities
             .contains(Capability::CLIENT_MULTI_STATEMENTS),
+        collation: response.collation,
+        compression: compression.map(Algorithm::facts),
         tls: channel.stream().tls_facts(),
     };
     shared

@@ -10,7 +10,7 @@
 //! | `command`, `statement` | what does it want? |
 //! | `sink`, `column`, `binary`, `response` | results as packets |
 //! | `params`, `query_text` | requests as values and text |
-//! | `transport`, `framing`, `codec` | bytes |
+//! | `transport`, `read_ahead`, `compressed`, `compression`, `framing`, `codec` | bytes |
 //!
 //! What a client does wrong ends at most its own connection: packet-level nonsense is answered
 //! with 1043, 1156 or 1835 and closed, everything else is answered and goes on.
@@ -21,6 +21,8 @@ pub mod codec;
 mod column;
 mod columns_only;
 mod command;
+mod compressed;
+pub mod compression;
 mod connection;
 mod end;
 pub mod framing;
@@ -29,6 +31,7 @@ mod login;
 pub mod params;
 mod plugin;
 pub mod query_text;
+mod read_ahead;
 mod response;
 mod server;
 mod shared;

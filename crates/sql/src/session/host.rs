@@ -51,8 +51,21 @@ pub struct ClientInfo {
     pub found_rows: bool,
     /// `CLIENT_MULTI_STATEMENTS` was asked for.
     pub multi_statements: bool,
+    /// Id of the collation the client named, as in `information_schema.COLLATIONS`.
+    pub collation: u16,
+    /// How the connection is compressed, if it is.
+    pub compression: Option<CompressionFacts>,
     /// How the connection is encrypted, if it is.
     pub tls: Option<TlsFacts>,
+}
+
+/// What was agreed for a compressed connection, for SHOW STATUS.
+#[derive(Debug, Clone, Copy)]
+pub struct CompressionFacts {
+    /// `Compression_algorithm`: `zlib` or `zstd`.
+    pub algorithm: &'static str,
+    /// `Compression_level`.
+    pub level: u8,
 }
 
 /// What was agreed for an encrypted connection, for SHOW STATUS.

@@ -154,10 +154,18 @@ impl Instance {
         u64::try_from(seconds).unwrap_or(1).max(1)
     }
 
+    /// `protocol_compression_algorithms`: what the doors offer to clients, for example
+    /// `zlib,zstd,uncompressed`.
+    #[must_use]
+    pub fn protocol_compression_algorithms(&self) -> String {
+        let globals = self.globals.read();
+        globals.text("protocol_compression_algorithms").to_string()
+    }
+
     /// Opens a session for an authenticated user.
     ///
     /// # Errors
-    /// 1040 too many connections; 1049 and 1044 for the database.
+    /// 1040 too many connections; 1231 for the collation; 1049 and 1044 for the database.
     pub fn connect(
         self: &Arc<Self>,
         id: u64,
@@ -181,7 +189,9 @@ impl Instance {
             },
         );
         count(&self.metrics.connections_total);
+        let collation = client.collation;
         let mut session = Session::new(Arc::clone(self), process, identity, user, client);
+        session.set_client_collation(collation)?;
         if let Some(name) = database {
             session.use_database(name)?;
         }

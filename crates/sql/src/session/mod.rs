@@ -44,7 +44,7 @@ mod transaction;
 mod variables;
 mod waiter;
 
-pub use host::{AccountAuth, ClientInfo, Host, InstanceOptions, TlsFacts};
+pub use host::{AccountAuth, ClientInfo, CompressionFacts, Host, InstanceOptions, TlsFacts};
 pub use instance::{Instance, VERSION};
 pub use metrics::{
     LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement, StatementKind,

@@ -202,14 +202,16 @@ impl Session {
     /// Second half of `COM_CHANGE_USER`, after the door authenticated the new user.
     ///
     /// # Errors
-    /// 1049, 1044.
+    /// 1231 for the collation; 1049, 1044.
     pub fn change_user(
         &mut self,
         identity: &str,
         user: &str,
         database: Option<&str>,
+        collation: u16,
     ) -> SqlResult<()> {
         self.reset();
+        self.set_client_collation(collation)?;
         self.facts.set_user(user, identity);
         self.set_current_database(None);
         match database {

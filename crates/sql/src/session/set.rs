@@ -215,6 +215,33 @@ impl Session {
         Ok(())
     }
 
+    /// The collation that a client names when it logs in; one that this server lacks leaves the
+    /// server's variables in force.
+    ///
+    /// # Errors
+    /// 1231 for a character set that no statement can be written in.
+    pub(super) fn set_client_collation(&mut self, id: u16) -> SqlResult<()> {
+        if let Some(name) = charset::wide_charset_of(id) {
+            return Err(SqlError::new(
+                1231,
+                "42000",
+                format!("Variable 'character_set_client' can't be set to the value of '{name}'"),
+            ));
+        }
+        let Some(found) = charset::collation_by_id(i64::from(id)) else {
+            return Ok(());
+        };
+        let servers = {
+            let values = self.facts.values.borrow();
+            let set = charset::charset(values.text("character_set_client"));
+            set.is_some_and(|set| set.default_collation == found.name)
+        };
+        if !servers {
+            self.write_connection_charset(found.charset, found.charset, found.name);
+        }
+        Ok(())
+    }
+
     fn write_connection_charset(&self, client: &str, connection: &str, collation: &str) {
         let text = |name: &str| Value::Text(name.to_string());
         let mut values = self.facts.values.borrow_mut();

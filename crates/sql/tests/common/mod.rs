@@ -116,19 +116,28 @@ fn instance_limited(
 
 /// A session of `user`, who must have an account.
 pub fn connect(instance: &Arc<Instance>, user: &str) -> Client {
+    connect_with_collation(instance, user, 255).expect("a connection")
+}
+
+/// A session of `user` whose client named the collation with this id.
+pub fn connect_with_collation(
+    instance: &Arc<Instance>,
+    user: &str,
+    collation: u16,
+) -> SqlResult<Client> {
     let account = instance.account(user, "localhost").expect("an account");
     let client = ClientInfo {
         peer: "127.0.0.1:50000".to_string(),
         host: "localhost".to_string(),
         found_rows: false,
         multi_statements: true,
+        collation,
+        compression: None,
         tls: None,
     };
     let id = instance.next_connection_id();
-    let session = instance
-        .connect(id, &account.identity, user, client, None)
-        .expect("a connection");
-    Client { session }
+    let session = instance.connect(id, &account.identity, user, client, None)?;
+    Ok(Client { session })
 }
 
 /// A session with its results kept.

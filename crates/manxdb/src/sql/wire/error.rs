@@ -87,6 +87,7 @@ impl From<FrameError> for ClientError {
             FrameError::Io(error) => Self::Lost(error),
             FrameError::OutOfOrder => Self::Lost(io::Error::other("packets out of order")),
             FrameError::TooLarge => Self::TooLarge,
+            FrameError::Undecodable => Self::Malformed,
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::session::host::TlsFacts;
+use crate::session::host::ClientInfo;
 use crate::session::instance::Instance;
 use crate::session::metrics::STATEMENT_KINDS;
 
-/// All status values, sorted by name. Counters are the server's; `tls` is the session's own.
-pub(crate) fn all(instance: &Instance, tls: Option<&TlsFacts>) -> Vec<(String, String)> {
+/// All status values, sorted by name. Counters are the server's; what is said of encryption and
+/// compression is of `client`'s own connection.
+pub(crate) fn all(instance: &Instance, client: &ClientInfo) -> Vec<(String, String)> {
     let metrics = instance.metrics();
     let uptime = uptime_seconds(instance);
     let questions: u64 = metrics.statements.iter().sum();
@@ -51,11 +52,34 @@ pub(crate) fn all(instance: &Instance, tls: Option<&TlsFacts>) -> Vec<(String, S
     for ((_, _, name), value) in STATEMENT_KINDS.iter().zip(metrics.statements) {
         list.push(((*name).to_string(), value.to_string()));
     }
-    let (version, cipher) = tls.map_or(("", ""), |tls| (&tls.version, &tls.cipher));
-    list.push(("Ssl_version".to_string(), version.to_string()));
-    list.push(("Ssl_cipher".to_string(), cipher.to_string()));
+    list.extend(connection(client).map(|(name, value)| (name.to_string(), value)));
     list.sort();
     list
+}
+
+fn connection(client: &ClientInfo) -> [(&'static str, String); 5] {
+    let tls = client.tls.as_ref();
+    let compression = client.compression;
+    let on = if compression.is_some() { "ON" } else { "OFF" };
+    [
+        ("Compression", on.to_string()),
+        (
+            "Compression_algorithm",
+            compression.map_or_else(String::new, |facts| facts.algorithm.to_string()),
+        ),
+        (
+            "Compression_level",
+            compression.map_or(0, |facts| facts.level).to_string(),
+        ),
+        (
+            "Ssl_cipher",
+            tls.map_or_else(String::new, |facts| facts.cipher.clone()),
+        ),
+        (
+            "Ssl_version",
+            tls.map_or_else(String::new, |facts| facts.version.clone()),
+        ),
+    ]
 }
 
 fn uptime_seconds(instance: &Instance) -> u64 {

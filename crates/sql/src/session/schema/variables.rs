@@ -57,8 +57,7 @@ fn global_variables(source: &Source<'_>) -> SqlResult<Vec<Row>> {
 
 #[allow(clippy::unnecessary_wraps)] // the shape of every rows function
 fn status_rows(source: &Source<'_>) -> SqlResult<Vec<Row>> {
-    let tls = source.facts.client.tls.as_ref();
-    Ok(status::all(&source.facts.instance, tls)
+    Ok(status::all(&source.facts.instance, &source.facts.client)
         .into_iter()
         .map(|(name, value)| vec![text(name), text(value)])
         .collect())

@@ -201,6 +201,18 @@ pub(crate) fn collation_by_id(id: i64) -> Option<&'static NamedCollation> {
     COLLATIONS.iter().find(|collation| collation.id == id)
 }
 
+/// The character set of MySQL's collation `id` when no statement can be written in it, because
+/// its characters have two bytes at least.
+pub(crate) fn wide_charset_of(id: u16) -> Option<&'static str> {
+    match id {
+        35 | 90 | 128..=151 | 159 => Some("ucs2"),
+        54 | 55 | 101..=124 => Some("utf16"),
+        56 | 62 => Some("utf16le"),
+        60 | 61 | 160..=183 => Some("utf32"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -19,6 +19,7 @@ pub(crate) fn check(definition: &Definition, value: &Value) -> SqlResult<(Value,
         Kind::Int(low, high) => integer(name, value, low, high),
         Kind::Double => plain(Value::Double(double(name, value)?)),
         Kind::Enum(names) => plain(Value::Text(member(name, value, names)?)),
+        Kind::Members(names) => plain(Value::Text(members(name, value, names)?)),
         Kind::Isolation => plain(Value::Text(isolation(name, value)?)),
         Kind::SqlMode => plain(Value::Text(match value {
             Value::Int(number) => sql_mode::from_number(*number)?,
@@ -113,6 +114,16 @@ fn member(name: &str, value: &Value, names: &[&str]) -> SqlResult<String> {
         .find(|candidate| candidate.eq_ignore_ascii_case(&text))
         .map(ToString::to_string)
         .ok_or_else(|| wrong_value(name, &text))
+}
+
+fn members(name: &str, value: &Value, names: &[&str]) -> SqlResult<String> {
+    let list = text(name, value)?.to_lowercase();
+    let parts: Vec<&str> = list.split(',').map(str::trim).collect();
+    if parts.iter().all(|part| names.contains(part)) {
+        Ok(parts.join(","))
+    } else {
+        Err(wrong_value(name, &list))
+    }
 }
 
 fn isolation(name: &str, value: &Value) -> SqlResult<String> {

@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     NullableText,
     /// One of the names; numbers select by position.
     Enum(&'static [&'static str]),
+    /// A list of some of the names, at least one, separated by commas.
+    Members(&'static [&'static str]),
     /// A list of `sql_mode` names.
     SqlMode,
     /// `SYSTEM`, an offset or a zone name.

@@ -1,7 +1,7 @@
 //! The system variables, sorted by name.
 
 use super::definition::Kind::{
-    Bool, Charset, Collation, Double, Enum, Int, Isolation, NullableText, SqlMode, Switches, Text,
+    Bool, Charset, Collation, Double, Enum, Int, Isolation, Members, NullableText, SqlMode, Switches, Text,
     TimeZone,
 };
 use super::definition::Scope::{Both, Global, Session};
@@ -191,7 +191,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     },
     set("gtid_next", Session, Text, "AUTOMATIC"),
     set("gtid_purged", Global, Text, ""),
-    fixed("have_compress", Text, "NO"),
+    fixed("have_compress", Text, "YES"),
     fixed("have_dynamic_loading", Text, "NO"),
     fixed("have_geometry", Text, "NO"),
     fixed("have_openssl", Text, "YES"),
@@ -325,6 +325,12 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     set("print_identified_with_as_hex", Both, Bool, "OFF"),
     set("profiling", Both, Bool, "OFF"),
     set("profiling_history_size", Both, Int(0, 100), "15"),
+    set(
+        "protocol_compression_algorithms",
+        Global,
+        Members(&["uncompressed", "zlib", "zstd"]),
+        "zlib,zstd,uncompressed",
+    ),
     fixed("protocol_version", Int(0, 255), "10"),
     Definition {
         name: "proxy_user",

@@ -9,6 +9,7 @@ public final class Main {
     public static void main(String[] arguments) {
         LogManager.getLogManager().reset();
         new DriverSuite("Connector/J", "mysql", "").run();
+        new DriverSuite("Connector/J, compressed", "mysql", "useCompression=true").run();
         new DriverSuite("Connector/J, prepared", "mysql",
                 "useServerPrepStmts=true&cachePrepStmts=true&rewriteBatchedStatements=true"
                         + "&useCursorFetch=true&sslMode=REQUIRED").run();
