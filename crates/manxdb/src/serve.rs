@@ -190,6 +190,7 @@ impl Server {
             cursor_memory_bytes: settings.statement_memory_bytes,
             tls: Some(tls),
             password_key: Some(PasswordKey::open(&settings.data)?),
+            ..MysqlOptions::default()
         };
         let instance = Arc::clone(&self.instance);
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)

@@ -99,6 +99,11 @@ impl Commands {
         self.buffer = buffer;
     }
 
+    /// Gives back what the last packet took.
+    pub fn release_buffer(&mut self) {
+        self.buffer = Vec::new();
+    }
+
     /// Answers one command. Errors of statements are answers; only what ends the connection
     /// comes back.
     ///

@@ -112,6 +112,14 @@ impl<S: Read + Write> Channel<S> {
         }
     }
 
+    /// Gives back buffers that hold nothing.
+    pub fn release_buffers(&mut self) {
+        self.input.release();
+        if self.output.is_empty() {
+            self.output = Vec::new();
+        }
+    }
+
     /// Reads one logical packet into `payload` (cleared first).
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 //! | `server` | listening, admission, orderly end |
 //! | `shared` | what all connections share |
 //! | `connection`, `end` | the life of one connection, and why it ends |
+//! | `idle` | connections without a thread |
 //! | `login`, `handshake` | greeting and response, TLS, a session |
 //! | `authenticate`, `plugin` | who is it? |
 //! | `command`, `statement` | what does it want? |
@@ -27,6 +28,7 @@ mod connection;
 mod end;
 pub mod framing;
 pub mod handshake;
+mod idle;
 mod login;
 pub mod params;
 mod plugin;

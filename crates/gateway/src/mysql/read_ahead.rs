@@ -28,6 +28,15 @@ impl ReadAhead {
         &self.buffer[self.start..self.end] // start ≤ end ≤ len
     }
 
+    /// Gives the buffer back when everything in it was read.
+    pub(super) fn release(&mut self) {
+        if self.unread().is_empty() {
+            self.buffer = Vec::new();
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
     /// Takes from what was read ahead, else from the stream. Zero is the stream's end.
     ///
     /// # Errors

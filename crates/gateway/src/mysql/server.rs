@@ -10,8 +10,9 @@ use std::time::Duration;
 use manxdb_sql::error::SqlError;
 use manxdb_sql::session::Instance;
 
-use super::connection;
+use super::connection::{self, Connection};
 use super::framing::Channel;
+use super::idle;
 use super::response::put_error;
 use super::shared::{MysqlOptions, Shared};
 use super::transport::Transport;
@@ -45,7 +46,13 @@ impl MysqlServer {
     ) -> io::Result<Self> {
         crate::admin::install_recorder();
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::new(instance, host, options));
+        let shared = Arc::new(Shared::new(instance, host, options)?);
+        {
+            let shared = Arc::clone(&shared);
+            thread::Builder::new()
+                .name("mysql-idle".to_owned())
+                .spawn(move || idle::watch(&shared))?;
+        }
         let acceptor = {
             let shared = Arc::clone(&shared);
             thread::Builder::new()
@@ -128,11 +135,24 @@ fn admit(shared: &Arc<Shared>, socket: Arc<TcpStream>) {
         thread::Builder::new()
             .name(format!("mysql-{}", seat.id))
             .stack_size(STACK_BYTES)
-            .spawn(move || connection::serve(&seat.shared, seat.id, socket))
+            .spawn(move || connection::serve(seat, socket))
     };
     if let Err(error) = spawned {
         let message = format!("Can't create a new thread ({error})");
         refuse(shared, socket, &SqlError::new(1135, "HY000", message));
+    }
+}
+
+/// Gives an idle connection a thread again. Without one it is closed: there is nothing to tell
+/// its client with.
+pub(super) fn resume(connection: Connection) {
+    let id = connection.id();
+    let spawned = thread::Builder::new()
+        .name(format!("mysql-{id}"))
+        .stack_size(STACK_BYTES)
+        .spawn(move || connection.run());
+    if let Err(error) = spawned {
+        tracing::warn!(connection = id, %error, "an idle connection gets no thread and is closed");
     }
 }
 
@@ -149,9 +169,9 @@ fn refuse(shared: &Shared, socket: Arc<TcpStream>, error: &SqlError) {
 
 /// A connection's place among those admitted; given up on drop, also when its thread could not
 /// start or panicked.
-struct Seat {
-    shared: Arc<Shared>,
-    id: u64,
+pub(super) struct Seat {
+    pub(super) shared: Arc<Shared>,
+    pub(super) id: u64,
 }
 
 impl Seat {

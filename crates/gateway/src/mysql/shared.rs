@@ -1,13 +1,19 @@
 //! What all connections share: the server behind the door, settings, counters.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
 
 use manxdb_sql::session::Instance;
 use rustls::ServerConfig;
 
+use super::idle::IdleConnections;
 use crate::host::ProcessHost;
 use crate::password_key::PasswordKey;
+
+/// Longer than clients pause between the commands of a transaction, shorter than people do.
+const IDLE_AFTER: Duration = Duration::from_secs(1);
 
 /// Settings of the MySQL door.
 #[derive(Clone)]
@@ -16,6 +22,8 @@ pub struct MysqlOptions {
     pub cursor_memory_bytes: usize,
     /// TLS is offered when there is a certificate.
     pub tls: Option<Arc<ServerConfig>>,
+    /// A connection whose client says nothing for this long gives its thread back.
+    pub idle_after: Duration,
     /// Passwords are taken over connections without TLS when there is a key to encrypt them for.
     pub password_key: Option<Arc<PasswordKey>>,
 }
@@ -25,6 +33,7 @@ impl Default for MysqlOptions {
         Self {
             cursor_memory_bytes: 64 << 20,
             tls: None,
+            idle_after: IDLE_AFTER,
             password_key: None,
         }
     }
@@ -44,19 +53,29 @@ pub struct Shared {
     pub metrics: DoorMetrics,
     /// Admitted now.
     pub connections: AtomicUsize,
+    /// Those that have no thread.
+    pub idle: IdleConnections,
 }
 
 impl Shared {
     /// Nobody is connected yet.
-    pub fn new(instance: Arc<Instance>, host: Arc<ProcessHost>, options: MysqlOptions) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// The operating system has nothing to wait for connections with.
+    pub fn new(
+        instance: Arc<Instance>,
+        host: Arc<ProcessHost>,
+        options: MysqlOptions,
+    ) -> io::Result<Self> {
+        Ok(Self {
             instance,
             host,
             options,
             draining: AtomicBool::new(false),
             metrics: DoorMetrics::new(),
             connections: AtomicUsize::new(0),
-        }
+            idle: IdleConnections::new()?,
+        })
     }
 }
 
