@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use manxdb_sql::session::{Host, SessionControl};
 use parking_lot::{Condvar, Mutex};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// The one [`Host`] of a server process.
 pub struct ProcessHost {
@@ -34,6 +35,8 @@ struct Seat {
     woken: Mutex<bool>,
     bell: Condvar,
     socket: Option<Arc<TcpStream>>,
+    /// The server itself takes no more commands, which looks as if the client had said its last.
+    reads_no_more: AtomicBool,
     control: Mutex<Option<Control>>,
 }
 
@@ -46,6 +49,7 @@ impl Seat {
         if control.session.kill_connection.load(Ordering::SeqCst) {
             // A session that kills itself still reads the answer to that.
             let how = if control.thread == thread::current().id() {
+                self.reads_no_more.store(true, Ordering::SeqCst);
                 Shutdown::Read
             } else {
                 Shutdown::Both
@@ -53,6 +57,26 @@ impl Seat {
             // An error means the connection is gone already.
             let _ = socket.shutdown(how);
         }
+    }
+
+    /// Whether the peer has ended or reset the connection. Commands it sent before do not count:
+    /// nobody is there to read their answers.
+    fn is_abandoned(&self) -> bool {
+        let Some(socket) = &self.socket else {
+            return false;
+        };
+        let mut ends = PollFlags::HUP | PollFlags::ERR;
+        if !self.reads_no_more.load(Ordering::SeqCst) {
+            ends |= PollFlags::RDHUP;
+        }
+        let mut sockets = [PollFd::new(socket, PollFlags::RDHUP)];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // A poll that fails tells nothing about the client.
+        let polled = poll(&mut sockets, Some(&now));
+        polled.is_ok() && sockets[0].revents().intersects(ends)
     }
 }
 
@@ -126,6 +150,7 @@ impl ProcessHost {
     pub fn stop_reading(&self) {
         for seat in self.seats.lock().by_session.values() {
             if let Some(socket) = &seat.socket {
+                seat.reads_no_more.store(true, Ordering::SeqCst);
                 // An error means the connection is gone already.
                 let _ = socket.shutdown(Shutdown::Read);
             }
@@ -215,6 +240,11 @@ impl Host for ProcessHost {
         seat.bell.notify_all();
     }
 
+    fn client_is_gone(&self, session: u64) -> bool {
+        let seat = self.seats.lock().by_session.get(&session).map(Arc::clone);
+        seat.is_some_and(|seat| seat.is_abandoned())
+    }
+
     fn system_time_zone(&self) -> String {
         self.time_zone.clone()
     }
@@ -244,6 +274,30 @@ mod tests {
         };
         host.wake(7);
         sleeper.join().unwrap();
+    }
+
+    #[test]
+    fn a_client_that_hangs_up_is_gone_and_one_that_is_told_to_send_no_more_is_not() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        let host = ProcessHost::new("UTC".into()).unwrap();
+        host.register(3, Arc::new(socket));
+        assert!(!host.client_is_gone(3));
+        // What it has sent before does not hide that it left.
+        std::io::Write::write_all(&mut &client, b"a command").unwrap();
+        host.stop_reading();
+        assert!(!host.client_is_gone(3), "the server ended the commands");
+        client.shutdown(Shutdown::Write).unwrap();
+
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (socket, _) = listener.accept().unwrap();
+        host.register(4, Arc::new(socket));
+        std::io::Write::write_all(&mut &client, b"a command").unwrap();
+        drop(client);
+        // Over the loopback the end arrives before `drop` returns.
+        assert!(host.client_is_gone(4));
+        assert!(!host.client_is_gone(5), "nobody was there");
     }
 
     #[test]

@@ -15,6 +15,12 @@ pub trait Host: Send + Sync + 'static {
     fn park(&self, session: u64, micros: u64);
     /// Ends another session's `park`.
     fn wake(&self, session: u64);
+    /// Whether the client of `session` is known to have closed its connection, told without
+    /// waiting. A statement that runs for nobody is stopped then.
+    fn client_is_gone(&self, session: u64) -> bool {
+        let _ = session;
+        false
+    }
     /// Name of the system's time zone for `time_zone = SYSTEM`, for example `UTC`.
     fn system_time_zone(&self) -> String;
 }

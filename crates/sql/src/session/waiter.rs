@@ -1,7 +1,7 @@
 //! How a session's statements wait, stop and run out of time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 use manxdb_txn::{TxnError, Waiter};
 
@@ -9,6 +9,11 @@ use super::host::Host;
 
 /// Longest single park: a lost wake costs this much, never a hang.
 const PARK_MICROS_MAX: i64 = 200_000;
+
+/// How often a running statement asks whether its client is still there, microseconds.
+const CLIENT_LOOK_MICROS: i64 = 100_000;
+/// Checks between two looks at the clock, which is what most of a check would cost.
+const CHECKS_PER_LOOK: u32 = 4;
 
 /// Lets the door and other sessions reach into a running session.
 #[derive(Debug, Default)]
@@ -30,6 +35,9 @@ pub(crate) struct SessionWaiter {
     lock_wait: AtomicI64,
     /// Microseconds this statement has waited for locks.
     waited: AtomicI64,
+    /// Monotonic microseconds of the last question whether the client is still there.
+    looked_at: AtomicI64,
+    checks: AtomicU32,
 }
 
 impl SessionWaiter {
@@ -42,6 +50,8 @@ impl SessionWaiter {
             deadline: AtomicI64::new(0),
             lock_wait: AtomicI64::new(50_000_000),
             waited: AtomicI64::new(0),
+            looked_at: AtomicI64::new(0),
+            checks: AtomicU32::new(0),
         }
     }
 
@@ -85,12 +95,27 @@ impl SessionWaiter {
             }
             self.check()?;
             let now = self.host.monotonic_micros();
+            self.look_at_client(now)?;
             let left = end.map_or(PARK_MICROS_MAX, |end| end - now);
             if left <= 0 {
                 return Ok(false);
             }
             self.park(left, now);
         }
+    }
+
+    /// Ends the statement and the connection when its client has gone. Now and then: asking costs
+    /// a system call.
+    fn look_at_client(&self, now: i64) -> Result<(), TxnError> {
+        if now - self.looked_at.load(Ordering::Relaxed) < CLIENT_LOOK_MICROS {
+            return Ok(());
+        }
+        self.looked_at.store(now, Ordering::Relaxed);
+        if !self.host.client_is_gone(self.session) {
+            return Ok(());
+        }
+        self.control.kill_connection.store(true, Ordering::SeqCst);
+        Err(TxnError::Interrupted)
     }
 
     fn park(&self, left: i64, now: i64) {
@@ -130,6 +155,12 @@ impl Waiter for SessionWaiter {
         let deadline = self.deadline.load(Ordering::Relaxed);
         if deadline > 0 && self.host.monotonic_micros() >= deadline {
             return Err(TxnError::StatementTimeout);
+        }
+        // Only the session's own thread counts, so that no atomic addition is needed.
+        let checks = self.checks.load(Ordering::Relaxed).wrapping_add(1);
+        self.checks.store(checks, Ordering::Relaxed);
+        if checks.is_multiple_of(CHECKS_PER_LOOK) {
+            self.look_at_client(self.host.monotonic_micros())?;
         }
         Ok(())
     }
