@@ -8,7 +8,7 @@ TEST_ARGS ?=
 export ROCKSDB
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt bench compat fuzz soak verbs
+.PHONY: help setup run test lint fmt dist bench compat fuzz soak verbs
 
 help: ## Lists these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -32,6 +32,11 @@ lint: ## rustfmt, clippy with warnings denied, cargo deny
 
 fmt: ## Formats the Rust code
 	cargo fmt --all
+
+dist: ## What a user installs: archive, .deb, Containerfile, checksums, in target/dist
+	@bash scripts/setup.sh dist
+	cargo build --release --locked -p manxdb
+	@python3 scripts/dist.py --binary target/release/manxdb --out target/dist $(DIST_ARGS)
 
 bench: ## sysbench and Lobsters on ManxDB and MariaDB, alternating; writes docs/benchmarks.md
 	@bash scripts/setup.sh bench

@@ -6,9 +6,11 @@
 #                          moto, an S3 server for tests of compactions), Node, Go,
 #                          Java (clients, and a HDFS of Hadoop's for the same tests), PHP, Ruby
 #                          (clients that the tests drive), etcd (for control planes of compactions),
-#                          libfabric with its headers (for the feature of that name)
+#                          libfabric with its headers (for the feature of that name), what makes
+#                          packages and an empty root to install them into
 #   scripts/setup.sh lint    run + cargo-deny, libfabric with its headers
 #   scripts/setup.sh bench   run + MariaDB, sysbench
+#   scripts/setup.sh dist    run + what makes packages
 #
 # ROCKSDB=prebuilt (default) links the official RocksDB library of exactly the version the
 # `rocksdb` crate is made for, out of its Maven artifact; ROCKSDB=source builds the vendored one.
@@ -88,6 +90,14 @@ want_libfabric() {
     pkg-config --exists libfabric 2>/dev/null || apt_wanted+=(libfabric-dev)
 }
 
+want_packaging() {
+    need_command strip binutils
+    need_command patchelf patchelf
+    need_command dpkg-shlibdeps dpkg-dev
+    # scripts/dist.py reads Cargo.toml with a module of Python 3.11.
+    need_command python3 python3
+}
+
 want_test_packages() {
     # The -core package is the server's programs without a service that takes port 3306.
     need_command mariadb mariadb-client
@@ -103,6 +113,7 @@ want_test_packages() {
         || apt_wanted+=(php-cli php-mysql)
     ruby -e 'require "active_record"; require "mysql2"' 2>/dev/null \
         || apt_wanted+=(ruby ruby-activerecord ruby-mysql2)
+    need_command mmdebstrap mmdebstrap
 }
 
 rocksdb_directory() { printf '%s/rocksdb-%s' "$CACHE" "$ROCKSDB_VERSION"; }
@@ -235,14 +246,15 @@ require_rust
 want_build_packages
 case "$PURPOSE" in
     run) warn_of_full_disk 4 ;;
-    test) warn_of_full_disk 10; want_test_packages; want_libfabric ;;
+    test) warn_of_full_disk 10; want_test_packages; want_libfabric; want_packaging ;;
     lint) want_libfabric ;;
     bench)
         need_command mariadb mariadb-client
         need_command mariadbd mariadb-server-core
         need_command sysbench sysbench
         ;;
-    *) die "unknown purpose '$PURPOSE': run, test, lint or bench" ;;
+    dist) warn_of_full_disk 4; want_packaging ;;
+    *) die "unknown purpose '$PURPOSE': run, test, lint, bench or dist" ;;
 esac
 install_apt_packages
 [ "${ROCKSDB:-prebuilt}" = source ] || fetch_rocksdb

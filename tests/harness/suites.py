@@ -105,6 +105,9 @@ def all_suites():
         python_suite("memory-levels", "memory/levels.py",
                      "isolation between two servers on the same memory servers",
                      own_server=True, only_manxdb=True, seconds=300),
+        python_suite("dist", "dist/run.py", "the packages of make dist in an empty root",
+                     prepare=["bash", str(ROOT / "scripts" / "empty_root.sh")],
+                     own_server=True, only_manxdb=True, seconds=300),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]
