@@ -43,7 +43,7 @@ bench: ## sysbench and Lobsters on ManxDB and MariaDB, alternating; writes docs/
 	cargo build --release --locked -p manxdb
 	@python3 scripts/bench.py $(BENCH_ARGS)
 
-compat: ## SQLAlchemy's and Django's own suites on ManxDB and MariaDB; writes COMPAT.md
+compat: ## SQLAlchemy's and Django's own suites and our statements on ManxDB and MariaDB; writes COMPAT.md
 	@bash scripts/setup.sh test
 	cargo build --locked -p manxdb
 	@python3 scripts/compat.py $(COMPAT_ARGS)

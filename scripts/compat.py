@@ -3,9 +3,11 @@
 
 Suites: SQLAlchemy's dialect compliance suite, and Django's test labels basic, queries,
 transactions, introspection, schema and backends.mysql. Both come from their source
-distributions, unmodified, of the versions pinned for the client tests.
+distributions, unmodified, of the versions pinned for the client tests. Beside them a corpus of
+our own statements is replayed on both servers (compat_corpus.py), and every difference is listed
+by its cause.
 
-    compat.py [--only sqlalchemy|django] [--server manxdb|mariadb] [--no-write]
+    compat.py [--only sqlalchemy|django|corpus] [--server manxdb|mariadb] [--no-write]
 """
 
 import argparse
@@ -21,6 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+import compat_corpus
 from harness.report import load_known_gaps
 from harness.servers import PASSWORD, Manxdb, Mariadb
 from harness.suites import PYTHON, target_directory
@@ -139,6 +142,33 @@ def run_django(server):
     return results
 
 
+def run_corpus(server):
+    """{key: [statement, answer]} of the corpus."""
+    run = subprocess.run([PYTHON, str(ROOT / "scripts" / "compat_corpus.py"), str(server.port), PASSWORD],
+                         stdout=subprocess.PIPE, check=True, timeout=SUITE_SECONDS)
+    return json.loads(run.stdout)
+
+
+def write_corpus(lines, scores):
+    """What the two servers answer differently to the corpus, by cause."""
+    ours, theirs = (scores.get("corpus", {}).get(name) for name in ("manxdb", "mariadb"))
+    lines += ["", "## Replay of our own statements beside MariaDB", ""]
+    if not ours or not theirs:
+        lines.append("Not run to its end yet.")
+        return
+    compared, groups = compat_corpus.differences(ours, theirs)
+    differing = sum(len(found) for found in groups.values())
+    lines += ["The statements of `tests/sql/*.slt` that are meant for both servers, scripts of `tests/differential`'s "
+              "generator, and expressions of random operators without brackets; rows, numbers of affected rows and "
+              "numbers of errors are compared. A difference is no verdict: where MySQL 8.0 and MariaDB differ, ManxDB "
+              "answers as MySQL does.", "",
+              f"Of {compared} statements {compared - differing} are answered alike and {differing} are not:", ""]
+    for reason, found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        shown = "; ".join(f"{key} `{' '.join(sql.split())[:90].replace('`', chr(39)).replace('|', chr(92) + '|')}`"
+                          for key, sql, _, _ in found[:3])
+        lines.append(f"- **{len(found)}** × {reason}: {shown}{'; …' if len(found) > 3 else ''}")
+
+
 SUITES = {"sqlalchemy": ("SQLAlchemy dialect suite", run_sqlalchemy), "django": ("Django: " + ", ".join(DJANGO_LABELS), run_django)}
 
 
@@ -226,6 +256,7 @@ def write_page(scores):
             lines += [f"- **{len(names)}** × `{reason.replace('`', chr(39))}`{note}: {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"]
         if not groups:
             lines.append("None.")
+    write_corpus(lines, scores)
     lines += ["", "## Known gaps of our own suites", "",
               "From `tests/known_gaps.txt`; these checks run in every `make test` and are expected to fail.", ""]
     gaps = load_known_gaps()
@@ -237,14 +268,15 @@ def write_page(scores):
 def main():
     """Runs, keeps raw results in the cache, writes the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=SUITES)
+    parser.add_argument("--only", choices=(*SUITES, "corpus"))
     parser.add_argument("--server", choices=("manxdb", "mariadb"))
     parser.add_argument("--binary", default=str(target_directory() / "debug" / "manxdb"))
     parser.add_argument("--no-write", action="store_true")
     options = parser.parse_args()
     store = CACHE / "scores.json"
     scores = json.loads(store.read_text()) if store.exists() else {}
-    for key, (title, run) in SUITES.items():
+    parts = {**SUITES, "corpus": ("our own statements", run_corpus)}
+    for key, (title, run) in parts.items():
         if options.only not in (None, key):
             continue
         for name in ("manxdb", "mariadb"):
@@ -253,8 +285,9 @@ def main():
             print(f"compat: {title} on {name}", flush=True)
             with (Manxdb(options.binary) if name == "manxdb" else Mariadb()) as server:
                 results = run(server)
-            passed, failed, skipped = counts(results)
-            print(f"compat: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
+            if key != "corpus":
+                passed, failed, skipped = counts(results)
+                print(f"compat: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
             scores.setdefault(key, {})[name] = results
             CACHE.mkdir(parents=True, exist_ok=True)
             store.write_text(json.dumps(scores))
