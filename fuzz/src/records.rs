@@ -110,6 +110,8 @@ fn every_type() -> Table {
         ownership_rules: Vec::new(),
         next_index_id: 1,
         created_at: 0,
+        analyzed: None,
+        copying: None,
     }
 }
 

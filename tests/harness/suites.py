@@ -80,6 +80,8 @@ def all_suites():
         python_suite("sql", "sql/run.py", "sqllogictest files"),
         python_suite("hostile", "hostile/run.py", "malformed packets and rude clients",
                      only_manxdb=True),
+        python_suite("online-ddl", "online-ddl/run.py",
+                     "dead clients, and tables that change under writers"),
         python_suite("differential", "differential/run.py",
                      "random statements against MariaDB", own_server=True, only_manxdb=True,
                      seconds=900),

@@ -99,6 +99,18 @@ fn every_long_statement_ends_with_its_client() {
 }
 
 #[test]
+fn a_change_that_ends_before_it_began_costs_other_transactions_nothing() {
+    let (host, instance, mut client) = filled();
+    let mut other = connect(&instance, "root");
+    other.run("USE d; BEGIN; UPDATE t SET n = 5 WHERE id = 7");
+    // The change waits for the transaction that has written the table.
+    host.questions.store(2, Ordering::SeqCst);
+    assert_eq!(client.error("ALTER TABLE t MODIFY n BIGINT").code, 1317);
+    other.run("COMMIT");
+    assert_eq!(other.value("SELECT n FROM t WHERE id = 7"), "5");
+}
+
+#[test]
 fn a_sleep_ends_with_its_client() {
     let (host, _, mut client) = filled();
     host.questions.store(2, Ordering::SeqCst);

@@ -15,8 +15,8 @@ use manxdb_txn::{CommitPath, Intent, LocalOptions, LocalPath, Reply, TxnError};
 const COMMITS_MAX: u32 = 40;
 /// Rows and index entries of all tables.
 const DATA: &[u8] = &[0x01];
-/// Notes of garbage and of unfinished changes.
-const NOTES: [&[u8]; 2] = [&[0x00, 0x03], &[0x00, 0x07]];
+/// Notes of garbage, of unfinished changes and of tables in the making.
+const NOTES: [&[u8]; 3] = [&[0x00, 0x03], &[0x00, 0x07], &[0x00, 0x0c]];
 
 /// Dies after some commits: whatever comes later is not done.
 struct Mortal {

@@ -1,6 +1,10 @@
 //! What exists: databases, tables, views, accounts. One immutable snapshot per version;
 //! persisted as records in the same key space and the same transactions as the data.
 
+mod change;
+pub(crate) mod copy_notes;
+mod garbage;
+pub(crate) mod name_locks;
 pub(crate) mod record;
 mod schema;
 mod sequences;

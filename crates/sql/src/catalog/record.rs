@@ -8,6 +8,7 @@
 //! temporary  0x00 0x06 ‖ table u32 BE            → empty: a session's own; garbage after a crash
 //! probe      0x00 0x08                                           → empty
 //! shared     0x00 0x09, 0x0a, 0x0b               → u64 BE: see `shared.rs`
+//! reserved   0x00 0x0c ‖ table u32 BE            → empty: written before it is published; garbage after a crash
 //! sequence   0x00 0x05 ‖ table u32 BE ‖ kind u8              → next value, u64 BE
 //! unfinished 0x00 0x07 ‖ table u32 BE            → record the table has again after a crash
 //! statistics 0x00 0x0e ‖ table u32 BE            → record
@@ -17,7 +18,8 @@
 //! ```
 //! Format 1 holds the record alone. Format 2 is a table that has what format 1 knows nothing of,
 //! indexes a foreign key made for itself among it; a list of its generated columns,
-//! (position, [`Generated`]), follows it. A record is written in the lowest format that can hold
+//! (position, [`Generated`]), follows it. Format 3 is format 2 with the id of a copy that is being
+//! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
@@ -34,6 +36,8 @@ use crate::types::Collation;
 const PLAIN: u8 = 1;
 /// A table followed by its generated columns; its indexes may be [`IndexState::Implicit`].
 const WITH_GENERATED: u8 = 2;
+/// As [`WITH_GENERATED`], of a table that is being copied; the id of the copy follows.
+const BEING_COPIED: u8 = 3;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -66,6 +70,7 @@ pub(crate) const RELATIONS: &[u8] = &[0x00, 0x02];
 pub(crate) const GARBAGE: &[u8] = &[0x00, 0x03];
 pub(crate) const NEXT_TABLE_ID: &[u8] = &[0x00, 0x04];
 pub(crate) const TEMPORARY: &[u8] = &[0x00, 0x06];
+pub(crate) const RESERVED: &[u8] = &[0x00, 0x0c];
 pub(crate) const UNFINISHED: &[u8] = &[0x00, 0x07];
 /// Written to find out whether anything can be.
 pub(crate) const PROBE: &[u8] = &[0x00, 0x08];
@@ -133,11 +138,14 @@ pub(crate) fn temporary_key(table: TableId) -> Vec<u8> {
     [TEMPORARY, &table.0.to_be_bytes()].concat()
 }
 
+/// Key of the note that a table id is that of a table in the making.
+pub(crate) fn reserved_key(table: TableId) -> Vec<u8> {
+    [RESERVED, &table.0.to_be_bytes()].concat()
+}
+
 /// The table a [`temporary_key`] is about.
 pub(crate) fn temporary_id(key: &[u8]) -> SqlResult<TableId> {
-    key.get(TEMPORARY.len()..)
-        .and_then(|id| id.try_into().ok())
-        .map(|id| TableId(u32::from_be_bytes(id)))
+    noted_id(key, TEMPORARY)
         .ok_or_else(|| SqlError::new(1712, "HY000", "a note of a temporary table is damaged"))
 }
 
@@ -163,6 +171,17 @@ pub(crate) fn decode_statistics(key: &[u8], bytes: &[u8]) -> Option<(TableId, Ta
     }
     let found = postcard::from_bytes(body).ok()?;
     Some((TableId(u32::from_be_bytes(id)), found))
+}
+
+/// The table a [`reserved_key`] is about.
+pub(crate) fn reserved_id(key: &[u8]) -> SqlResult<TableId> {
+    noted_id(key, RESERVED)
+        .ok_or_else(|| SqlError::new(1712, "HY000", "a note of a reserved table id is damaged"))
+}
+
+fn noted_id(key: &[u8], notes: &[u8]) -> Option<TableId> {
+    let id = key.strip_prefix(notes)?.try_into().ok()?;
+    Some(TableId(u32::from_be_bytes(id)))
 }
 
 /// Everything stored of a table: rows and indexes.
@@ -196,10 +215,9 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED if kind == Kind::Table as u8 => {}
+            WITH_GENERATED | BEING_COPIED if kind == Kind::Table as u8 => {}
             format => {
-                let message =
-                    format!("catalog record of format {format}, this is {WITH_GENERATED}");
+                let message = format!("catalog record of format {format}, this is {BEING_COPIED}");
                 return Err(SqlError::new(1712, "HY000", message));
             }
         }
@@ -213,7 +231,13 @@ impl Record {
         }
         let record = match kind {
             1 => Record::Database(open(body)?),
-            2 if header[0] == WITH_GENERATED => decode_with_generated(body)?,
+            2 if header[0] == WITH_GENERATED => Record::Table(decode_with_generated(body)?),
+            2 if header[0] == BEING_COPIED => {
+                let (generated, copy): (Vec<u8>, TableId) = open(body)?;
+                let mut table = decode_with_generated(&generated)?;
+                table.copying = Some(copy);
+                Record::Table(table)
+            }
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
             _ => return Err(damaged()),
@@ -246,6 +270,11 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         .filter_map(|(at, column)| Some((at, column.generated.as_ref()?)))
         .collect();
     let (version, id) = (table.schema_version, table.id.0);
+    if let Some(copy) = table.copying {
+        let body = postcard::to_stdvec(&(table, generated))
+            .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
+        return seal(BEING_COPIED, Kind::Table, version, id, &(body, copy));
+    }
     let implicit = |index: &Index| index.state == IndexState::Implicit;
     if generated.is_empty() && !table.indexes.iter().any(implicit) {
         return seal(PLAIN, Kind::Table, version, id, table);
@@ -259,7 +288,7 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
     )
 }
 
-fn decode_with_generated(body: &[u8]) -> SqlResult<Record> {
+fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
     let unreadable = || SqlError::new(1712, "HY000", "a catalog record cannot be read");
     let (mut table, generated): (Box<Table>, Vec<(usize, Generated)>) =
         postcard::from_bytes(body).map_err(|_| unreadable())?;
@@ -267,7 +296,7 @@ fn decode_with_generated(body: &[u8]) -> SqlResult<Record> {
         let column = table.columns.get_mut(at).ok_or_else(unreadable)?;
         column.generated = Some(generated);
     }
-    Ok(Record::Table(table))
+    Ok(table)
 }
 
 fn seal<T: Serialize>(
@@ -337,6 +366,25 @@ mod tests {
             created_at: 0,
             temporary: false,
             analyzed: None,
+            copying: None,
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_being_copied_says_where() {
+        let generated = Generated {
+            expression: "`c1` + 1".into(),
+            kind: GeneratedKind::Stored,
+        };
+        for generated in [None, Some(generated)] {
+            let mut copied = table(generated);
+            copied.copying = Some(TableId(9));
+            let bytes = Record::Table(Box::new(copied.clone())).encode().unwrap();
+            assert_eq!(bytes[0], BEING_COPIED);
+            assert_eq!(
+                Record::decode(&bytes).unwrap(),
+                Record::Table(Box::new(copied))
+            );
         }
     }
 
@@ -350,8 +398,12 @@ mod tests {
             SEQUENCES,
             TEMPORARY,
             UNFINISHED,
+            RESERVED,
             PROBE,
             STATISTICS,
+            CATALOG_CHANGES,
+            ACCOUNT_CHANGES,
+            TURN,
         ];
         let distinct: std::collections::BTreeSet<_> = prefixes.iter().collect();
         assert_eq!(distinct.len(), prefixes.len());
@@ -399,9 +451,9 @@ mod tests {
         let mut bytes = Record::Table(Box::new(table(None)))
             .encode()
             .expect("encodes");
-        bytes[0] = 3;
+        bytes[0] = BEING_COPIED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
-        assert!(error.message.contains("format 3"), "{}", error.message);
+        assert!(error.message.contains("format 4"), "{}", error.message);
     }
 
     #[test]

@@ -74,6 +74,10 @@ pub struct Table {
     /// What ANALYZE TABLE found out last; kept beside the record, which a transaction depends on.
     #[serde(skip)]
     pub analyzed: Option<Arc<TableStatistics>>,
+    /// ALTER TABLE is copying the rows to this identity: writers note there which they change. The
+    /// record keeps it behind the table (see [`super::record`]).
+    #[serde(skip)]
+    pub copying: Option<TableId>,
 }
 
 /// A column.

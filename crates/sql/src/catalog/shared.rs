@@ -7,16 +7,18 @@
 //! | account changes | the same of accounts | |
 //! | turn | which server changes the catalog now | a change of several transactions is not met half way |
 //!
-//! A server that dies in its turn has the turn taken by the next one that wants it, which puts right
+//! Statements of one server share its turn; between themselves they lock what they change
+//! ([`super::name_locks`]). A server that dies in its turn has the turn taken by the next one that wants it, which puts right
 //! what was cut short. Servers alone on their rows have none of these keys.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use manxdb_storage::{Direction, Durability, KeyRange};
+use manxdb_storage::Durability;
 use manxdb_txn::{ReadMode, Transaction, TxnError, Waiter};
-use parking_lot::MutexGuard;
 
+use super::change::CatalogChange;
+use super::name_locks::{LockedNames, NameGuard};
 use super::{Catalog, CatalogStore, record};
 use crate::error::{SqlError, SqlResult};
 
@@ -30,6 +32,12 @@ pub(super) struct Heard {
     accounts: u64,
 }
 
+/// How many changes of the catalog there are with the one at hand.
+pub(super) struct ChangeCount {
+    /// Where several servers make them.
+    pub(super) others: Option<u64>,
+}
+
 /// What has become of a try to take the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
@@ -40,14 +48,24 @@ enum Turn {
     NotYet,
 }
 
-/// The right to change the catalog, for as long as it lives.
+/// The right to change some names of the catalog, for as long as it lives.
 pub(crate) struct Changing<'s> {
-    store: &'s CatalogStore,
-    _guard: MutexGuard<'s, ()>,
+    _turn: TurnShare<'s>,
+    _names: NameGuard<'s>,
 }
 
-impl Drop for Changing<'_> {
+/// A share in this server's turn: the turn ends with the last one.
+struct TurnShare<'s> {
+    store: &'s CatalogStore,
+}
+
+impl Drop for TurnShare<'_> {
     fn drop(&mut self) {
+        let mut shares = self.store.turn_shares.lock();
+        *shares = shares.saturating_sub(1);
+        if *shares > 0 {
+            return;
+        }
         if let Err(error) = self.store.give_turn_back() {
             tracing::warn!(%error, "other servers cannot change the catalog for now");
         }
@@ -81,17 +99,10 @@ impl CatalogStore {
     /// live do is left alone.
     pub(super) fn open_shared(&self) -> SqlResult<()> {
         self.refresh()?;
-        let guard = self.ddl.lock();
-        let turn = self.take_turn()?;
-        if turn == Turn::NotYet {
+        let Some(turn) = self.join_turn()? else {
             return Ok(());
-        }
-        let changing = Changing {
-            store: self,
-            _guard: guard,
         };
-        self.put_right(turn)?;
-        drop(changing);
+        drop(turn);
         self.end_left_temporary(&|| match self.path.others() {
             Some(others) => Ok(others.is_alone()?),
             None => Ok(true),
@@ -138,21 +149,33 @@ impl CatalogStore {
         self.current.store(Arc::new(catalog));
     }
 
-    /// Makes a transaction one that changes the catalog that is current here; how many changes
-    /// there are with it, where others make them too.
+    /// Makes the current catalog one with `changes`, the `count`th of all servers, which are
+    /// committed. Call in the order of commits.
+    pub(super) fn publish_changes(&self, changes: &[CatalogChange], count: Option<u64>) {
+        let mut catalog = (*self.current()).clone();
+        for change in changes {
+            change.apply(&mut catalog);
+        }
+        self.publish(catalog, count);
+    }
+
+    /// Makes a transaction one that changes the catalog that is current here. `None`: it began
+    /// before another statement of this server changed it, and must begin anew.
     ///
     /// # Errors
-    /// 1412: somebody else has changed it.
-    pub(super) fn count_change(&self, txn: &Transaction) -> SqlResult<Option<u64>> {
+    /// Storage.
+    pub(super) fn count_change(&self, txn: &Transaction) -> SqlResult<Option<ChangeCount>> {
         if !self.is_shared() {
-            return Ok(None);
+            return Ok(Some(ChangeCount { others: None }));
         }
         let changes = number(txn, record::CATALOG_CHANGES, ReadMode::Validate)?;
         if changes != self.heard.lock().catalog {
-            return Err(changed_elsewhere());
+            return Ok(None);
         }
         put(txn, record::CATALOG_CHANGES, changes + 1)?;
-        Ok(Some(changes + 1))
+        Ok(Some(ChangeCount {
+            others: Some(changes + 1),
+        }))
     }
 
     /// Makes a transaction one that changes the accounts that are known here.
@@ -185,54 +208,52 @@ impl CatalogStore {
         heard.accounts = heard.accounts.max(changes);
     }
 
-    /// Takes the right to change the catalog; one at a time, of all servers. The catalog is the
-    /// newest then.
+    /// Takes the right to change `names`, and makes this server the one that changes the catalog.
+    /// Statements of one server share its turn; the catalog is the newest then.
     ///
     /// # Errors
-    /// 1205: another server does not come to its end; storage.
-    pub(crate) fn lock(&self, waiter: &Arc<dyn Waiter>) -> SqlResult<Changing<'_>> {
-        let guard = self.ddl.lock();
-        let mut turn = self.take_turn();
-        if matches!(turn, Ok(Turn::NotYet)) {
-            let taken = RefCell::new(turn);
+    /// 1205: another server does not come to its end; 1317; storage.
+    pub(crate) fn lock(
+        &self,
+        names: &LockedNames,
+        waiter: &Arc<dyn Waiter>,
+    ) -> SqlResult<Changing<'_>> {
+        let held = self.names.acquire(names, waiter)?;
+        let mut turn = self.join_turn()?;
+        if turn.is_none() {
+            let joined = RefCell::new(Ok(None));
             waiter.wait(&|| {
-                let found = self.take_turn();
-                let is_over = !matches!(found, Ok(Turn::NotYet));
-                *taken.borrow_mut() = found;
+                let found = self.join_turn();
+                let is_over = !matches!(found, Ok(None));
+                *joined.borrow_mut() = found;
                 is_over
             })?;
-            turn = taken.into_inner();
+            turn = joined.into_inner()?;
         }
-        let turn = turn?;
-        let changing = Changing {
-            store: self,
-            _guard: guard,
-        };
-        self.put_right(turn)?;
-        Ok(changing)
+        let turn = turn.ok_or_else(|| SqlError::internal("a turn that was taken is not there"))?;
+        Ok(Changing {
+            _turn: turn,
+            _names: held,
+        })
     }
 
-    /// The right to delete what is dropped, if nobody changes the catalog and there is something.
-    pub(super) fn try_to_clean(&self) -> SqlResult<Option<Changing<'_>>> {
-        let Some(guard) = self.ddl.try_lock() else {
-            return Ok(None);
-        };
-        if self.is_shared() && (!self.has_garbage()? || self.take_turn()? == Turn::NotYet) {
-            return Ok(None);
+    /// A share in this server's turn, which it takes if it can; `None`: another server has it.
+    fn join_turn(&self) -> SqlResult<Option<TurnShare<'_>>> {
+        let mut shares = self.turn_shares.lock();
+        if *shares == 0 {
+            let turn = self.take_turn()?;
+            if turn == Turn::NotYet {
+                return Ok(None);
+            }
+            if let Err(error) = self.put_right(turn) {
+                // Whoever comes next tries again; until then the turn is nobody's.
+                self.give_turn_back()?;
+                return Err(error);
+            }
         }
-        Ok(Some(Changing {
-            store: self,
-            _guard: guard,
-        }))
-    }
-
-    /// Whether something is to be deleted.
-    pub(super) fn has_garbage(&self) -> SqlResult<bool> {
-        let txn = self.begin();
-        txn.declare_read_only();
-        let notes = KeyRange::prefix(record::GARBAGE);
-        let page = txn.scan(&notes, Direction::Forward, 1, ReadMode::Plain)?;
-        Ok(!page.is_empty())
+        *shares += 1;
+        drop(shares);
+        Ok(Some(TurnShare { store: self }))
     }
 
     fn take_turn(&self) -> SqlResult<Turn> {
@@ -259,6 +280,7 @@ impl CatalogStore {
         self.refresh()?;
         if turn == Turn::TakenFromTheDead {
             self.take_back_unfinished()?;
+            self.abandon_reserved_ids()?;
             self.drop_half_made_indexes()?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The catalog's life: loaded at open, changed under one lock, published after commit.
+//! The catalog's life: loaded at open, changed under locks on names, published after commit.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use manxdb_txn::transaction::rest_behind;
 use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError, TxnId, Waiter};
 use parking_lot::Mutex;
 
+use super::change::CatalogChange;
+use super::name_locks::NameLocks;
 use super::record::{self, DatabaseRecord, Record};
 use super::sequences::Sequences;
 use super::shared::Heard;
@@ -27,8 +29,13 @@ pub struct CatalogStore {
     pub(super) path: Arc<dyn CommitPath>,
     waiter: Arc<dyn Waiter>,
     pub(super) current: ArcSwap<Catalog>,
-    /// Held by whoever changes the catalog.
-    pub(super) ddl: Mutex<()>,
+    /// Names that statements are changing.
+    pub(super) names: NameLocks,
+    /// Held while an edit commits and is published, so that edits are published in the order of
+    /// their commits.
+    publishing: Mutex<()>,
+    /// Statements that change the catalog now; while there are any it is this server's turn.
+    pub(super) turn_shares: Mutex<usize>,
     /// What it has heard of other servers' changes.
     pub(super) heard: Mutex<Heard>,
     ids: AtomicU64,
@@ -70,7 +77,9 @@ impl CatalogStore {
             path,
             waiter,
             current: ArcSwap::default(),
-            ddl: Mutex::default(),
+            names: NameLocks::default(),
+            publishing: Mutex::default(),
+            turn_shares: Mutex::default(),
             heard: Mutex::default(),
             ids: AtomicU64::new(u64::MAX / 4 * 3),
         };
@@ -83,6 +92,7 @@ impl CatalogStore {
         store.current.store(Arc::new(Self::load(&txn)?));
         txn.rollback();
         store.take_back_unfinished()?;
+        store.abandon_reserved_ids()?;
         store.drop_half_made_indexes()?;
         store.end_left_temporary(&|| Ok(true))?;
         Ok(store)
@@ -95,7 +105,7 @@ impl CatalogStore {
     }
 
     /// Who waits for the store's own transactions.
-    pub(super) fn waiter(&self) -> &Arc<dyn Waiter> {
+    pub(crate) fn waiter(&self) -> &Arc<dyn Waiter> {
         &self.waiter
     }
 
@@ -112,17 +122,16 @@ impl CatalogStore {
     }
 
     fn begin_as(&self, waiter: &Arc<dyn Waiter>) -> Transaction {
-        let id = TxnId(self.ids.fetch_add(1, Ordering::Relaxed));
-        Transaction::begin(
-            Arc::clone(&self.path),
-            id,
-            IsolationLevel::Serializable,
-            Arc::clone(waiter),
-        )
+        self.begin_at(IsolationLevel::Serializable, waiter)
     }
 
-    /// Runs `change` in a transaction of its own until it commits, then publishes. Call under
-    /// [`CatalogStore::lock`].
+    fn begin_at(&self, isolation: IsolationLevel, waiter: &Arc<dyn Waiter>) -> Transaction {
+        let id = TxnId(self.ids.fetch_add(1, Ordering::Relaxed));
+        Transaction::begin(Arc::clone(&self.path), id, isolation, Arc::clone(waiter))
+    }
+
+    /// Runs `change` in a transaction of its own until it commits, then publishes what it changed.
+    /// Call under [`CatalogStore::lock`] of the names it changes.
     pub(crate) fn edit<T>(
         &self,
         waiter: &Arc<dyn Waiter>,
@@ -131,16 +140,16 @@ impl CatalogStore {
     ) -> SqlResult<T> {
         for _ in 0..RETRIES_MAX {
             let txn = self.begin_as(waiter);
-            let mut edit = Edit {
-                txn: &txn,
-                catalog: (*self.current()).clone(),
-            };
+            let mut edit = Edit::new(&txn, (*self.current()).clone());
             let answer = change(&mut edit)?;
-            let catalog = edit.catalog;
-            let changes = self.count_change(&txn)?;
+            let changes = edit.changes;
+            let _publishing = self.publishing.lock();
+            let Some(count) = self.count_change(&txn)? else {
+                continue;
+            };
             match txn.commit(durability) {
                 Ok(_) => {
-                    self.publish(catalog, changes);
+                    self.publish_changes(&changes, count.others);
                     return Ok(answer);
                 }
                 Err(TxnError::Conflict { .. } | TxnError::Deadlock) => {}
@@ -157,8 +166,19 @@ impl CatalogStore {
         durability: Durability,
         work: &mut dyn FnMut(&Transaction) -> SqlResult<T>,
     ) -> SqlResult<T> {
+        self.retrying_at(IsolationLevel::Serializable, waiter, durability, work)
+    }
+
+    /// As [`CatalogStore::retrying`] at a level.
+    pub(crate) fn retrying_at<T>(
+        &self,
+        isolation: IsolationLevel,
+        waiter: &Arc<dyn Waiter>,
+        durability: Durability,
+        work: &mut dyn FnMut(&Transaction) -> SqlResult<T>,
+    ) -> SqlResult<T> {
         for _ in 0..RETRIES_MAX {
-            let txn = self.begin_as(waiter);
+            let txn = self.begin_at(isolation, waiter);
             let answer = match work(&txn) {
                 Ok(answer) => answer,
                 // A row lock held for long delays a change; KILL ends it.
@@ -230,52 +250,6 @@ impl CatalogStore {
         }
         Ok(())
     }
-
-    /// Deletes data of dropped tables and indexes, at most `chunks` × 1000 keys; whether more is
-    /// left. Safe to call at any time, and again after a crash.
-    ///
-    /// # Errors
-    /// Storage.
-    pub fn collect_garbage(&self, chunks: usize) -> SqlResult<bool> {
-        // A copy in the making is noted as garbage until it is the table.
-        let Some(_guard) = self.try_to_clean()? else {
-            return self.has_garbage();
-        };
-        for _ in 0..chunks {
-            let more = self.retrying(&self.waiter, Durability::Async, &mut |txn| {
-                let notes = KeyRange::prefix(record::GARBAGE);
-                let page = txn.scan(&notes, Direction::Forward, 1, ReadMode::Plain)?;
-                let Some((note, _)) = page.first() else {
-                    return Ok(false);
-                };
-                let prefix = record::garbage_prefix(note)?;
-                let range = KeyRange::prefix(prefix);
-                let dead = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Plain)?;
-                let last = dead.len() < CHUNK;
-                for (key, _) in dead {
-                    txn.delete(key)?;
-                }
-                if last {
-                    txn.delete(note.clone())?;
-                }
-                Ok(true)
-            })?;
-            if !more {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-}
-
-impl CatalogStore {
-    /// As [`CatalogStore::collect_garbage`], at the end of a statement that left some. What the
-    /// statement did is committed, so that a locked row or a full disk only delays the cleaning.
-    pub(crate) fn begin_to_collect(&self, chunks: usize) {
-        if let Err(error) = self.collect_garbage(chunks) {
-            tracing::debug!(%error, "dropped data is deleted later");
-        }
-    }
 }
 
 /// Gives tables what is known of them. What is of no table any more, or cannot be read, is passed
@@ -341,9 +315,24 @@ pub(crate) struct Edit<'a> {
     pub(crate) txn: &'a Transaction,
     /// The catalog as it will be.
     pub(crate) catalog: Catalog,
+    changes: Vec<CatalogChange>,
 }
 
-impl Edit<'_> {
+impl<'a> Edit<'a> {
+    /// A change of `catalog` that `txn` carries.
+    pub(crate) fn new(txn: &'a Transaction, catalog: Catalog) -> Self {
+        Self {
+            txn,
+            catalog,
+            changes: Vec::new(),
+        }
+    }
+
+    fn record(&mut self, change: CatalogChange) {
+        change.apply(&mut self.catalog);
+        self.changes.push(change);
+    }
+
     /// A table id never used before.
     pub(crate) fn next_table_id(&self) -> SqlResult<TableId> {
         let stored = self.txn.get(record::NEXT_TABLE_ID, ReadMode::Validate)?;
@@ -375,18 +364,20 @@ impl Edit<'_> {
         };
         let bytes = Record::Database(record).encode()?;
         self.txn.put(record::database_key(name), bytes)?;
-        let entry = self.catalog.databases.entry(name.to_lowercase());
-        let database = Arc::make_mut(entry.or_default());
-        database.name = name.to_string();
-        database.collation = collation;
+        let name = name.to_string();
+        self.record(CatalogChange::PutDatabase { name, collation });
         Ok(())
     }
 
     /// Removes a database with all in it; the data becomes garbage.
     pub(crate) fn remove_database(&mut self, name: &str) -> SqlResult<Vec<TableId>> {
-        let Some(database) = self.catalog.databases.remove(&name.to_lowercase()) else {
+        let found = self.catalog.databases.get(&name.to_lowercase()).cloned();
+        let Some(database) = found else {
             return Ok(Vec::new());
         };
+        self.record(CatalogChange::RemoveDatabase {
+            name: name.to_string(),
+        });
         self.txn.delete(record::database_key(name))?;
         for table in database.tables.values() {
             self.txn
@@ -401,13 +392,6 @@ impl Edit<'_> {
         Ok(database.tables.values().map(|table| table.id).collect())
     }
 
-    fn database(&mut self, name: &str) -> SqlResult<&mut Database> {
-        let database = self.catalog.databases.get_mut(&name.to_lowercase());
-        database
-            .map(Arc::make_mut)
-            .ok_or_else(|| SqlError::new(1049, "42000", format!("Unknown database '{name}'")))
-    }
-
     /// Creates or changes a table. The database record becomes part of what is validated, so
     /// that no table outlives a concurrent DROP DATABASE of another node.
     pub(crate) fn put_table(&mut self, table: Table) -> SqlResult<()> {
@@ -415,26 +399,23 @@ impl Edit<'_> {
         self.txn
             .get(&record::database_key(&table.database), ReadMode::Validate)?;
         let bytes = Record::Table(Box::new(table.clone())).encode()?;
+        self.catalog.database(&table.database)?;
         self.txn.put(key, bytes)?;
-        let database = self.database(&table.database.clone())?;
-        database
-            .tables
-            .insert(table.name.to_lowercase(), Arc::new(table));
+        self.record(CatalogChange::PutTable(Arc::new(table)));
         Ok(())
     }
 
     /// Notes what was found out about a table, unless it is another by now.
     pub(crate) fn put_statistics(&mut self, of: &Table, found: &TableStatistics) -> SqlResult<()> {
-        let Some(database) = self.catalog.databases.get_mut(&of.database.to_lowercase()) else {
+        let Ok(stored) = self.catalog.table(&of.database, &of.name) else {
             return Ok(());
         };
-        let table = Arc::make_mut(database)
-            .tables
-            .get_mut(&of.name.to_lowercase());
-        let Some(table) = table.filter(|table| table.id == of.id) else {
+        if stored.id != of.id {
             return Ok(());
-        };
-        Arc::make_mut(table).analyzed = Some(Arc::new(found.clone()));
+        }
+        let mut table = (**stored).clone();
+        table.analyzed = Some(Arc::new(found.clone()));
+        self.record(CatalogChange::PutTable(Arc::new(table)));
         let bytes = record::encode_statistics(of.id, found)?;
         self.txn.put(record::statistics_key(of.id), bytes)?;
         Ok(())
@@ -442,8 +423,12 @@ impl Edit<'_> {
 
     /// Removes a table's record; its data stays.
     pub(crate) fn remove_table_record(&mut self, database: &str, name: &str) -> SqlResult<()> {
+        self.catalog.database(database)?;
         self.txn.delete(record::relation_key(database, name))?;
-        self.database(database)?.tables.remove(&name.to_lowercase());
+        self.record(CatalogChange::RemoveTable {
+            database: database.to_string(),
+            name: name.to_string(),
+        });
         Ok(())
     }
 
@@ -459,18 +444,20 @@ impl Edit<'_> {
         let key = record::relation_key(&view.database, &view.name);
         self.txn
             .get(&record::database_key(&view.database), ReadMode::Validate)?;
+        self.catalog.database(&view.database)?;
         self.txn.put(key, Record::View(view.clone()).encode()?)?;
-        let database = self.database(&view.database.clone())?;
-        database
-            .views
-            .insert(view.name.to_lowercase(), Arc::new(view));
+        self.record(CatalogChange::PutView(Arc::new(view)));
         Ok(())
     }
 
     /// Removes a view.
     pub(crate) fn remove_view(&mut self, database: &str, name: &str) -> SqlResult<()> {
+        self.catalog.database(database)?;
         self.txn.delete(record::relation_key(database, name))?;
-        self.database(database)?.views.remove(&name.to_lowercase());
+        self.record(CatalogChange::RemoveView {
+            database: database.to_string(),
+            name: name.to_string(),
+        });
         Ok(())
     }
 

@@ -26,8 +26,6 @@ use crate::error::SqlResult;
 
 /// Catalog versions of sessions with temporary tables begin here: never those of stored ones.
 const FIRST_VERSION: u64 = 1 << 63;
-/// Chunks of garbage deleted at once when temporary tables end.
-const CLEAN_CHUNKS: usize = 4;
 
 /// The temporary tables of one session.
 #[derive(Debug, Default)]
@@ -168,17 +166,14 @@ impl CatalogStore {
     /// note need not be synced: the log keeps order, so rows never outlive it.
     pub(crate) fn new_temporary_id(&self, waiter: &Arc<dyn Waiter>) -> SqlResult<TableId> {
         self.retrying(waiter, Durability::Async, &mut |txn| {
-            let edit = Edit {
-                txn,
-                catalog: Catalog::default(),
-            };
+            let edit = Edit::new(txn, Catalog::default());
             let id = edit.next_table_id()?;
             txn.put(record::temporary_key(id), Vec::new())?;
             Ok(id)
         })
     }
 
-    /// Turns the dropped tables of a session into garbage, and deletes some of it. Call when the
+    /// Turns the dropped tables of a session into garbage. Call when the
     /// session has no transaction open.
     ///
     /// # Errors
@@ -196,10 +191,7 @@ impl CatalogStore {
             self.sequences().forget(*id);
         }
         self.retrying(self.waiter(), Durability::Async, &mut |txn| {
-            let edit = Edit {
-                txn,
-                catalog: Catalog::default(),
-            };
+            let edit = Edit::new(txn, Catalog::default());
             for id in ids {
                 for kind in [SequenceKind::AutoIncrement, SequenceKind::RowId] {
                     txn.delete(record::sequence_key(*id, kind as u8))?;
@@ -209,7 +201,6 @@ impl CatalogStore {
             }
             Ok(())
         })?;
-        self.begin_to_collect(CLEAN_CHUNKS);
         Ok(())
     }
 

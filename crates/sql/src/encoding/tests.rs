@@ -47,6 +47,7 @@ fn table(types: Vec<DataType>) -> Table {
         data_subject: false,
         temporary: false,
         analyzed: None,
+        copying: None,
         ownership_rules: vec![],
         next_index_id: 2,
         created_at: 0,

@@ -83,6 +83,7 @@ impl Session {
                 database: database.as_deref(),
                 eval: context.eval,
                 virtual_tables: &tables,
+                gate: self,
                 waiter: &waiter,
                 collation: settings.collation,
                 default_collation: charset::collation(&server)

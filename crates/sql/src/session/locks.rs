@@ -20,6 +20,7 @@ use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SqlMode;
 use crate::parser::{TableLock, parse};
+use crate::statement::ddl::TableGate;
 use crate::statement::{StatementPlan, quote_name};
 
 /// Lower-case database and table.
@@ -117,6 +118,18 @@ impl TablesInUse {
         self.0.lock().kept.clone()
     }
 
+    /// Whether a statement or transaction at work has written a table. DDL has not: it changes rows
+    /// under locks of its own, for which it may be waiting.
+    fn writes(&self, place: &Place) -> bool {
+        let tables = self.0.lock();
+        let writes = |used: &Use| used.write && used.place == *place;
+        tables.kept.iter().any(writes)
+            || tables.running.iter().any(|compiled| {
+                let mut uses = compiled.needs.iter().filter_map(Use::of);
+                !super::edge::is_ddl(&compiled.parsed) && uses.any(|used| writes(&used))
+            })
+    }
+
     fn blocks(&self, wanted: &[(Place, bool)]) -> bool {
         let tables = self.0.lock();
         let blocks = |used: &Use| {
@@ -170,6 +183,17 @@ impl TableLocks {
         self.holders.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// Gives back all of a session's; whether it held some.
+    fn release_if_held(&self, session: u64) -> bool {
+        let held = self.held.lock();
+        let holds = held.values().any(|owners| owners.contains_key(&session));
+        drop(held);
+        if holds {
+            self.release(session);
+        }
+        holds
+    }
+
     /// Whether another session's lock keeps `session`, whose transaction has used `used`, from
     /// `place`. A lock that still waits for this very transaction does not: it would wait for
     /// ever.
@@ -191,6 +215,53 @@ impl TableLocks {
 
     fn mode_of(&self, place: &Place, session: u64) -> Option<bool> {
         self.held.lock().get(place)?.get(&session).copied()
+    }
+}
+
+/// How long a change of a table waits for transactions that have written it, microseconds. Those
+/// that take longer fail when they commit.
+const GATE_WAIT_MICROS: i64 = 2_000_000;
+
+impl TableGate for Session {
+    fn close(&self, database: &str, name: &str) -> SqlResult<()> {
+        if self.holds_table_locks {
+            // LOCK TABLES, which ALTER TABLE needs for writing, keeps others off already.
+            return Ok(());
+        }
+        let place = (database.to_lowercase(), name.to_lowercase());
+        let session = self.facts.process.id;
+        let locks = &self.instance().table_locks;
+        let wanted = [(place.clone(), false)];
+        let waiter = &self.facts.waiter;
+        let limit = Some(GATE_WAIT_MICROS);
+        if !waiter.pause(limit, &|| locks.try_take(&wanted, session))? {
+            return Ok(());
+        }
+        let processes = self.instance().processes.list();
+        let unused = || {
+            let mut others = processes.iter().filter(|process| process.id != session);
+            !others.any(|process| process.tables.writes(&place))
+        };
+        match waiter.pause(limit, &unused) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.open();
+                Err(error.into())
+            }
+        }
+    }
+
+    fn open(&self) {
+        if self.holds_table_locks {
+            return;
+        }
+        if self
+            .instance()
+            .table_locks
+            .release_if_held(self.facts.process.id)
+        {
+            self.instance().wake_all();
+        }
     }
 }
 

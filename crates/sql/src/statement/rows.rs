@@ -2,7 +2,7 @@
 
 use manxdb_txn::{ReadMode, Transaction};
 
-use crate::catalog::{Index, Table};
+use crate::catalog::{Index, Table, copy_notes};
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Row, Value, to_text};
@@ -51,8 +51,18 @@ impl RowWriter<'_> {
         row: &[Value],
         suffix: &[u8],
     ) -> SqlResult<Option<Duplicate>> {
+        self.find_duplicate_as(row, suffix, ReadMode::Update)
+    }
+
+    /// As [`RowWriter::find_duplicate`], read in a mode.
+    pub(super) fn find_duplicate_as(
+        &self,
+        row: &[Value],
+        suffix: &[u8],
+        mode: ReadMode,
+    ) -> SqlResult<Option<Duplicate>> {
         if !self.table.primary_key.is_empty() {
-            let taken = self.txn.get(&self.row_key(suffix), ReadMode::Update)?;
+            let taken = self.txn.get(&self.row_key(suffix), mode)?;
             if taken.is_some() {
                 return Ok(Some(Duplicate {
                     suffix: suffix.to_vec(),
@@ -60,12 +70,22 @@ impl RowWriter<'_> {
                 }));
             }
         }
+        self.find_index_duplicate(row, suffix, mode)
+    }
+
+    /// As [`RowWriter::find_duplicate_as`] without the primary key.
+    pub(super) fn find_index_duplicate(
+        &self,
+        row: &[Value],
+        suffix: &[u8],
+        mode: ReadMode,
+    ) -> SqlResult<Option<Duplicate>> {
         for index in self.table.indexes.iter().filter(|index| index.unique) {
             if holds_null(index, row) {
                 continue;
             }
             let key = self.index_key(index, row, suffix)?;
-            if let Some(holder) = self.txn.get(&key, ReadMode::Update)? {
+            if let Some(holder) = self.txn.get(&key, mode)? {
                 return Ok(Some(Duplicate {
                     suffix: holder,
                     error: self.index_duplicate(index, row),
@@ -75,8 +95,18 @@ impl RowWriter<'_> {
         Ok(None)
     }
 
+    /// Tells a copy of the table that is being made that the row changes.
+    fn note_change(&self, suffix: &[u8]) -> SqlResult<()> {
+        if let Some(copy) = self.table.copying {
+            let note = copy_notes::changed_row_key(copy, suffix);
+            self.txn.put(note, Vec::new())?;
+        }
+        Ok(())
+    }
+
     /// Writes a row that [`RowWriter::find_duplicate`] has let through.
     pub(super) fn insert(&self, row: &[Value], suffix: &[u8]) -> SqlResult<()> {
+        self.note_change(suffix)?;
         let record = encoding::encode_row(self.table, row, self.tz);
         self.txn.put(self.row_key(suffix), record)?;
         for index in &self.table.indexes {
@@ -88,6 +118,7 @@ impl RowWriter<'_> {
 
     /// Removes a row and its index entries.
     pub(super) fn delete(&self, row: &[Value], suffix: &[u8]) -> SqlResult<()> {
+        self.note_change(suffix)?;
         self.txn.delete(self.row_key(suffix))?;
         for index in &self.table.indexes {
             let key = self.index_key(index, row, suffix)?;
@@ -128,7 +159,9 @@ impl RowWriter<'_> {
             }
             changes.push((old_key, new_key));
         }
+        self.note_change(suffix)?;
         if moved {
+            self.note_change(&new_suffix)?;
             self.txn.delete(self.row_key(suffix))?;
         }
         let record = encoding::encode_row(self.table, new, self.tz);

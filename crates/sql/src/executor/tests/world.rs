@@ -197,6 +197,7 @@ impl World {
             data_subject: false,
             temporary: false,
             analyzed: None,
+            copying: None,
             ownership_rules: Vec::new(),
             next_column_id: 100,
             next_index_id: 100,

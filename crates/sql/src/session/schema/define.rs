@@ -59,6 +59,7 @@ impl Definition {
             data_subject: false,
             temporary: false,
             analyzed: None,
+            copying: None,
             ownership_rules: Vec::new(),
             next_column_id: 0,
             next_index_id: 0,

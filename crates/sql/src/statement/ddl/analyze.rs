@@ -7,6 +7,7 @@ use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::transaction::rest_behind;
 use manxdb_txn::{ReadMode, Waiter};
 
+use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::CHUNK;
 use crate::catalog::{
     CatalogStore, DistinctValues, IndexId, KeyStatistics, Table, TableStatistics,
@@ -27,7 +28,9 @@ pub(crate) fn analyze(
     table: &Table,
 ) -> SqlResult<()> {
     let found = measure(store, waiter, tz, table)?;
-    let _guard = store.lock(waiter)?;
+    let mut names = LockedNames::default();
+    names.change(&table.database, &table.name);
+    let _changing = store.lock(&names, waiter)?;
     store.edit(waiter, Durability::Async, &mut |edit| {
         edit.put_statistics(table, &found)
     })

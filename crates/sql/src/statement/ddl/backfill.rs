@@ -143,8 +143,8 @@ fn with_checker<T>(
     })
 }
 
-/// Copies every row of `old` into `new`, which has an identity of its own. Reads are `edit`'s,
-/// so its commit validates that nothing changed; writes are small transactions of their own.
+/// Copies every row of a temporary table `old`, which nobody else changes, into `new`, which has an
+/// identity of its own. Writes are small transactions of their own.
 ///
 /// # Errors
 /// What does not fit the new types, 1062, 1138, 3819, 1452.
@@ -172,7 +172,7 @@ pub(super) fn copy_rows(
         |check| {
             for_each_row(context, edit.txn, old, &mut |row, suffix| {
                 number += 1;
-                let row = convert(context, &target, old, new, &row, number)?;
+                let row = convert(context, &target, old, new, &row, None, number)?;
                 check(&row)?;
                 let hidden = hidden_row_id(context, old, new, suffix)?;
                 let suffix = encoding::row_key_suffix(new, &row, hidden, &context.eval.time_zone)?;
@@ -187,13 +187,15 @@ pub(super) fn copy_rows(
     write_batch(context, new, &batch)
 }
 
-/// A row of the old definition as one of the new.
-fn convert(
+/// A row of the old definition as one of the new. `copied` is what an earlier version of the row was
+/// made into: it keeps the numbers that were generated for it.
+pub(super) fn convert(
     context: &DdlContext<'_>,
     target: &Target,
     old: &Table,
     new: &Table,
     row: &[Value],
+    copied: Option<&Row>,
     number: usize,
 ) -> SqlResult<Row> {
     let strict = super::super::writing(context.eval, false);
@@ -217,6 +219,9 @@ fn convert(
                 return Err(SqlError::new(1138, "22004", "Invalid use of NULL value"));
             }
             Some(value) => assign(&strict, value, column, number)?,
+            None if column.auto_increment && copied.is_some_and(|row| at < row.len()) => {
+                copied.map_or(Value::Null, |row| row[at].clone())
+            }
             None if column.auto_increment => {
                 let sequences = context.store.sequences();
                 let next = sequences.next(new.id, SequenceKind::AutoIncrement)?;
@@ -236,7 +241,8 @@ fn convert(
     Ok(out)
 }
 
-fn hidden_row_id(
+/// The key of a row without a primary key, 0 for one with.
+pub(super) fn hidden_row_id(
     context: &DdlContext<'_>,
     old: &Table,
     new: &Table,

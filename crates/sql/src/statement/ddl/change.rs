@@ -5,7 +5,7 @@
 //! | names, order, defaults, comments, new columns with a constant default | a new record |
 //! | CHECK, FOREIGN KEY, NOT NULL | existing rows are checked in the transaction that writes the record: a concurrent writer makes it run again |
 //! | indexes | recorded as write-only, filled in chunks, then made public |
-//! | types, primary key, generated columns, columns with a computed default, a column dropped beside a new index | every row is copied to a new table id; the switch validates that the old range did not change |
+//! | types, primary key, generated columns, columns with a computed default, a column dropped beside a new index | every row is copied to a new table id ([`super::copy`]), then the new record takes the old one's place |
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,15 @@ use manxdb_storage::Durability;
 
 use super::backfill;
 use super::define::Builder;
-use super::{DdlContext, clean, touch_parents};
+use super::names::{lock_tables, new_parents};
+use super::{DdlContext, touch_parents};
+use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
 use crate::catalog::{
     Catalog, Column, ColumnDefault, Index, IndexId, IndexState, SequenceKind, Table, record,
 };
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Annotations;
-
-/// Copies that lost against concurrent writers before ALTER TABLE gives up.
-const COPIES_MAX: usize = 8;
 
 /// What a change asks for beside the definition.
 #[derive(Debug, Default)]
@@ -46,39 +45,82 @@ pub(super) fn change(
     annotations: &Annotations,
     build: &dyn Fn(&mut Builder<'_>, &mut Effects) -> SqlResult<()>,
 ) -> SqlResult<()> {
-    let guard = context.store.lock(context.waiter)?;
+    let tables = [(database.to_string(), name.to_string())];
+    let mut more = LockedNames::default();
+    let warnings = context.eval.warnings.borrow().len();
+    loop {
+        let locked = lock_tables(context, &tables, &more)?;
+        let planned = plan(context, (database, name), annotations, build)?;
+        more.extend(planned.more_names(context));
+        if locked.covers(&more) {
+            return planned.make(context);
+        }
+        // It is planned again, with more locked.
+        context.eval.warnings.borrow_mut().truncate(warnings);
+    }
+}
+
+/// A change as its statement means it, of the definition as it was found.
+struct Planned {
+    old: Table,
+    new: Table,
+    effects: Effects,
+}
+
+fn plan(
+    context: &DdlContext<'_>,
+    (database, name): (&str, &str),
+    annotations: &Annotations,
+    build: &dyn Fn(&mut Builder<'_>, &mut Effects) -> SqlResult<()>,
+) -> SqlResult<Planned> {
     let catalog = super::temporary::seen(context);
     if catalog.view(database, name).is_some() {
         let text = format!("'{database}.{name}' is not BASE TABLE");
         return Err(SqlError::new(1347, "HY000", text));
     }
-    let old = catalog.table(database, name)?.clone();
+    let mut old = (**catalog.table(database, name)?).clone();
+    // Of a change that could not be taken back: no copy is being made.
+    old.copying = None;
     let mut effects = Effects::default();
-    let mut builder = Builder::new(context, &catalog, annotations, (*old).clone());
+    let mut builder = Builder::new(context, &catalog, annotations, old.clone());
     build(&mut builder, &mut effects)?;
     builder.make_inline()?;
     builder.finish()?;
     let mut new = builder.table;
     replace_changed_indexes(&old, &mut new);
     keep_foreign_key_indexes(&catalog, &old, &new)?;
-    if old.temporary {
-        drop(guard);
-        super::temporary::change(context, &old, new, &effects)?;
-        return set_counter(context, &old, &effects);
+    Ok(Planned { old, new, effects })
+}
+
+impl Planned {
+    /// What it changes beside its table and those that refer to it.
+    fn more_names(&self, context: &DdlContext<'_>) -> LockedNames {
+        let catalog = context.store.current();
+        let mut names = new_parents(&catalog, &self.new, Some(&self.old));
+        if let Some((database, name)) = &self.effects.rename {
+            names.change(database, name);
+        }
+        names
     }
-    let change = Change {
-        context,
-        old: &old,
-        effects: &effects,
-    };
-    if needs_copy(&old, &new) {
-        change.copy(new)?;
-    } else {
-        change.in_place(new)?;
+
+    fn make(self, context: &DdlContext<'_>) -> SqlResult<()> {
+        let Self { old, new, effects } = self;
+        if old.temporary {
+            super::temporary::change(context, &old, new, &effects)?;
+            return set_counter(context, &old, &effects);
+        }
+        let change = Change {
+            context,
+            old: &old,
+            effects: &effects,
+        };
+        if needs_copy(&old, &new) {
+            change.copy(new)?;
+        } else {
+            change.in_place(new)?;
+        }
+        set_counter(context, &old, &effects)
     }
-    set_counter(context, &old, &effects)?;
-    clean(context, guard);
-    Ok(())
 }
 
 /// An index whose columns changed is another index.
@@ -211,14 +253,15 @@ pub(super) struct ToCheck {
     pub(super) foreign_keys: BTreeSet<String>,
 }
 
-struct Change<'a> {
-    context: &'a DdlContext<'a>,
-    old: &'a Table,
-    effects: &'a Effects,
+/// A change in the making.
+pub(super) struct Change<'a> {
+    pub(super) context: &'a DdlContext<'a>,
+    pub(super) old: &'a Table,
+    pub(super) effects: &'a Effects,
 }
 
 impl Change<'_> {
-    fn to_check(&self, new: &Table) -> ToCheck {
+    pub(super) fn to_check(&self, new: &Table) -> ToCheck {
         let old = self.old;
         let new_check = new
             .checks
@@ -245,7 +288,7 @@ impl Change<'_> {
     }
 
     /// Writes the final record, with what follows from it elsewhere.
-    fn publish(&self, edit: &mut Edit<'_>, new: &Table) -> SqlResult<()> {
+    pub(super) fn publish(&self, edit: &mut Edit<'_>, new: &Table) -> SqlResult<()> {
         let mut table = new.clone();
         let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
         table.schema_version = stored.schema_version + 1;
@@ -379,10 +422,10 @@ impl Change<'_> {
     }
 
     /// The old definition again, without the indexes that could not be filled.
-    fn take_back(&self) -> SqlResult<()> {
+    pub(super) fn take_back(&self) -> SqlResult<()> {
         self.context
             .store
-            .edit(self.context.waiter, Durability::Sync, &mut |edit| {
+            .edit(self.context.store.waiter(), Durability::Sync, &mut |edit| {
                 edit.take_back(self.old)
             })
     }
@@ -402,45 +445,6 @@ impl Change<'_> {
                 other => other.clone(),
             };
         }
-        Ok(())
-    }
-
-    /// Every row to a new identity, then the switch.
-    fn copy(&self, mut new: Table) -> SqlResult<()> {
-        let context = self.context;
-        for column in &mut new.columns {
-            column.absent_value = None;
-        }
-        let checks = self.to_check(&new);
-        let sequences = context.store.sequences();
-        let mut attempts = 0;
-        context.store.edit(context.waiter, context.durability, &mut |edit| {
-            attempts += 1;
-            if attempts > COPIES_MAX {
-                return Err(SqlError::new(
-                    1205,
-                    "HY000",
-                    "Lock wait timeout exceeded; try restarting transaction (the table changes faster than it can be copied)",
-                ));
-            }
-            let id = context.store.reserve_table_id(context.waiter)?;
-            let mut table = new.clone();
-            table.id = id;
-            for kind in [SequenceKind::AutoIncrement, SequenceKind::RowId] {
-                let mut next = sequences.peek(self.old.id, kind)?;
-                if kind == SequenceKind::AutoIncrement {
-                    next = next.max(self.effects.auto_increment.unwrap_or(0));
-                }
-                if next > 1 {
-                    sequences.set(id, kind, next)?;
-                }
-            }
-            backfill::copy_rows(context, edit, self.old, &table, &checks)?;
-            edit.keep_reserved(id)?;
-            edit.add_garbage(&record::table_prefix(self.old.id))?;
-            self.publish(edit, &table)
-        })?;
-        sequences.forget(self.old.id);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use sqlparser::ast::{CreateTable, CreateTableLikeKind, Query};
 
 use super::define::{Builder, Place, check_name, collation};
 use super::{DdlContext, done, execute_in, note};
+use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
 use crate::catalog::{Catalog, Column, ColumnId, IndexId, SequenceKind, Table, TableId};
 use crate::error::{SqlError, SqlResult};
@@ -28,7 +29,7 @@ pub(super) fn create_database(
 ) -> SqlResult<Outcome> {
     check_name(name)?;
     let chosen = collation(charset, collate)?.unwrap_or(context.default_collation);
-    let _guard = context.store.lock(context.waiter)?;
+    let _locked = super::names::lock(context, LockedNames::database(name))?;
     let current = context.store.current();
     if current.databases.contains_key(&name.to_lowercase()) || is_system(name) {
         let text = format!("Can't create database '{name}'; database exists");
@@ -56,7 +57,7 @@ pub(super) fn alter_database(
     let name = name
         .or(context.database)
         .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
-    let _guard = context.store.lock(context.waiter)?;
+    let _locked = super::names::lock(context, LockedNames::database(name))?;
     let catalog = context.store.current();
     let database = catalog.database(name)?;
     let chosen = collation(charset, collate)?.unwrap_or(database.collation);
@@ -75,7 +76,7 @@ pub(super) fn drop_database(
     name: &str,
     if_exists: bool,
 ) -> SqlResult<Outcome> {
-    let guard = context.store.lock(context.waiter)?;
+    let _locked = super::names::lock(context, LockedNames::database(name))?;
     if is_system(name) {
         let text = format!("Access to system schema '{name}' is rejected.");
         return Err(SqlError::new(3552, "HY000", text));
@@ -103,7 +104,6 @@ pub(super) fn drop_database(
     for table in dropped {
         context.store.sequences().forget(table);
     }
-    super::clean(context, guard);
     Ok(done(count as u64))
 }
 
@@ -127,17 +127,26 @@ pub(super) fn create_table(
     }
     let (database, name) = relation(context.database, &create.name)?;
     check_name(&name)?;
-    let guard = context.store.lock(context.waiter)?;
-    let catalog = context.store.current();
-    if !free_name(context, &catalog, &database, &name, create.if_not_exists)? {
-        return Ok(done(0));
-    }
+    let mut locked = LockedNames::default();
+    locked.change(&database, &name);
     let next = auto_increment_option(parsed)?.filter(|next| *next > 1);
-    if create.query.is_some() {
-        super::temporary::refuse(context, &database, &name, "CREATE TABLE … SELECT under")?;
-    }
-    let table = table_of(context, &catalog, parsed, create, (&database, &name))?;
-    let made = if next.is_none() && create.query.is_none() {
+    let (_locked, table) = loop {
+        let held = super::names::lock(context, locked.clone())?;
+        let catalog = context.store.current();
+        if !free_name(context, &catalog, &database, &name, create.if_not_exists)? {
+            return Ok(done(0));
+        }
+        if create.query.is_some() {
+            super::temporary::refuse(context, &database, &name, "CREATE TABLE … SELECT under")?;
+        }
+        let table = table_of(context, &catalog, parsed, create, (&database, &name))?;
+        locked.extend(super::names::new_parents(&catalog, &table, None));
+        locked.extend(sources(context, create)?);
+        if held.covers(&locked) {
+            break (held, table);
+        }
+    };
+    if next.is_none() && create.query.is_none() {
         context
             .store
             .edit(context.waiter, context.durability, &mut |edit| {
@@ -149,11 +158,22 @@ pub(super) fn create_table(
             })
     } else {
         make_with_contents(context, table, next, create)
-    };
-    if made.is_err() {
-        super::clean(context, guard);
     }
-    made
+}
+
+/// The tables that CREATE TABLE … SELECT reads, which must be the same until they are read.
+fn sources(context: &DdlContext<'_>, create: &CreateTable) -> SqlResult<LockedNames> {
+    let mut names = LockedNames::default();
+    if let Some(query) = &create.query {
+        let seen = super::temporary::seen(context);
+        let bind = super::default::bind_context(context, &seen);
+        for (id, database, table) in plan_query(&bind, query)?.tables {
+            if !context.temporary.has(id) {
+                names.rely_on(&database, &table);
+            }
+        }
+    }
+    Ok(names)
 }
 
 /// A table that begins with a counter or with rows: they are written first, or with it.
@@ -181,8 +201,10 @@ fn make_with_contents(
                 }
             })
         });
-    if made.is_err() {
-        store.sequences().forget(table.id);
+    if made.is_err()
+        && let Err(error) = store.abandon_reserved(table.id)
+    {
+        tracing::warn!(%error, "what a failed CREATE TABLE wrote goes at the next start");
     }
     made
 }
@@ -263,6 +285,7 @@ fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
         data_subject: false,
         temporary: false,
         analyzed: None,
+        copying: None,
         ownership_rules: Vec::new(),
         next_column_id: 1,
         next_index_id: 1,
@@ -337,6 +360,7 @@ fn like_table(
     table.name = name.to_string();
     table.schema_version = 1;
     table.temporary = false;
+    table.copying = None;
     table.foreign_keys.clear();
     table.created_at = context.eval.now_micros;
     table.next_index_id = table

@@ -5,6 +5,7 @@ mod analyze;
 mod backfill;
 mod change;
 mod column_type;
+mod copy;
 mod create;
 mod default;
 mod define;
@@ -12,6 +13,7 @@ mod foreign;
 mod generated;
 mod key;
 mod key_expression;
+mod names;
 mod remove;
 mod selected;
 mod temporary;
@@ -28,12 +30,42 @@ use sqlparser::ast::{ObjectType, Statement};
 use super::Outcome;
 use crate::binder::VirtualTables;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, CatalogStore, Changing, Table, TemporaryTables};
+use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables};
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning, WarningLevel};
 use crate::parser::{Parsed, Special};
 use crate::types::Collation;
+
+/// Keeps the writers of other sessions from a table for the moments in which a change of it begins
+/// and ends. A courtesy: what is correct rests on validation, as with LOCK TABLES.
+pub trait TableGate {
+    /// Lets no new statement of others write the table, and waits for some time for transactions
+    /// that have.
+    ///
+    /// # Errors
+    /// The statement was interrupted; the table is open then.
+    fn close(&self, database: &str, name: &str) -> SqlResult<()>;
+
+    /// Ends what [`TableGate::close`] began.
+    fn open(&self);
+}
+
+/// A table closed to other writers; opened on drop.
+struct ClosedTable<'a>(&'a dyn TableGate);
+
+impl<'a> ClosedTable<'a> {
+    fn close(context: &DdlContext<'a>, table: &Table) -> SqlResult<Self> {
+        context.gate.close(&table.database, &table.name)?;
+        Ok(Self(context.gate))
+    }
+}
+
+impl Drop for ClosedTable<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
 
 /// What DDL depends on. The session has committed its own transaction before, unless
 /// [`keeps_transaction`].
@@ -50,6 +82,8 @@ pub struct DdlContext<'a> {
     pub eval: &'a EvalContext<'a>,
     /// Computed tables.
     pub virtual_tables: &'a dyn VirtualTables,
+    /// Keeps writers of other sessions off a table.
+    pub gate: &'a dyn TableGate,
     /// How the statement waits for row locks and hears of KILL.
     pub waiter: &'a Arc<dyn Waiter>,
     /// `collation_connection`.
@@ -213,15 +247,6 @@ fn note(context: &DdlContext<'_>, code: u16, message: String) {
         code,
         message,
     });
-}
-
-/// Chunks of garbage a DDL statement deletes itself; more is left to the background.
-const CLEAN_CHUNKS: usize = 4;
-
-/// Lets others change the catalog, then deletes some of what the statement left behind.
-fn clean(context: &DdlContext<'_>, guard: Changing<'_>) {
-    drop(guard);
-    context.store.begin_to_collect(CLEAN_CHUNKS);
 }
 
 /// Gives the parents of new foreign keys another version: statements planned before they had

@@ -3,7 +3,9 @@
 use sqlparser::ast::{ObjectName, RenameTable, Truncate};
 
 use super::foreign::referring;
-use super::{DdlContext, clean, done, note};
+use super::names::lock_tables;
+use super::{DdlContext, done, note};
+use crate::catalog::name_locks::LockedNames;
 use crate::catalog::{Catalog, Table, record};
 use crate::error::{SqlError, SqlResult};
 use crate::statement::Outcome;
@@ -44,13 +46,16 @@ pub(super) fn drop_tables(
     names: &[ObjectName],
     if_exists: bool,
 ) -> SqlResult<Outcome> {
-    let guard = context.store.lock(context.waiter)?;
+    let relations = names
+        .iter()
+        .map(|name| relation(context.database, name))
+        .collect::<SqlResult<Vec<_>>>()?;
+    let _locked = lock_tables(context, &relations, &LockedNames::default())?;
     let catalog = context.store.current();
     let mut missing = Vec::new();
     let mut hidden = Vec::new();
     let mut tables = Vec::new();
-    for name in names {
-        let (database, table) = relation(context.database, name)?;
+    for (database, table) in relations {
         if let Some(temporary) = context.temporary.get(&database, &table) {
             hidden.push(temporary);
             continue;
@@ -86,7 +91,6 @@ pub(super) fn drop_tables(
     for table in &tables {
         context.store.sequences().forget(table.id);
     }
-    clean(context, guard);
     Ok(done(0))
 }
 
@@ -98,7 +102,8 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
             super::temporary::truncate(context, &table)?;
             continue;
         }
-        let guard = context.store.lock(context.waiter)?;
+        let relations = [(database.clone(), name.clone())];
+        let _locked = lock_tables(context, &relations, &LockedNames::default())?;
         let catalog = context.store.current();
         let table = catalog.table(&database, &name)?.clone();
         let other = referring(&catalog, &table.database, &table.name)
@@ -118,6 +123,7 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
                 let mut emptied = (*table).clone();
                 emptied.id = edit.next_table_id()?;
                 emptied.schema_version += 1;
+                emptied.copying = None;
                 for column in &mut emptied.columns {
                     column.absent_value = None;
                 }
@@ -125,14 +131,12 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
                 edit.put_table(emptied)
             })?;
         context.store.sequences().forget(table.id);
-        clean(context, guard);
     }
     Ok(done(0))
 }
 
 /// RENAME TABLE, several in order, all or none.
 pub(super) fn rename(context: &DdlContext<'_>, renames: &[RenameTable]) -> SqlResult<Outcome> {
-    let _guard = context.store.lock(context.waiter)?;
     let pairs = renames
         .iter()
         .map(|rename| {
@@ -142,6 +146,11 @@ pub(super) fn rename(context: &DdlContext<'_>, renames: &[RenameTable]) -> SqlRe
             ))
         })
         .collect::<SqlResult<Vec<_>>>()?;
+    let relations: Vec<_> = pairs
+        .iter()
+        .flat_map(|(from, to)| [from.clone(), to.clone()])
+        .collect();
+    let _locked = lock_tables(context, &relations, &LockedNames::default())?;
     for ((database, name), _) in &pairs {
         super::temporary::refuse(context, database, name, "RENAME of")?;
     }

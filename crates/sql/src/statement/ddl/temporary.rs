@@ -194,10 +194,7 @@ fn copy(context: &DdlContext<'_>, old: &Table, new: &Table) -> SqlResult<()> {
     }
     let catalog = seen(context);
     store.retrying(context.waiter, Durability::Async, &mut |txn| {
-        let edit = Edit {
-            txn,
-            catalog: (*catalog).clone(),
-        };
+        let edit = Edit::new(txn, (*catalog).clone());
         backfill::copy_rows(context, &edit, old, new, &ToCheck::default())
     })
 }

@@ -4,6 +4,7 @@ use sqlparser::ast::{Ident, ObjectName, Query, Statement};
 
 use super::{DdlContext, done, note};
 use crate::binder::BindContext;
+use crate::catalog::name_locks::LockedNames;
 use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, in_default_mode, parse};
@@ -38,7 +39,9 @@ pub(super) fn create(
     }
     let (database, name) = relation(context.database, name)?;
     super::define::check_name(&name)?;
-    let _guard = context.store.lock(context.waiter)?;
+    let mut locked = LockedNames::default();
+    locked.change(&database, &name);
+    let _locked = super::names::lock(context, locked)?;
     let catalog = context.store.current();
     let home = catalog.database(&database)?;
     if home.tables.contains_key(&name.to_lowercase()) {
@@ -209,7 +212,12 @@ pub(super) fn drop(
     names: &[ObjectName],
     if_exists: bool,
 ) -> SqlResult<Outcome> {
-    let _guard = context.store.lock(context.waiter)?;
+    let mut locked = LockedNames::default();
+    for name in names {
+        let (database, name) = relation(context.database, name)?;
+        locked.change(&database, &name);
+    }
+    let _locked = super::names::lock(context, locked)?;
     let catalog = context.store.current();
     let mut views = Vec::new();
     let mut missing = Vec::new();
