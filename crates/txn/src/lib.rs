@@ -12,6 +12,7 @@
 //! | what a session may do before that | [`transaction`] |
 //! | one-shot transactions sent to the data | [`procedure`] |
 //! | a replica's rows in memory, to run pieces on | [`rows`] |
+//! | large sets of keys in little memory | [`keys`] |
 //! | who waits for whom on a row | [`locks`] |
 //! | how one node orders and stores commits | [`local`] |
 //!
@@ -21,6 +22,7 @@
 //! Start reading at [`path`], then [`transaction`], then [`local`].
 #![forbid(unsafe_code)]
 
+pub mod keys;
 pub mod local;
 pub mod locks;
 pub mod path;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
 
+use crate::keys::ReadPoints;
 use crate::locks::LockTable;
 use crate::procedure::{Call, Values};
 use crate::waiter::Waiter;
@@ -39,7 +40,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadSet {
     /// Keys read, absent ones included, each with the snapshot it was read at.
-    pub points: Vec<(Vec<u8>, Version)>,
+    pub points: ReadPoints,
     /// Ranges read, each with the snapshot it was read at.
     pub ranges: Vec<(KeyRange, Version)>,
 }

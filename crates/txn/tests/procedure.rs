@@ -250,7 +250,7 @@ fn intent(house: &House) -> Intent {
         txn: TxnId(900),
         isolation: Serializable,
         reads: ReadSet {
-            points: vec![(b"c/7".to_vec(), at)],
+            points: vec![(b"c/7".to_vec(), at)].into(),
             ranges: vec![(names, at)],
         },
         writes: vec![

@@ -36,6 +36,7 @@ use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Abort, Await, Isolation, Snapshot as Vector, Span};
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError, Version};
+use manxdb_txn::keys::ReadPoints;
 use manxdb_txn::procedure::{Call, OneShard, Registry, Values, run_attempts};
 use manxdb_txn::{
     CommitPath, Intent, LockTable, Others, ReadSet, Reply, Snapshot, TxnError, Waiter,
@@ -360,9 +361,9 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     }
 
     fn rely_on(&self, rows: &mut Rows<'_, F>, reads: &ReadSet) -> Result<(), TxnError> {
-        for (key, version) in &reads.points {
-            let then = self.snapshots.find(*version)?;
-            now(rows.rely_on(&long::row(key), &then)).map_err(failed)?;
+        for (key, version) in reads.points.iter() {
+            let then = self.snapshots.find(version)?;
+            now(rows.rely_on(&long::row(&key), &then)).map_err(failed)?;
         }
         for (range, version) in &reads.ranges {
             let then = self.snapshots.find(*version)?;
@@ -457,7 +458,7 @@ impl<F: Fabric + Send + 'static> CommitPath for RsiPath<F> {
 
     fn changed_since(&self, range: &KeyRange, since: Version) -> Reply<Result<bool, TxnError>> {
         let reads = ReadSet {
-            points: Vec::new(),
+            points: ReadPoints::default(),
             ranges: vec![(range.clone(), since)],
         };
         Reply::Ready(self.has_changed(&reads))
@@ -465,7 +466,7 @@ impl<F: Fabric + Send + 'static> CommitPath for RsiPath<F> {
 
     fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>> {
         let reads = ReadSet {
-            points: vec![(key.to_vec(), since)],
+            points: vec![(key.to_vec(), since)].into(),
             ranges: Vec::new(),
         };
         Reply::Ready(self.has_changed(&reads))

@@ -58,7 +58,7 @@ impl DefectivePath {
     }
 
     fn recorded(&self, mut reads: ReadSet) -> ReadSet {
-        reads.points.retain(|(key, _)| !self.is_unrecorded(key));
+        reads.points.retain(|key, _| !self.is_unrecorded(key));
         reads
             .ranges
             .retain(|(range, _)| !self.is_unrecorded_range(range));

@@ -247,7 +247,7 @@ impl LocalPath {
             batch: WriteBatch::default(),
             durability: Durability::Async,
             appended: None,
-            undo: Undo::new(),
+            undo: Undo::default(),
             verdicts: Vec::with_capacity(intents.len()),
             conflicts: 0,
             last: order.assigned,
@@ -271,8 +271,9 @@ impl LocalPath {
             if intent.durability == Durability::Sync {
                 staged.durability = Durability::Sync;
             }
+            recent.stage_all(staged.last, &intent.writes, &mut staged.undo);
+            staged.batch.writes.reserve(intent.writes.len());
             for (key, value) in intent.writes {
-                recent.stage(staged.last, &key, &mut staged.undo);
                 staged.batch.writes.push((staged.last, key, value));
             }
             staged.verdicts.push(Ok(staged.last));
@@ -297,7 +298,8 @@ impl LocalPath {
     fn collect(&self) {
         let oldest = self.pins.oldest();
         self.engine.set_watermark(oldest);
-        self.recent.write().trim(oldest);
+        let visible = self.pins.visible();
+        self.recent.write().trim(oldest, visible);
     }
 
     fn read_page(
@@ -432,7 +434,7 @@ mod tests {
             txn: TxnId(txn),
             isolation: IsolationLevel::Serializable,
             reads: ReadSet {
-                points: vec![(key.into(), read_at)],
+                points: vec![(key.into(), read_at)].into(),
                 ranges: Vec::new(),
             },
             writes: vec![(key.into(), Some(txn.to_string().into_bytes()))],

@@ -7,8 +7,16 @@ use std::sync::atomic::Ordering;
 use super::{Strength, Ticket};
 use crate::path::TxnId;
 
+/// Small, because a large transaction has one for each of its rows: nearly all have one holder
+/// and no queue.
 #[derive(Default)]
 pub(super) struct Entry {
+    first: Option<(TxnId, Strength)>,
+    more: Option<Box<More>>,
+}
+
+#[derive(Default)]
+struct More {
     holders: Vec<(TxnId, Strength)>,
     queue: VecDeque<Arc<Ticket>>,
 }
@@ -16,13 +24,22 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn held_by(owner: TxnId, strength: Strength) -> Self {
         Self {
-            holders: vec![(owner, strength)],
-            queue: VecDeque::new(),
+            first: Some((owner, strength)),
+            more: None,
         }
     }
 
+    fn holders(&self) -> impl Iterator<Item = (TxnId, Strength)> {
+        let more = self.more.iter().flat_map(|more| &more.holders);
+        self.first.iter().chain(more).copied()
+    }
+
+    fn queue(&self) -> impl Iterator<Item = &Arc<Ticket>> {
+        self.more.iter().flat_map(|more| &more.queue)
+    }
+
     pub(super) fn is_unused(&self) -> bool {
-        self.holders.is_empty() && self.queue.is_empty()
+        self.holders().next().is_none() && self.queue().next().is_none()
     }
 
     /// Grants at once if the owner has it already, or no holder forbids it and nobody queues.
@@ -32,7 +49,8 @@ impl Entry {
         if held.is_some_and(|held| held >= strength) {
             return true;
         }
-        if !self.holders_allow(owner, strength) || (held.is_none() && !self.queue.is_empty()) {
+        if !self.holders_allow(owner, strength) || (held.is_none() && self.queue().next().is_some())
+        {
             return false;
         }
         self.hold(owner, strength);
@@ -41,31 +59,42 @@ impl Entry {
 
     /// Queues a request that [`Entry::try_grant`] refused.
     pub(super) fn enqueue(&mut self, ticket: Arc<Ticket>) {
-        if self.held_strength(ticket.owner).is_some() {
-            self.queue.push_front(ticket);
+        let is_holder = self.held_strength(ticket.owner).is_some();
+        let queue = &mut self.more.get_or_insert_default().queue;
+        if is_holder {
+            queue.push_front(ticket);
         } else {
-            self.queue.push_back(ticket);
+            queue.push_back(ticket);
         }
     }
 
     pub(super) fn dequeue(&mut self, ticket: &Arc<Ticket>) {
-        self.queue.retain(|queued| !Arc::ptr_eq(queued, ticket));
+        if let Some(more) = &mut self.more {
+            more.queue.retain(|queued| !Arc::ptr_eq(queued, ticket));
+        }
     }
 
     pub(super) fn remove_holder(&mut self, owner: TxnId) {
-        self.holders.retain(|(holder, _)| *holder != owner);
+        self.first.take_if(|(holder, _)| *holder == owner);
+        if let Some(more) = &mut self.more {
+            more.holders.retain(|(holder, _)| *holder != owner);
+        }
     }
 
     /// Grants from the head of the queue as far as holders allow; the caller wakes the owners.
     pub(super) fn grant_next(&mut self) -> Vec<Arc<Ticket>> {
         let mut granted = Vec::new();
-        while let Some(next) = self.queue.front() {
-            if !self.holders_allow(next.owner, next.strength) {
-                break;
-            }
-            let Some(ticket) = self.queue.pop_front() else {
+        loop {
+            let next = self.queue().next().map(Arc::clone);
+            let Some(ticket) = next else {
                 break;
             };
+            if !self.holders_allow(ticket.owner, ticket.strength) {
+                break;
+            }
+            if let Some(more) = &mut self.more {
+                more.queue.pop_front();
+            }
             self.hold(ticket.owner, ticket.strength);
             ticket.granted.store(true, Ordering::Release);
             granted.push(ticket);
@@ -76,12 +105,11 @@ impl Entry {
     /// Whom a queued request waits for: holders and earlier requests it cannot share with.
     pub(super) fn blockers(&self, ticket: &Arc<Ticket>) -> Vec<TxnId> {
         let is_ticket = |queued: &Arc<Ticket>| Arc::ptr_eq(queued, ticket);
-        let Some(place) = self.queue.iter().position(is_ticket) else {
+        let Some(place) = self.queue().position(is_ticket) else {
             return Vec::new();
         };
-        let holders = self.holders.iter().copied();
-        let ahead = self.queue.iter().take(place);
-        holders
+        let ahead = self.queue().take(place);
+        self.holders()
             .chain(ahead.map(|queued| (queued.owner, queued.strength)))
             .filter(|(owner, strength)| {
                 *owner != ticket.owner && !compatible(*strength, ticket.strength)
@@ -90,20 +118,27 @@ impl Entry {
             .collect()
     }
 
-    fn held_strength(&self, owner: TxnId) -> Option<Strength> {
-        let mut holders = self.holders.iter();
-        holders.find_map(|(holder, strength)| (*holder == owner).then_some(*strength))
+    /// How strongly `owner` holds the key.
+    pub(super) fn held_strength(&self, owner: TxnId) -> Option<Strength> {
+        let mut holders = self.holders();
+        holders.find_map(|(holder, strength)| (holder == owner).then_some(strength))
     }
 
     fn holders_allow(&self, owner: TxnId, strength: Strength) -> bool {
-        let mut others = self.holders.iter().filter(|(holder, _)| *holder != owner);
-        others.all(|(_, held)| compatible(*held, strength))
+        let mut others = self.holders().filter(|(holder, _)| *holder != owner);
+        others.all(|(_, held)| compatible(held, strength))
     }
 
     fn hold(&mut self, owner: TxnId, strength: Strength) {
-        match self.holders.iter_mut().find(|(holder, _)| *holder == owner) {
-            Some(held) => held.1 = held.1.max(strength),
-            None => self.holders.push((owner, strength)),
+        let more = self.more.iter_mut().flat_map(|more| &mut more.holders);
+        let mut holders = self.first.iter_mut().chain(more);
+        if let Some(held) = holders.find(|(holder, _)| *holder == owner) {
+            held.1 = held.1.max(strength);
+        } else if self.first.is_none() {
+            self.first = Some((owner, strength));
+        } else {
+            let more = self.more.get_or_insert_default();
+            more.holders.push((owner, strength));
         }
     }
 }

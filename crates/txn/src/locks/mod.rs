@@ -141,6 +141,14 @@ impl LockTable {
         Ok(Request::Queued(ticket))
     }
 
+    /// Whether `owner` holds `key` at least as strongly.
+    #[must_use]
+    pub fn holds(&self, owner: TxnId, key: &[u8], strength: Strength) -> bool {
+        let shard = self.shard(key).lock();
+        let held = shard.get(key).and_then(|entry| entry.held_strength(owner));
+        held.is_some_and(|held| held >= strength)
+    }
+
     /// Ends the wait for a ticket, granted or not; whether the lock is the owner's.
     pub fn cancel(&self, ticket: &Arc<Ticket>) -> bool {
         self.waiting.lock().remove(&ticket.owner);
@@ -216,7 +224,7 @@ impl LockTable {
             .map_or_else(Vec::new, |entry| entry.blockers(ticket))
     }
 
-    fn shard(&self, key: &LockKey) -> &Mutex<HashMap<LockKey, Entry>> {
+    fn shard(&self, key: &[u8]) -> &Mutex<HashMap<LockKey, Entry>> {
         #[allow(clippy::cast_possible_truncation)] // Only the low bits choose a shard.
         let hash = self.hasher.hash_one(key) as usize;
         &self.shards[hash % SHARDS]

@@ -43,8 +43,8 @@ impl Writer {
 
     pub(super) fn reads(&mut self, reads: &ReadSet) {
         self.number(reads.points.len() as u64);
-        for (key, at) in &reads.points {
-            self.bytes(key);
+        for (key, at) in reads.points.iter() {
+            self.bytes(&key);
             self.number(at.0);
         }
         self.number(reads.ranges.len() as u64);
@@ -127,7 +127,10 @@ impl<'a> Reader<'a> {
             let (start, end) = (input.bound()?, input.bound()?);
             Some((KeyRange { start, end }, Version(input.number()?)))
         })?;
-        Some(ReadSet { points, ranges })
+        Some(ReadSet {
+            points: points.into(),
+            ranges,
+        })
     }
 
     pub(super) fn writes(&mut self) -> Option<Writes> {

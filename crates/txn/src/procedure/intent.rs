@@ -39,9 +39,11 @@ fn vote_of(shard: ShardId) -> Slot {
 
 /// The shards an intent touches, ascending.
 fn shards_of(intent: &Intent, placement: &dyn Placement) -> BTreeSet<ShardId> {
-    let points = intent.reads.points.iter().map(|(key, _)| key);
-    let keys = points.chain(intent.writes.iter().map(|(key, _)| key));
-    let mut shards: BTreeSet<ShardId> = keys.map(|key| placement.shard_of(key)).collect();
+    let points = intent.reads.points.iter();
+    let read = points.map(|(key, _)| placement.shard_of(&key));
+    let mut shards: BTreeSet<ShardId> = read.collect();
+    let written = intent.writes.iter();
+    shards.extend(written.map(|(key, _)| placement.shard_of(key)));
     for (range, _) in &intent.reads.ranges {
         shards.extend(placement.shards_of(range));
     }
@@ -109,7 +111,8 @@ impl Procedure for ApplyIntent {
             let keys = intent.writes.iter();
             return keys.map(|(key, _)| Touch::write(key)).collect();
         }
-        let points = intent.reads.points.iter().map(|(key, _)| Touch::read(key));
+        let points = intent.reads.points.iter();
+        let points = points.map(|(key, _)| Touch::read(&key));
         let ranges = intent.reads.ranges.into_iter().map(|(range, _)| Touch {
             range,
             writes: false,
@@ -124,7 +127,7 @@ impl Procedure for ApplyIntent {
 
 /// Ranges are checked by every shard, each for the rows it has.
 fn still_true_here(mut reads: ReadSet, rows: &mut dyn RowView) -> Result<bool, ProcedureError> {
-    reads.points.retain(|(key, _)| rows.holds(key));
+    reads.points.retain(|key, _| rows.holds(key));
     Ok(rows.still_true(&reads)?)
 }
 
@@ -213,7 +216,7 @@ mod tests {
             Intent {
                 txn: TxnId(txn),
                 isolation: IsolationLevel::RepeatableRead,
-                reads: ReadSet { points, ranges },
+                reads: ReadSet { points: points.into(), ranges },
                 writes,
                 durability: Durability::Async,
             }

@@ -32,11 +32,8 @@ impl Transaction {
         if self.mutants.get().skip_locks {
             return Ok(true);
         }
-        {
-            let inner = self.inner.borrow();
-            if inner.held.get(key).is_some_and(|held| *held >= strength) {
-                return Ok(true);
-            }
+        if table.holds(self.id, key, strength) {
+            return Ok(true);
         }
         if self.inner.borrow().held.len() >= LOCKS_MAX {
             return Err(TxnError::TooManyLocks { limit: LOCKS_MAX });
@@ -49,7 +46,7 @@ impl Transaction {
             Patience::Skip => table.try_acquire(self.id, &key, strength),
         };
         if granted {
-            self.inner.borrow_mut().held.insert(key, strength);
+            self.inner.borrow_mut().held.push(key);
         }
         Ok(granted)
     }
@@ -80,7 +77,7 @@ impl Transaction {
             Err(failure) => {
                 if table.cancel(&ticket) {
                     let mut inner = self.inner.borrow_mut();
-                    inner.held.insert(Arc::clone(key), strength);
+                    inner.held.push(Arc::clone(key));
                 }
                 Err(failure)
             }
@@ -98,9 +95,7 @@ impl Transaction {
         // the same key too.
         if self.path.locks().is_some_and(|table| table.cancel(&ticket)) {
             let mut inner = self.inner.borrow_mut();
-            inner
-                .held
-                .insert(Arc::clone(ticket.key()), ticket.strength());
+            inner.held.push(Arc::clone(ticket.key()));
         }
         None
     }
@@ -117,9 +112,9 @@ impl Transaction {
         if let Some(ticket) = pending
             && table.cancel(&ticket)
         {
-            held.insert(Arc::clone(ticket.key()), ticket.strength());
+            held.push(Arc::clone(ticket.key()));
         }
-        table.release(self.id, held.into_keys());
+        table.release(self.id, held);
     }
 
     /// Reads `key` under a lock, at the newest state the level allows.

@@ -2,7 +2,6 @@
 
 use manxdb_storage::{Direction, KeyRange};
 
-use super::buffer::Write;
 use super::page::covered;
 use super::{ReadMode, Transaction};
 use crate::path::{Page, TxnError};
@@ -44,8 +43,12 @@ impl Transaction {
             return keys.iter().map(|key| self.get(key, mode)).collect();
         }
         self.check_usable()?;
-        let own = |key: &Vec<u8>| self.inner.borrow().visible_writes().get(key).cloned();
-        let mut found: Vec<Option<Write>> = keys.iter().map(own).collect();
+        let own = |key: &Vec<u8>| {
+            let inner = self.inner.borrow();
+            let own = inner.visible_writes().get(key);
+            own.map(|write| write.as_deref().map(<[u8]>::to_vec))
+        };
+        let mut found: Vec<Option<Option<Vec<u8>>>> = keys.iter().map(own).collect();
         let asked: Vec<&[u8]> = keys
             .iter()
             .zip(&found)

@@ -14,7 +14,6 @@ mod passing;
 mod reads;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, Version};
@@ -22,7 +21,7 @@ use manxdb_storage::{Direction, Durability, KeyRange, Version};
 pub use self::locking::rest_behind;
 pub use self::passing::{Look, Reach, View, WantedPage};
 
-use self::buffer::{Write, WriteBuffer};
+use self::buffer::WriteBuffer;
 use self::page::covered;
 use self::reads::Recorded;
 use crate::locks::{LockKey, Strength, Ticket};
@@ -110,8 +109,9 @@ struct Inner {
     snapshot: Option<Snapshot>,
     recorded: Recorded,
     writes: WriteBuffer,
-    /// Ordered, so that releasing wakes others in a reproducible order.
-    held: BTreeMap<LockKey, Strength>,
+    /// Keys locked, in the order in which they were; one that was first shared, then exclusive,
+    /// twice.
+    held: Vec<LockKey>,
     /// Rows that were looked at and not locked, of ranges that are validated around them.
     passed: usize,
     /// A lock a polled call still waits for.
@@ -237,7 +237,7 @@ impl Transaction {
     pub fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Vec<u8>>, TxnError> {
         self.check_usable()?;
         if let Some(own) = self.inner.borrow().visible_writes().get(key) {
-            return Ok(own.clone());
+            return Ok(own.as_deref().map(<[u8]>::to_vec));
         }
         if let Some((strength, patience)) = mode.lock() {
             return self.get_locked(key, strength, patience);
@@ -295,7 +295,7 @@ impl Transaction {
         self.write(key, None)
     }
 
-    fn write(&self, key: Vec<u8>, write: Write) -> Result<(), TxnError> {
+    fn write(&self, key: Vec<u8>, write: Option<Vec<u8>>) -> Result<(), TxnError> {
         self.check_usable()?;
         let (size_bytes, is_own) = {
             let inner = self.inner.borrow();

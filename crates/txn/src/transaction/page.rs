@@ -5,6 +5,7 @@ use std::ops::Bound;
 use manxdb_storage::{Direction, KeyRange};
 
 use super::Transaction;
+use super::buffer::Write;
 use crate::path::{Page, Snapshot, TxnError};
 use crate::waiter::resolve;
 
@@ -154,14 +155,14 @@ impl Transaction {
             }
             cut_behind(&mut own_rest, own_key, direction);
             if let Some(value) = own_value {
-                merged.push((own_key.to_vec(), value.clone()));
+                merged.push((own_key.to_vec(), value.to_vec()));
             }
         }
         Ok(merged)
     }
 }
 
-type Own<'a> = (&'a [u8], &'a Option<Vec<u8>>);
+type Own<'a> = (&'a [u8], &'a Write);
 
 /// The own write, if it comes before or instead of the committed row.
 fn first_own<'a>(

@@ -5,16 +5,32 @@ use std::ops::Bound;
 
 use manxdb_storage::{Direction, KeyRange, Version};
 
+use crate::keys::neighbours;
+use crate::keys::{KeyRun, ReadPoints};
 use crate::path::{ReadSet, Snapshot};
 
-/// Points or ranges kept one by one. Past it they are merged into one range that covers them
-/// all: still sound, conflicts more often, and memory stays bounded.
-const PARTS_MAX: usize = 100_000;
+/// Points kept in a map; as many are packed into a run when they are there.
+const LOOSE_MAX: usize = 4_096;
+
+/// Bytes that packed points may take: some three million keys of rows. Past it they become ranges
+/// over neighbours, which is still sound: it can only conflict more often.
+const PACKED_BYTES_MAX: usize = 32 << 20;
+
+/// Ranges that packed points become, about.
+const COVERS: usize = 8_192;
+
+/// Ranges kept one by one; past it the closest neighbours are joined until half are left.
+const RANGES_MAX: usize = 65_536;
 
 #[derive(Default)]
 pub(super) struct Recorded {
+    /// The last points read.
     points: BTreeMap<Vec<u8>, Version>,
+    /// The points before, in runs of which each has at least twice the keys of the next.
+    runs: Vec<KeyRun>,
     ranges: Vec<(KeyRange, Version)>,
+    /// Ranges at which neighbours are joined; more than [`RANGES_MAX`] when joining them left more.
+    ranges_max: usize,
     /// Snapshot of the first recorded read: keeps everything needed to validate it and later ones.
     pin: Option<Snapshot>,
 }
@@ -24,13 +40,18 @@ impl Recorded {
     /// means true since any later one.
     pub(super) fn point(&mut self, key: &[u8], at: &Snapshot) {
         self.pin(at);
-        if self.points.contains_key(key) {
+        self.add_point(key, at.version);
+    }
+
+    fn add_point(&mut self, key: &[u8], at: Version) {
+        if let Some(oldest) = self.points.get_mut(key) {
+            *oldest = at.min(*oldest);
             return;
         }
-        if self.points.len() >= PARTS_MAX {
-            self.merge_points();
+        if self.points.len() >= LOOSE_MAX {
+            self.pack();
         }
-        self.points.insert(key.to_vec(), at.version);
+        self.points.insert(key.to_vec(), at);
     }
 
     /// Notes that all of `range` was read at `at`; pages of one scan grow into one range.
@@ -42,49 +63,59 @@ impl Recorded {
         {
             return;
         }
-        if self.ranges.len() >= PARTS_MAX {
-            self.merge_ranges();
+        self.add_range(range, at.version);
+    }
+
+    fn add_range(&mut self, range: KeyRange, at: Version) {
+        if self.ranges.len() >= self.ranges_max.max(RANGES_MAX) {
+            let ranges = std::mem::take(&mut self.ranges);
+            self.ranges = neighbours::join(ranges, RANGES_MAX / 2);
+            // So that every so many more are looked at once, however many tables there are.
+            self.ranges_max = self.ranges.len() + RANGES_MAX / 2;
         }
-        self.ranges.push((range, at.version));
+        self.ranges.push((range, at));
     }
 
     fn pin(&mut self, at: &Snapshot) {
         self.pin.get_or_insert_with(|| at.clone());
     }
 
-    fn merge_points(&mut self) {
-        let first = self.points.first_key_value();
-        let last = self.points.last_key_value();
-        let oldest = self.points.values().min();
-        if let (Some((first, _)), Some((last, _)), Some(oldest)) = (first, last, oldest) {
-            let cover = KeyRange {
-                start: Bound::Included(first.clone()),
-                end: Bound::Included(last.clone()),
-            };
-            self.ranges.push((cover, *oldest));
+    /// Makes a run of the last points, and one of runs that are as large.
+    fn pack(&mut self) {
+        let points = std::mem::take(&mut self.points);
+        let Some(oldest) = points.values().min() else {
+            return;
+        };
+        let keys = points.iter().map(|(key, at)| (key.as_slice(), *at));
+        let mut run = KeyRun::pack(*oldest, keys);
+        while let Some(before) = self.runs.pop() {
+            if before.len() > 2 * run.len() {
+                self.runs.push(before);
+                break;
+            }
+            run = before.merge(&run, Version::min);
         }
-        self.points.clear();
+        self.runs.push(run);
+        if self.runs.iter().map(KeyRun::size_bytes).sum::<usize>() > PACKED_BYTES_MAX {
+            self.cover();
+        }
     }
 
-    fn merge_ranges(&mut self) {
-        let Some(oldest) = self.ranges.iter().map(|(_, version)| *version).min() else {
+    /// Makes ranges of the packed points.
+    fn cover(&mut self) {
+        let runs = std::mem::take(&mut self.runs).into_iter();
+        let Some(run) = runs.rev().reduce(|all, run| all.merge(&run, Version::min)) else {
             return;
         };
-        let mut ranges = self.ranges.drain(..).map(|(range, _)| range);
-        let Some(mut cover) = ranges.next() else {
-            return;
-        };
-        for range in ranges {
-            cover.start = lower(cover.start, range.start);
-            cover.end = upper(cover.end, range.end);
+        for (range, at) in neighbours::cover(&run, COVERS) {
+            self.add_range(range, at);
         }
-        self.ranges = vec![(cover, oldest)];
     }
 
     /// As the intent carries it, and the pin of the first read.
     pub(super) fn into_read_set(self) -> (ReadSet, Option<Snapshot>) {
         let reads = ReadSet {
-            points: self.points.into_iter().collect(),
+            points: ReadPoints::new(self.points.into_iter().collect(), self.runs),
             ranges: self.ranges,
         };
         (reads, self.pin)
@@ -92,9 +123,9 @@ impl Recorded {
 
     /// A copy, to ask whether all of it still holds.
     pub(super) fn to_read_set(&self) -> ReadSet {
-        let points = self.points.iter();
+        let points = self.points.iter().map(|(key, at)| (key.clone(), *at));
         ReadSet {
-            points: points.map(|(key, at)| (key.clone(), *at)).collect(),
+            points: ReadPoints::new(points.collect(), self.runs.clone()),
             ranges: self.ranges.clone(),
         }
     }
@@ -102,17 +133,21 @@ impl Recorded {
     /// Adds reads made by others that were still true at `at`.
     pub(super) fn include(&mut self, reads: &ReadSet, at: &Snapshot) {
         self.pin(at);
-        for (key, version) in &reads.points {
-            let oldest = self.points.entry(key.clone()).or_insert(*version);
-            *oldest = (*oldest).min(*version);
+        for (key, version) in reads.points.iter() {
+            self.add_point(&key, version);
         }
-        self.ranges.extend(reads.ranges.iter().cloned());
+        for (range, version) in &reads.ranges {
+            self.add_range(range.clone(), *version);
+        }
     }
 
     /// After a refresh: everything read is true at `at` as well.
     pub(super) fn move_to(&mut self, at: &Snapshot) {
         for version in self.points.values_mut() {
             *version = at.version;
+        }
+        for run in &mut self.runs {
+            *run = run.moved_to(at.version);
         }
         for (_, version) in &mut self.ranges {
             *version = at.version;
@@ -138,22 +173,6 @@ fn extend(range: &mut KeyRange, next: &KeyRange, direction: Direction) -> bool {
             }
             _ => false,
         },
-    }
-}
-
-fn lower(one: Bound<Vec<u8>>, other: Bound<Vec<u8>>) -> Bound<Vec<u8>> {
-    use Bound::{Excluded, Included, Unbounded};
-    match (one, other) {
-        (Unbounded, _) | (_, Unbounded) => Unbounded,
-        (Included(a) | Excluded(a), Included(b) | Excluded(b)) => Included(a.min(b)),
-    }
-}
-
-fn upper(one: Bound<Vec<u8>>, other: Bound<Vec<u8>>) -> Bound<Vec<u8>> {
-    use Bound::{Excluded, Included, Unbounded};
-    match (one, other) {
-        (Unbounded, _) | (_, Unbounded) => Unbounded,
-        (Included(a) | Excluded(a), Included(b) | Excluded(b)) => Included(a.max(b)),
     }
 }
 
@@ -189,17 +208,69 @@ mod tests {
         recorded.point(b"k", &at(3));
         recorded.point(b"k", &at(8));
         let reads = recorded.to_read_set();
-        assert_eq!(reads.points, vec![(b"k".to_vec(), Version(3))]);
+        assert_eq!(reads.points, vec![(b"k".to_vec(), Version(3))].into());
+    }
+
+    /// A row's key: table, index, and a number.
+    fn key(table: u8, row: u64) -> Vec<u8> {
+        let table = [1, 0, 0, 0, table, 0, 0, 0, 0];
+        [&table[..], &row.to_be_bytes()].concat()
     }
 
     #[test]
-    fn too_many_points_become_a_range_that_covers_them() {
+    fn a_million_points_stay_points_and_take_few_bytes() {
         let mut recorded = Recorded::default();
-        for number in 0..=PARTS_MAX as u64 {
-            recorded.point(&number.to_be_bytes(), &at(9));
+        let rows = 1_000_000;
+        for row in 0..rows {
+            // Both halves of the table at once, as two indexes would.
+            let row = row / 2 + if row % 2 == 0 { 0 } else { 1 << 40 };
+            recorded.point(&key(7, row), &at(9));
         }
-        let reads = recorded.to_read_set();
-        assert_eq!((reads.points.len(), reads.ranges.len()), (1, 1));
-        assert!(reads.ranges[0].0.contains(&77_u64.to_be_bytes()));
+        recorded.point(&key(7, 3), &at(4));
+        let bytes: usize = recorded.runs.iter().map(KeyRun::size_bytes).sum();
+        assert!(bytes < 10 << 20, "{bytes} bytes");
+        assert!(recorded.runs.len() < 12, "{} runs", recorded.runs.len());
+        recorded.move_to(&at(11));
+        let (reads, _) = recorded.into_read_set();
+        assert_eq!(reads.ranges, Vec::new());
+        assert!(reads.points.len() >= rows as usize);
+        assert!(reads.points.iter().all(|(_, at)| at == Version(11)));
+    }
+
+    #[test]
+    fn past_their_bytes_points_become_ranges_over_neighbours_of_one_table() {
+        let mut recorded = Recorded::default();
+        // Keys that share little, so that it takes fewer of them.
+        let long = |table, row: u64| [key(table, row.wrapping_mul(0x9E37_79B9_7F4A_7C15)), vec![7; 600]].concat();
+        for row in 0..30_000 {
+            recorded.point(&long(7, row), &at(9));
+            recorded.point(&long(9, row), &at(8));
+        }
+        let (reads, _) = recorded.into_read_set();
+        assert!(!reads.ranges.is_empty() && reads.ranges.len() < 60_000);
+        let is_read = |key: &[u8]| {
+            let points = reads.points.iter().any(|(point, _)| *point == *key);
+            points || reads.ranges.iter().any(|(range, _)| range.contains(key))
+        };
+        assert!((0..30_000).step_by(777).all(|row| is_read(&long(7, row)) && is_read(&long(9, row))));
+        assert!(!is_read(&key(8, 0)), "a table between them is not read");
+        assert!(!is_read(&key(9, u64::MAX)) && !is_read(&key(7, 0)));
+        let is_of_seven = |range: &KeyRange| KeyRange::prefix(&key(7, 0)[..9]).contains_range(range);
+        let oldest = |range| if is_of_seven(range) { 9 } else { 8 };
+        assert!(reads.ranges.iter().all(|(range, at)| at.0 == oldest(range)));
+    }
+
+    #[test]
+    fn too_many_ranges_join_their_neighbours() {
+        let mut recorded = Recorded::default();
+        for row in 0..RANGES_MAX as u64 * 2 {
+            let range = KeyRange::point(&key(7, row * 4));
+            recorded.range(range, Direction::Forward, &at(9));
+        }
+        let (reads, _) = recorded.into_read_set();
+        assert!(reads.ranges.len() <= RANGES_MAX, "{}", reads.ranges.len());
+        let covers = |key: &[u8]| reads.ranges.iter().any(|(range, _)| range.contains(key));
+        assert!((0..RANGES_MAX as u64 * 2).step_by(999).all(|row| covers(&key(7, row * 4))));
+        assert!(!covers(&key(7, u64::MAX)) && !covers(&key(8, 0)));
     }
 }
