@@ -38,5 +38,5 @@ pub use locks::LockTable;
 pub use path::{
     CommitPath, Intent, IsolationLevel, Others, ReadSet, Reply, Snapshot, TxnError, TxnId,
 };
-pub use transaction::{ReadMode, Transaction};
+pub use transaction::{ReadMode, Transaction, UsedPart};
 pub use waiter::Waiter;

@@ -87,4 +87,6 @@ pub struct Mutants {
     pub hide_own_writes: bool,
     /// Row locks are not taken.
     pub skip_locks: bool,
+    /// A value whose key was written counts as the same in what was used of it.
+    pub trust_used_parts: bool,
 }

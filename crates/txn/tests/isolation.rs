@@ -179,6 +179,15 @@ fn a_commit_that_skips_points_shows_write_skew() {
 }
 
 #[test]
+fn a_commit_that_trusts_what_was_used_shows_write_skew() {
+    let mutants = Mutants {
+        trust_used_parts: true,
+        ..Mutants::default()
+    };
+    is_caught(Serializable, mutants, &[Anomaly::ItemAntiDependency]);
+}
+
+#[test]
 fn a_commit_that_skips_ranges_shows_phantoms() {
     let mutants = Mutants {
         skip_range_validation: true,

@@ -83,11 +83,21 @@ impl WriteBuffer {
         }
     }
 
+    /// A copy of all writes in key order.
+    pub(super) fn to_writes(&self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let writes = self.writes.iter();
+        let copied = |(key, write): (&Box<[u8]>, &Write)| {
+            (key.to_vec(), write.as_ref().map(|value| value.to_vec()))
+        };
+        writes.map(copied).collect()
+    }
+
     /// All writes in key order.
     pub(super) fn into_writes(self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         drop(self.undo);
         let writes = self.writes.into_iter();
-        let owned = |(key, write): (Box<[u8]>, Write)| (key.into_vec(), write.map(<[u8]>::into_vec));
+        let owned =
+            |(key, write): (Box<[u8]>, Write)| (key.into_vec(), write.map(<[u8]>::into_vec));
         writes.map(owned).collect()
     }
 }
@@ -130,7 +140,8 @@ impl UndoLog {
             // A transaction may write less than that.
             let length = u32::try_from(part.len());
             assert!(length.is_ok(), "a key or value of 4 GiB");
-            self.bytes.extend_from_slice(&length.unwrap_or_default().to_le_bytes());
+            self.bytes
+                .extend_from_slice(&length.unwrap_or_default().to_le_bytes());
         }
         self.bytes.push(kind);
     }
@@ -139,7 +150,12 @@ impl UndoLog {
     fn pop(&mut self) -> (Box<[u8]>, Option<Write>) {
         let trailer = self.bytes.split_off(self.bytes.len() - TRAILER_BYTES);
         let length = |at: usize| {
-            let field = [trailer[at], trailer[at + 1], trailer[at + 2], trailer[at + 3]];
+            let field = [
+                trailer[at],
+                trailer[at + 1],
+                trailer[at + 2],
+                trailer[at + 3],
+            ];
             u32::from_le_bytes(field) as usize
         };
         let value = self.bytes.split_off(self.bytes.len() - length(4));

@@ -32,7 +32,8 @@ impl Transaction {
         if self.mutants.get().skip_locks {
             return Ok(true);
         }
-        if table.holds(self.id, key, strength) {
+        let is_waiting = self.inner.borrow().pending.is_some();
+        if !is_waiting && table.holds(self.id, key, strength) {
             return Ok(true);
         }
         if self.inner.borrow().held.len() >= LOCKS_MAX {
@@ -247,9 +248,8 @@ impl Transaction {
 
     /// Moves a SERIALIZABLE transaction to the newest snapshot, if all it has read is still true
     /// there; so a transaction that waited for a lock before it read goes on unharmed.
-    fn advance(&self) -> Result<(), TxnError> {
-        let reads = self.inner.borrow().recorded.to_read_set();
-        match resolve(self.path.refresh(&reads), &self.waiter) {
+    pub(super) fn advance(&self) -> Result<(), TxnError> {
+        match self.still_true() {
             Ok(snapshot) => {
                 let mut inner = self.inner.borrow_mut();
                 inner.recorded.move_to(&snapshot);

@@ -1,9 +1,11 @@
 //! Many keys or ranges read in one go: a path that is asked once can read neighbours together.
 
+use std::sync::Arc;
+
 use manxdb_storage::{Direction, KeyRange};
 
 use super::page::covered;
-use super::{ReadMode, Transaction};
+use super::{ReadMode, Transaction, UsedPart};
 use crate::path::{Page, TxnError};
 use crate::waiter::resolve;
 
@@ -35,11 +37,26 @@ impl Transaction {
         keys: &[Vec<u8>],
         mode: ReadMode,
     ) -> Result<Vec<Option<Vec<u8>>>, TxnError> {
+        self.get_many_used(keys, mode, None)
+    }
+
+    /// As [`Transaction::get_many`] by a reader that uses a part of the values, if it says so:
+    /// then a write of another part does not end the transaction.
+    ///
+    /// # Errors
+    /// As [`Transaction::get`].
+    pub fn get_many_used(
+        &self,
+        keys: &[Vec<u8>],
+        mode: ReadMode,
+        used: Option<&Arc<dyn UsedPart>>,
+    ) -> Result<Vec<Option<Vec<u8>>>, TxnError> {
         debug_assert!(
             keys.is_sorted_by(|a, b| a < b),
             "keys are given in order, once"
         );
-        if mode.locks() || keys.len() < 2 {
+        let is_single = keys.len() < 2 && used.is_none();
+        if mode.locks() || is_single {
             return keys.iter().map(|key| self.get(key, mode)).collect();
         }
         self.check_usable()?;
@@ -61,7 +78,10 @@ impl Transaction {
         if self.records(mode) {
             let mut inner = self.inner.borrow_mut();
             for key in asked {
-                inner.recorded.point(key, &at);
+                match used {
+                    Some(used) => inner.recorded.used_point(key, &at, used),
+                    None => inner.recorded.point(key, &at),
+                }
             }
         }
         let open = found.iter_mut().filter(|own| own.is_none());

@@ -12,6 +12,7 @@ mod many;
 mod page;
 mod passing;
 mod reads;
+mod used;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -20,10 +21,12 @@ use manxdb_storage::{Direction, Durability, KeyRange, Version};
 
 pub use self::locking::rest_behind;
 pub use self::passing::{Look, Reach, View, WantedPage};
+pub use self::used::UsedPart;
 
 use self::buffer::WriteBuffer;
 use self::page::covered;
 use self::reads::Recorded;
+use self::used::{COMMIT_TRIES, KEPT_BYTES_MAX};
 use crate::locks::{LockKey, Strength, Ticket};
 use crate::path::{CommitPath, Intent, IsolationLevel, Page, ReadSet, Snapshot, TxnError, TxnId};
 use crate::waiter::{Waiter, resolve};
@@ -388,21 +391,49 @@ impl Transaction {
             let snapshot = self.inner.borrow_mut().snapshot.take();
             return Ok(snapshot.map_or(Version::ZERO, |snapshot| snapshot.version));
         }
+        for _ in 0..COMMIT_TRIES {
+            let Some(intent) = self.kept_intent(durability) else {
+                break;
+            };
+            match resolve(self.path.submit(intent), &self.waiter) {
+                Err(TxnError::Conflict { .. }) => self.advance()?,
+                verdict => return verdict,
+            }
+        }
         // The first recorded read stays pinned until the verdict.
         let (intent, _pin) = {
             let mut inner = self.inner.borrow_mut();
             let (reads, pin) = std::mem::take(&mut inner.recorded).into_read_set();
-            let intent = Intent {
-                txn: self.id,
-                isolation: self.isolation,
-                reads,
-                writes: std::mem::take(&mut inner.writes).into_writes(),
-                durability,
-            };
-            (intent, pin)
+            let writes = std::mem::take(&mut inner.writes).into_writes();
+            (self.intent(reads, writes, durability), pin)
         };
         // Snapshots and locks go when `self` does, after the verdict.
         resolve(self.path.submit(intent), &self.waiter)
+    }
+
+    /// The intent of a commit that may be tried again, since it can look at what it used.
+    fn kept_intent(&self, durability: Durability) -> Option<Intent> {
+        let inner = self.inner.borrow();
+        if !inner.recorded.has_partly_used() || inner.writes.bytes() > KEPT_BYTES_MAX {
+            return None;
+        }
+        let (reads, writes) = (inner.recorded.to_read_set(), inner.writes.to_writes());
+        Some(self.intent(reads, writes, durability))
+    }
+
+    fn intent(
+        &self,
+        reads: ReadSet,
+        writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+        durability: Durability,
+    ) -> Intent {
+        Intent {
+            txn: self.id,
+            isolation: self.isolation,
+            reads,
+            writes,
+            durability,
+        }
     }
 
     /// Drops the writes and releases the locks.

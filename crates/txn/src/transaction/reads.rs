@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use manxdb_storage::{Direction, KeyRange, Version};
 
+use super::used::{USED_MAX, Used, UsedPart};
 use crate::keys::neighbours;
 use crate::keys::{KeyRun, ReadPoints};
 use crate::path::{ReadSet, Snapshot};
@@ -22,10 +24,17 @@ const COVERS: usize = 8_192;
 /// Ranges kept one by one; past it the closest neighbours are joined until half are left.
 const RANGES_MAX: usize = 65_536;
 
+/// A key that was read.
+struct Point {
+    at: Version,
+    /// What its readers use of the value; `None`: all of it.
+    used: Option<Used>,
+}
+
 #[derive(Default)]
 pub(super) struct Recorded {
     /// The last points read.
-    points: BTreeMap<Vec<u8>, Version>,
+    points: BTreeMap<Vec<u8>, Point>,
     /// The points before, in runs of which each has at least twice the keys of the next.
     runs: Vec<KeyRun>,
     ranges: Vec<(KeyRange, Version)>,
@@ -40,18 +49,33 @@ impl Recorded {
     /// means true since any later one.
     pub(super) fn point(&mut self, key: &[u8], at: &Snapshot) {
         self.pin(at);
-        self.add_point(key, at.version);
+        self.add_point(key, at.version, None);
     }
 
-    fn add_point(&mut self, key: &[u8], at: Version) {
-        if let Some(oldest) = self.points.get_mut(key) {
-            *oldest = at.min(*oldest);
+    /// As [`Recorded::point`] by a reader that uses a part of the value.
+    pub(super) fn used_point(&mut self, key: &[u8], at: &Snapshot, used: &Arc<dyn UsedPart>) {
+        self.pin(at);
+        self.add_point(key, at.version, Some(used));
+    }
+
+    fn add_point(&mut self, key: &[u8], at: Version, used: Option<&Arc<dyn UsedPart>>) {
+        if let Some(point) = self.points.get_mut(key) {
+            // What was used then was looked at then: with another snapshot it is all or nothing.
+            let is_new = at != point.at;
+            point.at = at.min(point.at);
+            match (&mut point.used, used) {
+                (Some(readers), Some(used)) if !is_new && readers.len() < USED_MAX => {
+                    readers.push(Arc::clone(used));
+                }
+                _ => point.used = None,
+            }
             return;
         }
         if self.points.len() >= LOOSE_MAX {
             self.pack();
         }
-        self.points.insert(key.to_vec(), at);
+        let used = used.map(|used| vec![Arc::clone(used)]);
+        self.points.insert(key.to_vec(), Point { at, used });
     }
 
     /// Notes that all of `range` was read at `at`; pages of one scan grow into one range.
@@ -83,11 +107,11 @@ impl Recorded {
     /// Makes a run of the last points, and one of runs that are as large.
     fn pack(&mut self) {
         let points = std::mem::take(&mut self.points);
-        let Some(oldest) = points.values().min() else {
+        let Some(oldest) = points.values().map(|point| point.at).min() else {
             return;
         };
-        let keys = points.iter().map(|(key, at)| (key.as_slice(), *at));
-        let mut run = KeyRun::pack(*oldest, keys);
+        let keys = points.iter().map(|(key, point)| (key.as_slice(), point.at));
+        let mut run = KeyRun::pack(oldest, keys);
         while let Some(before) = self.runs.pop() {
             if before.len() > 2 * run.len() {
                 self.runs.push(before);
@@ -114,8 +138,9 @@ impl Recorded {
 
     /// As the intent carries it, and the pin of the first read.
     pub(super) fn into_read_set(self) -> (ReadSet, Option<Snapshot>) {
+        let points = self.points.into_iter().map(|(key, point)| (key, point.at));
         let reads = ReadSet {
-            points: ReadPoints::new(self.points.into_iter().collect(), self.runs),
+            points: ReadPoints::new(points.collect(), self.runs),
             ranges: self.ranges,
         };
         (reads, self.pin)
@@ -123,18 +148,43 @@ impl Recorded {
 
     /// A copy, to ask whether all of it still holds.
     pub(super) fn to_read_set(&self) -> ReadSet {
-        let points = self.points.iter().map(|(key, at)| (key.clone(), *at));
+        self.read_set_of(|_| true)
+    }
+
+    /// As [`Recorded::to_read_set`], without the points of which [`Recorded::partly_used`] tells.
+    pub(super) fn wholly_used(&self) -> ReadSet {
+        self.read_set_of(|point| point.used.is_none())
+    }
+
+    fn read_set_of(&self, wanted: impl Fn(&Point) -> bool) -> ReadSet {
+        let points = self.points.iter().filter(|(_, point)| wanted(point));
+        let points = points.map(|(key, point)| (key.clone(), point.at));
         ReadSet {
             points: ReadPoints::new(points.collect(), self.runs.clone()),
             ranges: self.ranges.clone(),
         }
     }
 
+    /// Whether of some point a part of the value was used.
+    pub(super) fn has_partly_used(&self) -> bool {
+        self.points.values().any(|point| point.used.is_some())
+    }
+
+    /// Points of which a part of the value was used.
+    pub(super) fn partly_used(&self) -> Vec<(Vec<u8>, Version, Used)> {
+        let points = self.points.iter();
+        let partly = points.filter_map(|(key, point)| {
+            let used = point.used.clone()?;
+            Some((key.clone(), point.at, used))
+        });
+        partly.collect()
+    }
+
     /// Adds reads made by others that were still true at `at`.
     pub(super) fn include(&mut self, reads: &ReadSet, at: &Snapshot) {
         self.pin(at);
         for (key, version) in reads.points.iter() {
-            self.add_point(&key, version);
+            self.add_point(&key, version, None);
         }
         for (range, version) in &reads.ranges {
             self.add_range(range.clone(), *version);
@@ -143,8 +193,8 @@ impl Recorded {
 
     /// After a refresh: everything read is true at `at` as well.
     pub(super) fn move_to(&mut self, at: &Snapshot) {
-        for version in self.points.values_mut() {
-            *version = at.version;
+        for point in self.points.values_mut() {
+            point.at = at.version;
         }
         for run in &mut self.runs {
             *run = run.moved_to(at.version);
@@ -241,7 +291,13 @@ mod tests {
     fn past_their_bytes_points_become_ranges_over_neighbours_of_one_table() {
         let mut recorded = Recorded::default();
         // Keys that share little, so that it takes fewer of them.
-        let long = |table, row: u64| [key(table, row.wrapping_mul(0x9E37_79B9_7F4A_7C15)), vec![7; 600]].concat();
+        let long = |table, row: u64| {
+            [
+                key(table, row.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+                vec![7; 600],
+            ]
+            .concat()
+        };
         for row in 0..30_000 {
             recorded.point(&long(7, row), &at(9));
             recorded.point(&long(9, row), &at(8));
@@ -252,10 +308,15 @@ mod tests {
             let points = reads.points.iter().any(|(point, _)| *point == *key);
             points || reads.ranges.iter().any(|(range, _)| range.contains(key))
         };
-        assert!((0..30_000).step_by(777).all(|row| is_read(&long(7, row)) && is_read(&long(9, row))));
+        assert!(
+            (0..30_000)
+                .step_by(777)
+                .all(|row| is_read(&long(7, row)) && is_read(&long(9, row)))
+        );
         assert!(!is_read(&key(8, 0)), "a table between them is not read");
         assert!(!is_read(&key(9, u64::MAX)) && !is_read(&key(7, 0)));
-        let is_of_seven = |range: &KeyRange| KeyRange::prefix(&key(7, 0)[..9]).contains_range(range);
+        let is_of_seven =
+            |range: &KeyRange| KeyRange::prefix(&key(7, 0)[..9]).contains_range(range);
         let oldest = |range| if is_of_seven(range) { 9 } else { 8 };
         assert!(reads.ranges.iter().all(|(range, at)| at.0 == oldest(range)));
     }
@@ -270,7 +331,11 @@ mod tests {
         let (reads, _) = recorded.into_read_set();
         assert!(reads.ranges.len() <= RANGES_MAX, "{}", reads.ranges.len());
         let covers = |key: &[u8]| reads.ranges.iter().any(|(range, _)| range.contains(key));
-        assert!((0..RANGES_MAX as u64 * 2).step_by(999).all(|row| covers(&key(7, row * 4))));
+        assert!(
+            (0..RANGES_MAX as u64 * 2)
+                .step_by(999)
+                .all(|row| covers(&key(7, row * 4)))
+        );
         assert!(!covers(&key(7, u64::MAX)) && !covers(&key(8, 0)));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError};
 use manxdb_txn::testing::Mutants;
-use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError};
+use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError, UsedPart};
 
 use crate::common::{HookedEngine, House};
 use crate::history::{Element, End, Key, Model, Observed, Random, Step, Value};
@@ -320,6 +320,15 @@ impl<P: CommitPath> Schedule<P> {
     }
 }
 
+/// Readers that use all of a value, and look at it again when its key was written.
+struct AllUsed;
+
+impl UsedPart for AllUsed {
+    fn same(&self, old: &[u8], new: &[u8]) -> bool {
+        old == new
+    }
+}
+
 impl Session {
     fn act(&mut self, action: Action) -> Result<(), TxnError> {
         match action {
@@ -361,7 +370,13 @@ impl Session {
     }
 
     fn value(&self, key: Key, mode: ReadMode) -> Result<Value, TxnError> {
-        let found = self.txn.get(&name(key), mode)?;
+        let found = if mode == ReadMode::Plain {
+            let all: Arc<dyn UsedPart> = Arc::new(AllUsed);
+            let found = self.txn.get_many_used(&[name(key)], mode, Some(&all))?;
+            found.into_iter().flatten().next()
+        } else {
+            self.txn.get(&name(key), mode)?
+        };
         Ok(found.map_or_else(Value::new, |bytes| decode(&bytes)))
     }
 
