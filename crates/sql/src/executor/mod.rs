@@ -24,6 +24,7 @@ mod sort;
 mod source;
 mod subquery;
 mod sweep;
+mod used;
 mod window;
 
 #[cfg(test)]

@@ -4,13 +4,16 @@
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use manxdb_storage::{Direction, KeyRange};
+use manxdb_txn::UsedPart;
 use manxdb_txn::transaction::rest_behind;
 
 use super::bounds::{Places, places};
 use super::operator::{Demand, Run};
 use super::page::Entry;
+use super::used::used_part;
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::expr::ExprKind;
@@ -144,7 +147,9 @@ impl Prepared {
             }
             prepared.places.push_back(place.unwrap_or(Place::Nowhere));
         }
-        prepared.read_values(run, keys)?;
+        let used = used_part(run, scan);
+        let of_rows = used.filter(|_| scan.access.index.is_none());
+        prepared.read_values(run, keys, of_rows.as_ref())?;
         prepared.read_pages(run, ranges)?;
         if wanted && scan.access.index.is_some() {
             prepared.read_rows(run, scan, demand)?;
@@ -166,16 +171,21 @@ impl Prepared {
             .chain(behind_ranges)
             .map(|suffix| encoding::row_key(&scan.table, suffix));
         let rows = rows.collect();
-        self.read_values(run, rows)
+        self.read_values(run, rows, used_part(run, scan).as_ref())
     }
 
-    fn read_values(&mut self, run: &Run<'_>, mut keys: Vec<Vec<u8>>) -> SqlResult<()> {
+    fn read_values(
+        &mut self,
+        run: &Run<'_>,
+        mut keys: Vec<Vec<u8>>,
+        used: Option<&Arc<dyn UsedPart>>,
+    ) -> SqlResult<()> {
         keys.sort_unstable();
         keys.dedup();
         if keys.is_empty() {
             return Ok(());
         }
-        let values = run.context.txn.get_many(&keys, run.mode)?;
+        let values = run.context.txn.get_many_used(&keys, run.mode, used)?;
         self.values.extend(keys.into_iter().zip(values));
         self.values.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(())

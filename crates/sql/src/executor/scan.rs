@@ -14,6 +14,7 @@ use super::page::{Entry, Page};
 use super::passing;
 use super::prepared::{Entries, Opening, Prepared, can_prepare};
 use super::sweep::{Next, Sweep};
+use super::used::used_part;
 use crate::encoding;
 use crate::error::SqlResult;
 use crate::planner::physical::{Access, Scan};
@@ -169,7 +170,7 @@ impl<'p> ScanOp<'p> {
             let read = |key: &Vec<u8>| passing::get(run, way, base, key);
             keys.iter().map(read).collect::<SqlResult<_>>()?
         } else {
-            self.values(run, &keys)?
+            self.values(run, &keys, self.access.index.is_none())?
         };
         let found = keys.into_iter().zip(values);
         let mut page: Entries = found
@@ -182,13 +183,20 @@ impl<'p> ScanOp<'p> {
         Ok(true)
     }
 
-    /// The values of ascending keys.
-    fn values(&self, run: &Run<'_>, keys: &[Vec<u8>]) -> SqlResult<Vec<Option<Vec<u8>>>> {
+    /// The values of ascending keys, which are those of rows or of index entries.
+    fn values(
+        &self,
+        run: &Run<'_>,
+        keys: &[Vec<u8>],
+        are_rows: bool,
+    ) -> SqlResult<Vec<Option<Vec<u8>>>> {
         let known = |key: &Vec<u8>| self.prepared.value(key).cloned();
         if let Some(values) = keys.iter().map(known).collect() {
             return Ok(values);
         }
-        Ok(run.context.txn.get_many(keys, run.mode)?)
+        let used = used_part(run, self.scan).filter(|_| are_rows);
+        let txn = run.context.txn;
+        Ok(txn.get_many_used(keys, run.mode, used.as_ref())?)
     }
 
     /// Fetches the next page; false at the end of the last range.
@@ -325,7 +333,7 @@ impl<'p> ScanOp<'p> {
         let mut sorted = row_keys.clone();
         sorted.sort_unstable();
         sorted.dedup();
-        let values = self.values(run, &sorted)?;
+        let values = self.values(run, &sorted, true)?;
         let record = |key: &Vec<u8>| {
             let at = sorted.binary_search(key).ok()?;
             values.get(at).cloned().flatten()

@@ -17,6 +17,7 @@
     reason = "a test fails by panicking and says what it counted"
 )]
 
+mod columns;
 #[path = "../common/mod.rs"]
 mod common;
 mod defects;
