@@ -90,6 +90,8 @@ def all_suites():
                      seconds=900),
         python_suite("isolation", "isolation/run.py",
                      "random transactions of real clients, judged by what each level promises"),
+        python_suite("tpcc", "tpcc/run.py",
+                     "TPC-C by a client that ends at its first error", seconds=120),
         python_suite("disk", "disk/run.py", "full, read-only and damaged disks under a server",
                      own_server=True, only_manxdb=True),
         python_suite("cluster", "cluster/run.py", "processes of a cluster that die under load",

@@ -22,7 +22,7 @@ use serde::Deserialize;
 pub use self::checkout::{CHECKOUT_HELP, CheckoutPart, CheckoutRun, CheckoutShape, Part, System};
 pub use self::cluster::{
     AppendRun, CLUSTER_LOAD_HELP, ClusterCommand, ClusterLoad, ClusterUp, PaymentRun,
-    ProtocolChoice, TpcaRun, TpccRun, TpccScale,
+    ProtocolChoice, TpcaRun, TpccIsolation, TpccOnError, TpccRun, TpccScale, TpccServer,
 };
 pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{

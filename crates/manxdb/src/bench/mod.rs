@@ -17,6 +17,7 @@ mod memories;
 pub mod olap;
 pub mod recovery;
 mod report;
+mod sql_tpcc;
 pub mod warehouses;
 
 use std::process::ExitCode;

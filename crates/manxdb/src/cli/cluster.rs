@@ -90,6 +90,81 @@ pub struct TpccRun {
     /// Share of payments by customers of another warehouse, in percent [default: 15]
     #[arg(long, value_name = "PERCENT")]
     pub remote_payments: Option<f64>,
+    /// A server instead of a cluster
+    #[command(flatten)]
+    pub server: TpccServer,
+}
+
+/// Flags of `bench tpcc` for a MySQL server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "On a MySQL server")]
+pub struct TpccServer {
+    /// Run on this MySQL server instead of a cluster: the nine tables are made and filled, the five
+    /// transactions run over its protocol with the standard's parameters, the conditions of
+    /// consistency are checked. The exit code is 1 when a worker ended early or one does not hold
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["cluster", "clients", "against_sim", "remote_payments"])]
+    pub mysql: Option<String>,
+    /// Who logs in
+    #[arg(long, default_value = "root", requires = "mysql")]
+    pub user: String,
+    /// The password
+    #[arg(long, env = "MANXDB_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// The database: made when missing, its tables of these names replaced
+    #[arg(long, default_value = "tpcc", requires = "mysql")]
+    pub database: String,
+    /// Warehouses
+    #[arg(long, default_value_t = 1, requires = "mysql")]
+    pub warehouses: u32,
+    /// Workers, each with a connection
+    #[arg(long, default_value_t = 8, requires = "mysql")]
+    pub threads: u32,
+    /// Level of the workers' transactions
+    #[arg(long, value_enum, default_value_t = TpccIsolation::Default, requires = "mysql")]
+    pub isolation: TpccIsolation,
+    /// What a worker does about an error
+    #[arg(long, value_enum, default_value_t = TpccOnError::End, requires = "mysql")]
+    pub on_error: TpccOnError,
+    /// Run on the rows of an earlier run
+    #[arg(long, requires = "mysql")]
+    pub no_fill: bool,
+    /// How large a warehouse is
+    #[arg(long, value_enum, default_value_t = TpccScale::Full, value_name = "SCALE", requires = "mysql")]
+    pub tpcc_scale: TpccScale,
+}
+
+/// The level of transactions on a MySQL server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TpccIsolation {
+    /// The server's own
+    Default,
+    /// READ COMMITTED
+    ReadCommitted,
+    /// REPEATABLE READ
+    RepeatableRead,
+    /// SERIALIZABLE
+    Serializable,
+}
+
+impl TpccIsolation {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "the server's default",
+            Self::ReadCommitted => "READ COMMITTED",
+            Self::RepeatableRead => "REPEATABLE READ",
+            Self::Serializable => "SERIALIZABLE",
+        }
+    }
+}
+
+/// What a worker does about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TpccOnError {
+    /// Ends at its first error, as programs do that never heard of 1213
+    End,
+    /// Tries the transaction again after 1213 and 1205
+    Retry,
 }
 
 /// Flags of `bench payment`.

@@ -24,6 +24,7 @@ use manxdb_txn::procedure::ShardId;
 use manxdb_workloads::{Calls, Workload, append, tpcc};
 
 use self::load::{Client, Load, Plan, Survey};
+use crate::bench::sql_tpcc;
 use crate::cli::{AppendRun, ClusterLoad, PaymentRun, TpcaRun, TpccRun};
 use crate::cluster::{ClusterFile, dast, stop_signal};
 use crate::fault::Fault;
@@ -75,6 +76,9 @@ pub fn tpca(args: &TpcaRun) -> Result<ExitCode, Fault> {
 /// # Errors
 /// As [`append`].
 pub fn tpcc(args: &TpccRun) -> Result<ExitCode, Fault> {
+    if let Some(address) = &args.server.mysql {
+        return sql_tpcc::run(args, address);
+    }
     let mut parameters = if args.standard {
         tpcc::Parameters::standard()
     } else {
