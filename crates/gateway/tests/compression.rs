@@ -14,7 +14,11 @@ use support::{Greeting, Login, Packet, RawClient, TestServer, response};
 const PING: &[u8] = b"\x01\0\0\0\x0E";
 
 /// Logs in with `capability`, and `tail` behind the response.
-fn log_in(server: &TestServer, capability: Capability, tail: &[u8]) -> (RawClient<TcpStream>, Packet) {
+fn log_in(
+    server: &TestServer,
+    capability: Capability,
+    tail: &[u8],
+) -> (RawClient<TcpStream>, Packet) {
     let mut client = server.dial();
     let greeting = Greeting::read(&mut client);
     let mut login = Login::default();
@@ -94,7 +98,10 @@ fn frames_are_answered_with_frames() {
     assert_eq!(answer(&mut stream), Packet::Ok);
     // A packet over two frames, one of them packed.
     let text = format!("SELECT '{}'", "x".repeat(1000));
-    let mut packet = u32::try_from(text.len() + 1).unwrap().to_le_bytes().to_vec();
+    let mut packet = u32::try_from(text.len() + 1)
+        .unwrap()
+        .to_le_bytes()
+        .to_vec();
     packet.push(3);
     packet.extend_from_slice(text.as_bytes());
     let (first, second) = packet.split_at(500);

@@ -34,7 +34,9 @@ fn a_transaction_outlives_its_thread() {
         .clone()
         .unwrap();
     client.query("CREATE DATABASE d").unwrap();
-    client.query("CREATE TABLE d.t (a INT PRIMARY KEY)").unwrap();
+    client
+        .query("CREATE TABLE d.t (a INT PRIMARY KEY)")
+        .unwrap();
     client.query("BEGIN").unwrap();
     client.query("INSERT INTO d.t VALUES (1)").unwrap();
     client.query("SET @x = 'kept'").unwrap();

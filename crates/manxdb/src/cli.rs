@@ -121,6 +121,30 @@ pub enum DurabilityChoice {
     Async,
 }
 
+/// What transactions see of each other, unless a session asks for another level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum IsolationChoice {
+    /// Every statement sees what is committed when it begins
+    ReadCommitted,
+    /// As MySQL's default: plain reads see the state at the first of them, locking reads and
+    /// writes the newest
+    RepeatableRead,
+    /// Equal to some serial order: all reads are validated at commit, and a transaction whose
+    /// reads changed ends with error 1213 and may be tried again
+    Serializable,
+}
+
+impl std::fmt::Display for IsolationChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ReadCommitted => "read-committed",
+            Self::RepeatableRead => "repeatable-read",
+            Self::Serializable => "serializable",
+        })
+    }
+}
+
 impl std::fmt::Display for DurabilityChoice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -190,6 +214,10 @@ pub struct SettingsArgs {
     /// memory servers write to disk (manxdb memory --disk); otherwise rows are in memory alone
     #[arg(long, env = "MANXDB_DURABILITY", value_enum)]
     pub durability: Option<DurabilityChoice>,
+    /// Isolation of transactions that do not ask for another level: the global
+    /// transaction_isolation at the start [default: repeatable-read]
+    #[arg(long, env = "MANXDB_TRANSACTION_ISOLATION", value_enum)]
+    pub transaction_isolation: Option<IsolationChoice>,
     /// TLS certificate chain, PEM [default: a self-signed one, kept in the data directory]
     #[arg(long, env = "MANXDB_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,

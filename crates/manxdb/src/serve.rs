@@ -27,9 +27,10 @@ use manxdb_gateway::password_key::PasswordKey;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
 use manxdb_storage::Durability;
+use manxdb_txn::IsolationLevel;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use crate::cli::{DurabilityChoice, ServeArgs};
+use crate::cli::{DurabilityChoice, IsolationChoice, ServeArgs};
 use crate::config::{self, Settings};
 use crate::fault::Fault;
 use crate::notify::notify;
@@ -290,6 +291,11 @@ fn instance_options(settings: &Settings) -> InstanceOptions {
         durability: match settings.durability {
             DurabilityChoice::Sync => Durability::Sync,
             DurabilityChoice::Async => Durability::Async,
+        },
+        isolation: match settings.transaction_isolation {
+            IsolationChoice::ReadCommitted => IsolationLevel::ReadCommitted,
+            IsolationChoice::RepeatableRead => IsolationLevel::RepeatableRead,
+            IsolationChoice::Serializable => IsolationLevel::Serializable,
         },
         max_connections: settings.max_connections,
         max_allowed_packet: settings.max_allowed_packet,

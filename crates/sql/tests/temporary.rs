@@ -175,6 +175,7 @@ fn temporary_tables_need_one_privilege_and_their_use_none() {
 fn open(path: &Arc<dyn CommitPath>) -> Arc<Instance> {
     let options = InstanceOptions {
         durability: Durability::Sync,
+        isolation: IsolationLevel::RepeatableRead,
         max_connections: 151,
         max_allowed_packet: 64 << 20,
         long_query_micros: 10_000_000,

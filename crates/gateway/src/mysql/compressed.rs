@@ -138,8 +138,7 @@ impl CompressedFrames {
         let mut frame = Vec::new();
         let mut packed = Vec::new();
         for plain in bytes.chunks(FRAME_MAX) {
-            let shorter =
-                plain.len() >= PACK_MIN && self.algorithm.pack(plain, &mut packed)?;
+            let shorter = plain.len() >= PACK_MIN && self.algorithm.pack(plain, &mut packed)?;
             let (body, plain_length) = if shorter {
                 (packed.as_slice(), plain.len())
             } else {

@@ -230,7 +230,9 @@ fn wait_for_packet(
     idle: Duration,
 ) -> Result<bool, Stop> {
     let started = Instant::now();
-    channel.stream_mut().set_read_timeout(idle_after.min(idle))?;
+    channel
+        .stream_mut()
+        .set_read_timeout(idle_after.min(idle))?;
     match channel.wait_for_packet() {
         Ok(whole) => Ok(whole),
         Err(FrameError::Io(error)) if is_late(&error) && idle_after < idle => {

@@ -79,7 +79,10 @@ impl<S: Read + Write> Channel<S> {
 
     /// From now on packets travel in compressed frames. Nothing may be buffered for writing.
     pub fn start_compression(&mut self, algorithm: Algorithm) {
-        assert!(self.output.is_empty(), "packets before compression were not sent");
+        assert!(
+            self.output.is_empty(),
+            "packets before compression were not sent"
+        );
         self.compressed = Some(Box::new(CompressedFrames::new(algorithm)));
     }
 

@@ -291,8 +291,7 @@ mod tests {
     #[test]
     fn the_level_of_zstd_is_the_last_byte() {
         let zstd = Capability::CLIENT_ZSTD_COMPRESSION_ALGORITHM;
-        let asked =
-            Capability::CLIENT_PROTOCOL_41 | Capability::CLIENT_SECURE_CONNECTION | zstd;
+        let asked = Capability::CLIENT_PROTOCOL_41 | Capability::CLIENT_SECURE_CONNECTION | zstd;
         let packet = response(asked, b"ann\0\x00\x09");
         let Ok(FirstPacket::Response(read)) =
             parse_first_packet(&packet, server_capabilities(true) | zstd)

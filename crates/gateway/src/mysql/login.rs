@@ -31,8 +31,7 @@ pub fn log_in(
     let peer = peer_of(channel.stream().socket())?;
     let salt = random_salt().map_err(|_| End::Refused(SqlError::internal("no randomness")))?;
     let offered = Offered::parse(&shared.instance.protocol_compression_algorithms());
-    let capabilities =
-        server_capabilities(shared.options.tls.is_some()) | offered.capabilities();
+    let capabilities = server_capabilities(shared.options.tls.is_some()) | offered.capabilities();
     let plugin = Plugin::CachingSha2.name();
     put_greeting(channel.start_packet(), id, &salt, plugin, capabilities);
     channel.end_packet()?;

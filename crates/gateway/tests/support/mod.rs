@@ -10,7 +10,7 @@ use manxdb_gateway::ProcessHost;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
 use manxdb_sql::session::{Instance, InstanceOptions};
 use manxdb_storage::{Durability, MemoryEngine};
-use manxdb_txn::{LocalOptions, LocalPath};
+use manxdb_txn::{IsolationLevel, LocalOptions, LocalPath};
 use mysql_common::auth::plugins::caching_sha2_password::scramble_sha256;
 use mysql_common::auth::plugins::mysql_native_password::scramble_native;
 use mysql_common::constants::CapabilityFlags as Capability;
@@ -35,6 +35,7 @@ impl TestServer {
         let host = ProcessHost::new("UTC".into()).unwrap();
         let instance_options = InstanceOptions {
             durability: Durability::Sync,
+            isolation: IsolationLevel::RepeatableRead,
             max_connections: 10_000,
             max_allowed_packet: 64 << 20,
             long_query_micros: 1_000_000,

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use crate::cli::{CommitPathChoice, CompactionChoice, DurabilityChoice};
+use crate::cli::{CommitPathChoice, CompactionChoice, DurabilityChoice, IsolationChoice};
 use crate::fault::Fault;
 
 /// A configuration file as read: that of `serve`, or another role's.
@@ -35,6 +35,7 @@ pub struct Keys {
     pub admin_listen: Option<Spanned<SocketAddr>>,
     pub insecure: Option<Spanned<bool>>,
     pub durability: Option<Spanned<DurabilityChoice>>,
+    pub transaction_isolation: Option<Spanned<IsolationChoice>>,
     pub tls_cert: Option<Spanned<PathBuf>>,
     pub tls_key: Option<Spanned<PathBuf>>,
     pub max_connections: Option<Spanned<usize>>,

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::compaction::{self, RemoteCompaction};
 use super::file::{ConfigFile, Keys, Text};
 use super::rows::{self, Rows};
-use crate::cli::{CompactionArgs, DurabilityChoice, RowsArgs, SettingsArgs};
+use crate::cli::{CompactionArgs, DurabilityChoice, IsolationChoice, RowsArgs, SettingsArgs};
 use crate::fault::Fault;
 
 /// Largest `max_allowed_packet_mb`, as in MySQL.
@@ -34,6 +34,8 @@ pub struct Settings {
     pub insecure: bool,
     /// When a commit counts as done.
     pub durability: DurabilityChoice,
+    /// Level of transactions that do not ask for another.
+    pub transaction_isolation: IsolationChoice,
     /// Certificate and key, both or none.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Client connections at a time.
@@ -187,6 +189,7 @@ fn no_flags() -> SettingsArgs {
         admin_listen: None,
         insecure: None,
         durability: None,
+        transaction_isolation: None,
         tls_cert: None,
         tls_key: None,
         max_connections: None,
@@ -233,6 +236,14 @@ fn settle(
         admin_listen: pick!(r, args, keys, admin_listen, loopback(8088), quoted),
         insecure: pick!(r, args, keys, insecure, false, plain),
         durability: pick!(r, args, keys, durability, DurabilityChoice::Sync, quoted),
+        transaction_isolation: pick!(
+            r,
+            args,
+            keys,
+            transaction_isolation,
+            IsolationChoice::RepeatableRead,
+            quoted
+        ),
         tls: tls_files(&mut r, args, keys)?,
         max_connections: pick!(r, args, keys, max_connections, 1000, plain),
         max_allowed_packet: mebibytes(
@@ -378,5 +389,14 @@ pub(super) mod tests {
         assert_eq!(settings.durability, DurabilityChoice::Sync);
         let (settings, _) = resolved(&[], "durability = \"async\"").unwrap();
         assert_eq!(settings.durability, DurabilityChoice::Async);
+        assert_eq!(
+            settings.transaction_isolation,
+            IsolationChoice::RepeatableRead
+        );
+        let (settings, _) = resolved(&[], "transaction_isolation = \"serializable\"").unwrap();
+        assert_eq!(
+            settings.transaction_isolation,
+            IsolationChoice::Serializable
+        );
     }
 }

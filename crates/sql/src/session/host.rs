@@ -1,6 +1,7 @@
 //! What the process gives an instance: time, randomness, waiting, and settings.
 
 use manxdb_storage::Durability;
+use manxdb_txn::IsolationLevel;
 
 /// Time, randomness and waiting, given by the process that hosts the instance.
 pub trait Host: Send + Sync + 'static {
@@ -30,6 +31,8 @@ pub trait Host: Send + Sync + 'static {
 pub struct InstanceOptions {
     /// When a commit counts as done.
     pub durability: Durability,
+    /// The global `transaction_isolation` at the start.
+    pub isolation: IsolationLevel,
     /// `max_connections`.
     pub max_connections: usize,
     /// `max_allowed_packet` in bytes.

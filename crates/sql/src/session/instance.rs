@@ -321,6 +321,10 @@ fn initial_globals(options: &InstanceOptions, host: &dyn Host) -> Values {
     let mut globals = Values::default();
     let number = |value: usize| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
     let text = |value: &str| Value::Text(value.to_string());
+    globals.set_named(
+        "transaction_isolation",
+        text(super::variables::isolation_name(options.isolation)),
+    );
     globals.set_named("max_connections", number(options.max_connections));
     globals.set_named("max_allowed_packet", number(options.max_allowed_packet));
     globals.set_named("port", Value::Int(i64::from(options.port)));

@@ -20,7 +20,7 @@ use manxdb_sql::session::{
 use manxdb_sql::statement::Outcome;
 use manxdb_sql::types::{ColumnMeta, Value, write_text};
 use manxdb_storage::{Durability, Engine, MemoryEngine};
-use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
+use manxdb_txn::{CommitPath, IsolationLevel, LocalOptions, LocalPath};
 use parking_lot::Mutex;
 
 /// Saturday 2024-02-03 04:05:06 UTC.
@@ -99,6 +99,7 @@ fn instance_limited(
 ) -> Arc<Instance> {
     let options = InstanceOptions {
         durability: Durability::Sync,
+        isolation: IsolationLevel::RepeatableRead,
         max_connections: 151,
         max_allowed_packet: 64 << 20,
         long_query_micros: 10_000_000,

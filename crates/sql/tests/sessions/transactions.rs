@@ -62,6 +62,7 @@ fn a_lost_conflict_is_1213_and_ends_the_transaction() {
     let (mut a, mut b) = (connect(&instance, "root"), connect(&instance, "root"));
     shop(&mut a);
     b.run("USE shop");
+    a.run("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
     a.run("BEGIN");
     let n = a.value("SELECT SUM(n) FROM t");
     b.run("UPDATE t SET n = 99 WHERE id = 2");
@@ -122,7 +123,11 @@ fn read_only_transactions_refuse_writes() {
 fn the_isolation_variables_tell_the_truth() {
     let instance = instance();
     let mut a = connect(&instance, "root");
-    assert_eq!(a.value("SELECT @@transaction_isolation"), "SERIALIZABLE");
+    assert_eq!(a.value("SELECT @@transaction_isolation"), "REPEATABLE-READ");
+    assert_eq!(
+        a.value("SELECT @@global.transaction_isolation"),
+        "REPEATABLE-READ"
+    );
     a.run("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
     assert_eq!(a.value("SELECT @@tx_isolation"), "READ-UNCOMMITTED");
     a.run("BEGIN");

@@ -15,6 +15,6 @@ mod table;
 pub(crate) use check::check;
 pub(crate) use definition::{Scope, find, type_of};
 pub use settings::DoorTimeouts;
-pub(crate) use settings::{Settings, isolation};
+pub(crate) use settings::{Settings, isolation, isolation_name};
 pub(crate) use store::{Values, shown};
 pub(crate) use table::DEFINITIONS;

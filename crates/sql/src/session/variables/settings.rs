@@ -131,6 +131,15 @@ pub(crate) fn isolation(name: &str) -> IsolationLevel {
     }
 }
 
+/// The value of `transaction_isolation` for a level.
+pub(crate) fn isolation_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::ReadCommitted => "READ-COMMITTED",
+        IsolationLevel::RepeatableRead => "REPEATABLE-READ",
+        IsolationLevel::Serializable => "SERIALIZABLE",
+    }
+}
+
 /// `+HH:MM` between −13:59 and +14:00, or a zone of the database.
 pub(crate) fn parse_time_zone(text: &str) -> Option<TimeZone> {
     let first = text.chars().next()?;

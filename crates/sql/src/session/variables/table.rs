@@ -1,8 +1,8 @@
 //! The system variables, sorted by name.
 
 use super::definition::Kind::{
-    Bool, Charset, Collation, Double, Enum, Int, Isolation, Members, NullableText, SqlMode, Switches, Text,
-    TimeZone,
+    Bool, Charset, Collation, Double, Enum, Int, Isolation, Members, NullableText, SqlMode,
+    Switches, Text, TimeZone,
 };
 use super::definition::Scope::{Both, Global, Session};
 use super::definition::{Definition, Kind, Scope};
@@ -458,7 +458,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
         Int(1024, 131_072),
         "8192",
     ),
-    set("transaction_isolation", Both, Isolation, "SERIALIZABLE"),
+    set("transaction_isolation", Both, Isolation, "REPEATABLE-READ"),
     set(
         "transaction_prealloc_size",
         Both,
