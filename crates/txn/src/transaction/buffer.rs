@@ -86,10 +86,9 @@ impl WriteBuffer {
     /// A copy of all writes in key order.
     pub(super) fn to_writes(&self) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let writes = self.writes.iter();
-        let copied = |(key, write): (&Box<[u8]>, &Write)| {
-            (key.to_vec(), write.as_ref().map(|value| value.to_vec()))
-        };
-        writes.map(copied).collect()
+        writes
+            .map(|(key, write)| (key.to_vec(), write.as_deref().map(<[u8]>::to_vec)))
+            .collect()
     }
 
     /// All writes in key order.

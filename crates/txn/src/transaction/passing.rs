@@ -51,6 +51,9 @@ impl View<'_> {
     }
 }
 
+/// Looks at an entry: its key and its value.
+pub type LookAt<'a> = dyn FnMut(&View<'_>, &[u8], &[u8]) -> Result<Look, TxnError> + 'a;
+
 /// How far one call goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach {
@@ -99,7 +102,7 @@ impl Transaction {
         direction: Direction,
         reach: Reach,
         mode: ReadMode,
-        look: &mut dyn FnMut(&View<'_>, &[u8], &[u8]) -> Result<Look, TxnError>,
+        look: &mut LookAt<'_>,
     ) -> Result<WantedPage, TxnError> {
         self.check_usable()?;
         assert!(reach.entries > 0 && reach.wanted > 0, "a page has room");
@@ -152,7 +155,7 @@ impl Transaction {
         &self,
         key: &[u8],
         mode: ReadMode,
-        look: &mut dyn FnMut(&View<'_>, &[u8], &[u8]) -> Result<Look, TxnError>,
+        look: &mut LookAt<'_>,
     ) -> Result<Option<Vec<u8>>, TxnError> {
         self.check_usable()?;
         let Some((strength, patience)) = mode.lock().filter(|_| self.passes_rows_by(mode)) else {
@@ -194,7 +197,7 @@ impl Transaction {
         direction: Direction,
         reach: Reach,
         (strength, patience): (Strength, Patience),
-        look: &mut dyn FnMut(&View<'_>, &[u8], &[u8]) -> Result<Look, TxnError>,
+        look: &mut LookAt<'_>,
     ) -> Result<Found, TxnError> {
         let page = self.merged_page(at, range, direction, reach.entries, &mut |_| Ok(true))?;
         let is_full = page.len() >= reach.entries;
