@@ -11,7 +11,6 @@
 #![allow(unsafe_code)] // each block says why it is sound
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::mem::transmute;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
@@ -123,16 +122,16 @@ type Level = unsafe extern "C" fn(*const RawJobInfo) -> c_int;
 type Flag = unsafe extern "C" fn(*const RawJobInfo) -> u8;
 
 /// A table of RocksDB's functions, and how they are found by their names.
-macro_rules! hooks {
-    ($($field:ident: $type:ty = $name:literal,)*) => {
-        /// Functions of RocksDB's C interface, of release 11.8.
+macro_rules! functions {
+    ($(#[$about:meta])* $table:ident { $($field:ident: $type:ty = $name:literal,)* }) => {
+        $(#[$about])*
         #[derive(Clone, Copy)]
         #[allow(missing_docs)] // RocksDB's own
-        pub struct Hooks {
+        pub struct $table {
             $(pub $field: $type,)*
         }
 
-        impl Hooks {
+        impl $table {
             /// Finds them all by their names.
             ///
             /// # Errors
@@ -141,8 +140,8 @@ macro_rules! hooks {
             /// # Safety
             /// `find` answers null, or where RocksDB's function of this name is.
             pub unsafe fn find(
-                find: impl Fn(&CStr) -> *const c_void,
-            ) -> Result<Self, &'static CStr> {
+                find: impl Fn(&std::ffi::CStr) -> *const std::ffi::c_void,
+            ) -> Result<Self, &'static std::ffi::CStr> {
                 Ok(Self {
                     $($field: {
                         let address = find($name);
@@ -150,7 +149,7 @@ macro_rules! hooks {
                             return Err($name);
                         }
                         // SAFETY: RocksDB's function of this name has this type.
-                        unsafe { transmute::<*const c_void, $type>(address) }
+                        unsafe { std::mem::transmute::<*const std::ffi::c_void, $type>(address) }
                     },)*
                 })
             }
@@ -158,21 +157,26 @@ macro_rules! hooks {
     };
 }
 
-hooks! {
-    create: Create = c"rocksdb_compactionservice_create",
-    respond: Respond = c"rocksdb_compactionservice_scheduleresponse_create",
-    respond_status: RespondStatus =
-        c"rocksdb_compactionservice_scheduleresponse_create_with_status",
-    db_name: Text = c"rocksdb_compactionservice_jobinfo_t_get_db_name",
-    db_id: Text = c"rocksdb_compactionservice_jobinfo_t_get_db_id",
-    db_session_id: Text = c"rocksdb_compactionservice_jobinfo_t_get_db_session_id",
-    cf_name: Text = c"rocksdb_compactionservice_jobinfo_t_get_cf_name",
-    job_id: Number = c"rocksdb_compactionservice_jobinfo_t_get_job_id",
-    base_input_level: Level = c"rocksdb_compactionservice_jobinfo_t_get_base_input_level",
-    output_level: Level = c"rocksdb_compactionservice_jobinfo_t_get_output_level",
-    is_full_compaction: Flag = c"rocksdb_compactionservice_jobinfo_t_is_full_compaction",
-    is_manual_compaction: Flag = c"rocksdb_compactionservice_jobinfo_t_is_manual_compaction",
-    free: Told = c"rocksdb_free",
+pub(crate) use functions;
+
+functions! {
+    /// Functions of RocksDB's C interface that a service is made with, of release 11.8.
+    Hooks {
+        create: Create = c"rocksdb_compactionservice_create",
+        respond: Respond = c"rocksdb_compactionservice_scheduleresponse_create",
+        respond_status: RespondStatus =
+            c"rocksdb_compactionservice_scheduleresponse_create_with_status",
+        db_name: Text = c"rocksdb_compactionservice_jobinfo_t_get_db_name",
+        db_id: Text = c"rocksdb_compactionservice_jobinfo_t_get_db_id",
+        db_session_id: Text = c"rocksdb_compactionservice_jobinfo_t_get_db_session_id",
+        cf_name: Text = c"rocksdb_compactionservice_jobinfo_t_get_cf_name",
+        job_id: Number = c"rocksdb_compactionservice_jobinfo_t_get_job_id",
+        base_input_level: Level = c"rocksdb_compactionservice_jobinfo_t_get_base_input_level",
+        output_level: Level = c"rocksdb_compactionservice_jobinfo_t_get_output_level",
+        is_full_compaction: Flag = c"rocksdb_compactionservice_jobinfo_t_is_full_compaction",
+        is_manual_compaction: Flag = c"rocksdb_compactionservice_jobinfo_t_is_manual_compaction",
+        free: Told = c"rocksdb_free",
+    }
 }
 
 struct State {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::flavour::Flavour;
 use crate::hook::{JobInfo, Service};
+use crate::tables::TableFunctions;
 
 /// Directory beside a database's files in which workers write: on the same file system, because
 /// outputs are renamed from there.
@@ -30,18 +31,28 @@ pub trait House: Send + Sync {
 
     /// Outputs were installed; what the flavour had to say beside them, which may be anything.
     fn noted(&self, notes: &[u8]);
+
+    /// Functions of the RocksDB that the database is open in: it reads outputs through before they
+    /// are installed.
+    fn tables(&self) -> TableFunctions;
 }
 
-/// A database that its flavour needs to know nothing of.
+/// A database that its flavour needs to know nothing of, in the RocksDB that is linked.
+#[cfg(feature = "rocksdb")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unasked;
 
+#[cfg(feature = "rocksdb")]
 impl House for Unasked {
     fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
 
     fn noted(&self, _: &[u8]) {}
+
+    fn tables(&self) -> TableFunctions {
+        crate::rocks::linked_tables()
+    }
 }
 
 /// What a database knows of the inputs of a job, beside their names.

@@ -11,6 +11,7 @@
 //! | what kind of database it is, for whoever compacts it | [`flavour`] |
 //! | what of a database's tables and prefixes another process can do the same | [`shape`] |
 //! | what a database and a service say to each other | [`house`] |
+//! | how files are read through by RocksDB before a database takes them | [`tables`] |
 
 pub mod flavour;
 pub mod hook;
@@ -18,12 +19,16 @@ pub mod house;
 #[cfg(feature = "rocksdb")]
 pub mod rocks;
 pub mod shape;
+pub mod tables;
 
 #[cfg(feature = "rocksdb")]
 pub use flavour::Prepared;
 pub use flavour::{Flavour, Plain, Shaped};
 pub use hook::{Hooks, JobInfo, RawService, Service, Waited, raw_service};
-pub use house::{House, Inputs, Level0, Opened, Pool, Resident, STAGING, Told, Unasked};
 #[cfg(feature = "rocksdb")]
-pub use rocks::{Cancel, inputs_among, open_and_compact, set_service};
+pub use house::Unasked;
+pub use house::{House, Inputs, Level0, Opened, Pool, Resident, STAGING, Told};
+#[cfg(feature = "rocksdb")]
+pub use rocks::{Cancel, inputs_among, linked_tables, open_and_compact, set_service};
 pub use shape::Shape;
+pub use tables::TableFunctions;

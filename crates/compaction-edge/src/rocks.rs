@@ -12,6 +12,7 @@ use rocksdb::{AsRawPtr, LiveFile, Options};
 
 use crate::hook::{Hooks, Service, bytes, raw_service};
 use crate::house::Inputs;
+use crate::tables::TableFunctions;
 
 /// The functions that are linked.
 fn linked() -> Hooks {
@@ -28,6 +29,20 @@ fn linked() -> Hooks {
         output_level: ffi::rocksdb_compactionservice_jobinfo_t_get_output_level,
         is_full_compaction: ffi::rocksdb_compactionservice_jobinfo_t_is_full_compaction,
         is_manual_compaction: ffi::rocksdb_compactionservice_jobinfo_t_is_manual_compaction,
+        free: ffi::rocksdb_free,
+    }
+}
+
+/// The functions that are linked and read tables.
+#[must_use]
+pub fn linked_tables() -> TableFunctions {
+    TableFunctions {
+        options_create: ffi::rocksdb_options_create,
+        options_destroy: ffi::rocksdb_options_destroy,
+        set_log_level: ffi::rocksdb_options_set_info_log_level,
+        open: ffi::rocksdb_open_for_read_only,
+        verify: ffi::rocksdb_verify_checksum,
+        close: ffi::rocksdb_close,
         free: ffi::rocksdb_free,
     }
 }
@@ -108,6 +123,9 @@ impl Drop for Cancel {
 /// `options` carry what the database's own options file cannot: comparator, merge operator,
 /// compaction filter, prefix extractor and table format. They must mean what the database's mean.
 ///
+/// RocksDB sums each output as it hands its bytes to the file (CRC-32C, `file_checksum` of the
+/// answer): what a disk or a network makes of them later is not what was computed.
+///
 /// # Errors
 /// In RocksDB's words: a file is missing or damaged, the disk is full, it was cancelled.
 pub fn open_and_compact(
@@ -125,13 +143,16 @@ pub fn open_and_compact(
     let mut error = ptr::null_mut();
     let mut length = 0;
     // SAFETY: all pointers live through the call; what it allocates is freed below, and so are
-    // the two option objects. The flag of `cancel` is borrowed until the call is over.
+    // the option objects. The flag of `cancel` is borrowed until the call is over.
     unsafe {
         let how = ffi::rocksdb_open_and_compact_options_create();
         ffi::rocksdb_open_and_compact_options_set_canceled(how, cancel.0);
         let given = ffi::rocksdb_compaction_service_options_override_create_from_options(
             options.as_raw_ptr(),
         );
+        let sums = ffi::rocksdb_file_checksum_gen_crc32c_factory_create();
+        ffi::rocksdb_compaction_service_options_override_set_file_checksum_gen_factory(given, sums);
+        ffi::rocksdb_file_checksum_gen_factory_destroy(sums); // `given` shares it
         let result = ffi::rocksdb_open_and_compact_with_options(
             how,
             database.as_ptr(),

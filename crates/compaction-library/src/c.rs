@@ -48,7 +48,7 @@ pub unsafe extern "C" fn manxdb_compaction_service(
 /// # Errors
 /// What is wrong with the configuration.
 pub fn make(text: &str, rocksdb: &Loaded) -> Result<*mut RawService, String> {
-    let served = Served::start(&Configuration::read(text)?)?;
+    let served = Served::start(&Configuration::read(text)?, rocksdb.tables)?;
     // SAFETY: what was found stays loaded.
     Ok(unsafe { raw_service(rocksdb.hooks, served) })
 }

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_int, c_void};
 use std::mem::transmute;
 use std::ptr;
 
-use manxdb_compaction_edge::{Hooks, RawService};
+use manxdb_compaction_edge::{Hooks, RawService, TableFunctions};
 
 /// What is looked for: RocksDB has it since its C interface has compaction services.
 const MARK: &CStr = c"rocksdb_compactionservice_create";
@@ -20,6 +20,8 @@ pub struct Loaded {
     pub hooks: Hooks,
     /// and given to options.
     pub set: Set,
+    /// Functions that read a worker's outputs through.
+    pub tables: TableFunctions,
 }
 
 impl Loaded {
@@ -38,13 +40,15 @@ impl Loaded {
         };
         // SAFETY: as said of `find`.
         let hooks = unsafe { Hooks::find(find) }.map_err(missing)?;
+        // SAFETY: as said of `find`.
+        let tables = unsafe { TableFunctions::find(find) }.map_err(missing)?;
         let set = find(SET);
         if set.is_null() {
             return Err(missing(SET));
         }
         // SAFETY: RocksDB's function of this name has this type.
         let set = unsafe { transmute::<*const c_void, Set>(set) };
-        Ok(Self { hooks, set })
+        Ok(Self { hooks, set, tables })
     }
 }
 

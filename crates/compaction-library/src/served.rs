@@ -6,7 +6,7 @@ use manxdb_compaction::link::Route;
 use manxdb_compaction::metrics::text_of;
 use manxdb_compaction::scrape::{Scraped, serve};
 use manxdb_compaction::strangers::{Strangers, Terms};
-use manxdb_compaction_edge::{JobInfo, Service, Waited};
+use manxdb_compaction_edge::{JobInfo, Service, TableFunctions, Waited};
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::Zone;
 
@@ -23,7 +23,10 @@ impl Served {
     ///
     /// # Errors
     /// What the configuration names cannot be had.
-    pub fn start(configuration: &Configuration) -> Result<Arc<dyn Service>, String> {
+    pub fn start(
+        configuration: &Configuration,
+        tables: TableFunctions,
+    ) -> Result<Arc<dyn Service>, String> {
         crate::log::start(configuration.log.as_deref(), &configuration.log_level)?;
         let security = configuration.secrets().read()?;
         let (volume, storage) = configuration.volume()?;
@@ -36,6 +39,7 @@ impl Served {
             has_one_path: configuration.one_path,
             client: ClientOptions::default(),
             draw,
+            tables,
         });
         let shown = Arc::clone(&strangers);
         let metrics = configuration.metrics.map(|address| {

@@ -1,10 +1,12 @@
 //! One attempt at a job: RocksDB on a database's files where they are, or on copies of them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use manxdb_jobs::job::FailureClass;
+use parking_lot::Mutex;
 use rocksdb::Options;
 
 use crate::abreast;
@@ -12,7 +14,7 @@ use crate::edge::{Cancel, open_and_compact};
 use crate::mirror::{Ends, build};
 use crate::objects::{Moved, ObjectError, Objects, Stop, Transfer};
 use crate::order::{Order, STAGING, below};
-use crate::outputs::{Answer, sum_files};
+use crate::outputs::{Answer, listed};
 use crate::scratch::Scratch;
 use crate::view::Copies;
 
@@ -135,7 +137,7 @@ impl Task<'_> {
         build(transfer, ends, copies, &database).map_err(Failure::transient)?;
         (self.moved)(transfer.moved());
         let mut answer = self.compact(&database, &output)?;
-        self.put(transfer, copies, &answer, &output)?;
+        self.put(transfer, copies, &mut answer, &output)?;
         answer.moved = transfer.moved();
         Ok(answer)
     }
@@ -144,16 +146,23 @@ impl Task<'_> {
         &self,
         transfer: &Transfer,
         copies: &Copies,
-        answer: &Answer,
+        answer: &mut Answer,
         output: &Path,
     ) -> Result<(), Failure> {
+        let sums = Mutex::new(BTreeMap::new());
         let put = abreast::each(&answer.files, |file| {
             let key = copies.output(&self.attempt, &file.name);
-            transfer.put_file(&key, &output.join(&file.name))?;
+            let object = transfer.put_file(&key, &output.join(&file.name))?;
+            sums.lock().insert(file.name.clone(), object.sum);
             (self.moved)(transfer.moved());
             Ok::<_, ObjectError>(())
         });
-        put.map_err(Failure::transient)
+        put.map_err(Failure::transient)?;
+        let sums = sums.into_inner();
+        for file in &mut answer.files {
+            file.copy_sum = sums.get(&file.name).copied();
+        }
+        Ok(())
     }
 
     fn compact(&self, database: &Path, output: &Path) -> Result<Answer, Failure> {
@@ -164,7 +173,7 @@ impl Task<'_> {
         let cancel = &self.halt.cancel;
         let made = open_and_compact(database, output, &self.order.input, self.options, cancel);
         let description = made.map_err(Failure::of_rocksdb)?;
-        let files = sum_files(&description, output).map_err(Failure::transient)?;
+        let files = listed(&description).map_err(Failure::transient)?;
         Ok(Answer {
             description,
             files,

@@ -22,6 +22,8 @@ pub struct Counts {
     pub fetched: AtomicU64,
     /// Microseconds that compaction threads waited for the pool, whatever came of it.
     pub wait_micros: AtomicU64,
+    /// Microseconds that compaction threads read outputs of workers to check them.
+    pub verify_micros: AtomicU64,
     /// Jobs that RocksDB did itself, by the place of the reason in [`LocalReason::ALL`].
     local: [AtomicU64; LocalReason::ALL.len()],
 }
@@ -45,6 +47,12 @@ impl Counts {
     pub fn waited(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.wait_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Outputs were read and checked, whatever came of it.
+    pub fn verified(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.verify_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// Jobs that RocksDB did itself for this reason.

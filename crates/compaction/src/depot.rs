@@ -11,7 +11,7 @@ use manxdb_jobs::job::{AttemptId, DatabaseId, SessionId};
 
 use crate::abreast;
 use crate::objects::{Moved, Object, ObjectError, Objects, Stop, Transfer};
-use crate::outputs::{FileSum, plain};
+use crate::outputs::{OutputFile, plain};
 use crate::shelf::Shelf;
 use crate::view::Copies;
 
@@ -112,17 +112,22 @@ impl Depot {
         &self,
         copies: &Copies,
         attempt: AttemptId,
-        outputs: &[FileSum],
+        outputs: &[OutputFile],
         directory: &Path,
     ) -> Result<Moved, ObjectError> {
         let transfer = self.objects.transfer(&self.base, &self.stop)?;
         fs::create_dir_all(directory).map_err(crate::objects::local(directory))?;
         abreast::each(outputs, |output| {
             let name = plain(&output.name).map_err(|_| ObjectError::Name(output.name.clone()))?;
+            let key = copies.output(&attempt.to_string(), name);
+            let Some(sum) = output.copy_sum else {
+                let what = "the worker put no copy of it there".to_owned();
+                return Err(ObjectError::Differs { key, what });
+            };
             let object = Object {
-                key: copies.output(&attempt.to_string(), name),
+                key,
                 bytes: output.bytes,
-                sum: output.sum,
+                sum,
             };
             transfer.fetch_file(&object, &directory.join(name))
         })?;

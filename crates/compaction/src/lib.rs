@@ -13,7 +13,7 @@
 //! | how RocksDB hands out a compaction, what a database says of itself | [`edge`], a crate of its own |
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | what a database knows of itself while it is open | [`pressure`] |
-//! | whether a worker's outputs may be installed | [`outputs`] |
+//! | whether a worker's outputs may be installed | [`outputs`]; their blocks: [`blocks`] |
 //! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`strangers`], [`stranger`], [`fit`] |
 //! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
@@ -40,6 +40,7 @@ pub mod actor;
 #[cfg(feature = "worker")]
 pub mod attempt;
 pub mod blobs;
+pub mod blocks;
 pub mod counts;
 pub mod depot;
 pub mod door;

@@ -175,6 +175,10 @@ pub fn of_database(counts: &Counts, waiting: usize) -> Vec<(String, u64)> {
             name("remote_wait_microseconds_total"),
             load(&counts.wait_micros),
         ),
+        (
+            name("remote_verify_microseconds_total"),
+            load(&counts.verify_micros),
+        ),
     ];
     numbers.extend(LocalReason::ALL.map(|reason| {
         let labels = format!("local_total{{reason=\"{}\"}}", reason.word());

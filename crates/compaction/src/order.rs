@@ -6,6 +6,7 @@ use manxdb_core::Digest;
 use manxdb_jobs::job::{DatabaseId, Fingerprint};
 use serde::{Deserialize, Serialize};
 
+use crate::outputs::ANSWERS;
 use crate::view::Copies;
 
 #[cfg(feature = "worker")]
@@ -53,13 +54,15 @@ impl Kind {
     }
 }
 
-/// What both sides must have in common: the release of RocksDB, and all that a flavour is made of.
+/// What both sides must have in common: the release of RocksDB, how outputs are summed, and all that
+/// a flavour is made of.
 #[must_use]
 pub fn fingerprint<F: Flavour + ?Sized>(flavour: &F) -> Fingerprint {
     let (major, minor) = ROCKSDB;
     let mut digest = Digest::default();
     digest.number(major).number(minor);
-    for text in std::iter::once(flavour.name()).chain(flavour.parts().iter().copied()) {
+    let shared = [flavour.name(), ANSWERS];
+    for text in shared.into_iter().chain(flavour.parts().iter().copied()) {
         digest.number(text.len() as u64).bytes(text.as_bytes());
     }
     Fingerprint(digest.value())

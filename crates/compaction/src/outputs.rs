@@ -2,17 +2,31 @@
 //!
 //! RocksDB installs whatever a worker answers: a flipped bit is found when it is read, long after
 //! the inputs are gone, and a missing file ends the database's writes for good. So a database
-//! believes nothing that it has not checked itself: the files are there, whole and bit for bit
-//! what the worker wrote; their keys lie inside the job's; and no entry is unaccounted for.
+//! believes nothing that it has not checked itself:
+//!
+//! | what | how |
+//! |---|---|
+//! | each file is bit for bit what was computed | by the CRC-32C that RocksDB makes of the bytes before a disk has them (`file_checksum`), compared with what the database reads |
+//! | each block is what RocksDB once made | RocksDB reads all of them, and compares the file's identity with the described one ([`crate::blocks`]) |
+//! | keys lie inside the job's | by the borders that the worker states |
+//! | no entry is unaccounted for | by the worker's counts, the inputs', and those in the outputs' own properties |
+//!
+//! Keys are in order: RocksDB compares each one with the one before when it writes a file
+//! (`OutputValidator`), and files that are bit for bit what it wrote are not looked through again.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crc_fast::CrcAlgorithm;
 use serde::{Deserialize, Serialize};
 
+use crate::blocks::{Unread, read_through};
+use crate::edge::TableFunctions;
+use crate::manifest::catalogue::Entry;
 use crate::objects::Moved;
+use crate::table::{Content, anatomy};
 use crate::text::{self, Fields, Unreadable};
 
 /// What a worker answers.
@@ -20,24 +34,29 @@ use crate::text::{self, Fields, Unreadable};
 pub struct Answer {
     /// RocksDB's own description.
     pub description: Vec<u8>,
-    /// The files as the worker read them back from storage.
-    pub files: Vec<FileSum>,
+    /// The files, in the description's order.
+    pub files: Vec<OutputFile>,
     /// What the worker moved over the network for it.
     pub moved: Moved,
     /// What the flavour has to say beside them: hints, which the database checks for itself.
     pub notes: Vec<u8>,
 }
 
-/// A file and its sum.
+/// A file that a worker made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileSum {
+pub struct OutputFile {
     /// Its name in the attempt's directory.
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// CRC-32 of all of it.
-    pub sum: u32,
+    /// CRC-32 of the copy that the worker put into an object store: what comes over the network is
+    /// compared with it. None where the database reads the file itself.
+    pub copy_sum: Option<u32>,
 }
+
+/// How a worker's outputs are summed. It is a part of every fingerprint: a database asks only
+/// workers whose answers it can check.
+pub const ANSWERS: &str = "outputs: CRC-32C by RocksDB as they are written";
 
 /// What the database knows of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,47 +87,42 @@ pub enum Refusal {
     /// Something is not as it should be.
     #[error("{0}")]
     Wrong(String),
+    /// It could not be found out here: no fault of the worker's.
+    #[error("the outputs could not be checked: {0}")]
+    Unchecked(String),
 }
 
-/// How much of each output is read before it is believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reading {
-    /// All of it.
-    #[default]
-    Whole,
-    /// Only its size is looked at: for storage that keeps sums of its own.
-    SizeOnly,
-}
-
-/// Sums all files that a description names, as they are in a directory.
+/// The files that a description names.
 ///
 /// # Errors
-/// [`Refusal`]: the description cannot be read, or a file.
-pub fn sum_files(description: &[u8], directory: &Path) -> Result<Vec<FileSum>, Refusal> {
-    let mut sums = Vec::new();
-    for file in Fields::of(description)?.list("output_files")? {
+/// [`Refusal`]: the description cannot be read, or a name is none of a file.
+pub fn listed(description: &[u8]) -> Result<Vec<OutputFile>, Refusal> {
+    let files = Fields::of(description)?.list("output_files")?;
+    let listed = files.iter().map(|file| -> Result<OutputFile, Refusal> {
         let name = text::text_of(file.bytes("file_name")?)?;
-        let (bytes, sum) = sum_file(&directory.join(plain(&name)?)).map_err(|error| {
-            let name = name.clone();
-            Refusal::Missing { name, error }
-        })?;
-        sums.push(FileSum { name, bytes, sum });
-    }
-    Ok(sums)
+        Ok(OutputFile {
+            name: plain(&name)?.to_owned(),
+            bytes: file.number("file_size")?,
+            copy_sum: None,
+        })
+    });
+    listed.collect()
 }
 
+/// Size of a file, and CRC-32C of all of it.
 fn sum_file(path: &Path) -> io::Result<(u64, u32)> {
     #[allow(clippy::disallowed_methods)] // outputs are files
     let mut file = File::open(path)?;
-    let mut hasher = crc32fast::Hasher::new();
+    let mut sum = crc_fast::Digest::new(CrcAlgorithm::Crc32Iscsi);
     let mut buffer = vec![0; 256 << 10];
     let mut bytes = 0;
     loop {
         let read = file.read(&mut buffer)?;
         if read == 0 {
-            return Ok((bytes, hasher.finalize()));
+            let sum = u32::try_from(sum.finalize()).map_err(io::Error::other)?;
+            return Ok((bytes, sum));
         }
-        hasher.update(&buffer[..read]); // read ≤ len
+        sum.update(&buffer[..read]); // read ≤ len
         bytes += read as u64;
     }
 }
@@ -138,7 +152,7 @@ pub fn verify(
     answer: &Answer,
     expected: &Expected,
     directory: &Path,
-    reading: Reading,
+    tables: &TableFunctions,
 ) -> Result<Vec<u8>, Refusal> {
     let fields = Fields::of(&answer.description)?;
     let wrong = |what: String| Err(Refusal::Wrong(what));
@@ -149,66 +163,131 @@ pub fn verify(
     }
     let files = fields.list("output_files")?;
     if files.len() != answer.files.len() {
-        let (described, summed) = (files.len(), answer.files.len());
+        let (described, listed) = (files.len(), answer.files.len());
         return wrong(format!(
-            "{described} outputs are described, {summed} summed"
+            "{described} outputs are described, {listed} listed"
         ));
     }
     let mut names = BTreeSet::new();
-    let mut entries = 0_u64;
-    for (file, sum) in files.iter().zip(&answer.files) {
+    let (mut points, mut entries) = (0_u64, Vec::new());
+    for (file, listed) in files.iter().zip(&answer.files) {
         let name = text::text_of(file.bytes("file_name")?)?;
-        if name != sum.name || !names.insert(name.clone()) {
-            return wrong(format!("output {name} is summed as {}, or twice", sum.name));
+        if name != listed.name || !names.insert(name.clone()) {
+            return wrong(format!(
+                "output {name} is listed as {}, or twice",
+                listed.name
+            ));
         }
-        verify_file(file, sum, &directory.join(plain(&name)?), reading)?;
+        let path = directory.join(plain(&name)?);
+        verify_file(file, listed, &path)?;
         verify_keys(file, &name, expected)?;
-        let properties = file.fields("table_properties")?;
-        // Deleted ranges are entries of a file and none of a compaction.
-        let ranges = properties.number("num_range_deletions")?;
-        let points = properties.number("num_entries")?.saturating_sub(ranges);
-        entries = entries.saturating_add(points);
+        points = points.saturating_add(verify_counts(file, &name, &path)?);
+        entries.push(entry(file, &name)?);
     }
-    verify_entries(&fields, entries, expected)?;
+    verify_entries(&fields, points, expected)?;
+    read_through(directory, &entries, tables).map_err(|unread| match unread {
+        Unread::Damaged(why) => Refusal::Wrong(format!("RocksDB cannot read the outputs: {why}")),
+        Unread::Away(why) => Refusal::Unchecked(why),
+    })?;
     let Some(directory) = directory.to_str() else {
         return wrong("the directory's name is not text".to_owned());
     };
-    Ok(text::with_bytes(
-        &answer.description,
-        "output_path",
-        directory.as_bytes(),
-    )?)
+    let described = text::with_bytes(&answer.description, "output_path", directory.as_bytes())?;
+    Ok(without_sums(&described)?)
 }
 
-fn verify_file(
-    file: &Fields<'_>,
-    sum: &FileSum,
-    path: &Path,
-    reading: Reading,
-) -> Result<(), Refusal> {
-    let missing = |error| {
-        let name = sum.name.clone();
+/// A description as of a database that sums no files, which this one is: its catalogue says the same
+/// of outputs as of files that the database writes itself.
+fn without_sums(description: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    let files = Fields::of(description)?.list("output_files")?;
+    let mut described = description.to_vec();
+    for file in files {
+        for (key, value) in [
+            ("file_checksum", &b""[..]),
+            ("file_checksum_func_name", UNKNOWN),
+        ] {
+            described = text::with_raw(&described, key, file.raw(key)?, value)?;
+        }
+    }
+    Ok(described)
+}
+
+/// RocksDB's name of no sum,
+const UNKNOWN: &[u8] = b"Unknown";
+/// and of CRC-32C.
+const CRC32C: &[u8] = b"FileChecksumCrc32c";
+
+fn verify_file(file: &Fields<'_>, listed: &OutputFile, path: &Path) -> Result<(), Refusal> {
+    let name = &listed.name;
+    let (bytes, found) = sum_file(path).map_err(|error| {
+        let name = name.clone();
         Refusal::Missing { name, error }
-    };
-    let (bytes, found) = match reading {
-        Reading::Whole => sum_file(path).map_err(missing)?,
-        Reading::SizeOnly => (path.metadata().map_err(missing)?.len(), sum.sum),
-    };
+    })?;
     let described = file.number("file_size")?;
-    if bytes != described || bytes != sum.bytes {
-        let name = &sum.name;
+    if bytes != described || bytes != listed.bytes {
         return Err(Refusal::Wrong(format!(
-            "output {name} has {bytes} bytes, RocksDB described {described}, the worker read {}",
-            sum.bytes
+            "output {name} has {bytes} bytes, RocksDB described {described}, the worker {}",
+            listed.bytes
         )));
     }
-    if found != sum.sum {
+    let (sum, made_by) = (
+        file.bytes("file_checksum")?,
+        file.bytes("file_checksum_func_name")?,
+    );
+    let Some(written) = <[u8; 4]>::try_from(sum).ok().filter(|_| made_by == CRC32C) else {
         return Err(Refusal::Wrong(format!(
-            "output {} is not what the worker wrote: its sum is {found:08x}, not {:08x}",
-            sum.name, sum.sum
+            "output {name} has no sum that was made as it was written"
+        )));
+    };
+    let written = u32::from_be_bytes(written);
+    if found != written {
+        return Err(Refusal::Wrong(format!(
+            "output {name} is not what the worker wrote: its sum is {found:08x}, not {written:08x}"
         )));
     }
     Ok(())
+}
+
+/// Entries of a file without deleted ranges: these are entries of a file and none of a compaction.
+fn verify_counts(file: &Fields<'_>, name: &str, path: &Path) -> Result<u64, Refusal> {
+    let described = file.fields("table_properties")?;
+    let described = Content {
+        entries: described.number("num_entries")?,
+        ranges: described.number("num_range_deletions")?,
+    };
+    let missing = |error| {
+        let name = name.to_owned();
+        Refusal::Missing { name, error }
+    };
+    let file = File::open(path).map_err(missing)?;
+    let bytes = file.metadata().map_err(missing)?.len();
+    let anatomy = anatomy(&file, bytes).map_err(missing)?;
+    // Properties that are compressed say nothing; the worker's word is what there is.
+    match anatomy.and_then(|anatomy| anatomy.content) {
+        Some(content) if content != described => Err(Refusal::Wrong(format!(
+            "output {name} has {} entries and {} deleted ranges, described were {} and {}",
+            content.entries, content.ranges, described.entries, described.ranges
+        ))),
+        _ => Ok(described.entries.saturating_sub(described.ranges)),
+    }
+}
+
+/// A file as the catalogue for RocksDB names it.
+fn entry(file: &Fields<'_>, name: &str) -> Result<Entry, Refusal> {
+    let wrong = |what: &str| Refusal::Wrong(format!("{what} of output {name}"));
+    let number = name.strip_suffix(".sst").and_then(|name| name.parse().ok());
+    let id = file.raw("unique_id")?.trim_matches(['{', '}']);
+    let id = id.split_once(':');
+    let id = id.and_then(|(high, low)| Some([high.parse().ok()?, low.parse().ok()?]));
+    Ok(Entry {
+        number: number.ok_or_else(|| wrong("no number is the name"))?,
+        bytes: file.number("file_size")?,
+        keys: (
+            file.bytes("smallest_internal_key")?,
+            file.bytes("largest_internal_key")?,
+        ),
+        unique_id: id.ok_or_else(|| wrong("two numbers are not the identity"))?,
+    })
 }
 
 /// Bytes of an internal key behind the user key: sequence number and kind.

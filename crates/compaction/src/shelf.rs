@@ -22,7 +22,7 @@ use parking_lot::Mutex;
 
 use crate::abreast;
 use crate::objects::{Object, ObjectError, Transfer, local, read_at};
-use crate::outputs::FileSum;
+use crate::outputs::OutputFile;
 use crate::table::anatomy;
 use crate::view::{Copies, Named, Part, View};
 
@@ -246,14 +246,15 @@ impl Shelf {
     }
 
     /// Outputs of a job were fetched to `directory` and are about to be renamed.
-    pub fn stage(&self, directory: &Path, outputs: &[FileSum], key: impl Fn(&str) -> String) {
+    pub fn stage(&self, directory: &Path, outputs: &[OutputFile], key: impl Fn(&str) -> String) {
         let mut table = self.table.lock();
         for output in outputs {
-            if let Ok(found) = fs::metadata(directory.join(&output.name)) {
+            let found = fs::metadata(directory.join(&output.name));
+            if let (Ok(found), Some(sum)) = (found, output.copy_sum) {
                 let object = Object {
                     key: key(&output.name),
                     bytes: output.bytes,
-                    sum: output.sum,
+                    sum,
                 };
                 table.staged.insert(found.ino(), object);
             }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::edge::{House, Inputs, JobInfo, Level0, Opened, Told};
+use crate::edge::{House, Inputs, JobInfo, Level0, Opened, TableFunctions, Told};
 use crate::fit::{files_stall, shape};
 use crate::manifest::{Family, Listed, Manifest};
 use crate::settings::Settings;
@@ -27,6 +27,7 @@ use crate::table::anatomy;
 pub struct Stranger {
     directory: PathBuf,
     has_one_path: bool,
+    tables: TableFunctions,
     seen: Mutex<Seen>,
 }
 
@@ -38,9 +39,9 @@ struct Seen {
 
 impl Stranger {
     /// The database in `directory`. `has_one_path`: its program sets neither `db_paths` nor
-    /// `cf_paths`.
+    /// `cf_paths`. `tables` are functions of the program's RocksDB.
     #[must_use]
-    pub fn new(directory: &Path, has_one_path: bool) -> Arc<Self> {
+    pub fn new(directory: &Path, has_one_path: bool, tables: TableFunctions) -> Arc<Self> {
         let seen = Seen {
             manifest: Manifest::new(directory),
             stalls: BTreeMap::new(),
@@ -48,6 +49,7 @@ impl Stranger {
         Arc::new(Self {
             directory: directory.to_owned(),
             has_one_path,
+            tables,
             seen: Mutex::new(seen),
         })
     }
@@ -116,6 +118,10 @@ impl House for Stranger {
     }
 
     fn noted(&self, _: &[u8]) {} // its flavour says nothing
+
+    fn tables(&self) -> TableFunctions {
+        self.tables
+    }
 }
 
 /// A stranger while it is open.
@@ -179,7 +185,7 @@ mod tests {
         let db = database(directory.path());
         put(&db, 10..30);
         db.flush().unwrap();
-        let stranger = Stranger::new(directory.path(), false);
+        let stranger = Stranger::new(directory.path(), false, crate::edge::linked_tables());
         let first = stranger.known(&names(&db)).unwrap();
         assert_eq!(first.entries, Some(20));
         put(&db, 20..50);
@@ -207,7 +213,7 @@ mod tests {
         ranges.delete_range([0], [9]);
         db.write(ranges).unwrap();
         db.flush().unwrap();
-        let stranger = Stranger::new(directory.path(), false);
+        let stranger = Stranger::new(directory.path(), false, crate::edge::linked_tables());
         let known = stranger.known(&names(&db)).unwrap();
         assert!(known.keys.is_some());
         assert_eq!(known.entries, None);
@@ -221,7 +227,7 @@ mod tests {
             put(&db, round..round + 9);
             db.flush().unwrap();
         });
-        let stranger = Stranger::new(directory.path(), false);
+        let stranger = Stranger::new(directory.path(), false, crate::edge::linked_tables());
         let awake = Awake(Arc::clone(&stranger));
         let level0 = || awake.level0()["default"];
         assert_eq!(level0().files_stall, u32::MAX);

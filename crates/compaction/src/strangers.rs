@@ -17,11 +17,10 @@ use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};
 use parking_lot::Mutex;
 
-use crate::edge::{JobInfo, Resident as _, Service, Shaped, Waited};
+use crate::edge::{JobInfo, Resident as _, Service, Shaped, TableFunctions, Waited};
 use crate::identity::machine;
 use crate::link::Route;
 use crate::order::Kind;
-use crate::outputs::Reading;
 use crate::service::{Remote, RemotePool};
 use crate::stranger::{Awake, Stranger};
 use crate::volume::Volume;
@@ -44,6 +43,8 @@ pub struct Terms {
     pub client: ClientOptions,
     /// Draws a number that nobody else has.
     pub draw: fn() -> Result<u64, String>,
+    /// Functions of the program's RocksDB.
+    pub tables: TableFunctions,
 }
 
 /// The service of a program's databases.
@@ -188,10 +189,9 @@ impl Strangers {
             session: SessionId((terms.draw)()?),
             zone: terms.zone,
             bytes_min: terms.bytes_min,
-            reading: Reading::Whole,
             client: terms.client,
         };
-        let stranger = Stranger::new(&directory, terms.has_one_path);
+        let stranger = Stranger::new(&directory, terms.has_one_path, terms.tables);
         let house = Arc::clone(&stranger);
         let remote = Remote::begin(&pool, &directory, Kind::of(&Shaped), house)?;
         remote.opened(Box::new(Awake(stranger)));

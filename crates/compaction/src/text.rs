@@ -129,15 +129,30 @@ impl<'a> Fields<'a> {
 /// [`Unreadable`]: it has no such field.
 pub fn with_bytes(description: &[u8], key: &str, value: &[u8]) -> Result<Vec<u8>, Unreadable> {
     let old = Fields::of(description)?.raw(key)?;
-    let field = format!("{key}={old};");
-    let text = std::str::from_utf8(&description[4..]); // `of` read a version and text behind it
-    let Ok(text) = text else {
+    with_raw(description, key, old, value)
+}
+
+/// A description with the first field of this name and value, however deep, replaced by bytes.
+///
+/// # Errors
+/// [`Unreadable`]: it has no such field.
+pub fn with_raw(
+    description: &[u8],
+    key: &str,
+    old: &str,
+    value: &[u8],
+) -> Result<Vec<u8>, Unreadable> {
+    let Some((_, text)) = description.split_first_chunk::<4>() else {
+        return unreadable("it is shorter than its version");
+    };
+    let Ok(text) = std::str::from_utf8(text) else {
         return unreadable("it is not text");
     };
-    let changed = text.replacen(&field, &format!("{key}={};", hex(value)), 1);
-    if changed == text && unhex(old)? != value {
+    let field = format!("{key}={old};");
+    if !text.contains(&field) {
         return unreadable(format!("field {key} is not where it was"));
     }
+    let changed = text.replacen(&field, &format!("{key}={};", hex(value)), 1);
     Ok([&VERSION[..], changed.as_bytes()].concat())
 }
 

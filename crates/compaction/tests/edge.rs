@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
+#[path = "common/damage.rs"]
+mod damage;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,17 +12,20 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::{content, fill, options};
-use manxdb_compaction::edge::{Cancel, JobInfo, Service, Waited, open_and_compact, set_service};
+use damage::{Part, flip, summed_again};
+use manxdb_compaction::edge::{
+    Cancel, JobInfo, Service, Waited, linked_tables, open_and_compact, set_service,
+};
 use manxdb_compaction::objects::Moved;
-use manxdb_compaction::outputs::{Answer, Expected, Reading, sum_files, verify};
-use manxdb_compaction::text::Fields;
+use manxdb_compaction::outputs::{Answer, Expected, listed, verify};
+use manxdb_compaction::text::{Fields, with_raw};
 use rocksdb::DB;
 
 /// Against hanging: nothing is decided by how long something takes.
 const HANGS: Duration = Duration::from_secs(120);
 
 /// What becomes of a worker's answer before the database sees it.
-type Tamper = fn(&mut Answer, &Path, &mut Vec<Answer>);
+type Tamper = Box<dyn Fn(&mut Answer, &Path, &mut Vec<Answer>) + Send + Sync>;
 
 /// Runs jobs on the thread that waits for them, and checks what they made.
 struct Here {
@@ -63,7 +68,7 @@ impl Service for Here {
         let Ok(description) = described else {
             return Waited::Local;
         };
-        let files = sum_files(&description, &output).unwrap();
+        let files = listed(&description).unwrap();
         let mut answer = Answer {
             description,
             files,
@@ -77,10 +82,11 @@ impl Service for Here {
             output_level: asked.number("output_level").unwrap(),
             ..Expected::default()
         };
-        match verify(&answer, &expected, &output, Reading::Whole) {
+        match verify(&answer, &expected, &output, &linked_tables()) {
             Ok(description) => Waited::Done(description),
             Err(refusal) => {
                 seen.refusals.push(refusal.to_string());
+                assert_eq!(left_over(&output), [""; 0]);
                 Waited::Local
             }
         }
@@ -94,13 +100,13 @@ impl Service for Here {
 }
 
 /// Fills a database at home and one with a service; they must be equal, and go on working.
-fn compare(tamper: Tamper) -> Seen {
+fn compare(tamper: impl Fn(&mut Answer, &Path, &mut Vec<Answer>) + Send + Sync + 'static) -> Seen {
     let directory = tempfile::tempdir().unwrap();
     let home = DB::open(&options(), directory.path().join("home")).unwrap();
     fill(&home, 1);
     let here = Arc::new(Here {
         staging: directory.path().join("staging"),
-        tamper,
+        tamper: Box::new(tamper),
         seen: Mutex::default(),
     });
     let mut with_service = options();
@@ -115,6 +121,16 @@ fn compare(tamper: Tamper) -> Seen {
     std::mem::take(&mut here.seen())
 }
 
+/// Files of an attempt that are neither outputs nor its log: those of the check are removed with it.
+fn left_over(directory: &Path) -> Vec<String> {
+    let paths = fs::read_dir(directory).unwrap();
+    let paths = paths.map(|entry| entry.unwrap().path());
+    let is_known =
+        |path: &PathBuf| path.extension().is_some_and(|end| end == "sst") || path.ends_with("LOG");
+    let left = paths.filter(|path| !is_known(path));
+    left.map(|path| path.display().to_string()).collect()
+}
+
 fn output(directory: &Path, place: usize) -> PathBuf {
     let mut files: Vec<PathBuf> = fs::read_dir(directory)
         .unwrap()
@@ -126,7 +142,10 @@ fn output(directory: &Path, place: usize) -> PathBuf {
 }
 
 /// All answers are refused, in these words, and nothing is installed.
-fn refuses(tamper: Tamper, words: &str) {
+fn refuses(
+    tamper: impl Fn(&mut Answer, &Path, &mut Vec<Answer>) + Send + Sync + 'static,
+    words: &str,
+) {
     let seen = compare(tamper);
     assert_eq!(seen.refusals.len(), seen.jobs.len(), "{:?}", seen.refusals);
     for refusal in &seen.refusals {
@@ -152,17 +171,58 @@ fn a_service_that_fails_changes_nothing() {
     assert_eq!(seen.installed, 0);
 }
 
+/// It does not matter when the bit flips: what was computed is known from before any disk had it.
 #[test]
-fn a_flipped_bit_is_refused() {
+fn a_flipped_bit_is_refused_wherever_it_is() {
+    for part in Part::ALL {
+        refuses(
+            move |_, directory, _| flip(&output(directory, 0), part),
+            "is not what the worker wrote",
+        );
+    }
+}
+
+/// As it would be if the worker's memory had flipped it, or the worker lied.
+#[test]
+fn a_bad_block_is_refused_though_the_sum_of_its_file_is_right() {
+    for part in Part::ALL {
+        refuses(
+            move |answer, directory, _| {
+                flip(&output(directory, 0), part);
+                answer.description = summed_again(&answer.description, directory);
+            },
+            "output",
+        );
+    }
+}
+
+#[test]
+fn a_file_of_another_identity_is_refused() {
     refuses(
-        |_, directory, _| {
-            let path = output(directory, 0);
-            let mut bytes = fs::read(&path).unwrap();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            fs::write(&path, bytes).unwrap();
+        |answer, _, _| {
+            let fields = Fields::of(&answer.description).unwrap();
+            let id = fields.list("output_files").unwrap()[0]
+                .raw("unique_id")
+                .unwrap();
+            let changed = with_raw(&answer.description, "unique_id", id, &[]).unwrap();
+            let text = String::from_utf8(changed).unwrap();
+            answer.description = text
+                .replacen("unique_id=;", "unique_id=7:8;", 1)
+                .into_bytes();
         },
-        "is not what the worker wrote",
+        "RocksDB cannot read the outputs",
+    );
+}
+
+#[test]
+fn an_output_without_a_sum_of_when_it_was_written_is_refused() {
+    refuses(
+        |answer, _, _| {
+            let text = String::from_utf8_lossy(&answer.description).into_owned();
+            let changed = text.replacen("file_checksum=", "file_checksum=00", 1);
+            answer.description = changed.into_bytes();
+        },
+        "has no sum that was made as it was written",
     );
 }
 
@@ -328,4 +388,100 @@ fn level_0_is_relieved_while_a_job_of_the_base_level_waits() {
     // Well below the number at which writes are slowed down.
     (0..12).for_each(|_| flush());
     assert!(queue.comes_to(|now| now.is_relieved, HANGS));
+}
+
+/// Does jobs on the thread that waits for them, and takes the time of the processor.
+#[derive(Default)]
+struct Timed {
+    staging: PathBuf,
+    jobs: Mutex<Vec<(PathBuf, Vec<u8>)>>,
+    /// Seconds of compactions, and of checks; bytes of the outputs.
+    spent: Mutex<(f64, f64, u64)>,
+}
+
+/// Seconds of a processor that this thread has had.
+fn cpu_seconds() -> f64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
+}
+
+impl Service for Timed {
+    fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
+        let mut jobs = self.jobs.lock().unwrap();
+        jobs.push((PathBuf::from(&info.database), input.to_vec()));
+        Some((jobs.len() - 1).to_string())
+    }
+
+    fn wait(&self, job: &str) -> Waited {
+        let (database, input) = self.jobs.lock().unwrap()[job.parse::<usize>().unwrap()].clone();
+        let output = self.staging.join(job);
+        fs::create_dir_all(&output).unwrap();
+        let begun = cpu_seconds();
+        let cancel = Cancel::default();
+        let made = open_and_compact(&database, &output, &input, &options(), &cancel).unwrap();
+        let compacted = cpu_seconds();
+        let files = listed(&made).unwrap();
+        let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+        let answer = Answer {
+            description: made,
+            files,
+            moved: Moved::default(),
+            notes: Vec::new(),
+        };
+        let asked = Fields::of(&input).unwrap();
+        let expected = Expected {
+            output_level: asked.number("output_level").unwrap(),
+            ..Expected::default()
+        };
+        let description = verify(&answer, &expected, &output, &linked_tables()).unwrap();
+        let mut spent = self.spent.lock().unwrap();
+        spent.0 += compacted - begun;
+        spent.1 += cpu_seconds() - compacted;
+        spent.2 += bytes;
+        Waited::Done(description)
+    }
+
+    fn cancel(&self) {}
+
+    fn installed(&self, _: &str, _: bool) {}
+}
+
+/// A measurement, for docs/compaction.md.
+#[test]
+#[ignore = "a measurement: it says what checking costs beside compacting, and judges nothing"]
+#[allow(clippy::print_stdout, clippy::cast_precision_loss)]
+fn what_checking_costs() {
+    let directory = tempfile::tempdir().unwrap();
+    let service = Arc::new(Timed {
+        staging: directory.path().join("staging"),
+        ..Timed::default()
+    });
+    let mut options = options();
+    options.set_target_file_size_base(16 << 20);
+    options.set_compression_type(rocksdb::DBCompressionType::Lz4);
+    set_service(&mut options, service.clone());
+    let db = DB::open(&options, directory.path().join("database")).unwrap();
+    let mut number = 1_u64;
+    for _ in 0..5 {
+        for _ in 0..2 {
+            for _ in 0..200_000 {
+                number = number
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                // Half of a value is noise.
+                let value = [number.to_be_bytes().repeat(6), vec![7; 48]].concat();
+                db.put(number.to_be_bytes(), value).unwrap();
+            }
+            db.flush().unwrap();
+        }
+        db.compact_range::<&[u8], &[u8]>(None, None);
+    }
+    let (compacting, checking, bytes) = *service.spent.lock().unwrap();
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    println!(
+        "{mebibytes:.0} MiB of outputs: compacting {:.2} ms a MiB, checking {:.2} ms a MiB, {:.1} %",
+        compacting * 1e3 / mebibytes,
+        checking * 1e3 / mebibytes,
+        checking * 100.0 / compacting,
+    );
 }

@@ -15,7 +15,6 @@ use common::{content, fill, options};
 use manxdb_compaction::edge::{Inputs, Level0, Opened, Plain, Resident as _, Unasked, set_service};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::order::STAGING;
-use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
@@ -80,7 +79,6 @@ fn try_service(route: Route, volume: &Path, database: &Path) -> Result<Arc<Remot
         session: SessionId(drawn()),
         zone: Zone::default(),
         bytes_min: 0,
-        reading: Reading::Whole,
         client: ClientOptions {
             away: Nanos::from_secs(30),
             ..ClientOptions::default()

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{content, fill, options};
-use manxdb_compaction::edge::{JobInfo, STAGING, Service, Shaped, Waited, set_service};
+use manxdb_compaction::edge::{
+    JobInfo, STAGING, Service, Shaped, Waited, linked_tables, set_service,
+};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
@@ -75,6 +77,7 @@ impl Pool {
                 ..ClientOptions::default()
             },
             draw: || Ok(drawn()),
+            tables: linked_tables(),
         })
     }
 

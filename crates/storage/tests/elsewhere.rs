@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction::link::Route;
 use manxdb_compaction::order::{Flavour, Plain};
-use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::RemotePool;
@@ -81,7 +80,6 @@ impl House {
             session: SessionId(drawn()),
             zone: Zone::default(),
             bytes_min: 0,
-            reading: Reading::Whole,
             client: ClientOptions {
                 away: Nanos::from_secs(60),
                 deadline: Nanos::from_secs(300),

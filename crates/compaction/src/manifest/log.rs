@@ -88,6 +88,35 @@ impl<'a> Log<'a> {
     }
 }
 
+/// Writes a record behind those that are there, in as many pieces as it takes.
+pub(crate) fn append(log: &mut Vec<u8>, record: &[u8]) {
+    let mut rest = record;
+    let mut is_first = true;
+    loop {
+        let left = BLOCK - log.len() % BLOCK;
+        if left < HEADER {
+            log.resize(log.len() + left, 0);
+        }
+        let room = BLOCK - log.len() % BLOCK - HEADER;
+        let (piece, behind) = rest.split_at(room.min(rest.len()));
+        let kind = match (is_first, behind.is_empty()) {
+            (true, true) => 1_u8,
+            (true, false) => 2,
+            (false, false) => 3,
+            (false, true) => 4,
+        };
+        let length = u16::try_from(piece.len()).unwrap_or(u16::MAX); // below the block's length
+        log.extend(masked(crc32c(&[&[kind], piece])).to_le_bytes());
+        log.extend(length.to_le_bytes());
+        log.push(kind);
+        log.extend_from_slice(piece);
+        (rest, is_first) = (behind, false);
+        if rest.is_empty() {
+            return;
+        }
+    }
+}
+
 /// RocksDB's disguise of a sum, so that sums of sums are not simple.
 pub(super) fn masked(sum: u32) -> u32 {
     sum.rotate_right(15).wrapping_add(0xa282_ead8)

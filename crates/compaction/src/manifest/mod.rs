@@ -12,6 +12,7 @@
 //! | what a record changes | [`edit`] |
 //! | what there is after all of them | here |
 
+pub mod catalogue;
 mod edit;
 mod log;
 

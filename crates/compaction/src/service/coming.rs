@@ -1,6 +1,7 @@
 //! What comes back from the pool, and whether it is installed.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use manxdb_jobs::Ask;
 use manxdb_jobs::job::{AttemptId, LocalReason};
@@ -18,6 +19,8 @@ pub(super) enum Turned {
     Wrong(Refusal),
     /// The outputs could not be had.
     Storage(ObjectError),
+    /// They could not be checked, for a reason that is here.
+    Unchecked(String),
 }
 
 pub(super) fn wrong(what: String) -> Turned {
@@ -52,8 +55,13 @@ impl Remote {
         self.counts
             .fetched
             .fetch_add(moved.fetched, Ordering::Relaxed);
-        let verified = verify(&answer, expected, &directory, self.place.reading);
-        let description = verified.map_err(Turned::Wrong)?;
+        let began = Instant::now();
+        let verified = verify(&answer, expected, &directory, &self.house.tables());
+        self.counts.verified(began.elapsed());
+        let description = verified.map_err(|refusal| match refusal {
+            Refusal::Unchecked(why) => Turned::Unchecked(why),
+            refusal => Turned::Wrong(refusal),
+        })?;
         let (fetched, worker) = (moved.fetched, answer.moved);
         let (worker_fetched, worker_put) = (worker.fetched, worker.put);
         tracing::info!(
@@ -78,6 +86,10 @@ impl Remote {
             }
             Turned::Storage(error) => {
                 tracing::warn!(%trace, %attempt, %error, "a worker's outputs cannot be fetched");
+                (Verdict::Unused, LocalReason::Storage)
+            }
+            Turned::Unchecked(why) => {
+                tracing::error!(%trace, %attempt, why, "a worker's outputs cannot be checked");
                 (Verdict::Unused, LocalReason::Storage)
             }
         };

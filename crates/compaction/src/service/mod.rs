@@ -34,7 +34,7 @@ use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Wait
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
 use crate::order::Kind;
-use crate::outputs::{Expected, Reading};
+use crate::outputs::Expected;
 use crate::pressure::{Sight, Watch};
 use crate::staging::Staging;
 use crate::volume::Volume;
@@ -55,8 +55,6 @@ pub struct RemotePool {
     pub zone: Zone,
     /// Jobs with fewer bytes of inputs stay at home.
     pub bytes_min: u64,
-    /// How much of the outputs is read before they are believed.
-    pub reading: Reading,
     /// Patience.
     pub client: ClientOptions,
 }

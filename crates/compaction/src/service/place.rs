@@ -7,7 +7,6 @@ use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 use super::RemotePool;
 use crate::depot::Depot;
 use crate::order::{Kind, relative};
-use crate::outputs::Reading;
 use crate::volume::Volume;
 
 /// Where the database is, here and for others.
@@ -20,7 +19,6 @@ pub(super) struct Place {
     pub zone: Zone,
     pub kind: Kind,
     pub bytes_min: u64,
-    pub reading: Reading,
 }
 
 impl Place {
@@ -38,7 +36,6 @@ impl Place {
             zone: pool.zone,
             kind,
             bytes_min: pool.bytes_min,
-            reading: pool.reading,
         })
     }
 }

@@ -29,6 +29,16 @@ fn a_flipped_bit_is_found_out() {
 }
 
 #[test]
+fn a_bit_that_flips_while_the_worker_is_still_at_it_is_found_out() {
+    found_out("flipped_early", "is not what the worker wrote");
+}
+
+#[test]
+fn a_bad_block_under_a_right_sum_is_found_out() {
+    found_out("bad_block", "RocksDB cannot read the outputs");
+}
+
+#[test]
 fn a_file_cut_short_is_found_out() {
     found_out("short", "bytes, RocksDB described");
 }

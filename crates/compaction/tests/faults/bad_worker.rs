@@ -8,13 +8,14 @@ use manxdb_compaction::edge::{Cancel, open_and_compact};
 use manxdb_compaction::link::{self, CONTROL, Link};
 use manxdb_compaction::objects::Moved;
 use manxdb_compaction::order::{Order, STAGING, below, fingerprint};
-use manxdb_compaction::outputs::{Answer, sum_files};
+use manxdb_compaction::outputs::{Answer, listed};
 use manxdb_compaction::seal::{seal, unseal};
 use manxdb_core::Nanos;
 use manxdb_jobs::job::{AttemptId, Fingerprint, Spec, WorkerId};
 use manxdb_jobs::message::{Ability, Ended};
 use manxdb_jobs::worker::{Given, SlotAsk, Worker};
 
+use crate::damage::{Part, flip, summed_again};
 use crate::roles::{Halting, commands, drawn, route, say, volumes};
 use crate::settings::Settings;
 
@@ -87,7 +88,14 @@ impl Bad {
         let Ok(description) = made else {
             return b"nothing".to_vec();
         };
-        let files = sum_files(&description, output).unwrap();
+        if self.trick == "flipped_early" {
+            let files = outputs(output);
+            files
+                .first()
+                .iter()
+                .for_each(|path| flip(path, Part::MiddleBlock));
+        }
+        let files = listed(&description).unwrap();
         let mut answer = Answer {
             description,
             files,
@@ -121,6 +129,11 @@ impl Bad {
                 let middle = bytes.len() / 2;
                 bytes[middle] ^= 16;
                 fs::write(path, bytes).unwrap();
+            }
+            // As if its memory had flipped it before RocksDB summed the file.
+            "bad_block" => {
+                flip(path, Part::MiddleBlock);
+                answer.description = summed_again(&answer.description, output);
             }
             "short" => {
                 let bytes = fs::read(path).unwrap();

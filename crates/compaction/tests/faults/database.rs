@@ -10,11 +10,10 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Resident as _, Service, Told, Waited,
-    set_service,
+    Flavour, House, Inputs, JobInfo, Level0, Opened, Resident as _, Service, TableFunctions, Told,
+    Waited, linked_tables, set_service,
 };
 use manxdb_compaction::order::STAGING;
-use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::service::{Remote, RemotePool};
 use manxdb_compaction::volume::Volume;
 use manxdb_core::Nanos;
@@ -181,6 +180,10 @@ impl House for Parameters {
     }
 
     fn noted(&self, _: &[u8]) {}
+
+    fn tables(&self) -> TableFunctions {
+        linked_tables()
+    }
 }
 
 fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
@@ -197,7 +200,6 @@ fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
         session: SessionId(drawn()),
         zone: Zone::default(),
         bytes_min: 0,
-        reading: Reading::Whole,
         client: ClientOptions {
             beat: Nanos::from_millis(200),
             away: Nanos::from_millis(1_500),

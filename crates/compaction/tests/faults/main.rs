@@ -21,6 +21,8 @@ mod answers;
 mod bad_worker;
 mod cluster;
 mod controls;
+#[path = "../common/damage.rs"]
+mod damage;
 mod database;
 mod databases;
 mod disks;

@@ -17,7 +17,9 @@ use std::sync::atomic::Ordering;
 
 use common::{content, fill, options};
 use faulty::{Fault, Faulty};
-use manxdb_compaction::edge::{House, JobInfo, Service as _, Told, set_service};
+use manxdb_compaction::edge::{
+    House, JobInfo, Service as _, TableFunctions, Told, linked_tables, set_service,
+};
 use manxdb_compaction::wire::DESCRIPTION_MAX;
 use manxdb_jobs::job::LocalReason;
 use object_store::memory::InMemory;
@@ -216,6 +218,10 @@ impl House for Wordy {
     }
 
     fn noted(&self, _: &[u8]) {}
+
+    fn tables(&self) -> TableFunctions {
+        linked_tables()
+    }
 }
 
 #[test]

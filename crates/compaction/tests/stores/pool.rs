@@ -10,7 +10,6 @@ use manxdb_compaction::edge::set_service;
 use manxdb_compaction::edge::{House, Plain, Unasked};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::objects::{Objects, Stop};
-use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
@@ -129,7 +128,6 @@ impl Pool {
             session: SessionId(session),
             zone: Zone::default(),
             bytes_min: 0,
-            reading: Reading::Whole,
             client: ClientOptions {
                 away: Nanos::from_secs(30),
                 deadline: Nanos::from_secs(120),

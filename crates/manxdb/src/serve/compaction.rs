@@ -5,7 +5,6 @@ use std::path::Path;
 use manxdb_compaction::identity::{identity, machine};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::order::{database_id, relative};
-use manxdb_compaction::outputs::Reading;
 use manxdb_compaction::service::RemotePool;
 use manxdb_compaction::volume::Volume;
 use manxdb_jobs::client::ClientOptions;
@@ -41,7 +40,6 @@ pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Faul
         session: SessionId(drawn()?),
         zone: Zone(settings.zone),
         bytes_min: settings.bytes_min,
-        reading: Reading::Whole,
         client: ClientOptions {
             weight: settings.weight,
             ..ClientOptions::default()

@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction_edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING, Told, inputs_among,
+    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING, TableFunctions, Told,
+    inputs_among, linked_tables,
 };
 
 use super::graves::Graves;
@@ -47,6 +48,10 @@ impl House for Room {
             Ok(keys) => keys.iter().for_each(|key| self.graves.note(key)),
             Err(why) => tracing::warn!(why, "deletes that a worker kept are not buried yet"),
         }
+    }
+
+    fn tables(&self) -> TableFunctions {
+        linked_tables()
     }
 }
 
