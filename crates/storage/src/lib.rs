@@ -25,4 +25,4 @@ pub use engine::{
     Versioned, WriteBatch,
 };
 pub use memory::MemoryEngine;
-pub use rocks::{Options, RocksEngine, Versions};
+pub use rocks::{DamagedFile, Options, RocksEngine, Versions};

@@ -23,6 +23,7 @@ use crate::physical::{self, LATEST_KEY, Record};
 /// [`StorageError::Behind`] while too many files wait for a compaction; what writing meets.
 /// Nothing is changed then.
 pub fn write_out(store: &Store, frozen: &Frozen) -> Result<(), StorageError> {
+    store.make_up_for_held_compactions();
     if let Ok(Some(1..)) = store.db.property_int_value(properties::IS_WRITE_STOPPED) {
         return Err(StorageError::Behind(
             "too many sorted files wait for a compaction".to_owned(),

@@ -26,6 +26,7 @@ mod merge;
 mod options;
 mod point;
 mod progress;
+mod quarantine;
 pub mod salvage;
 mod statistics;
 mod store;
@@ -36,7 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manxdb_compaction_edge::{Pool, Resident, Service, set_service};
+use manxdb_compaction_edge::{Pool, Resident, Service, set_compaction_listener, set_service};
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
@@ -54,6 +55,8 @@ use flusher::Flusher;
 use graves::Graves;
 pub use options::Options;
 use progress::Progress;
+pub use quarantine::DamagedFile;
+use quarantine::Quarantine;
 use store::{FROZEN_MAX, Store};
 use writer::{Filling, Limits, PAUSE, Writer, until_taken};
 
@@ -118,6 +121,7 @@ impl RocksEngine {
         let graves = Arc::new(Graves::default());
         let service = pool.map(|pool| elsewhere::serve(pool, &data, &watermark, &graves));
         let service = service.transpose()?;
+        let quarantine = Arc::new(Quarantine::default());
         let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&graves));
         let settings = |compression| {
             let mut settings = options::database(options, &cache, compression, collector());
@@ -126,6 +130,8 @@ impl RocksEngine {
                 let service: Arc<dyn Service> = service;
                 set_service(&mut settings, service);
             }
+            let listener: Arc<Quarantine> = Arc::clone(&quarantine);
+            set_compaction_listener(&mut settings, listener);
             settings
         };
         let (db, settings) = open_database(directory, &settings)?;
@@ -138,7 +144,9 @@ impl RocksEngine {
         })?;
         // Older releases know nothing of the log.
         format::upgrade(directory, &format)?;
-        let store = Arc::new(Store::new(db, settings, data, &watermark, &graves));
+        let jobs = options.background_jobs.max(2);
+        let store = Store::new(db, settings, data, &watermark, &graves, quarantine, jobs);
+        let store = Arc::new(store);
         let guest = service.map(|service| Guest::new(service, &store));
         let flusher = Flusher::start(&store)?;
         let writer = open_log(directory, options, &store, &flusher)?;
@@ -188,7 +196,8 @@ impl RocksEngine {
         let mut options = CompactOptions::default();
         options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
         options.set_exclusive_manual_compaction(true);
-        self.store.db.compact_range_opt(lower, upper, &options);
+        let compact = || self.store.db.compact_range_opt(lower, upper, &options);
+        self.store.quarantine.hurry(compact);
         self.store.readers.clear();
         Ok(())
     }
@@ -245,6 +254,13 @@ impl RocksEngine {
     #[must_use]
     pub fn compaction_numbers(&self) -> Vec<(String, u64)> {
         self.guest.as_ref().map(Guest::numbers).unwrap_or_default()
+    }
+
+    /// Sorted files that compactions found damaged since the store was opened: reads of what they
+    /// hold fail, and all else goes on.
+    #[must_use]
+    pub fn damaged_files(&self) -> Vec<DamagedFile> {
+        self.store.quarantine.files()
     }
 
     /// The data directory.

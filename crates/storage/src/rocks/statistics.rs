@@ -94,6 +94,10 @@ pub fn collect(store: &Store, cache: &Cache, with_counters: bool) -> Vec<(&'stat
             read(&store.shared.collapsed),
         ),
         ("storage_deletes_to_bury", store.graves.len() as f64),
+        (
+            "storage_damaged_files",
+            store.quarantine.files().len() as f64,
+        ),
     ];
     for (name, property) in gauges() {
         if let Ok(Some(value)) = store.db.property_int_value(property) {

@@ -13,9 +13,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
+use manxdb_compaction_edge::set_background_jobs;
 use rocksdb::DB;
 
 use super::cursor::{EmptyCursor, RocksCursor};
@@ -24,6 +25,7 @@ use super::many;
 use super::merge::MergedCursor;
 use super::point::PointReaders;
 use super::progress::Progress;
+use super::quarantine::Quarantine;
 use crate::engine::{
     Cursor, Direction, KeyRange, Rows, StorageError, Version, Versioned, WriteBatch,
 };
@@ -96,18 +98,34 @@ pub struct Store {
     /// Bytes of the files made of memtables.
     pub flushed_bytes: AtomicU64,
     data: PathBuf,
+    /// Sorted files that compactions found damaged.
+    pub quarantine: Arc<Quarantine>,
+    /// Flushes and compactions that RocksDB runs at a time, those held back left out.
+    jobs: u16,
+    /// The same with them, as RocksDB was told last.
+    jobs_told: AtomicU16,
     /// The sorted files.
     pub db: Arc<DB>,
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        // RocksDB waits for its threads when it closes.
+        self.quarantine.close();
+    }
+}
+
 impl Store {
-    /// Over RocksDB just opened in the folder `data` with `settings`.
+    /// Over RocksDB just opened in the folder `data` with `settings`, which runs so many flushes and
+    /// compactions at a time.
     pub fn new(
         db: DB,
         settings: rocksdb::Options,
         data: PathBuf,
         watermark: &Arc<AtomicU64>,
         graves: &Arc<Graves>,
+        quarantine: Arc<Quarantine>,
+        jobs: u16,
     ) -> Self {
         let shared = Arc::default();
         let layers = Layers {
@@ -125,7 +143,21 @@ impl Store {
             settings,
             flushed_bytes: AtomicU64::new(0),
             data,
+            quarantine,
+            jobs,
+            jobs_told: AtomicU16::new(jobs),
             db: Arc::new(db),
+        }
+    }
+
+    /// Gives RocksDB threads in place of those that wait with compactions of damaged files.
+    pub fn make_up_for_held_compactions(&self) {
+        let jobs = self.jobs.saturating_add(self.quarantine.held_max());
+        if self.jobs_told.swap(jobs, Ordering::Relaxed) == jobs {
+            return;
+        }
+        if let Err(error) = set_background_jobs(&self.db, jobs) {
+            tracing::warn!(error, jobs, "RocksDB keeps its number of threads");
         }
     }
 

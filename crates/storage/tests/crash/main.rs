@@ -6,6 +6,7 @@
     reason = "a test fails by panicking and says what it skips"
 )]
 
+mod contained;
 mod damage;
 mod disk_full;
 mod history;
