@@ -2,7 +2,7 @@
 //! count, it is the same at the database (also in RocksDB's own log), at the control plane and at
 //! the worker, and is never given twice.
 
-use manxdb_jobs::election::ToStore;
+use manxdb_jobs::election::{ToStore, Why};
 use manxdb_jobs::message::Message;
 use manxdb_jobs::record::Record;
 
@@ -47,8 +47,12 @@ pub fn of_store(word: &ToStore) {
     match word {
         ToStore::Write { records, .. } => records.iter().for_each(of_record),
         ToStore::Resign { term, why } => {
-            let (term, why) = (term.0, why.words());
-            tracing::warn!(term, why, "this control plane leads no more");
+            let (term, is_asked, why) = (term.0, *why == Why::Ends, why.words());
+            if is_asked {
+                tracing::info!(term, why, "this control plane leads no more");
+            } else {
+                tracing::warn!(term, why, "this control plane leads no more");
+            }
         }
         ToStore::Campaign { .. } | ToStore::Renew { .. } => {} // said all the time
     }

@@ -233,6 +233,8 @@ enum Parted {
     Refused(String),
     /// Another control plane leads.
     Elsewhere(String),
+    /// Nobody here has anything to say any more: an orderly end.
+    Over,
 }
 
 async fn carry<C: Core<Message = Message>>(
@@ -252,6 +254,7 @@ async fn carry<C: Core<Message = Message>>(
                 format!("the connection ended: {why}")
             }
             Parted::Refused(why) | Parted::Elsewhere(why) => why,
+            Parted::Over => return,
         };
         // Said once: it is tried again and again.
         if why != *last {
@@ -312,7 +315,7 @@ async fn exchange<C: Core<Message = Message>>(
                         return ended("it was closed");
                     }
                 }
-                None => return ended("the core has ended"),
+                None => return Parted::Over,
             },
             word = heard.next() => {
                 silent_since = tokio::time::Instant::now();
