@@ -15,6 +15,7 @@ import platform
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -252,8 +253,14 @@ def a_program_in_c_is_told_what_is_wrong():
             ("/not/there.toml", "cannot read /not/there.toml")]:
         said = run(program, settings)
         expect(words in said, True, said)
-    said = run(program, f"control = ['a:1']\ncompaction_volume = 'a={here.path}'")
+    settings = f"control = ['a:1']\ncompaction_volume = 'a={here.path}'"
+    said = run(program, settings)
     expect(said, "a service\n")
+    # As with a second service of the same metrics: the error says which setting it is.
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = f"127.0.0.1:{other.getsockname()[1]}"
+        said = run(program, f"{settings}\ncompaction_metrics = '{taken}'")
+    expect(said.startswith(f"compaction_metrics {taken}: Address already in use"), True, said)
 
 
 @check

@@ -44,7 +44,12 @@ impl Served {
         let shown = Arc::clone(&strangers);
         let metrics = configuration.metrics.map(|address| {
             let served = serve(address, move || text_of(&shown.numbers()));
-            served.map_err(|why| format!("compaction_metrics {address}: {why}"))
+            served.map_err(|why| {
+                format!(
+                    "compaction_metrics {address}: {why}; each service has an address of its own \
+                     (one service may serve all databases of a program)"
+                )
+            })
         });
         Ok(Arc::new(Self {
             strangers,
