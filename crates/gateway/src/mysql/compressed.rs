@@ -12,8 +12,9 @@ use super::read_ahead::ReadAhead;
 const HEADER: usize = 7;
 /// Frames shorter than this are sent plain, as MySQL does.
 const PACK_MIN: usize = 50;
-/// Most plain bytes put into one frame; the protocol allows 16 MiB − 1.
-const FRAME_MAX: usize = 1 << 20;
+/// Most plain bytes put into one frame: what the protocol allows, as in MySQL. There are clients
+/// that take a packet from two frames and no more.
+const FRAME_MAX: usize = 0xFF_FFFF;
 /// A buffer that grew beyond this for one frame is given back with its last byte.
 const KEEP_CAPACITY: usize = 16 * 1024;
 

@@ -89,10 +89,6 @@ impl IdleConnections {
         overdue.map(|(id, _)| *id).collect()
     }
 
-    fn is_empty(&self) -> bool {
-        self.waiting.lock().is_empty()
-    }
-
     /// Connections of which something arrived within a round.
     fn wait(&self) -> io::Result<Vec<u64>> {
         let mut events = Vec::with_capacity(EVENTS_MAX);
@@ -108,10 +104,13 @@ impl IdleConnections {
     }
 }
 
-/// The thread behind [`IdleConnections`]; ends when the server drains and none is left.
+/// The thread behind [`IdleConnections`]; ends when the server drains and no connection is left
+/// that could come here.
 pub fn watch(shared: &Arc<Shared>) {
     let idle = &shared.idle;
-    while !(shared.draining.load(Ordering::SeqCst) && idle.is_empty()) {
+    let is_over =
+        || shared.draining.load(Ordering::SeqCst) && shared.connections.load(Ordering::SeqCst) == 0;
+    while !is_over() {
         match idle.wait() {
             Ok(arrived) => {
                 for connection in arrived.into_iter().filter_map(|id| idle.take(id)) {

@@ -86,6 +86,8 @@ impl From<FrameError> for ClientError {
             FrameError::Closed => Self::Lost(io::ErrorKind::UnexpectedEof.into()),
             FrameError::Io(error) => Self::Lost(error),
             FrameError::OutOfOrder => Self::Lost(io::Error::other("packets out of order")),
+            // This client asks for no compression.
+            FrameError::Undecodable => Self::Lost(io::Error::other(error)),
             FrameError::TooLarge => Self::TooLarge,
             FrameError::Undecodable => Self::Malformed,
         }
