@@ -46,6 +46,9 @@ class Server:
         self.log_path = self.directory / "log"
         self.port = free_port()
         self.process = None
+        # Where statements may read and write files of the server.
+        self.files = self.directory / "files"
+        self.files.mkdir()
 
     def command(self):
         """Command line of the server."""
@@ -119,7 +122,7 @@ class Server:
         return {
             "MANXDB_TEST_HOST": "127.0.0.1", "MANXDB_TEST_PORT": str(self.port),
             "MANXDB_TEST_USER": "root", "MANXDB_TEST_PASSWORD": PASSWORD,
-            "MANXDB_TEST_DATABASE": DATABASE, "MANXDB_TEST_SERVER": self.name,
+            "MANXDB_TEST_FILES": str(self.files), "MANXDB_TEST_DATABASE": DATABASE, "MANXDB_TEST_SERVER": self.name,
         }
 
     def __enter__(self):
@@ -143,7 +146,8 @@ class Manxdb(Server):
 
     def command(self):
         return [str(self.binary), "serve", "--data", str(self.data),
-                "--mysql-port", str(self.port), "--admin-port", str(self.admin_port), *self.extra]
+                "--mysql-port", str(self.port), "--admin-port", str(self.admin_port),
+                "--secure-file-priv", str(self.files), *self.extra]
 
     def environment(self):
         return {**os.environ, "MANXDB_ROOT_PASSWORD": PASSWORD}
@@ -179,7 +183,7 @@ class Mariadb(Server):
         command = [
             "mariadbd", "--no-defaults", f"--datadir={self.data}", f"--port={self.port}",
             "--bind-address=127.0.0.1", f"--socket={self.directory}/sock", "--skip-name-resolve",
-            f"--pid-file={self.directory}/pid", "--character-set-server=utf8mb4",
+            f"--pid-file={self.directory}/pid", f"--secure-file-priv={self.files}", "--character-set-server=utf8mb4",
             "--collation-server=utf8mb4_general_ci", "--max-allowed-packet=67108864",
             "--sql-mode=ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
             "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",

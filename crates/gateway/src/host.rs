@@ -2,6 +2,7 @@
 //! the connection of a session that is to be killed.
 
 use std::collections::HashMap;
+use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use manxdb_sql::session::{Host, SessionControl};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::data_files;
 
 /// The one [`Host`] of a server process.
 pub struct ProcessHost {
@@ -247,6 +250,14 @@ impl Host for ProcessHost {
 
     fn system_time_zone(&self) -> String {
         self.time_zone.clone()
+    }
+
+    fn open_file(&self, directory: &str, name: &str) -> io::Result<Box<dyn Read>> {
+        data_files::open(directory, name)
+    }
+
+    fn create_file(&self, directory: &str, name: &str) -> io::Result<Box<dyn Write>> {
+        data_files::create(directory, name)
     }
 }
 

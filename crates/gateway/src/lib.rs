@@ -14,6 +14,7 @@
 #![allow(clippy::disallowed_methods)]
 
 pub mod admin;
+mod data_files;
 mod host;
 pub mod key_files;
 pub mod mysql;

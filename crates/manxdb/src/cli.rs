@@ -240,6 +240,10 @@ pub struct SettingsArgs {
     /// Memory one statement may hold, in MiB [default: 256]
     #[arg(long, env = "MANXDB_STATEMENT_MEMORY_MB", value_name = "MIB")]
     pub statement_memory_mb: Option<usize>,
+    /// Directory whose files LOAD DATA may read and SELECT INTO OUTFILE may write; without it
+    /// they reach no file of the server
+    #[arg(long, env = "MANXDB_SECURE_FILE_PRIV", value_name = "DIRECTORY")]
+    pub secure_file_priv: Option<String>,
     /// Statements slower than this are kept for /slow, in milliseconds [default: 1000]
     #[arg(long, env = "MANXDB_LONG_QUERY_MS", value_name = "MS")]
     pub long_query_ms: Option<u32>,

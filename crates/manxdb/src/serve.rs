@@ -301,6 +301,7 @@ fn instance_options(settings: &Settings) -> InstanceOptions {
         max_allowed_packet: settings.max_allowed_packet,
         long_query_micros: settings.long_query_micros,
         statement_memory_bytes: settings.statement_memory_bytes,
+        secure_file_priv: settings.secure_file_priv.clone(),
         port: settings.mysql_listen.port(),
         hostname: hostname(),
         data_directory: format!("{}/", directory.display()),

@@ -174,6 +174,7 @@ fn temporary_tables_need_one_privilege_and_their_use_none() {
 
 fn open(path: &Arc<dyn CommitPath>) -> Arc<Instance> {
     let options = InstanceOptions {
+        secure_file_priv: None,
         durability: Durability::Sync,
         isolation: IsolationLevel::RepeatableRead,
         max_connections: 151,

@@ -152,6 +152,7 @@ impl Commands {
         let before = self.session.status();
         let text = query_text(body, before.no_backslash_escapes)?;
         let mut sink = PacketSink::new(link, self.client, RowFormat::Text, before);
+        sink.file_patience = Duration::from_secs(self.session.door_timeouts().read_seconds);
         let result = self.session.query(&text, &mut sink);
         finish(&self.session, self.client, sink, result)?;
         Ok(())
@@ -413,6 +414,7 @@ fn finish(
     if let Some(failure) = sink.failure.take() {
         return Err(failure.into());
     }
+    sink.skip_file()?;
     result?;
     let new_schema = if sink.schema_changed() {
         session.database().map(ToString::to_string)

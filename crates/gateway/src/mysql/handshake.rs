@@ -20,6 +20,7 @@ pub fn server_capabilities(tls: bool) -> Capability {
         | Capability::CLIENT_LONG_FLAG
         | Capability::CLIENT_CONNECT_WITH_DB
         | Capability::CLIENT_NO_SCHEMA
+        | Capability::CLIENT_LOCAL_FILES
         | Capability::CLIENT_IGNORE_SPACE
         | Capability::CLIENT_PROTOCOL_41
         | Capability::CLIENT_INTERACTIVE

@@ -77,6 +77,9 @@ fn open_session(
         multi_statements: response
             .capabilities
             .contains(Capability::CLIENT_MULTI_STATEMENTS),
+        local_files: response
+            .capabilities
+            .contains(Capability::CLIENT_LOCAL_FILES),
         collation: response.collation,
         compression: compression.map(Algorithm::facts),
         tls: channel.stream().tls_facts(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use manxdb_sql::error::{SqlError, SqlResult};
 use manxdb_sql::session::{ResultSink, Status};
@@ -12,8 +13,14 @@ use mysql_common::constants::CapabilityFlags as Capability;
 use super::binary::put_binary_row;
 use super::codec::{put_lenenc_int, put_lenenc_with};
 use super::column::put_column;
-use super::framing::Channel;
+use super::framing::{Channel, FrameError};
 use super::response::{self, put_eof, put_ok};
+use super::transport::Transport;
+
+/// First byte of a request for a file of the client.
+const LOCAL_FILE_REQUEST: u8 = 0xFB;
+/// Longest packet of a client's file, bytes; clients send some kilobytes at a time.
+const FILE_PACKET_MAX: usize = 64 << 20;
 
 /// What the client agreed to.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +82,19 @@ pub struct PacketSink<'a, S> {
     pub opened_cursor: bool,
     /// The client went away.
     pub failure: Option<io::Error>,
+    /// The file that the client sends.
+    file: Option<ClientFile>,
+    /// How long more of it is waited for.
+    pub file_patience: Duration,
+}
+
+/// A file that the client sends, packet by packet up to an empty one.
+#[derive(Debug, Default)]
+struct ClientFile {
+    packet: Vec<u8>,
+    /// Unread bytes of the packet begin here.
+    at: usize,
+    ended: bool,
 }
 
 impl<'a, S: Read + Write> PacketSink<'a, S> {
@@ -98,6 +118,8 @@ impl<'a, S: Read + Write> PacketSink<'a, S> {
             answered: false,
             opened_cursor: false,
             failure: None,
+            file: None,
+            file_patience: Duration::from_secs(30),
         }
     }
 
@@ -171,6 +193,62 @@ impl<'a, S: Read + Write> PacketSink<'a, S> {
     }
 }
 
+impl PacketSink<'_, Transport> {
+    /// Passes over what is left of the client's file: the answer comes behind it.
+    ///
+    /// # Errors
+    /// The client went away.
+    pub fn skip_file(&mut self) -> io::Result<()> {
+        while self.file.as_ref().is_some_and(|file| !file.ended) {
+            match self.next_file_packet() {
+                Ok(()) | Err(FrameError::TooLarge) => {}
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn next_file_packet(&mut self) -> Result<(), FrameError> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        file.at = 0;
+        self.channel
+            .read_packet(&mut file.packet, FILE_PACKET_MAX)?;
+        file.ended = file.packet.is_empty();
+        Ok(())
+    }
+}
+
+/// The client's file.
+impl Read for PacketSink<'_, Transport> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(file) = &mut self.file else {
+                return Ok(0);
+            };
+            let unread = file.packet.get(file.at..).unwrap_or_default();
+            if !unread.is_empty() || file.ended {
+                let count = unread.len().min(into.len());
+                into[..count].copy_from_slice(&unread[..count]);
+                file.at += count;
+                return Ok(count);
+            }
+            match self.next_file_packet() {
+                Ok(()) => {}
+                Err(FrameError::TooLarge) => {
+                    return Err(io::Error::other("a packet of the file is too large"));
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    self.failure = Some(io::Error::other(error));
+                    return Err(io::Error::other(text));
+                }
+            }
+        }
+    }
+}
+
 /// Writes the packet that ends rows: EOF, or OK for clients that deprecate it.
 pub fn put_end_of_rows(out: &mut Vec<u8>, client: ClientTraits, status: Status, extra: u16) {
     if client.deprecates_eof() {
@@ -196,7 +274,22 @@ fn put_text_row(out: &mut Vec<u8>, types: &[DataType], row: &[Value]) {
     }
 }
 
-impl<S: Read + Write> ResultSink for PacketSink<'_, S> {
+impl ResultSink for PacketSink<'_, Transport> {
+    fn local_file(&mut self, name: &str) -> SqlResult<&mut dyn Read> {
+        self.packet(|out| {
+            out.push(LOCAL_FILE_REQUEST);
+            out.extend_from_slice(name.as_bytes());
+        })?;
+        let patience = self.file_patience;
+        let asked = self
+            .channel
+            .flush()
+            .and_then(|()| self.channel.stream_mut().set_read_timeout(patience));
+        asked.map_err(|error| self.fail(error))?;
+        self.file = Some(ClientFile::default());
+        Ok(self)
+    }
+
     fn columns(&mut self, columns: &[ColumnMeta]) -> SqlResult<()> {
         self.types.clear();
         let client = self.client;

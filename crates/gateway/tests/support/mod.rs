@@ -34,6 +34,7 @@ impl TestServer {
         let path = Arc::new(LocalPath::open(engine, LocalOptions::default()).unwrap());
         let host = ProcessHost::new("UTC".into()).unwrap();
         let instance_options = InstanceOptions {
+            secure_file_priv: None,
             durability: Durability::Sync,
             isolation: IsolationLevel::RepeatableRead,
             max_connections: 10_000,

@@ -43,6 +43,7 @@ pub struct Keys {
     pub block_cache_mb: Option<Spanned<usize>>,
     pub write_buffer_mb: Option<Spanned<usize>>,
     pub statement_memory_mb: Option<Spanned<usize>>,
+    pub secure_file_priv: Option<Spanned<String>>,
     pub long_query_ms: Option<Spanned<u32>>,
     pub shutdown_grace_seconds: Option<Spanned<u32>>,
     pub compaction: Option<Spanned<CompactionChoice>>,

@@ -48,6 +48,8 @@ pub struct Settings {
     pub write_buffer_bytes: usize,
     /// Memory of one statement, bytes.
     pub statement_memory_bytes: usize,
+    /// Where statements may read and write files; `None` for nowhere.
+    pub secure_file_priv: Option<String>,
     /// Slow from here, microseconds.
     pub long_query_micros: i64,
     /// Grace at shutdown, seconds.
@@ -197,6 +199,7 @@ fn no_flags() -> SettingsArgs {
         block_cache_mb: None,
         write_buffer_mb: None,
         statement_memory_mb: None,
+        secure_file_priv: None,
         long_query_ms: None,
         shutdown_grace_seconds: None,
         compaction: CompactionArgs::default(),
@@ -266,6 +269,13 @@ fn settle(
             pick!(r, args, keys, statement_memory_mb, 256, plain),
             1 << 20,
         )?,
+        secure_file_priv: r.pick(
+            "secure_file_priv",
+            args.secure_file_priv.as_ref(),
+            keys.secure_file_priv.as_ref(),
+            None,
+            quoted,
+        ),
         long_query_micros: i64::from(pick!(r, args, keys, long_query_ms, 1000, plain)) * 1000,
         shutdown_grace_seconds: pick!(r, args, keys, shutdown_grace_seconds, 10, plain),
         compaction: compaction::settle(&mut r, &args.compaction, keys)?,

@@ -10,9 +10,9 @@
 //! |---|---|
 //! | SELECT, INSERT, REPLACE, UPDATE, DELETE, EXPLAIN of them, USE, SAVEPOINT and its kin | `sqlparser` |
 //! | CREATE TABLE, CREATE VIEW, CREATE INDEX, DROP, TRUNCATE, RENAME TABLE | `sqlparser`, rewritten first |
-//! | SET, SHOW, DESCRIBE, DO, BEGIN, COMMIT, ROLLBACK, PREPARE, EXECUTE, LOCK, KILL, FLUSH | [`Special`] |
+//! | LOAD DATA, SET, SHOW, DESCRIBE, DO, BEGIN, COMMIT, ROLLBACK, PREPARE, EXECUTE, LOCK, KILL, FLUSH | [`Special`] |
 //! | accounts, GRANT, REVOKE, CREATE/ALTER DATABASE, ALTER TABLE, ANALYZE TABLE and its kin | [`Special`] |
-//! | triggers, routines, events, XA, HANDLER, LOAD DATA, FULLTEXT | error 1235 |
+//! | triggers, routines, events, XA, HANDLER, FULLTEXT | error 1235 |
 
 mod account;
 mod administration;
@@ -23,6 +23,7 @@ mod database;
 mod depth;
 mod dialect;
 mod hint;
+mod load;
 mod message;
 mod operator;
 mod portable;
@@ -42,6 +43,7 @@ pub(crate) use canonical::{
     calls_in, canonical, columns_in, displayed, displayed_definition, has_query, stored_mode,
 };
 pub(crate) use column::{is_binary_attribute, is_zerofill_attribute};
+pub use load::{IntoFile, LineFormat, LoadData, LoadTarget};
 pub(crate) use portable::in_default_mode;
 pub use scan::Part;
 pub use template::{Template, template};
@@ -89,6 +91,8 @@ pub struct Parsed {
     pub table_options: Vec<(String, String)>,
     /// `SELECT … INTO @a, @b`: the names without `@`.
     pub into_variables: Vec<String>,
+    /// `SELECT … INTO OUTFILE` or `INTO DUMPFILE`.
+    pub into_file: Option<IntoFile>,
     /// The SELECT of a CREATE or ALTER VIEW, as text.
     pub view_query: Option<String>,
     /// IGNORE of an UPDATE or DELETE; also in the tree, as `or` and [`IGNORE_HINT`].
@@ -219,6 +223,7 @@ pub fn parse_part(part: Part, mode: SqlMode) -> SqlResult<Parsed> {
         annotations: Annotations::default(),
         table_options: Vec::new(),
         into_variables: Vec::new(),
+        into_file: None,
         view_query: None,
         ignore: false,
         time_limit_millis,

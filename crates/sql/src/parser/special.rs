@@ -14,7 +14,7 @@ use super::words::{at_end, expect, is_word, name, take, take_all};
 use crate::error::{SqlError, SqlResult};
 
 /// First words of statements we refuse by name.
-const UNSUPPORTED: [(&[&str], &str); 37] = [
+const UNSUPPORTED: [(&[&str], &str); 36] = [
     (&["CREATE", "TRIGGER"], "CREATE TRIGGER"),
     (&["DROP", "TRIGGER"], "DROP TRIGGER"),
     (&["CREATE", "PROCEDURE"], "CREATE PROCEDURE"),
@@ -36,7 +36,6 @@ const UNSUPPORTED: [(&[&str], &str); 37] = [
     (&["CREATE", "FULLTEXT"], "FULLTEXT"),
     (&["CREATE", "SPATIAL"], "SPATIAL"),
     (&["CREATE", "DEFINER"], "DEFINER of a routine"),
-    (&["LOAD"], "LOAD DATA"),
     (&["XA"], "XA"),
     (&["HANDLER"], "HANDLER"),
     (&["GET"], "GET DIAGNOSTICS"),
@@ -75,7 +74,7 @@ pub(super) fn parse(
 }
 
 /// A refusal of the parser's as MySQL words it.
-fn in_our_words(error: &ParserError, text: &str) -> SqlError {
+pub(super) fn in_our_words(error: &ParserError, text: &str) -> SqlError {
     match error {
         ParserError::ParserError(detail) if detail.starts_with("unsupported: ") => {
             SqlError::not_supported(detail.trim_start_matches("unsupported: "))
@@ -121,6 +120,9 @@ fn statement(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserE
     }
     if take(parser, "SHOW") {
         return super::show::parse(parser).map(Some);
+    }
+    if super::words::peek_is(parser, "LOAD") {
+        return super::load::load(parser).map(Some);
     }
     if let Some(special) = transaction(parser)? {
         return Ok(Some(special));

@@ -178,12 +178,28 @@ fn what_is_not_supported_says_so() {
     for text in [
         "CREATE TABLE t (a TEXT, FULLTEXT KEY f (a))",
         "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
-        "LOAD DATA INFILE 'x' INTO TABLE t",
-        "SELECT 1 INTO OUTFILE 'x'",
+        "LOAD XML INFILE 'x' INTO TABLE t",
+        "LOAD DATA INFILE 'x' INTO TABLE t FIELDS TERMINATED BY ''",
         "CREATE TABLE t (a INT) PARTITION BY HASH (a) PARTITIONS 4",
     ] {
         assert_eq!(error(text).code, 1235, "{text}");
     }
+}
+
+#[test]
+fn a_file_is_cut_out_of_a_query_wherever_it_stands() {
+    for text in [
+        "SELECT a INTO OUTFILE 'f' FIELDS TERMINATED BY ',' FROM t WHERE b = 1",
+        "SELECT a FROM t WHERE b = 1 INTO OUTFILE 'f' FIELDS TERMINATED BY ','",
+    ] {
+        let parsed = one(text);
+        assert_eq!(parsed.statement.to_string(), "SELECT a FROM t WHERE b = 1");
+        let into = parsed.into_file.unwrap();
+        assert_eq!(into.file, "f");
+        assert_eq!(into.format.unwrap().field_end, b",");
+    }
+    let dumped = one("SELECT a FROM t INTO DUMPFILE 'f'").into_file.unwrap();
+    assert_eq!((dumped.file.as_str(), dumped.format), ("f", None));
 }
 
 #[test]

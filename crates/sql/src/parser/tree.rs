@@ -18,6 +18,8 @@ pub enum Special {
         /// A column name or LIKE pattern.
         column: Option<String>,
     },
+    /// LOAD DATA.
+    LoadData(Box<super::load::LoadData>),
     /// `DO expr, …`.
     Do(Vec<Expr>),
     /// `START TRANSACTION` with any modifier, and `BEGIN`.

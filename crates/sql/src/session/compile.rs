@@ -146,10 +146,11 @@ impl Session {
     pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
         let catalog = self.catalog();
         let database = self.facts.database.borrow().clone();
-        let plan = if parsed.special.is_some() {
-            None
-        } else {
-            self.plan(&parsed, &catalog, database.as_deref())?
+        let plan = match &parsed.special {
+            None | Some(Special::LoadData(_)) => {
+                self.plan(&parsed, &catalog, database.as_deref())?
+            }
+            Some(_) => None,
         };
         let mut needs = needs::of(
             &parsed,

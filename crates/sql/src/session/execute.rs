@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::{self, ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning};
-use crate::parser::Parsed;
+use crate::parser::{Parsed, Special};
 use crate::planner::Locking;
 use crate::statement::{self, Outcome, StatementPlan};
 use crate::types::{ColumnMeta, Row, Value};
@@ -36,6 +36,8 @@ pub(super) struct Output<'a> {
     pub sink: &'a mut dyn ResultSink,
     batch: Vec<Row>,
     columns_sent: bool,
+    /// The client has sent its file: that cannot be had again.
+    pub(super) took_file: bool,
     limit: Option<u64>,
     /// Rows that passed.
     pub rows: u64,
@@ -51,6 +53,7 @@ impl<'a> Output<'a> {
             sink,
             batch: Vec::new(),
             columns_sent: false,
+            took_file: false,
             limit,
             rows: 0,
             all_rows: None,
@@ -58,9 +61,9 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Whether the client has seen something of it.
+    /// Whether the client has seen something of it, or sent something for it.
     pub(super) fn started(&self) -> bool {
-        self.columns_sent
+        self.columns_sent || self.took_file
     }
 
     /// `FOUND_ROWS()`.
@@ -131,7 +134,10 @@ impl Session {
             constants: &parsed.constants,
             with: None,
         };
-        statement::plan(&context, &parsed.statement)
+        match &parsed.special {
+            Some(Special::LoadData(load)) => statement::plan_load(&context, load).map(Some),
+            _ => statement::plan(&context, &parsed.statement),
+        }
     }
 
     /// Runs a planned statement once. On failure its writes are undone; the transaction stays.
@@ -193,9 +199,11 @@ impl Session {
                 }
                 Ok(Finished::Rows)
             }
-            StatementPlan::Modify(modify) => {
-                statement::run_modify(context, modify).map(Finished::Changed)
+            StatementPlan::Modify(modify) => match modify.file() {
+                None => statement::run_modify(context, modify),
+                Some(file) => self.run_load(context, modify, file, output),
             }
+            .map(Finished::Changed),
         });
         // A SLEEP that KILL QUERY cut short is 1 by itself and the end of anything greater.
         let result = match result {

@@ -1,5 +1,7 @@
 //! What the process gives an instance: time, randomness, waiting, and settings.
 
+use std::io::{self, Read, Write};
+
 use manxdb_storage::Durability;
 use manxdb_txn::IsolationLevel;
 
@@ -24,6 +26,23 @@ pub trait Host: Send + Sync + 'static {
     }
     /// Name of the system's time zone for `time_zone = SYSTEM`, for example `UTC`.
     fn system_time_zone(&self) -> String;
+    /// Opens the file `name` of the server for reading. `directory` is where it must be; an empty
+    /// one allows every place.
+    ///
+    /// # Errors
+    /// `PermissionDenied` outside the directory; the operating system's.
+    fn open_file(&self, directory: &str, name: &str) -> io::Result<Box<dyn Read>> {
+        let _ = (directory, name);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Creates the file `name`, as [`Host::open_file`] opens it.
+    ///
+    /// # Errors
+    /// `AlreadyExists`; those of [`Host::open_file`].
+    fn create_file(&self, directory: &str, name: &str) -> io::Result<Box<dyn Write>> {
+        let _ = (directory, name);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Settings of an instance; each is a system variable too where MySQL has one.
@@ -41,6 +60,9 @@ pub struct InstanceOptions {
     pub long_query_micros: i64,
     /// Memory one statement may hold, bytes.
     pub statement_memory_bytes: usize,
+    /// `secure_file_priv`: the directory whose files statements may read and write; `None` for
+    /// no files at all, an empty one for all that the process may.
+    pub secure_file_priv: Option<String>,
     /// `port`, for the variable only.
     pub port: u16,
     /// `hostname`, for the variable only.
@@ -60,6 +82,8 @@ pub struct ClientInfo {
     pub found_rows: bool,
     /// `CLIENT_MULTI_STATEMENTS` was asked for.
     pub multi_statements: bool,
+    /// `CLIENT_LOCAL_FILES` was asked for: the client sends files.
+    pub local_files: bool,
     /// Id of the collation the client named, as in `information_schema.COLLATIONS`.
     pub collation: u16,
     /// How the connection is compressed, if it is.

@@ -327,6 +327,13 @@ fn initial_globals(options: &InstanceOptions, host: &dyn Host) -> Values {
     );
     globals.set_named("max_connections", number(options.max_connections));
     globals.set_named("max_allowed_packet", number(options.max_allowed_packet));
+    globals.set_named(
+        "secure_file_priv",
+        options
+            .secure_file_priv
+            .as_deref()
+            .map_or(Value::Null, text),
+    );
     globals.set_named("port", Value::Int(i64::from(options.port)));
     globals.set_named("hostname", text(&options.hostname));
     globals.set_named("datadir", text(&options.data_directory));

@@ -7,6 +7,7 @@
 //! | [`special`], [`set`], [`show`] | statements the session answers itself |
 //! | [`transaction`], [`prepared`], [`waiter`] | BEGIN to COMMIT; PREPARE; waiting, KILL, time-outs |
 //! | [`temporary`] | temporary tables |
+//! | [`files`] | LOAD DATA and INTO OUTFILE: who may, where, and what goes wrong |
 //! | [`facts`], [`variables`] | what a session knows about itself; system variables |
 //! | [`accounts`], [`secrets`] | users, privileges; passwords kept out of sight |
 //! | [`schema`] | information_schema and its kin, computed |
@@ -21,6 +22,7 @@ mod edge;
 mod execute;
 mod explain;
 mod facts;
+mod files;
 mod host;
 mod instance;
 mod locks;
@@ -54,7 +56,9 @@ pub use session::Session;
 pub use variables::DoorTimeouts;
 pub use waiter::SessionControl;
 
-use crate::error::SqlResult;
+use std::io::Read;
+
+use crate::error::{SqlError, SqlResult};
 use crate::statement::Outcome;
 use crate::types::{ColumnMeta, Value};
 
@@ -75,6 +79,19 @@ pub trait ResultSink {
     /// # Errors
     /// The client went away.
     fn end(&mut self, status: Status, more: bool) -> SqlResult<()>;
+    /// The file `name` of the client, from its first byte. Everything of it that is not read is
+    /// passed over by the door.
+    ///
+    /// # Errors
+    /// The client went away; 3948 at doors that cannot ask for files.
+    fn local_file(&mut self, name: &str) -> SqlResult<&mut dyn Read> {
+        let _ = name;
+        Err(SqlError::new(
+            3948,
+            "42000",
+            "Loading local data is disabled; this must be enabled on both the client and server sides",
+        ))
+    }
     /// A statement without rows is done.
     ///
     /// # Errors

@@ -180,7 +180,9 @@ impl Session {
             return self.run_other_kind(compiled, sink, more);
         }
         self.enter_tables(compiled)?;
-        let result = if compiled.plan.is_some() {
+        let result = if let Some(into) = &compiled.parsed.into_file {
+            self.run_into_file(into, compiled, params, sink, more, measure)
+        } else if compiled.plan.is_some() {
             self.run_planned(compiled, params, sink, more, measure)
         } else {
             self.run_other_kind(compiled, sink, more)
@@ -205,7 +207,7 @@ impl Session {
     }
 
     /// Runs a query or DML, again and again while it loses conflicts nobody has seen.
-    fn run_planned(
+    pub(super) fn run_planned(
         &mut self,
         first: &Arc<Compiled>,
         params: &[Value],

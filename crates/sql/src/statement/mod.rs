@@ -8,6 +8,7 @@
 //! | [`generated`] | generated columns of a row about to be written |
 //! | [`rows`] | one row with its index entries |
 //! | [`foreign_key`] | parents that must exist, children that go along |
+//! | [`load`] | text files as rows |
 //! | [`ddl`] | everything that changes the catalog |
 
 pub mod ddl;
@@ -15,12 +16,17 @@ mod delete;
 mod foreign_key;
 mod generated;
 mod insert;
+mod load;
 mod names;
 mod rows;
 mod target;
 mod update;
 
+pub use insert::LoadedFile;
+pub(crate) use load::put_line;
 pub(crate) use names::quote_name;
+
+use std::io::Read;
 
 use sqlparser::ast;
 
@@ -29,6 +35,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::{EvalContext, Expr, ExprKind, Warning, WarningLevel};
+use crate::parser::LoadData;
 use crate::planner::{self, ExplainFormat, Plan};
 use crate::types::{DataType, Row};
 
@@ -127,6 +134,36 @@ pub(crate) fn changed_by(query: &ast::Query) -> Option<&ast::Statement> {
     }
 }
 
+/// Plans LOAD DATA.
+///
+/// # Errors
+/// Binding errors; 1115 for the character set; 1235.
+pub fn plan_load(context: &BindContext<'_>, load: &LoadData) -> SqlResult<StatementPlan> {
+    let modify = insert::plan_load(context, load)?;
+    Ok(StatementPlan::Modify(Box::new(modify)))
+}
+
+/// Runs LOAD DATA over its opened file, as [`run_modify`].
+///
+/// # Errors
+/// As [`run_modify`]; the file's; 1261 and 1262 for lines with too few or too many fields.
+pub fn run_load(
+    context: &ExecContext<'_>,
+    plan: &ModifyStatement,
+    file: &mut dyn Read,
+) -> SqlResult<Outcome> {
+    let Kind::Insert(insert) = &plan.kind else {
+        return Err(SqlError::internal("a file for a statement that reads none"));
+    };
+    let mut eval = writing(context.eval, plan.ignores());
+    eval.refuses_null = eval.strict_write;
+    let context = ExecContext {
+        eval: &eval,
+        ..*context
+    };
+    insert::run_load(&context, insert, file)
+}
+
 /// Runs a planned modification inside the context's transaction. After an error the caller rolls back to the statement's start.
 ///
 /// # Errors
@@ -162,6 +199,15 @@ impl ModifyStatement {
         match &self.kind {
             Kind::Insert(insert) => insert.is_one_row() && !insert.ignore,
             Kind::Update(_) | Kind::Delete(_) => false,
+        }
+    }
+
+    /// The file of a LOAD DATA.
+    #[must_use]
+    pub fn file(&self) -> Option<LoadedFile<'_>> {
+        match &self.kind {
+            Kind::Insert(insert) => insert.file(),
+            _ => None,
         }
     }
 

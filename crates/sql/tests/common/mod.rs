@@ -98,6 +98,7 @@ fn instance_limited(
     statement_memory_bytes: usize,
 ) -> Arc<Instance> {
     let options = InstanceOptions {
+        secure_file_priv: None,
         durability: Durability::Sync,
         isolation: IsolationLevel::RepeatableRead,
         max_connections: 151,
@@ -132,6 +133,7 @@ pub fn connect_with_collation(
         host: "localhost".to_string(),
         found_rows: false,
         multi_statements: true,
+        local_files: true,
         collation,
         compression: None,
         tls: None,
@@ -160,6 +162,8 @@ struct Collector {
     answers: Vec<Answer>,
     columns: Vec<ColumnMeta>,
     rows: Vec<Vec<Option<String>>>,
+    /// What the client sends when it is asked for a file.
+    file: std::io::Cursor<Vec<u8>>,
 }
 
 impl ResultSink for Collector {
@@ -185,6 +189,10 @@ impl ResultSink for Collector {
         self.answers
             .push(Answer::Rows(names, std::mem::take(&mut self.rows)));
         Ok(())
+    }
+
+    fn local_file(&mut self, _name: &str) -> SqlResult<&mut dyn std::io::Read> {
+        Ok(&mut self.file)
     }
 
     fn done(&mut self, outcome: &Outcome, status: Status, _more: bool) -> SqlResult<()> {
@@ -214,6 +222,19 @@ impl Client {
         let mut collector = Collector::default();
         self.session.query(text, &mut collector)?;
         Ok(collector.answers)
+    }
+
+    /// Runs LOAD DATA LOCAL with what the client's file holds; what it did.
+    pub fn load(&mut self, text: &str, file: &[u8]) -> SqlResult<Outcome> {
+        let mut collector = Collector {
+            file: std::io::Cursor::new(file.to_vec()),
+            ..Collector::default()
+        };
+        self.session.query(text, &mut collector)?;
+        match collector.answers.pop() {
+            Some(Answer::Done(outcome, _)) => Ok(outcome),
+            other => panic!("{text}: {other:?}"),
+        }
     }
 
     /// Runs text that must succeed; its last result.

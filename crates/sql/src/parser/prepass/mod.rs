@@ -15,7 +15,7 @@ use super::Parsed;
 use super::dialect::ModeDialect;
 use super::words::is_word;
 use crate::error::SqlResult;
-use query::{into_variables, modifiers, new_row_values};
+use query::{into_clause, modifiers, new_row_values};
 use table::{create_index, create_table, without_algorithm};
 use view::create_view;
 
@@ -128,7 +128,7 @@ pub(super) fn lift(
         return Ok(new_row_values(tokens));
     }
     if at(0, "SELECT") || at(0, "WITH") {
-        return into_variables(tokens, parsed);
+        return into_clause(dialect, tokens, parsed);
     }
     if at(0, "EXPLAIN") || at(0, "DESCRIBE") || at(0, "DESC") {
         return Ok(without_default_format(tokens));

@@ -1,14 +1,20 @@
 //! Parts of queries and changes that are noted beside the tree, or put in words it knows.
 
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::Tokens;
 use crate::error::{SqlError, SqlResult};
+use crate::parser::dialect::ModeDialect;
 use crate::parser::words::is_word;
-use crate::parser::{Parsed, VALUES_ALIAS};
+use crate::parser::{Parsed, VALUES_ALIAS, load, special};
 
-/// Cuts `INTO @a, @b` out of a SELECT.
-pub(super) fn into_variables(mut tokens: Tokens, parsed: &mut Parsed) -> SqlResult<Tokens> {
+/// Cuts `INTO @a, @b`, `INTO OUTFILE …` and `INTO DUMPFILE …` out of a SELECT.
+pub(super) fn into_clause(
+    dialect: &ModeDialect,
+    mut tokens: Tokens,
+    parsed: &mut Parsed,
+) -> SqlResult<Tokens> {
     let mut depth = 0_usize;
     let mut place = None;
     for (index, token) in tokens.iter().enumerate() {
@@ -22,12 +28,14 @@ pub(super) fn into_variables(mut tokens: Tokens, parsed: &mut Parsed) -> SqlResu
     let Some(start) = place else {
         return Ok(tokens);
     };
+    let follower = tokens.get(start + 1).map(|t| &t.token);
+    if follower.is_some_and(|word| is_word(word, "OUTFILE") || is_word(word, "DUMPFILE")) {
+        return into_file(dialect, tokens, start, parsed);
+    }
     let mut end = start + 1;
     while let Some(Token::Word(word)) = tokens.get(end).map(|t| &t.token) {
         let Some(name) = word.value.strip_prefix('@') else {
-            return Err(SqlError::not_supported(
-                "SELECT INTO OUTFILE, DUMPFILE or a local variable",
-            ));
+            return Err(SqlError::not_supported("SELECT INTO a local variable"));
         };
         parsed.into_variables.push(name.to_string());
         end += 1;
@@ -37,6 +45,38 @@ pub(super) fn into_variables(mut tokens: Tokens, parsed: &mut Parsed) -> SqlResu
             break;
         }
     }
+    tokens.drain(start..end);
+    Ok(tokens)
+}
+
+/// The clause from `start` on, which may stand before FROM or at the end.
+fn into_file(
+    dialect: &ModeDialect,
+    mut tokens: Tokens,
+    start: usize,
+    parsed: &mut Parsed,
+) -> SqlResult<Tokens> {
+    let clause: Tokens = tokens.iter().skip(start + 1).cloned().collect();
+    let count = clause.len();
+    let mut parser = Parser::new(dialect).with_tokens_with_locations(clause);
+    let into = load::into_file(&mut parser)
+        .map_err(|error| special::in_our_words(&error, &parsed.text))?;
+    let mut rest = 0;
+    while parser.next_token().token != Token::EOF {
+        rest += 1;
+    }
+    // What is counted is what is not blank.
+    let mut end = start + 1 + count;
+    while rest > 0 && end > start {
+        end -= 1;
+        if !matches!(
+            tokens.get(end).map(|t| &t.token),
+            Some(Token::Whitespace(_) | Token::EOF)
+        ) {
+            rest -= 1;
+        }
+    }
+    parsed.into_file = Some(into);
     tokens.drain(start..end);
     Ok(tokens)
 }

@@ -1,8 +1,11 @@
 //! INSERT and REPLACE: planned here, run by [`write`].
 
+mod load;
 mod on_duplicate;
 mod write;
 
+pub use load::LoadedFile;
+pub(super) use load::{plan as plan_load, run as run_load};
 pub(super) use write::run;
 
 use sqlparser::ast::{self, Assignment, AssignmentTarget, SetExpr, TableObject};
@@ -42,6 +45,8 @@ enum Source {
     Rows(Vec<Vec<Option<Expr>>>),
     /// SELECT.
     Query(Box<Plan>),
+    /// LOAD DATA.
+    File(Box<load::FileSource>),
 }
 
 /// What planning finds out on its way.
@@ -69,7 +74,7 @@ impl Insert {
             verb: if self.replace { "REPLACE" } else { "INSERT" },
             targets: &[&self.target.table.name],
             rows: match &self.source {
-                Source::Rows(_) => None,
+                Source::Rows(_) | Source::File(_) => None,
                 Source::Query(plan) => Some(plan),
             },
         };
@@ -105,7 +110,7 @@ pub(super) fn plan(context: &BindContext<'_>, insert: &ast::Insert) -> SqlResult
     add_reads(context.catalog, &mut access, &noted.reads);
     let counts = match &source {
         Source::Rows(rows) => rows.len() > 1,
-        Source::Query(_) => true,
+        Source::Query(_) | Source::File(_) => true,
     };
     Ok(ModifyStatement {
         param_types: noted.params,

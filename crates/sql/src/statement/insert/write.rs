@@ -41,9 +41,9 @@ impl Tally {
 }
 
 /// One execution.
-struct Run<'a> {
-    context: &'a ExecContext<'a>,
-    insert: &'a Insert,
+pub(super) struct Run<'a> {
+    pub(super) context: &'a ExecContext<'a>,
+    pub(super) insert: &'a Insert,
     writer: RowWriter<'a>,
     keys: ForeignKeys<'a>,
     tally: Tally,
@@ -53,20 +53,7 @@ struct Run<'a> {
 pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> SqlResult<Outcome> {
     insert.target.touch(context)?;
     warn_passed_over(context.eval, &insert.target.table, &insert.passed_over);
-    let mut run = Run {
-        context,
-        insert,
-        writer: RowWriter {
-            txn: context.txn,
-            table: &insert.target.table,
-            tz: &context.eval.time_zone,
-        },
-        keys: ForeignKeys {
-            context,
-            links: &insert.target.links,
-        },
-        tally: Tally::default(),
-    };
+    let mut run = Run::new(context, insert);
     match &insert.source {
         Source::Rows(rows) => {
             for (number, exprs) in rows.iter().enumerate() {
@@ -87,12 +74,36 @@ pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> S
                 run.store(row, &selected, number + 1)?;
             }
         }
+        Source::File(_) => return Err(SqlError::internal("LOAD DATA without its file")),
     }
     Ok(run.outcome())
 }
 
-impl Run<'_> {
-    fn outcome(&self) -> Outcome {
+impl<'a> Run<'a> {
+    /// Nothing has happened yet.
+    pub(super) fn new(context: &'a ExecContext<'a>, insert: &'a Insert) -> Self {
+        Self {
+            context,
+            insert,
+            writer: RowWriter {
+                txn: context.txn,
+                table: &insert.target.table,
+                tz: &context.eval.time_zone,
+            },
+            keys: ForeignKeys {
+                context,
+                links: &insert.target.links,
+            },
+            tally: Tally::default(),
+        }
+    }
+
+    /// Rows met, and those of them that were duplicates or made some go.
+    pub(super) fn lines(&self) -> (u64, u64) {
+        (self.tally.records, self.tally.duplicates)
+    }
+
+    pub(super) fn outcome(&self) -> Outcome {
         let tally = &self.tally;
         let info = if self.insert.counts {
             format!(
@@ -114,7 +125,7 @@ impl Run<'_> {
     }
 
     /// Under IGNORE, an error about this row becomes a warning and `None`.
-    fn ignoring<T>(
+    pub(super) fn ignoring<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> SqlResult<T>,
     ) -> SqlResult<Option<T>> {
@@ -170,7 +181,12 @@ impl Run<'_> {
 
     /// What follows from the given values: defaults that read them, AUTO_INCREMENT, generated
     /// columns.
-    fn finish(&mut self, mut row: Row, dependent: Vec<usize>, number: usize) -> SqlResult<Row> {
+    pub(super) fn finish(
+        &mut self,
+        mut row: Row,
+        dependent: Vec<usize>,
+        number: usize,
+    ) -> SqlResult<Row> {
         self.fill_dependent(&mut row, dependent, number)?;
         self.generate(&mut row, number)?;
         let target = &self.insert.target;
@@ -180,7 +196,7 @@ impl Run<'_> {
 
     /// Defaults of the columns the statement does not name; those that read other columns are
     /// left to [`Run::fill_dependent`] and returned.
-    fn fill_defaults(&self, row: &mut Row, number: usize) -> SqlResult<Vec<usize>> {
+    pub(super) fn fill_defaults(&self, row: &mut Row, number: usize) -> SqlResult<Vec<usize>> {
         let mut dependent = Vec::new();
         for at in 0..row.len() {
             if self.insert.columns.contains(&at) {
@@ -219,7 +235,13 @@ impl Run<'_> {
 
     /// A value of type `from` as the column stores it; NULL stays NULL where a number will be
     /// generated.
-    fn fit(&self, at: usize, value: Value, from: &DataType, number: usize) -> SqlResult<Value> {
+    pub(super) fn fit(
+        &self,
+        at: usize,
+        value: Value,
+        from: &DataType,
+        number: usize,
+    ) -> SqlResult<Value> {
         let column = self
             .insert
             .target
@@ -283,7 +305,12 @@ impl Run<'_> {
     }
 
     /// Writes one row, or does what the statement says of duplicates.
-    fn store(&mut self, row: Option<Row>, selected: &[Value], number: usize) -> SqlResult<()> {
+    pub(super) fn store(
+        &mut self,
+        row: Option<Row>,
+        selected: &[Value],
+        number: usize,
+    ) -> SqlResult<()> {
         self.tally.records += 1;
         let Some(row) = row else {
             self.tally.duplicates += 1;
