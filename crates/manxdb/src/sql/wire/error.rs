@@ -87,7 +87,6 @@ impl From<FrameError> for ClientError {
             FrameError::Io(error) => Self::Lost(error),
             FrameError::OutOfOrder => Self::Lost(io::Error::other("packets out of order")),
             // This client asks for no compression.
-            FrameError::Undecodable => Self::Lost(io::Error::other(error)),
             FrameError::TooLarge => Self::TooLarge,
             FrameError::Undecodable => Self::Malformed,
         }
