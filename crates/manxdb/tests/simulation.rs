@@ -37,7 +37,7 @@ fn every_workload_runs_and_is_judged_and_equal_flags_make_equal_bytes() {
     for flags in [
         &["--tpcc-scale", "tiny", "--timeline", "slowest-cross"] as &[_],
         &["--workload", "tpcc", "--tpcc-scale", "tiny"],
-        &["--workload", "tpca", "--theta", "0.9", "--cpu", "free"],
+        &["--workload", "tpca", "--theta", "1.0", "--cpu", "free"],
         &[
             "--workload",
             "append",
@@ -115,8 +115,8 @@ fn what_is_wrong_with_a_flag_is_said_and_what_would_be_right() {
             "--crt-percent 101 is not 0 to 100",
         ),
         (
-            &["--workload", "tpca", "--theta", "1"],
-            "--theta 1 is not 0 to below 1",
+            &["--workload", "tpca", "--theta", "4.5"],
+            "--theta 4.5 is not 0 to 4",
         ),
         (
             &["--workload", "append", "--lists", "0"],

@@ -73,7 +73,7 @@ pub struct TpcaRun {
     /// Share of calls that touch several regions, in percent
     #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
     pub crt_percent: f64,
-    /// Exponent of the Zipf distribution, below 1: the larger, the more conflicts
+    /// Exponent of the Zipf distribution, 0 (uniform) to 4: the larger, the more conflicts
     #[arg(long, default_value_t = 0.5)]
     pub theta: f64,
 }
@@ -268,7 +268,7 @@ pub struct ClusterUp {
     /// Round trip between regions, in milliseconds
     #[arg(long, default_value_t = 100.0, value_name = "MS")]
     pub wan_ms: f64,
-    /// Up to so much more for a message between regions, in milliseconds
+    /// Up to so much more or less for a message between regions, as in `manxdb sim`, in milliseconds
     #[arg(long, default_value_t = 0.0, value_name = "MS")]
     pub wan_jitter_ms: f64,
     /// A replica that is silent for so long is put out, in milliseconds: above the longest pause

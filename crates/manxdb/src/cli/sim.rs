@@ -48,7 +48,7 @@ pub struct SimRun {
     /// Share of calls that touch several regions, in percent (payment, tpca, append) [default: 10]
     #[arg(long, value_name = "PERCENT")]
     pub crt_percent: Option<f64>,
-    /// Exponent of the Zipf distribution of keys, below 1 (tpca) [default: 0.5]
+    /// Exponent of the Zipf distribution of keys, 0 (uniform) to 4 (tpca) [default: 0.5]
     #[arg(long)]
     pub theta: Option<f64>,
     /// Lists of each shard: the fewer, the more conflicts (append) [default: 32]
@@ -76,7 +76,8 @@ pub struct SimRun {
     /// Up to so much more or less for a message within a region, in milliseconds
     #[arg(long, default_value_t = 0.0, value_name = "MS")]
     pub lan_jitter_ms: f64,
-    /// Up to so much more or less for a message between regions, in milliseconds
+    /// Up to so much more or less for a message between regions, as in `manxdb cluster up`, in
+    /// milliseconds
     #[arg(long, default_value_t = 0.0, value_name = "MS")]
     pub wan_jitter_ms: f64,
     /// How wrong clocks are at the start, at most, either way, in milliseconds

@@ -158,11 +158,13 @@ fn name(workload: WorkloadChoice) -> String {
     format!("{workload:?}").to_lowercase()
 }
 
-fn theta(theta: f64) -> Result<f64, Fault> {
-    if (0.0..1.0).contains(&theta) {
+/// The exponent of a Zipf distribution over finitely many keys, of which any not negative one makes
+/// sense; beyond 4 all calls are about one key.
+pub fn theta(theta: f64) -> Result<f64, Fault> {
+    if (0.0..=4.0).contains(&theta) {
         return Ok(theta);
     }
-    Err(Fault::Other(format!("--theta {theta} is not 0 to below 1")))
+    Err(Fault::Other(format!("--theta {theta} is not 0 to 4")))
 }
 
 fn lists(lists: u32) -> Result<u32, Fault> {

@@ -14,6 +14,7 @@ mod pick;
 mod reach;
 mod table;
 
+pub use arguments::theta;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;

@@ -195,11 +195,9 @@ fn scenario(measured: &Measured<'_>) -> Scenario {
     let (args, file) = (measured.args, measured.file);
     let topology = dast::placement(file);
     let delays = file.delays();
-    // Real links are up to the jitter later, simulated ones later or earlier.
-    let half = Nanos(delays.wan_jitter.0 / 2);
     let mut scenario = Scenario::new(topology, measured.workload);
     scenario.lan = Link::after(delays.lan);
-    scenario.wan = Link::after(delays.wan + half).with_jitter(half);
+    scenario.wan = Link::after(delays.wan).with_jitter(delays.wan_jitter);
     scenario.scale = file.tpcc_scale.scale();
     scenario.clients_per_shard = args.clients / topology.shards();
     scenario.seed = args.seed;

@@ -61,12 +61,9 @@ pub fn append(args: &AppendRun) -> Result<ExitCode, Fault> {
 /// # Errors
 /// As [`append`].
 pub fn tpca(args: &TpcaRun) -> Result<ExitCode, Fault> {
-    if !(0.0..1.0).contains(&args.theta) {
-        return Err(Fault::Other("--theta is 0 to below 1".to_owned()));
-    }
     let workload = Workload::Tpca {
         cross_region: share("--crt-percent", args.crt_percent)?,
-        theta: args.theta,
+        theta: crate::sim::theta(args.theta)?,
     };
     run(&args.load, workload, Some(Survey::Totals))
 }
