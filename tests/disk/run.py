@@ -277,7 +277,7 @@ def a_full_disk_refuses_writes_and_serves_reads_until_there_is_space():
 
         said = server.wait_page("/healthz", says_so, "that writes are refused")
         assert "No space left" in said, said
-        assert "reads only" in server.page("/"), server.page("/")
+        assert "only to read" in server.page("/"), server.page("/")
         assert "manxdb_writes_refused 1" in server.page("/metrics")
 
         disk.free()

@@ -362,6 +362,15 @@ def a_flipped_bit_is_refused_by_file_and_offset():
         for memory in rack.memory:
             memory.start()
         wait_for("it is refused", lambda: f"{path} is damaged at offset" in rack.logs())
+        # Each memory server says that nobody is served; the one whose keeper tries, why.
+        wait_for("the page says it", lambda: any(
+            f"{path} is damaged at offset" in memory.ready()[1] for memory in rack.memory))
+        expect([memory.ready()[0] for memory in rack.memory], [503, 503])
+        tries = lambda: sum(memory.numbers().get("manxdb_memory_keeper_failures_total", 0) for memory in rack.memory)
+        before = tries()
+        wait_for("it is tried again", lambda: tries() > before + 1)
+        for words in ("rows are being restored", "is damaged at offset"):
+            expect(rack.logs().count(words), 1, f"lines with '{words}', which hide others")
         # The file is restored: so are all rows.
         path.write_bytes(whole)
         server.start()

@@ -18,6 +18,7 @@ from harness.pool import PATIENCE, wait_for
 from harness.servers import PASSWORD
 
 import across  # noqa: F401  (its checks are of this suite)
+import health  # noqa: F401  (as are these)
 import on_disk  # noqa: F401  (as are these)
 import rooms  # noqa: F401  (as are these)
 

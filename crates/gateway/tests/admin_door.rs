@@ -4,13 +4,12 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge};
+use manxdb_gateway::admin::{AdminServer, AdminSources, Gauge, HealthReport};
 use serde_json::json;
 
-fn start(ready: Result<(), String>) -> (AdminServer, SocketAddr) {
+fn start(health: HealthReport) -> (AdminServer, SocketAddr) {
     let sources = AdminSources {
-        ready: Box::new(move || ready.clone()),
-        refusal: Box::new(|| None),
+        health: Box::new(move || health.clone()),
         gauges: Box::new(|| {
             vec![Gauge {
                 name: "manxdb_storage_live_bytes".into(),
@@ -54,7 +53,7 @@ fn backup(address: SocketAddr, headers: &str, body: &str) -> String {
 
 #[test]
 fn health_version_metrics_and_slow_statements_are_answered() {
-    let (_server, address) = start(Ok(()));
+    let (_server, address) = start(HealthReport::ok());
     assert!(get(address, "/healthz").starts_with("HTTP/1.1 200"));
     assert!(get(address, "/readyz").ends_with("ready\n"));
     assert!(get(address, "/version").contains("1.2.3"));
@@ -65,15 +64,43 @@ fn health_version_metrics_and_slow_statements_are_answered() {
 }
 
 #[test]
-fn a_node_that_is_not_ready_answers_503_and_why() {
-    let (_server, address) = start(Err("shutting down".into()));
+fn a_node_that_cannot_serve_answers_503_what_is_lost_and_what_to_do() {
+    let lost = HealthReport::unavailable("memory servers 0 and 1 are gone", "start all again");
+    let (_server, address) = start(lost);
+    let line = "unavailable: memory servers 0 and 1 are gone: start all again\n";
     let answer = get(address, "/readyz");
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("shutting down\n"));
+    assert!(
+        answer.starts_with("HTTP/1.1 503") && answer.ends_with(line),
+        "{answer}"
+    );
+    // The process lives: nothing is gained by starting it again.
+    let answer = get(address, "/healthz");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with(line),
+        "{answer}"
+    );
+    let json = ask(
+        address,
+        "GET /healthz HTTP/1.1\r\nHost: x\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
+    );
+    assert!(json.contains(r#""state": "unavailable""#), "{json}");
+    assert!(json.contains(r#""remedy": "start all again""#), "{json}");
+}
+
+#[test]
+fn a_node_that_lacks_something_is_ready_and_says_what() {
+    let (_server, address) = start(HealthReport::degraded("a copy is lost", ""));
+    let answer = get(address, "/readyz");
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.ends_with("ready, degraded: a copy is lost\n"),
+        "{answer}"
+    );
+    assert!(get(address, "/healthz").ends_with("\ndegraded: a copy is lost\n"));
 }
 
 #[test]
 fn a_backup_needs_the_token_and_an_absolute_directory() {
-    let (_server, address) = start(Ok(()));
+    let (_server, address) = start(HealthReport::ok());
     let body = r#"{ "directory": "/srv/backup", "label": "one" }"#;
     let token = "Authorization: Bearer secret\r\n";
     assert!(backup(address, token, body).contains("/srv/backup"));

@@ -4,12 +4,13 @@ mod admin;
 pub mod compaction;
 mod first_start;
 mod health;
+mod lost;
 mod memory;
 mod store;
 
 pub use admin::TOKEN_FILE;
 pub use first_start::random_text;
-use health::WriteHealth;
+use health::{HealthThreads, StoreHealth};
 use store::Store;
 
 use std::io::Write as _;
@@ -197,12 +198,14 @@ impl Server {
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
             .map_err(|error| Fault::io("cannot start the MySQL door", error))?;
         let stopping = Arc::new(AtomicBool::new(false));
-        let health = Arc::new(WriteHealth::default());
+        let health = Arc::new(StoreHealth::default());
+        let asking = HealthThreads::start(&health, &self.instance)
+            .map_err(|error| Fault::io("cannot start a thread", error))?;
         let sources = admin::sources(
             &settings.data,
             Arc::clone(&self.store),
             Arc::clone(&self.instance),
-            Arc::clone(&health),
+            health,
             Arc::clone(&stopping),
         )?;
         let admin = AdminServer::start(admin, sources)
@@ -211,7 +214,7 @@ impl Server {
             server: self,
             mysql,
             admin,
-            health,
+            asking,
             stopping,
         })
     }
@@ -222,7 +225,7 @@ struct Running {
     server: Server,
     mysql: MysqlServer,
     admin: AdminServer,
-    health: Arc<WriteHealth>,
+    asking: HealthThreads,
     stopping: Arc<AtomicBool>,
 }
 
@@ -258,15 +261,21 @@ impl Running {
         let instance = &self.server.instance;
         let mut ticks = 0_u32;
         let mut more_garbage = true;
+        let mut said = String::new(); // once, however long it lasts
         while !stop.load(Ordering::SeqCst) && !instance.shutdown_requested() {
             std::thread::sleep(TICK);
             ticks = ticks.wrapping_add(1);
-            self.health.look(instance);
             if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
-                more_garbage = instance.collect_garbage().unwrap_or_else(|error| {
-                    tracing::warn!("dropped tables are not cleaned up: {error}");
-                    false
-                });
+                let collected = instance.collect_garbage();
+                let news = collected
+                    .as_ref()
+                    .err()
+                    .map_or_else(String::new, ToString::to_string);
+                if news != said && !news.is_empty() {
+                    tracing::warn!("dropped tables are not cleaned up: {news}");
+                }
+                said = news;
+                more_garbage = collected.unwrap_or(false);
             }
         }
     }
@@ -277,6 +286,7 @@ impl Running {
         self.stopping.store(true, Ordering::SeqCst);
         self.mysql.shutdown(grace);
         drop(self.admin);
+        drop(self.asking); // nothing is written any more when the store ends
         self.server.instance.shutdown()?;
         self.server.store.close()?;
         tracing::info!("stopped");

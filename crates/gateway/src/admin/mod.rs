@@ -3,8 +3,8 @@
 //! | path | answer |
 //! |---|---|
 //! | `GET /` | a page for people |
-//! | `GET /healthz` | 200 while the process lives |
-//! | `GET /readyz` | 200 while it serves, 503 and why while not |
+//! | `GET /healthz` | 200 while the process lives, and one line: `ok`, or what is lost and what to do; JSON for who accepts that only |
+//! | `GET /readyz` | 200 while it serves, 503 and that line while not |
 //! | `GET /version` | JSON |
 //! | `GET /metrics` | Prometheus text |
 //! | `GET /slow` | JSON: slow statements with the split of their time |
@@ -12,9 +12,11 @@
 //!
 //! Reading needs no password, which is why it listens on loopback unless told otherwise.
 
+mod health;
 mod metrics_text;
 mod page;
 mod server;
 
+pub use health::{HealthReport, HealthState};
 pub use metrics_text::{Gauge, install_recorder};
 pub use server::{AdminServer, AdminSources};

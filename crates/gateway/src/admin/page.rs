@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::health::{HealthReport, HealthState};
+
 /// Colours that follow the reader's choice of light or dark; no scripts, nothing from elsewhere.
 const STYLE: &str = "\
 :root{color-scheme:light dark;--line:#8884;--quiet:#8888;--good:#2a8a4a;--bad:#c0392b}\
@@ -26,22 +28,20 @@ const PARTS: [(&str, &str); 6] = [
 ];
 
 /// Version, readiness and slow statements as one HTML page without scripts.
-pub fn render(
-    version: &Value,
-    ready: &Result<(), String>,
-    refusal: Option<&str>,
-    slow: &Value,
-) -> String {
-    let state = match (ready, refusal) {
-        (Ok(()), None) => "<span class=\"state serving\">serving</span>".to_owned(),
-        (Ok(()), Some(why)) => format!(
-            "<span class=\"state stopped\">serving reads only: {}</span>",
-            escaped(why)
-        ),
-        (Err(why), _) => format!(
-            "<span class=\"state stopped\">not serving: {}</span>",
-            escaped(why)
-        ),
+pub fn render(version: &Value, health: &HealthReport, slow: &Value) -> String {
+    let told = |state: &str, line: &str| {
+        let class = if line.is_empty() {
+            "serving"
+        } else {
+            "stopped"
+        };
+        let line = escaped(line);
+        format!("<span class=\"state {class}\">{state}{line}</span>")
+    };
+    let state = match health.state {
+        HealthState::Ok => told("serving", ""),
+        HealthState::Degraded => told("serving, but degraded: ", &health.line()),
+        HealthState::Unavailable => told("not serving: ", &health.line()),
     };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -148,7 +148,7 @@ mod tests {
             "statement": "SELECT '<script>'", "account": "<b>@%", "database": "<i>",
             "total_micros": 7, "error": 0,
         }]);
-        let html = render(&json!({ "version": "1" }), &Ok(()), None, &slow);
+        let html = render(&json!({ "version": "1" }), &HealthReport::ok(), &slow);
         assert!(html.contains("SELECT '&lt;script&gt;'") && !html.contains("<script>"));
         assert!(html.contains("&lt;b&gt;@% · database &lt;i&gt;"));
     }
@@ -160,7 +160,7 @@ mod tests {
             "total_micros": 304_065, "rows": 1, "error": 1205, "database": null,
             "split_micros": { "parse": 255, "lock_wait": 0, "execute": 303_406 },
         }]);
-        let html = render(&json!({}), &Ok(()), None, &slow);
+        let html = render(&json!({}), &HealthReport::ok(), &slow);
         for piece in [
             "2026-01-31 18:30:00<",
             ">304<",
@@ -174,14 +174,16 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_store_takes_no_writes_says_why() {
-        let html = render(&json!({}), &Ok(()), Some("disk <full>"), &json!([]));
-        assert!(html.contains("serving reads only: disk &lt;full&gt;"));
+    fn a_node_that_lacks_something_says_what_and_what_to_do() {
+        let health = HealthReport::degraded("no writes: disk <full>", "free space");
+        let html = render(&json!({}), &health, &json!([]));
+        assert!(html.contains("but degraded: no writes: disk &lt;full&gt;: free space"));
     }
 
     #[test]
     fn a_node_that_does_not_serve_says_why() {
-        let html = render(&json!({}), &Err("shutting down".into()), None, &json!([]));
+        let health = HealthReport::unavailable("shutting down", "");
+        let html = render(&json!({}), &health, &json!([]));
         assert!(html.contains("not serving: shutting down"));
     }
 }

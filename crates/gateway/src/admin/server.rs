@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response, Server};
 
+use super::health::{HealthReport, HealthState};
 use super::metrics_text::{self, Gauge};
 use super::page;
 
@@ -24,10 +25,8 @@ pub type MakeBackup = dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync
 
 /// What the admin door asks of the rest of the process.
 pub struct AdminSources {
-    /// `Err` says why the node does not serve.
-    pub ready: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
-    /// Why the store takes no writes, while it takes none; reads are served all the same.
-    pub refusal: Box<dyn Fn() -> Option<String> + Send + Sync>,
+    /// How well the process does its work. Answers at once: it tells what is known already.
+    pub health: Box<dyn Fn() -> HealthReport + Send + Sync>,
     /// Numbers read when metrics are asked for.
     pub gauges: Box<dyn Fn() -> Vec<Gauge> + Send + Sync>,
     /// Slow statements, newest first, as a JSON array of objects.
@@ -152,11 +151,9 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
         return Answer::text(405, "method not allowed\n");
     }
     match path(request) {
-        "/healthz" => Answer::text(200, state("ok", (sources.refusal)().as_ref())),
-        "/readyz" => match (sources.ready)() {
-            Ok(()) => Answer::text(200, state("ready", (sources.refusal)().as_ref())),
-            Err(why) => Answer::text(503, format!("{why}\n")),
-        },
+        "/healthz" if wants_json(request) => Answer::json(200, &(sources.health)().json()),
+        "/healthz" => Answer::text(200, format!("{}\n", (sources.health)())),
+        "/readyz" => ready(&(sources.health)()),
         "/version" => Answer::json(200, &sources.version),
         "/metrics" => Answer {
             status: 200,
@@ -167,23 +164,24 @@ fn get(request: &Request, sources: &AdminSources) -> Answer {
         "/" => Answer {
             status: 200,
             content_type: "text/html; charset=utf-8",
-            body: page::render(
-                &sources.version,
-                &(sources.ready)(),
-                (sources.refusal)().as_deref(),
-                &(sources.slow)(),
-            ),
+            body: page::render(&sources.version, &(sources.health)(), &(sources.slow)()),
         },
         _ => Answer::text(404, "not found\n"),
     }
 }
 
-/// One line: `all` when there is nothing to tell.
-fn state(all: &str, refusal: Option<&String>) -> String {
-    match refusal {
-        None => format!("{all}\n"),
-        Some(why) => format!("{all}, but only to read: {why}\n"),
+/// Whether statements are sent here.
+fn ready(health: &HealthReport) -> Answer {
+    match health.state {
+        HealthState::Ok => Answer::text(200, "ready\n"),
+        HealthState::Degraded => Answer::text(200, format!("ready, {health}\n")),
+        HealthState::Unavailable => Answer::text(503, format!("{health}\n")),
     }
+}
+
+/// Browsers and probes that accept anything get text.
+fn wants_json(request: &Request) -> bool {
+    header(request, "Accept").is_some_and(|accepted| accepted.starts_with("application/json"))
 }
 
 fn answer_backup(mut request: Request, sources: &AdminSources) {

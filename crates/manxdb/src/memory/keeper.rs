@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -38,28 +38,52 @@ pub const NAMES: [&str; 6] = [
     "manxdb_memory_keeper_gaps_total",
 ];
 
-/// The numbers of a keeper since it began; none while there is none.
+/// Begins a line that says what is in the keeper's way; nothing behind it: nothing is any more.
+const TROUBLE: &str = "trouble ";
+
+/// What a keeper told last.
+#[derive(Debug, Default)]
+struct Told {
+    /// Its numbers since it began; none while there is none.
+    numbers: Option<[u64; NAMES.len()]>,
+    /// What is in its way, empty while nothing is.
+    trouble: String,
+}
+
+/// The numbers of a keeper since it began, and what is in its way.
 #[derive(Debug, Clone, Default)]
-pub struct Numbers(Arc<Mutex<Option<[u64; NAMES.len()]>>>);
+pub struct Numbers(Arc<Mutex<Told>>);
 
 impl Numbers {
-    fn set(&self, numbers: Option<[u64; NAMES.len()]>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = numbers;
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As it told them last, less than a second ago.
+    /// As it told them last, less than a second ago; none while there is no keeper.
     pub fn get(&self) -> Option<[u64; NAMES.len()]> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told().numbers
+    }
+
+    /// What is in the keeper's way, if anything is. It is known also while the keeper is started again.
+    pub fn trouble(&self) -> Option<String> {
+        let trouble = self.told().trouble.clone();
+        (!trouble.is_empty()).then_some(trouble)
+    }
+
+    fn hear(&self, line: &str) {
+        if let Some(trouble) = line.strip_prefix(TROUBLE) {
+            trouble.clone_into(&mut self.told().trouble);
+        } else if let Some(numbers) = heard(line) {
+            self.told().numbers = Some(numbers);
+        }
     }
 
     /// Listens to a keeper until it ends.
     fn listen(&self, keeper: ChildStdout) {
         for line in BufReader::new(keeper).lines().map_while(Result::ok) {
-            if let Some(numbers) = heard(&line) {
-                self.set(Some(numbers));
-            }
+            self.hear(&line);
         }
-        self.set(None);
+        self.told().numbers = None;
     }
 }
 
@@ -73,7 +97,9 @@ fn told(tally: &Tally) -> String {
         &tally.gaps,
     ];
     let counts = counts.map(|count| format!(" {}", count.get()));
-    format!("{at_work}{}\n", counts.concat())
+    let trouble = tally.trouble();
+    let trouble = trouble.split_whitespace().collect::<Vec<_>>().join(" "); // one line
+    format!("{at_work}{}\n{TROUBLE}{trouble}\n", counts.concat())
 }
 
 fn heard(line: &str) -> Option<[u64; NAMES.len()]> {
@@ -236,8 +262,13 @@ mod tests {
         tally.is_at_work.store(true, Ordering::Relaxed);
         tally.bytes.add(300);
         tally.gaps.add(2);
-        let line = told(&tally);
-        assert_eq!(heard(line.trim_end()), Some([1, 300, 0, 0, 0, 2]));
+        let numbers = Numbers::default();
+        numbers.told().trouble = "file x is damaged".to_owned();
+        told(&tally).lines().for_each(|line| numbers.hear(line));
+        assert_eq!(numbers.get(), Some([1, 300, 0, 0, 0, 2]));
+        assert_eq!(numbers.trouble(), None, "nothing is in its way any more");
+        numbers.hear("trouble file y is damaged");
+        assert_eq!(numbers.trouble().as_deref(), Some("file y is damaged"));
         for strange in ["", "1 2 3", "1 2 3 4 5 six", "1 2 3 4 5 6 7"] {
             assert_eq!(heard(strange), None, "{strange}");
         }

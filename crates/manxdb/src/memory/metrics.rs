@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use manxdb_fabric::WORD_LENGTH;
-use manxdb_gateway::admin::{AdminSources, Gauge};
+use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_rack::disk::{Directory, DiskError, Kind};
-use manxdb_rack::memory::{Counted, Plan, Superblock};
+use manxdb_rack::memory::{Counted, Plan, Superblock, waits_for_rows};
 use serde_json::json;
 
 use super::Registered;
@@ -31,9 +31,10 @@ pub fn sources(
     let disk = disk.map_err(|error: DiskError| Fault::Other(error.to_string()))?;
     let plan = Plan::of(superblock.geometry);
     let plan = plan.map_err(|error| Fault::Config(error.to_string()))?;
+    let told = disk.as_ref().map(|(_, numbers)| numbers.clone());
+    let seen = Arc::clone(&memory);
     Ok(AdminSources {
-        ready: Box::new(|| Ok(())),
-        refusal: Box::new(|| None),
+        health: Box::new(move || health(seen.as_ref(), told.as_ref())),
         gauges: Box::new(move || {
             let mut all = gauges(memory.as_ref(), server, &plan);
             if let Some((directory, numbers)) = &disk {
@@ -53,6 +54,27 @@ pub fn sources(
             "memory_server": server,
         }),
     })
+}
+
+/// How a memory server is: whether its rows are there, and what is in its keeper's way.
+fn health(memory: &dyn Registered, keeper: Option<&Numbers>) -> HealthReport {
+    let word = |offset: u64| {
+        let bytes = memory.read(offset, WORD_LENGTH);
+        bytes
+            .first_chunk()
+            .map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let trouble = keeper.and_then(Numbers::trouble);
+    match (waits_for_rows(&word), trouble) {
+        (true, Some(trouble)) => HealthReport::unavailable(trouble, ""),
+        (true, None) => HealthReport::unavailable(
+            "rows are not restored from disk yet",
+            "this goes on by itself when all memory servers run; what is in the way is said by the one \
+             whose manxdb_memory_keeper_at_work is 1",
+        ),
+        (false, Some(trouble)) => HealthReport::degraded(trouble, ""),
+        (false, None) => HealthReport::ok(),
+    }
 }
 
 fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use manxdb_gateway::admin::{AdminSources, Gauge};
+use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_sql::session::{Instance, SlowStatement};
 use serde_json::{Value, json};
 
 use super::first_start::random_text;
-use super::health::WriteHealth;
+use super::health::StoreHealth;
 use super::store::Store;
 use crate::fault::Fault;
 
@@ -26,27 +26,31 @@ pub fn sources(
     data: &Path,
     store: Arc<Store>,
     instance: Arc<Instance>,
-    health: Arc<WriteHealth>,
+    health: Arc<StoreHealth>,
     stopping: Arc<AtomicBool>,
 ) -> Result<AdminSources, Fault> {
     let token = random_text()?;
     write_token(data, &token)?;
     let health_stats = Arc::clone(&health);
+    let store_health = Arc::clone(&store);
     let (store_stats, instance_stats) = (Arc::clone(&store), Arc::clone(&instance));
     Ok(AdminSources {
-        ready: Box::new(move || {
+        health: Box::new(move || {
             if stopping.load(Ordering::SeqCst) {
-                Err("shutting down".to_owned())
+                HealthReport::unavailable("shutting down", "")
             } else {
-                Ok(())
+                store_health.health(&health)
             }
         }),
-        refusal: Box::new(move || health.refusal()),
         gauges: Box::new(move || {
             let mut gauges = gauges(&store_stats, &instance_stats);
             gauges.push(Gauge {
+                name: "manxdb_statements_refused".to_owned(),
+                value: f64::from(u8::from(health_stats.read_refusal().is_some())),
+            });
+            gauges.push(Gauge {
                 name: "manxdb_writes_refused".to_owned(),
-                value: f64::from(u8::from(health_stats.refusal().is_some())),
+                value: f64::from(u8::from(health_stats.write_refusal().is_some())),
             });
             gauges
         }),

@@ -12,10 +12,15 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use manxdb_core::Nanos;
-use manxdb_rack::memory::{Memory, MemoryError, SharedWay, Source, Watched, Way, watch};
+use manxdb_gateway::admin::HealthReport;
+use manxdb_rack::memory::{
+    Memory, MemoryError, ServerProbe, SharedWay, Source, Watched, Way, watch,
+};
 use manxdb_rack::path::RsiPath;
 use manxdb_txn::CommitPath;
 
+use super::health::StoreHealth;
+use super::lost::MemoryServers;
 use crate::compactor::drawn;
 use crate::config::{MemoryAt, MemoryUse};
 use crate::fault::Fault;
@@ -28,6 +33,8 @@ const LOCK: &str = "memory-client.lock";
 const LOOKS: u64 = 8;
 /// Between two steps of collecting rows that are gone, at least, and at most where there are none.
 const TIDY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// Between two looks at which memory servers answer.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long a start waits for memory servers to get their rows from disk.
 const RESTORING: Duration = Duration::from_secs(120);
 /// Leases that a start waits for places of servers that have died.
@@ -40,6 +47,9 @@ pub struct MemoryRows {
     path: Arc<dyn CommitPath>,
     counts: Box<dyn Fn() -> (u64, u64) + Send + Sync>,
     leave: Box<dyn Fn() + Send + Sync>,
+    servers: MemoryServers,
+    /// Those that do not answer, as far as is known.
+    missing: Arc<Mutex<Vec<u16>>>,
     watched: Arc<Watched>,
     threads: Threads,
     _lock: File,
@@ -127,6 +137,20 @@ impl MemoryRows {
             let note = |what: &str| tracing::warn!("{what}");
             watch(&watching, &seen, stop, &note);
         })?;
+        let missing = Arc::<Mutex<Vec<u16>>>::default();
+        let (mut probe, found) = (ServerProbe::new(Arc::clone(&memory)), Arc::clone(&missing));
+        threads.start("memory-health", move |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                let now = probe.missing();
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = now;
+                thread::sleep(LOOK);
+            }
+        })?;
+        let servers = MemoryServers {
+            count: memory.geometry().servers,
+            is_replicated: memory.geometry().is_replicated(),
+            is_kept: memory.is_kept(),
+        };
         let path = join(&memory, used.clients).map_err(fault)?;
         let path = Arc::new(path.with_snapshot_age(used.snapshot));
         let (kept, Nanos(lease)) = (Arc::clone(&path), memory.geometry().lease);
@@ -148,13 +172,15 @@ impl MemoryRows {
                 thread::sleep(Duration::from_nanos(lease / LOOKS).min(Duration::from_millis(100)));
             }
         })?;
-        let (name, servers) = (memory.name(), memory.geometry().servers);
+        let (name, count) = (memory.name(), servers.count);
         let (counted, left) = (Arc::clone(&path), Arc::clone(&path));
         Ok(Self {
-            place: format!("'{name}' in the memory of {servers} servers at {place}"),
+            place: format!("'{name}' in the memory of {count} servers at {place}"),
             path,
             counts: Box::new(move || counted.counts()),
             leave: Box::new(move || left.leave()),
+            servers,
+            missing,
             watched,
             threads,
             _lock: lock,
@@ -164,6 +190,12 @@ impl MemoryRows {
     /// The commit path on them.
     pub fn path(&self) -> Arc<dyn CommitPath> {
         self.path.clone()
+    }
+
+    /// How they are: which memory servers are lost, and what that means.
+    pub fn health(&self, known: &StoreHealth) -> HealthReport {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.servers.health(&missing, known)
     }
 
     /// Numbers for metrics.

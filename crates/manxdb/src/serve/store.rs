@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use manxdb_compaction::edge::Pool;
-use manxdb_gateway::admin::Gauge;
+use manxdb_gateway::admin::{Gauge, HealthReport};
 use manxdb_storage::{Engine as _, Options, RocksEngine, backup, closing};
 use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
 use serde_json::Value;
 
 use super::compaction;
+use super::health::StoreHealth;
 use super::memory::MemoryRows;
 use crate::config::{Rows, Settings};
 use crate::fault::Fault;
@@ -48,6 +49,14 @@ impl Store {
         match self {
             Self::Local(_) => settings.data.display().to_string(),
             Self::Memory(rows) => rows.to_string(),
+        }
+    }
+
+    /// How it is, by what was found out about reads and writes.
+    pub fn health(&self, known: &StoreHealth) -> HealthReport {
+        match self {
+            Self::Local(_) => known.report(),
+            Self::Memory(rows) => rows.health(known),
         }
     }
 

@@ -34,6 +34,8 @@ use crate::memory::{Memory, MemoryError, Watched, Way, watch};
 
 /// Between two looks at whose turn it is, and two tries of what has failed.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Doublings of that pause while rows cannot be restored: each try may read a whole checkpoint.
+const DOUBLINGS_MAX: u32 = 4;
 /// How long one that is to end waits for what is published to be on disk.
 const LAST: Duration = Duration::from_secs(10);
 
@@ -49,6 +51,12 @@ pub enum KeepError {
     /// What is in files.
     #[error("{0}")]
     Replay(#[from] ReplayError),
+    /// Memory servers wait for rows that the files do not give.
+    #[error(
+        "rows cannot be restored, and nobody is served: {0}: put that file back as it was, or start all \
+         memory servers with another --disk and without these rows"
+    )]
+    NotRestored(Box<KeepError>),
     /// The directory is not the one that the memory servers say.
     #[error("the directory {0} is not the one that rows of these memory servers are written to")]
     Elsewhere(String),
@@ -75,7 +83,7 @@ impl<W: Way + Clone> Keeper<'_, W> {
     /// that takes too long. Numbers are drawn from the seed: no other process has the same.
     pub fn run(&self, seed: u64) {
         let mut random = Random::stream(seed, &[0x6b65_6570]);
-        let mut said = String::new();
+        let (mut said, mut same, mut is_news) = (String::new(), 0_u32, true);
         let mut turn = None;
         while !self.is_over() {
             let done = match &turn {
@@ -85,17 +93,20 @@ impl<W: Way + Clone> Keeper<'_, W> {
             let done = match &turn {
                 Some(_) => {
                     self.tally.is_at_work.store(true, Ordering::Relaxed);
-                    self.work(&mut random)
+                    self.work(&mut random, is_news)
                 }
                 None => done.map_err(KeepError::from),
             };
             self.tally.failures.add(u64::from(done.is_err()));
-            let news = done.err().map_or_else(String::new, |why| why.to_string());
+            is_news = !matches!(done, Err(KeepError::NotRestored(_)));
+            let news = done.err().map_or_else(String::new, told);
             if news != said && !news.is_empty() {
-                (self.note)(&format!("rows are not written to disk for now: {news}"));
+                (self.note)(&news); // once, however long it lasts
             }
+            same = if is_news { 0 } else { same.saturating_add(1) };
+            self.tally.set_trouble(&news);
             said = news;
-            thread::sleep(PAUSE);
+            self.rest(PAUSE * (1 << same.min(DOUBLINGS_MAX)));
         }
         if turn.is_none() {
             self.outlast(random.next_bits());
@@ -106,15 +117,25 @@ impl<W: Way + Clone> Keeper<'_, W> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Until it is to end, or something is in the way.
-    fn work(&self, random: &mut Random) -> Result<(), KeepError> {
+    /// Sleeps for so long, or until it is to end.
+    fn rest(&self, span: Duration) {
+        let until = Instant::now() + span;
+        while !self.is_over() && Instant::now() < until {
+            thread::sleep(PAUSE.min(span));
+        }
+    }
+
+    /// Until it is to end, or something is in the way. It says that it restores rows where `is_news`.
+    fn work(&self, random: &mut Random, is_news: bool) -> Result<(), KeepError> {
         let memory = match Memory::open(self.way.clone(), random.next_bits()) {
             Err(MemoryError::Waiting) => {
-                self.restore(random.next_bits())?;
+                self.restore(random.next_bits(), is_news)
+                    .map_err(not_restored)?;
                 Memory::open(self.way.clone(), random.next_bits())?
             }
             opened => opened?,
         };
+        self.tally.set_trouble(""); // what was in the way is not
         let (watched, off) = (Watched::default(), AtomicBool::new(false));
         thread::scope(|scope| {
             let warden = || watch(&memory, &watched, &off, self.note);
@@ -130,6 +151,23 @@ impl<W: Way + Clone> Keeper<'_, W> {
         let waited = Memory::open(self.way.clone(), seed);
         // Or there is nobody who could write it.
         let _ = waited.and_then(|memory| memory.await_all(Instant::now() + LAST));
+    }
+}
+
+/// What people hear of what is in its way.
+fn told(why: KeepError) -> String {
+    match why {
+        KeepError::NotRestored(_) => why.to_string(),
+        why => format!("rows are not written to disk for now: {why}"),
+    }
+}
+
+/// Files that do not give rows back are the operator's to see to; memory servers that are not all
+/// there yet come by themselves.
+fn not_restored(why: KeepError) -> KeepError {
+    match why {
+        KeepError::Disk(_) | KeepError::Replay(_) => KeepError::NotRestored(Box::new(why)),
+        why => why,
     }
 }
 

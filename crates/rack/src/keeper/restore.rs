@@ -9,8 +9,9 @@ use crate::memory::{Again, MemoryError, Superblock, Way};
 impl<W: Way + Clone> Keeper<'_, W> {
     /// Writes all rows into memory servers that wait for them. What they have then is a checkpoint
     /// before anybody is let in, and all else is gone: what came behind the last whole batch never
-    /// comes back. Who is killed over it is followed by one who does the same.
-    pub(super) fn restore(&self, seed: u64) -> Result<(), KeepError> {
+    /// comes back. Who is killed over it is followed by one who does the same. `is_news`: it is said
+    /// that rows are being restored, which the last try did not fail at.
+    pub(super) fn restore(&self, seed: u64, is_news: bool) -> Result<(), KeepError> {
         let Some(mut again) = Again::open(self.way, seed)? else {
             return Ok(()); // somebody else was faster
         };
@@ -24,7 +25,11 @@ impl<W: Way + Clone> Keeper<'_, W> {
         }
         let history = History::look(self.directory, &superblock)?;
         let history = history.ok_or(MemoryError::Waiting)?; // its files were taken away
-        let replay = self.replay(&mut again, &history)?;
+        if is_news {
+            let path = self.directory.path().display();
+            (self.note)(&format!("rows are being restored from {path}"));
+        }
+        let replay = Self::replay(&mut again, &history)?;
         let anew = Anew::behind(replay.cut());
         again.put_tables(&anew)?;
         let formation = again.formation();
@@ -53,9 +58,7 @@ impl<W: Way + Clone> Keeper<'_, W> {
         Ok(())
     }
 
-    fn replay(&self, again: &mut Again<W>, history: &History) -> Result<Replay, KeepError> {
-        let path = self.directory.path().display();
-        (self.note)(&format!("rows are being restored from {path}"));
+    fn replay(again: &mut Again<W>, history: &History) -> Result<Replay, KeepError> {
         let cut =
             history.pieces::<KeepError>(&mut |piece| Ok(again.put(piece.at, &piece.bytes)?))?;
         let cut = match cut {

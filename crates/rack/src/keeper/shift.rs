@@ -206,6 +206,7 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
             let error = match work(&mut self.line) {
                 Ok(done) => {
                     if !said.is_empty() {
+                        self.keeper.tally.set_trouble("");
                         (self.keeper.note)("rows are written to disk again");
                     }
                     return Ok(done);
@@ -220,6 +221,7 @@ impl<'k, 's, W: Way + Clone> Shift<'k, 's, W> {
             if news != said {
                 let path = self.keeper.directory.path().display();
                 let what = format!("cannot write to {path}: {news}; commits wait until I can");
+                self.keeper.tally.set_trouble(&what);
                 (self.keeper.note)(&what);
                 said = news;
             }

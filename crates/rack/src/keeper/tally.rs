@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
+
 /// A number that only goes up.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
@@ -34,4 +36,19 @@ pub struct Tally {
     pub failures: Count,
     /// Gaps that it has found in what is on disk.
     pub gaps: Count,
+    /// What is in its way just now, in one line; empty while nothing is.
+    trouble: Mutex<String>,
+}
+
+impl Tally {
+    /// What is in its way just now; nothing, if it is empty.
+    #[must_use]
+    pub fn trouble(&self) -> String {
+        self.trouble.lock().clone()
+    }
+
+    /// Says what is in its way.
+    pub(super) fn set_trouble(&self, what: &str) {
+        what.clone_into(&mut self.trouble.lock());
+    }
 }

@@ -201,6 +201,25 @@ pub(super) fn strange<F: Fabric>(
     Ok(found.into_iter().filter_map(judge).collect())
 }
 
+/// Which of these servers do not answer, or are not of a formation.
+///
+/// # Errors
+/// [`MemoryError::Misuse`].
+pub(super) fn not_of<F: Fabric>(
+    driver: &mut Driver<F>,
+    servers: &[u16],
+    formation: u64,
+) -> Result<Vec<u16>, MemoryError> {
+    let found = look_at(driver, servers)?;
+    let other = |(server, word): Said| (word != Ok(formation)).then_some(server);
+    Ok(found.into_iter().filter_map(other).collect())
+}
+
+/// Whether a server, whose words its own processor reads, waits for its rows from disk.
+pub fn waits_for_rows(word: &dyn Fn(u64) -> u64) -> bool {
+    State::of(word(FORMATION)) == State::Waiting
+}
+
 /// The number of this formation: ours, if nobody else was faster.
 fn begin<F: Fabric>(driver: &mut Driver<F>, number: u64) -> Result<u64, MemoryError> {
     match swap(driver, 0, 0, number)? {

@@ -12,6 +12,7 @@
 //! | how servers that were started again get their rows | [`again`] |
 //! | who has a place, and how it goes on after the loss of a server | [`places`] |
 //! | who decides that a client is dead, or a server lost | [`watch`] |
+//! | which servers do not answer, for people | [`missing`] |
 //! | what a server sees of all that | [`counted`] |
 //!
 //! A client of the fabric is one [`Name`]: first a guest, who looks and takes a place; then the owner
@@ -25,6 +26,7 @@ mod counted;
 mod forming;
 mod geometry;
 mod ledger;
+mod missing;
 mod places;
 mod plan;
 #[cfg(feature = "libfabric")]
@@ -45,10 +47,12 @@ use parking_lot::Mutex;
 
 pub use self::again::{Again, first_words};
 pub use self::counted::Counted;
+pub use self::forming::waits_for_rows;
 #[cfg(test)]
 pub(crate) use self::geometry::tests::GEOMETRY;
 pub use self::geometry::{Geometry, GeometryError};
 pub use self::ledger::Ledger;
+pub use self::missing::ServerProbe;
 pub use self::places::{Member, Source};
 pub use self::plan::{Plan, SUPERBLOCK};
 #[cfg(feature = "libfabric")]
@@ -102,8 +106,16 @@ pub enum MemoryError {
     #[error("{0}: give the memory servers more of them (--places), or end another server")]
     Full(JoinError),
     /// All memory is somebody's.
-    #[error("the memory of all {0} memory servers is given away")]
-    NoRoom(u16),
+    #[error(
+        "{}: delete rows, or start the memory servers anew with more of it (--size-mb)",
+        no_room(*.living, *.of)
+    )]
+    NoRoom {
+        /// Servers that are left, on which there was looked for it.
+        living: u16,
+        /// Servers that there are to be.
+        of: u16,
+    },
     /// A transaction needs more than a client can get.
     #[error(
         "a transaction adds {0} rows or pieces of rows, and memory is given away in pieces of at most {1}"
@@ -118,6 +130,15 @@ pub enum MemoryError {
     /// It was not carried out.
     #[error("{0}")]
     Misuse(#[from] Misuse),
+}
+
+fn no_room(living: u16, of: u16) -> String {
+    match of.saturating_sub(living) {
+        0 => format!("the memory of all {of} memory servers is given away"),
+        lost => format!(
+            "the memory of the {living} memory servers that are left is given away, {lost} of {of} are lost"
+        ),
+    }
 }
 
 /// The memory of a database.
@@ -297,4 +318,20 @@ fn superblocks<F: Fabric>(
         _ => None, // no carrier answers a read otherwise
     };
     servers.iter().zip(outcomes).filter_map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_memory_says_how_many_servers_it_is_of() {
+        let said = |living| MemoryError::NoRoom { living, of: 4 }.to_string();
+        assert!(said(4).starts_with("the memory of all 4 memory servers is given away:"));
+        let two = said(2);
+        assert!(
+            two.contains("the 2 memory servers that are left") && two.contains("2 of 4 are lost"),
+            "{two}"
+        );
+    }
 }

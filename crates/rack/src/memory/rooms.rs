@@ -95,7 +95,10 @@ fn take_of_servers<F: Fabric>(
     (records, nodes): (u64, u64),
 ) -> Result<Room, MemoryError> {
     let servers = plan.geometry.servers;
-    let full = MemoryError::NoRoom(servers);
+    let full = MemoryError::NoRoom {
+        living: servers,
+        of: servers,
+    };
     let of = |layout: Layout, count: u64| bytes(layout).checked_mul(count);
     let of_records = of(plan.keyspace.records, records);
     let all = of_records.zip(of(plan.keyspace.tree.layout(), nodes));
@@ -180,7 +183,11 @@ impl Shelves {
                 return room(keyspace, (records, of_records), (nodes, of_nodes));
             }
         }
-        Err(MemoryError::NoRoom(plan.geometry.servers))
+        let of = plan.geometry.servers;
+        let living = driver
+            .map()
+            .map_or(of, |map| u16::try_from(map.servers().count()).unwrap_or(of));
+        Err(MemoryError::NoRoom { living, of })
     }
 
     /// Takes lots beside each other; none if a shelf has not so many.

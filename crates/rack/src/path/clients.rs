@@ -224,7 +224,9 @@ impl<F: Fabric + Send> Clients<F> {
         self.recycle(client, wanted)?;
         match source.refill(client, wanted) {
             // Few commits split as many nodes; one that does says so.
-            Err(MemoryError::NoRoom(_)) if client.lacks((records, NODES_LEAST)) == (0, 0) => Ok(()),
+            Err(MemoryError::NoRoom { .. }) if client.lacks((records, NODES_LEAST)) == (0, 0) => {
+                Ok(())
+            }
             done => done.map_err(failed),
         }
     }
@@ -341,7 +343,7 @@ impl<F: Fabric + Send> Others for Clients<F> {
 fn failed(error: MemoryError) -> TxnError {
     let what = error.to_string();
     match error {
-        MemoryError::NoRoom(_) => StorageError::Full(what).into(),
+        MemoryError::NoRoom { .. } => StorageError::Full(what).into(),
         MemoryError::Own(failure) => unreadable(failure),
         _ => StorageError::Engine(what).into(),
     }

@@ -1,6 +1,7 @@
-//! Whether the store takes writes: asked by the process when statements were refused.
+//! Whether the store serves reads, and takes writes: asked by the process, the latter when statements
+//! were refused.
 
-use manxdb_txn::Transaction;
+use manxdb_txn::{ReadMode, Transaction};
 
 use super::instance::Instance;
 use crate::catalog::PROBE;
@@ -14,6 +15,17 @@ impl Instance {
     #[must_use]
     pub fn refused_writes(&self) -> u64 {
         self.metrics.errors_of(&REFUSED)
+    }
+
+    /// Reads a record of no meaning, as any statement reads rows.
+    ///
+    /// # Errors
+    /// Why no statement is served.
+    pub fn try_read(&self) -> SqlResult<()> {
+        self.in_transaction(|txn: &Transaction| {
+            txn.get(PROBE, ReadMode::Plain)?;
+            Ok(())
+        })
     }
 
     /// Commits a record of no meaning, as durably as any other.
