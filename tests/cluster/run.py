@@ -212,6 +212,30 @@ def a_run_is_drawn_beside_the_simulator_s():
 
 
 @check
+def a_region_without_a_majority_is_named_and_the_status_fails():
+    nodes = cluster().nodes()
+    fine = cluster().run("cluster", "status")
+    expect(fine.returncode, 0, fine.stdout)
+    managers = [node for node in nodes if node["role"] == "manager of region 1"]
+    # They stand still, and go on later: what they know is in memory.
+    stopped = [node["answer"]["process"] for node in managers[:2]]
+    for process in stopped:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        status = cluster().run("cluster", "status")
+    finally:
+        for process in stopped:
+            os.kill(process, signal.SIGCONT)
+    expect(status.returncode, 1, status.stdout)
+    lines = [line for line in status.stdout.splitlines() if line.startswith(("unavailable", "degraded"))]
+    # A leader that still runs leads until it misses the others; one that stands still is not heard.
+    if managers[2]["answer"]["notes"]["state"] != "leads":
+        if not lines[0].startswith("unavailable: region 1 has lost its majority: 1 of its 3 managers answer"):
+            raise AssertionError(status.stdout)
+    expect(sum("does not answer" in line for line in lines), 2, status.stdout)
+
+
+@check
 def a_cluster_stops_when_told():
     down = cluster().run("cluster", "down")
     expect(down.returncode, 0, down.stdout)

@@ -77,6 +77,11 @@ pub const STATE: &str = "state";
 /// The state of a replica that does.
 pub const TAKES_PART: &str = "takes part";
 
+/// The states of a manager.
+pub const LEADS: &str = "leads";
+/// As [`LEADS`].
+pub const FOLLOWS: &str = "follows";
+
 /// Equal for replicas with equal rows.
 pub const ROWS: &str = "rows";
 
@@ -96,7 +101,7 @@ pub fn notes(core: &DastNode) -> Vec<(String, String)> {
         note("records", replica.records().to_string());
     }
     if let Some(manager) = core.manager() {
-        let state = if manager.leads() { "leads" } else { "follows" };
+        let state = if manager.leads() { LEADS } else { FOLLOWS };
         note(STATE, state.to_owned());
         note("records", manager.records().to_string());
     }

@@ -48,7 +48,7 @@ pub struct Distances {
     pub lan_ms: f64,
     /// Between regions.
     pub wan_ms: f64,
-    /// Up to so much more, for each message between regions.
+    /// Up to so much more or less, for each message between regions.
     pub wan_jitter_ms: f64,
 }
 
@@ -176,10 +176,10 @@ pub fn nanos(millis: f64) -> Nanos {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn file() -> ClusterFile {
+    pub fn file() -> ClusterFile {
         let node = |number| Node {
             number,
             role: "replica".into(),

@@ -7,12 +7,14 @@
 //! | [`children`] | one process a node, and how they end |
 //! | [`node`] | one of these processes |
 //! | [`status`] | asking them how they are, and stopping them |
+//! | [`health`] | what it lacks, and what to do |
 //! | [`rows`] | what its replicas hold |
 //! | [`dast`] | how a node of DAST is put together |
 
 mod children;
 pub mod dast;
 pub mod file;
+mod health;
 mod node;
 mod rows;
 mod status;

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use manxdb_gateway::admin::HealthReport;
 use manxdb_net::life::LifeError;
 use manxdb_net::{DataDirectory, Status, StatusError, ask_status};
 use serde_json::json;
 
-use super::dast;
 use super::file::{ClusterFile, Node};
+use super::{dast, health};
 use crate::fault::Fault;
 
 /// How long a node may take to answer.
@@ -47,7 +48,7 @@ pub fn all_work(file: &ClusterFile) -> bool {
             return false;
         };
         match note(&status, dast::STATE) {
-            Some("leads") => leaders[node.region as usize] = true,
+            Some(dast::LEADS) => leaders[node.region as usize] = true,
             Some("is out") | None => return false,
             _ => {}
         }
@@ -55,17 +56,27 @@ pub fn all_work(file: &ClusterFile) -> bool {
     leaders.into_iter().all(|leads| leads)
 }
 
-/// `manxdb cluster status`.
+/// `manxdb cluster status`: a line for each node, then one for whatever the cluster lacks. Success
+/// means that it lacks nothing.
 ///
 /// # Errors
 /// A cluster file that cannot be read.
 pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
     let (file, _) = ClusterFile::read(path)?;
     let answers: Vec<_> = file.nodes.iter().map(|node| ask(&file, node)).collect();
+    let states = file.nodes.iter().zip(&answers);
+    let states: Vec<_> = states
+        .map(|(_, answer)| Some(note(answer.as_ref().ok()?, dast::STATE)?.to_owned()))
+        .collect();
+    let lacking = health::judge(&file, |node| states.get(node.number as usize)?.clone());
     if as_json {
         let nodes = file.nodes.iter().zip(&answers);
         let nodes: Vec<_> = nodes.map(|(node, answer)| to_json(node, answer)).collect();
-        println!("{}", json!({ "id": file.id, "nodes": nodes }));
+        let lacking: Vec<_> = lacking.iter().map(HealthReport::json).collect();
+        println!(
+            "{}",
+            json!({ "id": file.id, "nodes": nodes, "lacking": lacking })
+        );
     } else {
         println!(
             "{:>4}  {:21} {:15} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}",
@@ -82,9 +93,11 @@ pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
         for (node, answer) in file.nodes.iter().zip(&answers) {
             println!("{}", to_line(node, answer));
         }
+        for report in &lacking {
+            println!("{report}");
+        }
     }
-    let all_answer = answers.iter().all(Result::is_ok);
-    Ok(if all_answer {
+    Ok(if lacking.is_empty() {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
