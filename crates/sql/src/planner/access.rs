@@ -23,6 +23,8 @@ pub(crate) use super::estimate::TABLE_ROWS;
 
 /// How much dearer a whole table is than the rows it is taken to have: it may have any number.
 const WHOLE: f64 = 1000.0;
+/// Rows up to this length are no longer than an index entry with its row key.
+const SHORT_ROW_BYTES: u64 = 64;
 /// Of two equally good keys, the one that bounds more columns is better.
 const LONGER: f64 = 0.001;
 
@@ -203,7 +205,13 @@ fn candidates<'t>(leaf: &Leaf, table: &'t Table) -> Vec<Candidate<'t>> {
     candidates
 }
 
+/// The index whose entries are counted instead of the rows. Rows are counted where they are short:
+/// an index whose columns are written again and again holds an entry for each value that they had
+/// since its entries were last written out, and counting walks over all of these.
 fn narrowest(table: &Table) -> Option<usize> {
+    if estimate::row_bytes(table) <= SHORT_ROW_BYTES {
+        return None;
+    }
     table
         .indexes
         .iter()

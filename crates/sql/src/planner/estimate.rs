@@ -9,7 +9,7 @@ use super::keys::{count, points};
 use super::physical::KeyPart;
 use crate::catalog::{IndexId, KeyStatistics, Table, TableStatistics};
 use crate::expr::{Expr, ExprKind};
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 /// Rows an unknown table is taken to have.
 pub(crate) const TABLE_ROWS: f64 = 1000.0;
@@ -20,6 +20,9 @@ const NULL: f64 = 0.6;
 /// Share of rows that a range leaves: with two ends, and with one.
 const BETWEEN: f64 = 0.05;
 const BEYOND: f64 = 0.2;
+/// Bytes of a value of unknown length: of a short text, and of a long one.
+const SOME_TEXT: u64 = 32;
+const LONG_TEXT: u64 = 256;
 /// Rows that a point of a key that is not unique has at least.
 const ROWS_OF_A_POINT: f64 = 2.0;
 /// The same of a point that fixes two columns by one row of values.
@@ -30,6 +33,25 @@ pub(crate) fn rows_of(table: &Table) -> f64 {
     table
         .statistics()
         .map_or(TABLE_ROWS, |known| as_f64(known.rows).max(1.0))
+}
+
+/// Bytes of a row, on average.
+pub(super) fn row_bytes(table: &Table) -> u64 {
+    if let Some(known) = table.statistics().filter(|known| known.rows > 0) {
+        return known.bytes / known.rows;
+    }
+    let widths = table.columns.iter().map(|column| match &column.ty {
+        DataType::Int { width, .. } => u64::from(width.bytes()),
+        DataType::Char { length, .. } | DataType::Varchar { length, .. } => {
+            u64::from(*length).min(SOME_TEXT)
+        }
+        DataType::Binary { length } | DataType::Varbinary { length } => {
+            u64::from(*length).min(SOME_TEXT)
+        }
+        DataType::Text { .. } | DataType::Blob { .. } | DataType::Json => LONG_TEXT,
+        _ => 8,
+    });
+    widths.sum()
 }
 
 /// Rows that a key of `table` with these bounds leads to; `index` as in
