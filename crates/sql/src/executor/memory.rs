@@ -1,4 +1,4 @@
-//! What one statement holds in memory. Rows to be written count too, from when they are read until
+//! What one statement holds in memory and in temporary files. Rows to be written count too, from when they are read until
 //! the last one is written.
 
 use std::cell::Cell;
@@ -11,13 +11,19 @@ use crate::types::{Row, Value, json_bytes};
 pub(super) struct Memory {
     used: Cell<usize>,
     limit: usize,
+    /// Bytes written to temporary files.
+    in_files: Cell<u64>,
 }
+
+/// Bytes of temporary files that a statement may write for each byte of memory.
+const FILES_TIMES: u64 = 128;
 
 impl Memory {
     pub fn new(limit: usize) -> Self {
         Self {
             used: Cell::new(0),
             limit,
+            in_files: Cell::new(0),
         }
     }
 
@@ -36,6 +42,38 @@ impl Memory {
                  joining or the rows it changes; take fewer rows at a time or raise the \
                  statement's memory limit",
                 self.limit
+            ),
+        ))
+    }
+
+    /// Bytes that may be held.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether `bytes` more would still fit. What does not goes to a temporary file.
+    pub fn fits(&self, bytes: usize) -> bool {
+        self.used.get().saturating_add(bytes) <= self.limit
+    }
+
+    /// Notes `bytes` written to a temporary file.
+    ///
+    /// # Errors
+    /// 1038 past the limit.
+    pub fn charge_file(&self, bytes: u64) -> SqlResult<()> {
+        let limit = (self.limit as u64).saturating_mul(FILES_TIMES);
+        let used = self.in_files.get().saturating_add(bytes);
+        self.in_files.set(used);
+        if used <= limit {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            1038,
+            "HY001",
+            format!(
+                "Out of sort memory: the statement needs more than {limit} bytes of temporary \
+                 files for sorting or joining; take fewer rows at a time or raise the \
+                 statement's memory limit"
             ),
         ))
     }

@@ -9,7 +9,9 @@ mod aggregate;
 mod ahead;
 mod analyze;
 mod bounds;
+mod collected;
 mod fewest;
+mod hash_join;
 mod join;
 mod memory;
 mod operator;
@@ -22,6 +24,7 @@ mod scan;
 mod set_operation;
 mod sort;
 mod source;
+mod spill;
 mod subquery;
 mod sweep;
 mod used;
@@ -31,6 +34,8 @@ mod window;
 mod tests;
 
 pub use analyze::{Analysis, NodeFigures};
+pub(crate) use collected::collect;
+pub use spill::{SpillFile, SpillSpace};
 pub use subquery::SubqueryRunner;
 
 use manxdb_txn::{ReadMode, Transaction, Waiter};
@@ -58,6 +63,8 @@ pub struct ExecContext<'a> {
     pub eval: &'a EvalContext<'a>,
     /// Bytes one statement may hold in sorts, hash tables and materialised results.
     pub memory_limit: usize,
+    /// Where sorts and joins put what is more; `None`: nowhere.
+    pub spill: Option<&'a dyn SpillSpace>,
     /// `AUTO_INCREMENT` counters and hidden row ids.
     pub sequences: &'a crate::catalog::Sequences,
     /// `foreign_key_checks`.
@@ -93,25 +100,6 @@ pub fn run_analyzed(context: &ExecContext<'_>, plan: &Plan) -> SqlResult<Analysi
     let run = Run::new(&reading, &[], plan.read_mode, Some(&analysis));
     pull(&run, plan, Demand::All, &mut |_| Ok(true))?;
     Ok(analysis)
-}
-
-/// As [`run`], with all rows kept: for statements that write what they read.
-///
-/// # Errors
-/// As [`run`]; 1038 when the rows take more than the memory limit.
-pub(crate) fn collect(
-    context: &ExecContext<'_>,
-    plan: &Plan,
-    mode: Option<ReadMode>,
-) -> SqlResult<Vec<Row>> {
-    let memory = memory::Memory::new(context.memory_limit);
-    let mut rows = Vec::new();
-    run(context, plan, &[], mode, &mut |row| {
-        memory.charge(memory::row_bytes(&row))?;
-        rows.push(row);
-        Ok(true)
-    })?;
-    Ok(rows)
 }
 
 fn pull(

@@ -9,13 +9,15 @@ use manxdb_txn::{ReadMode, Transaction, Waiter};
 use super::ExecContext;
 use super::aggregate::AggregateOp;
 use super::analyze::{Analysis, Measured};
-use super::join::{HashJoin, LoopJoin};
+use super::hash_join::HashJoin;
+use super::join::LoopJoin;
 use super::memory::Memory;
 use super::project::{Cut, Distinct, Filter, From, LimitOp, Project, Single, ValuesOp};
 use super::scan::ScanOp;
 use super::set_operation::SetOperationOp;
 use super::sort::Sort;
 use super::source::{CteOp, DerivedOp, RecursiveOp, VirtualOp};
+use super::spill::SpillSpace;
 use super::window::WindowOp;
 use crate::binder::VirtualTables;
 use crate::error::SqlResult;
@@ -33,6 +35,7 @@ pub(super) struct Reading<'a> {
     pub waiter: &'a dyn Waiter,
     pub eval: &'a EvalContext<'a>,
     pub memory_limit: usize,
+    pub spill: Option<&'a dyn SpillSpace>,
 }
 
 impl<'a> Reading<'a> {
@@ -43,6 +46,7 @@ impl<'a> Reading<'a> {
             waiter: context.waiter,
             eval: context.eval,
             memory_limit: context.memory_limit,
+            spill: context.spill,
         }
     }
 }

@@ -6,16 +6,28 @@ use std::vec::IntoIter;
 use super::memory::row_bytes;
 use super::operator::{BoxedOperator, Operator, Run};
 use super::project::evaluate_limit;
+use super::spill::{RowFile, RowReader};
 use crate::error::SqlResult;
 use crate::planner::physical::{Limit, SortKey};
 use crate::types::{self, Row, Value};
 
-/// Sorts its input; with a limit it never holds many more rows than wanted.
+/// A run in a file takes at least this part of a statement's memory.
+const RUN_PART: usize = 16;
+
+/// Sorts its input; with a limit it never holds many more rows than wanted. What does not fit into
+/// memory is sorted in runs, which are merged as they are read.
 pub(super) struct Sort<'p> {
     input: BoxedOperator<'p>,
     keys: &'p [SortKey],
     limit: Option<&'p Limit>,
+    /// The last run, which is in memory.
     sorted: IntoIter<Headed>,
+    /// Those before it, each with its next row.
+    runs: Vec<(Headed, RowReader)>,
+    /// Rows still wanted.
+    left: usize,
+    /// Bytes charged for rows in memory.
+    charged: usize,
 }
 
 impl<'p> Sort<'p> {
@@ -25,7 +37,53 @@ impl<'p> Sort<'p> {
             keys,
             limit,
             sorted: Vec::new().into_iter(),
+            runs: Vec::new(),
+            left: 0,
+            charged: 0,
         }
+    }
+
+    /// Writes a sorted run to a file, if there may be one; whether it did.
+    fn spill(&mut self, run: &Run<'_>, rows: &mut Vec<Headed>) -> SqlResult<bool> {
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let Some(mut file) = RowFile::create(run)? else {
+            return Ok(false);
+        };
+        rows.sort_by(|a, b| a.compare(b, self.keys));
+        for row in rows.drain(..) {
+            file.push(run, &row.row)?;
+        }
+        run.memory.release(std::mem::take(&mut self.charged));
+        let mut reader = file.into_reader(run)?;
+        if let Some(first) = reader.next()? {
+            self.runs.push((Headed::new(first, self.keys), reader));
+        }
+        Ok(true)
+    }
+
+    /// The least of the next rows of all runs; of equal ones that of the earliest run.
+    fn next_merged(&mut self) -> SqlResult<Option<Row>> {
+        let keys = self.keys;
+        let least = |a: &usize, b: &usize| match (self.runs.get(*a), self.runs.get(*b)) {
+            (Some((a, _)), Some((b, _))) => a.compare(b, keys),
+            _ => Ordering::Equal,
+        };
+        let first = (0..self.runs.len()).min_by(least);
+        let Some((at, (head, reader))) = first.and_then(|at| Some((at, self.runs.get_mut(at)?)))
+        else {
+            return Ok(self.sorted.next().map(|headed| headed.row));
+        };
+        let in_memory = self.sorted.as_slice().first();
+        if in_memory.is_some_and(|row| row.compare(head, keys) == Ordering::Less) {
+            return Ok(self.sorted.next().map(|headed| headed.row));
+        }
+        let row = match reader.next()? {
+            Some(next) => std::mem::replace(head, Headed::new(next, keys)).row,
+            None => self.runs.remove(at).0.row,
+        };
+        Ok(Some(row))
     }
 
     fn wanted(&self, run: &Run<'_>) -> SqlResult<usize> {
@@ -40,8 +98,11 @@ impl<'p> Sort<'p> {
 impl Operator for Sort<'_> {
     fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
         let wanted = self.wanted(run)?;
+        self.sorted = Vec::new().into_iter();
+        self.runs.clear();
+        self.left = wanted;
+        run.memory.release(std::mem::take(&mut self.charged));
         if wanted == 0 {
-            self.sorted = Vec::new().into_iter();
             return Ok(());
         }
         let most = wanted.saturating_mul(2).saturating_add(64);
@@ -50,13 +111,20 @@ impl Operator for Sort<'_> {
         self.input.open(run, base)?;
         while let Some(row) = self.input.next(run)? {
             run.tick()?;
-            run.memory.charge(row_bytes(&row))?;
+            let bytes = row_bytes(&row);
+            // Runs of a few rows would be too many files.
+            if !run.memory.fits(bytes) && self.charged >= run.memory.limit() / RUN_PART {
+                self.spill(run, &mut rows)?;
+            }
+            run.memory.charge(bytes)?;
+            self.charged += bytes;
             rows.push(Headed::new(row, keys));
             if rows.len() >= most {
                 rows.sort_by(|a, b| a.compare(b, keys));
                 let dropped: usize = rows[wanted..].iter().map(|row| row_bytes(&row.row)).sum();
                 rows.truncate(wanted);
                 run.memory.release(dropped);
+                self.charged = self.charged.saturating_sub(dropped);
             }
         }
         rows.sort_by(|a, b| a.compare(b, keys));
@@ -66,7 +134,11 @@ impl Operator for Sort<'_> {
     }
 
     fn next(&mut self, _run: &Run<'_>) -> SqlResult<Option<Row>> {
-        Ok(self.sorted.next().map(|headed| headed.row))
+        let Some(left) = self.left.checked_sub(1) else {
+            return Ok(None);
+        };
+        self.left = left;
+        self.next_merged()
     }
 }
 

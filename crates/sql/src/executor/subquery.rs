@@ -77,6 +77,7 @@ impl<'a> SubqueryRunner<'a> {
             waiter: self.waiter,
             eval,
             memory_limit: self.memory_limit,
+            spill: None,
         };
         let run = Run::new(&reading, outer, plan.read_mode, None);
         // EXISTS, IN and scalar subqueries stop once they know.

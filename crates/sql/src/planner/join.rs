@@ -73,6 +73,9 @@ fn covers(ranges: &[Range<usize>], slot: usize) -> bool {
     ranges.iter().any(|range| range.contains(&slot))
 }
 
+/// Rows that a hashed side is known to have, at most, for the join to keep the order of the other.
+const HASHED_IN_ORDER_MAX: f64 = 100_000.0;
+
 /// Plans the FROM clause of one SELECT.
 pub(crate) struct Planner<'a> {
     used: &'a [bool],
@@ -371,6 +374,7 @@ impl Build<'_, '_> {
                 keyed: keyed_outside || looked_up.keyed && !self.outer.is_empty(),
                 node: Node::Join(Box::new(Join {
                     kind: member.kind,
+                    keeps_order: left.ordered,
                     left: left.node,
                     right: looked_up.node,
                     right_slots: member.slots,
@@ -384,12 +388,15 @@ impl Build<'_, '_> {
         let own = own.into_iter().map(|c| c.expr).collect();
         let mut right = self.planner.plan_tree(member.tree, &[], own);
         drop_keep(&mut right.node);
+        // A large side may have to be joined in parts, out of order.
+        let keeps_order = left.ordered && right.rows <= HASHED_IN_ORDER_MAX;
         Planned {
             rows,
-            ordered: left.ordered,
+            ordered: keeps_order,
             keyed: keyed_outside,
             node: Node::Join(Box::new(Join {
                 kind: member.kind,
+                keeps_order,
                 left: left.node,
                 right: right.node,
                 hash: Some(hash_keys(cross, &member.slots)),

@@ -256,6 +256,8 @@ pub struct Join {
     pub right: Node,
     /// Slots the right side fills.
     pub right_slots: Range<usize>,
+    /// The order of the left rows is that of the result, which something above relies on.
+    pub keeps_order: bool,
     /// `None`: the right side is opened over every left row and checks everything itself.
     pub hash: Option<HashKeys>,
 }

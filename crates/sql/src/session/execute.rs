@@ -264,6 +264,7 @@ impl Session {
             waiter,
             eval: &eval,
             memory_limit: memory,
+            spill: instance.host.spill_space(),
             sequences: instance.store.sequences(),
             foreign_key_checks: settings.foreign_key_checks,
             unique_checks: settings.unique_checks,

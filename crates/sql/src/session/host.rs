@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use manxdb_storage::Durability;
 use manxdb_txn::IsolationLevel;
 
+use crate::executor::SpillSpace;
+
 /// Time, randomness and waiting, given by the process that hosts the instance.
 pub trait Host: Send + Sync + 'static {
     /// Wall clock: microseconds since 1970 UTC.
@@ -42,6 +44,10 @@ pub trait Host: Send + Sync + 'static {
     fn create_file(&self, directory: &str, name: &str) -> io::Result<Box<dyn Write>> {
         let _ = (directory, name);
         Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Where statements put rows that do not fit into their memory; `None`: they end there.
+    fn spill_space(&self) -> Option<&dyn SpillSpace> {
+        None
     }
 }
 

@@ -130,10 +130,11 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outco
     }
     let rows = executor::collect(context, &delete.scan.plan, Some(ReadMode::Update))?;
     // By table: two names of one table may mean the same row.
-    let mut seen: BTreeSet<(TableId, &[u8])> = BTreeSet::new();
+    let mut seen: BTreeSet<(TableId, Vec<u8>)> = BTreeSet::new();
     let several = delete.scan.tables.len() > 1;
     let mut deleted = 0_u64;
-    for row in &rows {
+    for row in rows {
+        let row = row?;
         context.waiter.check()?;
         for (target, offset) in &delete.targets {
             let end = offset + target.table.columns.len();
@@ -141,7 +142,7 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outco
             else {
                 continue;
             };
-            if several && !seen.insert((target.table.id, suffix)) {
+            if several && !seen.insert((target.table.id, suffix.clone())) {
                 continue;
             }
             let mark = context.txn.savepoint();

@@ -214,7 +214,8 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outco
     let mut seen: Vec<BTreeSet<Vec<u8>>> = vec![BTreeSet::new(); update.targets.len()];
     let (mut matched, mut changed) = (0_u64, 0_u64);
     let several = update.targets.len() > 1 || update.scan.tables.len() > 1;
-    for (number, row) in rows.into_iter().enumerate() {
+    for (number, row) in rows.enumerate() {
+        let row = row?;
         context.waiter.check()?;
         let values = assigned_values(context, update, &row, number + 1)?;
         for (place, written) in update.targets.iter().enumerate() {

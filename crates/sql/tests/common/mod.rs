@@ -11,9 +11,10 @@ pub mod hooked;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use manxdb_sql::error::{SqlError, SqlResult};
+use manxdb_sql::executor::{SpillFile, SpillSpace};
 use manxdb_sql::session::{
     ClientInfo, Host, Instance, InstanceOptions, ResultSink, Session, Status,
 };
@@ -32,9 +33,49 @@ pub struct TestHost {
     elapsed: AtomicI64,
     seed: AtomicU64,
     woken: Mutex<BTreeSet<u64>>,
+    spills: bool,
+    /// Temporary files made.
+    pub files: AtomicU64,
+    /// Every byte read from a temporary file is another than was written.
+    pub damages_files: AtomicBool,
+}
+
+impl SpillSpace for TestHost {
+    fn create(&self) -> std::io::Result<Box<dyn SpillFile>> {
+        self.files.fetch_add(1, Ordering::SeqCst);
+        Ok(Box::new(MemoryFile {
+            bytes: Vec::new(),
+            damaged: self.damages_files.load(Ordering::SeqCst),
+        }))
+    }
+}
+
+struct MemoryFile {
+    bytes: Vec<u8>,
+    damaged: bool,
+}
+
+impl SpillFile for MemoryFile {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        let start = usize::try_from(offset).unwrap();
+        bytes.copy_from_slice(&self.bytes[start..start + bytes.len()]);
+        if self.damaged && bytes.len() > 8 {
+            bytes[bytes.len() / 2] ^= 1;
+        }
+        Ok(())
+    }
 }
 
 impl Host for TestHost {
+    fn spill_space(&self) -> Option<&dyn SpillSpace> {
+        self.spills.then_some(self as &dyn SpillSpace)
+    }
+
     fn wall_micros(&self) -> i64 {
         START_MICROS + self.monotonic_micros()
     }
@@ -85,6 +126,21 @@ pub fn instance_with_memory(statement_memory_bytes: usize) -> Arc<Instance> {
     let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
     let host = Arc::new(TestHost::default());
     instance_limited(Arc::new(path), host, statement_memory_bytes)
+}
+
+/// An instance over `engine` whose statements may hold so many bytes, and have temporary files for
+/// more.
+pub fn instance_that_spills(
+    engine: Arc<dyn Engine>,
+    statement_memory_bytes: usize,
+) -> (Arc<Instance>, Arc<TestHost>) {
+    let path = LocalPath::open(engine, LocalOptions::default()).expect("the path opens");
+    let host = Arc::new(TestHost {
+        spills: true,
+        ..TestHost::default()
+    });
+    let instance = instance_limited(Arc::new(path), host.clone(), statement_memory_bytes);
+    (instance, host)
 }
 
 /// As [`instance_over`], with a host of the caller's too.

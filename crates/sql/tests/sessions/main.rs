@@ -6,6 +6,7 @@ mod common;
 mod limits;
 mod locks;
 mod prepared;
+mod spill;
 mod statements;
 mod transactions;
 

@@ -325,6 +325,7 @@ impl World {
             refuses_null: true,
         };
         let reading = Reading {
+            spill: None,
             txn: &self.txn,
             virtual_tables: &NoVirtualTables,
             waiter: &Alone,

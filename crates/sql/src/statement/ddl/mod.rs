@@ -299,6 +299,7 @@ fn execute_in<T>(
         waiter: context.waiter.as_ref(),
         eval: &eval,
         memory_limit: context.memory_limit,
+        spill: None,
         sequences: context.store.sequences(),
         foreign_key_checks: context.foreign_key_checks,
         unique_checks: true,

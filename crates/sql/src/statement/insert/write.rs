@@ -65,7 +65,8 @@ pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> S
         Source::Query(plan) => {
             // All before the first is written: the SELECT may read the table itself.
             let rows = executor::collect(context, plan, None)?;
-            for (number, mut values) in rows.into_iter().enumerate() {
+            for (number, values) in rows.enumerate() {
+                let mut values = values?;
                 context.waiter.check()?;
                 // What only ON DUPLICATE KEY UPDATE reads.
                 let selected = values.split_off(insert.columns.len().min(values.len()));

@@ -1,0 +1,37 @@
+//! Rows that do not fit into a statement's memory, in temporary files.
+//!
+//! The process that hosts the instance gives a [`SpillSpace`]; without one a statement ends with
+//! 1038 where its memory does. A file lives as long as its [`SpillFile`], and no longer than the
+//! process. Rows lie in it in blocks with checksums, in the order in which they were written.
+
+mod codec;
+mod file;
+mod partitions;
+
+pub(super) use file::{RowFile, RowReader};
+pub(super) use partitions::{Partitioned, Partitions, next_keyed};
+
+/// Where temporary files are made.
+pub trait SpillSpace: Send + Sync + 'static {
+    /// An empty file that nobody else sees, and that is gone when it is dropped or the process
+    /// ends, whatever way it ends.
+    ///
+    /// # Errors
+    /// The file system's.
+    fn create(&self) -> std::io::Result<Box<dyn SpillFile>>;
+}
+
+/// A temporary file.
+pub trait SpillFile: Send {
+    /// Adds `bytes` at the end.
+    ///
+    /// # Errors
+    /// The file system's, a full disk among them.
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()>;
+
+    /// Fills `bytes` from `offset` on.
+    ///
+    /// # Errors
+    /// The file system's; the file ends before.
+    fn read(&mut self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()>;
+}
