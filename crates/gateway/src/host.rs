@@ -4,16 +4,19 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use manxdb_sql::executor::SpillSpace;
 use manxdb_sql::session::{Host, SessionControl};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::data_files;
+use crate::spill::SpillDirectory;
 
 /// The one [`Host`] of a server process.
 pub struct ProcessHost {
@@ -22,6 +25,7 @@ pub struct ProcessHost {
     random: AtomicU64,
     seats: Mutex<Seats>,
     emptied: Condvar,
+    spill: OnceLock<SpillDirectory>,
 }
 
 #[derive(Default)]
@@ -104,7 +108,14 @@ impl ProcessHost {
             random: AtomicU64::new(u64::from_le_bytes(seed)),
             seats: Mutex::default(),
             emptied: Condvar::new(),
+            spill: OnceLock::new(),
         }))
+    }
+
+    /// Statements have their temporary files in this directory from now on; it is set once.
+    pub fn spill_into(&self, directory: PathBuf) {
+        let set = self.spill.set(SpillDirectory::new(directory));
+        assert!(set.is_ok(), "the directory of temporary files is set once");
     }
 
     /// A connection exists from now on.
@@ -200,6 +211,11 @@ impl ProcessHost {
 }
 
 impl Host for ProcessHost {
+    fn spill_space(&self) -> Option<&dyn SpillSpace> {
+        let space = self.spill.get();
+        space.map(|space| space as &dyn SpillSpace)
+    }
+
     fn wall_micros(&self) -> i64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         since.map_or(0, |d| i64::try_from(d.as_micros()).unwrap_or(i64::MAX))

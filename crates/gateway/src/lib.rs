@@ -19,6 +19,8 @@ mod host;
 pub mod key_files;
 pub mod mysql;
 pub mod password_key;
+mod spill;
 pub mod tls;
 
 pub use host::ProcessHost;
+pub use spill::SpillDirectory;

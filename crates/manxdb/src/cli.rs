@@ -237,7 +237,8 @@ pub struct SettingsArgs {
     /// most 4096 each [default: 64]
     #[arg(long, env = "MANXDB_WRITE_BUFFER_MB", value_name = "MIB")]
     pub write_buffer_mb: Option<usize>,
-    /// Memory one statement may hold, in MiB [default: 256]
+    /// Memory one statement may hold, in MiB; joins, sorts and rows to be written go on in temporary
+    /// files of up to 128 times as much [default: 256]
     #[arg(long, env = "MANXDB_STATEMENT_MEMORY_MB", value_name = "MIB")]
     pub statement_memory_mb: Option<usize>,
     /// Directory whose files LOAD DATA may read and SELECT INTO OUTFILE may write; without it

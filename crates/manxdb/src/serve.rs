@@ -32,7 +32,7 @@ use manxdb_txn::IsolationLevel;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{DurabilityChoice, IsolationChoice, ServeArgs};
-use crate::config::{self, Settings};
+use crate::config::{self, Rows, Settings};
 use crate::fault::Fault;
 use crate::notify::notify;
 
@@ -156,6 +156,10 @@ impl Server {
         let (store, path) = Store::open(settings)?;
         let host = ProcessHost::new(system_time_zone())
             .map_err(|_| Fault::Other("the system has no randomness to give".to_owned()))?;
+        // Rows of memory servers are on no disk of this machine.
+        if settings.rows == Rows::Local {
+            host.spill_into(settings.data.join("spill"));
+        }
         let instance = Instance::open(path, host.clone(), instance_options(settings))?;
         Ok(Self {
             store: Arc::new(store),
