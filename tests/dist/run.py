@@ -106,8 +106,8 @@ def within(root, *command):
 def install(root):
     """The .deb, by dpkg."""
     package = PLACE.only("manxdb_*.deb")
-    shutil.copy(package, root / "tmp")
-    return within(root, "dpkg", "--force-unsafe-io", "-i", f"/tmp/{package.name}")
+    copied = Path(shutil.copy(package, root / "tmp"))
+    return within(root, "dpkg", "--force-unsafe-io", "-i", f"/{copied.relative_to(root)}")
 
 
 class Service(Manxdb):

@@ -378,7 +378,7 @@ pub(super) mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 33);
+        assert_eq!(explained.len(), 35);
     }
 
     #[test]
