@@ -42,8 +42,7 @@ impl Prefixes {
             return true;
         }
         let mut longer = Vec::with_capacity(self.prefixes.len() * values.len());
-        let mut number = 0;
-        for value in values {
+        for (number, value) in (0..).zip(values) {
             if let Some(value) = value {
                 longer.extend(
                     self.prefixes
@@ -51,7 +50,6 @@ impl Prefixes {
                         .map(|prefix| prefix.with(value, number)),
                 );
             }
-            number += 1;
         }
         self.prefixes = longer;
         true
