@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use manxdb_compaction::edge::Pool;
 use manxdb_gateway::admin::{Gauge, HealthReport};
-use manxdb_storage::{Engine as _, Options, RocksEngine, backup, closing};
+use manxdb_storage::{DamagedFile, Engine as _, Options, RocksEngine, backup, closing};
 use manxdb_txn::{CommitPath, LocalOptions, LocalPath};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl Store {
     /// How it is, by what was found out about reads and writes.
     pub fn health(&self, known: &StoreHealth) -> HealthReport {
         match self {
-            Self::Local(_) => known.report(),
+            Self::Local(engine) => known.report().or_worse(damage(&engine.damaged_files())),
             Self::Memory(rows) => rows.health(known),
         }
     }
@@ -120,6 +120,20 @@ impl Store {
     }
 }
 
+/// What damaged sorted files mean for clients.
+fn damage(files: &[DamagedFile]) -> HealthReport {
+    let Some(first) = files.first() else {
+        return HealthReport::ok();
+    };
+    let what = format!(
+        "reads of some rows fail: {} damaged file(s) of sorted rows, the first is {} ({})",
+        files.len(),
+        first.name,
+        first.why
+    );
+    HealthReport::degraded(what, "restore a backup, and check the disk")
+}
+
 fn open_engine(settings: &Settings) -> Result<Arc<RocksEngine>, Fault> {
     let mut options = Options {
         block_cache_bytes: settings.block_cache_bytes,
@@ -139,4 +153,21 @@ fn open_engine(settings: &Settings) -> Result<Arc<RocksEngine>, Fault> {
     let engine = Arc::new(RocksEngine::open_with(&settings.data, &options, pool)?);
     closing::check(&settings.data, engine.latest()?)?;
     Ok(engine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_file_is_named_with_what_to_do() {
+        assert_eq!(damage(&[]), HealthReport::ok());
+        let file = DamagedFile {
+            name: "000009.sst".to_owned(),
+            why: "block checksum mismatch".to_owned(),
+        };
+        let line = damage(&[file]).line();
+        assert!(line.contains("000009.sst (block checksum mismatch)"), "{line}");
+        assert!(line.ends_with("restore a backup, and check the disk"), "{line}");
+    }
 }
