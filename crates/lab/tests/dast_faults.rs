@@ -229,7 +229,7 @@ fn strict_seeds_to_find(setting: &Setting, mutant: Mutant) -> Option<u64> {
     setting.wan.jitter = Nanos::from_millis(20);
     setting.clocks.offset_max = Nanos::from_millis(50);
     let (sound, planted) = (Options::default(), with(mutant));
-    let found = (0..40).find(|seed| setting.run(&case(*seed), planted).is_err())?;
+    let found = (0..120).find(|seed| setting.run(&case(*seed), planted).is_err())?;
     assert_eq!(setting.run(&case(found), sound).err(), None);
     Some(found)
 }
