@@ -106,9 +106,10 @@ impl CompressedFrames {
             HEADER => {}
             _ => return Err(cut_off()),
         }
-        let [a, b, c, sequence, d, e, f] = header;
-        let length = u32::from_le_bytes([a, b, c, 0]) as usize;
-        let plain_length = u32::from_le_bytes([d, e, f, 0]) as usize;
+        let three_bytes = |at: usize| {
+            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], 0]) as usize
+        };
+        let (length, sequence, plain_length) = (three_bytes(0), header[3], three_bytes(4));
         if sequence != self.sequence {
             return Err(FrameError::OutOfOrder);
         }

@@ -167,7 +167,13 @@ mod tests {
             why: "block checksum mismatch".to_owned(),
         };
         let line = damage(&[file]).line();
-        assert!(line.contains("000009.sst (block checksum mismatch)"), "{line}");
-        assert!(line.ends_with("restore a backup, and check the disk"), "{line}");
+        assert!(
+            line.contains("000009.sst (block checksum mismatch)"),
+            "{line}"
+        );
+        assert!(
+            line.ends_with("restore a backup, and check the disk"),
+            "{line}"
+        );
     }
 }

@@ -62,7 +62,7 @@ impl SpillFile for MemoryFile {
     }
 
     fn read(&mut self, offset: u64, bytes: &mut [u8]) -> std::io::Result<()> {
-        let start = usize::try_from(offset).unwrap();
+        let start = usize::try_from(offset).expect("files of tests fit into memory");
         bytes.copy_from_slice(&self.bytes[start..start + bytes.len()]);
         if self.damaged && bytes.len() > 8 {
             bytes[bytes.len() / 2] ^= 1;

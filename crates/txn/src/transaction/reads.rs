@@ -283,7 +283,7 @@ mod tests {
         recorded.move_to(&at(11));
         let (reads, _) = recorded.into_read_set();
         assert_eq!(reads.ranges, Vec::new());
-        assert!(reads.points.len() >= rows as usize);
+        assert!(reads.points.len() as u64 >= rows);
         assert!(reads.points.iter().all(|(_, at)| at == Version(11)));
     }
 

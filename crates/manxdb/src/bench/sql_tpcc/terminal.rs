@@ -87,7 +87,7 @@ pub fn run(conn: &mut Conn, job: &Job) -> mysql::Result<Ended> {
         Job::Payment(args) => terminal.payment(args)?,
         Job::OrderStatus(args) => terminal.order_status(args)?,
         Job::Delivery(args) => terminal.delivery(args)?,
-        Job::StockLevel(args) => terminal.stock_level(args)?,
+        Job::StockLevel(args) => terminal.stock_level(*args)?,
     };
     if !is_done {
         conn.query_drop("ROLLBACK")?;
@@ -385,7 +385,7 @@ impl Terminal<'_> {
         Ok(true)
     }
 
-    fn stock_level(&mut self, args: &StockLevelArgs) -> mysql::Result<bool> {
+    fn stock_level(&mut self, args: StockLevelArgs) -> mysql::Result<bool> {
         let (w, d) = (args.warehouse.0 + 1, args.district);
         let (next,): (u32,) = self.row(
             "SELECT d_next_o_id FROM district WHERE d_w_id = ? AND d_id = ?",
