@@ -85,6 +85,26 @@ impl Trial {
     /// The most clients.
     pub const CLIENTS_MAX: u16 = 1_000;
 
+    /// The shortest time of a checkout, in microseconds: its phases' messages, one after another.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // some microseconds
+    pub fn floor_us(&self) -> f64 {
+        let one_way = costs::Prices::of(self.system).one_way;
+        let delays = match self.system {
+            // Snapshot, reads, locks, writes: four round trips.
+            System::Rsi => 8,
+            // Reads, request, prepare and votes, the answer.
+            System::TwoSided | System::TradEthernet | System::TradIpoib => 6,
+        };
+        (one_way * delays).0 as f64 / 1e3
+    }
+
+    /// Checkouts a second that the network carries at the most, as the paper counts their bytes.
+    #[must_use]
+    pub fn rate_max(&self) -> f64 {
+        costs::Prices::of(self.system).checkouts_max(script::COUNTED_BYTES)
+    }
+
     /// Runs it; `progress` hears which share of it is done.
     ///
     /// # Errors
@@ -164,8 +184,32 @@ mod tests {
     fn servers_of_one_sided_memory_do_nothing() {
         let found = outcome(System::Rsi, 10);
         assert!(found.server_cpu < 1e-12, "{found:?}");
-        assert!(rate(&outcome(System::Rsi, 50)) > 3.0 * rate(&found));
+        assert!(rate(&outcome(System::Rsi, 30)) > 2.0 * rate(&found));
         assert!(outcome(System::TwoSided, 10).server_cpu > 0.0);
+    }
+
+    #[test]
+    fn no_system_is_faster_than_the_network() {
+        for system in [System::Rsi, System::TwoSided, System::TradIpoib] {
+            let trial = Trial {
+                system,
+                clients: 200,
+                checkouts: 3_000,
+                seed: 1,
+            };
+            let found = outcome(system, 200);
+            assert!(rate(&found) <= trial.rate_max(), "{system:?} {found:?}");
+            assert!(found.p50_us >= trial.floor_us(), "{system:?} {found:?}");
+        }
+        let bound = outcome(System::Rsi, 70);
+        assert_eq!(bound.busiest, "the network", "{bound:?}");
+        assert!(bound.busy > 0.95 && rate(&bound) < 2.4e6, "{bound:?}");
+    }
+
+    #[test]
+    fn sockets_over_infiniband_serve_fewer_than_over_ethernet() {
+        let rate = |system| rate(&outcome(system, 70));
+        assert!(rate(System::TradEthernet) > rate(System::TradIpoib));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use manxdb_core::Nanos;
 use manxdb_sim::queue::Queue;
 use manxdb_sim::{Latencies, SimTime};
 
-use super::costs::{CLIENT_MACHINES, CORES, MACHINES, MANAGER};
+use super::costs::{CLIENT_MACHINES, MACHINES, MANAGER, Prices};
 use super::script::{Hop, Phase, Station, Writer};
 use super::{Outcome, Trial};
 
@@ -82,9 +82,11 @@ impl Run {
             left: 0,
             began: None,
         };
-        let of_machine = |_| [Line::of(CORES), Line::of(1), Line::of(1)];
+        let cores = Prices::of(trial.system).handling_cores;
+        let of_machine = |_| [Line::of(cores), Line::of(1), Line::of(1)];
         let of_clients = (0..trial.clients).map(|_| Line::of(1));
-        let lines = (0..MACHINES).flat_map(of_machine).chain(of_clients);
+        let of_machines = (0..MACHINES).flat_map(of_machine);
+        let lines = of_machines.chain([Line::of(1)]).chain(of_clients);
         Self {
             now: SimTime::ZERO,
             queue: Queue::default(),
@@ -212,20 +214,22 @@ impl Run {
     }
 }
 
-/// Where a station's line is: three of each machine, then one of each client.
+/// Where a station's line is: three of each machine, one of the network, then one of each client.
 fn place(station: Station) -> usize {
     match station {
         Station::Cpu(machine) => 3 * machine,
         Station::Out(machine) => 3 * machine + 1,
         Station::In(machine) => 3 * machine + 2,
-        Station::Client(client) => 3 * MACHINES + client,
+        Station::Network => 3 * MACHINES,
+        Station::Client(client) => 3 * MACHINES + 1 + client,
     }
 }
 
 /// The station of a line.
 fn station(place: usize) -> Station {
     match place.checked_sub(3 * MACHINES) {
-        Some(client) => Station::Client(client),
+        Some(0) => Station::Network,
+        Some(client) => Station::Client(client - 1),
         None if place.is_multiple_of(3) => Station::Cpu(place / 3),
         None if place % 3 == 1 => Station::Out(place / 3),
         None => Station::In(place / 3),
@@ -235,6 +239,7 @@ fn station(place: usize) -> Station {
 fn name(station: Station) -> String {
     let (what, machine) = match station {
         Station::Client(_) => return "a client".to_owned(),
+        Station::Network => return "the network".to_owned(),
         Station::Cpu(machine) => ("processors of", machine),
         Station::Out(machine) => ("the link from", machine),
         Station::In(machine) => ("the link to", machine),

@@ -24,8 +24,10 @@ pub(super) enum Station {
     Cpu(usize),
     /// a machine's link to others,
     Out(usize),
-    /// and from them.
+    /// from them,
     In(usize),
+    /// and all that is between machines.
+    Network,
 }
 
 /// A step of something on its way.
@@ -44,6 +46,9 @@ pub(super) struct Flow {
     /// Whether the client waits for its end.
     pub is_awaited: bool,
 }
+
+/// Bytes of products that a checkout reads and writes: what the paper's limit of the network counts.
+pub(super) const COUNTED_BYTES: u64 = 2 * PRODUCTS as u64 * PRODUCT;
 
 /// What is under way together; the next phase begins when all that is awaited has ended.
 pub(super) type Phase = Vec<Flow>;
@@ -115,6 +120,7 @@ impl Writer {
             hops: vec![
                 Hop::Work(Station::Client(self.number), prices.sending(asked)),
                 Hop::Work(Station::Out(self.client), prices.carrying(asked)),
+                Hop::Work(Station::Network, prices.crossing(asked + answered)),
                 Hop::Travel(prices.one_way),
                 Hop::Work(Station::In(server), prices.carrying(asked)),
                 Hop::Work(Station::Out(server), prices.carrying(answered)),
@@ -181,6 +187,7 @@ impl Writer {
         vec![
             Hop::Work(self.processor(from), prices.sending(bytes)),
             Hop::Work(Station::Out(from), prices.carrying(bytes)),
+            Hop::Work(Station::Network, prices.crossing(bytes)),
             Hop::Travel(prices.one_way),
             Hop::Work(Station::In(to), prices.carrying(bytes)),
             Hop::Work(self.processor(to), prices.receiving(bytes)),
