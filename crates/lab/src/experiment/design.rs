@@ -2,7 +2,7 @@
 
 use super::plan::Trials;
 use super::results::Found;
-use super::{Claim, Experiment, Kind, Plan, Results, Scale, report};
+use super::{Claim, Experiment, Kind, Origin, Plan, Results, Scale, report};
 use crate::data::{Data, DataError};
 use crate::figure::{Figure, FigureError, png};
 
@@ -66,9 +66,21 @@ impl<K: Kind> Design<K> {
     /// # Errors
     /// The figure cannot be drawn.
     pub fn pictures(&self, data: &Data<K>) -> Result<[Artefact; 3], FigureError> {
+        self.pictures_of(data, &Origin::default())
+    }
+
+    /// Figure and report of some data.
+    ///
+    /// # Errors
+    /// The figure cannot be drawn.
+    pub fn pictures_of(
+        &self,
+        data: &Data<K>,
+        origin: &Origin,
+    ) -> Result<[Artefact; 3], FigureError> {
         let svg = self.figure(data).svg()?;
         let picture = png(&svg)?;
-        let report = report::report(self, data);
+        let report = report::report(self, data, origin);
         let file = |name, bytes| Artefact { name, bytes };
         Ok([
             file("figure.svg", svg.into_bytes()),

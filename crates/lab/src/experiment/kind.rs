@@ -25,6 +25,22 @@ pub trait Kind: Debug + Clone + PartialEq + Sized + 'static {
     /// The seed of a trial.
     fn seed(trial: &Self::Trial) -> u64;
 
+    /// The same trial with another seed.
+    fn reseeded(trial: &Self::Trial, seed: u64) -> Self::Trial;
+
+    /// The same trial with another number of regions, or of shards in each, where it has such.
+    ///
+    /// # Errors
+    /// [`TrialError`]: it has none.
+    fn reshaped(
+        _trial: &Self::Trial,
+        _regions: Option<u32>,
+        _shards: Option<u32>,
+    ) -> Result<Self::Trial, TrialError> {
+        let why = "there are no regions and shards in this experiment";
+        Err(TrialError::Failed(why.to_owned()))
+    }
+
     /// About how much work a trial is, in a unit that its kind has to itself: to run the longest
     /// first, and to say how much longer it will take.
     fn work(trial: &Self::Trial) -> f64;

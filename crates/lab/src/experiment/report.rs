@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::{Design, Kind, Verdict};
+use super::{Design, Kind, Origin, Verdict};
 use crate::data::Data;
 
 /// The report as Markdown.
-pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>) -> String {
+pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>, origin: &Origin) -> String {
     let mut text = format!(
         "# {}: {}\n\n{}\n\n",
         design.name, design.about, design.origin
@@ -15,11 +15,12 @@ pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>) -> String {
     let _ = writeln!(
         text,
         "Made by `manxdb lab run {} --scale {} --seed {}`, version {}. The numbers are in \
-         [data.csv](data.csv) and, with all parameters, in [data.json](data.json).\n",
+         [data.csv](data.csv) and, with all parameters, in [data.json](data.json). {}\n",
         design.name,
         data.scale.name(),
         data.seed,
-        data.version
+        data.version,
+        origin.sentence()
     );
     claims(&mut text, design, data);
     text.push_str(&K::details(design, data));

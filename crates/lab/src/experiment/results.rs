@@ -1,6 +1,6 @@
 //! What an experiment found, whatever its kind.
 
-use super::{Claim, Design, Experiment, Kind, Scale};
+use super::{Claim, Design, Experiment, Kind, Origin, Scale};
 use crate::data::Data;
 use crate::figure::FigureError;
 
@@ -34,7 +34,7 @@ pub trait Results {
     ///
     /// # Errors
     /// The figure cannot be drawn.
-    fn pictures(&self) -> Result<[Artefact; 3], FigureError>;
+    fn pictures(&self, origin: &Origin) -> Result<[Artefact; 3], FigureError>;
 }
 
 /// The data of an experiment of one kind.
@@ -72,7 +72,7 @@ impl<K: Kind> Results for Found<K> {
         ]
     }
 
-    fn pictures(&self) -> Result<[Artefact; 3], FigureError> {
-        self.design.pictures(&self.data)
+    fn pictures(&self, origin: &Origin) -> Result<[Artefact; 3], FigureError> {
+        self.design.pictures_of(&self.data, origin)
     }
 }

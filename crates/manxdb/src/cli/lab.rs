@@ -20,9 +20,10 @@ pub enum LabCommand {
     #[command(after_help = "\
 Writes OUT/PART/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg and\n\
 figure.png, report.md (claim by claim: what was said, what was measured, whether it holds) and\n\
-run.json (the machine, the time it took); OUT/PART/README.md leads to all of a part. Equal seeds of\n\
-simulated experiments make equal data, figures and reports, byte for byte, whatever the number of\n\
-threads; run.json alone differs.\n\n\
+run.json (commit, machine, load, the time it took); OUT/PART/README.md leads to all of a part. Equal\n\
+seeds of simulated experiments make equal data and figures, byte for byte, whatever the number of\n\
+threads; run.json differs, and the line of the report that says what is in it. Data are written after\n\
+each trial: what was interrupted goes on with --resume.\n\n\
 Scales: smoke takes seconds, laptop minutes on two cores, paper has the published parameters (DAST:\n\
 10 regions of 10 shards) and may take hours; --at and --seeds run a part of it.")]
     Run(LabRun),
@@ -52,12 +53,21 @@ pub struct LabRun {
     /// The first seed; repetitions have those behind it
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Only so many repetitions of each point [default: as the scale has]
+    /// So many repetitions of each point [default: as the scale has]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
+    /// R: regions, where an experiment has such [default: as the scale has]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub regions: Option<u32>,
+    /// N: shards of each region, where an experiment has such [default: as the scale has]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub shards: Option<u32>,
     /// Only points at these values of the swept parameter
     #[arg(long, value_name = "VALUE", value_delimiter = ',')]
     pub at: Vec<f64>,
+    /// Go on with what an earlier run in the same place has kept: trials that ran are not run again
+    #[arg(long)]
+    pub resume: bool,
     /// Trials at a time [default: one a core; what is measured by a clock always runs alone]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,

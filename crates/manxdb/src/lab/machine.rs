@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::json;
@@ -63,15 +64,80 @@ fn peak_memory_mib() -> Option<u64> {
     mebibytes("/proc/self/status", "VmHWM")
 }
 
+/// What was taken over from an earlier run.
+#[derive(Default)]
+pub struct Resumed {
+    /// Trials of it.
+    pub records: usize,
+    /// The commit it was of, if that was recorded.
+    pub commit: Option<String>,
+    /// Whether an optimized program made them, if that was recorded.
+    pub optimized: Option<bool>,
+}
+
+/// What is known of a run when it begins.
+pub struct Began {
+    commit: Option<String>,
+    load: Option<f64>,
+}
+
+impl Began {
+    /// Looks at the sources and at what runs beside it.
+    pub fn now() -> Self {
+        Self {
+            commit: commit(),
+            load: load(),
+        }
+    }
+}
+
+/// The commit of the sources that this program was built from: as it was built to say, or of the
+/// directory of its sources if that is there; with `-dirty` if they were changed since.
+fn commit() -> Option<String> {
+    if let Some(built) = option_env!("MANXDB_COMMIT") {
+        return Some(built.to_owned());
+    }
+    let mut git = Command::new("git");
+    git.args(["-C", env!("CARGO_MANIFEST_DIR")]);
+    git.args([
+        "describe",
+        "--always",
+        "--dirty",
+        "--exclude",
+        "*",
+        "--abbrev=12",
+    ]);
+    let said = git.output().ok().filter(|output| output.status.success())?;
+    let commit = String::from_utf8(said.stdout).ok()?.trim().to_owned();
+    (!commit.is_empty()).then_some(commit)
+}
+
+/// Processes that could run, of the last minute.
+fn load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
 /// `run.json`, when an experiment begins and when it has ended.
-pub fn run_file(args: &LabRun, threads: usize, took: Option<&Took>) -> String {
+pub fn run_file(
+    args: &LabRun,
+    (threads, resumed, began): (usize, &Resumed, &Began),
+    took: Option<&Took>,
+) -> String {
+    let ended = took.and_then(|_| load());
+    let load: Vec<f64> = began.load.into_iter().chain(ended).collect();
     let value = json!({
         "version": env!("CARGO_PKG_VERSION"),
+        "commit": began.commit,
+        "load": load,
+        "resumed": {"records": resumed.records, "commit": resumed.commit, "optimized": resumed.optimized},
         "optimized": !cfg!(debug_assertions),
         "experiment": args.experiment,
         "scale": args.scale,
         "seed": args.seed,
         "seeds": args.seeds,
+        "regions": args.regions,
+        "shards": args.shards,
         "at": args.at,
         "threads": threads,
         "machine": {

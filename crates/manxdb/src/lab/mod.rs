@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use manxdb_lab::experiment::{Claim, Experiment, Plan, Results, SIMULATED, Scale, Verdict, index};
+use manxdb_lab::experiment::{
+    Claim, Experiment, Origin, Plan, Results, SIMULATED, Scale, Verdict, index,
+};
 
 use crate::cli::{EVERY, LabCommand, LabRun};
 use crate::fault::Fault;
@@ -91,7 +93,12 @@ fn plan(experiment: Any, scale: Scale, args: &LabRun) -> Result<Box<dyn Plan>, F
     let mut plan = experiment.plan(scale, args.seed);
     let known = plan.points();
     if let Some(seeds) = args.seeds {
-        plan.keep(&|point| point.seed.wrapping_sub(args.seed) < seeds);
+        plan.repeat(seeds);
+    }
+    if args.regions.is_some() || args.shards.is_some() {
+        let name = experiment.name();
+        plan.reshape(args.regions, args.shards)
+            .map_err(|error| Fault::Other(format!("{name}: {error}")))?;
     }
     if !args.at.is_empty() {
         plan.keep(&|point| args.at.iter().any(|at| (at - point.at).abs() < 1e-9));
@@ -114,31 +121,72 @@ fn run_one(experiment: Any, args: &LabRun) -> Result<(), Fault> {
     // The command line allows no other names.
     let scale = Scale::named(&args.scale).unwrap_or(Scale::Laptop);
     let name = experiment.name();
-    let plan = plan(experiment, scale, args)?;
+    let mut plan = plan(experiment, scale, args)?;
     let trials = plan.points().len();
     let directory = directory_of(experiment, &args.out);
+    let resumed = if args.resume {
+        resume(&mut *plan, &directory)?
+    } else {
+        machine::Resumed::default()
+    };
     let threads = threads(experiment, args).min(trials);
     // Before hours of work, not after them.
     make_directory(&directory)?;
     let started = Instant::now();
-    let run_file = |took| machine::run_file(args, threads, took);
+    let began = machine::Began::now();
+    let run_file = |took| machine::run_file(args, (threads, &resumed, &began), took);
     write(&directory, RUN, run_file(None).as_bytes())?;
     println!(
-        "{name}: {trials} trials at scale {}, {threads} at a time",
-        scale.name()
+        "{name}: {trials} trials at scale {}, {threads} at a time, {} of them done before",
+        scale.name(),
+        resumed.records
     );
-    pool::run(&*plan, threads).map_err(|error| Fault::Other(format!("{name}: {error}")))?;
+    // What has run is kept whatever becomes of the rest: `--resume` goes on from there.
+    let keep = || keep(&*plan.results(), &directory);
+    pool::run(&*plan, threads, &keep).map_err(|error| Fault::Other(format!("{name}: {error}")))?;
     let results = plan.results();
-    for file in results.files() {
-        write(&directory, file.name, &file.bytes)?;
-    }
-    draw(&*results, &directory)?;
+    keep()?;
     let took = machine::Took {
         wall: started.elapsed(),
         events: results.events(),
     };
     write(&directory, RUN, run_file(Some(&took)).as_bytes())?;
+    draw(&*results, &directory)?;
     println!("{name}: {took}; results in {}\n", directory.display());
+    Ok(())
+}
+
+/// Takes over what an earlier run in a directory has measured.
+fn resume(plan: &mut dyn Plan, directory: &Path) -> Result<machine::Resumed, Fault> {
+    let file = directory.join(DATA);
+    let Ok(text) = fs::read_to_string(&file) else {
+        return Ok(machine::Resumed::default()); // nothing was kept: all of it is run
+    };
+    let records = plan
+        .resume(&text)
+        .map_err(|error| Fault::Other(format!("{}: {error}", file.display())))?;
+    let earlier = origin(directory);
+    Ok(machine::Resumed {
+        records,
+        commit: earlier.commit().map(str::to_owned),
+        optimized: earlier.optimized(),
+    })
+}
+
+/// Of which sources, machine and load the results in a directory are.
+fn origin(directory: &Path) -> Origin {
+    Origin::of(&fs::read_to_string(directory.join(RUN)).unwrap_or_default())
+}
+
+/// Writes what has been measured; a file is never seen half written.
+fn keep(results: &dyn Results, directory: &Path) -> Result<(), Fault> {
+    for file in results.files() {
+        let half = format!("{}.part", file.name);
+        write(directory, &half, &file.bytes)?;
+        let (from, to) = (directory.join(half), directory.join(file.name));
+        fs::rename(&from, &to)
+            .map_err(|error| Fault::io(format!("renaming {}", from.display()), error))?;
+    }
     Ok(())
 }
 
@@ -183,7 +231,7 @@ fn draw_again(experiment: Any, out: &Path) -> Result<(), Fault> {
 
 /// Figure and report of results, and what became of the claims.
 fn draw(results: &dyn Results, directory: &Path) -> Result<(), Fault> {
-    let pictures = results.pictures();
+    let pictures = results.pictures(&origin(directory));
     let name = results.experiment().name();
     let pictures = pictures.map_err(|error| Fault::Other(format!("{name}: {error}")))?;
     for picture in pictures {

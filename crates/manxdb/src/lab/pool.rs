@@ -14,23 +14,34 @@ use crate::fault::Fault;
 /// Steps of the bar in all.
 const STEPS: f64 = 100_000.0;
 
-/// Runs all trials, the longest first, so that no thread is left with one at the end. The order of
-/// outcomes is that of the trials, and each depends on its trial alone.
+/// Runs all trials that have not run, the longest first, so that no thread is left with one at the
+/// end. The order of outcomes is that of the trials, and each depends on its trial alone. After each
+/// trial `keep` keeps what there is.
 ///
 /// # Errors
-/// A trial failed; those that had not begun by then are not run.
-pub fn run(plan: &dyn Plan, threads: usize) -> Result<(), Fault> {
+/// A trial failed, or could not be kept; those that had not begun by then are not run.
+pub fn run(
+    plan: &dyn Plan,
+    threads: usize,
+    keep: &(dyn Fn() -> Result<(), Fault> + Sync),
+) -> Result<(), Fault> {
     let points = plan.points();
-    let mut order: Vec<(usize, &Point)> = points.iter().enumerate().collect();
+    let left = points.iter().enumerate();
+    let mut order: Vec<(usize, &Point)> = left.filter(|(place, _)| !plan.is_done(*place)).collect();
     order.sort_by(|one, other| other.1.work.total_cmp(&one.1.work));
-    let progress = Progress::new(points.iter().map(|point| point.work).sum());
+    let progress = Progress::new(order.iter().map(|(_, point)| point.work).sum());
+    let keeping = Mutex::new(());
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<(usize, TrialError)>> = Mutex::new(None);
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
                 while let Some((place, point)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(error) = run_one(plan, *place, point, &progress) {
+                    let ran = run_one(plan, *place, point, &progress).and_then(|()| {
+                        let _one_at_a_time = keeping.lock().unwrap_or_else(PoisonError::into_inner);
+                        keep().map_err(|error| TrialError::Failed(error.to_string()))
+                    });
+                    if let Err(error) = ran {
                         // The others end with the trial they are at.
                         next.store(order.len(), Ordering::Relaxed);
                         let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);

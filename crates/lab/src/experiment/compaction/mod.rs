@@ -34,6 +34,13 @@ impl Kind for Sharing {
         trial.seed
     }
 
+    fn reseeded(trial: &Trial, seed: u64) -> Trial {
+        Trial {
+            seed,
+            ..trial.clone()
+        }
+    }
+
     fn work(trial: &Trial) -> f64 {
         trial.expected_events()
     }

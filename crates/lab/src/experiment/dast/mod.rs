@@ -53,6 +53,25 @@ impl Kind for Transactions {
         trial.seed
     }
 
+    fn reseeded(trial: &Trial, seed: u64) -> Trial {
+        Trial {
+            seed,
+            ..trial.clone()
+        }
+    }
+
+    fn reshaped(
+        trial: &Trial,
+        regions: Option<u32>,
+        shards: Option<u32>,
+    ) -> Result<Trial, TrialError> {
+        Ok(Trial {
+            regions: regions.unwrap_or(trial.regions),
+            shards_per_region: shards.unwrap_or(trial.shards_per_region),
+            ..trial.clone()
+        })
+    }
+
     fn work(trial: &Trial) -> f64 {
         trial.expected_events()
     }

@@ -50,6 +50,13 @@ impl Kind for Filling {
         trial.seed
     }
 
+    fn reseeded(trial: &Trial, seed: u64) -> Trial {
+        Trial {
+            seed,
+            ..trial.clone()
+        }
+    }
+
     /// All alike, so that they run in the order of the plan, in which modes take turns.
     fn work(_: &Trial) -> f64 {
         1.0

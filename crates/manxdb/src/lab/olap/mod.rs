@@ -41,6 +41,10 @@ impl Kind for Analysis {
         trial.seed
     }
 
+    fn reseeded(trial: &OlapShape, seed: u64) -> OlapShape {
+        OlapShape { seed, ..*trial }
+    }
+
     /// All alike, so that they run in the order of the plan, in which algorithms take turns.
     fn work(_: &OlapShape) -> f64 {
         1.0

@@ -41,6 +41,10 @@ impl Kind for Shopping {
         trial.seed()
     }
 
+    fn reseeded(trial: &Trial, seed: u64) -> Trial {
+        trial.reseeded(seed)
+    }
+
     /// All alike, so that they run in the order of the plan, in which systems take turns.
     fn work(_: &Trial) -> f64 {
         1.0

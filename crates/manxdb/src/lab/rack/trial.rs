@@ -34,6 +34,14 @@ impl Trial {
         }
     }
 
+    /// The same with another seed.
+    pub fn reseeded(self, seed: u64) -> Self {
+        match self {
+            Self::Measured(shape) => Self::Measured(CheckoutShape { seed, ..shape }),
+            Self::Simulated(trial) => Self::Simulated(rack::Trial { seed, ..trial }),
+        }
+    }
+
     /// Runs it; `progress` hears which share of it is done.
     ///
     /// # Errors

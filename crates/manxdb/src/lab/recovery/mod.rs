@@ -156,6 +156,10 @@ impl Kind for Surviving {
         trial.seed
     }
 
+    fn reseeded(trial: &RecoveryShape, seed: u64) -> RecoveryShape {
+        RecoveryShape { seed, ..*trial }
+    }
+
     /// All alike, so that they run in the order of the plan, in which copies take turns.
     fn work(_: &RecoveryShape) -> f64 {
         1.0
