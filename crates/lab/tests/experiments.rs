@@ -2,6 +2,9 @@
 //! files, byte for byte.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "common/golden.rs"]
+mod golden;
+
 use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::dast::ALL;
 use manxdb_lab::experiment::{Artefact, Design, Scale, Verdict};
@@ -46,6 +49,7 @@ fn files(name: &str) -> (Data, [Artefact; 3]) {
     let experiment = named(name);
     let data = measure(experiment, 1);
     assert_eq!(Data::from_json(&data.to_json(), name).unwrap(), data);
+    golden::check(name, &data.to_csv());
     for claim in experiment.claims(&data) {
         assert_ne!(claim.verdict, Verdict::Fails, "{claim:?}");
     }

@@ -2,6 +2,9 @@
 //! seeds make equal files, and what is said of fairness fails for a policy without it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "common/golden.rs"]
+mod golden;
+
 use manxdb_jobs::mutants::Mutant;
 use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::compaction::ALL;
@@ -49,6 +52,7 @@ fn equal_seeds_make_equal_files_and_what_is_promised_holds() {
     let data = measured(1, run);
     let json = data.to_json();
     assert_eq!(Data::from_json(&json, MANY.name).unwrap(), data);
+    golden::check(MANY.name, &data.to_csv());
     let again = measured(1, run);
     assert_eq!(again.to_json(), json);
     assert_eq!(again.to_csv(), data.to_csv());
