@@ -51,8 +51,13 @@ fn files(name: &str) -> (Data, [Artefact; 3]) {
     assert_eq!(Data::from_json(&data.to_json(), name).unwrap(), data);
     golden::check(name, &data.to_csv());
     for claim in experiment.claims(&data) {
-        assert_ne!(claim.verdict, Verdict::Fails, "{claim:?}");
+        assert_ne!(claim.verdict(), Verdict::Implausible, "{claim:?}");
     }
+    // A load of this size may have too few samples for a verdict; what they say is looked at all the same.
+    for claim in experiment.judged(&data) {
+        assert_ne!(claim.verdict(), Verdict::Fails, "{claim:?}");
+    }
+    assert_eq!(experiment.unmoved(&data), Vec::<String>::new());
     let pictures = experiment.pictures(&data).unwrap();
     if let Some(directory) = std::env::var_os("LAB_TEST_OUT") {
         for picture in &pictures {
@@ -79,7 +84,7 @@ fn tpcc_runs_with_more_and_more_clients() {
         report.contains("| claim | by | measured | verdict |"),
         "{report}"
     );
-    assert!(report.contains("| holds |"), "{report}");
+    assert!(report.contains("Commit: not recorded."), "{report}");
 }
 
 #[test]
@@ -110,7 +115,7 @@ fn the_targets_hold() {
     // Two tails, each with and without the CPU model, and three things that change nothing.
     let holds = claims
         .iter()
-        .filter(|claim| claim.verdict == Verdict::Holds);
+        .filter(|claim| claim.verdict() == Verdict::Holds);
     assert_eq!(holds.count(), 7, "{claims:#?}");
 }
 

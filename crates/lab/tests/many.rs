@@ -42,7 +42,7 @@ fn run(trial: &Trial) -> Outcome {
 fn verdict(data: &Data, says: &str) -> Verdict {
     let claims = MANY.claims(data);
     let found = claims.iter().find(|claim| claim.says.starts_with(says));
-    found.unwrap_or_else(|| panic!("{claims:#?}")).verdict
+    found.unwrap_or_else(|| panic!("{claims:#?}")).verdict()
 }
 
 const BOUNDED: &str = "The 99th percentile of the others' time in the queue is bounded";

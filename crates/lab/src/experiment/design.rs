@@ -2,7 +2,7 @@
 
 use super::plan::Trials;
 use super::results::Found;
-use super::{Claim, Experiment, Kind, Origin, Plan, Results, Scale, report};
+use super::{Claim, Experiment, Kind, Origin, Plan, Results, Scale, falsify, report, review};
 use crate::data::{Data, DataError};
 use crate::figure::{Figure, FigureError, png};
 
@@ -26,8 +26,8 @@ pub struct Design<K: Kind> {
     pub label: fn(&Self, &K::Trial) -> String,
     /// The figure of some data.
     pub figure: fn(&Self, &Data<K>) -> Figure,
-    /// What others and we say, and whether it holds.
-    pub claims: fn(&Self, &Data<K>) -> Vec<Claim>,
+    /// What others and we say, and whether it holds if the data are true: [`Design::claims`] asks that.
+    pub judge: fn(&Self, &Data<K>) -> Vec<Claim>,
 }
 
 impl<K: Kind> Design<K> {
@@ -49,10 +49,22 @@ impl<K: Kind> Design<K> {
         (self.label)(self, trial)
     }
 
-    /// What others and we say, and whether it holds.
+    /// What others and we say, and whether it holds; nothing does whose data cannot be true.
     #[must_use]
     pub fn claims(&self, data: &Data<K>) -> Vec<Claim> {
-        (self.claims)(self, data)
+        review::review(self, data)
+    }
+
+    /// The same of data that are believed.
+    #[must_use]
+    pub fn judged(&self, data: &Data<K>) -> Vec<Claim> {
+        (self.judge)(self, data)
+    }
+
+    /// Claims whose verdict no change of the data moves: each is a defect.
+    #[must_use]
+    pub fn unmoved(&self, data: &Data<K>) -> Vec<String> {
+        falsify::unmoved(self, data)
     }
 
     /// The figure of some data.
@@ -61,7 +73,7 @@ impl<K: Kind> Design<K> {
         (self.figure)(self, data)
     }
 
-    /// Figure and report of some data.
+    /// Figure and report of some data of which no more is known.
     ///
     /// # Errors
     /// The figure cannot be drawn.

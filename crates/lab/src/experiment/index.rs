@@ -9,33 +9,25 @@ use super::{Results, Verdict};
 pub fn index(results: &[Box<dyn Results>]) -> String {
     let mut text = String::from(
         "# Results of the lab\n\nWritten by `manxdb lab`, as are the directories beside it; do not \
-         edit.\n\n| experiment | what | scale | claims that hold, do not, are open | files |\n\
+         edit.\n\n| experiment | what | scale | claims | files |\n\
          |---|---|---|---|---|\n",
     );
     let mut failing = String::new();
     for found in results {
         let experiment = found.experiment();
         let claims = found.claims();
-        let count = |verdict| {
-            claims
-                .iter()
-                .filter(|claim| claim.verdict == verdict)
-                .count()
-        };
         let name = experiment.name();
         let _ = writeln!(
             text,
-            "| [{name}]({name}/report.md) | {} | {} | {}, {}, {} | [csv]({name}/data.csv), \
+            "| [{name}]({name}/report.md) | {} | {} | {} | [csv]({name}/data.csv), \
              [json]({name}/data.json), [svg]({name}/figure.svg), [machine]({name}/run.json) |",
             experiment.about(),
             found.scale().name(),
-            count(Verdict::Holds),
-            count(Verdict::Fails),
-            count(Verdict::Open)
+            Verdict::counts(&claims)
         );
         for claim in claims
             .iter()
-            .filter(|claim| claim.verdict == Verdict::Fails)
+            .filter(|claim| claim.verdict() == Verdict::Fails)
         {
             let _ = writeln!(
                 failing,
@@ -44,6 +36,7 @@ pub fn index(results: &[Box<dyn Results>]) -> String {
             );
         }
     }
+    text.push_str(VERDICTS);
     if !failing.is_empty() {
         let _ = write!(text, "\n## What does not hold\n\n{failing}");
     }
@@ -58,6 +51,13 @@ pub fn index(results: &[Box<dyn Results>]) -> String {
     }
     text
 }
+
+const VERDICTS: &str = "
+A claim *holds* or *does not*; it is *open* when its data were not measured or have too few samples, \
+*implausible* when data cannot be true (a latency below what messages take, calls that nobody accounts \
+for, a death without a cause), and *not a result* when its number went into the model or is of another \
+load than the claim's: the report says which.
+";
 
 #[cfg(test)]
 mod tests {

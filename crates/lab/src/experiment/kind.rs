@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Design;
+use super::{Design, Falsification};
 use crate::data::{Data, Record};
 
 /// What all experiments over one type of trials have in common.
@@ -60,6 +60,27 @@ pub trait Kind: Debug + Clone + PartialEq + Sized + 'static {
 
     /// A trial and what came of it, column by column.
     fn row(record: &Record<Self>) -> String;
+
+    /// Whether an outcome can be true: no time below what light, memory or processors need, every call
+    /// accounted for, a cause for each death.
+    ///
+    /// # Errors
+    /// What cannot be.
+    fn implausible(trial: &Self::Trial, outcome: &Self::Outcome) -> Result<(), String>;
+
+    /// What two outcomes say that cannot both be true.
+    fn contradiction(_data: &Data<Self>) -> Option<String> {
+        None
+    }
+
+    /// Of the number that has the fewest samples: how many, and how many it takes to judge it.
+    fn samples(outcome: &Self::Outcome) -> (u64, u64);
+
+    /// What is compared with others by claims.
+    fn system(trial: &Self::Trial) -> String;
+
+    /// Makes an outcome wrong, for tests of verdicts.
+    fn falsify(trial: &Self::Trial, outcome: &mut Self::Outcome, how: Falsification);
 
     /// What a report says behind its claims: parameters, numbers, what a reader must know.
     fn details(design: &Design<Self>, data: &Data<Self>) -> String;

@@ -14,7 +14,9 @@
 //! that kind's list, such as [`dast::ALL`].
 //!
 //! Of a new kind: a type of trials, one of outcomes, and a type that implements [`Kind`] over them:
-//! how a trial is run, its columns in `data.csv`, and what a report says behind its claims. Then
+//! how a trial is run, its columns in `data.csv`, what a report says behind its claims, which outcomes
+//! can be true, and how they are made false to test verdicts (`cargo test -p manxdb lab`: no claim
+//! passes that no data refute). Then
 //! designs of it, and their lines in the list of experiments: [`SIMULATED`] here, for kinds whose
 //! trials are functions of their parameters; the program's own list for kinds that need processes,
 //! files or clocks ([`Kind::SIMULATED`] is false then, and trials run one at a time). Data on disk,
@@ -25,24 +27,28 @@ mod claim;
 pub mod compaction;
 pub mod dast;
 mod design;
+mod falsify;
 mod index;
 mod kind;
 mod origin;
 mod plan;
 mod report;
 mod results;
+mod review;
 mod scale;
 mod series;
 
 use crate::data::DataError;
 
-pub use self::claim::{Claim, Source, Verdict};
+pub use self::claim::{Claim, Measured, Source, Verdict};
 pub use self::design::Design;
+pub use self::falsify::Falsification;
 pub use self::index::index;
 pub use self::kind::{Kind, TrialError};
 pub use self::origin::Origin;
 pub use self::plan::{Plan, Point};
 pub use self::results::{Artefact, Results};
+pub use self::review::{demand, within};
 pub use self::scale::Scale;
 pub use self::series::{At, series};
 

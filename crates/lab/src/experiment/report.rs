@@ -29,19 +29,7 @@ pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>, origin: &Origi
 
 fn claims<K: Kind>(text: &mut String, design: &Design<K>, data: &Data<K>) {
     let claims = design.claims(data);
-    let count = |verdict| {
-        claims
-            .iter()
-            .filter(|claim| claim.verdict == verdict)
-            .count()
-    };
-    let _ = writeln!(
-        text,
-        "## Claims\n\n{} hold, {} do not, {} are open.\n",
-        count(Verdict::Holds),
-        count(Verdict::Fails),
-        count(Verdict::Open)
-    );
+    let _ = writeln!(text, "## Claims\n\nClaims: {}.\n", Verdict::counts(&claims));
     text.push_str("| claim | by | measured | verdict |\n|---|---|---|---|\n");
     for claim in claims {
         let _ = writeln!(
@@ -50,7 +38,7 @@ fn claims<K: Kind>(text: &mut String, design: &Design<K>, data: &Data<K>) {
             claim.says,
             claim.source.title(),
             claim.measured,
-            claim.verdict.title()
+            claim.verdict().title()
         );
     }
     text.push('\n');

@@ -27,6 +27,9 @@ pub trait Results {
     /// What others and we say, and whether it holds.
     fn claims(&self) -> Vec<Claim>;
 
+    /// Claims whose verdict no change of the data moves: each is a defect.
+    fn unmoved(&self) -> Vec<String>;
+
     /// `data.json` and `data.csv`.
     fn files(&self) -> [Artefact; 2];
 
@@ -59,6 +62,10 @@ impl<K: Kind> Results for Found<K> {
 
     fn claims(&self) -> Vec<Claim> {
         self.design.claims(&self.data)
+    }
+
+    fn unmoved(&self) -> Vec<String> {
+        self.design.unmoved(&self.data)
     }
 
     fn files(&self) -> [Artefact; 2] {

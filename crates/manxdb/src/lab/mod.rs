@@ -244,12 +244,17 @@ fn draw(results: &dyn Results, directory: &Path) -> Result<(), Fault> {
 }
 
 fn say(claim: &Claim) {
-    let verdict = match claim.verdict {
+    let verdict = match claim.verdict() {
         Verdict::Holds => "holds",
         Verdict::Fails => "FAILS",
         Verdict::Open => "open",
+        Verdict::Implausible => "WRONG DATA",
+        Verdict::NotAResult => "no result",
     };
-    println!("  {verdict:<6} {}\n         {}", claim.says, claim.measured);
+    println!(
+        "  {verdict:<10} {}\n             {}",
+        claim.says, claim.measured
+    );
 }
 
 fn make_directory(directory: &Path) -> Result<(), Fault> {

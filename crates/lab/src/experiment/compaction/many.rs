@@ -1,7 +1,7 @@
 //! Many databases, few workers, one greedy tenant, by who chooses jobs.
 
 use super::panels::{figure, points};
-use super::{At, Claim, Data, Experiment, Scale, Source};
+use super::{At, Claim, Data, Experiment, Measured, Scale, Source};
 use crate::many::{Outcome, Trial, Who};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     at,
     label: Experiment::number,
     figure,
-    claims,
+    judge: claims,
 };
 
 /// How much worse the tail of the queue may be beside a greedy database: with fair shares it was
@@ -118,14 +118,20 @@ fn bounded(ours: &Ends<'_>, data: &Data) -> Claim {
             "The 99th percentile of the others' time in the queue is bounded beside a greedy tenant \
              ({databases} databases, {workers} workers)."
         ),
-        format!(
-            "{calm:.2} s with {} at once, {beside:.2} s with {}; judged: at most {BOUND} times as long",
-            ours.calm.x, ours.greedy.x
+        Measured::new(
+            beside,
+            2e-3..=36_000.0,
+            format!(
+                "{calm:.2} s with {} at once, {beside:.2} s with {}; judged: at most {BOUND} times as \
+                 long",
+                ours.calm.x, ours.greedy.x
+            ),
         ),
         beside <= BOUND * calm,
     )
 }
 
+#[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
 fn never_first(experiment: &Experiment, data: &Data) -> Claim {
     let bounced = |who| {
         let points = points(experiment, data, who);
@@ -136,7 +142,11 @@ fn never_first(experiment: &Experiment, data: &Data) -> Claim {
     Claim::judged(
         Source::Target,
         "Jobs that relieve level 0 are never the first of their database to be sent home.",
-        format!("{ours} times in all runs; {theirs} times with caas-level"),
+        Measured::new(
+            ours as f64,
+            0.0..=1e9,
+            format!("{ours} times in all runs; {theirs} times with caas-level"),
+        ),
         ours == 0,
     )
 }
@@ -148,9 +158,13 @@ fn nobody_elses(ours: &Ends<'_>) -> Claim {
     Claim::judged(
         Source::Target,
         "A greedy tenant gets nobody else's jobs sent home.",
-        format!(
-            "{sent:.0} jobs of others sent home as too much with {} at once",
-            ours.greedy.x
+        Measured::new(
+            sent,
+            0.0..=1e9,
+            format!(
+                "{sent:.0} jobs of others sent home as too much with {} at once",
+                ours.greedy.x
+            ),
         ),
         sent == 0.0,
     )
@@ -182,6 +196,7 @@ fn ahead(experiment: &Experiment, data: &Data, who: Who) -> Claim {
             format!("{measured}, where nobody waits"),
         );
     }
+    let measured = Measured::new(theirs - ours, -1e9..=1e9, measured);
     Claim::judged(Source::Target, says, measured, ours < theirs)
 }
 
@@ -192,11 +207,15 @@ fn fair<const N: usize>(ours: &Ends<'_>, theirs: [Option<Ends<'_>>; N]) -> Claim
     Claim::judged(
         Source::Target,
         "The others are slowed down more evenly than with any other policy of a pool.",
-        format!(
-            "Jain's index {:.3}, the best of the others {best:.3}, with {} at once; a job's slowdown \
-             counts, and fair shares hold up who has had more than others",
+        Measured::new(
             jain(&ours.greedy),
-            ours.greedy.x
+            1e-3..=1.0,
+            format!(
+                "Jain's index {:.3}, the best of the others {best:.3}, with {} at once; a job's \
+                 slowdown counts, and fair shares hold up who has had more than others",
+                jain(&ours.greedy),
+                ours.greedy.x
+            ),
         ),
         jain(&ours.greedy) >= best,
     )
@@ -212,12 +231,17 @@ fn order_of_random(random: &Ends<'_>, ranked: &Ends<'_>) -> Claim {
         Source::Artifact,
         "Jobs wait longer when workers are drawn at random than when jobs are ranked as in CaaS-LSM \
          (the order alone).",
-        format!(
-            "the others' jobs {drawn:.2} s and {chosen:.2} s on average with {} at once, {:.2} s and {:.2} s with {}",
-            random.greedy.x,
-            mean(&random.calm),
-            mean(&ranked.calm),
-            random.calm.x
+        Measured::new(
+            drawn,
+            1e-3..=36_000.0,
+            format!(
+                "the others' jobs {drawn:.2} s and {chosen:.2} s on average with {} at once, {:.2} s \
+                 and {:.2} s with {}",
+                random.greedy.x,
+                mean(&random.calm),
+                mean(&ranked.calm),
+                random.calm.x
+            ),
         ),
         drawn > chosen,
     )

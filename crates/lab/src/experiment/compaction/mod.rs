@@ -9,10 +9,11 @@
 mod columns;
 mod many;
 mod panels;
+mod plausible;
 mod report;
 
 use super::report::each;
-use super::{Claim, Design, Kind, Scale, Source, TrialError, series};
+use super::{Claim, Design, Falsification, Kind, Measured, Scale, Source, TrialError, series};
 use crate::data;
 use crate::many::{Outcome, Sharing, Trial};
 
@@ -59,6 +60,22 @@ impl Kind for Sharing {
 
     fn row(record: &Record) -> String {
         columns::row(record)
+    }
+
+    fn implausible(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+        plausible::check(trial, outcome)
+    }
+
+    fn samples(outcome: &Outcome) -> (u64, u64) {
+        plausible::samples(outcome)
+    }
+
+    fn system(trial: &Trial) -> String {
+        trial.who.title().to_owned()
+    }
+
+    fn falsify(_: &Trial, outcome: &mut Outcome, how: Falsification) {
+        plausible::falsify(outcome, how);
     }
 
     fn details(experiment: &Experiment, data: &Data) -> String {

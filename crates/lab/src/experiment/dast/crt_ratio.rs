@@ -1,7 +1,7 @@
 //! Latencies and throughput as more transactions cross regions.
 
 use super::panels::{Marks, five, points};
-use super::{Claim, Data, Experiment, Scale, Source};
+use super::{Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
 use crate::trial::{Trial, Workload};
@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     at,
     label: Experiment::number,
     figure,
-    claims,
+    judge: claims,
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
@@ -78,20 +78,28 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         Claim::judged(
             Source::Artifact,
             "Throughput falls as more transactions cross regions.",
-            format!(
-                "{:.0} transactions/s at {} %, {:.0} at {} %; judged: never up",
-                rates.first().copied().unwrap_or_default(),
-                first.x,
-                rates.last().copied().unwrap_or_default(),
-                last.x
+            Measured::ratio(
+                rates.last().copied().unwrap_or_default()
+                    / rates.first().copied().unwrap_or_default(),
+                format!(
+                    "{:.0} transactions/s at {} %, {:.0} at {} %; judged: never up",
+                    rates.first().copied().unwrap_or_default(),
+                    first.x,
+                    rates.last().copied().unwrap_or_default(),
+                    last.x
+                ),
             ),
             falls,
         ),
         Claim::judged(
             Source::Artifact,
             "IRT median and tail stay low.",
-            format!(
-                "at most {median:.1} ms and {tail:.1} ms (99th percentile) at any share; judged: below 20 ms"
+            Measured::millis(
+                tail,
+                format!(
+                    "at most {median:.1} ms and {tail:.1} ms (99th percentile) at any share; judged: \
+                     below 20 ms"
+                ),
             ),
             tail < 20.0,
         ),

@@ -1,7 +1,7 @@
 //! Latencies and throughput on a wide network that is not even.
 
 use super::panels::{Marks, five, flat, points};
-use super::{At, Claim, Data, Experiment, Scale, Source};
+use super::{At, Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::Figure;
 use crate::systems::SystemName;
 use crate::trial::{Trial, Workload};
@@ -18,7 +18,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     at,
     label: Experiment::number,
     figure,
-    claims,
+    judge: claims,
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
@@ -92,30 +92,42 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         Claim::judged(
             Source::Artifact,
             "IRT latency is flat.",
-            format!(
-                "99th percentile {calm:.1} ms without jitter, at most {worst:.1} ms with; judged: 1 ms more"
+            Measured::millis(
+                worst,
+                format!(
+                    "99th percentile {calm:.1} ms without jitter, at most {worst:.1} ms with; judged: \
+                     1 ms more"
+                ),
             ),
             worst <= calm + 1.0,
         ),
         Claim::judged(
             Source::Artifact,
             "CRT latency grows in proportion to the jitter.",
-            format!(
-                "99th percentile from {:.1} to {:.1} ms; a straight line explains {:.0} % of its variance; judged: 95 %",
-                cross.first().map_or(0.0, |at| at.1),
-                cross.last().map_or(0.0, |at| at.1),
-                straight * 100.0
+            Measured::new(
+                straight,
+                0.0..=1.000_001,
+                format!(
+                    "99th percentile from {:.1} to {:.1} ms; a straight line explains {:.0} % of its \
+                     variance; judged: 95 %",
+                    cross.first().map_or(0.0, |at| at.1),
+                    cross.last().map_or(0.0, |at| at.1),
+                    straight * 100.0
+                ),
             ),
             rises && straight >= 0.95,
         ),
         Claim::judged(
             Source::Artifact,
             "Throughput goes down slightly.",
-            format!(
-                "{:.0} transactions/s without jitter, {:.0} at ±{} ms; judged: by at most a third",
-                rate(first),
-                rate(last),
-                last.x
+            Measured::ratio(
+                rate(last) / rate(first),
+                format!(
+                    "{:.0} transactions/s without jitter, {:.0} at ±{} ms; judged: by at most a third",
+                    rate(first),
+                    rate(last),
+                    last.x
+                ),
             ),
             rate(last) <= rate(first) && rate(last) >= rate(first) * 2.0 / 3.0,
         ),

@@ -17,6 +17,7 @@ mod crt_ratio;
 mod jitter;
 mod n_clients;
 mod panels;
+mod plausible;
 mod regions;
 mod report;
 mod scale;
@@ -24,7 +25,7 @@ mod skew;
 mod targets;
 
 use super::report::each;
-use super::{Claim, Design, Kind, Scale, Source, TrialError, series};
+use super::{Claim, Design, Falsification, Kind, Measured, Scale, Source, TrialError, series};
 use crate::data;
 use crate::trial::{Outcome, Transactions, Trial};
 
@@ -92,6 +93,22 @@ impl Kind for Transactions {
         columns::row(record)
     }
 
+    fn implausible(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+        plausible::check(trial, outcome)
+    }
+
+    fn samples(outcome: &Outcome) -> (u64, u64) {
+        plausible::samples(outcome)
+    }
+
+    fn system(trial: &Trial) -> String {
+        trial.system.title().to_owned()
+    }
+
+    fn falsify(_: &Trial, outcome: &mut Outcome, how: Falsification) {
+        plausible::falsify(outcome, how);
+    }
+
     fn details(experiment: &Experiment, data: &Data) -> String {
         report::details(experiment, data)
     }
@@ -157,10 +174,10 @@ mod tests {
     #[test]
     fn every_claim_about_what_stays_the_same_can_fail() {
         for (experiment, failing) in ALL.iter().zip([2, 1, 3, 3, 2, 5]) {
-            let claims = experiment.claims(&data(experiment, 1.9));
+            let claims = experiment.judged(&data(experiment, 1.9));
             let fails = claims
                 .iter()
-                .filter(|claim| claim.verdict == Verdict::Fails);
+                .filter(|claim| claim.verdict() == Verdict::Fails);
             assert_eq!(fails.count(), failing, "{} {claims:#?}", experiment.name);
         }
     }
@@ -170,8 +187,8 @@ mod tests {
         for experiment in &ALL[1..5] {
             let mut data = data(experiment, 1.0);
             data.records.truncate(1);
-            let claims = experiment.claims(&data);
-            assert!(claims.iter().all(|claim| claim.verdict == Verdict::Open));
+            let claims = experiment.judged(&data);
+            assert!(claims.iter().all(|claim| claim.verdict() == Verdict::Open));
         }
     }
 }

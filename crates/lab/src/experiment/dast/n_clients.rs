@@ -1,7 +1,7 @@
 //! Latencies and throughput as clients are added.
 
 use super::panels::{Marks, five, points};
-use super::{At, Claim, Data, Experiment, Scale, Source, busiest_role};
+use super::{At, Claim, Data, Experiment, Measured, Scale, Source, busiest_role};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
 use crate::trial::{Trial, Workload};
@@ -16,7 +16,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     at,
     label: Experiment::number,
     figure,
-    claims,
+    judge: claims,
 };
 
 /// Servers less busy than this have short lines: latencies are the protocol's.
@@ -100,7 +100,12 @@ fn local_start(first: &At<'_>) -> Claim {
         first.x
     );
     let says = "The IRT tail starts below 20 ms.";
-    Claim::judged(Source::Artifact, says, measured, tail < 20.0)
+    Claim::judged(
+        Source::Artifact,
+        says,
+        Measured::millis(tail, measured),
+        tail < 20.0,
+    )
 }
 
 fn cross_start(first: &At<'_>) -> Claim {
@@ -110,7 +115,12 @@ fn cross_start(first: &At<'_>) -> Claim {
         first.x
     );
     let says = "The CRT tail starts at about 230 ms.";
-    Claim::judged(Source::Artifact, says, measured, tail <= 240.0)
+    Claim::judged(
+        Source::Artifact,
+        says,
+        Measured::millis(tail, measured),
+        tail <= 240.0,
+    )
 }
 
 fn climb(first: &At<'_>, loaded: &At<'_>) -> Claim {
@@ -127,7 +137,7 @@ fn climb(first: &At<'_>, loaded: &At<'_>) -> Claim {
     Claim::judged(
         Source::Artifact,
         "From there it climbs slowly.",
-        measured,
+        Measured::ratio(tail(loaded) / tail(first), measured),
         holds,
     )
 }
@@ -147,7 +157,12 @@ fn linear(first: &At<'_>, loaded: &At<'_>) -> Claim {
         median(loaded)
     );
     let says = "Throughput is linear in clients until servers are about 70 % busy.";
-    Claim::judged(Source::Derived, says, measured, share >= 0.85)
+    Claim::judged(
+        Source::Derived,
+        says,
+        Measured::ratio(share, measured),
+        share >= 0.85,
+    )
 }
 
 /// What a shard executes at most.
@@ -166,7 +181,9 @@ fn peak(data: &Data, last: &At<'_>) -> Claim {
         return Claim::open(Source::Derived, says, measured);
     }
     let holds = (2_000.0..=2_500.0).contains(&each);
+    let measured = Measured::new(each, 1.0..=1e6, measured);
     Claim::judged(Source::Derived, says, measured, holds)
+        .circular("the CPU model was calibrated to this number")
 }
 
 /// What takes the other systems to judge.

@@ -27,10 +27,10 @@ pub(super) fn points<'a>(
     })
 }
 
-/// The mark of what is said to be flat: the level of the first point.
+/// The mark of what is said to be flat: the level of our first point, which nobody published.
 pub(super) fn flat(all: &[At<'_>], number: fn(&Outcome) -> f64) -> Vec<Mark> {
     let first = all.first().map(|at| at.median(number));
-    let level = |y| Mark::level(y, "published: flat");
+    let level = |y| Mark::level(y, "our first point");
     first.map(level).into_iter().collect()
 }
 

@@ -1,7 +1,7 @@
 //! Throughput and latencies as regions are added.
 
 use super::panels::{Marks, five, flat, points};
-use super::{At, Claim, Data, Experiment, Scale, Source};
+use super::{At, Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
 use crate::trial::{Outcome, Trial, Workload};
@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     at,
     label: Experiment::number,
     figure,
-    claims,
+    judge: claims,
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
@@ -43,7 +43,7 @@ fn figure(experiment: &Experiment, data: &Data) -> Figure {
     let throughput = all.first().zip(all.last()).map(|(first, last)| {
         let each = first.median(|outcome| outcome.throughput) / 1_000.0 / first.x;
         let points = vec![(first.x, each * first.x), (last.x, each * last.x)];
-        Mark::curve(points, "published: in proportion")
+        Mark::curve(points, "our first point, in proportion")
     });
     let marks = Marks {
         throughput: throughput.into_iter().collect(),
@@ -80,13 +80,16 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         Claim::judged(
             Source::Artifact,
             format!("{what} is flat."),
-            format!(
-                "99th percentile {:.1} ms at {} regions, {:.1} ms at {}, at most {highest:.1} ms; \
-                 judged: it grows by {by} ms at most",
-                first.median(number),
-                first.x,
-                last.median(number),
-                last.x
+            Measured::millis(
+                highest,
+                format!(
+                    "99th percentile {:.1} ms at {} regions, {:.1} ms at {}, at most {highest:.1} ms; \
+                     judged: it grows by {by} ms at most",
+                    first.median(number),
+                    first.x,
+                    last.median(number),
+                    last.x
+                ),
             ),
             highest - first.median(number) <= by,
         )
@@ -95,15 +98,18 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         Claim::judged(
             Source::Artifact,
             "Throughput grows in proportion to regions.",
-            format!(
-                "{:.0} transactions/s a region at {} regions, {:.0} at {}; {:.1} % and {:.1} % of them \
-                 cross regions; judged: no region loses more than a fifth",
-                each(first),
-                first.x,
-                each(last),
-                last.x,
-                100.0 * first.median(crossing),
-                100.0 * last.median(crossing)
+            Measured::ratio(
+                least / each(first),
+                format!(
+                    "{:.0} transactions/s a region at {} regions, {:.0} at {}; {:.1} % and {:.1} % of \
+                     them cross regions; judged: no region loses more than a fifth",
+                    each(first),
+                    first.x,
+                    each(last),
+                    last.x,
+                    100.0 * first.median(crossing),
+                    100.0 * last.median(crossing)
+                ),
             ),
             least >= 0.8 * each(first),
         ),

@@ -1,7 +1,7 @@
 //! Latencies and throughput as keys get hotter.
 
 use super::panels::{Marks, five, flat, points};
-use super::{Claim, Data, Experiment, Scale, Source};
+use super::{Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::Figure;
 use crate::systems::SystemName;
 use crate::trial::{Outcome, Trial, Workload};
@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     at,
     label: Experiment::number,
     figure,
-    claims,
+    judge: claims,
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
@@ -68,7 +68,10 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         Claim::judged(
             Source::Artifact,
             format!("{what} is flat over the skew."),
-            format!("from {least:.1} to {most:.1}; judged: within a tenth"),
+            Measured::ratio(
+                most / least,
+                format!("from {least:.1} to {most:.1}; judged: within a tenth"),
+            ),
             most <= least * 1.1,
         )
     };

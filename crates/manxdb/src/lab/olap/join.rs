@@ -21,7 +21,7 @@ pub static EXPERIMENT: Design<Analysis> = Design {
     at,
     label: |design, trial| format!("{}, {} paired", trial.algorithm.name(), design.at(trial)),
     figure,
-    claims,
+    judge: claims,
 };
 
 const COMPARED: [Algorithm; 4] = [

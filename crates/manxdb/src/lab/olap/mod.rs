@@ -7,11 +7,14 @@
 
 mod aggregate;
 mod join;
+mod plausible;
 
 use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Claim, Design, Experiment, Kind, Source, TrialError, series};
+use manxdb_lab::experiment::{
+    At, Claim, Design, Experiment, Falsification, Kind, Source, TrialError, series,
+};
 use manxdb_lab::figure::{Axes, Line, Look, Mark, Panel};
 
 use super::rack::{compared, ratios};
@@ -82,6 +85,26 @@ impl Kind for Analysis {
             outcome.bytes.to_string(),
         ];
         format!("{},{}", trial.algorithm.name(), numbers.join(","))
+    }
+
+    fn implausible(trial: &OlapShape, outcome: &Outcome) -> Result<(), String> {
+        plausible::check(trial, outcome)
+    }
+
+    fn contradiction(data: &Data<Self>) -> Option<String> {
+        plausible::contradiction(data)
+    }
+
+    fn samples(outcome: &Outcome) -> (u64, u64) {
+        plausible::samples(outcome)
+    }
+
+    fn system(trial: &OlapShape) -> String {
+        trial.algorithm.name().to_owned()
+    }
+
+    fn falsify(_: &OlapShape, outcome: &mut Outcome, how: Falsification) {
+        plausible::falsify(outcome, how);
     }
 
     fn details(design: &Design<Self>, data: &Data<Self>) -> String {
@@ -258,8 +281,8 @@ mod tests {
     }
 
     fn verdicts(design: &Design<Analysis>, data: &Data<Analysis>) -> Vec<Verdict> {
-        let claims = design.claims(data);
-        claims.iter().map(|claim| claim.verdict).collect()
+        let claims = design.judged(data);
+        claims.iter().map(Claim::verdict).collect()
     }
 
     #[test]

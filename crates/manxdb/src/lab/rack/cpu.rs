@@ -19,7 +19,7 @@ pub static EXPERIMENT: Design<Shopping> = Design {
     at: clients,
     label,
     figure,
-    claims,
+    judge: claims,
 };
 
 fn plan(scale: Scale, seed: u64) -> Vec<Trial> {

@@ -20,7 +20,7 @@ pub static EXPERIMENT: Design<Shopping> = Design {
     at,
     label,
     figure,
-    claims,
+    judge: claims,
 };
 
 /// Customers.

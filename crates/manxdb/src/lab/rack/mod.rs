@@ -6,9 +6,13 @@
 //! | what is compared, and how its lines look | [`systems`] |
 //! | what decides a run | [`trial`] |
 //! | the experiments, their claims and figures | [`scale`], [`hotset`], [`cpu`] |
+//! | what is claimed of the machines of the published experiment | [`model`] |
+//! | which outcomes can be true | [`plausible`] |
 
 mod cpu;
 mod hotset;
+mod model;
+mod plausible;
 mod scale;
 mod systems;
 mod trial;
@@ -16,10 +20,10 @@ mod trial;
 use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{Claim, Design, Experiment, Kind, Scale, TrialError};
+use manxdb_lab::experiment::{Claim, Design, Experiment, Falsification, Kind, Scale, TrialError};
 
 use self::systems::System;
-pub(super) use self::systems::{compared, ratios, repetitions};
+pub(super) use self::systems::{compared, farthest, ratios, repetitions};
 use self::trial::Trial;
 use crate::bench::checkout::Outcome;
 
@@ -89,6 +93,22 @@ impl Kind for Shopping {
         format!("{system},{}", numbers.join(","))
     }
 
+    fn implausible(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+        plausible::check(trial, outcome)
+    }
+
+    fn samples(outcome: &Outcome) -> (u64, u64) {
+        plausible::samples(outcome)
+    }
+
+    fn system(trial: &Trial) -> String {
+        title(trial).to_owned()
+    }
+
+    fn falsify(_: &Trial, outcome: &mut Outcome, how: Falsification) {
+        plausible::falsify(outcome, how);
+    }
+
     fn details(design: &Design<Self>, data: &Data<Self>) -> String {
         let mut text = String::from(
             "## Numbers\n\nMedians of the repetitions. Latencies are of a try, of the worst client; \
@@ -127,6 +147,7 @@ fn label(design: &Design<Shopping>, trial: &Trial) -> String {
     format!("{system}, {at} {}", design.swept)
 }
 
+/// Its system, for people.
 fn title(trial: &Trial) -> &'static str {
     System::of_trial(trial).map_or("unknown", |system| system.name)
 }
@@ -146,7 +167,12 @@ faster too, without cards and switches. CPU of a checkout is what carries over b
 - With more busy processes than cores, whoever waits for a message waits for a processor as well: \
 rates of `two-sided` and `trad-si` at several clients say as much about the scheduler.
 - What is called simulated was not measured: it is what the paper's prices of cycles, bytes and \
-delays add up to on its eight machines, message by message, in virtual time. Nobody aborts there.
+delays add up to on its eight machines, message by message, in virtual time. Nobody aborts there. Its network carries 13.8 GB/s for all machines \
+together, as in the paper's own limit of 2.4 million checkouts a second; records lie on three machines, \
+and the paper does not say why one card's bytes bound them all. Cores that handle messages of a card are \
+not published either: all of a server over Ethernet (where the wire is full first) and over InfiniBand's \
+verbs, one over IPoIB, whose interface had one queue. Nothing published costs more with more clients, so \
+that the fall of the two-sided variant from 40 to 70 clients cannot come out.
 - `rsi as published` has a timestamp service that looks for finished commits all the time, in the first \
 memory server; its CPU is counted there.
 - After every run the books are checked: three products sold for each order, every order with all of \
@@ -205,9 +231,11 @@ mod tests {
     fn every_claim_can_hold_and_fail() {
         let verdicts = |design: &Design<Shopping>, data: &Data<Shopping>| -> Vec<Verdict> {
             design
-                .claims(data)
+                .judged(data)
                 .iter()
-                .map(|claim| claim.verdict)
+                .map(Claim::verdict)
+                // What is circular, or of another load, is no result whatever was measured.
+                .filter(|verdict| *verdict != Verdict::NotAResult)
                 .collect()
         };
         for design in EXPERIMENTS {
@@ -221,6 +249,7 @@ mod tests {
                 // As published, with 70 clients.
                 Trial::Simulated(trial) => match trial.system {
                     rack::System::Rsi => 1.0 / 1.8,
+                    rack::System::TwoSided if trial.clients <= 40 => 1.0 / 1.1,
                     rack::System::TwoSided => 1.0 / 0.32,
                     rack::System::TradEthernet => 1.0 / 0.032,
                     rack::System::TradIpoib => 1.0 / 0.0219,
@@ -234,7 +263,7 @@ mod tests {
                     cli::System::Rsi | cli::System::RsiSerializable => 100.0,
                     _ => 1.0,
                 },
-                Trial::Simulated(trial) => 1.0 / f64::from(trial.clients),
+                Trial::Simulated(_) => 2.0,
             });
             let worst = verdicts(design, &worst);
             assert!(worst.iter().all(|one| *one == Verdict::Fails), "{worst:?}");

@@ -1,7 +1,7 @@
 //! What is compared, and how its lines look.
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Claim, Kind, Scale, Source, series};
+use manxdb_lab::experiment::{At, Claim, Kind, Measured, Scale, Source, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
 use manxdb_lab::rack;
 
@@ -166,6 +166,13 @@ impl System {
         series(&data.records, belongs, |record| at(&record.trial))
     }
 
+    /// The most of a number that it reaches with any number of clients, and with how many.
+    pub fn peak(self, data: &Data<Shopping>, number: fn(&Outcome) -> f64) -> Option<(f64, f64)> {
+        let points = self.points(data, clients);
+        let each = points.iter().map(|at| (at.x, at.median(number)));
+        each.max_by(|one, other| one.1.total_cmp(&other.1))
+    }
+
     /// How often another's number goes into its own, where both were run.
     pub fn ratios(
         self,
@@ -284,8 +291,17 @@ pub fn compared(
 ) -> Claim {
     let ratios = (!ratios.is_empty()).then_some(ratios);
     judge(source, says, ratios, |ratios| {
-        (said(ratios, of), holds(ratios))
+        let measured = Measured::ratio(farthest(ratios), said(ratios, of));
+        (measured, holds(ratios))
     })
+}
+
+/// The ratio that is the least like one: if it can be true, all can.
+pub fn farthest(ratios: &[(f64, f64)]) -> f64 {
+    let far = |ratio: f64| ratio.max(1.0 / ratio);
+    let all = ratios.iter().map(|(_, ratio)| *ratio);
+    all.max_by(|one, other| far(*one).total_cmp(&far(*other)))
+        .unwrap_or(f64::NAN)
 }
 
 /// Ratios, for people.

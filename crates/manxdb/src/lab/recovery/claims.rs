@@ -1,7 +1,7 @@
 //! What we say, and whether it holds.
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Claim, Design, Source};
+use manxdb_lab::experiment::{At, Claim, Design, Measured, Source};
 
 use super::{Surviving, killed, quiet, sizes};
 use crate::bench::recovery::Outcome;
@@ -33,9 +33,12 @@ pub(super) fn claims(_: &Design<Surviving>, data: &Data<Surviving>) -> Vec<Claim
     open_if_small(data, claims)
 }
 
-/// Leases until the locks of the client that was killed were recovered; 0 where none was.
+/// Leases until the locks of the client that was killed were recovered; no number where none was.
 pub(super) fn leases(record: &Record<Surviving>) -> f64 {
-    let locks_ms = record.outcome.death.map_or(0.0, |death| death.locks_ms);
+    let locks_ms = record
+        .outcome
+        .death
+        .map_or(f64::NAN, |death| death.locks_ms);
     locks_ms / f64::from(record.trial.lease_ms)
 }
 
@@ -62,7 +65,8 @@ fn cost(data: &Data<Surviving>, says: &str, number: fn(&Outcome) -> f64) -> Clai
             )
         });
         let said = each.collect::<Vec<_>>().join("; ");
-        (said, found.iter().all(|(_, none, _)| *none <= COST_MAX))
+        let most = found.iter().map(|(_, none, _)| *none).fold(0.0, f64::max);
+        (Measured::ratio(most, said), most <= COST_MAX)
     })
 }
 
@@ -77,7 +81,7 @@ fn locks(data: &Data<Surviving>, victim: Victim) -> Claim {
     judge(Source::Target, &says, found, |found| {
         let worst = found.iter().copied().fold(0.0, f64::max);
         let said = format!("at most {worst:.2} leases in {} runs", found.len());
-        (said, worst <= LEASES_MAX)
+        (Measured::new(worst, 0.1..=1e3, said), worst <= LEASES_MAX)
     })
 }
 
@@ -101,6 +105,8 @@ fn loss(data: &Data<Surviving>) -> Claim {
         } else {
             "not all of them before the end of a run".to_owned()
         };
-        (said, worst <= 1.0)
+        // An hour stands for never.
+        let measured = Measured::new(worst.min(3.6e3), 1e-3..=3.6e3, said);
+        (measured, worst <= 1.0)
     })
 }

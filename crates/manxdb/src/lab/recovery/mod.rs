@@ -9,11 +9,14 @@
 
 mod claims;
 mod figure;
+mod plausible;
 
 use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Design, Experiment, Kind, Scale, TrialError, series};
+use manxdb_lab::experiment::{
+    At, Design, Experiment, Falsification, Kind, Scale, TrialError, series,
+};
 
 use super::rack::repetitions;
 use crate::bench::recovery::{Outcome, measure};
@@ -37,7 +40,7 @@ static EXPERIMENT: Design<Surviving> = Design {
     at,
     label,
     figure: figure::figure,
-    claims: claims::claims,
+    judge: claims::claims,
 };
 
 /// Memory servers: one more than copies of rows, so that after a loss there are as many again.
@@ -220,6 +223,22 @@ impl Kind for Surviving {
             said(by_loss.map(|one| one.after)),
         ];
         numbers.join(",")
+    }
+
+    fn implausible(trial: &RecoveryShape, outcome: &Outcome) -> Result<(), String> {
+        plausible::check(trial, outcome)
+    }
+
+    fn samples(outcome: &Outcome) -> (u64, u64) {
+        plausible::samples(outcome)
+    }
+
+    fn system(trial: &RecoveryShape) -> String {
+        format!("{}, {} logs", name(trial.kill_client), trial.logs)
+    }
+
+    fn falsify(_: &RecoveryShape, outcome: &mut Outcome, how: Falsification) {
+        plausible::falsify(outcome, how);
     }
 
     fn details(_: &Design<Self>, data: &Data<Self>) -> String {

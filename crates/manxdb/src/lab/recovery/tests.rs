@@ -58,29 +58,29 @@ fn data(micros: impl Fn(&RecoveryShape) -> f64, leases: f64) -> Data<Surviving> 
 fn all_are(claims: &[Claim], verdict: Verdict) {
     assert_eq!(claims.len(), 5);
     for claim in claims {
-        assert_eq!(claim.verdict, verdict, "{claim:?}");
+        assert_eq!(claim.verdict(), verdict, "{claim:?}");
     }
 }
 
 #[test]
 fn every_claim_can_hold_and_fail() {
     let best = data(|trial| 1.0 + f64::from(trial.logs) * 0.3, 1.0);
-    all_are(&EXPERIMENT.claims(&best), Verdict::Holds);
+    all_are(&EXPERIMENT.judged(&best), Verdict::Holds);
     let worst = data(|trial| 1.0 + f64::from(trial.logs) * 0.5, 2.1);
-    all_are(&EXPERIMENT.claims(&worst), Verdict::Fails);
+    all_are(&EXPERIMENT.judged(&worst), Verdict::Fails);
 }
 
 #[test]
 fn smoke_judges_nothing() {
     let mut small = data(|_| 1.0, 1.0);
     small.scale = Scale::Smoke;
-    all_are(&EXPERIMENT.claims(&small), Verdict::Open);
+    all_are(&EXPERIMENT.judged(&small), Verdict::Open);
     let mut quiet = data(|_| 1.0, 1.0);
     quiet
         .records
         .retain(|one| one.trial.kill_client == Victim::None);
-    let open = EXPERIMENT.claims(&quiet).into_iter();
-    let open = open.filter(|claim| claim.verdict == Verdict::Open);
+    let open = EXPERIMENT.judged(&quiet).into_iter();
+    let open = open.filter(|claim| claim.verdict() == Verdict::Open);
     assert_eq!(open.count(), 3);
 }
 
