@@ -277,3 +277,6 @@ fn write(directory: &Path, name: &str, bytes: &[u8]) -> Result<(), Fault> {
         Fault::io(context, error)
     })
 }
+
+#[cfg(test)]
+mod tests;
