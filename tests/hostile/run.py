@@ -6,6 +6,7 @@ import resource
 import socket
 import struct
 import threading
+import time
 
 import pymysql
 
@@ -490,9 +491,21 @@ def idle_connections():
     others_are_served()
 
 
+def wait_until_alone(admin):
+    """Until the server has noticed that all other clients are gone: thousands take it a while."""
+    for _ in range(600):
+        cursor = admin.cursor()
+        cursor.execute("SELECT COUNT(*) FROM information_schema.PROCESSLIST")
+        if cursor.fetchone() == (1,):
+            return
+        time.sleep(0.1)
+    raise AssertionError("connections whose clients are gone are still there")
+
+
 @check
 def too_many_connections_is_1040():
     admin = connect()
+    wait_until_alone(admin)
     admin.cursor().execute("SET GLOBAL max_connections = 10")
     links = []
     try:
@@ -500,7 +513,9 @@ def too_many_connections_is_1040():
     finally:
         for link in links:
             link.close()
+        wait_until_alone(admin)
         admin.cursor().execute("SET GLOBAL max_connections = 500")
+    assert len(links) == 9, f"{len(links)} connections beside one of ten"
     others_are_served()
 
 
