@@ -60,7 +60,9 @@ fn results_depend_on_the_seed_and_not_on_threads() {
         let flags = ["run", "crt-ratio", "--scale", "smoke", "--seed", seed];
         let (code, said, error) = lab(&[&flags[..], &["--threads", threads]].concat(), &out);
         assert_eq!(code, Some(0), "{error}");
-        assert!(said.contains("  holds  Throughput falls"), "{said}");
+        // The smallest scale has too few samples for a verdict, and says so.
+        assert!(said.contains("Throughput falls"), "{said}");
+        assert!(said.contains("samples are fewer than"), "{said}");
         out
     };
     let (one, two) = (run("one", "7", "1"), run("two", "7", "2"));
