@@ -318,7 +318,7 @@ impl RunCursor<'_> {
 fn first_key(bytes: &[u8], begin: usize) -> &[u8] {
     let mut at = begin;
     let shared = get_number(bytes, &mut at);
-    debug_assert_eq!(shared, 0, "a block begins with a whole key");
+    assert_eq!(shared, 0, "a block begins with a whole key");
     let length = as_length(get_number(bytes, &mut at));
     &bytes[at..at + length]
 }
