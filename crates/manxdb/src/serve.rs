@@ -261,12 +261,43 @@ impl Running {
     }
 
     /// Until the server is to stop: what is done now and then.
-    fn watch(&self, stop: &AtomicBool) {
+    fn watch(&self, stop: &Arc<AtomicBool>) {
+        std::thread::scope(|threads| {
+            let analyzing = std::thread::Builder::new().name("statistics".to_string());
+            let started = analyzing.spawn_scoped(threads, || self.keep_statistics(stop));
+            if let Err(error) = started {
+                tracing::warn!(%error, "tables are not analyzed by themselves");
+            }
+            self.collect_garbage(stop);
+        });
+    }
+
+    fn is_ending(instance: &Instance, stop: &AtomicBool) -> bool {
+        stop.load(Ordering::SeqCst) || instance.shutdown_requested()
+    }
+
+    /// Analyzes tables of which much has changed.
+    fn keep_statistics(&self, stop: &Arc<AtomicBool>) {
+        let instance = &self.server.instance;
+        while !Self::is_ending(instance, stop) {
+            std::thread::sleep(TICK);
+            let (asked, ending) = (Arc::clone(instance), Arc::clone(stop));
+            let stopping = move || Self::is_ending(&asked, &ending);
+            if let Err(error) = instance.analyze_changed_tables(stopping)
+                && !Self::is_ending(instance, stop)
+            {
+                tracing::warn!("a table is not analyzed: {error}");
+            }
+        }
+    }
+
+    /// Deletes what dropped tables leave behind.
+    fn collect_garbage(&self, stop: &AtomicBool) {
         let instance = &self.server.instance;
         let mut ticks = 0_u32;
         let mut more_garbage = true;
         let mut said = String::new(); // once, however long it lasts
-        while !stop.load(Ordering::SeqCst) && !instance.shutdown_requested() {
+        while !Self::is_ending(instance, stop) {
             std::thread::sleep(TICK);
             ticks = ticks.wrapping_add(1);
             if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {

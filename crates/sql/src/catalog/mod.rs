@@ -72,6 +72,13 @@ impl Catalog {
             .ok_or_else(|| SqlError::no_such_table(database, name))
     }
 
+    /// The tables of all databases.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        let databases = self.databases.values();
+        let tables = databases.flat_map(|database| database.tables.values());
+        tables.map(AsRef::as_ref)
+    }
+
     /// The view `database.name`, if there is one.
     #[must_use]
     pub fn view(&self, database: &str, name: &str) -> Option<&Arc<View>> {

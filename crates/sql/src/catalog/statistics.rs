@@ -33,11 +33,42 @@ pub struct KeyStatistics {
 }
 
 impl TableStatistics {
+    /// Whether plans by `other` would hardly differ: every number is within a tenth of this one's.
+    #[must_use]
+    pub fn is_near(&self, other: &Self) -> bool {
+        let keys = self.keys.iter().zip(&other.keys);
+        self.table == other.table
+            && near(self.rows, other.rows)
+            && near(self.bytes, other.bytes)
+            && self.keys.len() == other.keys.len()
+            && keys.into_iter().all(|(one, other)| one.is_near(other))
+    }
+
     /// Statistics of the key `index`.
     #[must_use]
     pub fn key(&self, index: IndexId) -> Option<&KeyStatistics> {
         self.keys.iter().find(|key| key.index == index)
     }
+}
+
+impl KeyStatistics {
+    fn is_near(&self, other: &Self) -> bool {
+        self.index == other.index
+            && all_near(&self.distinct, &other.distinct)
+            && all_near(&self.nulls, &other.nulls)
+    }
+}
+
+fn all_near(some: &[u64], others: &[u64]) -> bool {
+    some.len() == others.len()
+        && some
+            .iter()
+            .zip(others)
+            .all(|(one, other)| near(*one, *other))
+}
+
+fn near(one: u64, other: u64) -> bool {
+    one.abs_diff(other) <= one / 10
 }
 
 /// Counts different values by their hashes, of which it keeps the smallest: where the n-th smallest

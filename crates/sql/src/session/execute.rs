@@ -158,6 +158,10 @@ impl Session {
         };
         self.open_for_statement(reads_only, touches_tables(plan));
         let finished = self.attempt_in_transaction(compiled, plan, params, output, warnings)?;
+        if let (Finished::Changed(outcome), StatementPlan::Modify(modify)) = (&finished, plan) {
+            let (catalog, rows) = (self.catalog(), outcome.affected_rows);
+            self.instance().note_changes(&catalog, modify, rows);
+        }
         if self.transaction.as_ref().is_some_and(|open| open.single) {
             let begin = self.now();
             self.commit()?;

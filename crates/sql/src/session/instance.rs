@@ -9,6 +9,7 @@ use manxdb_txn::{CommitPath, IsolationLevel, Transaction, TxnError, TxnId, Waite
 use parking_lot::{Mutex, RwLock};
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
+use super::auto_analyze::ChangedRows;
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
 use super::locks::TableLocks;
 use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
@@ -39,6 +40,7 @@ pub struct Instance {
     pub(super) metrics: Metrics,
     /// Monotonic microseconds at open, for `Uptime`.
     pub(super) opened_at: i64,
+    pub(super) changed_rows: ChangedRows,
     next_connection: AtomicU64,
     next_transaction: AtomicU64,
     shutdown_requested: AtomicBool,
@@ -93,6 +95,7 @@ impl Instance {
             named_locks: NamedLocks::default(),
             table_locks: TableLocks::default(),
             metrics: Metrics::default(),
+            changed_rows: ChangedRows::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
             shutdown_requested: AtomicBool::new(false),

@@ -16,6 +16,7 @@
 //! | [`edge`] | the calls into the catalog's room |
 
 mod accounts;
+mod auto_analyze;
 mod compile;
 mod compiled;
 mod edge;

@@ -1,6 +1,7 @@
 //! What a session promises: transactions, autocommit, savepoints, retries, variables, accounts.
 
 mod accounts;
+mod auto_analyze;
 #[path = "../common/mod.rs"]
 mod common;
 mod limits;

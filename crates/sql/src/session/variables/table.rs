@@ -239,6 +239,7 @@ pub(crate) const DEFINITIONS: &[Definition] = &[
     fixed("innodb_page_size", Int(0, BIG), "16384"),
     fixed("innodb_read_only", Bool, "OFF"),
     fixed("innodb_rollback_on_timeout", Bool, "OFF"),
+    set("innodb_stats_auto_recalc", Global, Bool, "ON"),
     set("innodb_stats_on_metadata", Global, Bool, "OFF"),
     set("innodb_strict_mode", Both, Bool, "ON"),
     set("innodb_table_locks", Both, Bool, "ON"),

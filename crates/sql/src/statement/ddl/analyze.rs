@@ -28,11 +28,37 @@ pub(crate) fn analyze(
     table: &Table,
 ) -> SqlResult<()> {
     let found = measure(store, waiter, tz, table)?;
+    keep(store, waiter, table, &found)
+}
+
+/// As [`analyze`], but what says nearly what is known already is not stored: a change of the catalog
+/// has all sessions plan anew.
+///
+/// # Errors
+/// As [`analyze`].
+pub(crate) fn analyze_again(
+    store: &CatalogStore,
+    waiter: &Arc<dyn Waiter>,
+    table: &Table,
+) -> SqlResult<()> {
+    let found = measure(store, waiter, &jiff::tz::TimeZone::UTC, table)?;
+    match table.statistics() {
+        Some(known) if known.is_near(&found) => Ok(()),
+        _ => keep(store, waiter, table, &found),
+    }
+}
+
+fn keep(
+    store: &CatalogStore,
+    waiter: &Arc<dyn Waiter>,
+    table: &Table,
+    found: &TableStatistics,
+) -> SqlResult<()> {
     let mut names = LockedNames::default();
     names.change(&table.database, &table.name);
     let _changing = store.lock(&names, waiter)?;
     store.edit(waiter, Durability::Async, &mut |edit| {
-        edit.put_statistics(table, &found)
+        edit.put_statistics(table, found)
     })
 }
 

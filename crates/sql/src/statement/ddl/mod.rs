@@ -19,7 +19,7 @@ mod selected;
 mod temporary;
 mod view;
 
-pub(crate) use analyze::analyze;
+pub(crate) use analyze::{analyze, analyze_again};
 
 use std::sync::Arc;
 
