@@ -1,12 +1,13 @@
 //! From bound query to a plan that can be run any number of times.
 //!
 //! The binder hands over a [`logical::Group`] of tables and conditions; [`generated`] puts indexed columns in the
-//! place of the expressions they hold, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
+//! place of the expressions they hold, [`having`] moves conditions on groups to rows, [`join`] orders it, [`access`] picks ways into tables, [`select`] stacks the operators of [`physical`] on top.
 
 pub(crate) mod access;
 mod estimate;
 pub(crate) mod explain;
 mod generated;
+mod having;
 pub(crate) mod join;
 mod keys;
 pub(crate) mod logical;

@@ -12,6 +12,7 @@ use crate::types::{Collation, ColumnMeta, DataType, Value};
 /// Chooses the operators of a bound SELECT.
 pub(crate) fn plan_select(mut parts: SelectParts) -> BoundQuery {
     let columns: Vec<ColumnMeta> = parts.outputs.iter().map(|o| o.meta.clone()).collect();
+    super::having::push_down(&mut parts);
     read_held_expressions(&mut parts);
     let used = used_slots(&parts);
     let extreme = extreme(&mut parts);
