@@ -140,6 +140,7 @@ impl Binder<'_> {
         let node = Node::Distinct {
             input: Box::new(query.node),
             collations: collations(&query.columns),
+            keeps_order: false,
         };
         parts.width = slots.end;
         parts.group.members.push(Member {

@@ -100,7 +100,7 @@ impl<'p> HashJoin<'p> {
             };
             let kept = row.get(self.slots.clone()).unwrap_or_default().to_vec();
             let bytes = row_bytes(&kept) + key.len();
-            if spilled.is_none() && self.may_spill() && !run.memory.fits(bytes) {
+            if spilled.is_none() && self.may_spill() && !run.memory.fits_leaving_one_in(2, bytes) {
                 spilled = self.move_to_files(run, &mut table)?;
             }
             match &mut spilled {

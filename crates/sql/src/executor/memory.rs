@@ -51,9 +51,21 @@ impl Memory {
         self.limit
     }
 
+    /// Bytes held.
+    pub fn used(&self) -> usize {
+        self.used.get()
+    }
+
     /// Whether `bytes` more would still fit. What does not goes to a temporary file.
     pub fn fits(&self, bytes: usize) -> bool {
         self.used.get().saturating_add(bytes) <= self.limit
+    }
+
+    /// Whether `bytes` more fit and leave one part in `parts` of all memory to the operators above:
+    /// a table that is looked into until its last row is out must not take what they need.
+    pub fn fits_leaving_one_in(&self, parts: usize, bytes: usize) -> bool {
+        let reserved = self.limit.checked_div(parts).unwrap_or(0);
+        self.fits(bytes.saturating_add(reserved))
     }
 
     /// Notes `bytes` written to a temporary file.

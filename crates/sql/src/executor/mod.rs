@@ -10,6 +10,7 @@ mod ahead;
 mod analyze;
 mod bounds;
 mod collected;
+mod distinct;
 mod fewest;
 mod hash_join;
 mod join;

@@ -9,10 +9,11 @@ use manxdb_txn::{ReadMode, Transaction, Waiter};
 use super::ExecContext;
 use super::aggregate::AggregateOp;
 use super::analyze::{Analysis, Measured};
+use super::distinct::Distinct;
 use super::hash_join::HashJoin;
 use super::join::LoopJoin;
 use super::memory::Memory;
-use super::project::{Cut, Distinct, Filter, From, LimitOp, Project, Single, ValuesOp};
+use super::project::{Cut, Filter, From, LimitOp, Project, Single, ValuesOp};
 use super::scan::ScanOp;
 use super::set_operation::SetOperationOp;
 use super::sort::Sort;
@@ -209,7 +210,8 @@ fn build_plain<'p>(node: &'p Node, making: Making) -> BoxedOperator<'p> {
         Node::Distinct {
             input: from,
             collations,
-        } => Box::new(Distinct::new(input(from), collations)),
+            keeps_order,
+        } => Box::new(Distinct::new(input(from), collations, *keeps_order)),
         Node::Sort {
             input: from,
             keys,

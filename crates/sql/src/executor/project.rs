@@ -182,49 +182,6 @@ pub(super) fn row_key(row: &[Value], collations: &[Collation], key: &mut Vec<u8>
     }
 }
 
-/// Different rows that there is room for from the start.
-const SEEN_AT_FIRST: usize = 112;
-
-/// First of equal rows.
-pub(super) struct Distinct<'p> {
-    input: BoxedOperator<'p>,
-    collations: &'p [Collation],
-    seen: HashSet<Vec<u8>>,
-}
-
-impl<'p> Distinct<'p> {
-    pub fn new(input: BoxedOperator<'p>, collations: &'p [Collation]) -> Self {
-        Self {
-            input,
-            collations,
-            seen: HashSet::new(),
-        }
-    }
-}
-
-impl Operator for Distinct<'_> {
-    fn open(&mut self, run: &Run<'_>, base: &[Value]) -> SqlResult<()> {
-        self.seen.clear();
-        // Growing hashes every key anew.
-        self.seen.reserve(SEEN_AT_FIRST);
-        self.input.open(run, base)
-    }
-
-    fn next(&mut self, run: &Run<'_>) -> SqlResult<Option<Row>> {
-        while let Some(row) = self.input.next(run)? {
-            run.tick()?;
-            let mut key = Vec::new();
-            row_key(&row, self.collations, &mut key);
-            let bytes = key.len() + 48;
-            if self.seen.insert(key) {
-                run.memory.charge(bytes)?;
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// LIMIT and OFFSET.
 pub(super) struct LimitOp<'p> {
     input: BoxedOperator<'p>,

@@ -113,7 +113,9 @@ impl Operator for Sort<'_> {
             run.tick()?;
             let bytes = row_bytes(&row);
             // Runs of a few rows would be too many files.
-            if !run.memory.fits(bytes) && self.charged >= run.memory.limit() / RUN_PART {
+            if !run.memory.fits_leaving_one_in(4, bytes)
+                && self.charged >= run.memory.limit() / RUN_PART
+            {
                 self.spill(run, &mut rows)?;
             }
             run.memory.charge(bytes)?;

@@ -59,6 +59,8 @@ pub enum Node {
         input: Box<Node>,
         /// Collation of each compared column.
         collations: Vec<Collation>,
+        /// The order of the rows is relied on.
+        keeps_order: bool,
     },
     /// Orders rows; with a limit keeps the first ones only.
     Sort {

@@ -149,6 +149,7 @@ fn project_and_sort(node: Node, parts: SelectParts, sorted: bool) -> Node {
         .map(|o| o.expr.ty.collation().unwrap_or(Collation::Binary))
         .collect();
     let mut expressions: Vec<Expr> = parts.outputs.into_iter().map(|o| o.expr).collect();
+    let keeps_order = sorted && !parts.order.is_empty();
     let mut keys = Vec::new();
     if !sorted {
         for (expr, descending) in parts.order {
@@ -167,6 +168,7 @@ fn project_and_sort(node: Node, parts: SelectParts, sorted: bool) -> Node {
         node = Node::Distinct {
             input: Box::new(node),
             collations,
+            keeps_order,
         };
     }
     if !keys.is_empty() {

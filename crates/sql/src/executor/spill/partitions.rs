@@ -1,4 +1,4 @@
-//! Rows by the hash of their join key, a file for each part of the hashes.
+//! Rows by the hash of their key, of a join, a group or a row of DISTINCT, a file for each part of the hashes.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -49,7 +49,7 @@ impl Partitions {
         hasher.write(&key);
         let part = usize::try_from(hasher.finish() % PARTS as u64).unwrap_or(0);
         let file = self.files.get_mut(part);
-        let file = file.ok_or_else(|| SqlError::internal("a part of a join without a file"))?;
+        let file = file.ok_or_else(|| SqlError::internal("a part of the rows without a file"))?;
         let mut keyed = Vec::with_capacity(row.len() + 1);
         keyed.push(Value::Bytes(key));
         keyed.extend_from_slice(row);
