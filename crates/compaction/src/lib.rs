@@ -17,13 +17,13 @@
 //! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`strangers`], [`stranger`], [`fit`] |
 //! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
-//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`abreast`] |
-//! | storage that is far away, in experiments | [`far`] |
-//! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
-//! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
+//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`parallel`] |
+//! | storage that is delayed_store away, in experiments | [`delayed_store`] |
+//! | what of a database is in an object store, and what a worker makes of it | [`upload_index`], [`view`], [`database_copy`] |
+//! | the database's fetches to an object store, and its name there | [`uploads`], [`identity`] |
 //! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
-//! | the control plane: its door, and its store in a file or in etcd | [`server`], [`store`], [`keeper`], [`etcd`] |
+//! | the control plane: its door, and its store in a file or in etcd | [`server`], [`store`], [`store_thread`], [`etcd`] |
 //! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`door`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
@@ -35,25 +35,25 @@
 // Clocks, files, threads and sockets are what this crate keeps away from the cores.
 #![allow(clippy::disallowed_methods)]
 
-pub mod abreast;
+pub mod parallel;
 pub mod actor;
 #[cfg(feature = "worker")]
 pub mod attempt;
 pub mod blobs;
 pub mod blocks;
 pub mod counts;
-pub mod depot;
+pub mod uploads;
 pub mod door;
 pub mod etcd;
-pub mod far;
+pub mod delayed_store;
 pub mod fit;
 pub mod identity;
 pub mod journal;
-pub mod keeper;
+pub mod store_thread;
 pub mod link;
 pub mod manifest;
 pub mod metrics;
-pub mod mirror;
+pub mod database_copy;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod objects;
@@ -68,7 +68,7 @@ pub mod security;
 pub mod server;
 pub mod service;
 pub mod settings;
-pub mod shelf;
+pub mod upload_index;
 pub mod staging;
 pub mod store;
 pub mod stranger;

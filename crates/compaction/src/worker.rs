@@ -16,7 +16,7 @@ use manxdb_jobs::{Options, Worker};
 use crate::actor::{Actor, Handle};
 use crate::attempt::{Failure, Halt, Task};
 use crate::link::{self, CONTROL, Link, Route};
-use crate::mirror::Ends;
+use crate::database_copy::Ends;
 use crate::objects::Moved;
 use crate::order::{Flavour, Order, fingerprint};
 use crate::scratch::Scratch;

@@ -42,8 +42,8 @@ impl Remote {
             .map_err(|error| wrong(format!("the answer cannot be read: {error}")))?;
         let directory = self.staging.directory(attempt);
         let mut moved = Moved::default();
-        if let Some((depot, copies)) = self.place.shared.depot().zip(copies) {
-            let fetched = depot.fetch(copies, attempt, &answer.files, &directory);
+        if let Some((uploads, copies)) = self.place.shared.uploads().zip(copies) {
+            let fetched = uploads.fetch(copies, attempt, &answer.files, &directory);
             moved = fetched.map_err(|error| match error {
                 // It said that it had put it there.
                 ObjectError::Missing(_) | ObjectError::Differs { .. } | ObjectError::Name(_) => {

@@ -8,7 +8,7 @@ use manxdb_jobs::job::{Facts, LocalReason, Spec};
 use super::Remote;
 use super::place::Shared;
 use crate::blobs;
-use crate::depot::Put;
+use crate::uploads::Put;
 use crate::edge::{JobInfo, Told};
 use crate::objects::ObjectError;
 use crate::order::Order;
@@ -152,14 +152,14 @@ impl Remote {
 
     /// Where workers find the database, and what was put there for this job.
     fn shown(&self, info: &JobInfo, asked: &Asked) -> Result<(String, Option<Put>), AtHome> {
-        let depot = match &self.place.shared {
+        let uploads = match &self.place.shared {
             Shared::Directory(relative) => return Ok((relative.clone(), None)),
-            Shared::Depot(depot) => depot,
+            Shared::Uploads(uploads) => uploads,
         };
-        let put = depot.put(&info.family, &asked.names, asked.options_file);
+        let put = uploads.put(&info.family, &asked.names, asked.options_file);
         let put = put.map_err(storage)?;
         self.counts.put.fetch_add(put.moved.put, Ordering::Relaxed);
-        Ok((depot.base().to_owned(), Some(put)))
+        Ok((uploads.base().to_owned(), Some(put)))
     }
 
     fn facts(&self, info: &JobInfo, bytes: u64) -> Facts {

@@ -29,7 +29,7 @@ use self::going::AtHome;
 use self::place::Place;
 use crate::actor::{Actor, Handle};
 use crate::counts::Counts;
-use crate::depot::{Depot, Put};
+use crate::uploads::{Uploads, Put};
 use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Waited};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
@@ -198,8 +198,8 @@ impl Remote {
 
     /// What was put into an object store for a job is of no use any more.
     fn take_back(&self, put: Option<&Put>) {
-        if let Some((depot, put)) = self.place.shared.depot().zip(put) {
-            depot.end(put.job);
+        if let Some((uploads, put)) = self.place.shared.uploads().zip(put) {
+            uploads.end(put.job);
         }
     }
 
@@ -246,7 +246,7 @@ impl Service for Remote {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
         self.empty();
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        if self.place.shared.depot().is_some_and(Depot::rests) {
+        if self.place.shared.uploads().is_some_and(Uploads::rests) {
             self.counts.stays_home(LocalReason::Storage); // why, was said when it failed
             return None;
         }
@@ -335,8 +335,8 @@ impl Service for Remote {
 
     fn cancel(&self) {
         self.core.tell(Ask::Close);
-        if let Some(depot) = self.place.shared.depot() {
-            depot.stop();
+        if let Some(uploads) = self.place.shared.uploads() {
+            uploads.stop();
         }
     }
 

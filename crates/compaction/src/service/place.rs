@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 
 use super::RemotePool;
-use crate::depot::Depot;
+use crate::uploads::Uploads;
 use crate::order::{Kind, relative};
 use crate::volume::Volume;
 
@@ -45,7 +45,7 @@ pub(super) enum Shared {
     /// They are on the volume, under this name.
     Directory(String),
     /// As copies.
-    Depot(Depot),
+    Uploads(Uploads),
 }
 
 impl Shared {
@@ -54,16 +54,16 @@ impl Shared {
             Volume::Directory(root) => Ok(Self::Directory(relative(root, directory)?)),
             Volume::Objects(objects) => {
                 let (database, session) = (pool.database_id, pool.session);
-                let depot = Depot::start(objects, directory, database, session);
-                Ok(Self::Depot(depot.map_err(|error| error.to_string())?))
+                let uploads = Uploads::start(objects, directory, database, session);
+                Ok(Self::Uploads(uploads.map_err(|error| error.to_string())?))
             }
         }
     }
 
-    pub fn depot(&self) -> Option<&Depot> {
+    pub fn uploads(&self) -> Option<&Uploads> {
         match self {
             Self::Directory(_) => None,
-            Self::Depot(depot) => Some(depot),
+            Self::Uploads(uploads) => Some(uploads),
         }
     }
 }

@@ -24,33 +24,33 @@ pub const STORE: NodeId = NodeId(u32::MAX);
 const RESIGNING: Duration = Duration::from_secs(3);
 
 /// Where a core's words to its store go.
-pub struct Asking {
+pub struct StoreQueue {
     words: Sender<ToStore>,
     renewals: Option<Sender<ToStore>>,
 }
 
 /// The other end of it.
-pub struct Asked {
+pub struct StoreQueueEnd {
     words: Receiver<ToStore>,
     /// Who renews the lease, if there is one, and when.
     renewals: Option<(Renewer, Receiver<ToStore>)>,
 }
 
-impl Asking {
+impl StoreQueue {
     /// The two ends; with a way of their own for renewals of a lease, if somebody renews one.
     #[must_use]
-    pub fn queue(renewer: Option<Renewer>) -> (Self, Asked) {
-        let (words, asked) = channel();
+    pub fn queue(renewer: Option<Renewer>) -> (Self, StoreQueueEnd) {
+        let (words, queue_end) = channel();
         let (renewals, renewed) = channel();
-        let asking = Self {
+        let queue = Self {
             words,
             renewals: renewer.is_some().then_some(renewals),
         };
-        let asked = Asked {
-            words: asked,
+        let queue_end = StoreQueueEnd {
+            words: queue_end,
             renewals: renewer.map(|renewer| (renewer, renewed)),
         };
-        (asking, asked)
+        (queue, queue_end)
     }
 
     /// Asks the store. It may be lost at the very end, when nobody writes any more.
@@ -64,18 +64,18 @@ impl Asking {
 }
 
 /// The threads around a store.
-pub struct Keeper {
+pub struct StoreThreads {
     resigned: Mutex<Receiver<()>>,
 }
 
-impl Keeper {
+impl StoreThreads {
     /// Starts them; they end with the core.
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(store: Store, asked: Asked, core: &Handle<Contender>) -> std::io::Result<Self> {
+    pub fn start(store: Store, queue_end: StoreQueueEnd, core: &Handle<Contender>) -> std::io::Result<Self> {
         let (resigns, resigned) = channel();
-        if let Some((mut renewer, renewals)) = asked.renewals {
+        if let Some((mut renewer, renewals)) = queue_end.renewals {
             let core = core.clone();
             std::thread::Builder::new()
                 .name("control-lease".to_owned())
@@ -83,7 +83,7 @@ impl Keeper {
         }
         let mut writer = Writer {
             store,
-            words: asked.words,
+            words: queue_end.words,
             next: None,
             core: core.clone(),
             resigns,

@@ -1,4 +1,4 @@
-//! An object store that is far away: what is asked of it, and what it answers, takes a while on
+//! An object store that is store away: what is asked of it, and what it answers, takes a while on
 //! the way.
 //!
 //! For experiments on one machine. Each request is held back once, for both ways. Nothing is held
@@ -21,36 +21,36 @@ use tokio_stream::Stream;
 
 /// A store whose answers take longer.
 #[derive(Debug)]
-pub struct Far {
+pub struct DelayedStore {
     inner: Arc<dyn ObjectStore>,
-    there_and_back: Duration,
+    round_trip: Duration,
 }
 
-impl Far {
+impl DelayedStore {
     /// `inner`, to which it takes `delay` one way.
     pub fn new(inner: Arc<dyn ObjectStore>, delay: Duration) -> Self {
         Self {
             inner,
-            there_and_back: delay * 2,
+            round_trip: delay * 2,
         }
     }
 
     async fn way(&self) {
-        sleep(self.there_and_back).await;
+        sleep(self.round_trip).await;
     }
 
     fn later<T: 'static>(&self, answers: Answers<T>) -> Answers<T> {
         Box::pin(Later {
-            way: Some(Box::pin(sleep(self.there_and_back))),
+            way: Some(Box::pin(sleep(self.round_trip))),
             answers,
         })
     }
 }
 
-impl Display for Far {
+impl Display for DelayedStore {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.there_and_back.as_millis();
-        write!(formatter, "{}, {millis} ms there and back", self.inner)
+        let millis = self.round_trip.as_millis();
+        write!(formatter, "{}, {millis} ms round trip", self.inner)
     }
 }
 
@@ -76,15 +76,15 @@ impl<T> Stream for Later<T> {
 
 /// An upload in parts, each of which is a request.
 #[derive(Debug)]
-struct FarUpload {
+struct DelayedUpload {
     inner: Box<dyn MultipartUpload>,
-    there_and_back: Duration,
+    round_trip: Duration,
 }
 
 #[tonic::async_trait]
-impl MultipartUpload for FarUpload {
+impl MultipartUpload for DelayedUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let (part, way) = (self.inner.put_part(data), self.there_and_back);
+        let (part, way) = (self.inner.put_part(data), self.round_trip);
         Box::pin(async move {
             sleep(way).await;
             part.await
@@ -92,18 +92,18 @@ impl MultipartUpload for FarUpload {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        sleep(self.there_and_back).await;
+        sleep(self.round_trip).await;
         self.inner.complete().await
     }
 
     async fn abort(&mut self) -> Result<()> {
-        sleep(self.there_and_back).await;
+        sleep(self.round_trip).await;
         self.inner.abort().await
     }
 }
 
 #[tonic::async_trait]
-impl ObjectStore for Far {
+impl ObjectStore for DelayedStore {
     async fn put_opts(
         &self,
         location: &Path,
@@ -121,9 +121,9 @@ impl ObjectStore for Far {
     ) -> Result<Box<dyn MultipartUpload>> {
         self.way().await;
         let inner = self.inner.put_multipart_opts(location, options).await?;
-        Ok(Box::new(FarUpload {
+        Ok(Box::new(DelayedUpload {
             inner,
-            there_and_back: self.there_and_back,
+            round_trip: self.round_trip,
         }))
     }
 
@@ -173,23 +173,23 @@ mod tests {
     }
 
     async fn make_every_request() {
-        let far = Far::new(Arc::new(InMemory::new()), Duration::from_millis(DELAY));
+        let store = DelayedStore::new(Arc::new(InMemory::new()), Duration::from_millis(DELAY));
         let (key, other) = (Path::from("a/b"), Path::from("c"));
         let bytes = PutPayload::from_static(b"bytes");
-        takes(1, far.put(&key, bytes)).await.unwrap();
-        let got = takes(1, far.get_range(&key, 1..3)).await.unwrap();
+        takes(1, store.put(&key, bytes)).await.unwrap();
+        let got = takes(1, store.get_range(&key, 1..3)).await.unwrap();
         assert_eq!(&got[..], b"yt");
-        assert_eq!(takes(1, far.head(&key)).await.unwrap().size, 5);
-        let upload = takes(1, far.put_multipart(&other));
+        assert_eq!(takes(1, store.head(&key)).await.unwrap().size, 5);
+        let upload = takes(1, store.put_multipart(&other));
         let mut upload = upload.await.unwrap();
         takes(1, upload.put_part("part".into())).await.unwrap();
         takes(1, upload.complete()).await.unwrap();
-        let listed = takes(1, far.list(None).collect::<Vec<_>>()).await;
+        let listed = takes(1, store.list(None).collect::<Vec<_>>()).await;
         assert_eq!(listed.len(), 2);
         let keys = tokio_stream::iter([Ok(key), Ok(other)]);
-        let removed = far.delete_stream(Box::pin(keys));
+        let removed = store.delete_stream(Box::pin(keys));
         assert_eq!(takes(1, removed.collect::<Vec<_>>()).await.len(), 2);
-        assert_eq!(far.list(None).collect::<Vec<_>>().await.len(), 0);
+        assert_eq!(store.list(None).collect::<Vec<_>>().await.len(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::thread;
 use parking_lot::Mutex;
 
 /// Requests of one job on their way at a time, of up to [`crate::objects`]' eight MiB each.
-const ABREAST: usize = 4;
+const REQUESTS_MAX: usize = 4;
 
 /// Does something with each of several things, a few at a time.
 ///
@@ -30,8 +30,8 @@ pub fn each<T: Sync, E: Send>(
         }
     };
     thread::scope(|scope| {
-        for _ in 1..things.len().min(ABREAST) {
-            let helper = thread::Builder::new().name("abreast".to_owned());
+        for _ in 1..things.len().min(REQUESTS_MAX) {
+            let helper = thread::Builder::new().name("parallel".to_owned());
             if helper.spawn_scoped(scope, work).is_err() {
                 break; // this thread does the rest
             }
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn several_are_on_their_way_at_a_time() {
-        let all_there = Barrier::new(ABREAST);
-        let done: Result<(), ()> = each(&[(); ABREAST], |()| {
+        let all_there = Barrier::new(REQUESTS_MAX);
+        let done: Result<(), ()> = each(&[(); REQUESTS_MAX], |()| {
             all_there.wait(); // for ever, if they came one after the other
             Ok(())
         });
@@ -80,6 +80,6 @@ mod tests {
             Err("away")
         });
         assert_eq!(failed, Err("away"));
-        assert!(begun.into_inner() <= ABREAST);
+        assert!(begun.into_inner() <= REQUESTS_MAX);
     }
 }

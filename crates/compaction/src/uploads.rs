@@ -1,4 +1,4 @@
-//! A database's errands to an object store, and who cleans up there.
+//! A database's fetches to an object store, and who cleans up there.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use manxdb_jobs::job::{AttemptId, DatabaseId, SessionId};
 
-use crate::abreast;
+use crate::parallel;
 use crate::objects::{Moved, Object, ObjectError, Objects, Stop, Transfer};
 use crate::outputs::{OutputFile, plain};
-use crate::shelf::Shelf;
+use crate::upload_index::UploadIndex;
 use crate::view::Copies;
 
 /// After a job that is over: RocksDB removes its inputs a little later.
@@ -33,16 +33,16 @@ pub struct Put {
 }
 
 /// The copies of one database in an object store.
-pub struct Depot {
+pub struct Uploads {
     objects: Arc<Objects>,
-    shelf: Arc<Shelf>,
+    index: Arc<UploadIndex>,
     base: String,
     stop: Arc<Stop>,
     ended: Sender<u64>,
     numbers: AtomicU64,
 }
 
-impl Depot {
+impl Uploads {
     /// For a database that is about to be opened. What its earlier sessions left in the store is
     /// removed in the background, and so is what jobs leave.
     ///
@@ -55,25 +55,25 @@ impl Depot {
         session: SessionId,
     ) -> std::io::Result<Self> {
         let (ended, waiting) = channel();
-        let depot = Self {
+        let uploads = Self {
             objects: Arc::clone(objects),
-            shelf: Arc::new(Shelf::new(directory)),
+            index: Arc::new(UploadIndex::new(directory)),
             base: format!("{:x}/{:x}", database.0, session.0),
             stop: Arc::default(),
             ended,
             numbers: AtomicU64::new(1),
         };
-        let keeper = Keeper {
+        let gc = ObjectGc {
             objects: Arc::clone(objects),
-            shelf: Arc::clone(&depot.shelf),
+            index: Arc::clone(&uploads.index),
             database: format!("{:x}", database.0),
             session: format!("{:x}/", session.0),
-            stop: Arc::clone(&depot.stop),
+            stop: Arc::clone(&uploads.stop),
         };
         std::thread::Builder::new()
-            .name("compaction-depot".to_owned())
-            .spawn(move || keeper.work(&waiting))?;
-        Ok(depot)
+            .name("compaction-gc".to_owned())
+            .spawn(move || gc.work(&waiting))?;
+        Ok(uploads)
     }
 
     /// Where it is on its volume.
@@ -93,7 +93,7 @@ impl Depot {
     pub fn put(&self, family: &str, inputs: &[String], options: u64) -> Result<Put, ObjectError> {
         let job = self.numbers.fetch_add(1, Ordering::Relaxed);
         let transfer = self.objects.transfer(&self.base, &self.stop)?;
-        let copies = self.shelf.put(&transfer, job, family, inputs, options);
+        let copies = self.index.put(&transfer, job, family, inputs, options);
         if copies.is_err() {
             self.end(job);
         }
@@ -117,7 +117,7 @@ impl Depot {
     ) -> Result<Moved, ObjectError> {
         let transfer = self.objects.transfer(&self.base, &self.stop)?;
         fs::create_dir_all(directory).map_err(crate::objects::local(directory))?;
-        abreast::each(outputs, |output| {
+        parallel::each(outputs, |output| {
             let name = plain(&output.name).map_err(|_| ObjectError::Name(output.name.clone()))?;
             let key = copies.output(&attempt.to_string(), name);
             let Some(sum) = output.copy_sum else {
@@ -132,13 +132,13 @@ impl Depot {
             transfer.fetch_file(&object, &directory.join(name))
         })?;
         let key = |name: &str| copies.output(&attempt.to_string(), name);
-        self.shelf.stage(directory, outputs, key);
+        self.index.stage(directory, outputs, key);
         Ok(transfer.moved())
     }
 
     /// A job is over: what it put is removed, but for what became a file of the database.
     pub fn end(&self, job: u64) {
-        let _ = self.ended.send(job); // the keeper lives as long as this
+        let _ = self.ended.send(job); // the gc lives as long as this
     }
 
     /// The database closes.
@@ -147,22 +147,22 @@ impl Depot {
     }
 }
 
-impl Drop for Depot {
+impl Drop for Uploads {
     fn drop(&mut self) {
         self.stop.stop();
     }
 }
 
 /// Removes what nobody needs.
-struct Keeper {
+struct ObjectGc {
     objects: Arc<Objects>,
-    shelf: Arc<Shelf>,
+    index: Arc<UploadIndex>,
     database: String,
     session: String,
     stop: Arc<Stop>,
 }
 
-impl Keeper {
+impl ObjectGc {
     fn work(&self, ended: &Receiver<u64>) {
         let mut sweep_at = Instant::now();
         let mut tidy_at = None;
@@ -183,14 +183,14 @@ impl Keeper {
 
     fn end(&self, job: u64) {
         let transfer = self.objects.transfer(&self.own(), &self.stop);
-        if let Err(error) = transfer.and_then(|transfer| self.shelf.end(&transfer, job)) {
+        if let Err(error) = transfer.and_then(|transfer| self.index.end(&transfer, job)) {
             tracing::debug!(%error, job, "objects of a job are left for the next sweep");
         }
     }
 
     fn tidy(&self) {
         let transfer = self.objects.transfer(&self.own(), &self.stop);
-        if let Err(error) = transfer.and_then(|transfer| self.shelf.tidy(&transfer)) {
+        if let Err(error) = transfer.and_then(|transfer| self.index.tidy(&transfer)) {
             tracing::debug!(%error, "copies of removed files are left for the next sweep");
         }
     }
@@ -207,8 +207,8 @@ impl Keeper {
             .and_then(|others| self.sweep_others(&others))
             .and_then(|()| {
                 let own = own?;
-                self.shelf.tidy(&own)?;
-                self.shelf.sweep(&own, "")
+                self.index.tidy(&own)?;
+                self.index.sweep(&own, "")
             });
         match swept {
             Ok(()) => SWEEP,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::abreast;
+use crate::parallel;
 use crate::objects::{Object, ObjectError, Transfer, local, read_at};
 use crate::outputs::OutputFile;
 use crate::table::anatomy;
@@ -30,7 +30,7 @@ use crate::view::{Copies, Named, Part, View};
 const DEFAULT: &str = "default";
 
 /// What is in the store.
-pub struct Shelf {
+pub struct UploadIndex {
     database: PathBuf,
     table: Mutex<Table>,
     /// One look at the directory at a time: an older one must not undo what a newer one found.
@@ -39,7 +39,7 @@ pub struct Shelf {
 
 #[derive(Default)]
 struct Table {
-    files: BTreeMap<String, Shelved>,
+    files: BTreeMap<String, UploadedFile>,
     options: BTreeMap<String, Object>,
     /// Jobs that are not over.
     flying: BTreeSet<u64>,
@@ -52,7 +52,7 @@ struct Table {
 
 /// A sorted file of the database.
 #[derive(Debug, Clone)]
-struct Shelved {
+struct UploadedFile {
     size: u64,
     family: Option<String>,
     /// Where its end begins, and its sum.
@@ -68,12 +68,12 @@ struct Shelved {
 struct Found {
     name: String,
     inode: u64,
-    shelved: Shelved,
+    uploaded: UploadedFile,
     /// The end itself.
     bytes: Vec<u8>,
 }
 
-impl Shelf {
+impl UploadIndex {
     /// For the database in a directory; nothing of it is in the store.
     pub fn new(database: &Path) -> Self {
         Self {
@@ -193,35 +193,35 @@ impl Shelf {
     ) -> Result<(), ObjectError> {
         let key = format!("ends/{job}");
         let mut pack = Vec::new();
-        let mut shelved = Vec::new();
+        let mut uploaded = Vec::new();
         for mut new in found {
             let whole = self.table.lock().staged.remove(&new.inode);
-            new.shelved.whole = whole.filter(|whole| whole.bytes == new.shelved.size);
-            if new.shelved.whole.is_none() {
-                new.shelved.pack = Some((key.clone(), pack.len() as u64));
+            new.uploaded.whole = whole.filter(|whole| whole.bytes == new.uploaded.size);
+            if new.uploaded.whole.is_none() {
+                new.uploaded.pack = Some((key.clone(), pack.len() as u64));
                 pack.extend_from_slice(&new.bytes);
             }
-            shelved.push((new.name, new.shelved));
+            uploaded.push((new.name, new.uploaded));
         }
         if !pack.is_empty() {
             transfer.put_bytes(&key, pack)?;
         }
         let mut table = self.table.lock();
-        for (name, one) in shelved {
+        for (name, one) in uploaded {
             table.files.entry(name).or_insert(one); // another job may have found it too
         }
         Ok(())
     }
 
     fn put_inputs(&self, transfer: &Transfer, inputs: &[String]) -> Result<(), ObjectError> {
-        abreast::each(inputs, |name| {
-            let is_there = |shelved: &Shelved| shelved.whole.is_some();
+        parallel::each(inputs, |name| {
+            let is_there = |uploaded: &UploadedFile| uploaded.whole.is_some();
             if self.table.lock().files.get(name).is_some_and(is_there) {
                 return Ok(());
             }
             let object = transfer.put_file(&format!("files/{name}"), &self.database.join(name))?;
-            if let Some(shelved) = self.table.lock().files.get_mut(name) {
-                shelved.whole = Some(object);
+            if let Some(uploaded) = self.table.lock().files.get_mut(name) {
+                uploaded.whole = Some(object);
             }
             Ok(())
         })
@@ -236,7 +236,7 @@ impl Shelf {
                 return Err(ObjectError::Missing(name)); // RocksDB would have to lose it
             }
         }
-        let concerns = |one: &Shelved| {
+        let concerns = |one: &UploadedFile| {
             let known = one.family.as_deref();
             known.is_none_or(|known| known == family || known == DEFAULT)
         };
@@ -273,12 +273,12 @@ impl Shelf {
             for new in found {
                 // Others are shown, and packed, by the next job.
                 if let Some(whole) = table.staged.remove(&new.inode) {
-                    let whole = Some(whole).filter(|whole| whole.bytes == new.shelved.size);
-                    let shelved = Shelved {
+                    let whole = Some(whole).filter(|whole| whole.bytes == new.uploaded.size);
+                    let uploaded = UploadedFile {
                         whole,
-                        ..new.shelved
+                        ..new.uploaded
                     };
-                    table.files.entry(new.name).or_insert(shelved);
+                    table.files.entry(new.name).or_insert(uploaded);
                 }
             }
             table.flying.remove(&job);
@@ -372,7 +372,7 @@ impl Table {
     }
 }
 
-impl Shelved {
+impl UploadedFile {
     fn part(&self, name: &str, is_input: bool) -> Option<Part> {
         let part = |from, sum, key: &str, skip| Part {
             name: name.to_owned(),
@@ -405,7 +405,7 @@ fn read_end(path: &Path, name: String) -> std::io::Result<Option<Found>> {
         return Ok(None);
     };
     let bytes = read_at(&file, anatomy.tail, size.saturating_sub(anatomy.tail))?;
-    let shelved = Shelved {
+    let uploaded = UploadedFile {
         size,
         family: anatomy.family,
         end: anatomy.tail,
@@ -416,7 +416,7 @@ fn read_end(path: &Path, name: String) -> std::io::Result<Option<Found>> {
     Ok(Some(Found {
         name,
         inode: meta.ino(),
-        shelved,
+        uploaded,
         bytes,
     }))
 }

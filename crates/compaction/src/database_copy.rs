@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::abreast;
+use crate::parallel;
 use crate::objects::{Object, ObjectError, Transfer, local};
 use crate::outputs::is_plain;
 use crate::view::{Copies, Named, Part, View};
@@ -38,12 +38,12 @@ pub fn build(
     let (whole, mut partly): (Vec<&Part>, Vec<&Part>) =
         view.files.iter().partition(|part| part.from == 0);
     partly.sort_by(|one, other| (&one.key, one.skip).cmp(&(&other.key, other.skip)));
-    let named = [&view.manifest, &view.options].map(Errand::Named);
-    let whole = whole.into_iter().map(Errand::Whole);
+    let named = [&view.manifest, &view.options].map(Fetch::Named);
+    let whole = whole.into_iter().map(Fetch::Whole);
     let runs = runs(&partly, |part| ends.has(transfer, part));
-    let errands = named.into_iter().chain(whole);
-    let errands: Vec<Errand<'_>> = errands.chain(runs.into_iter().map(Errand::Ends)).collect();
-    abreast::each(&errands, |errand| errand.run(transfer, ends, directory))?;
+    let fetches = named.into_iter().chain(whole);
+    let fetches: Vec<Fetch<'_>> = fetches.chain(runs.into_iter().map(Fetch::Ends)).collect();
+    parallel::each(&fetches, |fetch| fetch.run(transfer, ends, directory))?;
     for part in partly {
         let bytes = match ends.get(transfer, part) {
             Some(bytes) => bytes,
@@ -58,7 +58,7 @@ pub fn build(
 }
 
 /// What is fetched, in no order.
-enum Errand<'a> {
+enum Fetch<'a> {
     /// Something small by its name.
     Named(&'a Named),
     /// An input.
@@ -67,7 +67,7 @@ enum Errand<'a> {
     Ends(Vec<&'a Part>),
 }
 
-impl Errand<'_> {
+impl Fetch<'_> {
     fn run(&self, transfer: &Transfer, ends: &Ends, directory: &Path) -> Result<(), ObjectError> {
         match self {
             Self::Named(Named { name, object }) => {
