@@ -14,7 +14,7 @@
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | what a database knows of itself while it is open | [`pressure`] |
 //! | whether a worker's outputs may be installed | [`outputs`]; their blocks: [`blocks`] |
-//! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`strangers`], [`stranger`], [`fit`] |
+//! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`external_dbs`], [`external_db`], [`compatibility`] |
 //! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
 //! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`parallel`] |
@@ -46,7 +46,7 @@ pub mod uploads;
 pub mod door;
 pub mod etcd;
 pub mod delayed_store;
-pub mod fit;
+pub mod compatibility;
 pub mod identity;
 pub mod journal;
 pub mod store_thread;
@@ -71,8 +71,8 @@ pub mod settings;
 pub mod upload_index;
 pub mod staging;
 pub mod store;
-pub mod stranger;
-pub mod strangers;
+pub mod external_db;
+pub mod external_dbs;
 pub mod table;
 pub mod text;
 pub mod view;

@@ -16,7 +16,7 @@ use manxdb_compaction::link::Route;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::store::Place;
-use manxdb_compaction::strangers::{Strangers, Terms};
+use manxdb_compaction::external_dbs::{ExternalDbs, ExternalDbOptions};
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -64,8 +64,8 @@ impl Pool {
         }
     }
 
-    fn service(&self) -> Arc<Strangers> {
-        Strangers::new(Terms {
+    fn service(&self) -> Arc<ExternalDbs> {
+        ExternalDbs::new(ExternalDbOptions {
             route: route(&self.control),
             volume: "fast".to_owned(),
             storage: directory(self.volume.path()),
@@ -108,17 +108,17 @@ fn directory(path: &Path) -> Volume {
     Volume::Directory(path.to_owned())
 }
 
-fn number(service: &Strangers, name: &str) -> u64 {
+fn number(service: &ExternalDbs, name: &str) -> u64 {
     let numbers = service.numbers();
     let found = numbers.iter().find(|(one, _)| one == name);
     found.map_or(0, |(_, value)| *value)
 }
 
-fn installed(service: &Strangers) -> u64 {
+fn installed(service: &ExternalDbs) -> u64 {
     number(service, "manxdb_compaction_remote_installed_total")
 }
 
-fn local(service: &Strangers, reason: &str) -> u64 {
+fn local(service: &ExternalDbs, reason: &str) -> u64 {
     let name = format!("manxdb_compaction_local_total{{reason=\"{reason}\"}}");
     number(service, &name)
 }
@@ -153,7 +153,7 @@ fn one_service_serves_many_databases_and_each_again_after_one_is_closed() {
 
 /// Says that a database closes while a job's outputs are on their way into another one.
 struct Interrupted {
-    inner: Arc<Strangers>,
+    inner: Arc<ExternalDbs>,
     seen: Mutex<Vec<String>>,
 }
 

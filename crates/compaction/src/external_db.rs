@@ -3,7 +3,7 @@
 //!
 //! | asked | answered by |
 //! |---|---|
-//! | may a worker compact it, and what with | its file of options ([`crate::fit`]) |
+//! | may a worker compact it, and what with | its file of options ([`crate::compatibility`]) |
 //! | the keys of a job's inputs, and how full level 0 is | its manifest ([`crate::manifest`]) |
 //! | how many entries the inputs have | their own ends ([`crate::table`]) |
 //!
@@ -18,13 +18,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::edge::{House, Inputs, JobInfo, Level0, Opened, TableFunctions, Told};
-use crate::fit::{files_stall, shape};
+use crate::compatibility::{files_stall, shape};
 use crate::manifest::{Family, Listed, Manifest};
 use crate::settings::Settings;
 use crate::table::anatomy;
 
 /// A database of another program.
-pub struct Stranger {
+pub struct ExternalDb {
     directory: PathBuf,
     has_one_path: bool,
     tables: TableFunctions,
@@ -37,7 +37,7 @@ struct Seen {
     stalls: BTreeMap<String, u32>,
 }
 
-impl Stranger {
+impl ExternalDb {
     /// The database in `directory`. `has_one_path`: its program sets neither `db_paths` nor
     /// `cf_paths`. `tables` are functions of the program's RocksDB.
     #[must_use]
@@ -107,7 +107,7 @@ fn range(files: &[&Listed]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((smallest.clone(), largest.clone()))
 }
 
-impl House for Stranger {
+impl House for ExternalDb {
     fn parameters(&self, job: &JobInfo, told: &Told<'_>) -> Result<Vec<u8>, String> {
         let settings = Settings::of(told.options);
         let shape = shape(&settings, &job.family, self.has_one_path)?;
@@ -124,10 +124,10 @@ impl House for Stranger {
     }
 }
 
-/// A stranger while it is open.
-pub struct Awake(pub Arc<Stranger>);
+/// An external database while it is open.
+pub struct OpenExternalDb(pub Arc<ExternalDb>);
 
-impl Opened for Awake {
+impl Opened for OpenExternalDb {
     fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
         self.0.known(names)
     }
@@ -185,22 +185,22 @@ mod tests {
         let db = database(directory.path());
         put(&db, 10..30);
         db.flush().unwrap();
-        let stranger = Stranger::new(directory.path(), false, crate::edge::linked_tables());
-        let first = stranger.known(&names(&db)).unwrap();
+        let external_db = ExternalDb::new(directory.path(), false, crate::edge::linked_tables());
+        let first = external_db.known(&names(&db)).unwrap();
         assert_eq!(first.entries, Some(20));
         put(&db, 20..50);
         let mut ranges = WriteBatch::default();
         ranges.delete_range(5_u32.to_be_bytes(), 7_u32.to_be_bytes());
         db.write(ranges).unwrap();
         db.flush().unwrap();
-        let both = stranger.known(&names(&db)).unwrap();
+        let both = external_db.known(&names(&db)).unwrap();
         let range = (5_u32.to_be_bytes().to_vec(), 49_u32.to_be_bytes().to_vec());
         assert_eq!(both.keys, Some(range));
         assert_eq!(both.entries, Some(50));
-        let awake = Awake(stranger);
-        assert_eq!(awake.inputs(&names(&db)), Ok(both));
+        let open = OpenExternalDb(external_db);
+        assert_eq!(open.inputs(&names(&db)), Ok(both));
         let unknown = ["999999.sst".to_owned()];
-        assert!(awake.inputs(&unknown).unwrap_err().contains("999999"));
+        assert!(open.inputs(&unknown).unwrap_err().contains("999999"));
     }
 
     #[test]
@@ -213,8 +213,8 @@ mod tests {
         ranges.delete_range([0], [9]);
         db.write(ranges).unwrap();
         db.flush().unwrap();
-        let stranger = Stranger::new(directory.path(), false, crate::edge::linked_tables());
-        let known = stranger.known(&names(&db)).unwrap();
+        let external_db = ExternalDb::new(directory.path(), false, crate::edge::linked_tables());
+        let known = external_db.known(&names(&db)).unwrap();
         assert!(known.keys.is_some());
         assert_eq!(known.entries, None);
     }
@@ -227,9 +227,9 @@ mod tests {
             put(&db, round..round + 9);
             db.flush().unwrap();
         });
-        let stranger = Stranger::new(directory.path(), false, crate::edge::linked_tables());
-        let awake = Awake(Arc::clone(&stranger));
-        let level0 = || awake.level0()["default"];
+        let external_db = ExternalDb::new(directory.path(), false, crate::edge::linked_tables());
+        let open = OpenExternalDb(Arc::clone(&external_db));
+        let level0 = || open.level0()["default"];
         assert_eq!(level0().files_stall, u32::MAX);
         let files = std::fs::read_dir(directory.path()).unwrap().flatten();
         let files = files.map(|file| file.path());
@@ -240,7 +240,7 @@ mod tests {
             ..JobInfo::default()
         };
         let (inputs, options) = (&names(&db)[..], &options[..]);
-        stranger
+        external_db
             .parameters(&job, &Told { inputs, options })
             .unwrap();
         let level0 = level0();

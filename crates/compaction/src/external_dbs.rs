@@ -22,11 +22,11 @@ use crate::identity::machine;
 use crate::link::Route;
 use crate::order::Kind;
 use crate::service::{Remote, RemotePool};
-use crate::stranger::{Awake, Stranger};
+use crate::external_db::{OpenExternalDb, ExternalDb};
 use crate::volume::Volume;
 
 /// The pool for a program's databases.
-pub struct Terms {
+pub struct ExternalDbOptions {
     /// Where the control plane may be.
     pub route: Route,
     /// The volume that the databases and workers share, by the operators' name,
@@ -48,22 +48,22 @@ pub struct Terms {
 }
 
 /// The service of a program's databases.
-pub struct Strangers {
-    terms: Terms,
-    guests: Mutex<Guests>,
+pub struct ExternalDbs {
+    options: ExternalDbOptions,
+    databases: Mutex<Databases>,
 }
 
 #[derive(Default)]
-struct Guests {
+struct Databases {
     /// Databases by their paths, as RocksDB names them.
-    open: BTreeMap<String, Guest>,
+    open: BTreeMap<String, DatabaseSession>,
     /// Whose jobs are not over.
     jobs: BTreeMap<String, Arc<Remote>>,
     /// What is counted of sessions that are over, and of compactions that no session was for.
     past: BTreeMap<String, u64>,
 }
 
-impl Guests {
+impl Databases {
     /// A compaction that the program does itself, since its database has no service.
     fn stays_home(&mut self, reason: LocalReason) {
         let word = reason.word();
@@ -72,8 +72,8 @@ impl Guests {
     }
 
     /// Another session of a database.
-    fn replace(&mut self, name: &str, guest: Guest) {
-        let old = self.open.insert(name.to_owned(), guest);
+    fn replace(&mut self, name: &str, database: DatabaseSession) {
+        let old = self.open.insert(name.to_owned(), database);
         if let Some(State::Served(remote) | State::Ending(remote)) = old.map(|old| old.state) {
             add(&mut self.past, remote.numbers());
         }
@@ -87,7 +87,7 @@ fn add(sums: &mut BTreeMap<String, u64>, numbers: Vec<(String, u64)>) {
 }
 
 /// A database that was open once.
-struct Guest {
+struct DatabaseSession {
     /// RocksDB's name for this time.
     session: String,
     state: State,
@@ -101,22 +101,22 @@ enum State {
     Refused,
 }
 
-impl Strangers {
+impl ExternalDbs {
     /// A service for databases that are opened later.
     #[must_use]
-    pub fn new(terms: Terms) -> Arc<Self> {
+    pub fn new(options: ExternalDbOptions) -> Arc<Self> {
         Arc::new(Self {
-            terms,
-            guests: Mutex::default(),
+            options,
+            databases: Mutex::default(),
         })
     }
 
     /// Numbers for metrics, by name and labels, of all databases together.
     pub fn numbers(&self) -> Vec<(String, u64)> {
-        let guests = self.guests.lock();
-        let mut sums = guests.past.clone();
-        for guest in guests.open.values() {
-            if let State::Served(remote) | State::Ending(remote) = &guest.state {
+        let databases = self.databases.lock();
+        let mut sums = databases.past.clone();
+        for database in databases.open.values() {
+            if let State::Served(remote) | State::Ending(remote) = &database.state {
                 add(&mut sums, remote.numbers());
             }
         }
@@ -124,11 +124,11 @@ impl Strangers {
     }
 
     /// The service of a job's database.
-    fn host(&self, guests: &mut Guests, info: &JobInfo) -> Option<Arc<Remote>> {
+    fn host(&self, databases: &mut Databases, info: &JobInfo) -> Option<Arc<Remote>> {
         let name = &info.database;
-        if let Some(guest) = guests.open.get(name) {
-            let is_same = guest.session == info.session;
-            let reason = match &guest.state {
+        if let Some(database) = databases.open.get(name) {
+            let is_same = database.session == info.session;
+            let reason = match &database.state {
                 State::Served(remote) if is_same => return Some(Arc::clone(remote)),
                 State::Refused if is_same => Some(LocalReason::Unfit),
                 // Its last outputs are still renamed from where a new session begins to write.
@@ -138,26 +138,26 @@ impl Strangers {
                 _ => None,
             };
             if let Some(reason) = reason {
-                guests.stays_home(reason);
+                databases.stays_home(reason);
                 return None;
             }
         }
-        self.admit(guests, info)
+        self.admit(databases, info)
     }
 
     /// A database that has its first job since it was opened.
-    fn admit(&self, guests: &mut Guests, info: &JobInfo) -> Option<Arc<Remote>> {
+    fn admit(&self, databases: &mut Databases, info: &JobInfo) -> Option<Arc<Remote>> {
         let (name, session) = (&info.database, info.session.clone());
         let begun = self.begin(info);
         let state = match &begun {
             Ok(remote) => State::Served(Arc::clone(remote)),
             Err(why) => {
                 tracing::warn!(database = name, why, "its compactions stay at home");
-                guests.stays_home(LocalReason::Unfit);
+                databases.stays_home(LocalReason::Unfit);
                 State::Refused
             }
         };
-        guests.replace(name, Guest { session, state });
+        databases.replace(name, DatabaseSession { session, state });
         begun.ok()
     }
 
@@ -166,10 +166,10 @@ impl Strangers {
     fn identity(&self, database_id: &str, directory: &Path) -> DatabaseId {
         let mut digest = Digest::default();
         let path = directory.to_string_lossy();
-        for part in [database_id, &self.terms.volume, &path] {
+        for part in [database_id, &self.options.volume, &path] {
             digest.number(part.len() as u64).bytes(part.as_bytes());
         }
-        if let Volume::Objects(_) = self.terms.storage {
+        if let Volume::Objects(_) = self.options.storage {
             digest.number(machine());
         }
         DatabaseId(digest.value())
@@ -180,21 +180,21 @@ impl Strangers {
         let directory = Path::new(&info.database);
         let named = |error: std::io::Error| format!("{}: {error}", directory.display());
         let directory = directory.canonicalize().map_err(named)?;
-        let terms = &self.terms;
+        let options = &self.options;
         let pool = RemotePool {
-            route: terms.route.clone(),
-            volume: terms.volume.clone(),
-            storage: terms.storage.clone(),
+            route: options.route.clone(),
+            volume: options.volume.clone(),
+            storage: options.storage.clone(),
             database_id: self.identity(&info.database_id, &directory),
-            session: SessionId((terms.draw)()?),
-            zone: terms.zone,
-            bytes_min: terms.bytes_min,
-            client: terms.client,
+            session: SessionId((options.draw)()?),
+            zone: options.zone,
+            bytes_min: options.bytes_min,
+            client: options.client,
         };
-        let stranger = Stranger::new(&directory, terms.has_one_path, terms.tables);
-        let house = Arc::clone(&stranger);
+        let external_db = ExternalDb::new(&directory, options.has_one_path, options.tables);
+        let house = Arc::clone(&external_db);
         let remote = Remote::begin(&pool, &directory, Kind::of(&Shaped), house)?;
-        remote.opened(Box::new(Awake(stranger)));
+        remote.opened(Box::new(OpenExternalDb(external_db)));
         let database = pool.database_id.0;
         tracing::info!(
             directory = %directory.display(),
@@ -205,38 +205,38 @@ impl Strangers {
     }
 }
 
-impl Service for Strangers {
+impl Service for ExternalDbs {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
-        let remote = self.host(&mut self.guests.lock(), info)?;
+        let remote = self.host(&mut self.databases.lock(), info)?;
         let job = remote.schedule(info, input)?;
-        self.guests.lock().jobs.insert(job.clone(), remote);
+        self.databases.lock().jobs.insert(job.clone(), remote);
         Some(job)
     }
 
     fn wait(&self, job: &str) -> Waited {
-        let remote = self.guests.lock().jobs.get(job).cloned();
+        let remote = self.databases.lock().jobs.get(job).cloned();
         let Some(remote) = remote else {
             return Waited::Local; // asked for by nobody
         };
         let waited = remote.wait(job);
         if waited == Waited::Local {
-            self.guests.lock().jobs.remove(job);
+            self.databases.lock().jobs.remove(job);
         }
         waited
     }
 
     fn cancel(&self) {
-        for guest in self.guests.lock().open.values_mut() {
-            if let State::Served(remote) = &guest.state {
+        for database in self.databases.lock().open.values_mut() {
+            if let State::Served(remote) = &database.state {
                 remote.cancel();
                 remote.closing();
-                guest.state = State::Ending(Arc::clone(remote));
+                database.state = State::Ending(Arc::clone(remote));
             }
         }
     }
 
     fn installed(&self, job: &str, is_installed: bool) {
-        let remote = self.guests.lock().jobs.remove(job);
+        let remote = self.databases.lock().jobs.remove(job);
         if let Some(remote) = remote {
             remote.installed(job, is_installed);
         }
