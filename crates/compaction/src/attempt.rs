@@ -9,12 +9,12 @@ use manxdb_jobs::job::FailureClass;
 use parking_lot::Mutex;
 use rocksdb::Options;
 
-use crate::parallel;
-use crate::edge::{Cancel, open_and_compact};
 use crate::database_copy::{Ends, build};
+use crate::edge::{Cancel, open_and_compact};
 use crate::objects::{Moved, ObjectError, Objects, Stop, Transfer};
 use crate::order::{Order, STAGING, below};
 use crate::outputs::{Answer, listed};
+use crate::parallel;
 use crate::scratch::Scratch;
 use crate::view::Copies;
 
@@ -82,7 +82,7 @@ pub struct Task<'a> {
     pub options: &'a Options,
     /// Ends it.
     pub halt: &'a Halt,
-    /// Told how many bytes were moved so far.
+    /// JobFiles how many bytes were moved so far.
     pub moved: &'a (dyn Fn(Moved) + Sync),
 }
 

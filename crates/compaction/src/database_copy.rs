@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::parallel;
 use crate::objects::{Object, ObjectError, Transfer, local};
 use crate::outputs::is_plain;
+use crate::parallel;
 use crate::view::{Copies, Named, Part, View};
 
 /// Ends that lie nearer to each other in an object than this are fetched in one piece,

@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::edge::{House, Inputs, JobInfo, Level0, Opened, TableFunctions, Told};
 use crate::compatibility::{files_stall, shape};
+use crate::edge::{
+    DatabaseCallbacks, Inputs, JobFiles, JobInfo, Level0, OpenDatabase, TableFunctions,
+};
 use crate::manifest::{Family, Listed, Manifest};
 use crate::settings::Settings;
 use crate::table::anatomy;
@@ -107,9 +109,9 @@ fn range(files: &[&Listed]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((smallest.clone(), largest.clone()))
 }
 
-impl House for ExternalDb {
-    fn parameters(&self, job: &JobInfo, told: &Told<'_>) -> Result<Vec<u8>, String> {
-        let settings = Settings::of(told.options);
+impl DatabaseCallbacks for ExternalDb {
+    fn parameters(&self, job: &JobInfo, job_files: &JobFiles<'_>) -> Result<Vec<u8>, String> {
+        let settings = Settings::of(job_files.options);
         let shape = shape(&settings, &job.family, self.has_one_path)?;
         if let Some(files) = files_stall(&settings, &job.family) {
             self.seen.lock().stalls.insert(job.family.clone(), files);
@@ -117,7 +119,7 @@ impl House for ExternalDb {
         Ok(shape.encode())
     }
 
-    fn noted(&self, _: &[u8]) {} // its flavour says nothing
+    fn noted(&self, _: &[u8]) {} // its profile says nothing
 
     fn tables(&self) -> TableFunctions {
         self.tables
@@ -127,7 +129,7 @@ impl House for ExternalDb {
 /// An external database while it is open.
 pub struct OpenExternalDb(pub Arc<ExternalDb>);
 
-impl Opened for OpenExternalDb {
+impl OpenDatabase for OpenExternalDb {
     fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
         self.0.known(names)
     }
@@ -241,7 +243,7 @@ mod tests {
         };
         let (inputs, options) = (&names(&db)[..], &options[..]);
         external_db
-            .parameters(&job, &Told { inputs, options })
+            .parameters(&job, &JobFiles { inputs, options })
             .unwrap();
         let level0 = level0();
         assert_eq!(

@@ -17,12 +17,12 @@ use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};
 use parking_lot::Mutex;
 
-use crate::edge::{JobInfo, Resident as _, Service, Shaped, TableFunctions, Waited};
+use crate::edge::{DatabaseService as _, JobInfo, Service, Shaped, TableFunctions, Waited};
+use crate::external_db::{ExternalDb, OpenExternalDb};
 use crate::identity::machine;
 use crate::link::Route;
 use crate::order::Kind;
 use crate::service::{Remote, RemotePool};
-use crate::external_db::{OpenExternalDb, ExternalDb};
 use crate::volume::Volume;
 
 /// The pool for a program's databases.
@@ -192,8 +192,8 @@ impl ExternalDbs {
             client: options.client,
         };
         let external_db = ExternalDb::new(&directory, options.has_one_path, options.tables);
-        let house = Arc::clone(&external_db);
-        let remote = Remote::begin(&pool, &directory, Kind::of(&Shaped), house)?;
+        let callbacks = Arc::clone(&external_db);
+        let remote = Remote::begin(&pool, &directory, Kind::of(&Shaped), callbacks)?;
         remote.opened(Box::new(OpenExternalDb(external_db)));
         let database = pool.database_id.0;
         tracing::info!(

@@ -35,30 +35,30 @@
 // Clocks, files, threads and sockets are what this crate keeps away from the cores.
 #![allow(clippy::disallowed_methods)]
 
-pub mod parallel;
 pub mod actor;
 #[cfg(feature = "worker")]
 pub mod attempt;
 pub mod blobs;
 pub mod blocks;
+pub mod compatibility;
 pub mod counts;
-pub mod uploads;
+pub mod database_copy;
+pub mod delayed_store;
 pub mod door;
 pub mod etcd;
-pub mod delayed_store;
-pub mod compatibility;
+pub mod external_db;
+pub mod external_dbs;
 pub mod identity;
 pub mod journal;
-pub mod store_thread;
 pub mod link;
 pub mod manifest;
 pub mod metrics;
-pub mod database_copy;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod objects;
 pub mod order;
 pub mod outputs;
+pub mod parallel;
 pub mod pressure;
 pub mod scrape;
 pub mod scratch;
@@ -68,13 +68,13 @@ pub mod security;
 pub mod server;
 pub mod service;
 pub mod settings;
-pub mod upload_index;
 pub mod staging;
 pub mod store;
-pub mod external_db;
-pub mod external_dbs;
+pub mod store_thread;
 pub mod table;
 pub mod text;
+pub mod upload_index;
+pub mod uploads;
 pub mod view;
 pub mod volume;
 pub mod wire;

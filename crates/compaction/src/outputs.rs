@@ -38,7 +38,7 @@ pub struct Answer {
     pub files: Vec<OutputFile>,
     /// What the worker moved over the network for it.
     pub moved: Moved,
-    /// What the flavour has to say beside them: hints, which the database checks for itself.
+    /// What the profile has to say beside them: hints, which the database checks for itself.
     pub notes: Vec<u8>,
 }
 

@@ -20,10 +20,10 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::actor::{Actor, Handle, Outlet};
 use crate::door::{Refusals, Refused, arrivals};
 use crate::journal;
-use crate::store_thread::{StoreQueue, StoreThreads, STORE};
 use crate::link::does_not_lead;
 use crate::security::{Asks, Security, Tls};
 use crate::store::{Place, Store, StoreError, keys};
+use crate::store_thread::{STORE, StoreQueue, StoreThreads};
 use crate::wire::proto::pool_server::{Pool, PoolServer};
 use crate::wire::proto::{ReportReply, ReportRequest, Word};
 use crate::wire::{MESSAGE_MAX, decode, encode_report, pack};
@@ -91,7 +91,8 @@ impl ControlPlane {
             |_| ToPeers { peers, store_queue }
         };
         let actor = Actor::start("control", core, outlet).map_err(listening)?;
-        let store_threads = StoreThreads::start(store, queue_end, &actor.handle()).map_err(listening)?;
+        let store_threads =
+            StoreThreads::start(store, queue_end, &actor.handle()).map_err(listening)?;
         let frontend = PoolFrontend {
             handle: actor.handle(),
             peers,

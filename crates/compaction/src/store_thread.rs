@@ -73,7 +73,11 @@ impl StoreThreads {
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(store: Store, queue_end: StoreQueueEnd, core: &Handle<Contender>) -> std::io::Result<Self> {
+    pub fn start(
+        store: Store,
+        queue_end: StoreQueueEnd,
+        core: &Handle<Contender>,
+    ) -> std::io::Result<Self> {
         let (resigns, resigned) = channel();
         if let Some((mut renewer, renewals)) = queue_end.renewals {
             let core = core.clone();

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::parallel;
 use crate::objects::{Object, ObjectError, Transfer, local, read_at};
 use crate::outputs::OutputFile;
+use crate::parallel;
 use crate::table::anatomy;
 use crate::view::{Copies, Named, Part, View};
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use manxdb_jobs::job::{AttemptId, DatabaseId, SessionId};
 
-use crate::parallel;
 use crate::objects::{Moved, Object, ObjectError, Objects, Stop, Transfer};
 use crate::outputs::{OutputFile, plain};
+use crate::parallel;
 use crate::upload_index::UploadIndex;
 use crate::view::Copies;
 

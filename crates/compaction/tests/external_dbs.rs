@@ -12,11 +12,11 @@ use common::{content, fill, options};
 use manxdb_compaction::edge::{
     JobInfo, STAGING, Service, Shaped, Waited, linked_tables, set_service,
 };
+use manxdb_compaction::external_dbs::{ExternalDbOptions, ExternalDbs};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::store::Place;
-use manxdb_compaction::external_dbs::{ExternalDbs, ExternalDbOptions};
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -54,7 +54,7 @@ impl Pool {
             remember: 0,
             slots: 2,
             zone: Zone::default(),
-            flavours: vec![Arc::new(Shaped)],
+            profiles: vec![Arc::new(Shaped)],
             id: WorkerId(drawn()),
         });
         Self {

@@ -342,8 +342,8 @@ pub enum StorageError {
         source: std::io::Error,
     },
     /// Compactions cannot be handed out.
-    #[error("compactions cannot be done elsewhere: {0}")]
-    Elsewhere(String),
+    #[error("compactions cannot be done remotely: {0}")]
+    RemoteCompaction(String),
     /// Anything else the engine reports.
     #[error("storage engine: {0}")]
     Engine(String),

@@ -56,7 +56,7 @@ impl Remote {
             .fetched
             .fetch_add(moved.fetched, Ordering::Relaxed);
         let began = Instant::now();
-        let verified = verify(&answer, expected, &directory, &self.house.tables());
+        let verified = verify(&answer, expected, &directory, &self.callbacks.tables());
         self.counts.verified(began.elapsed());
         let description = verified.map_err(|refusal| match refusal {
             Refusal::Unchecked(why) => Turned::Unchecked(why),

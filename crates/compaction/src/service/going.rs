@@ -8,14 +8,14 @@ use manxdb_jobs::job::{Facts, LocalReason, Spec};
 use super::Remote;
 use super::place::Shared;
 use crate::blobs;
-use crate::uploads::Put;
-use crate::edge::{JobInfo, Told};
+use crate::edge::{JobFiles, JobInfo};
 use crate::objects::ObjectError;
 use crate::order::Order;
 use crate::outputs::Expected;
 use crate::seal::pack;
 use crate::settings::{self, Settings};
 use crate::text::{Fields, Unreadable};
+use crate::uploads::Put;
 use crate::wire::DESCRIPTION_MAX;
 
 /// Why a job stays at home.
@@ -105,18 +105,18 @@ impl Remote {
         }
         let bytes = self.large_enough(&asked.names)?;
         let expected = self.expected(&asked);
-        let told = Told {
+        let job_files = JobFiles {
             inputs: &asked.names,
             options: &options,
         };
-        let parameters = self.house.parameters(info, &told).map_err(unfit)?;
+        let parameters = self.callbacks.parameters(info, &job_files).map_err(unfit)?;
         let expected = expected.map_err(unfit)?;
         let (database, put) = self.shown(info, &asked)?;
         let order = Order {
             volume: self.place.volume.clone(),
             database,
             copies: put.as_ref().map(|put| put.copies.clone()),
-            flavour: self.place.kind.name.to_owned(),
+            profile: self.place.kind.name.to_owned(),
             parameters,
             input: input.to_vec(),
         };

@@ -29,14 +29,17 @@ use self::going::AtHome;
 use self::place::Place;
 use crate::actor::{Actor, Handle};
 use crate::counts::Counts;
-use crate::uploads::{Uploads, Put};
-use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Waited};
+use crate::edge::{
+    CompactionProfile, DatabaseCallbacks, DatabaseService, JobInfo, OpenDatabase, Pool, Service,
+    Waited,
+};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
 use crate::order::Kind;
 use crate::outputs::Expected;
 use crate::pressure::{Sight, Watch};
 use crate::staging::Staging;
+use crate::uploads::{Put, Uploads};
 use crate::volume::Volume;
 
 /// The pool that a database's compactions are done by.
@@ -63,10 +66,10 @@ impl Pool for RemotePool {
     fn serve(
         &self,
         database: &Path,
-        flavour: Arc<dyn Flavour>,
-        house: Arc<dyn House>,
-    ) -> Result<Arc<dyn Resident>, String> {
-        let remote: Arc<dyn Resident> = Remote::start(self, database, flavour, house)?;
+        profile: Arc<dyn CompactionProfile>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
+    ) -> Result<Arc<dyn DatabaseService>, String> {
+        let remote: Arc<dyn DatabaseService> = Remote::start(self, database, profile, callbacks)?;
         Ok(remote)
     }
 }
@@ -96,7 +99,7 @@ pub struct Remote {
     core: Handle<Client>,
     staging: Staging,
     place: Place,
-    house: Arc<dyn House>,
+    callbacks: Arc<dyn DatabaseCallbacks>,
     counts: Counts,
     jobs: Mutex<Jobs>,
     emptied: Once,
@@ -125,10 +128,10 @@ impl Remote {
     pub fn start(
         pool: &RemotePool,
         database: &Path,
-        flavour: Arc<dyn Flavour>,
-        house: Arc<dyn House>,
+        profile: Arc<dyn CompactionProfile>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Result<Arc<Self>, String> {
-        Self::begin(pool, database, Kind::of(flavour.as_ref()), house)
+        Self::begin(pool, database, Kind::of(profile.as_ref()), callbacks)
     }
 
     /// A service for a database of a kind.
@@ -139,7 +142,7 @@ impl Remote {
         pool: &RemotePool,
         database: &Path,
         kind: Kind,
-        house: Arc<dyn House>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Result<Arc<Self>, String> {
         let place = Place::of(pool, database, kind)?;
         let staging = Staging::make(database, pool.database_id, pool.session)?;
@@ -152,7 +155,7 @@ impl Remote {
             core: actor.handle(),
             staging,
             place,
-            house,
+            callbacks,
             counts: Counts::default(),
             jobs: Mutex::default(),
             emptied: Once::new(),
@@ -209,8 +212,8 @@ impl Remote {
     }
 }
 
-impl Resident for Remote {
-    fn opened(&self, database: Box<dyn Opened>) {
+impl DatabaseService for Remote {
+    fn opened(&self, database: Box<dyn OpenDatabase>) {
         self.empty();
         *self.sight.lock() = Some(database);
         let core = self.core.clone();
@@ -353,7 +356,7 @@ impl Service for Remote {
         let verdict = if is_installed {
             tracing::info!(trace = %job.id, %attempt, bytes, seconds, put, "installed");
             self.counts.installed(bytes, accepted.output_bytes);
-            self.house.noted(&accepted.notes);
+            self.callbacks.noted(&accepted.notes);
             Verdict::Installed
         } else {
             tracing::error!(trace = %job.id, %attempt, "RocksDB did not install the outputs");

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 
 use super::RemotePool;
-use crate::uploads::Uploads;
 use crate::order::{Kind, relative};
+use crate::uploads::Uploads;
 use crate::volume::Volume;
 
 /// Where the database is, here and for others.

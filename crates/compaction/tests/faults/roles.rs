@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use manxdb_compaction::edge::{Flavour, Plain, Prepared};
+use manxdb_compaction::edge::{CompactionProfile, Plain, Prepared};
 use manxdb_compaction::etcd::EtcdAddress;
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::{Security, Tls};
@@ -213,10 +213,10 @@ impl Stop {
 #[derive(Default)]
 pub struct Halting(Arc<Stop>);
 
-/// A flavour that no worker knows.
+/// A profile that no worker knows.
 pub struct Unheard;
 
-impl Flavour for Unheard {
+impl CompactionProfile for Unheard {
     fn name(&self) -> &'static str {
         "unheard-of.1"
     }
@@ -230,7 +230,7 @@ impl Flavour for Unheard {
     }
 }
 
-impl Flavour for Halting {
+impl CompactionProfile for Halting {
     fn name(&self) -> &'static str {
         "halting.1"
     }
@@ -278,7 +278,7 @@ fn worker(settings: &Settings) {
         remember: 0,
         slots: settings.number("slots").unwrap_or(2),
         zone: Zone::default(),
-        flavours: vec![Arc::new(Halting(Arc::clone(&stop)))],
+        profiles: vec![Arc::new(Halting(Arc::clone(&stop)))],
         id,
     };
     let worker = RunningWorker::start(options).unwrap();

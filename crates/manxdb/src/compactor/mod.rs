@@ -99,7 +99,7 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
         remember: u64::from(args.remember_mb) << 20,
         slots: args.slots,
         zone: Zone(args.zone),
-        flavours: vec![
+        profiles: vec![
             Arc::new(Plain),
             Arc::new(Shaped),
             Arc::new(Versions::default()),

@@ -17,7 +17,7 @@ ROWS = 12_000
 PAD = 400
 
 
-class House:
+class Fixture:
     """A server, its pool, and a client that knows what the rows should be."""
 
     def __init__(self, volume=None, disk=None):
@@ -51,12 +51,12 @@ class House:
 
     @classmethod
     def with_all(cls, volume=None):
-        """A house with a worker, a server, and the tables to write to."""
-        house = cls(volume)
-        house.start_worker()
-        house.start_server()
-        house.create()
-        return house
+        """A fixture with a worker, a server, and the tables to write to."""
+        fixture = cls(volume)
+        fixture.start_worker()
+        fixture.start_server()
+        fixture.create()
+        return fixture
 
     def compacts_through_a_store(self):
         """Compactions by the pool move bytes of both sides through the store, and nothing is

@@ -31,39 +31,39 @@ fn drawn() -> u64 {
 }
 
 /// Volume, control plane and worker, in this process.
-struct House {
+struct Fixture {
     volume: tempfile::TempDir,
     control: ControlPlane,
     worker: Option<RunningWorker>,
 }
 
-impl House {
+impl Fixture {
     fn new(flavour: Arc<dyn Flavour>) -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
         let place = Place::File(volume.path().join("control"));
         let security = Security::default();
         let control = ControlPlane::start(address, &place, Jobs::default(), &security, drawn());
-        let mut house = Self {
+        let mut fixture = Self {
             volume,
             control: control.unwrap(),
             worker: None,
         };
         let options = WorkerOptions {
-            route: house.route(),
+            route: fixture.route(),
             volumes: BTreeMap::from([(
                 "fast".to_owned(),
-                Volume::Directory(house.volume.path().to_owned()),
+                Volume::Directory(fixture.volume.path().to_owned()),
             )]),
-            scratch: house.volume.path().join("scratch"),
+            scratch: fixture.volume.path().join("scratch"),
             remember: 0,
             slots: 2,
             zone: Zone::default(),
             flavours: vec![flavour],
             id: WorkerId(drawn()),
         };
-        house.worker = Some(RunningWorker::start(options).unwrap());
-        house
+        fixture.worker = Some(RunningWorker::start(options).unwrap());
+        fixture
     }
 
     fn route(&self) -> Route {
@@ -274,11 +274,11 @@ fn same_records(directories: [PathBuf; 2]) -> usize {
 
 #[test]
 fn workers_write_what_the_store_would_have_written() {
-    let house = House::new(Arc::new(Versions::default()));
+    let fixture = Fixture::new(Arc::new(Versions::default()));
     for seed in 1..=2 {
         let names = [format!("away-{seed}"), format!("home-{seed}")];
-        let away = house.open(&names[0], &options());
-        let home = RocksEngine::open(&house.path(&names[1]), &options()).unwrap();
+        let away = fixture.open(&names[0], &options());
+        let home = RocksEngine::open(&fixture.path(&names[1]), &options()).unwrap();
         let mut writers = Writers::new([&away, &home], seed);
         for kept in [0, 500, 1_000] {
             writers.round(kept);
@@ -289,9 +289,9 @@ fn workers_write_what_the_store_would_have_written() {
         if is_part {
             writers.compact_part();
         }
-        let to_bury = [&away, &home].map(|engine| stat(engine, "storage_deletes_to_bury"));
-        assert!(to_bury[0].eq(&to_bury[1]), "{to_bury:?}");
-        assert_eq!(to_bury[0] > 100.0, is_part, "{to_bury:?}");
+        let to_purge = [&away, &home].map(|engine| stat(engine, "storage_tombstones_to_purge"));
+        assert!(to_purge[0].eq(&to_purge[1]), "{to_purge:?}");
+        assert_eq!(to_purge[0] > 100.0, is_part, "{to_purge:?}");
         if is_part {
             writers.write(10);
             writers.each(RocksEngine::flush);
@@ -300,16 +300,16 @@ fn workers_write_what_the_store_would_have_written() {
         expect_nothing_wrong(&away);
         assert!(home.compaction_numbers().is_empty());
         drop((away, home));
-        let all = same_records(names.map(|name| house.path(&name)));
+        let all = same_records(names.map(|name| fixture.path(&name)));
         assert!(all > 1_000);
     }
 }
 
 #[test]
 fn readers_see_no_difference_while_compactions_come_and_go() {
-    let house = House::new(Arc::new(Versions::default()));
-    let away = house.open("away", &busy_options());
-    let home = RocksEngine::open(&house.path("home"), &busy_options()).unwrap();
+    let fixture = Fixture::new(Arc::new(Versions::default()));
+    let away = fixture.open("away", &busy_options());
+    let home = RocksEngine::open(&fixture.path("home"), &busy_options()).unwrap();
     let mut writers = Writers::new([&away, &home], 11);
     let installed = || number(&away, "remote_installed_total");
     let mut round = 0;
@@ -326,13 +326,13 @@ fn readers_see_no_difference_while_compactions_come_and_go() {
     // One compaction of everything at one watermark leaves one possible content.
     writers.each(RocksEngine::compact);
     drop((away, home));
-    same_records(["away", "home"].map(|name| house.path(name)));
+    same_records(["away", "home"].map(|name| fixture.path(name)));
 }
 
 #[test]
 fn a_worker_that_knows_no_versions_is_never_asked() {
-    let house = House::new(Arc::new(Plain));
-    let engine = house.open("away", &options());
+    let fixture = Fixture::new(Arc::new(Plain));
+    let engine = fixture.open("away", &options());
     for version in 1..=2_000_u64 {
         let writes = vec![(Version(version), vec![7], Some(vec![1; 100]))];
         engine
@@ -352,11 +352,14 @@ fn a_worker_that_knows_no_versions_is_never_asked() {
 
 #[test]
 fn a_store_outside_of_the_volume_is_refused_by_name() {
-    let house = House::new(Arc::new(Plain));
-    let elsewhere = tempfile::tempdir().unwrap();
-    let opened = RocksEngine::open_with(elsewhere.path(), &options(), Some(&house.pool()));
+    let fixture = Fixture::new(Arc::new(Plain));
+    let remote = tempfile::tempdir().unwrap();
+    let opened = RocksEngine::open_with(remote.path(), &options(), Some(&fixture.pool()));
     let error = opened.err().unwrap();
-    assert!(matches!(error, StorageError::Elsewhere(_)), "{error}");
+    assert!(
+        matches!(error, StorageError::RemoteCompaction(_)),
+        "{error}"
+    );
     assert!(
         error.to_string().contains("is not on the volume"),
         "{error}"
@@ -367,7 +370,7 @@ fn a_store_outside_of_the_volume_is_refused_by_name() {
 fn what_workers_left_goes_when_the_store_is_opened_without_them() {
     let directory = tempfile::tempdir().unwrap();
     drop(RocksEngine::open(directory.path(), &options()).unwrap());
-    let staging = directory.path().join("rocksdb/compactions-elsewhere");
+    let staging = directory.path().join("rocksdb/compactions-remote");
     std::fs::create_dir_all(staging.join("1-2-3")).unwrap();
     drop(RocksEngine::open(directory.path(), &options()).unwrap());
     assert!(!staging.exists());

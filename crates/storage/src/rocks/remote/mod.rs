@@ -3,12 +3,12 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | what a worker compacts this store with | [`flavour`] |
+//! | what a worker compacts this store with | [`profile`] |
 //! | how deletes that it had to keep come back | [`notes`] |
 //! | what the service asks of the store | here |
 
-mod flavour;
 mod notes;
+mod profile;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,26 +16,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction_edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Pool, Resident, STAGING, TableFunctions, Told,
-    inputs_among, linked_tables,
+    CompactionProfile, DatabaseCallbacks, DatabaseService, Inputs, JobFiles, JobInfo, Level0,
+    OpenDatabase, Pool, STAGING, TableFunctions, inputs_among, linked_tables,
 };
 
-use super::graves::Graves;
 use super::options::FILES_BEFORE_STOP;
 use super::store::Store;
+use super::tombstones::Tombstones;
 use crate::engine::StorageError;
 use crate::files;
-use flavour::Parameters;
-pub use flavour::Versions;
+use profile::Parameters;
+pub use profile::Versions;
 
 /// What the service asks of the store, open or not.
-struct Room {
+struct StoreCallbacks {
     watermark: Arc<AtomicU64>,
-    graves: Arc<Graves>,
+    tombstones: Arc<Tombstones>,
 }
 
-impl House for Room {
-    fn parameters(&self, job: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+impl DatabaseCallbacks for StoreCallbacks {
+    fn parameters(&self, job: &JobInfo, _: &JobFiles<'_>) -> Result<Vec<u8>, String> {
         let parameters = Parameters {
             watermark: self.watermark.load(Ordering::Acquire),
             is_full: job.is_full,
@@ -45,8 +45,8 @@ impl House for Room {
 
     fn noted(&self, notes: &[u8]) {
         match notes::decode(notes) {
-            Ok(keys) => keys.iter().for_each(|key| self.graves.note(key)),
-            Err(why) => tracing::warn!(why, "deletes that a worker kept are not buried yet"),
+            Ok(keys) => keys.iter().for_each(|key| self.tombstones.note(key)),
+            Err(why) => tracing::warn!(why, "deletes that a worker kept are not purged yet"),
         }
     }
 
@@ -58,7 +58,7 @@ impl House for Room {
 /// What it asks of the store that is open.
 struct Files(Arc<Store>);
 
-impl Opened for Files {
+impl OpenDatabase for Files {
     fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
         let live = self.0.db.live_files();
         Ok(live.map_or_else(|_| Inputs::default(), |live| inputs_among(live, names)))
@@ -79,44 +79,44 @@ impl Opened for Files {
 /// The service of a store that is about to be opened.
 ///
 /// # Errors
-/// [`StorageError::Elsewhere`].
+/// [`StorageError::RemoteCompaction`].
 pub fn serve(
     pool: &dyn Pool,
     data: &Path,
     watermark: &Arc<AtomicU64>,
-    graves: &Arc<Graves>,
-) -> Result<Arc<dyn Resident>, StorageError> {
+    tombstones: &Arc<Tombstones>,
+) -> Result<Arc<dyn DatabaseService>, StorageError> {
     // The service names it to others by where it really is.
     std::fs::create_dir_all(data)
         .map_err(|error| files::io_error(format!("cannot make {}", data.display()), error))?;
-    let house = Room {
+    let callbacks = StoreCallbacks {
         watermark: Arc::clone(watermark),
-        graves: Arc::clone(graves),
+        tombstones: Arc::clone(tombstones),
     };
-    let flavour: Arc<dyn Flavour> = Arc::new(Versions::default());
-    pool.serve(data, flavour, Arc::new(house))
-        .map_err(StorageError::Elsewhere)
+    let profile: Arc<dyn CompactionProfile> = Arc::new(Versions::default());
+    pool.serve(data, profile, Arc::new(callbacks))
+        .map_err(StorageError::RemoteCompaction)
 }
 
-/// Removes what workers left of the time when compactions were done elsewhere. The store is open,
+/// Removes what workers left of the time when compactions were done remotely. The store is open,
 /// so nobody else has it.
 pub fn sweep(data: &Path) {
     let staging = data.join(STAGING);
     match std::fs::remove_dir_all(&staging) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             let directory = staging.display();
-            tracing::warn!(%error, %directory, "outputs of compactions elsewhere stay");
+            tracing::warn!(%error, %directory, "outputs of remote compactions stay");
         }
         _ => {}
     }
 }
 
 /// The service of a store that is open; lets go of the store when it is dropped.
-pub struct Guest(Arc<dyn Resident>);
+pub struct StoreService(Arc<dyn DatabaseService>);
 
-impl Guest {
+impl StoreService {
     /// Shows the store to its service.
-    pub fn new(service: Arc<dyn Resident>, store: &Arc<Store>) -> Self {
+    pub fn new(service: Arc<dyn DatabaseService>, store: &Arc<Store>) -> Self {
         service.opened(Box::new(Files(Arc::clone(store))));
         Self(service)
     }
@@ -127,7 +127,7 @@ impl Guest {
     }
 }
 
-impl Drop for Guest {
+impl Drop for StoreService {
     fn drop(&mut self) {
         self.0.closing();
     }

@@ -26,11 +26,11 @@ const CHAIN_MAX: usize = 64;
 
 /// Deletes met by compactions.
 #[derive(Default)]
-pub struct Graves {
+pub struct Tombstones {
     notes: Mutex<Vec<Vec<u8>>>,
 }
 
-impl Graves {
+impl Tombstones {
     /// Notes the physical key of a delete.
     pub fn note(&self, physical_key: &[u8]) {
         let mut notes = self.notes.lock();
@@ -59,7 +59,7 @@ impl Graves {
 
 /// The physical keys, in order, of noted deletes and of everything older than those, where no
 /// reader at or above `watermark` needs them.
-pub fn bury(db: &DB, notes: &[Vec<u8>], watermark: Version) -> Vec<Vec<u8>> {
+pub fn purge(db: &DB, notes: &[Vec<u8>], watermark: Version) -> Vec<Vec<u8>> {
     if notes.is_empty() {
         return Vec::new();
     }
@@ -131,8 +131,8 @@ mod tests {
             engine.set_watermark(Version(watermark));
             // As if a compaction had met this delete.
             if value.is_none() {
-                let graves = &engine.store.graves;
-                graves.note(&physical::key(&[key], Version(version)));
+                let tombstones = &engine.store.tombstones;
+                tombstones.note(&physical::key(&[key], Version(version)));
             }
             if flush {
                 engine.flush().unwrap();

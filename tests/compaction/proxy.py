@@ -1,6 +1,6 @@
-"""A road between two processes, over which bytes pass, wait, are lost, or are told otherwise.
+"""A proxy between two processes, over which bytes pass, wait, are lost, or are told otherwise.
 
-    road.py PORT TARGET     by hand: from a port of this machine to another one of it
+    proxy.py PORT TARGET     by hand: from a port of this machine to another one of it
 """
 
 import socket
@@ -8,7 +8,7 @@ import sys
 import threading
 
 
-class Road:
+class Proxy:
     """A port on this machine that leads to another one."""
 
     def __init__(self, target, told=lambda data: data, port=0):
@@ -40,7 +40,7 @@ class Road:
                 threading.Thread(target=self.carry, args=(from_, to, told), daemon=True).start()
 
     def carry(self, from_, to, told):
-        """What one end says, until it says nothing more or the road is cut."""
+        """What one end says, until it says nothing more or the proxy is cut."""
         try:
             while data := from_.recv(1 << 16):
                 self.may_pass.wait()
@@ -71,5 +71,5 @@ class Road:
 
 
 if __name__ == "__main__":
-    Road(int(sys.argv[2]), port=int(sys.argv[1]))
+    Proxy(int(sys.argv[2]), port=int(sys.argv[1]))
     threading.Event().wait()

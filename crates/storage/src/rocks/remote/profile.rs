@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_compaction_edge::{Flavour, Prepared};
+use manxdb_compaction_edge::{CompactionProfile, Prepared};
 use rocksdb::Cache;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ use super::notes;
 use crate::collection::Scope;
 use crate::engine::Version;
 use crate::rocks::filter::CollectorFactory;
-use crate::rocks::graves::Graves;
 use crate::rocks::options;
+use crate::rocks::tombstones::Tombstones;
 
 /// Memory for blocks that a worker reads, indexes and filters included; all its jobs share it.
 /// Inputs are read once from front to back.
@@ -57,7 +57,7 @@ impl Parameters {
     }
 }
 
-impl Flavour for Versions {
+impl CompactionProfile for Versions {
     fn name(&self) -> &'static str {
         "manxdb.versions.1"
     }
@@ -68,8 +68,8 @@ impl Flavour for Versions {
 
     fn prepare(&self, parameters: &[u8]) -> Result<Prepared, String> {
         let parameters = Parameters::decode(parameters)?;
-        let kept = Arc::new(Graves::default());
-        let collector = CollectorFactory::elsewhere(
+        let kept = Arc::new(Tombstones::default());
+        let collector = CollectorFactory::remote(
             Version(parameters.watermark),
             Scope::of(parameters.is_full),
             Arc::clone(&kept),

@@ -8,7 +8,7 @@ use crate::shape::Shape;
 
 /// A kind of database, by the options that no options file can hold: comparator, merge operator,
 /// compaction filter, prefix extractor, table format. Both sides must mean the same by it.
-pub trait Flavour: Send + Sync {
+pub trait CompactionProfile: Send + Sync {
     /// Its name, which changes whenever its meaning does.
     fn name(&self) -> &'static str;
 
@@ -38,7 +38,7 @@ pub struct Prepared {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Plain;
 
-impl Flavour for Plain {
+impl CompactionProfile for Plain {
     fn name(&self) -> &'static str {
         "plain.1"
     }
@@ -61,7 +61,7 @@ impl Flavour for Plain {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shaped;
 
-impl Flavour for Shaped {
+impl CompactionProfile for Shaped {
     fn name(&self) -> &'static str {
         "shaped.1"
     }

@@ -1,6 +1,6 @@
-//! How deletes that a worker had to keep come back, for [`crate::rocks::graves`].
+//! How deletes that a worker had to keep come back, for [`crate::rocks::tombstones`].
 //!
-//! Which version deleted a key is looked up again before it is buried, so a note is the key alone;
+//! Which version deleted a key is looked up again before it is purged, so a note is the key alone;
 //! and keys come in order, so of each only what differs from the one before is sent.
 
 use serde::{Deserialize, Serialize};

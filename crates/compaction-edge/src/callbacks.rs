@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::flavour::Flavour;
 use crate::hook::{JobInfo, Service};
+use crate::profile::CompactionProfile;
 use crate::tables::TableFunctions;
 
 /// Directory beside a database's files in which workers write: on the same file system, because
@@ -14,7 +14,7 @@ pub const STAGING: &str = "compactions-elsewhere";
 
 /// What a database has written down about a job.
 #[derive(Debug, Clone, Copy)]
-pub struct Told<'a> {
+pub struct JobFiles<'a> {
     /// Names of the inputs in its directory.
     pub inputs: &'a [String],
     /// The file of options that its inputs are compacted by.
@@ -22,14 +22,14 @@ pub struct Told<'a> {
 }
 
 /// A database, open or not, as its service asks it.
-pub trait House: Send + Sync {
-    /// The parameters of the flavour at the time of a job.
+pub trait DatabaseCallbacks: Send + Sync {
+    /// The parameters of the profile at the time of a job.
     ///
     /// # Errors
     /// Why this job must be done by the database itself.
-    fn parameters(&self, job: &JobInfo, told: &Told<'_>) -> Result<Vec<u8>, String>;
+    fn parameters(&self, job: &JobInfo, job_files: &JobFiles<'_>) -> Result<Vec<u8>, String>;
 
-    /// Outputs were installed; what the flavour had to say beside them, which may be anything.
+    /// Outputs were installed; what the profile had to say beside them, which may be anything.
     fn noted(&self, notes: &[u8]);
 
     /// Functions of the RocksDB that the database is open in: it reads outputs through before they
@@ -37,14 +37,14 @@ pub trait House: Send + Sync {
     fn tables(&self) -> TableFunctions;
 }
 
-/// A database that its flavour needs to know nothing of, in the RocksDB that is linked.
+/// A database that its profile needs to know nothing of, in the RocksDB that is linked.
 #[cfg(feature = "rocksdb")]
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unasked;
+pub struct NoCallbacks;
 
 #[cfg(feature = "rocksdb")]
-impl House for Unasked {
-    fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+impl DatabaseCallbacks for NoCallbacks {
+    fn parameters(&self, _: &JobInfo, _: &JobFiles<'_>) -> Result<Vec<u8>, String> {
         Ok(Vec::new())
     }
 
@@ -76,7 +76,7 @@ pub struct Level0 {
 }
 
 /// A database while it is open.
-pub trait Opened: Send {
+pub trait OpenDatabase: Send {
     /// What is known of a job's inputs by their names. Where nothing is known, outputs are compared
     /// with less.
     ///
@@ -89,9 +89,9 @@ pub trait Opened: Send {
 }
 
 /// A service as the database it belongs to sees it.
-pub trait Resident: Service {
-    /// The database is open. It is held until [`Resident::closing`].
-    fn opened(&self, database: Box<dyn Opened>);
+pub trait DatabaseService: Service {
+    /// The database is open. It is held until [`DatabaseService::closing`].
+    fn opened(&self, database: Box<dyn OpenDatabase>);
 
     /// The database is about to be closed: nobody looks at it once this returns.
     fn closing(&self);
@@ -109,7 +109,7 @@ pub trait Pool {
     fn serve(
         &self,
         database: &Path,
-        flavour: Arc<dyn Flavour>,
-        house: Arc<dyn House>,
-    ) -> Result<Arc<dyn Resident>, String>;
+        profile: Arc<dyn CompactionProfile>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
+    ) -> Result<Arc<dyn DatabaseService>, String>;
 }
