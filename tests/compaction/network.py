@@ -1,4 +1,4 @@
-"""Connections between server, control plane and workers that are cut, silent, or pass through a proxy that lies."""
+"""Connections between server, control plane and workers: cut, silent, or through a proxy that lies."""
 
 import zlib
 

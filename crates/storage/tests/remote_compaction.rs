@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_compaction::link::Route;
-use manxdb_compaction::order::{Flavour, Plain};
+use manxdb_compaction::order::{CompactionProfile, Plain};
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::RemotePool;
@@ -38,7 +38,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(flavour: Arc<dyn Flavour>) -> Self {
+    fn new(flavour: Arc<dyn CompactionProfile>) -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
         let place = Place::File(volume.path().join("control"));
