@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use manxdb_core::{LocalTime, Nanos};
 
 use super::Control;
+use super::assignments::Assigned;
 use super::jobs::Job;
-use super::seats::Found;
 use super::shares::{Crowd, deep_slots, relieves, weight_of};
 use super::workers::Worker;
 use crate::job::{DatabaseId, JobId, LocalReason, WorkerId};
@@ -260,11 +260,17 @@ fn random(control: &Control, now: LocalTime) -> Option<Choice> {
 /// The worker of the database, at once, whatever else that does: a call to a fixed address waits in
 /// no queue, and is done at home when nobody answers there.
 fn fixed(control: &Control, now: LocalTime) -> Option<Choice> {
-    oldest(control, now).find_map(|(id, job)| match control.seats.worker_of(id.database) {
-        Found::NoSeat => None,
-        Found::Worker(worker) if is_able(control, worker, job) => Some(Choice::Run(id, worker)),
-        Found::Worker(_) | Found::Nobody => Some(Choice::GoLocal(id, LocalReason::NoWorker)),
-    })
+    oldest(control, now).find_map(
+        |(id, job)| match control.assignments.worker_of(id.database) {
+            Assigned::NoAddress => None,
+            Assigned::Worker(worker) if is_able(control, worker, job) => {
+                Some(Choice::Run(id, worker))
+            }
+            Assigned::Worker(_) | Assigned::Nobody => {
+                Some(Choice::GoLocal(id, LocalReason::NoWorker))
+            }
+        },
+    )
 }
 
 fn is_able(control: &Control, worker: WorkerId, job: &Job) -> bool {

@@ -9,12 +9,12 @@
 //! the work: a clock that jumps makes attempts lost or late, never a wrong result, because a
 //! result counts only while its attempt is the job's present one.
 
+mod assignments;
 pub mod choice;
 mod databases;
 mod jobs;
 mod outbox;
 pub mod report;
-mod seats;
 mod shares;
 mod workers;
 
@@ -22,11 +22,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, NodeId, Random};
 
+use self::assignments::Assignments;
 use self::databases::Session;
 use self::jobs::{Job, State};
 use self::outbox::Outbox;
 pub use self::report::Report;
-use self::seats::Seats;
 use self::workers::Worker;
 use crate::job::{AttemptId, DatabaseId, JobId, LocalReason, SessionId, WorkerId};
 use crate::message::Message;
@@ -50,7 +50,7 @@ pub struct Control {
     /// this one.
     beats: u64,
     /// Where each database has one worker: which.
-    seats: Seats,
+    assignments: Assignments,
     /// CaaS-LSM's scheduler does nothing until then.
     rests_until: LocalTime,
     /// Whether a job may have a place now that had none when places were last given.
@@ -106,7 +106,7 @@ impl Control {
             strikes: BTreeMap::new(),
             fair_clock: 0,
             beats: 0,
-            seats: Seats::default(),
+            assignments: Assignments::default(),
             rests_until: LocalTime::default(),
             has_news: true,
             due: LocalTime::default(),
@@ -220,7 +220,7 @@ impl Control {
 
     fn give_places(&mut self, step: &mut Step<'_>) {
         if self.options.policy == Policy::Static {
-            self.seat();
+            self.assign();
         }
         while let Some(choice) = choice::next(self, step.now) {
             match choice {
@@ -238,10 +238,10 @@ impl Control {
     }
 
     /// Gives every database that asks a worker of its own.
-    fn seat(&mut self) {
-        self.seats.update(&self.workers);
+    fn assign(&mut self) {
+        self.assignments.update(&self.workers);
         for (id, job) in self.jobs.iter().filter(|(_, job)| job.is_waiting()) {
-            self.seats.give(id.database, job.spec.facts.zone);
+            self.assignments.give(id.database, job.spec.facts.zone);
         }
     }
 
