@@ -23,8 +23,8 @@
 //! | the database's fetches to an object store, and its name there | [`uploads`], [`identity`] |
 //! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
-//! | the control plane: its door, and its store in a file or in etcd | [`server`], [`store`], [`store_thread`], [`etcd`] |
-//! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`door`] |
+//! | the control plane: its listener, and its store in a file or in etcd | [`server`], [`store`], [`store_thread`], [`etcd`] |
+//! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`listener`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
 //! | numbers for operators | [`counts`], [`metrics`], [`scrape`] |
@@ -44,13 +44,13 @@ pub mod compatibility;
 pub mod counts;
 pub mod database_copy;
 pub mod delayed_store;
-pub mod door;
 pub mod etcd;
 pub mod external_db;
 pub mod external_dbs;
 pub mod identity;
 pub mod journal;
 pub mod link;
+pub mod listener;
 pub mod manifest;
 pub mod metrics;
 #[cfg(feature = "mutants")]

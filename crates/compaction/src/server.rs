@@ -18,9 +18,9 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::actor::{Actor, Handle, Outlet};
-use crate::door::{Refusals, Refused, arrivals};
 use crate::journal;
 use crate::link::does_not_lead;
+use crate::listener::{Refusals, Refused, arrivals};
 use crate::security::{Asks, Security, Tls};
 use crate::store::{Place, Store, StoreError, keys};
 use crate::store_thread::{STORE, StoreQueue, StoreThreads};

@@ -38,7 +38,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new(flavour: Arc<dyn CompactionProfile>) -> Self {
+    fn new(profile: Arc<dyn CompactionProfile>) -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
         let place = Place::File(volume.path().join("control"));
@@ -59,7 +59,7 @@ impl Fixture {
             remember: 0,
             slots: 2,
             zone: Zone::default(),
-            flavours: vec![flavour],
+            profiles: vec![profile],
             id: WorkerId(drawn()),
         };
         fixture.worker = Some(RunningWorker::start(options).unwrap());

@@ -3,13 +3,13 @@
 //! | question | answered in |
 //! |---|---|
 //! | where the database is, here and for others | `place` |
-//! | what goes to the pool, and what stays at home | `going` |
-//! | what comes back, and whether it is installed | `coming` |
+//! | what goes to the pool, and what stays at home | `request` |
+//! | what comes back, and whether it is installed | `response` |
 //! | the life of a job in between | here |
 
-mod coming;
-mod going;
 mod place;
+mod request;
+mod response;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,9 +24,9 @@ use manxdb_jobs::message::Verdict;
 use manxdb_jobs::{Answer as Word, Ask, Client};
 use parking_lot::Mutex;
 
-use self::coming::wrong;
-use self::going::AtHome;
 use self::place::Place;
+use self::request::AtHome;
+use self::response::wrong;
 use crate::actor::{Actor, Handle};
 use crate::counts::Counts;
 use crate::edge::{
