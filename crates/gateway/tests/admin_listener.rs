@@ -1,4 +1,4 @@
-//! The admin door over real HTTP.
+//! The admin listener over real HTTP.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! A sink for statements the door runs on its own account.
+//! A sink for statements the frontend runs on its own account.
 
 use manxdb_sql::error::SqlResult;
 use manxdb_sql::session::{ResultSink, Status};

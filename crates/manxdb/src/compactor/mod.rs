@@ -79,7 +79,7 @@ fn start_fault(place: &Place, error: StartError) -> Fault {
     match error {
         StartError::Listen(address, reason) => Fault::Listen {
             address,
-            door: "the compaction service",
+            listener: "the compaction service",
             flag: "listen",
             reason: reason.to_string(),
         },
@@ -136,7 +136,7 @@ fn metrics(
     let serve = |address| {
         let listen = |reason| Fault::Listen {
             address,
-            door: "metrics",
+            listener: "metrics",
             flag: "metrics",
             reason,
         };

@@ -1,4 +1,4 @@
-//! The edge to the rooms that change the catalog: everything the session asks of them.
+//! DDL from a session: every call by which a session changes the catalog.
 
 use std::cell::RefCell;
 
@@ -38,7 +38,7 @@ impl Session {
         }
         if !ddl::keeps_transaction(parsed) {
             self.commit()?;
-            if self.facts.settings().read_only {
+            if self.state.settings().read_only {
                 return Err(manxdb_txn::TxnError::ReadOnly.into());
             }
         }
@@ -63,22 +63,22 @@ impl Session {
             return Err(SqlError::internal("DDL without a context"));
         };
         let instance = self.instance();
-        let settings = self.facts.settings();
-        let database = self.facts.database.borrow().clone();
-        let definer = self.facts.identity.borrow().clone();
+        let settings = self.state.settings();
+        let database = self.state.database.borrow().clone();
+        let definer = self.state.identity.borrow().clone();
         let catalog = instance.store.current();
-        let tables = SessionTables::new(&self.facts, &catalog);
+        let tables = SessionTables::new(&self.state, &catalog);
         let server = self
-            .facts
+            .state
             .values
             .borrow()
             .text("collation_server")
             .to_string();
-        let waiter: std::sync::Arc<dyn manxdb_txn::Waiter> = self.facts.waiter.clone();
+        let waiter: std::sync::Arc<dyn manxdb_txn::Waiter> = self.state.waiter.clone();
         self.with_context(&open.txn, &[], warnings, true, |context| {
             let ddl_context = DdlContext {
                 store: &instance.store,
-                temporary: &self.facts.temporary,
+                temporary: &self.state.temporary,
                 txn: &open.txn,
                 database: database.as_deref(),
                 eval: context.eval,

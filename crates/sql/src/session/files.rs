@@ -36,7 +36,7 @@ impl Session {
             return statement::run_load(context, modify, &mut *opened);
         }
         let allowed = self.instance().globals.read().integer("local_infile") == 1;
-        if !allowed || !self.facts.client.local_files {
+        if !allowed || !self.state.client.local_files {
             return Err(SqlError::new(
                 3948,
                 "42000",
@@ -50,9 +50,9 @@ impl Session {
 
     /// Where files of the server may be, after the privilege was checked.
     fn file_directory(&self) -> SqlResult<String> {
-        let account = self.facts.account();
+        let account = self.state.account();
         if !account.global.has_any(Privileges::FILE) {
-            let (user, host) = (self.facts.user.borrow(), &self.facts.client.host);
+            let (user, host) = (self.state.user.borrow(), &self.state.client.host);
             return Err(SqlError::new(
                 1045,
                 "28000",
@@ -86,7 +86,7 @@ impl Session {
         rows.write_out()?;
         if into.format.is_none() && rows.rows == 0 {
             let message = "No data - zero rows fetched, selected, or processed";
-            self.facts
+            self.state
                 .warn(WarningLevel::Warning, 1329, message.to_string());
         }
         let outcome = Outcome {

@@ -16,8 +16,8 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::{SessionInfo, Warning};
 use crate::types::Value;
 
-/// The facts of one session.
-pub(crate) struct Facts {
+/// The state of one session.
+pub(crate) struct SessionState {
     pub instance: Arc<Instance>,
     pub process: Arc<Process>,
     pub client: ClientInfo,
@@ -44,8 +44,8 @@ pub(crate) struct Facts {
     account: RefCell<(u64, Arc<Account>)>,
 }
 
-impl Facts {
-    /// Facts of a new session with the server's variables.
+impl SessionState {
+    /// The state of a new session with the server's variables.
     pub(crate) fn new(
         instance: Arc<Instance>,
         process: Arc<Process>,
@@ -65,7 +65,7 @@ impl Facts {
             user: user.to_string(),
             host: client.host.clone(),
         });
-        let facts = Self {
+        let state = Self {
             instance,
             process,
             client,
@@ -87,8 +87,8 @@ impl Facts {
             shows_temporary: Cell::new(false),
             account: RefCell::new((u64::MAX, Arc::new(nobody))),
         };
-        facts.apply_values();
-        facts
+        state.apply_values();
+        state
     }
 
     /// The catalog with the session's temporary tables over it.
@@ -198,7 +198,7 @@ impl Facts {
     }
 }
 
-impl SessionInfo for Facts {
+impl SessionInfo for SessionState {
     fn database(&self) -> Option<String> {
         self.database.borrow().clone()
     }

@@ -22,7 +22,7 @@ pub(super) fn fills(parsed: &Parsed) -> bool {
 impl Session {
     /// The catalog with the session's temporary tables over it.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
-        self.facts.catalog()
+        self.state.catalog()
     }
 
     /// CREATE TEMPORARY TABLE … SELECT: runs as DML does, in the open transaction or in one of
@@ -53,7 +53,7 @@ impl Session {
         parsed: &Parsed,
         warnings: &RefCell<Vec<Warning>>,
     ) -> SqlResult<Outcome> {
-        let before = self.facts.temporary.mark();
+        let before = self.state.temporary.mark();
         let Some(open) = &self.transaction else {
             return Err(SqlError::internal("a statement without a transaction"));
         };
@@ -69,7 +69,7 @@ impl Session {
         };
         if open.single {
             self.commit()
-                .inspect_err(|_| self.facts.temporary.back_to(&before))?;
+                .inspect_err(|_| self.state.temporary.back_to(&before))?;
         }
         Ok(outcome)
     }
@@ -82,13 +82,13 @@ impl Session {
             let _ = self
                 .instance()
                 .store
-                .release_temporary(&self.facts.temporary);
+                .release_temporary(&self.state.temporary);
         }
     }
 
     /// All temporary tables end.
     pub(super) fn end_temporary(&self) {
-        self.facts.temporary.clear();
+        self.state.temporary.clear();
         self.release_temporary();
     }
 }

@@ -59,7 +59,7 @@ impl Session {
     /// Whom a statement names; without a host, the one of every host.
     pub(super) fn key_of(&self, name: &AccountName) -> AccountKey {
         if name.current {
-            return self.facts.account().key.clone();
+            return self.state.account().key.clone();
         }
         let host = if name.host.is_empty() {
             "%".to_string()
@@ -74,7 +74,7 @@ impl Session {
 
     /// The account SHOW GRANTS is about; another's needs SELECT on mysql.
     pub(crate) fn account_named(&self, name: Option<&AccountName>) -> SqlResult<Arc<Account>> {
-        let own = self.facts.account();
+        let own = self.state.account();
         let Some(name) = name.filter(|name| !name.current) else {
             return Ok(own);
         };
@@ -83,7 +83,7 @@ impl Session {
             return Err(access::denied_database(
                 &own,
                 "mysql",
-                &self.facts.client.host,
+                &self.state.client.host,
             ));
         }
         let accounts = self.accounts();
@@ -93,7 +93,7 @@ impl Session {
 
     pub(super) fn require_user_admin(&self) -> SqlResult<()> {
         access::require_global(
-            &self.facts.account(),
+            &self.state.account(),
             Privileges::CREATE_USER,
             "CREATE USER",
         )
@@ -101,7 +101,7 @@ impl Session {
 
     /// Who is no superuser does nothing to one: what MySQL has SYSTEM_USER for.
     pub(super) fn require_equal(&self, target: &Account) -> SqlResult<()> {
-        let own = self.facts.account();
+        let own = self.state.account();
         if target.key == own.key || !target.global.has(Privileges::SUPER) {
             return Ok(());
         }
@@ -126,6 +126,6 @@ impl Session {
 
     pub(super) fn note_missing(&self, key: &AccountKey) {
         let text = format!("Authorization ID {} does not exist.", key.quoted('\''));
-        self.facts.warn(WarningLevel::Note, 3162, text);
+        self.state.warn(WarningLevel::Note, 3162, text);
     }
 }
