@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use crate::objects::{Object, ObjectError, Transfer, local};
 use crate::outputs::is_plain;
 use crate::parallel;
-use crate::view::{Copies, Named, Part, View};
+use crate::view::{Copies, FilePart, Named, View};
 
 /// Ends that lie nearer to each other in an object than this are fetched in one piece,
 const GAP: u64 = 64 << 10;
@@ -35,7 +35,7 @@ pub fn build(
     })?;
     let current = directory.join("CURRENT");
     fs::write(&current, format!("{}\n", view.manifest.name)).map_err(local(&current))?;
-    let (whole, mut partly): (Vec<&Part>, Vec<&Part>) =
+    let (whole, mut partly): (Vec<&FilePart>, Vec<&FilePart>) =
         view.files.iter().partition(|part| part.from == 0);
     partly.sort_by(|one, other| (&one.key, one.skip).cmp(&(&other.key, other.skip)));
     let named = [&view.manifest, &view.options].map(Fetch::Named);
@@ -62,9 +62,9 @@ enum Fetch<'a> {
     /// Something small by its name.
     Named(&'a Named),
     /// An input.
-    Whole(&'a Part),
+    Whole(&'a FilePart),
     /// Ends that lie side by side.
-    Ends(Vec<&'a Part>),
+    Ends(Vec<&'a FilePart>),
 }
 
 impl Fetch<'_> {
@@ -96,11 +96,14 @@ fn plain(name: &str) -> Result<&str, ObjectError> {
 }
 
 /// Neighbours that are fetched together: parts that are not here yet, sorted by where they are.
-fn runs<'a>(parts: &'a [&'a Part], is_here: impl Fn(&Part) -> bool) -> Vec<Vec<&'a Part>> {
-    let mut runs: Vec<Vec<&Part>> = Vec::new();
+fn runs<'a>(
+    parts: &'a [&'a FilePart],
+    is_here: impl Fn(&FilePart) -> bool,
+) -> Vec<Vec<&'a FilePart>> {
+    let mut runs: Vec<Vec<&FilePart>> = Vec::new();
     for part in parts.iter().copied().filter(|part| !is_here(part)) {
         let end = part.skip.saturating_add(part.bytes());
-        let near = |run: &Vec<&Part>| {
+        let near = |run: &Vec<&FilePart>| {
             let (Some(first), Some(last)) = (run.first(), run.last()) else {
                 return false;
             };
@@ -143,22 +146,22 @@ impl Ends {
         }
     }
 
-    fn which(transfer: &Transfer, part: &Part) -> Which {
+    fn which(transfer: &Transfer, part: &FilePart) -> Which {
         (transfer.place(), part.name.clone(), part.sum)
     }
 
-    fn get(&self, transfer: &Transfer, part: &Part) -> Option<Arc<[u8]>> {
+    fn get(&self, transfer: &Transfer, part: &FilePart) -> Option<Arc<[u8]>> {
         let kept = self.kept.lock();
         let end = kept.ends.get(&Self::which(transfer, part)).cloned();
         end.filter(|end| end.len() as u64 == part.bytes())
     }
 
-    fn has(&self, transfer: &Transfer, part: &Part) -> bool {
+    fn has(&self, transfer: &Transfer, part: &FilePart) -> bool {
         self.get(transfer, part).is_some()
     }
 
     /// Fetches parts that lie side by side.
-    fn fetch(&self, transfer: &Transfer, run: &[&Part]) -> Result<(), ObjectError> {
+    fn fetch(&self, transfer: &Transfer, run: &[&FilePart]) -> Result<(), ObjectError> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(());
         };
@@ -198,7 +201,7 @@ impl Ends {
     }
 }
 
-fn fetch_one(transfer: &Transfer, part: &Part) -> Result<Arc<[u8]>, ObjectError> {
+fn fetch_one(transfer: &Transfer, part: &FilePart) -> Result<Arc<[u8]>, ObjectError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < part.bytes() {
         let done = bytes.len() as u64;
@@ -209,7 +212,7 @@ fn fetch_one(transfer: &Transfer, part: &Part) -> Result<Arc<[u8]>, ObjectError>
     Ok(bytes.into())
 }
 
-fn check(part: &Part, bytes: &[u8]) -> Result<(), ObjectError> {
+fn check(part: &FilePart, bytes: &[u8]) -> Result<(), ObjectError> {
     let found = crc32fast::hash(bytes);
     if found == part.sum && bytes.len() as u64 == part.bytes() {
         return Ok(());
@@ -228,8 +231,8 @@ fn check(part: &Part, bytes: &[u8]) -> Result<(), ObjectError> {
 mod tests {
     use super::*;
 
-    fn part(key: &str, skip: u64, bytes: u64) -> Part {
-        Part {
+    fn part(key: &str, skip: u64, bytes: u64) -> FilePart {
+        FilePart {
             name: format!("{skip}.sst"),
             size: 10 + bytes,
             from: 10,
@@ -239,8 +242,8 @@ mod tests {
         }
     }
 
-    fn lengths(parts: &[Part]) -> Vec<usize> {
-        let parts: Vec<&Part> = parts.iter().collect();
+    fn lengths(parts: &[FilePart]) -> Vec<usize> {
+        let parts: Vec<&FilePart> = parts.iter().collect();
         runs(&parts, |_| false).iter().map(Vec::len).collect()
     }
 

@@ -21,7 +21,7 @@ use crate::edge::{DatabaseService as _, JobInfo, Service, Shaped, TableFunctions
 use crate::external_db::{ExternalDb, OpenExternalDb};
 use crate::identity::machine;
 use crate::link::Route;
-use crate::order::Kind;
+use crate::order::ProfileId;
 use crate::service::{Remote, RemotePool};
 use crate::volume::Volume;
 
@@ -193,7 +193,7 @@ impl ExternalDbs {
         };
         let external_db = ExternalDb::new(&directory, options.has_one_path, options.tables);
         let callbacks = Arc::clone(&external_db);
-        let remote = Remote::begin(&pool, &directory, Kind::of(&Shaped), callbacks)?;
+        let remote = Remote::begin(&pool, &directory, ProfileId::of(&Shaped), callbacks)?;
         remote.opened(Box::new(OpenExternalDb(external_db)));
         let database = pool.database_id.0;
         tracing::info!(

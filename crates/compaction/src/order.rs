@@ -36,15 +36,15 @@ pub(crate) const ROCKSDB: (u64, u64) = (11, 8);
 
 /// A profile as a database names it to others.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct ProfileId {
     /// The profile's name.
     pub name: &'static str,
     /// What a worker of it must have.
     pub fingerprint: Fingerprint,
 }
 
-impl Kind {
-    /// The kind of a profile. Not by a table of its functions, as `dyn CompactionProfile` is: what a worker
+impl ProfileId {
+    /// The profile_id of a profile. Not by a table of its functions, as `dyn CompactionProfile` is: what a worker
     /// does stays out of a program that has none.
     pub fn of<F: CompactionProfile + ?Sized>(profile: &F) -> Self {
         Self {

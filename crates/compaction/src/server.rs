@@ -22,7 +22,7 @@ use crate::journal;
 use crate::link::does_not_lead;
 use crate::listener::{Refusals, Refused, arrivals};
 use crate::security::{Asks, Security, Tls};
-use crate::store::{Place, Store, StoreError, keys};
+use crate::store::{Store, StoreError, StoreLocation, keys};
 use crate::store_thread::{STORE, StoreQueue, StoreThreads};
 use crate::wire::proto::pool_server::{Pool, PoolServer};
 use crate::wire::proto::{ReportReply, ReportRequest, Word};
@@ -66,7 +66,7 @@ impl ControlPlane {
     /// [`StartError`].
     pub fn start(
         address: SocketAddr,
-        place: &Place,
+        place: &StoreLocation,
         options: Options,
         security: &Security,
         seed: u64,

@@ -24,7 +24,7 @@ use crate::objects::{Object, ObjectError, Transfer, local, read_at};
 use crate::outputs::OutputFile;
 use crate::parallel;
 use crate::table::anatomy;
-use crate::view::{Copies, Named, Part, View};
+use crate::view::{Copies, FilePart, Named, View};
 
 /// The family that RocksDB always opens.
 const DEFAULT: &str = "default";
@@ -228,7 +228,7 @@ impl UploadIndex {
     }
 
     /// What of each file a worker fetches.
-    fn parts(&self, family: &str, inputs: &[String]) -> Result<Vec<Part>, ObjectError> {
+    fn parts(&self, family: &str, inputs: &[String]) -> Result<Vec<FilePart>, ObjectError> {
         let table = self.table.lock();
         for name in inputs {
             if table.files.get(name).is_none_or(|one| one.whole.is_none()) {
@@ -373,8 +373,8 @@ impl Table {
 }
 
 impl UploadedFile {
-    fn part(&self, name: &str, is_input: bool) -> Option<Part> {
-        let part = |from, sum, key: &str, skip| Part {
+    fn part(&self, name: &str, is_input: bool) -> Option<FilePart> {
+        let part = |from, sum, key: &str, skip| FilePart {
             name: name.to_owned(),
             size: self.size,
             from,

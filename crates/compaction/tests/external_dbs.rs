@@ -16,7 +16,7 @@ use manxdb_compaction::external_dbs::{ExternalDbOptions, ExternalDbs};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -43,7 +43,7 @@ impl Pool {
     fn start() -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
-        let store = Place::File(volume.path().join("control"));
+        let store = StoreLocation::File(volume.path().join("control"));
         let security = Security::default();
         let options = Options::default();
         let control = ControlPlane::start(address, &store, options, &security, drawn()).unwrap();

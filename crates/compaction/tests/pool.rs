@@ -20,7 +20,7 @@ use manxdb_compaction::order::STAGING;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::wire::proto::pool_server::{Pool as PoolDoor, PoolServer};
 use manxdb_compaction::wire::proto::{ReportReply, ReportRequest, Word};
@@ -45,7 +45,7 @@ fn drawn() -> u64 {
 
 fn control(directory: &Path, security: &Security) -> ControlPlane {
     let address = "127.0.0.1:0".parse().unwrap();
-    let place = Place::File(directory.join("control"));
+    let place = StoreLocation::File(directory.join("control"));
     ControlPlane::start(address, &place, Options::default(), security, drawn()).unwrap()
 }
 

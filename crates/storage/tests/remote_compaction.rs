@@ -12,7 +12,7 @@ use manxdb_compaction::order::{CompactionProfile, Plain};
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::RemotePool;
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -41,7 +41,7 @@ impl Fixture {
     fn new(profile: Arc<dyn CompactionProfile>) -> Self {
         let volume = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
-        let place = Place::File(volume.path().join("control"));
+        let place = StoreLocation::File(volume.path().join("control"));
         let security = Security::default();
         let control = ControlPlane::start(address, &place, Jobs::default(), &security, drawn());
         let mut fixture = Self {

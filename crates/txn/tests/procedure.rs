@@ -12,8 +12,8 @@ use common::Fixture;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::IsolationLevel::Serializable;
 use manxdb_txn::procedure::{
-    APPLY_INTENT, ApplyIntent, Call, OneShard, Piece, Placement, Procedure, ProcedureError,
-    RowView, ShardId, Slot, Values, encode_intent, is_applied, run_whole,
+    APPLY_INTENT, ApplyIntent, Call, OneShard, Placement, Procedure, ProcedureError,
+    ProcedurePiece, RowView, ShardId, Slot, Values, encode_intent, is_applied, run_whole,
 };
 use manxdb_txn::testing::BlockingWaiter;
 use manxdb_txn::waiter::resolve;
@@ -74,9 +74,13 @@ impl Procedure for Payment {
         "payment"
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         parse(args)?;
-        let piece = |part, table: &[u8], needs, gives| Piece {
+        let piece = |part, table: &[u8], needs, gives| ProcedurePiece {
             part,
             shard: placement.shard_of(table),
             needs,
@@ -93,7 +97,7 @@ impl Procedure for Payment {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         inputs: &Values,
         rows: &mut dyn RowView,
@@ -207,8 +211,8 @@ impl Procedure for Knot {
         "knot"
     }
 
-    fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
-        let piece = |part, needs, gives| Piece {
+    fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
+        let piece = |part, needs, gives| ProcedurePiece {
             part,
             shard: WAREHOUSE,
             needs: vec![needs],
@@ -220,7 +224,7 @@ impl Procedure for Knot {
 
     fn run(
         &self,
-        _: &Piece,
+        _: &ProcedurePiece,
         _: &[u8],
         _: &Values,
         _: &mut dyn RowView,

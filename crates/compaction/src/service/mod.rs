@@ -20,11 +20,11 @@ use std::time::Instant;
 
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{AttemptId, DatabaseId, JobId, LocalReason, SessionId, Zone};
-use manxdb_jobs::message::Verdict;
+use manxdb_jobs::message::OutputVerdict;
 use manxdb_jobs::{Answer as Word, Ask, Client};
 use parking_lot::Mutex;
 
-use self::place::Place;
+use self::place::DatabaseLocation;
 use self::request::AtHome;
 use self::response::wrong;
 use crate::actor::{Actor, Handle};
@@ -35,7 +35,7 @@ use crate::edge::{
 };
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
-use crate::order::Kind;
+use crate::order::ProfileId;
 use crate::outputs::Expected;
 use crate::pressure::{Sight, Watch};
 use crate::staging::Staging;
@@ -98,7 +98,7 @@ struct Accepted {
 pub struct Remote {
     core: Handle<Client>,
     staging: Staging,
-    place: Place,
+    place: DatabaseLocation,
     callbacks: Arc<dyn DatabaseCallbacks>,
     counts: Counts,
     jobs: Mutex<Jobs>,
@@ -131,20 +131,20 @@ impl Remote {
         profile: Arc<dyn CompactionProfile>,
         callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Result<Arc<Self>, String> {
-        Self::begin(pool, database, Kind::of(profile.as_ref()), callbacks)
+        Self::begin(pool, database, ProfileId::of(profile.as_ref()), callbacks)
     }
 
-    /// A service for a database of a kind.
+    /// A service for a database of a profile_id.
     ///
     /// # Errors
     /// As [`Remote::start`].
     pub fn begin(
         pool: &RemotePool,
         database: &Path,
-        kind: Kind,
+        profile_id: ProfileId,
         callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Result<Arc<Self>, String> {
-        let place = Place::of(pool, database, kind)?;
+        let place = DatabaseLocation::of(pool, database, profile_id)?;
         let staging = Staging::make(database, pool.database_id, pool.session)?;
         let core = Client::new(pool.database_id, pool.session, CONTROL, pool.client);
         let (to_control, waiting) = link::queue();
@@ -357,10 +357,10 @@ impl Service for Remote {
             tracing::info!(trace = %job.id, %attempt, bytes, seconds, put, "installed");
             self.counts.installed(bytes, accepted.output_bytes);
             self.callbacks.noted(&accepted.notes);
-            Verdict::Installed
+            OutputVerdict::Installed
         } else {
             tracing::error!(trace = %job.id, %attempt, "RocksDB did not install the outputs");
-            Verdict::Unused
+            OutputVerdict::Unused
         };
         self.core.tell(Ask::Settled { attempt, verdict });
     }

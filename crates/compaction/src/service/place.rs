@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 
 use super::RemotePool;
-use crate::order::{Kind, relative};
+use crate::order::{ProfileId, relative};
 use crate::uploads::Uploads;
 use crate::volume::Volume;
 
 /// Where the database is, here and for others.
-pub(super) struct Place {
+pub(super) struct DatabaseLocation {
     pub id: DatabaseId,
     pub session: SessionId,
     pub volume: String,
     pub database: PathBuf,
     pub shared: Shared,
     pub zone: Zone,
-    pub kind: Kind,
+    pub profile_id: ProfileId,
     pub bytes_min: u64,
 }
 
-impl Place {
+impl DatabaseLocation {
     /// The place of a database that lies in `directory`.
     ///
     /// # Errors
     /// It is not on the volume, or the system has no thread left.
-    pub fn of(pool: &RemotePool, directory: &Path, kind: Kind) -> Result<Self, String> {
+    pub fn of(pool: &RemotePool, directory: &Path, profile_id: ProfileId) -> Result<Self, String> {
         Ok(Self {
             id: pool.database_id,
             session: pool.session,
@@ -34,7 +34,7 @@ impl Place {
             database: directory.to_owned(),
             shared: Shared::of(pool, directory)?,
             zone: pool.zone,
-            kind,
+            profile_id,
             bytes_min: pool.bytes_min,
         })
     }

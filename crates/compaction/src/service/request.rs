@@ -116,7 +116,7 @@ impl Remote {
             volume: self.place.volume.clone(),
             database,
             copies: put.as_ref().map(|put| put.copies.clone()),
-            profile: self.place.kind.name.to_owned(),
+            profile: self.place.profile_id.name.to_owned(),
             parameters,
             input: input.to_vec(),
         };
@@ -169,7 +169,7 @@ impl Remote {
             output_level: level(info.output_level),
             bytes,
             score: if info.is_manual { -1 } else { 0 },
-            fingerprint: self.place.kind.fingerprint,
+            fingerprint: self.place.profile_id.fingerprint,
             zone: self.place.zone,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use manxdb_jobs::Ask;
 use manxdb_jobs::job::{AttemptId, LocalReason};
-use manxdb_jobs::message::Verdict;
+use manxdb_jobs::message::OutputVerdict;
 
 use super::{Accepted, Remote};
 use crate::objects::{Moved, ObjectError};
@@ -82,15 +82,15 @@ impl Remote {
         let (verdict, reason) = match why {
             Turned::Wrong(refusal) => {
                 tracing::error!(%trace, %attempt, %refusal, "a worker's outputs are refused");
-                (Verdict::Refused, LocalReason::Refused)
+                (OutputVerdict::Refused, LocalReason::Refused)
             }
             Turned::Storage(error) => {
                 tracing::warn!(%trace, %attempt, %error, "a worker's outputs cannot be fetched");
-                (Verdict::Unused, LocalReason::Storage)
+                (OutputVerdict::Unused, LocalReason::Storage)
             }
             Turned::Unchecked(why) => {
                 tracing::error!(%trace, %attempt, why, "a worker's outputs cannot be checked");
-                (Verdict::Unused, LocalReason::Storage)
+                (OutputVerdict::Unused, LocalReason::Storage)
             }
         };
         self.core.tell(Ask::Settled { attempt, verdict });

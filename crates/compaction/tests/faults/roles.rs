@@ -12,7 +12,7 @@ use manxdb_compaction::etcd::EtcdAddress;
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::store::etcd::EtcdSettings;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
@@ -125,10 +125,10 @@ pub fn etcd(settings: &Settings) -> EtcdSettings {
     }
 }
 
-fn place(settings: &Settings) -> Place {
+fn place(settings: &Settings) -> StoreLocation {
     match settings.get("etcd") {
-        Some(_) => Place::Etcd(Box::new(etcd(settings))),
-        None => Place::File(settings.path("store")),
+        Some(_) => StoreLocation::Etcd(Box::new(etcd(settings))),
+        None => StoreLocation::File(settings.path("store")),
     }
 }
 

@@ -13,7 +13,7 @@ use manxdb_compaction::objects::{Objects, Stop};
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -58,7 +58,7 @@ impl Pool {
     pub fn over(objects: Arc<Objects>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
-        let file = Place::File(directory.path().join("control"));
+        let file = StoreLocation::File(directory.path().join("control"));
         let security = Security::default();
         let control =
             ControlPlane::start(address, &file, Options::default(), &security, drawn()).unwrap();

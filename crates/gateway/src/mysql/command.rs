@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use manxdb_sql::error::{SqlError, SqlResult};
 use manxdb_sql::session::{FrontendTimeouts, Session, Status};
-use manxdb_sql::statement::Outcome;
+use manxdb_sql::statement::StatementOutcome;
 use manxdb_sql::types::{ColumnMeta, Value};
 use mysql_common::constants::Command as Code;
 
@@ -424,7 +424,7 @@ fn finish(
     let (outcome, status) = match sink.pending_ok.take() {
         Some(last) => last,
         None if sink.answered => return Ok(()),
-        None => (Outcome::default(), session.status()),
+        None => (StatementOutcome::default(), session.status()),
     };
     let ok = response::Ok {
         affected_rows: affected_rows(&outcome, client),

@@ -18,7 +18,7 @@ use manxdb_compaction::scrape::{self, Scraped};
 use manxdb_compaction::secrets::{self, Secrets};
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::{ControlPlane, StartError};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_jobs::job::Zone;
@@ -75,7 +75,7 @@ fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start_fault(place: &Place, error: StartError) -> Fault {
+fn start_fault(place: &StoreLocation, error: StartError) -> Fault {
     match error {
         StartError::Listen(address, reason) => Fault::Listen {
             address,

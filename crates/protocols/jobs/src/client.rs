@@ -7,7 +7,7 @@ use std::sync::Arc;
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, RequestId};
 
 use crate::job::{AttemptId, DatabaseId, JobId, LocalReason, Pressure, SessionId, Spec};
-use crate::message::{Alive, Message, Verdict};
+use crate::message::{Alive, Message, OutputVerdict};
 
 /// What the database asks.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub enum Ask {
         /// Whose result.
         attempt: AttemptId,
         /// What.
-        verdict: Verdict,
+        verdict: OutputVerdict,
     },
     /// How near the database is to stalling; not answered.
     Pressure(Pressure),
@@ -84,7 +84,7 @@ pub struct Client {
     /// Jobs answered with a result that is not settled yet.
     unsettled: BTreeSet<AttemptId>,
     /// What became of results, with the beat that said so first, until that beat is answered.
-    settled: BTreeMap<AttemptId, (Verdict, Option<u64>)>,
+    settled: BTreeMap<AttemptId, (OutputVerdict, Option<u64>)>,
     next: u64,
     beat: u64,
     pressure: Pressure,

@@ -45,7 +45,7 @@ pub struct Alive {
     pub next: u64,
     /// What became of results. Each is said until a beat that said it is answered, which happens
     /// once what follows from it is on disk: a worker whose outputs were refused is not forgotten.
-    pub settled: Vec<(AttemptId, Verdict)>,
+    pub settled: Vec<(AttemptId, OutputVerdict)>,
 }
 
 /// What a worker says of itself, again and again.
@@ -121,7 +121,7 @@ pub enum Ended {
 
 /// What became of a result at its database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum OutputVerdict {
     /// The outputs are part of the database.
     Installed,
     /// The outputs were not what they should be: the worker is not to be trusted.

@@ -7,7 +7,7 @@ mod plane;
 
 use manxdb_core::{Nanos, NodeId};
 use manxdb_jobs::job::{Facts, FailureClass, Fingerprint, LocalReason, Pressure, WorkerId, Zone};
-use manxdb_jobs::message::{Ability, Ended, Verdict};
+use manxdb_jobs::message::{Ability, Ended, OutputVerdict};
 use manxdb_jobs::record::Durable;
 use manxdb_jobs::{Message, Options, Policy};
 use plane::{Plane, able, database_node, finished, job, one_that_runs, worker_node};
@@ -288,7 +288,7 @@ fn a_poisoned_job_goes_home_after_two_workers() {
 fn a_worker_whose_outputs_were_refused_is_not_trusted_again() {
     let (mut plane, id, attempt) = one_that_runs();
     plane.end(7, attempt, finished());
-    let refused = vec![(attempt, Verdict::Refused)];
+    let refused = vec![(attempt, OutputVerdict::Refused)];
     plane.alive_with(id, &[], Pressure::default(), refused);
     for restarts in 0..2 {
         let next = job(1, 1, 2 + restarts);
@@ -307,7 +307,7 @@ fn a_refusal_bans_a_worker_that_is_not_there() {
     let (mut plane, id, attempt) = one_that_runs();
     plane.end(7, attempt, finished());
     plane.restart();
-    let refused = vec![(attempt, Verdict::Refused)];
+    let refused = vec![(attempt, OutputVerdict::Refused)];
     plane.alive_with(id, &[], Pressure::default(), refused);
     assert_eq!(plane.control.report().banned, [WorkerId(7)]);
     plane.restart();
@@ -319,7 +319,7 @@ fn a_refusal_bans_a_worker_that_is_not_there() {
 fn nobody_settles_the_jobs_of_another_database() {
     let (mut plane, _, attempt) = one_that_runs();
     plane.end(7, attempt, finished());
-    let refused = vec![(attempt, Verdict::Refused)];
+    let refused = vec![(attempt, OutputVerdict::Refused)];
     plane.alive_with(job(2, 1, 1), &[], Pressure::default(), refused);
     let report = plane.control.report();
     assert_eq!((report.banned.len(), report.jobs.len()), (0, 1));

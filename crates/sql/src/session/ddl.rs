@@ -9,7 +9,7 @@ use super::variables::charset;
 use crate::catalog::{SequenceKind, Table};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, Special};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::statement::ddl::{self, DdlContext};
 use crate::types::Collation;
 
@@ -29,7 +29,7 @@ pub(super) fn is_ddl(parsed: &Parsed) -> bool {
 
 impl Session {
     /// Runs DDL: commits what is open unless it says TEMPORARY, changes the catalog, which publishes itself.
-    pub(super) fn run_ddl(&mut self, parsed: &Parsed) -> SqlResult<Outcome> {
+    pub(super) fn run_ddl(&mut self, parsed: &Parsed) -> SqlResult<StatementOutcome> {
         if !ddl::is_ddl(parsed) {
             return Err(SqlError::not_supported(first_words(&parsed.text)));
         }
@@ -58,7 +58,7 @@ impl Session {
         &self,
         parsed: &Parsed,
         warnings: &RefCell<Vec<crate::expr::Warning>>,
-    ) -> SqlResult<Outcome> {
+    ) -> SqlResult<StatementOutcome> {
         let Some(open) = &self.transaction else {
             return Err(SqlError::internal("DDL without a context"));
         };

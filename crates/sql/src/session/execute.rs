@@ -16,7 +16,7 @@ use crate::executor::{self, ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning};
 use crate::parser::{Parsed, Special};
 use crate::planner::Locking;
-use crate::statement::{self, Outcome, StatementPlan};
+use crate::statement::{self, StatementOutcome, StatementPlan};
 use crate::types::{ColumnMeta, Row, Value};
 
 /// Rows handed to the frontend at a time.
@@ -27,7 +27,7 @@ pub(super) enum Finished {
     /// Its rows are in the output.
     Rows,
     /// It changed something.
-    Changed(Outcome),
+    Changed(StatementOutcome),
 }
 
 /// Rows on their way to the frontend. Nothing is sent before the first batch is full or the end is
@@ -277,7 +277,7 @@ impl Session {
         &mut self,
         compiled: &Compiled,
         output: &mut Output<'_>,
-    ) -> SqlResult<Outcome> {
+    ) -> SqlResult<StatementOutcome> {
         use crate::expr::SessionInfo;
         let names = &compiled.parsed.into_variables;
         if compiled.columns().len() != names.len() {
@@ -300,14 +300,14 @@ impl Session {
                 1329,
                 "No data - zero rows fetched, selected, or processed".to_string(),
             );
-            return Ok(Outcome::default());
+            return Ok(StatementOutcome::default());
         };
         for (name, value) in names.iter().zip(row) {
             self.state.set_user_variable(name, value);
         }
-        Ok(Outcome {
+        Ok(StatementOutcome {
             affected_rows: 1,
-            ..Outcome::default()
+            ..StatementOutcome::default()
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::WarningLevel;
 use crate::parser::{IntoFile, LineFormat};
-use crate::statement::{self, LoadedFile, ModifyStatement, Outcome, put_line};
+use crate::statement::{self, LoadedFile, ModifyStatement, StatementOutcome, put_line};
 use crate::types::{ColumnMeta, DataType, Value, write_text};
 
 /// Rows are written to the file when this much of them is ready, bytes.
@@ -28,7 +28,7 @@ impl Session {
         modify: &ModifyStatement,
         file: LoadedFile<'_>,
         output: &mut Output<'_>,
-    ) -> SqlResult<Outcome> {
+    ) -> SqlResult<StatementOutcome> {
         if !file.local {
             let directory = self.file_directory()?;
             let opened = self.instance().host.open_file(&directory, file.name);
@@ -89,10 +89,10 @@ impl Session {
             self.state
                 .warn(WarningLevel::Warning, 1329, message.to_string());
         }
-        let outcome = Outcome {
+        let outcome = StatementOutcome {
             affected_rows: rows.rows,
             matched_rows: rows.rows,
-            ..Outcome::default()
+            ..StatementOutcome::default()
         };
         self.report(&outcome, sink, more)
     }
@@ -188,7 +188,7 @@ impl ResultSink for RowFile {
         Ok(())
     }
 
-    fn done(&mut self, _outcome: &Outcome, _status: Status, _more: bool) -> SqlResult<()> {
+    fn done(&mut self, _outcome: &StatementOutcome, _status: Status, _more: bool) -> SqlResult<()> {
         Ok(())
     }
 

@@ -59,7 +59,7 @@ pub use waiter::SessionControl;
 use std::io::Read;
 
 use crate::error::{SqlError, SqlResult};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::types::{ColumnMeta, Value};
 
 /// Receives results in the order: for each statement either `columns`, `row`*, `end`, or `done`.
@@ -96,7 +96,7 @@ pub trait ResultSink {
     ///
     /// # Errors
     /// The client went away.
-    fn done(&mut self, outcome: &Outcome, status: Status, more: bool) -> SqlResult<()>;
+    fn done(&mut self, outcome: &StatementOutcome, status: Status, more: bool) -> SqlResult<()>;
 }
 
 /// What OK and EOF packets say of the session.

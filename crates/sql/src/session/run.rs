@@ -15,7 +15,7 @@ use super::{ResultSink, ddl};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
 use crate::parser::{Parsed, Special};
-use crate::statement::{Outcome, StatementPlan};
+use crate::statement::{StatementOutcome, StatementPlan};
 use crate::types::Value;
 
 /// Times an autocommitted statement is run again after a conflict.
@@ -317,7 +317,7 @@ impl Session {
     /// An OK packet with its bookkeeping.
     pub(super) fn report(
         &mut self,
-        outcome: &Outcome,
+        outcome: &StatementOutcome,
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
@@ -327,7 +327,7 @@ impl Session {
             0 => outcome.stored_id,
             generated => generated,
         };
-        let shown = Outcome {
+        let shown = StatementOutcome {
             affected_rows,
             last_insert_id,
             ..outcome.clone()
@@ -336,7 +336,7 @@ impl Session {
     }
 
     /// `LAST_INSERT_ID()` and `ROW_COUNT()` after a change; the rows the client is told.
-    fn keep_counts(&self, outcome: &Outcome) -> u64 {
+    fn keep_counts(&self, outcome: &StatementOutcome) -> u64 {
         if outcome.last_insert_id != 0 {
             self.state.last_insert_id.set(outcome.last_insert_id);
         }

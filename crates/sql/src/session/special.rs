@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SessionInfo;
 use crate::parser::{SetItem, Special, parse};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::types::Value;
 
 impl Session {
@@ -40,7 +40,7 @@ impl Session {
     }
 
     /// Those without a result set.
-    fn run_silent(&mut self, special: &Special) -> SqlResult<Outcome> {
+    fn run_silent(&mut self, special: &Special) -> SqlResult<StatementOutcome> {
         match special {
             Special::Nothing => {}
             Special::Set(items) => self.set(items)?,
@@ -78,7 +78,7 @@ impl Session {
             }
             other => return self.run_account_statement(other),
         }
-        Ok(Outcome::default())
+        Ok(StatementOutcome::default())
     }
 
     /// Statements in `sqlparser`'s tree that are neither queries nor DML.
@@ -93,22 +93,22 @@ impl Session {
             Statement::Use(name) => {
                 let name = used_name(name)?;
                 self.use_database(&name)?;
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::Savepoint { name } => {
                 self.savepoint(&name.value);
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::ReleaseSavepoint { name } => {
                 self.release_savepoint(&name.value)?;
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::Rollback {
                 savepoint: Some(name),
                 ..
             } => {
                 self.rollback_to(&name.value)?;
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::Explain { .. } => return self.explain(parsed, sink, more),
             _ => self.run_ddl(parsed)?,

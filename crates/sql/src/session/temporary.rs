@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Warning;
 use crate::parser::Parsed;
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 
 /// Whether `parsed` is CREATE TEMPORARY TABLE … SELECT.
 pub(super) fn fills(parsed: &Parsed) -> bool {
@@ -27,7 +27,7 @@ impl Session {
 
     /// CREATE TEMPORARY TABLE … SELECT: runs as DML does, in the open transaction or in one of
     /// its own that begins anew after a conflict.
-    pub(super) fn fill_temporary(&mut self, parsed: &Parsed) -> SqlResult<Outcome> {
+    pub(super) fn fill_temporary(&mut self, parsed: &Parsed) -> SqlResult<StatementOutcome> {
         for attempt in 0.. {
             self.open_for_statement(false, true);
             let warnings = RefCell::default();
@@ -52,7 +52,7 @@ impl Session {
         &mut self,
         parsed: &Parsed,
         warnings: &RefCell<Vec<Warning>>,
-    ) -> SqlResult<Outcome> {
+    ) -> SqlResult<StatementOutcome> {
         let before = self.state.temporary.mark();
         let Some(open) = &self.transaction else {
             return Err(SqlError::internal("a statement without a transaction"));

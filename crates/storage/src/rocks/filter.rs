@@ -9,7 +9,7 @@ use rocksdb::compaction_filter::CompactionFilter;
 use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilterFactory};
 
 use super::tombstones::Tombstones;
-use crate::collection::{Collector, Scope, Verdict};
+use crate::collection::{Collector, Scope, VersionVerdict};
 use crate::engine::Version;
 
 /// Makes a collector for every compaction, at the watermark of its start. The watermark only
@@ -67,12 +67,12 @@ pub struct CollectorFilter {
 impl CompactionFilter for CollectorFilter {
     fn filter(&mut self, _level: u32, key: &[u8], value: &[u8]) -> CompactionDecision {
         match self.collector.judge(key, value) {
-            Verdict::Keep => CompactionDecision::Keep,
-            Verdict::KeepDelete => {
+            VersionVerdict::Keep => CompactionDecision::Keep,
+            VersionVerdict::KeepDelete => {
                 self.tombstones.note(key);
                 CompactionDecision::Keep
             }
-            Verdict::Drop => CompactionDecision::Remove,
+            VersionVerdict::Drop => CompactionDecision::Remove,
         }
     }
 

@@ -7,7 +7,7 @@ use manxdb_core::{Digest, LocalTime, NodeId};
 
 use super::{Control, Step, leased_to};
 use crate::job::{AttemptId, FailureClass, JobId, LocalReason, Spec, WorkerId};
-use crate::message::{Ended, Message, Verdict};
+use crate::message::{Ended, Message, OutputVerdict};
 use crate::options::Policy;
 use crate::record::{Record, Stored};
 
@@ -123,7 +123,7 @@ impl Control {
     }
 
     /// A database says what became of a result; it may say so again.
-    pub(super) fn settle(&mut self, attempt: AttemptId, verdict: Verdict) {
+    pub(super) fn settle(&mut self, attempt: AttemptId, verdict: OutputVerdict) {
         let Some(Job {
             state:
                 State::Done {
@@ -141,7 +141,7 @@ impl Control {
         }
         let worker = *worker;
         // The ban is written first: while the job is there, the verdict is heard again.
-        if verdict == Verdict::Refused {
+        if verdict == OutputVerdict::Refused {
             self.counts.refused += 1;
             self.strike(worker);
         }

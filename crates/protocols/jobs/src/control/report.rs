@@ -35,12 +35,12 @@ pub struct JobLine {
     /// Attempts so far.
     pub attempts: u32,
     /// How far it is.
-    pub phase: Phase,
+    pub phase: JobPhase,
 }
 
 /// How far a job is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum JobPhase {
     /// It waits.
     Waiting,
     /// A worker has it, and is so far.
@@ -68,15 +68,15 @@ pub(super) fn of(control: &Control) -> Report {
         facts: job.spec.facts,
         attempts: job.attempts,
         phase: match &job.state {
-            State::Waiting => Phase::Waiting,
+            State::Waiting => JobPhase::Waiting,
             State::Leased {
                 attempt, worker, ..
             } => {
                 let one = control.workers.get(worker);
                 let progress = one.and_then(|worker| worker.progress.get(attempt));
-                Phase::Running(*worker, progress.copied().unwrap_or_default())
+                JobPhase::Running(*worker, progress.copied().unwrap_or_default())
             }
-            State::Done { attempt, .. } => Phase::Done(*attempt),
+            State::Done { attempt, .. } => JobPhase::Done(*attempt),
         },
     });
     let workers = control.workers.iter().map(|(id, worker)| WorkerLine {

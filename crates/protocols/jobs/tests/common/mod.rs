@@ -12,7 +12,7 @@ use manxdb_jobs::job::{
     AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, JobId, LocalReason, SessionId, Spec,
     WorkerId,
 };
-use manxdb_jobs::message::{Ability, Ended, Verdict};
+use manxdb_jobs::message::{Ability, Ended, OutputVerdict};
 use manxdb_jobs::node::{Node, NodeAnswer, NodeAsk};
 use manxdb_jobs::record::{Durable, Record};
 use manxdb_jobs::worker::{Given, SlotAsk, Worker};
@@ -394,9 +394,9 @@ impl Load {
             let ran = self.begun.get(attempt).copied();
             let verdict = if ran.is_some() && ran == self.bad_worker && self.refused == 0 {
                 self.refused += 1;
-                Verdict::Refused
+                OutputVerdict::Refused
             } else {
-                Verdict::Installed
+                OutputVerdict::Installed
             };
             let settled = Ask::Settled {
                 attempt: *attempt,

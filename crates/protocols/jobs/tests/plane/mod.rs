@@ -8,7 +8,7 @@ use manxdb_jobs::control::Tick;
 use manxdb_jobs::job::{
     AttemptId, DatabaseId, Facts, Fingerprint, JobId, Pressure, SessionId, Spec, WorkerId,
 };
-use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Progress, Verdict};
+use manxdb_jobs::message::{Ability, Alive, Beat, Ended, OutputVerdict, Progress};
 use manxdb_jobs::record::{Durable, Record};
 use manxdb_jobs::{Control, Message, Options};
 
@@ -110,7 +110,7 @@ impl Plane {
         job: JobId,
         waiting: &[u64],
         pressure: Pressure,
-        settled: Vec<(AttemptId, Verdict)>,
+        settled: Vec<(AttemptId, OutputVerdict)>,
     ) {
         self.say_alive(Alive {
             pressure,

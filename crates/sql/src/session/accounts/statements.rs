@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::WarningLevel;
 use crate::parser::{AccountName, Special};
 use crate::session::session::Session;
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 
 /// Accounts to write and to delete.
 #[derive(Default)]
@@ -20,7 +20,10 @@ pub(super) struct Change {
 
 impl Session {
     /// Runs a statement about accounts; each commits what is open first.
-    pub(crate) fn run_account_statement(&mut self, special: &Special) -> SqlResult<Outcome> {
+    pub(crate) fn run_account_statement(
+        &mut self,
+        special: &Special,
+    ) -> SqlResult<StatementOutcome> {
         self.commit()?;
         let instance = Arc::clone(self.instance());
         let _guard = instance.account_changes.lock();
@@ -49,7 +52,7 @@ impl Session {
             Special::Revoke(grant) => self.revoke(grant)?,
             _ => return Err(SqlError::not_supported("this statement")),
         }
-        Ok(Outcome::default())
+        Ok(StatementOutcome::default())
     }
 
     pub(super) fn accounts(&self) -> Arc<Accounts> {

@@ -190,7 +190,7 @@ impl ResultSink for Collected {
 
     fn done(
         &mut self,
-        _outcome: &crate::statement::Outcome,
+        _outcome: &crate::statement::StatementOutcome,
         _status: super::Status,
         _more: bool,
     ) -> SqlResult<()> {

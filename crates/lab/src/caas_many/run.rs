@@ -8,7 +8,7 @@ use manxdb_sim::{SimTime, World};
 use super::drive::Load;
 use super::measured::seconds;
 use super::pool::{CONTROL, Pool, world};
-use super::{Outcome, Trial};
+use super::{CaasOutcome, Trial};
 use crate::experiment::TrialError;
 
 /// Virtual time between two words to who waits.
@@ -27,7 +27,7 @@ pub fn run_with(
     trial: &Trial,
     change: impl Fn(&mut Options),
     progress: &mut dyn FnMut(f64),
-) -> Result<Outcome, TrialError> {
+) -> Result<CaasOutcome, TrialError> {
     trial.check()?;
     let mut options = Options {
         policy: trial.who.policy().unwrap_or_default(),

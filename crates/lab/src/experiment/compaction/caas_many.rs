@@ -2,7 +2,7 @@
 
 use super::panels::{figure, points};
 use super::{At, Claim, Data, Experiment, Measured, Scale, Source};
-use crate::many::{Outcome, Trial, Who};
+use crate::caas_many::{CaasOutcome, Trial, Who};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "caas-many",
@@ -153,7 +153,7 @@ fn never_first(experiment: &Experiment, data: &Data) -> Claim {
 
 fn nobody_elses(ours: &Ends<'_>) -> Claim {
     #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-    let home = |outcome: &Outcome| outcome.others.home_overloaded as f64;
+    let home = |outcome: &CaasOutcome| outcome.others.home_overloaded as f64;
     let sent = ours.greedy.median(home);
     Claim::judged(
         Source::Target,

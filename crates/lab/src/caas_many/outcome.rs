@@ -6,7 +6,7 @@ use crate::trial::Spread;
 
 /// What was measured. Times are seconds, shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct CaasOutcome {
     /// Databases that write in bursts.
     pub others: Group,
     /// Databases that write all the time.

@@ -38,7 +38,7 @@ mod writes;
 use manxdb_jobs::Policy;
 use serde::{Deserialize, Serialize};
 
-pub use self::outcome::{Group, Outcome};
+pub use self::outcome::{CaasOutcome, Group};
 pub use self::run::run_with;
 use crate::experiment::TrialError;
 use crate::figure::Look;
@@ -149,7 +149,7 @@ impl Trial {
     ///
     /// # Errors
     /// [`TrialError`].
-    pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+    pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<CaasOutcome, TrialError> {
         run_with(self, |_| (), progress)
     }
 

@@ -6,16 +6,16 @@
 mod golden;
 
 use manxdb_jobs::mutants::Mutant;
+use manxdb_lab::caas_many::{CaasOutcome, Sharing, Trial, Who, run_with};
 use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::compaction::ALL;
-use manxdb_lab::experiment::{Design, Scale, TrialError, Verdict};
-use manxdb_lab::many::{Outcome, Sharing, Trial, Who, run_with};
+use manxdb_lab::experiment::{ClaimVerdict, Design, Scale, TrialError};
 
 type Data = data::Data<Sharing>;
 
 const MANY: &Design<Sharing> = &ALL[0];
 
-fn measured(seed: u64, run: impl Fn(&Trial) -> Outcome) -> Data {
+fn measured(seed: u64, run: impl Fn(&Trial) -> CaasOutcome) -> Data {
     let trials = MANY.plan(Scale::Smoke, seed).into_iter();
     let records = trials.map(|trial| Record {
         outcome: run(&trial),
@@ -30,7 +30,7 @@ fn measured(seed: u64, run: impl Fn(&Trial) -> Outcome) -> Data {
     }
 }
 
-fn run(trial: &Trial) -> Outcome {
+fn run(trial: &Trial) -> CaasOutcome {
     let mut shares = Vec::new();
     let outcome = trial.run(&mut |share| shares.push(share)).unwrap();
     assert!(shares.is_sorted() && shares.last() == Some(&1.0));
@@ -39,7 +39,7 @@ fn run(trial: &Trial) -> Outcome {
 }
 
 /// What the claim says whose words these are the beginning of.
-fn verdict(data: &Data, says: &str) -> Verdict {
+fn verdict(data: &Data, says: &str) -> ClaimVerdict {
     let claims = MANY.claims(data);
     let found = claims.iter().find(|claim| claim.says.starts_with(says));
     found.unwrap_or_else(|| panic!("{claims:#?}")).verdict()
@@ -64,12 +64,12 @@ fn equal_seeds_make_equal_files_and_what_is_promised_holds() {
     assert_ne!(run(&trial), data.records[0].outcome);
     assert_eq!(
         verdict(&data, BOUNDED),
-        Verdict::Holds,
+        ClaimVerdict::Holds,
         "{:#?}",
         MANY.claims(&data)
     );
     let first = "Jobs that relieve level 0 are never the first";
-    assert_eq!(verdict(&data, first), Verdict::Holds);
+    assert_eq!(verdict(&data, first), ClaimVerdict::Holds);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn without_fair_shares_the_promise_about_the_queue_is_broken() {
     });
     assert_eq!(
         verdict(&data, BOUNDED),
-        Verdict::Fails,
+        ClaimVerdict::Fails,
         "{:#?}",
         MANY.claims(&data)
     );

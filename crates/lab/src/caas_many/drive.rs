@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use manxdb_core::{Nanos, NodeId, Random, RequestId};
 use manxdb_jobs::client::{Answer, Ask};
-use manxdb_jobs::control::report::{JobLine, Phase};
+use manxdb_jobs::control::report::{JobLine, JobPhase};
 use manxdb_jobs::job::{AttemptId, DatabaseId, Facts, LocalReason, Spec};
-use manxdb_jobs::message::{Ended, Verdict};
+use manxdb_jobs::message::{Ended, OutputVerdict};
 use manxdb_jobs::node::{Node, NodeAnswer, NodeAsk};
 use manxdb_jobs::worker::{Given, SlotAsk};
 use manxdb_sim::{Driver, Outside, SimTime};
@@ -279,7 +279,7 @@ impl Load {
                 }
                 let settled = Ask::Settled {
                     attempt,
-                    verdict: Verdict::Installed,
+                    verdict: OutputVerdict::Installed,
                 };
                 let node = database(&self.trial, job.database);
                 outside.request(node, NodeAsk::Client(settled));
@@ -304,7 +304,7 @@ impl Load {
         };
         let id = DatabaseId(u64::from(database(&self.trial, job.database).0));
         let deeper = |line: &JobLine| {
-            line.job.database == id && line.facts.start_level > 0 && line.phase == Phase::Waiting
+            line.job.database == id && line.facts.start_level > 0 && line.phase == JobPhase::Waiting
         };
         self.measured.bounced_first += u64::from(control.report().jobs.iter().any(deeper));
     }

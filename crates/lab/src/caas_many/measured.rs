@@ -5,7 +5,7 @@ use manxdb_jobs::job::LocalReason;
 use manxdb_sim::{Latencies, SimTime};
 
 use super::Trial;
-use super::outcome::{Group, Outcome};
+use super::outcome::{CaasOutcome, Group};
 use crate::trial::{Spread, millis, round};
 
 /// A job as it was asked for.
@@ -138,13 +138,13 @@ impl Measured {
     }
 
     /// The numbers. `databases` says of each how much it wrote and how long its writes waited.
-    pub fn outcome(mut self, trial: &Trial, databases: &[(u64, Nanos)]) -> Outcome {
+    pub fn outcome(mut self, trial: &Trial, databases: &[(u64, Nanos)]) -> CaasOutcome {
         let worked: f64 = self.groups.iter().map(|group| seconds(group.worked)).sum();
         let slots = f64::from(trial.workers * trial.slots);
         let jain = round(self.jain(), 4);
         let (greedy, others) = databases.split_at(self.greedy.min(databases.len()));
         let [of_others, of_greedy] = &mut self.groups;
-        Outcome {
+        CaasOutcome {
             others: group(of_others, others, worked),
             greedy: group(of_greedy, greedy, worked),
             busy: round(worked / (slots * f64::from(trial.minutes) * 60.0), 4),
