@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use manxdb_storage::log::{CommitLog, Place};
+use manxdb_storage::log::{CommitLog, LogPosition};
 use manxdb_storage::{Durability, StorageError, Version, WriteBatch};
 
 use crate::Script;
@@ -44,8 +44,8 @@ fn temporary() -> tempfile::TempDir {
 /// A log, and the batches in it that the sorted files do not hold.
 struct Kept<'a> {
     directory: &'a Path,
-    applied: Option<Place>,
-    batches: Vec<(Place, WriteBatch)>,
+    applied: Option<LogPosition>,
+    batches: Vec<(LogPosition, WriteBatch)>,
     version: u64,
 }
 
@@ -131,9 +131,9 @@ impl Kept<'_> {
     }
 }
 
-type Opened = (CommitLog, Vec<(Place, WriteBatch)>);
+type Opened = (CommitLog, Vec<(LogPosition, WriteBatch)>);
 
-fn open(directory: &Path, applied: Option<Place>) -> Result<Opened, StorageError> {
+fn open(directory: &Path, applied: Option<LogPosition>) -> Result<Opened, StorageError> {
     let mut found = Vec::new();
     let log = CommitLog::open(directory, SEGMENT_BYTES, applied, |place, batch| {
         found.push((place, batch));
@@ -142,7 +142,7 @@ fn open(directory: &Path, applied: Option<Place>) -> Result<Opened, StorageError
     Ok((log, found))
 }
 
-fn commit(log: &mut CommitLog, batch: &WriteBatch, durability: Durability) -> Place {
+fn commit(log: &mut CommitLog, batch: &WriteBatch, durability: Durability) -> LogPosition {
     let end = log
         .prepare(batch)
         .unwrap_or_else(|error| panic!("no room: {error}"));
@@ -249,14 +249,14 @@ fn forged(script: &mut Script<'_>, directory: &Path) {
     assert!(again == batches, "what was opened came back changed");
 }
 
-fn any_place(script: &mut Script<'_>) -> Option<Place> {
+fn any_place(script: &mut Script<'_>) -> Option<LogPosition> {
     match script.byte() % 3 {
         0 => None,
-        1 => Some(Place {
+        1 => Some(LogPosition {
             segment: script.word(),
             offset: script.word(),
         }),
-        _ => Some(Place {
+        _ => Some(LogPosition {
             segment: u64::from(script.byte()),
             offset: u64::from(script.short()),
         }),
@@ -268,8 +268,8 @@ fn any_place(script: &mut Script<'_>) -> Option<Place> {
 fn forged_segment(
     script: &mut Script<'_>,
     number: u64,
-    previous: Option<Place>,
-) -> (Vec<u8>, Place) {
+    previous: Option<LogPosition>,
+) -> (Vec<u8>, LogPosition) {
     let mut bytes = header(number, previous);
     if script.byte().is_multiple_of(16) {
         let at = script.below(bytes.len());
@@ -294,11 +294,11 @@ fn forged_segment(
     }
     let offset = end as u64;
     let segment = number;
-    (bytes, Place { segment, offset })
+    (bytes, LogPosition { segment, offset })
 }
 
 /// As the table in the log's `segment.rs` says.
-fn header(number: u64, previous: Option<Place>) -> Vec<u8> {
+fn header(number: u64, previous: Option<LogPosition>) -> Vec<u8> {
     let mut bytes = b"MANXLOG1".to_vec();
     let (segment, offset) = previous.map_or((0, 0), |place| (place.segment, place.offset));
     for field in [number, segment, offset] {
@@ -339,7 +339,7 @@ mod tests {
         put(&directory.path().join("0000000000000003.log"), &bytes);
         let mut next = header(
             4,
-            Some(Place {
+            Some(LogPosition {
                 segment: 3,
                 offset: bytes.len() as u64,
             }),

@@ -15,25 +15,25 @@ import pymysql
 
 from harness.checks import Skip, check, expect
 from harness.pool import wait_for
-from house import House
+from fixture import Fixture
 
-HOUSE = None
+FIXTURE = None
 # A tmpfs of this many bytes holds the server's data at its largest, twice.
 DISK_BYTES = 192 << 20
 DONE = re.compile(r"a compaction is done .*attempt=(\S+)")
 
 
-def house():
-    """The one house of these checks, with a server and a worker."""
-    global HOUSE
-    if HOUSE is None:
-        HOUSE = House.with_all()
-    return HOUSE
+def fixture():
+    """The one fixture of these checks, with a server and a worker."""
+    global FIXTURE
+    if FIXTURE is None:
+        FIXTURE = Fixture.with_all()
+    return FIXTURE
 
 
 @check
 def a_worker_frozen_past_its_lease_is_not_listened_to_when_it_thaws():
-    here = house()
+    here = fixture()
     frozen = here.workers[-1]
     lost = here.control.numbers()["manxdb_compactor_lost_total"]
     late = late_ends(here, frozen)
@@ -58,7 +58,7 @@ def late_ends(here, worker):
 
 @check
 def a_control_plane_killed_with_a_job_under_way_goes_on_with_it():
-    here = house()
+    here = fixture()
 
     def kill_and_start():
         here.control.end()
@@ -72,7 +72,7 @@ def a_control_plane_killed_with_a_job_under_way_goes_on_with_it():
 
 @check
 def what_a_worker_makes_for_a_server_that_was_killed_is_removed():
-    here = house()
+    here = fixture()
     worker = here.workers[-1]
     here.write_until("a job runs", here.running, lambda: worker.process.send_signal(signal.SIGSTOP))
     here.server.kill()
@@ -86,7 +86,7 @@ def what_a_worker_makes_for_a_server_that_was_killed_is_removed():
 @check
 def outputs_damaged_before_they_are_installed_are_refused():
     for damage in (flip_a_bit, cut_the_end_off):
-        here = house()
+        here = fixture()
         before = here.local("refused")
         banned = here.control.numbers()["manxdb_compactor_refused_total"]
 
@@ -179,7 +179,7 @@ class Disk:
 
 @check
 def a_shared_directory_that_is_full_loses_nothing():
-    here = House(disk=Disk)
+    here = Fixture(disk=Disk)
     try:
         here.start_worker()
         here.start_server()
@@ -209,4 +209,4 @@ def a_shared_directory_that_is_full_loses_nothing():
 
 @check
 def nothing_is_left_after_these_faults():
-    house().ends_well()
+    fixture().ends_well()

@@ -9,12 +9,12 @@ from pathlib import Path
 from harness.checks import check, expect
 from harness.pool import wait_for
 from harness.suites import TESTS, target_directory
-from house import House
+from fixture import Fixture
 
 # A name node needs some of it to start; its seconds depend on the machine.
 MEMORY = "-Xmx600m"
 HDFS = None
-HOUSE = None
+FIXTURE = None
 
 
 class Hdfs:
@@ -55,18 +55,18 @@ class Hdfs:
         self.directory.cleanup()
 
 
-def house():
-    """The one house of these checks, with a server and a worker."""
-    global HDFS, HOUSE
-    if HOUSE is None:
+def fixture():
+    """The one fixture of these checks, with a server and a worker."""
+    global HDFS, FIXTURE
+    if FIXTURE is None:
         HDFS = Hdfs()
-        HOUSE = House.with_all(f"far=hdfs://127.0.0.1:{HDFS.port}/copies")
-    return HOUSE
+        FIXTURE = Fixture.with_all(f"far=hdfs://127.0.0.1:{HDFS.port}/copies")
+    return FIXTURE
 
 
 @check
 def compactions_go_through_hdfs():
-    here = house()
+    here = fixture()
     here.compacts_through_a_store()
     if not HDFS.bytes() > 1_000_000:
         raise AssertionError(f"HDFS holds {HDFS.bytes()} bytes")
@@ -74,7 +74,7 @@ def compactions_go_through_hdfs():
 
 @check
 def a_worker_killed_on_hdfs_takes_nothing_with_it():
-    here = house()
+    here = fixture()
     here.write_until("a job runs", here.running, here.workers[-1].end)
     here.start_worker()
     installed = here.installed()
@@ -85,7 +85,7 @@ def a_worker_killed_on_hdfs_takes_nothing_with_it():
 
 @check
 def without_hdfs_compactions_are_done_here():
-    here = house()
+    here = fixture()
     HDFS.end()
     here.write_until("compactions without HDFS", lambda: here.local("storage") >= 2)
     here.compare()

@@ -1,28 +1,28 @@
-"""Roads between server, control plane and workers that are cut, silent, or lead past a liar."""
+"""Connections between server, control plane and workers: cut, silent, or through a proxy that lies."""
 
 import zlib
 
 from harness.checks import check, expect
 from harness.pool import wait_for
-from house import House
-from road import Road
+from fixture import Fixture
+from proxy import Proxy
 
 
 @check
 def a_server_cut_off_from_its_control_plane_compacts_at_home():
-    here = House()
+    here = Fixture()
     try:
-        road = Road(here.control_port)
+        proxy = Proxy(here.control_port)
         here.start_worker()
-        here.start_server(road.address)
+        here.start_server(proxy.address)
         here.create()
         here.goes_on()
-        for breaks in (road.drop, road.cut):
+        for breaks in (proxy.drop, proxy.cut):
             away = here.local("away")
             here.write_until("a job runs", here.running, breaks)
             here.write_until("compactions at home", lambda: here.local("away") >= away + 2)
             here.compare()
-            road.open()
+            proxy.open()
             here.goes_on()
         expect(here.local("refused"), 0)
         here.ends_well()
@@ -32,14 +32,14 @@ def a_server_cut_off_from_its_control_plane_compacts_at_home():
 
 @check
 def what_a_worker_has_that_is_cut_off_is_done_by_another():
-    here = House()
+    here = Fixture()
     try:
-        road = Road(here.control_port)
-        cut_off = here.start_worker(road.address)
+        proxy = Proxy(here.control_port)
+        cut_off = here.start_worker(proxy.address)
         here.start_server()
         here.create()
         here.goes_on()
-        for breaks in (road.drop, road.cut):
+        for breaks in (proxy.drop, proxy.cut):
             lost = here.control.numbers()["manxdb_compactor_lost_total"]
             here.write_until("a job runs", here.running, breaks)
             other = here.start_worker()
@@ -47,7 +47,7 @@ def what_a_worker_has_that_is_cut_off_is_done_by_another():
                              lambda: here.control.numbers()["manxdb_compactor_lost_total"] > lost)
             here.goes_on()
             other.end()
-            road.open()
+            proxy.open()
             finished = cut_off.numbers()["manxdb_compactor_worker_finished_total"]
             here.write_until("it works again", lambda: (
                 cut_off.numbers()["manxdb_compactor_worker_finished_total"] > finished))
@@ -97,13 +97,13 @@ def another_file(data, name):
 
 @check
 def a_worker_that_lies_about_what_it_made_is_found_out():
-    here = House()
+    here = Fixture()
     try:
         here.start_server()
         here.create()
         for lie in (noise, another_file):
             liar = Liar(lie)
-            worker = here.start_worker(Road(here.control_port, liar).address)
+            worker = here.start_worker(Proxy(here.control_port, liar).address)
             refused = here.local("refused")
             banned = here.control.numbers()["manxdb_compactor_refused_total"]
             here.write_until(f"{lie.__name__} is found out",

@@ -11,7 +11,7 @@ import boto3
 from harness.checks import check, expect
 from harness.pool import BINARY, wait_for
 from harness.servers import Manxdb, free_port
-from house import House
+from fixture import Fixture
 
 BUCKET = "shop"
 PROGRAM = """
@@ -68,28 +68,28 @@ class Store:
 
 
 STORE = None
-HOUSE = None
+FIXTURE = None
 
 
-def house():
-    """The one house of these checks, with a server and a worker."""
-    global STORE, HOUSE
-    if HOUSE is None:
+def fixture():
+    """The one fixture of these checks, with a server and a worker."""
+    global STORE, FIXTURE
+    if FIXTURE is None:
         STORE = Store()
-        HOUSE = House.with_all(f"far=s3://{BUCKET}/copies?endpoint={STORE.endpoint}")
-    return HOUSE
+        FIXTURE = Fixture.with_all(f"far=s3://{BUCKET}/copies?endpoint={STORE.endpoint}")
+    return FIXTURE
 
 
 @check
 def compactions_go_through_an_object_store():
-    here = house()
+    here = fixture()
     here.compacts_through_a_store()
     expect(len(STORE.databases()), 1)
 
 
 @check
 def a_server_that_was_killed_removes_what_its_earlier_session_put():
-    here = house()
+    here = fixture()
     before = STORE.sessions()
     expect(len(before), 1)
     here.server.kill()
@@ -104,7 +104,7 @@ def a_server_that_was_killed_removes_what_its_earlier_session_put():
 
 @check
 def a_copy_of_a_data_directory_takes_nothing_from_its_original():
-    here = house()
+    here = fixture()
     expect(here.server.stop(), 0)
     clone = Manxdb(BINARY, here.server_flags(here.token))
     atexit.register(clone.close)
@@ -130,7 +130,7 @@ def a_copy_of_a_data_directory_takes_nothing_from_its_original():
 
 @check
 def without_the_object_store_compactions_are_done_here():
-    here = house()
+    here = fixture()
     STORE.end()
     here.write_until("compactions without the store", lambda: here.local("storage") >= 2)
     here.compare()

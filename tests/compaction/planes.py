@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.checks import check, expect
 from harness.pool import Role, wait_for
 from harness.servers import free_port
-from house import House
+from fixture import Fixture
 
 PAIR = None
 
@@ -55,8 +55,8 @@ class Etcd:
         self.process.wait()
 
 
-class Pair(House):
-    """A house whose pool has two control planes."""
+class Pair(Fixture):
+    """A fixture whose pool has two control planes."""
 
     def __init__(self):
         self.etcd = Etcd()
@@ -100,7 +100,7 @@ class Pair(House):
 
 
 def pair():
-    """The one house of these checks, with a server and a worker."""
+    """The one fixture of these checks, with a server and a worker."""
     global PAIR
     if PAIR is None:
         PAIR = Pair()

@@ -20,17 +20,17 @@ import objects
 import planes
 from harness.checks import check, expect, main
 from harness.pool import BINARY, PATIENCE
-from house import House
+from fixture import Fixture
 
-HOUSE = None
+FIXTURE = None
 
 
-def house():
-    """The one house of this run, with a server and a worker."""
-    global HOUSE
-    if HOUSE is None:
-        HOUSE = House.with_all()
-    return HOUSE
+def fixture():
+    """The one fixture of this run, with a server and a worker."""
+    global FIXTURE
+    if FIXTURE is None:
+        FIXTURE = Fixture.with_all()
+    return FIXTURE
 
 
 def refused(*flags):
@@ -61,7 +61,7 @@ def settings_that_do_not_belong_together_are_refused_by_name():
 
 @check
 def compactions_are_done_by_the_pool():
-    here = house()
+    here = fixture()
     here.write_until("five compactions by the pool", lambda: here.installed() >= 5)
     here.compare()
     for reason in ("refused", "unfit", "poison", "attempts"):
@@ -76,7 +76,7 @@ def compactions_are_done_by_the_pool():
 
 @check
 def a_worker_that_is_killed_takes_nothing_with_it():
-    here = house()
+    here = fixture()
     for _ in range(3):
         victim = here.workers[-1]
         here.write_until("a job runs", here.running, victim.end)
@@ -89,7 +89,7 @@ def a_worker_that_is_killed_takes_nothing_with_it():
 
 @check
 def without_a_control_plane_compactions_are_done_here():
-    here = house()
+    here = fixture()
     here.control.end()
     before = here.local("away")
     here.write_until("compactions without a control plane", lambda: here.local("away") >= before + 2)
@@ -102,7 +102,7 @@ def without_a_control_plane_compactions_are_done_here():
 
 @check
 def a_server_that_is_killed_starts_again_with_its_rows():
-    here = house()
+    here = fixture()
     here.write_until("a job runs", here.running)
     here.server.kill()
     here.start_server()
@@ -113,7 +113,7 @@ def a_server_that_is_killed_starts_again_with_its_rows():
 
 @check
 def a_server_stops_without_waiting_for_a_worker_that_hangs():
-    here = house()
+    here = fixture()
     hanging = here.workers[-1]
     hanging.process.send_signal(signal.SIGSTOP)
     here.write_until("a job waits", lambda: here.numbers()["manxdb_compaction_remote_waiting"])
@@ -129,7 +129,7 @@ def a_server_stops_without_waiting_for_a_worker_that_hangs():
 
 @check
 def a_server_that_is_not_let_in_serves_all_the_same():
-    here = house()
+    here = fixture()
     expect(here.server.stop(), 0)
     wrong = here.path / "wrong"
     wrong.write_text("another secret\n")
@@ -144,7 +144,7 @@ def a_server_that_is_not_let_in_serves_all_the_same():
 
 @check
 def what_was_compacted_elsewhere_is_read_here():
-    here = house()
+    here = fixture()
     expect(here.server.stop(), 0)
     here.server.extra = ["--write-buffer-mb", "1"]
     here.start_server()

@@ -111,12 +111,12 @@ class DiskServer(Manxdb):
                                autocommit=True, read_timeout=60, write_timeout=60)
 
     def page(self, path):
-        """What the admin door says."""
+        """What the admin listener says."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.admin_port}{path}", timeout=10) as answer:
             return answer.read().decode()
 
     def wait_page(self, path, holds, what):
-        """Waits until a page of the admin door says it; the page."""
+        """Waits until a page of the admin listener says it; the page."""
         deadline = time.monotonic() + NOTICE_SECONDS
         while time.monotonic() < deadline:
             if holds(page := self.page(path)):

@@ -108,7 +108,7 @@ def go():
     return program
 
 
-class House:
+class Fixture:
     """A pool and the programs that use it."""
 
     def __init__(self):
@@ -212,15 +212,15 @@ class Program:
         return metrics(self.metrics_port)
 
 
-HOUSE = None
+FIXTURE = None
 
 
-def house():
+def fixture():
     """The one pool of this run."""
-    global HOUSE
-    if HOUSE is None:
-        HOUSE = House()
-    return HOUSE
+    global FIXTURE
+    if FIXTURE is None:
+        FIXTURE = Fixture()
+    return FIXTURE
 
 
 @check
@@ -244,7 +244,7 @@ def a_program_in_c_is_told_what_is_wrong():
     said = run(without, "control = []")
     expect("no RocksDB of release 11.8 is to be seen" in said, True, said)
     program = compile_program(compiler, source, "service", *with_rocksdb())
-    here = house()
+    here = fixture()
     for settings, words in [
             ("control = []\ncompaction_volume = 'a=/tmp'", "control is empty"),
             ("control = ['a:1']", "missing field `compaction_volume`"),
@@ -265,7 +265,7 @@ def a_program_in_c_is_told_what_is_wrong():
 
 @check
 def compactions_of_a_program_in_cpp_are_done_by_the_pool():
-    here = house()
+    here = fixture()
     for kind in ("plain", "shape", "families"):
         program = here.program([cpp()], kind, "40")
         pool, _ = program.end()
@@ -276,7 +276,7 @@ def compactions_of_a_program_in_cpp_are_done_by_the_pool():
 
 @check
 def a_program_with_code_of_its_own_compacts_itself_and_says_why():
-    here = house()
+    here = fixture()
     for kind, words in [("merge", "merge operator of its own, example.append"),
                         ("filter", "compaction filter of its own, example.nines"),
                         ("blobs", "keeps values in blob files")]:
@@ -293,7 +293,7 @@ def a_program_with_code_of_its_own_compacts_itself_and_says_why():
 
 @check
 def without_a_control_plane_a_program_compacts_itself():
-    here = house()
+    here = fixture()
     nobody = f"127.0.0.1:{free_port()}"
     program = here.program([cpp()], "plain", "40", control=[nobody])
     pool, local = program.end()
@@ -304,7 +304,7 @@ def without_a_control_plane_a_program_compacts_itself():
 
 @check
 def a_program_that_is_not_let_in_compacts_itself():
-    here = house()
+    here = fixture()
     wrong = here.path / "wrong"
     wrong.write_text("another secret\n")
     program = here.program([cpp()], "plain", "40", compaction_token_file=str(wrong))
@@ -314,7 +314,7 @@ def a_program_that_is_not_let_in_compacts_itself():
 
 @check
 def a_database_that_is_not_on_the_volume_is_compacted_by_its_program():
-    here = house()
+    here = fixture()
     elsewhere = here.path / "elsewhere"
     elsewhere.mkdir()
     program = here.program([cpp()], "plain", "30", compaction_volume=f"fast={elsewhere}")
@@ -324,7 +324,7 @@ def a_database_that_is_not_on_the_volume_is_compacted_by_its_program():
 
 @check
 def a_worker_that_is_killed_takes_nothing_with_it():
-    here = house()
+    here = fixture()
     program = here.program([cpp()], "plain", "-")
     for _ in range(3):
         program.go_on_until("a job runs", here.running)
@@ -338,7 +338,7 @@ def a_worker_that_is_killed_takes_nothing_with_it():
 
 @check
 def a_worker_that_hangs_is_not_waited_for():
-    here = house()
+    here = fixture()
     program = here.program([cpp()], "plain", "-")
     program.go_on_until("a job runs", here.running)
     hanging = here.workers[-1]
@@ -349,7 +349,7 @@ def a_worker_that_hangs_is_not_waited_for():
 
 @check
 def compactions_of_a_program_in_java_are_done_by_the_pool():
-    here = house()
+    here = fixture()
     program = here.program(java(), "plain")
     bytes_read, _ = program.end()
     if bytes_read < 1_000_000:
@@ -359,7 +359,7 @@ def compactions_of_a_program_in_java_are_done_by_the_pool():
 
 @check
 def a_program_in_java_with_a_merge_operator_compacts_itself():
-    here = house()
+    here = fixture()
     program = here.program(java(), "merge")
     expect(program.end()[0], 0)
     expect(program.said().count("merge operator of its own"), 1, program.said()[-2000:])
@@ -367,7 +367,7 @@ def a_program_in_java_with_a_merge_operator_compacts_itself():
 
 @check
 def compactions_of_a_program_in_go_are_done_by_the_pool():
-    here = house()
+    here = fixture()
     program = here.program([go()], "plain")
     bytes_read, _ = program.end()
     if bytes_read < 1_000_000:
@@ -377,7 +377,7 @@ def compactions_of_a_program_in_go_are_done_by_the_pool():
 
 @check
 def a_program_in_go_with_a_merge_operator_compacts_itself():
-    here = house()
+    here = fixture()
     program = here.program([go()], "merge")
     expect(program.end()[0], 0)
     expect(program.said().count("merge operator of its own"), 1, program.said()[-2000:])

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use manxdb_compaction::external_dbs::{ExternalDbOptions, ExternalDbs};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::metrics::text_of;
 use manxdb_compaction::scrape::{Scraped, serve};
-use manxdb_compaction::strangers::{Strangers, Terms};
 use manxdb_compaction_edge::{JobInfo, Service, TableFunctions, Waited};
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::Zone;
@@ -14,7 +14,7 @@ use crate::configuration::Configuration;
 
 /// All databases of a program.
 pub struct Served {
-    strangers: Arc<Strangers>,
+    external_dbs: Arc<ExternalDbs>,
     _metrics: Option<Scraped>,
 }
 
@@ -30,7 +30,7 @@ impl Served {
         crate::log::start(configuration.log.as_deref(), &configuration.log_level)?;
         let security = configuration.secrets().read()?;
         let (volume, storage) = configuration.volume()?;
-        let strangers = Strangers::new(Terms {
+        let external_dbs = ExternalDbs::new(ExternalDbOptions {
             route: Route::new(&configuration.control, &security)?,
             volume,
             storage,
@@ -41,7 +41,7 @@ impl Served {
             draw,
             tables,
         });
-        let shown = Arc::clone(&strangers);
+        let shown = Arc::clone(&external_dbs);
         let metrics = configuration.metrics.map(|address| {
             let served = serve(address, move || text_of(&shown.numbers()));
             served.map_err(|why| {
@@ -52,7 +52,7 @@ impl Served {
             })
         });
         Ok(Arc::new(Self {
-            strangers,
+            external_dbs,
             _metrics: metrics.transpose()?,
         }))
     }
@@ -68,18 +68,18 @@ fn draw() -> Result<u64, String> {
 
 impl Service for Served {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
-        self.strangers.schedule(info, input)
+        self.external_dbs.schedule(info, input)
     }
 
     fn wait(&self, job: &str) -> Waited {
-        self.strangers.wait(job)
+        self.external_dbs.wait(job)
     }
 
     fn cancel(&self) {
-        self.strangers.cancel();
+        self.external_dbs.cancel();
     }
 
     fn installed(&self, job: &str, is_installed: bool) {
-        self.strangers.installed(job, is_installed);
+        self.external_dbs.installed(job, is_installed);
     }
 }

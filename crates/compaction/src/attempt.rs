@@ -9,17 +9,17 @@ use manxdb_jobs::job::FailureClass;
 use parking_lot::Mutex;
 use rocksdb::Options;
 
-use crate::abreast;
+use crate::database_copy::{Ends, build};
 use crate::edge::{Cancel, open_and_compact};
-use crate::mirror::{Ends, build};
 use crate::objects::{Moved, ObjectError, Objects, Stop, Transfer};
 use crate::order::{Order, STAGING, below};
 use crate::outputs::{Answer, listed};
+use crate::parallel;
 use crate::scratch::Scratch;
 use crate::view::Copies;
 
 /// Directories of an attempt on copies: what RocksDB takes for the database, and what it makes.
-const MIRROR: &str = "database";
+const DATABASE: &str = "database";
 const OUTPUT: &str = "output";
 
 /// How an attempt failed.
@@ -82,7 +82,7 @@ pub struct Task<'a> {
     pub options: &'a Options,
     /// Ends it.
     pub halt: &'a Halt,
-    /// Told how many bytes were moved so far.
+    /// JobFiles how many bytes were moved so far.
     pub moved: &'a (dyn Fn(Moved) + Sync),
 }
 
@@ -132,7 +132,7 @@ impl Task<'_> {
             return Err(Failure::declined(why));
         };
         let place = scratch.make(&self.attempt).map_err(Failure::transient)?;
-        let (database, output) = (place.join(MIRROR), place.join(OUTPUT));
+        let (database, output) = (place.join(DATABASE), place.join(OUTPUT));
         fs::create_dir_all(&database).map_err(Failure::transient)?;
         build(transfer, ends, copies, &database).map_err(Failure::transient)?;
         (self.moved)(transfer.moved());
@@ -150,7 +150,7 @@ impl Task<'_> {
         output: &Path,
     ) -> Result<(), Failure> {
         let sums = Mutex::new(BTreeMap::new());
-        let put = abreast::each(&answer.files, |file| {
+        let put = parallel::each(&answer.files, |file| {
             let key = copies.output(&self.attempt, &file.name);
             let object = transfer.put_file(&key, &output.join(&file.name))?;
             sums.lock().insert(file.name.clone(), object.sum);

@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use crate::edge::TableFunctions;
-use crate::manifest::catalogue::{Entry, manifest_of};
+use crate::manifest::catalogue::{CatalogueEntry, manifest_of};
 
 const CURRENT: &str = "CURRENT";
 const MANIFEST: &str = "MANIFEST-000001";
@@ -30,7 +30,7 @@ pub enum Unread {
 /// [`Unread`].
 pub fn read_through(
     directory: &Path,
-    entries: &[Entry],
+    entries: &[CatalogueEntry],
     tables: &TableFunctions,
 ) -> Result<(), Unread> {
     if entries.is_empty() {

@@ -14,17 +14,17 @@
 //! | a database's side: what goes elsewhere, what stays | [`service`] |
 //! | what a database knows of itself while it is open | [`pressure`] |
 //! | whether a worker's outputs may be installed | [`outputs`]; their blocks: [`blocks`] |
-//! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`strangers`], [`stranger`], [`fit`] |
+//! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`external_dbs`], [`external_db`], [`compatibility`] |
 //! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
 //! | where workers write beside a database | [`staging`] |
-//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`abreast`] |
-//! | storage that is far away, in experiments | [`far`] |
-//! | what of a database is in an object store, and what a worker makes of it | [`shelf`], [`view`], [`mirror`] |
-//! | the database's errands to an object store, and its name there | [`depot`], [`identity`] |
+//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`parallel`] |
+//! | storage that is delayed_store away, in experiments | [`delayed_store`] |
+//! | what of a database is in an object store, and what a worker makes of it | [`upload_index`], [`view`], [`database_copy`] |
+//! | the database's fetches to an object store, and its name there | [`uploads`], [`identity`] |
 //! | a worker's side | [`worker`], [`attempt`] |
 //! | what a worker is asked, without paths | [`order`] |
-//! | the control plane: its door, and its store in a file or in etcd | [`server`], [`store`], [`keeper`], [`etcd`] |
-//! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`door`] |
+//! | the control plane: its listener, and its store in a file or in etcd | [`server`], [`store`], [`store_thread`], [`etcd`] |
+//! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`listener`] |
 //! | what the logs say of a job, by its trace | [`journal`] |
 //! | bits that flip on the way | [`seal`] |
 //! | numbers for operators | [`counts`], [`metrics`], [`scrape`] |
@@ -35,30 +35,30 @@
 // Clocks, files, threads and sockets are what this crate keeps away from the cores.
 #![allow(clippy::disallowed_methods)]
 
-pub mod abreast;
 pub mod actor;
 #[cfg(feature = "worker")]
 pub mod attempt;
 pub mod blobs;
 pub mod blocks;
+pub mod compatibility;
 pub mod counts;
-pub mod depot;
-pub mod door;
+pub mod database_copy;
+pub mod delayed_store;
 pub mod etcd;
-pub mod far;
-pub mod fit;
+pub mod external_db;
+pub mod external_dbs;
 pub mod identity;
 pub mod journal;
-pub mod keeper;
 pub mod link;
+pub mod listener;
 pub mod manifest;
 pub mod metrics;
-pub mod mirror;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod objects;
 pub mod order;
 pub mod outputs;
+pub mod parallel;
 pub mod pressure;
 pub mod scrape;
 pub mod scratch;
@@ -68,13 +68,13 @@ pub mod security;
 pub mod server;
 pub mod service;
 pub mod settings;
-pub mod shelf;
 pub mod staging;
 pub mod store;
-pub mod stranger;
-pub mod strangers;
+pub mod store_thread;
 pub mod table;
 pub mod text;
+pub mod upload_index;
+pub mod uploads;
 pub mod view;
 pub mod volume;
 pub mod wire;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_jobs::control::Report;
-use manxdb_jobs::control::report::Phase;
+use manxdb_jobs::control::report::JobPhase;
 use manxdb_jobs::job::LocalReason;
 
 use crate::counts::Counts;
@@ -28,16 +28,19 @@ fn alone(value: u64) -> [(String, u64); 1] {
 #[must_use]
 pub fn of_control(report: &Report) -> String {
     let mut text = String::new();
-    let in_phase = |which: fn(&Phase) -> bool| {
+    let in_phase = |which: fn(&JobPhase) -> bool| {
         report.jobs.iter().filter(|job| which(&job.phase)).count() as u64
     };
     let jobs = [
-        ("waiting", in_phase(|phase| matches!(phase, Phase::Waiting))),
+        (
+            "waiting",
+            in_phase(|phase| matches!(phase, JobPhase::Waiting)),
+        ),
         (
             "running",
-            in_phase(|phase| matches!(phase, Phase::Running(..))),
+            in_phase(|phase| matches!(phase, JobPhase::Running(..))),
         ),
-        ("done", in_phase(|phase| matches!(phase, Phase::Done(_)))),
+        ("done", in_phase(|phase| matches!(phase, JobPhase::Done(_)))),
     ];
     let jobs = jobs.map(|(phase, count)| (format!("{{phase=\"{phase}\"}}"), count));
     family(

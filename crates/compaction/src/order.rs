@@ -11,7 +11,7 @@ use crate::view::Copies;
 
 #[cfg(feature = "worker")]
 pub use crate::edge::Prepared;
-pub use crate::edge::{Flavour, Plain, STAGING, Shaped};
+pub use crate::edge::{CompactionProfile, Plain, STAGING, Shaped};
 
 /// A job for a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,8 +24,8 @@ pub struct Order {
     /// On an object store: what is there for this job.
     pub copies: Option<Copies>,
     /// Which options a file cannot hold, and what they are made from.
-    pub flavour: String,
-    /// For the flavour alone.
+    pub profile: String,
+    /// For the profile alone.
     pub parameters: Vec<u8>,
     /// RocksDB's own description.
     pub input: Vec<u8>,
@@ -34,35 +34,35 @@ pub struct Order {
 /// Major and minor version of the RocksDB that is linked; its C interface does not say.
 pub(crate) const ROCKSDB: (u64, u64) = (11, 8);
 
-/// A flavour as a database names it to others.
+/// A profile as a database names it to others.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
-    /// The flavour's name.
+pub struct ProfileId {
+    /// The profile's name.
     pub name: &'static str,
     /// What a worker of it must have.
     pub fingerprint: Fingerprint,
 }
 
-impl Kind {
-    /// The kind of a flavour. Not by a table of its functions, as `dyn Flavour` is: what a worker
+impl ProfileId {
+    /// The profile_id of a profile. Not by a table of its functions, as `dyn CompactionProfile` is: what a worker
     /// does stays out of a program that has none.
-    pub fn of<F: Flavour + ?Sized>(flavour: &F) -> Self {
+    pub fn of<F: CompactionProfile + ?Sized>(profile: &F) -> Self {
         Self {
-            name: flavour.name(),
-            fingerprint: fingerprint(flavour),
+            name: profile.name(),
+            fingerprint: fingerprint(profile),
         }
     }
 }
 
 /// What both sides must have in common: the release of RocksDB, how outputs are summed, and all that
-/// a flavour is made of.
+/// a profile is made of.
 #[must_use]
-pub fn fingerprint<F: Flavour + ?Sized>(flavour: &F) -> Fingerprint {
+pub fn fingerprint<F: CompactionProfile + ?Sized>(profile: &F) -> Fingerprint {
     let (major, minor) = ROCKSDB;
     let mut digest = Digest::default();
     digest.number(major).number(minor);
-    let shared = [flavour.name(), ANSWERS];
-    for text in shared.into_iter().chain(flavour.parts().iter().copied()) {
+    let shared = [profile.name(), ANSWERS];
+    for text in shared.into_iter().chain(profile.parts().iter().copied()) {
         digest.number(text.len() as u64).bytes(text.as_bytes());
     }
     Fingerprint(digest.value())
@@ -129,7 +129,7 @@ mod tests {
 
     struct Other(&'static [&'static str]);
 
-    impl Flavour for Other {
+    impl CompactionProfile for Other {
         fn name(&self) -> &'static str {
             "plain.1"
         }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{Unread, read_through};
 use crate::edge::TableFunctions;
-use crate::manifest::catalogue::Entry;
+use crate::manifest::catalogue::CatalogueEntry;
 use crate::objects::Moved;
 use crate::table::{Content, anatomy};
 use crate::text::{self, Fields, Unreadable};
@@ -38,7 +38,7 @@ pub struct Answer {
     pub files: Vec<OutputFile>,
     /// What the worker moved over the network for it.
     pub moved: Moved,
-    /// What the flavour has to say beside them: hints, which the database checks for itself.
+    /// What the profile has to say beside them: hints, which the database checks for itself.
     pub notes: Vec<u8>,
 }
 
@@ -273,13 +273,13 @@ fn verify_counts(file: &Fields<'_>, name: &str, path: &Path) -> Result<u64, Refu
 }
 
 /// A file as the catalogue for RocksDB names it.
-fn entry(file: &Fields<'_>, name: &str) -> Result<Entry, Refusal> {
+fn entry(file: &Fields<'_>, name: &str) -> Result<CatalogueEntry, Refusal> {
     let wrong = |what: &str| Refusal::Wrong(format!("{what} of output {name}"));
     let number = name.strip_suffix(".sst").and_then(|name| name.parse().ok());
     let id = file.raw("unique_id")?.trim_matches(['{', '}']);
     let id = id.split_once(':');
     let id = id.and_then(|(high, low)| Some([high.parse().ok()?, low.parse().ok()?]));
-    Ok(Entry {
+    Ok(CatalogueEntry {
         number: number.ok_or_else(|| wrong("no number is the name"))?,
         bytes: file.number("file_size")?,
         keys: (

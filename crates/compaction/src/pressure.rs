@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use manxdb_jobs::job::Pressure;
 use parking_lot::Mutex;
 
-use crate::edge::{Level0, Opened};
+use crate::edge::{Level0, OpenDatabase};
 
 /// The database while it is open: whoever looks at it holds the lock, so that who closes it knows
 /// that nobody does.
-pub type Sight = Arc<Mutex<Option<Box<dyn Opened>>>>;
+pub type Sight = Arc<Mutex<Option<Box<dyn OpenDatabase>>>>;
 
 /// Time between two looks.
 const EVERY: Duration = Duration::from_millis(250);
@@ -165,7 +165,7 @@ mod tests {
 
     struct Full;
 
-    impl Opened for Full {
+    impl OpenDatabase for Full {
         fn inputs(&self, _: &[String]) -> Result<Inputs, String> {
             Ok(Inputs::default())
         }

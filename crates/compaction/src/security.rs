@@ -13,7 +13,7 @@ use tonic::service::Interceptor;
 use tonic::transport::{Certificate, ClientTlsConfig, Identity};
 use tonic::{Request, Status};
 
-use crate::door::Refusals;
+use crate::listener::Refusals;
 
 /// Certificates in PEM.
 #[derive(Debug, Clone)]

@@ -18,12 +18,12 @@ use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::actor::{Actor, Handle, Outlet};
-use crate::door::{Refusals, Refused, arrivals};
 use crate::journal;
-use crate::keeper::{Asking, Keeper, STORE};
 use crate::link::does_not_lead;
+use crate::listener::{Refusals, Refused, arrivals};
 use crate::security::{Asks, Security, Tls};
-use crate::store::{Place, Store, StoreError, keys};
+use crate::store::{Store, StoreError, StoreLocation, keys};
+use crate::store_thread::{STORE, StoreQueue, StoreThreads};
 use crate::wire::proto::pool_server::{Pool, PoolServer};
 use crate::wire::proto::{ReportReply, ReportRequest, Word};
 use crate::wire::{MESSAGE_MAX, decode, encode_report, pack};
@@ -31,7 +31,7 @@ use crate::wire::{MESSAGE_MAX, decode, encode_report, pack};
 /// Words that may wait for one peer; more are lost, which the protocol mends.
 const WORDS_MAX: usize = 1_024;
 
-/// How often a connection that is silent is asked whether it is still there.
+/// How often a connection that is silent is queue_end whether it is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Why a control plane does not start.
@@ -54,7 +54,7 @@ type Peers = Arc<Mutex<BTreeMap<NodeId, mpsc::Sender<Word>>>>;
 pub struct ControlPlane {
     address: SocketAddr,
     actor: Actor<Contender>,
-    keeper: Keeper,
+    store_threads: StoreThreads,
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -66,7 +66,7 @@ impl ControlPlane {
     /// [`StartError`].
     pub fn start(
         address: SocketAddr,
-        place: &Place,
+        place: &StoreLocation,
         options: Options,
         security: &Security,
         seed: u64,
@@ -85,23 +85,24 @@ impl ControlPlane {
         let address = listener.local_addr().map_err(listening)?;
         let core = contender(&mut store, options, address, seed);
         let peers = Peers::default();
-        let (asking, asked) = Asking::queue(store.renewer()?);
+        let (store_queue, queue_end) = StoreQueue::queue(store.renewer()?);
         let outlet = {
             let peers = Arc::clone(&peers);
-            |_| ToPeers { peers, asking }
+            |_| ToPeers { peers, store_queue }
         };
         let actor = Actor::start("control", core, outlet).map_err(listening)?;
-        let keeper = Keeper::start(store, asked, &actor.handle()).map_err(listening)?;
-        let doors = Doors {
+        let store_threads =
+            StoreThreads::start(store, queue_end, &actor.handle()).map_err(listening)?;
+        let frontend = PoolFrontend {
             handle: actor.handle(),
             peers,
             numbers: Arc::new(AtomicU32::new(0)),
         };
-        serve(&runtime, listener, doors, security)?;
+        serve(&runtime, listener, frontend, security)?;
         Ok(Self {
             address,
             actor,
-            keeper,
+            store_threads,
             runtime: Some(runtime),
         })
     }
@@ -115,7 +116,7 @@ impl ControlPlane {
     pub fn report(&self) -> Option<Report> {
         match self.actor.handle().ask(PlaneAsk::Report).recv().ok()? {
             PlaneAnswer::Report(report) => Some(*report),
-            PlaneAnswer::Standing(_) => None, // not what was asked
+            PlaneAnswer::Standing(_) => None, // not what was queue_end
         }
     }
 
@@ -129,7 +130,7 @@ impl ControlPlane {
         let led = ask(PlaneAsk::Standing).is_ok_and(leads);
         let leads_on = ask(PlaneAsk::End).is_ok_and(leads);
         if led && !leads_on {
-            self.keeper.wait_until_resigned();
+            self.store_threads.wait_until_resigned();
         }
     }
 }
@@ -161,10 +162,10 @@ impl Drop for ControlPlane {
 fn serve(
     runtime: &tokio::runtime::Runtime,
     listener: TcpListener,
-    doors: Doors,
+    frontend: PoolFrontend,
     security: &Security,
 ) -> Result<(), StartError> {
-    let service = PoolServer::new(doors)
+    let service = PoolServer::new(frontend)
         .max_decoding_message_size(MESSAGE_MAX)
         .max_encoding_message_size(MESSAGE_MAX);
     let refusals = Refusals::default();
@@ -209,14 +210,14 @@ fn serve(
 /// What the core says: to databases and workers, and to its store.
 struct ToPeers {
     peers: Peers,
-    asking: Asking,
+    store_queue: StoreQueue,
 }
 
 impl Outlet<Contender> for ToPeers {
     fn send(&mut self, to: NodeId, said: Said) {
         let message = match said {
             Said::Pool(message) => message,
-            Said::ToStore(word) => return self.asking.ask(word),
+            Said::ToStore(word) => return self.store_queue.ask(word),
             Said::FromStore(_) => return, // a core never says this
         };
         journal::of_message(&message);
@@ -232,17 +233,17 @@ impl Outlet<Contender> for ToPeers {
 }
 
 /// What peers reach.
-struct Doors {
+struct PoolFrontend {
     handle: Handle<Contender>,
     peers: Peers,
     numbers: Arc<AtomicU32>,
 }
 
-impl Doors {
+impl PoolFrontend {
     async fn ask(&self, what: PlaneAsk) -> Result<PlaneAnswer, Status> {
         let (answer, waiting) = tokio::sync::oneshot::channel();
         self.handle.ask_with(what, move |answered| {
-            let _ = answer.send(answered); // who asked has gone
+            let _ = answer.send(answered); // who queue_end has gone
         });
         let ending = |_| Status::unavailable("the control plane is ending");
         waiting.await.map_err(ending)
@@ -260,7 +261,7 @@ impl Doors {
 }
 
 #[tonic::async_trait]
-impl Pool for Doors {
+impl Pool for PoolFrontend {
     type TalkStream =
         std::pin::Pin<Box<dyn tokio_stream::Stream<Item = Result<Word, Status>> + Send + 'static>>;
 
@@ -297,7 +298,7 @@ impl Pool for Doors {
     async fn report(&self, _: Request<ReportRequest>) -> Result<Response<ReportReply>, Status> {
         match self.ask(PlaneAsk::Report).await? {
             PlaneAnswer::Report(report) => Ok(Response::new(encode_report(*report))),
-            PlaneAnswer::Standing(_) => Err(Status::internal("not what was asked")),
+            PlaneAnswer::Standing(_) => Err(Status::internal("not what was queue_end")),
         }
     }
 }

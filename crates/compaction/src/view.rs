@@ -18,7 +18,7 @@ pub struct View {
     /// How they are made.
     pub options: Named,
     /// Sorted files.
-    pub files: Vec<Part>,
+    pub files: Vec<FilePart>,
 }
 
 /// A whole file.
@@ -32,7 +32,7 @@ pub struct Named {
 
 /// A file from some byte on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct FilePart {
     /// Its name in the database's directory.
     pub name: String,
     /// Its size in bytes.
@@ -47,7 +47,7 @@ pub struct Part {
     pub skip: u64,
 }
 
-impl Part {
+impl FilePart {
     /// Bytes that are fetched.
     pub fn bytes(&self) -> u64 {
         self.size.saturating_sub(self.from)

@@ -9,7 +9,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 
-use crate::far::Far;
+use crate::delayed_store::DelayedStore;
 use crate::objects::{Objects, Stop};
 
 /// A request to a store is tried again within this time, and no longer: meanwhile a compaction
@@ -149,7 +149,7 @@ fn file(rest: &str) -> Result<Volume, String> {
     };
     is_directory(Path::new(path))?;
     let store = LocalFileSystem::new_with_prefix(path).map_err(|error| error.to_string())?;
-    let store = Far::new(
+    let store = DelayedStore::new(
         Arc::new(store.with_automatic_cleanup(true)),
         Duration::from_millis(millis),
     );

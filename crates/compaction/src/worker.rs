@@ -15,10 +15,10 @@ use manxdb_jobs::{Options, Worker};
 
 use crate::actor::{Actor, Handle};
 use crate::attempt::{Failure, Halt, Task};
+use crate::database_copy::Ends;
 use crate::link::{self, CONTROL, Link, Route};
-use crate::mirror::Ends;
 use crate::objects::Moved;
-use crate::order::{Flavour, Order, fingerprint};
+use crate::order::{CompactionProfile, Order, fingerprint};
 use crate::scratch::Scratch;
 use crate::seal::{pack, unseal};
 use crate::volume::Volume;
@@ -39,7 +39,7 @@ pub struct WorkerOptions {
     /// Where it is.
     pub zone: Zone,
     /// Databases it knows to compact.
-    pub flavours: Vec<Arc<dyn Flavour>>,
+    pub profiles: Vec<Arc<dyn CompactionProfile>>,
     /// Drawn at random for each start.
     pub id: WorkerId,
 }
@@ -50,7 +50,7 @@ struct Shop {
     /// Only when there is an object store.
     scratch: Option<Scratch>,
     ends: Ends,
-    flavours: Vec<Arc<dyn Flavour>>,
+    profiles: Vec<Arc<dyn CompactionProfile>>,
     core: Handle<Worker>,
     zone: Zone,
     slots: u32,
@@ -99,7 +99,7 @@ impl RunningWorker {
         });
         let scratch = scratch.transpose()?;
         let beat = Options::default().beat;
-        let ability = ability(&options.flavours, options.slots, options.zone, (0, 0));
+        let ability = ability(&options.profiles, options.slots, options.zone, (0, 0));
         let core = Worker::new(options.id, CONTROL, beat, ability);
         let (to_control, waiting) = link::queue();
         let actor = Actor::start("worker", core, |_| to_control)?;
@@ -108,7 +108,7 @@ impl RunningWorker {
             volumes: options.volumes,
             scratch,
             ends: Ends::new(options.remember),
-            flavours: options.flavours,
+            profiles: options.profiles,
             core: actor.handle(),
             zone: options.zone,
             slots: options.slots,
@@ -150,12 +150,12 @@ impl Drop for RunningWorker {
 }
 
 fn ability(
-    flavours: &[Arc<dyn Flavour>],
+    profiles: &[Arc<dyn CompactionProfile>],
     slots: u32,
     zone: Zone,
     (bytes_second, far_bytes_second): (u64, u64),
 ) -> Ability {
-    let prints = flavours.iter().map(|flavour| fingerprint(flavour.as_ref()));
+    let prints = profiles.iter().map(|profile| fingerprint(profile.as_ref()));
     Ability {
         fingerprints: prints.collect(),
         zone,
@@ -243,7 +243,7 @@ impl Shop {
         };
         known.store(speed, Ordering::Relaxed);
         let [near, far] = [&self.near, &self.far].map(|speed| speed.load(Ordering::Relaxed));
-        let ability = ability(&self.flavours, self.slots, self.zone, (near, far));
+        let ability = ability(&self.profiles, self.slots, self.zone, (near, far));
         self.core.tell(SlotAsk::Able(ability));
     }
 
@@ -261,18 +261,18 @@ impl Shop {
             let volume = order.volume;
             return Err(Failure::declined(format!("volume '{volume}' is not here")));
         };
-        let flavour = self.flavours.iter().find(|one| one.name() == order.flavour);
-        let Some(flavour) = flavour else {
-            let flavour = order.flavour;
-            return Err(Failure::declined(format!("'{flavour}' is unknown here")));
+        let profile = self.profiles.iter().find(|one| one.name() == order.profile);
+        let Some(profile) = profile else {
+            let profile = order.profile;
+            return Err(Failure::declined(format!("'{profile}' is unknown here")));
         };
-        if fingerprint(flavour.as_ref()) != spec.facts.fingerprint {
-            let name = flavour.name();
+        if fingerprint(profile.as_ref()) != spec.facts.fingerprint {
+            let name = profile.name();
             return Err(Failure::declined(format!(
                 "'{name}' means something else here"
             )));
         }
-        let prepared = flavour
+        let prepared = profile
             .prepare(&order.parameters)
             .map_err(Failure::declined)?;
         let moved = |moved| self.tell(attempt, 0, moved);

@@ -12,13 +12,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{content, fill, options};
-use manxdb_compaction::edge::{Inputs, Level0, Opened, Plain, Resident as _, Unasked, set_service};
+use manxdb_compaction::edge::{
+    DatabaseService as _, Inputs, Level0, NoCallbacks, OpenDatabase, Plain, set_service,
+};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::order::STAGING;
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::wire::proto::pool_server::{Pool as PoolDoor, PoolServer};
 use manxdb_compaction::wire::proto::{ReportReply, ReportRequest, Word};
@@ -43,7 +45,7 @@ fn drawn() -> u64 {
 
 fn control(directory: &Path, security: &Security) -> ControlPlane {
     let address = "127.0.0.1:0".parse().unwrap();
-    let place = Place::File(directory.join("control"));
+    let place = StoreLocation::File(directory.join("control"));
     ControlPlane::start(address, &place, Options::default(), security, drawn()).unwrap()
 }
 
@@ -59,7 +61,7 @@ fn worker(route: Route, volume: &Path) -> RunningWorker {
         remember: 0,
         slots: 2,
         zone: Zone::default(),
-        flavours: vec![Arc::new(Plain)],
+        profiles: vec![Arc::new(Plain)],
         id: WorkerId(drawn()),
     };
     RunningWorker::start(options).unwrap()
@@ -84,7 +86,7 @@ fn try_service(route: Route, volume: &Path, database: &Path) -> Result<Arc<Remot
             ..ClientOptions::default()
         },
     };
-    Remote::start(&pool, database, Arc::new(Plain), Arc::new(Unasked))
+    Remote::start(&pool, database, Arc::new(Plain), Arc::new(NoCallbacks))
 }
 
 fn home(directory: &Path, seed: u64) -> Vec<Vec<u8>> {
@@ -202,7 +204,7 @@ fn a_staging_directory_on_another_file_system_is_refused() {
 /// A database without files.
 struct Empty;
 
-impl Opened for Empty {
+impl OpenDatabase for Empty {
     fn inputs(&self, _: &[String]) -> Result<Inputs, String> {
         Ok(Inputs::default())
     }

@@ -23,21 +23,21 @@ pub struct ProcessHost {
     started: Instant,
     time_zone: String,
     random: AtomicU64,
-    seats: Mutex<Seats>,
+    sessions: Mutex<SessionTable>,
     emptied: Condvar,
     spill: OnceLock<SpillDirectory>,
 }
 
 #[derive(Default)]
-struct Seats {
-    by_session: HashMap<u64, Arc<Seat>>,
+struct SessionTable {
+    by_session: HashMap<u64, Arc<SessionEntry>>,
     /// Those that belong to a connection.
     connected: usize,
 }
 
 /// Where one session sleeps, and how it is reached.
 #[derive(Default)]
-struct Seat {
+struct SessionEntry {
     /// A wake that came before the sleep is not lost.
     woken: Mutex<bool>,
     bell: Condvar,
@@ -47,7 +47,7 @@ struct Seat {
     control: Mutex<Option<Control>>,
 }
 
-impl Seat {
+impl SessionEntry {
     fn close_if_killed(&self) {
         let control = self.control.lock();
         let (Some(socket), Some(control)) = (&self.socket, &*control) else {
@@ -106,7 +106,7 @@ impl ProcessHost {
             started: Instant::now(),
             time_zone,
             random: AtomicU64::new(u64::from_le_bytes(seed)),
-            seats: Mutex::default(),
+            sessions: Mutex::default(),
             emptied: Condvar::new(),
             spill: OnceLock::new(),
         }))
@@ -120,19 +120,19 @@ impl ProcessHost {
 
     /// A connection exists from now on.
     pub fn register(&self, session: u64, socket: Arc<TcpStream>) {
-        let seat = Seat {
+        let entry = SessionEntry {
             socket: Some(socket),
-            ..Seat::default()
+            ..SessionEntry::default()
         };
-        let mut seats = self.seats.lock();
-        seats.by_session.insert(session, Arc::new(seat));
-        seats.connected += 1;
+        let mut sessions = self.sessions.lock();
+        sessions.by_session.insert(session, Arc::new(entry));
+        sessions.connected += 1;
     }
 
     /// The connection has logged in and can be killed. Called by its own thread.
     pub fn attach(&self, session: u64, control: Arc<SessionControl>) {
-        if let Some(seat) = self.seats.lock().by_session.get(&session) {
-            *seat.control.lock() = Some(Control {
+        if let Some(entry) = self.sessions.lock().by_session.get(&session) {
+            *entry.control.lock() = Some(Control {
                 session: control,
                 thread: thread::current().id(),
             });
@@ -141,15 +141,15 @@ impl ProcessHost {
 
     /// The connection is gone.
     pub fn forget(&self, session: u64) {
-        let mut seats = self.seats.lock();
-        if seats
+        let mut sessions = self.sessions.lock();
+        if sessions
             .by_session
             .remove(&session)
-            .is_some_and(|seat| seat.socket.is_some())
+            .is_some_and(|entry| entry.socket.is_some())
         {
-            seats.connected -= 1;
+            sessions.connected -= 1;
         }
-        if seats.connected == 0 {
+        if sessions.connected == 0 {
             self.emptied.notify_all();
         }
     }
@@ -157,14 +157,14 @@ impl ProcessHost {
     /// Connections that exist.
     #[must_use]
     pub fn connections(&self) -> usize {
-        self.seats.lock().connected
+        self.sessions.lock().connected
     }
 
     /// Connections get no further command: blocked reads end, running statements go on.
     pub fn stop_reading(&self) {
-        for seat in self.seats.lock().by_session.values() {
-            if let Some(socket) = &seat.socket {
-                seat.reads_no_more.store(true, Ordering::SeqCst);
+        for entry in self.sessions.lock().by_session.values() {
+            if let Some(socket) = &entry.socket {
+                entry.reads_no_more.store(true, Ordering::SeqCst);
                 // An error means the connection is gone already.
                 let _ = socket.shutdown(Shutdown::Read);
             }
@@ -173,15 +173,15 @@ impl ProcessHost {
 
     /// Running statements are interrupted and their connections closed.
     pub fn kill_all(&self) {
-        let sessions: Vec<(u64, Arc<Seat>)> = self
-            .seats
+        let sessions: Vec<(u64, Arc<SessionEntry>)> = self
+            .sessions
             .lock()
             .by_session
             .iter()
-            .map(|(id, seat)| (*id, Arc::clone(seat)))
+            .map(|(id, entry)| (*id, Arc::clone(entry)))
             .collect();
-        for (session, seat) in sessions {
-            if let Some(control) = &*seat.control.lock() {
+        for (session, entry) in sessions {
+            if let Some(control) = &*entry.control.lock() {
                 control.session.kill_query.store(true, Ordering::SeqCst);
                 control
                     .session
@@ -196,17 +196,17 @@ impl ProcessHost {
     #[must_use]
     pub fn wait_until_empty(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
-        let mut seats = self.seats.lock();
-        while seats.connected > 0 {
-            if self.emptied.wait_until(&mut seats, deadline).timed_out() {
-                return seats.connected == 0;
+        let mut sessions = self.sessions.lock();
+        while sessions.connected > 0 {
+            if self.emptied.wait_until(&mut sessions, deadline).timed_out() {
+                return sessions.connected == 0;
             }
         }
         true
     }
 
-    fn seat(&self, session: u64) -> Arc<Seat> {
-        Arc::clone(self.seats.lock().by_session.entry(session).or_default())
+    fn entry(&self, session: u64) -> Arc<SessionEntry> {
+        Arc::clone(self.sessions.lock().by_session.entry(session).or_default())
     }
 }
 
@@ -239,10 +239,11 @@ impl Host for ProcessHost {
     }
 
     fn park(&self, session: u64, micros: u64) {
-        let seat = self.seat(session);
-        let mut woken = seat.woken.lock();
+        let entry = self.entry(session);
+        let mut woken = entry.woken.lock();
         if !*woken {
-            seat.bell
+            entry
+                .bell
                 .wait_for(&mut woken, Duration::from_micros(micros));
         }
         *woken = false;
@@ -250,18 +251,29 @@ impl Host for ProcessHost {
 
     /// Also closes the connection when the session was told to end it.
     fn wake(&self, session: u64) {
-        let Some(seat) = self.seats.lock().by_session.get(&session).map(Arc::clone) else {
+        let Some(entry) = self
+            .sessions
+            .lock()
+            .by_session
+            .get(&session)
+            .map(Arc::clone)
+        else {
             return;
         };
         // The connection first: a killed statement that wakes up must not answer any more.
-        seat.close_if_killed();
-        *seat.woken.lock() = true;
-        seat.bell.notify_all();
+        entry.close_if_killed();
+        *entry.woken.lock() = true;
+        entry.bell.notify_all();
     }
 
     fn client_is_gone(&self, session: u64) -> bool {
-        let seat = self.seats.lock().by_session.get(&session).map(Arc::clone);
-        seat.is_some_and(|seat| seat.is_abandoned())
+        let entry = self
+            .sessions
+            .lock()
+            .by_session
+            .get(&session)
+            .map(Arc::clone);
+        entry.is_some_and(|entry| entry.is_abandoned())
     }
 
     fn system_time_zone(&self) -> String {
@@ -284,17 +296,17 @@ mod tests {
     #[test]
     fn a_wake_before_the_park_is_not_lost() {
         let host = ProcessHost::new("UTC".into()).unwrap();
-        let seat = host.seat(1);
+        let entry = host.entry(1);
         host.wake(1);
-        assert!(*seat.woken.lock());
+        assert!(*entry.woken.lock());
         host.park(1, u64::MAX / 2_000); // would wait for centuries
-        assert!(!*seat.woken.lock());
+        assert!(!*entry.woken.lock());
     }
 
     #[test]
     fn a_wake_ends_the_park_of_another_thread() {
         let host = ProcessHost::new("UTC".into()).unwrap();
-        host.seat(7);
+        host.entry(7);
         let sleeper = {
             let host = Arc::clone(&host);
             std::thread::spawn(move || host.park(7, u64::MAX / 2_000))

@@ -1,6 +1,6 @@
-//! The doors of ManxDB: MySQL clients over TCP and TLS, and the admin page over HTTP.
+//! The frontends of ManxDB: MySQL clients over TCP and TLS, and the admin page over HTTP.
 //!
-//! A door turns bytes into calls on a [`manxdb_sql::session::Session`] and results back into
+//! A frontend turns bytes into calls on a [`manxdb_sql::session::Session`] and results back into
 //! bytes. It owns what the rooms below may not touch: sockets, threads, clocks and randomness;
 //! the rooms get the latter two through [`ProcessHost`]. It knows no SQL and no storage.
 //!
@@ -10,7 +10,7 @@
 //!
 //! Start reading at [`mysql`], then `mysql/connection.rs`.
 #![forbid(unsafe_code)]
-// A door is where the ban on clocks, threads and sockets ends: this crate provides them.
+// A frontend is where the ban on clocks, threads and sockets ends: this crate provides them.
 #![allow(clippy::disallowed_methods)]
 
 pub mod admin;

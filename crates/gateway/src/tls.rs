@@ -1,4 +1,4 @@
-//! Certificates of the MySQL door.
+//! Certificates of the MySQL listener.
 
 use std::path::Path;
 use std::sync::Arc;

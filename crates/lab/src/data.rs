@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::experiment::{Kind, Scale};
+use crate::experiment::{ExperimentKind, Scale};
 
 /// Version of the form of `data.json`.
 const FORMAT: u32 = 1;
@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 /// A trial and what came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
-pub struct Record<K: Kind> {
+pub struct Record<K: ExperimentKind> {
     /// What was run.
     pub trial: K::Trial,
     /// What was measured.
@@ -23,7 +23,7 @@ pub struct Record<K: Kind> {
 
 /// All trials of an experiment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Data<K: Kind> {
+pub struct Data<K: ExperimentKind> {
     /// Name of the experiment.
     pub experiment: String,
     /// How large it was.
@@ -47,7 +47,7 @@ struct Head {
 
 #[derive(Deserialize)]
 #[serde(bound = "")]
-struct File<K: Kind> {
+struct File<K: ExperimentKind> {
     #[serde(flatten)]
     head: Head,
     records: Vec<Record<K>>,
@@ -72,7 +72,7 @@ pub enum DataError {
     },
 }
 
-impl<K: Kind> Data<K> {
+impl<K: ExperimentKind> Data<K> {
     /// As `data.json`.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -133,7 +133,7 @@ impl<K: Kind> Data<K> {
 mod tests {
     use super::*;
     use crate::systems::SystemName;
-    use crate::trial::{Cpu, Outcome, Spread, Transactions, Trial, Warehouse, Workload};
+    use crate::trial::{Cpu, Spread, Transactions, Trial, TrialOutcome, Warehouse, Workload};
 
     type Data = super::Data<Transactions>;
 
@@ -152,7 +152,7 @@ mod tests {
             measured_ms: 200,
             seed: u64::MAX,
         };
-        let outcome = Outcome {
+        let outcome = TrialOutcome {
             throughput: 12.5,
             local: Spread::default(),
             cross_region: Spread {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | which experiments there are, how one is added | [`experiment`] |
 //! | what decides a run of transactions, and what is kept of it | [`trial`] |
-//! | the same of databases that share a pool of compaction workers | [`many`] |
+//! | the same of databases that share a pool of compaction workers | [`caas_many`] |
 //! | the same of checkouts on the machines of a published experiment | [`rack`] |
 //! | which systems can be compared | [`systems`] |
 //! | how data look on disk | [`data`] |
@@ -23,12 +23,12 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
+pub mod caas_many;
 pub mod dast;
 pub mod data;
 pub mod experiment;
 pub mod figure;
 pub mod load;
-pub mod many;
 pub mod rack;
 pub mod requests;
 pub mod scenario;

@@ -38,7 +38,7 @@ pub struct Look<'a> {
 }
 
 /// How a run ended.
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// All calls, in the order in which they were made.
     pub made: Vec<Made>,
     /// Clients, each with its home shard.
@@ -80,7 +80,7 @@ impl HoldsReplica for Reliable<DastNode> {
 pub fn simulate(
     scenario: &Scenario,
     watch: &mut dyn FnMut(Look<'_>),
-) -> Result<Outcome, Box<Failure>> {
+) -> Result<SimulationOutcome, Box<Failure>> {
     // With nothing wrong a connection is a queue; a channel over datagrams lives through more.
     if scenario.faults.is_empty() {
         let (world, load) = build(scenario, Record::Nothing, Transport::default(), |system| {
@@ -173,7 +173,7 @@ fn run<S>(
     mut world: World<S>,
     mut load: Load<Asks>,
     watch: &mut dyn FnMut(Look<'_>),
-) -> Result<Outcome, Box<Failure>>
+) -> Result<SimulationOutcome, Box<Failure>>
 where
     S: System,
     S::Core: Core<Request = Ask, Reply = Answer> + HoldsReplica,
@@ -205,7 +205,7 @@ where
     let busiest = busy
         .into_iter()
         .max_by(|one, other| one.1.total_cmp(&other.1));
-    Ok(Outcome {
+    Ok(SimulationOutcome {
         clients: load.clients().to_vec(),
         counters: world.counters().clone(),
         busiest: busiest.unwrap_or((NodeId(0), 0.0)),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::dast::DastSystem;
 use crate::figure::Look;
-use crate::trial::{Outcome, Trial, TrialError, measure};
+use crate::trial::{Trial, TrialError, TrialOutcome, measure};
 
 /// A system under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -47,7 +47,11 @@ impl SystemName {
     ///
     /// # Errors
     /// [`TrialError`].
-    pub fn run(self, trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+    pub fn run(
+        self,
+        trial: &Trial,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<TrialOutcome, TrialError> {
         match self {
             Self::Dast => measure::<DastSystem>(trial, progress),
         }

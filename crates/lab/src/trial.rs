@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::experiment::TrialError;
 use crate::systems::SystemName;
 
-pub use self::outcome::{Outcome, Spread};
+pub use self::outcome::{Spread, TrialOutcome};
 pub(crate) use self::outcome::{millis, round};
 pub(crate) use self::run::measure;
 
@@ -131,7 +131,7 @@ impl Trial {
     ///
     /// # Errors
     /// [`TrialError`].
-    pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+    pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<TrialOutcome, TrialError> {
         self.check()?;
         self.system.run(self, progress)
     }

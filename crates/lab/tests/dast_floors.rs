@@ -13,7 +13,8 @@ use manxdb_lab::why::Why;
 use manxdb_sim::{Driver, Outside, SimTime, World, WorldOptions};
 use manxdb_storage::KeyRange;
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, Registry, RowView, ShardId, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, Registry, RowView, ShardId, Slot, Touch,
+    Values,
 };
 
 const TOPOLOGY: Topology = Topology {
@@ -31,8 +32,8 @@ impl Procedure for Chain {
     fn name(&self) -> &'static str {
         "chain"
     }
-    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
-        let piece = |(part, pair): (u32, &[u8])| Piece {
+    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
+        let piece = |(part, pair): (u32, &[u8])| ProcedurePiece {
             part,
             shard: ShardId(pair[0].into()),
             needs: (pair[1] != NOTHING)
@@ -46,7 +47,7 @@ impl Procedure for Chain {
     }
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         _: &Values,
         rows: &mut dyn RowView,
@@ -55,7 +56,7 @@ impl Procedure for Chain {
         rows.write(vec![shard], Some(vec![1]))?;
         Ok(Values::from([(Slot(piece.part), vec![1])]))
     }
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         vec![Touch::write(&[args[piece.part as usize * 2]])]
     }
 }

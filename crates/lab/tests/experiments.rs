@@ -7,8 +7,8 @@ mod golden;
 
 use manxdb_lab::data::{self, Record};
 use manxdb_lab::experiment::dast::ALL;
-use manxdb_lab::experiment::{Artefact, Design, Scale, Verdict};
-use manxdb_lab::trial::{Outcome, Transactions, Trial, TrialError, Workload};
+use manxdb_lab::experiment::{Artefact, ClaimVerdict, Design, Scale};
+use manxdb_lab::trial::{Transactions, Trial, TrialError, TrialOutcome, Workload};
 
 type Experiment = Design<Transactions>;
 type Data = data::Data<Transactions>;
@@ -17,7 +17,7 @@ fn named(name: &str) -> &'static Experiment {
     ALL.iter().find(|one| one.name == name).unwrap()
 }
 
-fn run(trial: &Trial) -> Outcome {
+fn run(trial: &Trial) -> TrialOutcome {
     let mut shares = Vec::new();
     let outcome = trial.run(&mut |share| shares.push(share)).unwrap();
     assert!(shares.is_sorted() && shares.last() == Some(&1.0));
@@ -51,11 +51,11 @@ fn files(name: &str) -> (Data, [Artefact; 3]) {
     assert_eq!(Data::from_json(&data.to_json(), name).unwrap(), data);
     golden::check(name, &data.to_csv());
     for claim in experiment.claims(&data) {
-        assert_ne!(claim.verdict(), Verdict::Implausible, "{claim:?}");
+        assert_ne!(claim.verdict(), ClaimVerdict::Implausible, "{claim:?}");
     }
     // A load of this size may have too few samples for a verdict; what they say is looked at all the same.
     for claim in experiment.judged(&data) {
-        assert_ne!(claim.verdict(), Verdict::Fails, "{claim:?}");
+        assert_ne!(claim.verdict(), ClaimVerdict::Fails, "{claim:?}");
     }
     assert_eq!(experiment.unmoved(&data), Vec::<String>::new());
     let pictures = experiment.pictures(&data).unwrap();
@@ -115,7 +115,7 @@ fn the_targets_hold() {
     // Two tails, each with and without the CPU model, and three things that change nothing.
     let holds = claims
         .iter()
-        .filter(|claim| claim.verdict() == Verdict::Holds);
+        .filter(|claim| claim.verdict() == ClaimVerdict::Holds);
     assert_eq!(holds.count(), 7, "{claims:#?}");
 }
 

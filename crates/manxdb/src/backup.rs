@@ -1,4 +1,4 @@
-//! `manxdb backup`: of a running server through its admin door, of files directly.
+//! `manxdb backup`: of a running server through its admin listener, of files directly.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -85,7 +85,7 @@ fn ask_server(
     let body = json!({ "directory": directory, "label": label }).to_string();
     let answer = post(admin, &token, &body).map_err(|error| {
         Fault::io(
-            format!("a server uses the data directory, but its admin door {admin} does not answer (see --admin)"),
+            format!("a server uses the data directory, but its admin listener {admin} does not answer (see --admin)"),
             error,
         )
     })?;

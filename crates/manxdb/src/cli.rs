@@ -184,10 +184,10 @@ pub struct ServeArgs {
         hide_env_values = true
     )]
     pub root_password: Option<String>,
-    /// Port of the MySQL door; the address stays as configured
+    /// Port of the MySQL listener; the address stays as configured
     #[arg(long, value_name = "PORT")]
     pub mysql_port: Option<u16>,
-    /// Port of the admin door; the address stays as configured
+    /// Port of the admin listener; the address stays as configured
     #[arg(long, value_name = "PORT")]
     pub admin_port: Option<u16>,
 }
@@ -325,7 +325,7 @@ pub enum BackupCommand {
             value_name = "DIR"
         )]
         data: PathBuf,
-        /// Admin door of the server that uses the data directory
+        /// Admin listener of the server that uses the data directory
         #[arg(
             long,
             env = "MANXDB_ADMIN_LISTEN",

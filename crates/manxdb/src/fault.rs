@@ -9,12 +9,12 @@ use manxdb_storage::StorageError;
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// Somebody else has the port.
-    #[error("cannot listen on {address} for {door}: {reason} (choose another with --{flag})")]
+    #[error("cannot listen on {address} for {listener}: {reason} (choose another with --{flag})")]
     Listen {
         /// Address asked for.
         address: SocketAddr,
-        /// Which door.
-        door: &'static str,
+        /// Which listener.
+        listener: &'static str,
         /// Flag that moves it.
         flag: &'static str,
         /// Why.

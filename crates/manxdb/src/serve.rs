@@ -130,12 +130,12 @@ fn raise_descriptor_limit(settings: &mut Settings) {
 
 fn listen(
     address: SocketAddr,
-    door: &'static str,
+    listener: &'static str,
     flag: &'static str,
 ) -> Result<TcpListener, Fault> {
     TcpListener::bind(address).map_err(|error| Fault::Listen {
         address,
-        door,
+        listener,
         flag,
         reason: match error.kind() {
             std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
@@ -200,7 +200,7 @@ impl Server {
         };
         let instance = Arc::clone(&self.instance);
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
-            .map_err(|error| Fault::io("cannot start the MySQL door", error))?;
+            .map_err(|error| Fault::io("cannot start the MySQL listener", error))?;
         let stopping = Arc::new(AtomicBool::new(false));
         let health = Arc::new(StoreHealth::default());
         let asking = HealthThreads::start(&health, &self.instance)
@@ -213,7 +213,7 @@ impl Server {
             Arc::clone(&stopping),
         )?;
         let admin = AdminServer::start(admin, sources)
-            .map_err(|error| Fault::io("cannot start the admin door", error))?;
+            .map_err(|error| Fault::io("cannot start the admin listener", error))?;
         Ok(Running {
             server: self,
             mysql,

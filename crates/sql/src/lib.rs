@@ -13,7 +13,7 @@
 //! | [`statement`] | INSERT, UPDATE, DELETE, DDL | all above |
 //! | [`session`] | variables, transactions, prepared statements, SHOW, accounts | all above |
 //!
-//! Not inside: sockets, threads, clocks (time is an input), packet formats. A door gives a
+//! Not inside: sockets, threads, clocks (time is an input), packet formats. A frontend gives a
 //! [`session`] text or parameters and a sink for rows.
 #![forbid(unsafe_code)]
 

@@ -84,7 +84,7 @@ fn every_long_statement_ends_with_its_client() {
         host.questions.store(2, Ordering::SeqCst);
         let error = client.error(statement);
         assert_eq!(error.code, 1317, "{statement}: {error}");
-        // Also what it would send next is not run any more: the door closes.
+        // Also what it would send next is not run any more: the frontend closes.
         let control = client.session.control();
         assert!(
             control.kill_connection.load(Ordering::SeqCst),

@@ -136,7 +136,7 @@ impl manxdb_sql::session::ResultSink for Count {
     }
     fn done(
         &mut self,
-        _: &manxdb_sql::statement::Outcome,
+        _: &manxdb_sql::statement::StatementOutcome,
         _: manxdb_sql::session::Status,
         _: bool,
     ) -> manxdb_sql::error::SqlResult<()> {

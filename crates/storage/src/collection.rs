@@ -19,7 +19,7 @@
 //! an older version, because versions are written in ascending order. Splitting a whole
 //! compaction into parallel key ranges would break this (a split may fall between two versions
 //! of one key), so the engine keeps sub-compactions at one; a worker that splits must say
-//! [`Scope::Part`]. Such a delete met by a part is told apart ([`Verdict::KeepDelete`]), so that
+//! [`Scope::Part`]. Such a delete met by a part is told apart ([`VersionVerdict::KeepDelete`]), so that
 //! the engine can look for older versions in the whole store.
 
 use crate::engine::Version;
@@ -44,7 +44,7 @@ impl Scope {
 
 /// What to do with one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum VersionVerdict {
     /// A reader may need it.
     Keep,
     /// A delete no reader needs, kept only because older versions may be outside this compaction.
@@ -84,9 +84,9 @@ impl Collector {
     }
 
     /// Judges the next record in physical order. Records it cannot read are kept.
-    pub fn judge(&mut self, physical_key: &[u8], value: &[u8]) -> Verdict {
+    pub fn judge(&mut self, physical_key: &[u8], value: &[u8]) -> VersionVerdict {
         let Some((prefix, version)) = physical::split(physical_key) else {
-            return Verdict::Keep;
+            return VersionVerdict::Keep;
         };
         if prefix != self.prefix {
             self.prefix.clear();
@@ -94,16 +94,16 @@ impl Collector {
             self.seen = Seen::Above;
         }
         if version > self.watermark {
-            return Verdict::Keep;
+            return VersionVerdict::Keep;
         }
         match self.seen {
-            Seen::Newest => Verdict::Drop,
+            Seen::Newest => VersionVerdict::Drop,
             Seen::Above => {
                 self.seen = Seen::Newest;
                 match (physical::is_delete(value), self.scope) {
-                    (Some(true), Scope::Whole) => Verdict::Drop,
-                    (Some(true), Scope::Part) => Verdict::KeepDelete,
-                    _ => Verdict::Keep,
+                    (Some(true), Scope::Whole) => VersionVerdict::Drop,
+                    (Some(true), Scope::Part) => VersionVerdict::KeepDelete,
+                    _ => VersionVerdict::Keep,
                 }
             }
         }
@@ -131,7 +131,7 @@ mod tests {
         let mut collector = Collector::new(Version(watermark), scope);
         store
             .iter()
-            .filter(|(key, value)| collector.judge(key, value) != Verdict::Drop)
+            .filter(|(key, value)| collector.judge(key, value) != VersionVerdict::Drop)
             .map(|(key, _)| physical::split(key).unwrap().1.0)
             .collect()
     }
@@ -163,11 +163,11 @@ mod tests {
         let mut collector = Collector::new(Version::MAX, Scope::Whole);
         assert_eq!(
             collector.judge(physical::LATEST_KEY, b"anything"),
-            Verdict::Keep
+            VersionVerdict::Keep
         );
         assert_eq!(
             collector.judge(&physical::key(b"k", Version(1)), b"\x77"),
-            Verdict::Keep
+            VersionVerdict::Keep
         );
     }
 
@@ -200,7 +200,7 @@ mod tests {
             }
             let scope = if whole { Scope::Whole } else { Scope::Part };
             let mut collector = Collector::new(Version(watermark), scope);
-            compacted.retain(|key, value| collector.judge(key, value) != Verdict::Drop);
+            compacted.retain(|key, value| collector.judge(key, value) != VersionVerdict::Drop);
             after.append(&mut compacted);
             for key in 0..3u8 {
                 for at in watermark..50 {

@@ -174,7 +174,7 @@ pub struct Versioned {
 
 /// One row of a cursor, borrowed until the next call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry<'a> {
+pub struct CursorEntry<'a> {
     /// The key, without its version.
     pub key: &'a [u8],
     /// Version that wrote the value.
@@ -189,7 +189,7 @@ pub trait Cursor {
     ///
     /// # Errors
     /// [`StorageError`] when the engine cannot read a block.
-    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError>;
+    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError>;
 }
 
 /// Keys and values of a range.
@@ -342,8 +342,8 @@ pub enum StorageError {
         source: std::io::Error,
     },
     /// Compactions cannot be handed out.
-    #[error("compactions cannot be done elsewhere: {0}")]
-    Elsewhere(String),
+    #[error("compactions cannot be done remotely: {0}")]
+    RemoteCompaction(String),
     /// Anything else the engine reports.
     #[error("storage engine: {0}")]
     Engine(String),

@@ -21,8 +21,8 @@ pub mod physical;
 pub mod rocks;
 
 pub use engine::{
-    Appended, Cursor, Direction, Durability, Engine, Entry, KeyRange, Rows, StorageError, Version,
-    Versioned, WriteBatch,
+    Appended, Cursor, CursorEntry, Direction, Durability, Engine, KeyRange, Rows, StorageError,
+    Version, Versioned, WriteBatch,
 };
 pub use memory::MemoryEngine;
 pub use rocks::{DamagedFile, Options, RocksEngine, Versions};

@@ -8,7 +8,7 @@ use std::path::Path;
 use parking_lot::RwLock;
 
 use crate::engine::{
-    Appended, Cursor, Direction, Engine, Entry, KeyRange, StorageError, Version, Versioned,
+    Appended, Cursor, CursorEntry, Direction, Engine, KeyRange, StorageError, Version, Versioned,
     WriteBatch,
 };
 
@@ -158,7 +158,7 @@ impl MemoryCursor<'_> {
 }
 
 impl Cursor for MemoryCursor<'_> {
-    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
+    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError> {
         self.current = self.find();
         let Some((key, version, value)) = &self.current else {
             return Ok(None);
@@ -168,7 +168,7 @@ impl Cursor for MemoryCursor<'_> {
             Direction::Forward => self.rest.start = behind,
             Direction::Reverse => self.rest.end = behind,
         }
-        Ok(Some(Entry {
+        Ok(Some(CursorEntry {
             key,
             version: *version,
             value,

@@ -64,7 +64,7 @@ fn deletes_go_even_when_only_parts_of_the_store_are_compacted() {
     engine.set_watermark(Version(150));
     engine.compact_range(&KeyRange::prefix(b"a")).unwrap();
     assert!(
-        stat(&engine, "storage_deletes_to_bury") >= 20.0,
+        stat(&engine, "storage_tombstones_to_purge") >= 20.0,
         "the deletes were noted"
     );
     for version in 200..210 {
@@ -72,8 +72,8 @@ fn deletes_go_even_when_only_parts_of_the_store_are_compacted() {
     }
     engine.flush().unwrap();
     assert!(
-        stat(&engine, "storage_deletes_to_bury") < 1.0,
-        "and buried when those after them are written out"
+        stat(&engine, "storage_tombstones_to_purge") < 1.0,
+        "and purged when those after them are written out"
     );
     engine.compact_range(&KeyRange::prefix(b"a")).unwrap();
     // Of the rows nothing is left: only other keys and the engine's own record.

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use crate::path::{Reply, TxnError};
 
-/// How a session waits, so that no room below a door owns a clock or a thread.
+/// How a session waits, so that no crate below the frontends owns a clock or a thread.
 pub trait Waiter: Send + Sync {
     /// Blocks until `ready` answers true or the wait must end. `ready` turns true on another
     /// thread, which then calls [`Waiter::wake`]; it may be called any number of times.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::House;
+use common::Fixture;
 use manxdb_storage::Durability;
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::{ReadMode, Transaction, TxnError};
@@ -23,10 +23,10 @@ fn insert(txn: &Transaction, key: Vec<u8>) -> Result<(), TxnError> {
 }
 
 /// A transaction that inserts every second row, while others insert between them and elsewhere.
-fn fill(house: &House, level: IsolationLevel) -> Transaction {
-    let txn = house.begin(level);
+fn fill(fixture: &Fixture, level: IsolationLevel) -> Transaction {
+    let txn = fixture.begin(level);
     let alone = |key: Vec<u8>| {
-        let other = house.begin(level);
+        let other = fixture.begin(level);
         insert(&other, key).unwrap();
         other.commit(Durability::Async).unwrap();
     };
@@ -44,29 +44,29 @@ fn fill(house: &House, level: IsolationLevel) -> Transaction {
 #[test]
 fn a_large_transaction_commits_beside_writers_to_its_table() {
     for level in [ReadCommitted, RepeatableRead, Serializable] {
-        let house = House::new();
-        let txn = fill(&house, level);
+        let fixture = Fixture::new();
+        let txn = fill(&fixture, level);
         txn.commit(Durability::Sync).unwrap();
         // Others see it, and it is validated against as anybody's writes are.
-        let late = house.begin(level);
+        let late = fixture.begin(level);
         assert_eq!(
             late.get(&key(7, 77_774), ReadMode::Update).unwrap(),
             Some(b"row".to_vec())
         );
-        assert!(house.locks_held() > 0);
+        assert!(fixture.locks_held() > 0);
         drop(late);
-        assert_eq!(house.locks_held(), 0);
+        assert_eq!(fixture.locks_held(), 0);
     }
 }
 
 #[test]
 fn a_large_transaction_whose_read_changed_is_lost() {
-    let house = House::new();
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    let txn = fixture.begin(Serializable);
     for row in 0..ROWS {
         txn.get(&key(7, row), ReadMode::Plain).unwrap();
     }
-    let other = house.begin(Serializable);
+    let other = fixture.begin(Serializable);
     other.put(key(7, 54_321), b"new".to_vec()).unwrap();
     other.commit(Durability::Sync).unwrap();
     txn.put(key(8, 1), b"derived".to_vec()).unwrap();
@@ -76,12 +76,12 @@ fn a_large_transaction_whose_read_changed_is_lost() {
 
 #[test]
 fn a_reader_loses_to_a_large_transaction_only_where_they_meet() {
-    let house = House::new();
-    let meets = house.begin(Serializable);
-    let passes = house.begin(Serializable);
+    let fixture = Fixture::new();
+    let meets = fixture.begin(Serializable);
+    let passes = fixture.begin(Serializable);
     meets.get(&key(7, 500), ReadMode::Plain).unwrap();
     passes.get(&key(7, 501), ReadMode::Plain).unwrap();
-    let large = house.begin(Serializable);
+    let large = fixture.begin(Serializable);
     for row in 0..ROWS {
         large.put(key(7, row * 2), b"row".to_vec()).unwrap();
     }
@@ -95,15 +95,15 @@ fn a_reader_loses_to_a_large_transaction_only_where_they_meet() {
 
 #[test]
 fn a_large_transaction_can_be_undone_in_part() {
-    let house = House::new();
-    let txn = fill(&house, RepeatableRead);
+    let fixture = Fixture::new();
+    let txn = fill(&fixture, RepeatableRead);
     let mark = txn.savepoint();
     for row in 0..ROWS {
         txn.delete(key(7, row * 2)).unwrap();
     }
     txn.rollback_to(mark);
     txn.commit(Durability::Sync).unwrap();
-    let reader = house.begin(RepeatableRead);
+    let reader = fixture.begin(RepeatableRead);
     let last = reader.get(&key(7, (ROWS - 1) * 2), ReadMode::Plain);
     assert_eq!(last.unwrap(), Some(b"row".to_vec()));
 }

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::House;
+use common::Fixture;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::{ReadMode, Transaction, TxnError, Waiter};
@@ -43,8 +43,8 @@ fn commit(txn: Transaction) {
 }
 
 /// `UPDATE t SET x = x + 1` on its own, as a session runs it: the table's catalog record first.
-fn autocommit_begin(house: &House, isolation: IsolationLevel) -> Transaction {
-    let txn = house.begin(isolation);
+fn autocommit_begin(fixture: &Fixture, isolation: IsolationLevel) -> Transaction {
+    let txn = fixture.begin(isolation);
     txn.start_statement().unwrap();
     txn.get(b"catalog", ReadMode::Validate).unwrap();
     txn
@@ -53,29 +53,29 @@ fn autocommit_begin(house: &House, isolation: IsolationLevel) -> Transaction {
 #[test]
 fn two_updates_of_one_row_wait_for_each_other_and_both_count() {
     for level in LEVELS {
-        let house = House::new();
-        house.set("x", "10");
-        let first = autocommit_begin(&house, level);
-        let second = autocommit_begin(&house, level);
+        let fixture = Fixture::new();
+        fixture.set("x", "10");
+        let first = autocommit_begin(&fixture, level);
+        let second = autocommit_begin(&fixture, level);
         add_one(&first, b"x").unwrap();
         assert!(would_wait(&add_one(&second, b"x")));
         commit(first);
         add_one(&second, b"x").unwrap();
         commit(second);
-        let reader = house.begin(level);
+        let reader = fixture.begin(level);
         assert_eq!(number(&reader, b"x").unwrap(), 12, "{level:?}");
         drop(reader);
-        assert!(house.locks_held() == 0);
+        assert!(fixture.locks_held() == 0);
     }
 }
 
 #[test]
 fn a_serializable_transaction_that_has_read_the_row_before_loses_at_once() {
-    let house = House::new();
-    house.set("x", "10");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("x", "10");
+    let txn = fixture.begin(Serializable);
     txn.get(b"x", ReadMode::Plain).unwrap();
-    house.set("x", "11");
+    fixture.set("x", "11");
     assert!(is_conflict(&txn.get(b"x", ReadMode::Update)));
     // And stays lost, until it begins anew.
     assert!(is_conflict(&txn.get(b"y", ReadMode::Plain)));
@@ -86,11 +86,11 @@ fn a_serializable_transaction_that_has_read_the_row_before_loses_at_once() {
 
 #[test]
 fn a_serializable_transaction_moves_forward_while_what_it_read_still_holds() {
-    let house = House::new();
-    house.set("x", "10");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("x", "10");
+    let txn = fixture.begin(Serializable);
     assert_eq!(txn.get(b"other", ReadMode::Plain).unwrap(), None);
-    house.set("x", "11");
+    fixture.set("x", "11");
     assert_eq!(number(&txn, b"x").unwrap(), 11);
     txn.put(b"x".to_vec(), b"12".to_vec()).unwrap();
     commit(txn);
@@ -98,34 +98,34 @@ fn a_serializable_transaction_moves_forward_while_what_it_read_still_holds() {
 
 #[test]
 fn a_moved_transaction_still_guards_what_it_read_before() {
-    let house = House::new();
-    house.set("x", "10");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("x", "10");
+    let txn = fixture.begin(Serializable);
     assert_eq!(txn.get(b"other", ReadMode::Plain).unwrap(), None);
-    house.set("x", "11");
+    fixture.set("x", "11");
     add_one(&txn, b"x").unwrap();
-    house.set("other", "there");
+    fixture.set("other", "there");
     assert!(is_conflict(&txn.commit(Durability::Sync)));
 }
 
 #[test]
 fn a_declared_read_only_serializable_transaction_stays_at_its_snapshot() {
-    let house = House::new();
-    house.set("x", "10");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("x", "10");
+    let txn = fixture.begin(Serializable);
     txn.declare_read_only();
     assert_eq!(txn.get(b"y", ReadMode::Plain).unwrap(), None);
-    house.set("y", "1");
-    house.set("x", "11");
+    fixture.set("y", "1");
+    fixture.set("x", "11");
     assert_eq!(number(&txn, b"x").unwrap(), 10);
 }
 
 #[test]
 fn inserts_of_one_unique_key_wait_for_each_other() {
     for level in LEVELS {
-        let house = House::new();
-        let first = autocommit_begin(&house, level);
-        let second = autocommit_begin(&house, level);
+        let fixture = Fixture::new();
+        let first = autocommit_begin(&fixture, level);
+        let second = autocommit_begin(&fixture, level);
         assert_eq!(first.get(b"u", ReadMode::Update).unwrap(), None);
         first.put(b"u".to_vec(), b"1".to_vec()).unwrap();
         assert!(would_wait(&second.get(b"u", ReadMode::Update)));
@@ -136,9 +136,9 @@ fn inserts_of_one_unique_key_wait_for_each_other() {
 
 #[test]
 fn blind_writes_of_one_key_wait_for_each_other() {
-    let house = House::new();
-    let first = house.begin(ReadCommitted);
-    let second = house.begin(ReadCommitted);
+    let fixture = Fixture::new();
+    let first = fixture.begin(ReadCommitted);
+    let second = fixture.begin(ReadCommitted);
     first.put(b"k".to_vec(), b"1".to_vec()).unwrap();
     assert!(would_wait(&second.put(b"k".to_vec(), b"2".to_vec())));
     assert!(!second.has_writes());
@@ -150,9 +150,9 @@ fn blind_writes_of_one_key_wait_for_each_other() {
 #[test]
 fn the_one_who_closes_the_cycle_dies_and_the_other_goes_on() {
     for level in LEVELS {
-        let house = House::new();
-        let first = house.begin(level);
-        let second = house.begin(level);
+        let fixture = Fixture::new();
+        let first = fixture.begin(level);
+        let second = fixture.begin(level);
         add_one(&first, b"x").unwrap();
         add_one(&second, b"y").unwrap();
         assert!(would_wait(&add_one(&first, b"y")));
@@ -161,17 +161,17 @@ fn the_one_who_closes_the_cycle_dies_and_the_other_goes_on() {
         second.rollback();
         add_one(&first, b"y").unwrap();
         commit(first);
-        assert_eq!(house.locks_held(), 0);
+        assert_eq!(fixture.locks_held(), 0);
     }
 }
 
 #[test]
 fn nowait_answers_at_once_and_the_transaction_goes_on() {
-    let house = House::new();
-    house.set("x", "1");
-    let holder = house.begin(RepeatableRead);
+    let fixture = Fixture::new();
+    fixture.set("x", "1");
+    let holder = fixture.begin(RepeatableRead);
     add_one(&holder, b"x").unwrap();
-    let other = house.begin(RepeatableRead);
+    let other = fixture.begin(RepeatableRead);
     let answer = other.get(b"x", ReadMode::UpdateNoWait);
     assert!(matches!(answer, Err(TxnError::LockNotAvailable)));
     let answer = other.get(b"x", ReadMode::ShareNoWait);
@@ -183,9 +183,9 @@ fn nowait_answers_at_once_and_the_transaction_goes_on() {
 #[test]
 fn skip_locked_takes_the_next_free_rows() {
     for level in LEVELS {
-        let house = House::new();
+        let fixture = Fixture::new();
         for key in ["q1", "q2", "q3", "q4"] {
-            house.set(key, "job");
+            fixture.set(key, "job");
         }
         let take = |txn: &Transaction| {
             let mode = ReadMode::UpdateSkipLocked;
@@ -193,7 +193,7 @@ fn skip_locked_takes_the_next_free_rows() {
             let page = txn.scan(&range, Direction::Forward, 1, mode).unwrap();
             String::from_utf8(page[0].0.clone()).unwrap()
         };
-        let workers: Vec<_> = (0..3).map(|_| autocommit_begin(&house, level)).collect();
+        let workers: Vec<_> = (0..3).map(|_| autocommit_begin(&fixture, level)).collect();
         let jobs: Vec<_> = workers.iter().map(take).collect();
         assert_eq!(jobs, ["q1", "q2", "q3"]);
         assert_eq!(
@@ -204,22 +204,22 @@ fn skip_locked_takes_the_next_free_rows() {
             worker.delete(job.into_bytes()).unwrap();
             commit(worker);
         }
-        assert_eq!(take(&house.begin(level)), "q4");
+        assert_eq!(take(&fixture.begin(level)), "q4");
     }
 }
 
 #[test]
 fn children_share_their_parents_lock_and_its_deletion_waits() {
     for level in LEVELS {
-        let house = House::new();
-        house.set("parent", "row");
-        let children: Vec<_> = (0..2).map(|_| autocommit_begin(&house, level)).collect();
+        let fixture = Fixture::new();
+        fixture.set("parent", "row");
+        let children: Vec<_> = (0..2).map(|_| autocommit_begin(&fixture, level)).collect();
         for (number, child) in children.iter().enumerate() {
             assert_eq!(child.get(b"parent", ReadMode::Share).unwrap(), text("row"));
             let key = format!("child{number}").into_bytes();
             child.put(key, b"row".to_vec()).unwrap();
         }
-        let deleter = autocommit_begin(&house, level);
+        let deleter = autocommit_begin(&fixture, level);
         assert!(would_wait(&deleter.get(b"parent", ReadMode::Update)));
         children.into_iter().for_each(commit);
         assert_eq!(
@@ -235,13 +235,13 @@ fn children_share_their_parents_lock_and_its_deletion_waits() {
 #[test]
 fn a_locking_scan_waits_and_then_sees_what_the_others_committed() {
     for level in LEVELS {
-        let house = House::new();
-        house.set("t1", "1");
-        house.set("t2", "1");
-        let writer = house.begin(level);
+        let fixture = Fixture::new();
+        fixture.set("t1", "1");
+        fixture.set("t2", "1");
+        let writer = fixture.begin(level);
         writer.put(b"t2".to_vec(), b"changed".to_vec()).unwrap();
         writer.put(b"t3".to_vec(), b"inserted".to_vec()).unwrap();
-        let scanner = autocommit_begin(&house, level);
+        let scanner = autocommit_begin(&fixture, level);
         let range = KeyRange::prefix(b"t");
         let scan = || scanner.scan(&range, Direction::Reverse, 10, ReadMode::Update);
         assert!(would_wait(&scan()));
@@ -263,13 +263,13 @@ fn an_insert_into_a_locked_range_conflicts_unless_read_committed() {
         (RepeatableRead, true),
         (Serializable, true),
     ] {
-        let house = House::new();
-        house.set("t1", "1");
-        let txn = house.begin(level);
+        let fixture = Fixture::new();
+        fixture.set("t1", "1");
+        let txn = fixture.begin(level);
         let range = KeyRange::prefix(b"t");
         txn.scan(&range, Direction::Forward, 10, ReadMode::Update)
             .unwrap();
-        house.set("t2", "phantom");
+        fixture.set("t2", "phantom");
         txn.put(b"sum".to_vec(), b"1".to_vec()).unwrap();
         assert_eq!(is_conflict(&txn.commit(Durability::Sync)), conflicts);
     }
@@ -277,13 +277,13 @@ fn an_insert_into_a_locked_range_conflicts_unless_read_committed() {
 
 #[test]
 fn repeatable_read_takes_its_snapshot_at_the_first_select_not_at_an_update() {
-    let house = House::new();
-    house.set("x", "1");
-    let txn = autocommit_begin(&house, RepeatableRead);
+    let fixture = Fixture::new();
+    fixture.set("x", "1");
+    let txn = autocommit_begin(&fixture, RepeatableRead);
     add_one(&txn, b"x").unwrap();
-    house.set("y", "late");
+    fixture.set("y", "late");
     assert_eq!(txn.get(b"y", ReadMode::Plain).unwrap(), text("late"));
-    house.set("y", "later");
+    fixture.set("y", "later");
     assert_eq!(txn.get(b"y", ReadMode::Plain).unwrap(), text("late"));
     assert_eq!(txn.get(b"y", ReadMode::Update).unwrap(), text("later"));
 }
@@ -303,10 +303,10 @@ impl Waiter for Impatient {
 
 #[test]
 fn a_transaction_survives_a_lock_time_out_and_leaves_the_queue() {
-    let house = House::new();
-    let holder = house.begin(RepeatableRead);
+    let fixture = Fixture::new();
+    let holder = fixture.begin(RepeatableRead);
     add_one(&holder, b"x").unwrap();
-    let impatient = house.begin_waiting(RepeatableRead, Arc::new(Impatient));
+    let impatient = fixture.begin_waiting(RepeatableRead, Arc::new(Impatient));
     impatient.put(b"y".to_vec(), b"1".to_vec()).unwrap();
     let savepoint = impatient.savepoint();
     let answer = impatient.get(b"x", ReadMode::Update);
@@ -314,36 +314,36 @@ fn a_transaction_survives_a_lock_time_out_and_leaves_the_queue() {
     impatient.rollback_to(savepoint);
     commit(holder);
     commit(impatient);
-    assert_eq!(house.locks_held(), 0);
+    assert_eq!(fixture.locks_held(), 0);
 }
 
 #[test]
 fn dropping_a_waiting_transaction_frees_its_place() {
-    let house = House::new();
-    let holder = house.begin(RepeatableRead);
+    let fixture = Fixture::new();
+    let holder = fixture.begin(RepeatableRead);
     add_one(&holder, b"x").unwrap();
-    let waiting = house.begin(RepeatableRead);
+    let waiting = fixture.begin(RepeatableRead);
     assert!(would_wait(&add_one(&waiting, b"x")));
     drop(waiting);
     commit(holder);
-    assert_eq!(house.locks_held(), 0);
+    assert_eq!(fixture.locks_held(), 0);
 }
 
 #[test]
 fn a_wait_that_is_given_up_keeps_the_weaker_lock_of_the_same_row() {
-    let house = House::new();
-    let first = house.begin(RepeatableRead);
-    let second = house.begin(RepeatableRead);
+    let fixture = Fixture::new();
+    let first = fixture.begin(RepeatableRead);
+    let second = fixture.begin(RepeatableRead);
     first.get(b"x", ReadMode::Share).unwrap();
     second.get(b"x", ReadMode::Share).unwrap();
     assert!(would_wait(&first.get(b"x", ReadMode::Update)));
     second.rollback();
     // Not the call that waited: its request ends, what the transaction held before does not.
     first.get(b"y", ReadMode::Update).unwrap();
-    let third = house.begin(RepeatableRead);
+    let third = fixture.begin(RepeatableRead);
     assert!(would_wait(&third.get(b"x", ReadMode::Update)));
     first.rollback();
     assert!(third.get(b"x", ReadMode::Update).is_ok());
     third.rollback();
-    assert_eq!(house.locks_held(), 0);
+    assert_eq!(fixture.locks_held(), 0);
 }

@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use common::House;
+use common::Fixture;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::transaction::rest_behind;
 use manxdb_txn::{IsolationLevel, ReadMode, Transaction};
@@ -141,21 +141,21 @@ proptest! {
         committed in prop::collection::btree_map(0..20_u8, any::<u8>(), 0..15),
         acts in prop::collection::vec(act(), 1..40),
     ) {
-        let house = House::new();
-        let before = house.begin(IsolationLevel::Serializable);
+        let fixture = Fixture::new();
+        let before = fixture.begin(IsolationLevel::Serializable);
         let mut map = Map::new();
         for (key, value) in committed {
             before.put(vec![key], vec![value]).unwrap();
             map.insert(vec![key], vec![value]);
         }
         before.commit(Durability::Sync).unwrap();
-        let txn = house.begin(isolation);
+        let txn = fixture.begin(isolation);
         let mut savepoints = Vec::new();
         for act in acts {
             apply(&txn, &mut map, &mut savepoints, act);
         }
         txn.commit(Durability::Sync).unwrap();
-        let after = house.begin(IsolationLevel::Serializable);
+        let after = fixture.begin(IsolationLevel::Serializable);
         let everything = KeyRange { start: Bound::Unbounded, end: Bound::Unbounded };
         let found = scan_all(&after, &everything, Direction::Forward, 7, ReadMode::Plain);
         prop_assert_eq!(found, rows_of(&map, &everything, false));

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use common::House;
+use common::Fixture;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::IsolationLevel::Serializable;
 use manxdb_txn::procedure::{
-    APPLY_INTENT, ApplyIntent, Call, OneShard, Piece, Placement, Procedure, ProcedureError,
-    RowView, ShardId, Slot, Values, encode_intent, is_applied, run_whole,
+    APPLY_INTENT, ApplyIntent, Call, OneShard, Placement, Procedure, ProcedureError,
+    ProcedurePiece, RowView, ShardId, Slot, Values, encode_intent, is_applied, run_whole,
 };
 use manxdb_txn::testing::BlockingWaiter;
 use manxdb_txn::waiter::resolve;
@@ -74,9 +74,13 @@ impl Procedure for Payment {
         "payment"
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         parse(args)?;
-        let piece = |part, table: &[u8], needs, gives| Piece {
+        let piece = |part, table: &[u8], needs, gives| ProcedurePiece {
             part,
             shard: placement.shard_of(table),
             needs,
@@ -93,7 +97,7 @@ impl Procedure for Payment {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         inputs: &Values,
         rows: &mut dyn RowView,
@@ -119,15 +123,15 @@ fn parse(args: &[u8]) -> Result<(String, i64), ProcedureError> {
     Ok((name.into(), number(amount.as_bytes())?))
 }
 
-fn town() -> House {
-    let house = House::new();
-    house.set("n/BAR/1", "c/7");
-    house.set("n/BAR/2", "c/8");
-    house.set("n/BAR/3", "c/9");
-    house
+fn town() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.set("n/BAR/1", "c/7");
+    fixture.set("n/BAR/2", "c/8");
+    fixture.set("n/BAR/3", "c/9");
+    fixture
 }
 
-fn call(house: &House, txn: u64, procedure: &str, args: &[u8]) -> Result<Values, TxnError> {
+fn call(fixture: &Fixture, txn: u64, procedure: &str, args: &[u8]) -> Result<Values, TxnError> {
     let call = Call {
         txn: TxnId(txn),
         procedure: procedure.into(),
@@ -135,67 +139,67 @@ fn call(house: &House, txn: u64, procedure: &str, args: &[u8]) -> Result<Values,
         durability: Durability::Sync,
     };
     let waiter: Arc<dyn Waiter> = Arc::new(BlockingWaiter::default());
-    resolve(house.path.clone().call(call, waiter.clone()), &waiter)
+    resolve(fixture.path.clone().call(call, waiter.clone()), &waiter)
 }
 
-fn value(house: &House, key: &str) -> Option<Vec<u8>> {
-    let txn = house.begin(Serializable);
+fn value(fixture: &Fixture, key: &str) -> Option<Vec<u8>> {
+    let txn = fixture.begin(Serializable);
     txn.get(key.as_bytes(), ReadMode::Plain).unwrap()
 }
 
 #[test]
 fn a_piece_waits_for_the_value_of_another() {
-    let house = town();
-    house.path.procedures().register(Arc::new(Payment));
-    let values = call(&house, 900, "payment", b"BAR 30").unwrap();
+    let fixture = town();
+    fixture.path.procedures().register(Arc::new(Payment));
+    let values = call(&fixture, 900, "payment", b"BAR 30").unwrap();
     assert_eq!(values[&CUSTOMER], b"c/8");
     assert_eq!(values[&BALANCE], b"-30");
-    assert_eq!(value(&house, "w/1"), Some(b"30".to_vec()));
-    assert_eq!(value(&house, "c/8"), Some(b"-30".to_vec()));
+    assert_eq!(value(&fixture, "w/1"), Some(b"30".to_vec()));
+    assert_eq!(value(&fixture, "c/8"), Some(b"-30".to_vec()));
 }
 
 #[test]
 fn a_procedure_that_gives_up_leaves_nothing_behind() {
-    let house = town();
-    house.path.procedures().register(Arc::new(Payment));
-    let before = house.path.visible();
-    let answer = call(&house, 900, "payment", b"NOBODY 30");
+    let fixture = town();
+    fixture.path.procedures().register(Arc::new(Payment));
+    let before = fixture.path.visible();
+    let answer = call(&fixture, 900, "payment", b"NOBODY 30");
     assert!(matches!(answer, Err(TxnError::Procedure { .. })));
-    assert!(call(&house, 901, "payment", b"nonsense").is_err());
-    assert!(call(&house, 902, "unheard of", b"").is_err());
-    assert_eq!(house.path.visible(), before);
-    assert_eq!(house.locks_held(), 0);
+    assert!(call(&fixture, 901, "payment", b"nonsense").is_err());
+    assert!(call(&fixture, 902, "unheard of", b"").is_err());
+    assert_eq!(fixture.path.visible(), before);
+    assert_eq!(fixture.locks_held(), 0);
 }
 
 #[test]
 fn payments_of_many_threads_all_count() {
-    let house = town();
-    house.path.procedures().register(Arc::new(Payment));
+    let fixture = town();
+    fixture.path.procedures().register(Arc::new(Payment));
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let house = &house;
+            let fixture = &fixture;
             scope.spawn(move || {
                 for round in 0..100 {
-                    call(house, 1_000 + thread * 1_000 + round, "payment", b"BAR 1").unwrap();
+                    call(fixture, 1_000 + thread * 1_000 + round, "payment", b"BAR 1").unwrap();
                 }
             });
         }
     });
-    assert_eq!(value(&house, "w/1"), Some(b"400".to_vec()));
-    assert_eq!(value(&house, "c/8"), Some(b"-400".to_vec()));
+    assert_eq!(value(&fixture, "w/1"), Some(b"400".to_vec()));
+    assert_eq!(value(&fixture, "c/8"), Some(b"-400".to_vec()));
 }
 
 #[test]
 fn a_piece_that_reaches_beyond_its_shard_fails_on_one_node_too() {
-    let house = town();
+    let fixture = town();
     // The name index points at a row of another shard.
-    house.set("n/BAR/2", "w/stray");
-    let txn = house.begin(Serializable);
+    fixture.set("n/BAR/2", "w/stray");
+    let txn = fixture.begin(Serializable);
     let answer = run_whole(&Payment, &ByLetter, b"BAR 1", &txn);
     assert!(matches!(answer, Err(TxnError::Procedure { .. })));
     txn.rollback();
     // The same call is in order where everything is one shard.
-    let txn = house.begin(Serializable);
+    let txn = fixture.begin(Serializable);
     run_whole(&Payment, &OneShard, b"BAR 1", &txn).unwrap();
 }
 
@@ -207,8 +211,8 @@ impl Procedure for Knot {
         "knot"
     }
 
-    fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
-        let piece = |part, needs, gives| Piece {
+    fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
+        let piece = |part, needs, gives| ProcedurePiece {
             part,
             shard: WAREHOUSE,
             needs: vec![needs],
@@ -220,7 +224,7 @@ impl Procedure for Knot {
 
     fn run(
         &self,
-        _: &Piece,
+        _: &ProcedurePiece,
         _: &[u8],
         _: &Values,
         _: &mut dyn RowView,
@@ -231,17 +235,17 @@ impl Procedure for Knot {
 
 #[test]
 fn pieces_that_wait_for_each_other_are_refused() {
-    let house = House::new();
-    house.path.procedures().register(Arc::new(Knot));
+    let fixture = Fixture::new();
+    fixture.path.procedures().register(Arc::new(Knot));
     assert!(matches!(
-        call(&house, 900, "knot", b""),
+        call(&fixture, 900, "knot", b""),
         Err(TxnError::Procedure { .. })
     ));
 }
 
 /// An intent that read `c/7` and everything called `n/…`, and writes on all three shards.
-fn intent(house: &House) -> Intent {
-    let at = house.path.visible();
+fn intent(fixture: &Fixture) -> Intent {
+    let at = fixture.path.visible();
     let names = KeyRange {
         start: Bound::Included(b"n/".to_vec()),
         end: Bound::Excluded(b"n0".to_vec()),
@@ -264,38 +268,38 @@ fn intent(house: &House) -> Intent {
 
 #[test]
 fn an_intent_is_a_procedure() {
-    let house = town();
-    let args = encode_intent(&intent(&house));
-    let values = call(&house, 900, APPLY_INTENT, &args).unwrap();
+    let fixture = town();
+    let args = encode_intent(&intent(&fixture));
+    let values = call(&fixture, 900, APPLY_INTENT, &args).unwrap();
     assert!(is_applied(&values));
-    assert_eq!(value(&house, "c/7"), Some(b"1".to_vec()));
-    assert_eq!(value(&house, "n/BAR/1"), None);
+    assert_eq!(value(&fixture, "c/7"), Some(b"1".to_vec()));
+    assert_eq!(value(&fixture, "n/BAR/1"), None);
     // The same again: its reads are no longer true, and nothing is written.
-    let before = house.path.visible();
-    let values = call(&house, 900, APPLY_INTENT, &args).unwrap();
+    let before = fixture.path.visible();
+    let values = call(&fixture, 900, APPLY_INTENT, &args).unwrap();
     assert!(!is_applied(&values));
-    assert_eq!(house.path.visible(), before);
+    assert_eq!(fixture.path.visible(), before);
 }
 
 #[test]
 fn an_intent_over_several_shards_is_applied_whole_or_not_at_all() {
     for spoil in [false, true] {
-        let house = town();
-        let pin = house.begin(Serializable);
+        let fixture = town();
+        let pin = fixture.begin(Serializable);
         pin.take_snapshot().unwrap();
-        let intent = intent(&house);
+        let intent = intent(&fixture);
         if spoil {
-            house.set("n/BAZ/1", "c/10");
+            fixture.set("n/BAZ/1", "c/10");
         }
         let args = encode_intent(&intent);
         let pieces = ApplyIntent.plan(&args, &ByLetter).unwrap();
         let shards: BTreeSet<ShardId> = pieces.iter().map(|piece| piece.shard).collect();
         assert_eq!((pieces.len(), shards.len()), (6, 3));
-        let txn = house.begin(Serializable);
+        let txn = fixture.begin(Serializable);
         let values = run_whole(&ApplyIntent, &ByLetter, &args, &txn).unwrap();
         assert_eq!(is_applied(&values), !spoil);
         assert_eq!(txn.has_writes(), !spoil);
         txn.commit(Durability::Sync).unwrap();
-        assert_eq!(value(&house, "w/1").is_some(), !spoil);
+        assert_eq!(value(&fixture, "w/1").is_some(), !spoil);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::House;
+use common::Fixture;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::testing::BlockingWaiter;
@@ -39,13 +39,13 @@ fn add(txn: &Transaction, key: &str, amount: i64, mode: ReadMode) -> Result<(), 
 
 /// Runs `work` in a transaction until it commits; how often it was refused.
 fn until_committed(
-    house: &House,
+    fixture: &Fixture,
     isolation: IsolationLevel,
     work: impl Fn(&Transaction) -> Result<(), TxnError>,
 ) -> u64 {
     let mut refused = 0;
     loop {
-        let txn = house.begin_waiting(isolation, Arc::new(BlockingWaiter::default()));
+        let txn = fixture.begin_waiting(isolation, Arc::new(BlockingWaiter::default()));
         let answer = work(&txn).and_then(|()| txn.commit(Durability::Sync));
         match answer {
             Ok(_) => return refused,
@@ -55,8 +55,8 @@ fn until_committed(
     }
 }
 
-fn sum(house: &House) -> i64 {
-    let txn = house.begin(Serializable);
+fn sum(fixture: &Fixture) -> i64 {
+    let txn = fixture.begin(Serializable);
     let range = KeyRange::prefix(b"account");
     let page = txn
         .scan(&range, Direction::Forward, 1_000, ReadMode::Plain)
@@ -65,10 +65,10 @@ fn sum(house: &House) -> i64 {
 }
 
 /// A transfer between two accounts that depend on the thread and the round.
-fn transfer(house: &House, isolation: IsolationLevel, mode: ReadMode, thread: u64, round: u64) {
+fn transfer(fixture: &Fixture, isolation: IsolationLevel, mode: ReadMode, thread: u64, round: u64) {
     let from = account((thread * 7 + round * 3) % ACCOUNTS);
     let to = account((thread + round * 5 + 1) % ACCOUNTS);
-    until_committed(house, isolation, |txn| {
+    until_committed(fixture, isolation, |txn| {
         add(txn, &from, -1, mode)?;
         add(txn, &to, 1, mode)
     });
@@ -82,26 +82,26 @@ fn transfers_keep_the_sum_at_every_level_and_every_reader_sees_it() {
         (RepeatableRead, ReadMode::Update),
         (ReadCommitted, ReadMode::Update),
     ] {
-        let house = House::new();
+        let fixture = Fixture::new();
         for number in 0..ACCOUNTS {
-            house.set(&account(number), &START.to_string());
+            fixture.set(&account(number), &START.to_string());
         }
         let expected = START * i64::try_from(ACCOUNTS).unwrap();
         let writing = AtomicBool::new(true);
         thread::scope(|scope| {
             let writers: Vec<_> = (0..THREADS)
                 .map(|thread| {
-                    let house = &house;
+                    let fixture = &fixture;
                     scope.spawn(move || {
                         for round in 0..ROUNDS {
-                            transfer(house, isolation, mode, thread, round);
+                            transfer(fixture, isolation, mode, thread, round);
                         }
                     })
                 })
                 .collect();
             let reader = scope.spawn(|| {
                 while writing.load(Ordering::Relaxed) {
-                    assert_eq!(sum(&house), expected);
+                    assert_eq!(sum(&fixture), expected);
                 }
             });
             for writer in writers {
@@ -110,21 +110,21 @@ fn transfers_keep_the_sum_at_every_level_and_every_reader_sees_it() {
             writing.store(false, Ordering::Relaxed);
             reader.join().unwrap();
         });
-        assert_eq!(sum(&house), expected, "{isolation:?} {mode:?}");
-        assert_eq!(house.locks_held(), 0);
-        assert_eq!(house.path.visible().0, ACCOUNTS + THREADS * ROUNDS);
+        assert_eq!(sum(&fixture), expected, "{isolation:?} {mode:?}");
+        assert_eq!(fixture.locks_held(), 0);
+        assert_eq!(fixture.path.visible().0, ACCOUNTS + THREADS * ROUNDS);
     }
 }
 
 #[test]
 fn a_hot_counter_counts_every_update_and_waits_instead_of_retrying() {
     for isolation in [ReadCommitted, RepeatableRead, Serializable] {
-        let house = House::new();
+        let fixture = Fixture::new();
         let refused: u64 = thread::scope(|scope| {
             let count = || {
                 let mut refused = 0;
                 for _ in 0..ROUNDS {
-                    refused += until_committed(&house, isolation, |txn| {
+                    refused += until_committed(&fixture, isolation, |txn| {
                         txn.start_statement()?;
                         txn.get(b"catalog", ReadMode::Validate)?;
                         add(txn, "counter", 1, ReadMode::Update)
@@ -135,7 +135,7 @@ fn a_hot_counter_counts_every_update_and_waits_instead_of_retrying() {
             let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(count)).collect();
             threads.into_iter().map(|t| t.join().unwrap()).sum()
         });
-        let txn = house.begin(Serializable);
+        let txn = fixture.begin(Serializable);
         let total = read(&txn, "counter", ReadMode::Plain).unwrap();
         assert_eq!(total, i64::try_from(THREADS * ROUNDS).unwrap());
         assert_eq!(refused, 0, "{isolation:?}");
@@ -144,13 +144,13 @@ fn a_hot_counter_counts_every_update_and_waits_instead_of_retrying() {
 
 #[test]
 fn an_interrupted_session_stops_waiting() {
-    let house = House::new();
-    let holder = house.begin(RepeatableRead);
+    let fixture = Fixture::new();
+    let holder = fixture.begin(RepeatableRead);
     holder.put(b"k".to_vec(), b"1".to_vec()).unwrap();
     let waiter = Arc::new(BlockingWaiter::default());
     thread::scope(|scope| {
         let waiting = scope.spawn(|| {
-            let txn = house.begin_waiting(RepeatableRead, waiter.clone());
+            let txn = fixture.begin_waiting(RepeatableRead, waiter.clone());
             txn.put(b"k".to_vec(), b"2".to_vec())
         });
         waiter.interrupt();
@@ -158,5 +158,5 @@ fn an_interrupted_session_stops_waiting() {
         assert!(matches!(answer, Err(TxnError::Interrupted)));
     });
     holder.commit(Durability::Sync).unwrap();
-    assert_eq!(house.locks_held(), 0);
+    assert_eq!(fixture.locks_held(), 0);
 }

@@ -6,7 +6,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::House;
+use common::Fixture;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::IsolationLevel::Serializable;
 use manxdb_txn::{ReadMode, Transaction, TxnError, UsedPart};
@@ -41,43 +41,43 @@ fn is_conflict<T>(answer: &Result<T, TxnError>) -> bool {
 
 #[test]
 fn another_part_of_a_row_may_change() {
-    let house = House::new();
-    house.set("w", "ab");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("w", "ab");
+    let txn = fixture.begin(Serializable);
     assert_eq!(read(&txn, "w", 0), Some(b'a'));
-    house.set("w", "ac");
+    fixture.set("w", "ac");
     put(&txn, "order", "1");
-    house.set("w", "ad");
+    fixture.set("w", "ad");
     commit(txn).unwrap();
 }
 
 #[test]
 fn the_part_that_was_used_may_not() {
-    let house = House::new();
-    house.set("w", "ab");
+    let fixture = Fixture::new();
+    fixture.set("w", "ab");
     for (key, now) in [("w", Some("cb")), ("w", None), ("absent", Some("xy"))] {
-        let txn = house.begin(Serializable);
+        let txn = fixture.begin(Serializable);
         let before = read(&txn, key, 0);
         assert_eq!(before.is_some(), key == "w");
         match now {
-            Some(now) => house.set(key, now),
-            None => house.unset(key),
+            Some(now) => fixture.set(key, now),
+            None => fixture.unset(key),
         }
         put(&txn, "order", "1");
         assert!(is_conflict(&commit(txn)), "{key} {now:?}");
-        house.set("w", "ab");
+        fixture.set("w", "ab");
     }
 }
 
 #[test]
 fn what_several_readers_used_must_all_be_the_same() {
     for (now, holds) in [("abx", true), ("cb", false), ("ac", false)] {
-        let house = House::new();
-        house.set("w", "ab");
-        let txn = house.begin(Serializable);
+        let fixture = Fixture::new();
+        fixture.set("w", "ab");
+        let txn = fixture.begin(Serializable);
         read(&txn, "w", 0);
         read(&txn, "w", 1);
-        house.set("w", now);
+        fixture.set("w", now);
         put(&txn, "order", "1");
         assert_eq!(commit(txn).is_ok(), holds, "{now}");
     }
@@ -86,9 +86,9 @@ fn what_several_readers_used_must_all_be_the_same() {
 #[test]
 fn who_reads_all_of_a_row_before_or_after_uses_all_of_it() {
     for whole_first in [false, true] {
-        let house = House::new();
-        house.set("w", "ab");
-        let txn = house.begin(Serializable);
+        let fixture = Fixture::new();
+        fixture.set("w", "ab");
+        let txn = fixture.begin(Serializable);
         if whole_first {
             txn.get(b"w", ReadMode::Plain).unwrap();
         }
@@ -96,7 +96,7 @@ fn who_reads_all_of_a_row_before_or_after_uses_all_of_it() {
         if !whole_first {
             txn.get(b"w", ReadMode::Plain).unwrap();
         }
-        house.set("w", "ac");
+        fixture.set("w", "ac");
         put(&txn, "order", "1");
         assert!(is_conflict(&commit(txn)), "{whole_first}");
     }
@@ -104,37 +104,37 @@ fn who_reads_all_of_a_row_before_or_after_uses_all_of_it() {
 
 #[test]
 fn a_locking_read_moves_on_over_it_and_later_reads_see_the_state_there() {
-    let house = House::new();
-    house.set("w", "ab");
-    house.set("d", "11");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("w", "ab");
+    fixture.set("d", "11");
+    let txn = fixture.begin(Serializable);
     assert_eq!(read(&txn, "w", 0), Some(b'a'));
-    house.set("w", "ac");
-    house.set("d", "12");
+    fixture.set("w", "ac");
+    fixture.set("d", "12");
     let locked = txn.get(b"d", ReadMode::Update).unwrap();
     assert_eq!(locked, Some(b"12".to_vec()));
     assert_eq!(read(&txn, "w", 1), Some(b'c'), "one state for all reads");
     put(&txn, "d", "13");
     commit(txn).unwrap();
     // What was used does not hold at the state of the lock: lost at once.
-    let txn = house.begin(Serializable);
+    let txn = fixture.begin(Serializable);
     read(&txn, "w", 0);
-    house.set("w", "xc");
-    house.set("d", "14");
+    fixture.set("w", "xc");
+    fixture.set("d", "14");
     assert!(is_conflict(&txn.get(b"d", ReadMode::Update)));
 }
 
 #[test]
 fn ranges_and_locked_rows_are_judged_as_before() {
-    let house = House::new();
-    house.set("w", "ab");
-    let txn = house.begin(Serializable);
+    let fixture = Fixture::new();
+    fixture.set("w", "ab");
+    let txn = fixture.begin(Serializable);
     read(&txn, "w", 0);
     let range = KeyRange::prefix(b"n");
     txn.scan(&range, Direction::Forward, 10, ReadMode::Plain)
         .unwrap();
-    house.set("w", "ac");
-    house.set("n1", "zz");
+    fixture.set("w", "ac");
+    fixture.set("n1", "zz");
     put(&txn, "order", "1");
     assert!(is_conflict(&commit(txn)));
 }

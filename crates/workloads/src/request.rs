@@ -18,7 +18,7 @@ pub struct Request {
     /// Pieces as published systems count them: the sum of the [steps] of the plan's pieces, which
     /// are fewer.
     ///
-    /// [steps]: manxdb_txn::procedure::Piece::steps
+    /// [steps]: manxdb_txn::procedure::ProcedurePiece::steps
     pub pieces: u32,
     /// Whether a piece waits for a value from another region.
     pub waits_across_regions: bool,

@@ -16,7 +16,7 @@ const EPOCH: u64 = 13;
 
 /// A file as a catalogue names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogueEntry {
     /// The number that is its name.
     pub number: u64,
     /// Its size in bytes.
@@ -30,7 +30,7 @@ pub struct Entry {
 /// The manifest of a database of these files. All are on level 0, which asks for no order of keys
 /// among files: so the order by bytes serves for databases of every order.
 #[must_use]
-pub fn manifest_of(entries: &[Entry]) -> Vec<u8> {
+pub fn manifest_of(entries: &[CatalogueEntry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     log::append(&mut bytes, &header(entries));
     for (place, entry) in entries.iter().enumerate() {
@@ -39,7 +39,7 @@ pub fn manifest_of(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-fn header(entries: &[Entry]) -> Vec<u8> {
+fn header(entries: &[CatalogueEntry]) -> Vec<u8> {
     let largest = entries.iter().map(|entry| entry.number).max().unwrap_or(0);
     let mut record = Vec::new();
     number(&mut record, COMPARATOR);
@@ -56,7 +56,7 @@ fn header(entries: &[Entry]) -> Vec<u8> {
 }
 
 /// `sequence` tells files of level 0 apart: later ones are newer.
-fn new_file(entry: &Entry, sequence: u64) -> Vec<u8> {
+fn new_file(entry: &CatalogueEntry, sequence: u64) -> Vec<u8> {
     let mut record = Vec::new();
     for value in [NEW_FILE_4, 0, entry.number, entry.bytes] {
         number(&mut record, value);
@@ -97,13 +97,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again_also_over_borders_of_blocks() {
-        let entry = |number: u64| Entry {
+        let entry = |number: u64| CatalogueEntry {
             number,
             bytes: number << 20,
             keys: (vec![1; 9_000 + 8], vec![2; 70_000 + 8]),
             unique_id: [u64::MAX, number],
         };
-        let entries: Vec<Entry> = (1..9).map(entry).collect();
+        let entries: Vec<CatalogueEntry> = (1..9).map(entry).collect();
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| {
             std::fs::write(directory.path().join(name), bytes).unwrap();

@@ -3,13 +3,13 @@
 //! | question | answered in |
 //! |---|---|
 //! | where the database is, here and for others | `place` |
-//! | what goes to the pool, and what stays at home | `going` |
-//! | what comes back, and whether it is installed | `coming` |
+//! | what goes to the pool, and what stays at home | `request` |
+//! | what comes back, and whether it is installed | `response` |
 //! | the life of a job in between | here |
 
-mod coming;
-mod going;
 mod place;
+mod request;
+mod response;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,23 +20,26 @@ use std::time::Instant;
 
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{AttemptId, DatabaseId, JobId, LocalReason, SessionId, Zone};
-use manxdb_jobs::message::Verdict;
+use manxdb_jobs::message::OutputVerdict;
 use manxdb_jobs::{Answer as Word, Ask, Client};
 use parking_lot::Mutex;
 
-use self::coming::wrong;
-use self::going::AtHome;
-use self::place::Place;
+use self::place::DatabaseLocation;
+use self::request::AtHome;
+use self::response::wrong;
 use crate::actor::{Actor, Handle};
 use crate::counts::Counts;
-use crate::depot::{Depot, Put};
-use crate::edge::{Flavour, House, JobInfo, Opened, Pool, Resident, Service, Waited};
+use crate::edge::{
+    CompactionProfile, DatabaseCallbacks, DatabaseService, JobInfo, OpenDatabase, Pool, Service,
+    Waited,
+};
 use crate::link::{self, CONTROL, Link, Route};
 use crate::metrics::of_database;
-use crate::order::Kind;
+use crate::order::ProfileId;
 use crate::outputs::Expected;
 use crate::pressure::{Sight, Watch};
 use crate::staging::Staging;
+use crate::uploads::{Put, Uploads};
 use crate::volume::Volume;
 
 /// The pool that a database's compactions are done by.
@@ -63,10 +66,10 @@ impl Pool for RemotePool {
     fn serve(
         &self,
         database: &Path,
-        flavour: Arc<dyn Flavour>,
-        house: Arc<dyn House>,
-    ) -> Result<Arc<dyn Resident>, String> {
-        let remote: Arc<dyn Resident> = Remote::start(self, database, flavour, house)?;
+        profile: Arc<dyn CompactionProfile>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
+    ) -> Result<Arc<dyn DatabaseService>, String> {
+        let remote: Arc<dyn DatabaseService> = Remote::start(self, database, profile, callbacks)?;
         Ok(remote)
     }
 }
@@ -95,8 +98,8 @@ struct Accepted {
 pub struct Remote {
     core: Handle<Client>,
     staging: Staging,
-    place: Place,
-    house: Arc<dyn House>,
+    place: DatabaseLocation,
+    callbacks: Arc<dyn DatabaseCallbacks>,
     counts: Counts,
     jobs: Mutex<Jobs>,
     emptied: Once,
@@ -125,23 +128,23 @@ impl Remote {
     pub fn start(
         pool: &RemotePool,
         database: &Path,
-        flavour: Arc<dyn Flavour>,
-        house: Arc<dyn House>,
+        profile: Arc<dyn CompactionProfile>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Result<Arc<Self>, String> {
-        Self::begin(pool, database, Kind::of(flavour.as_ref()), house)
+        Self::begin(pool, database, ProfileId::of(profile.as_ref()), callbacks)
     }
 
-    /// A service for a database of a kind.
+    /// A service for a database of a profile_id.
     ///
     /// # Errors
     /// As [`Remote::start`].
     pub fn begin(
         pool: &RemotePool,
         database: &Path,
-        kind: Kind,
-        house: Arc<dyn House>,
+        profile_id: ProfileId,
+        callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Result<Arc<Self>, String> {
-        let place = Place::of(pool, database, kind)?;
+        let place = DatabaseLocation::of(pool, database, profile_id)?;
         let staging = Staging::make(database, pool.database_id, pool.session)?;
         let core = Client::new(pool.database_id, pool.session, CONTROL, pool.client);
         let (to_control, waiting) = link::queue();
@@ -152,7 +155,7 @@ impl Remote {
             core: actor.handle(),
             staging,
             place,
-            house,
+            callbacks,
             counts: Counts::default(),
             jobs: Mutex::default(),
             emptied: Once::new(),
@@ -198,8 +201,8 @@ impl Remote {
 
     /// What was put into an object store for a job is of no use any more.
     fn take_back(&self, put: Option<&Put>) {
-        if let Some((depot, put)) = self.place.shared.depot().zip(put) {
-            depot.end(put.job);
+        if let Some((uploads, put)) = self.place.shared.uploads().zip(put) {
+            uploads.end(put.job);
         }
     }
 
@@ -209,8 +212,8 @@ impl Remote {
     }
 }
 
-impl Resident for Remote {
-    fn opened(&self, database: Box<dyn Opened>) {
+impl DatabaseService for Remote {
+    fn opened(&self, database: Box<dyn OpenDatabase>) {
         self.empty();
         *self.sight.lock() = Some(database);
         let core = self.core.clone();
@@ -246,7 +249,7 @@ impl Service for Remote {
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String> {
         self.empty();
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        if self.place.shared.depot().is_some_and(Depot::rests) {
+        if self.place.shared.uploads().is_some_and(Uploads::rests) {
             self.counts.stays_home(LocalReason::Storage); // why, was said when it failed
             return None;
         }
@@ -335,8 +338,8 @@ impl Service for Remote {
 
     fn cancel(&self) {
         self.core.tell(Ask::Close);
-        if let Some(depot) = self.place.shared.depot() {
-            depot.stop();
+        if let Some(uploads) = self.place.shared.uploads() {
+            uploads.stop();
         }
     }
 
@@ -353,11 +356,11 @@ impl Service for Remote {
         let verdict = if is_installed {
             tracing::info!(trace = %job.id, %attempt, bytes, seconds, put, "installed");
             self.counts.installed(bytes, accepted.output_bytes);
-            self.house.noted(&accepted.notes);
-            Verdict::Installed
+            self.callbacks.noted(&accepted.notes);
+            OutputVerdict::Installed
         } else {
             tracing::error!(trace = %job.id, %attempt, "RocksDB did not install the outputs");
-            Verdict::Unused
+            OutputVerdict::Unused
         };
         self.core.tell(Ask::Settled { attempt, verdict });
     }

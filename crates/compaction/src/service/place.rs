@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 
 use super::RemotePool;
-use crate::depot::Depot;
-use crate::order::{Kind, relative};
+use crate::order::{ProfileId, relative};
+use crate::uploads::Uploads;
 use crate::volume::Volume;
 
 /// Where the database is, here and for others.
-pub(super) struct Place {
+pub(super) struct DatabaseLocation {
     pub id: DatabaseId,
     pub session: SessionId,
     pub volume: String,
     pub database: PathBuf,
     pub shared: Shared,
     pub zone: Zone,
-    pub kind: Kind,
+    pub profile_id: ProfileId,
     pub bytes_min: u64,
 }
 
-impl Place {
+impl DatabaseLocation {
     /// The place of a database that lies in `directory`.
     ///
     /// # Errors
     /// It is not on the volume, or the system has no thread left.
-    pub fn of(pool: &RemotePool, directory: &Path, kind: Kind) -> Result<Self, String> {
+    pub fn of(pool: &RemotePool, directory: &Path, profile_id: ProfileId) -> Result<Self, String> {
         Ok(Self {
             id: pool.database_id,
             session: pool.session,
@@ -34,7 +34,7 @@ impl Place {
             database: directory.to_owned(),
             shared: Shared::of(pool, directory)?,
             zone: pool.zone,
-            kind,
+            profile_id,
             bytes_min: pool.bytes_min,
         })
     }
@@ -45,7 +45,7 @@ pub(super) enum Shared {
     /// They are on the volume, under this name.
     Directory(String),
     /// As copies.
-    Depot(Depot),
+    Uploads(Uploads),
 }
 
 impl Shared {
@@ -54,16 +54,16 @@ impl Shared {
             Volume::Directory(root) => Ok(Self::Directory(relative(root, directory)?)),
             Volume::Objects(objects) => {
                 let (database, session) = (pool.database_id, pool.session);
-                let depot = Depot::start(objects, directory, database, session);
-                Ok(Self::Depot(depot.map_err(|error| error.to_string())?))
+                let uploads = Uploads::start(objects, directory, database, session);
+                Ok(Self::Uploads(uploads.map_err(|error| error.to_string())?))
             }
         }
     }
 
-    pub fn depot(&self) -> Option<&Depot> {
+    pub fn uploads(&self) -> Option<&Uploads> {
         match self {
             Self::Directory(_) => None,
-            Self::Depot(depot) => Some(depot),
+            Self::Uploads(uploads) => Some(uploads),
         }
     }
 }

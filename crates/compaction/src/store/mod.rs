@@ -17,7 +17,7 @@ use crate::seal;
 
 /// Where the state is.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum StoreLocation {
     /// In a file: there is one control plane.
     File(PathBuf),
     /// In etcd: there may be several, of which one leads.
@@ -63,10 +63,10 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`]: it is in use, damaged, of a newer release, or not reached.
-    pub fn open(place: &Place) -> Result<Self, StoreError> {
+    pub fn open(place: &StoreLocation) -> Result<Self, StoreError> {
         Ok(match place {
-            Place::File(path) => Self::File(FileStore::open(path)?),
-            Place::Etcd(settings) => Self::Etcd(Box::new(EtcdStore::open(settings)?)),
+            StoreLocation::File(path) => Self::File(FileStore::open(path)?),
+            StoreLocation::Etcd(settings) => Self::Etcd(Box::new(EtcdStore::open(settings)?)),
         })
     }
 

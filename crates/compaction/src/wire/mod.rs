@@ -5,7 +5,7 @@ mod parts;
 use manxdb_core::Nanos;
 use manxdb_jobs::Message;
 use manxdb_jobs::control::Report;
-use manxdb_jobs::control::report::Phase;
+use manxdb_jobs::control::report::JobPhase;
 use manxdb_jobs::job::{LocalReason, WorkerId};
 
 /// The generated types and services.
@@ -176,12 +176,12 @@ pub fn encode_report(report: Report) -> proto::ReportReply {
     let jobs = report.jobs.into_iter().map(|line| {
         use proto::job_line::Phase as Out;
         let phase = match line.phase {
-            Phase::Waiting => Out::Waiting(proto::Nothing {}),
-            Phase::Running(worker, progress) => Out::Running(proto::RunningOn {
+            JobPhase::Waiting => Out::Waiting(proto::Nothing {}),
+            JobPhase::Running(worker, progress) => Out::Running(proto::RunningOn {
                 worker: worker.0,
                 progress: Some(progress_out(progress)),
             }),
-            Phase::Done(attempt) => Out::Done(attempt_out(attempt)),
+            JobPhase::Done(attempt) => Out::Done(attempt_out(attempt)),
         };
         proto::JobLine {
             job: Some(job_out(line.job)),
@@ -232,7 +232,7 @@ mod tests {
         AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, JobId, Pressure, SessionId, Spec,
         Zone,
     };
-    use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Progress, Verdict};
+    use manxdb_jobs::message::{Ability, Alive, Beat, Ended, OutputVerdict, Progress};
     use std::sync::Arc;
 
     fn job() -> JobId {
@@ -308,9 +308,9 @@ mod tests {
                 waiting: vec![8, 9],
                 next: 10,
                 settled: vec![
-                    (attempt(1), Verdict::Installed),
-                    (attempt(2), Verdict::Refused),
-                    (attempt(3), Verdict::Unused),
+                    (attempt(1), OutputVerdict::Installed),
+                    (attempt(2), OutputVerdict::Refused),
+                    (attempt(3), OutputVerdict::Unused),
                 ],
             }),
             Message::Submit {

@@ -5,7 +5,7 @@ use manxdb_jobs::job::{
     AttemptId, DatabaseId, Facts, FailureClass, Fingerprint, JobId, Pressure, SessionId, Spec,
     WorkerId, Zone,
 };
-use manxdb_jobs::message::{Ability, Alive, Beat, Ended, Progress, Verdict};
+use manxdb_jobs::message::{Ability, Alive, Beat, Ended, OutputVerdict, Progress};
 
 use super::{Invalid, proto};
 
@@ -248,11 +248,11 @@ pub(super) fn ended_in(ended: proto::Ended) -> Result<Message, Invalid> {
     })
 }
 
-fn settled_out((attempt, verdict): (AttemptId, Verdict)) -> proto::Settled {
+fn settled_out((attempt, verdict): (AttemptId, OutputVerdict)) -> proto::Settled {
     let verdict = match verdict {
-        Verdict::Installed => proto::Verdict::Installed,
-        Verdict::Refused => proto::Verdict::Refused,
-        Verdict::Unused => proto::Verdict::Unused,
+        OutputVerdict::Installed => proto::Verdict::Installed,
+        OutputVerdict::Refused => proto::Verdict::Refused,
+        OutputVerdict::Unused => proto::Verdict::Unused,
     };
     proto::Settled {
         attempt: Some(attempt_out(attempt)),
@@ -260,11 +260,11 @@ fn settled_out((attempt, verdict): (AttemptId, Verdict)) -> proto::Settled {
     }
 }
 
-fn settled_in(settled: proto::Settled) -> Result<(AttemptId, Verdict), Invalid> {
+fn settled_in(settled: proto::Settled) -> Result<(AttemptId, OutputVerdict), Invalid> {
     let verdict = match settled.verdict() {
-        proto::Verdict::Installed => Verdict::Installed,
-        proto::Verdict::Refused => Verdict::Refused,
-        proto::Verdict::Unused => Verdict::Unused,
+        proto::Verdict::Installed => OutputVerdict::Installed,
+        proto::Verdict::Refused => OutputVerdict::Refused,
+        proto::Verdict::Unused => OutputVerdict::Unused,
     };
     Ok((some_attempt(settled.attempt)?, verdict))
 }

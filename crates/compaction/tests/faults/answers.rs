@@ -100,7 +100,7 @@ fn a_worker_with_another_engine_is_never_asked() {
 fn a_worker_that_does_not_know_the_filter_is_never_asked() {
     let mut cluster = Cluster::new();
     let mut worker = cluster.worker(&[]);
-    let mut database = cluster.database(&[("flavour", "other")]);
+    let mut database = cluster.database(&[("profile", "other")]);
     until("it compacts at home", || database.count("no_worker") > 0);
     assert_eq!(
         (worker.count("failed"), database.count("installed")),

@@ -10,8 +10,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::{
-    Flavour, House, Inputs, JobInfo, Level0, Opened, Resident as _, Service, TableFunctions, Told,
-    Waited, linked_tables, set_service,
+    CompactionProfile, DatabaseCallbacks, DatabaseService as _, Inputs, JobFiles, JobInfo, Level0,
+    OpenDatabase, Service, TableFunctions, Waited, linked_tables, set_service,
 };
 use manxdb_compaction::order::STAGING;
 use manxdb_compaction::service::{Remote, RemotePool};
@@ -158,7 +158,7 @@ struct Known {
     counts: bool,
 }
 
-impl Opened for Known {
+impl OpenDatabase for Known {
     fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
         Ok(inputs_of(&self.db, names, self.counts))
     }
@@ -171,8 +171,8 @@ impl Opened for Known {
 /// Parameters of as many bytes, or the number of entries.
 struct Parameters(Option<usize>);
 
-impl House for Parameters {
-    fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+impl DatabaseCallbacks for Parameters {
+    fn parameters(&self, _: &JobInfo, _: &JobFiles<'_>) -> Result<Vec<u8>, String> {
         Ok(match self.0 {
             Some(bytes) => vec![0; bytes],
             None => ENTRIES.get().to_le_bytes().to_vec(),
@@ -188,7 +188,7 @@ impl House for Parameters {
 
 fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
     let parameters = Parameters(settings.number("parameters_bytes"));
-    let flavour: Arc<dyn Flavour> = match settings.get("flavour") {
+    let profile: Arc<dyn CompactionProfile> = match settings.get("profile") {
         Some(_) => Arc::new(Unheard),
         None => Arc::new(Halting::default()),
     };
@@ -207,7 +207,7 @@ fn service(settings: &Settings, database: &Path) -> Arc<Remote> {
             ..ClientOptions::default()
         },
     };
-    Remote::start(&pool, database, flavour, Arc::new(parameters)).unwrap()
+    Remote::start(&pool, database, profile, Arc::new(parameters)).unwrap()
 }
 
 fn status(db: &DB, remote: &Remote, written: u64) -> String {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use manxdb_compaction::edge::{Flavour, Plain, Prepared};
+use manxdb_compaction::edge::{CompactionProfile, Plain, Prepared};
 use manxdb_compaction::etcd::EtcdAddress;
 use manxdb_compaction::link::Route;
 use manxdb_compaction::security::{Security, Tls};
 use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::store::etcd::EtcdSettings;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
@@ -125,10 +125,10 @@ pub fn etcd(settings: &Settings) -> EtcdSettings {
     }
 }
 
-fn place(settings: &Settings) -> Place {
+fn place(settings: &Settings) -> StoreLocation {
     match settings.get("etcd") {
-        Some(_) => Place::Etcd(Box::new(etcd(settings))),
-        None => Place::File(settings.path("store")),
+        Some(_) => StoreLocation::Etcd(Box::new(etcd(settings))),
+        None => StoreLocation::File(settings.path("store")),
     }
 }
 
@@ -213,10 +213,10 @@ impl Stop {
 #[derive(Default)]
 pub struct Halting(Arc<Stop>);
 
-/// A flavour that no worker knows.
+/// A profile that no worker knows.
 pub struct Unheard;
 
-impl Flavour for Unheard {
+impl CompactionProfile for Unheard {
     fn name(&self) -> &'static str {
         "unheard-of.1"
     }
@@ -230,7 +230,7 @@ impl Flavour for Unheard {
     }
 }
 
-impl Flavour for Halting {
+impl CompactionProfile for Halting {
     fn name(&self) -> &'static str {
         "halting.1"
     }
@@ -278,7 +278,7 @@ fn worker(settings: &Settings) {
         remember: 0,
         slots: settings.number("slots").unwrap_or(2),
         zone: Zone::default(),
-        flavours: vec![Arc::new(Halting(Arc::clone(&stop)))],
+        profiles: vec![Arc::new(Halting(Arc::clone(&stop)))],
         id,
     };
     let worker = RunningWorker::start(options).unwrap();

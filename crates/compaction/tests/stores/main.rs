@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 use common::{content, fill, options};
 use faulty::{Fault, Faulty};
 use manxdb_compaction::edge::{
-    House, JobInfo, Service as _, TableFunctions, Told, linked_tables, set_service,
+    DatabaseCallbacks, JobFiles, JobInfo, Service as _, TableFunctions, linked_tables, set_service,
 };
 use manxdb_compaction::wire::DESCRIPTION_MAX;
 use manxdb_jobs::job::LocalReason;
@@ -212,8 +212,8 @@ fn only_inputs_are_moved_whole() {
 /// A database whose parameters fit into no message.
 struct Wordy;
 
-impl House for Wordy {
-    fn parameters(&self, _: &JobInfo, _: &Told<'_>) -> Result<Vec<u8>, String> {
+impl DatabaseCallbacks for Wordy {
+    fn parameters(&self, _: &JobInfo, _: &JobFiles<'_>) -> Result<Vec<u8>, String> {
         Ok(vec![0; DESCRIPTION_MAX])
     }
 

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use manxdb_compaction::edge::set_service;
-use manxdb_compaction::edge::{House, Plain, Unasked};
+use manxdb_compaction::edge::{DatabaseCallbacks, NoCallbacks, Plain};
 use manxdb_compaction::link::Route;
 use manxdb_compaction::objects::{Objects, Stop};
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::ControlPlane;
 use manxdb_compaction::service::{Remote, RemotePool};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
@@ -58,7 +58,7 @@ impl Pool {
     pub fn over(objects: Arc<Objects>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let address = "127.0.0.1:0".parse().unwrap();
-        let file = Place::File(directory.path().join("control"));
+        let file = StoreLocation::File(directory.path().join("control"));
         let security = Security::default();
         let control =
             ControlPlane::start(address, &file, Options::default(), &security, drawn()).unwrap();
@@ -75,7 +75,7 @@ impl Pool {
             remember: 1 << 20,
             slots: 2,
             zone: Zone::default(),
-            flavours: vec![Arc::new(Plain)],
+            profiles: vec![Arc::new(Plain)],
             id: WorkerId(drawn()),
         };
         pool.worker = Some(RunningWorker::start(options).unwrap());
@@ -97,19 +97,19 @@ impl Pool {
 
     /// A new database.
     pub fn service(&self) -> Served {
-        self.service_with(Arc::new(Unasked))
+        self.service_with(Arc::new(NoCallbacks))
     }
 
     /// A database by its names in the store.
     pub fn service_as(&self, path: PathBuf, database: u64, session: u64) -> Served {
-        self.service_of(path, database, session, Arc::new(Unasked))
+        self.service_of(path, database, session, Arc::new(NoCallbacks))
     }
 
     /// A database with parameters of its own.
-    pub fn service_with(&self, house: Arc<dyn House>) -> Served {
+    pub fn service_with(&self, callbacks: Arc<dyn DatabaseCallbacks>) -> Served {
         let database = drawn();
         let path = self.directory.path().join(database.to_string());
-        self.service_of(path, database, drawn(), house)
+        self.service_of(path, database, drawn(), callbacks)
     }
 
     fn service_of(
@@ -117,7 +117,7 @@ impl Pool {
         path: PathBuf,
         database: u64,
         session: u64,
-        house: Arc<dyn House>,
+        callbacks: Arc<dyn DatabaseCallbacks>,
     ) -> Served {
         std::fs::create_dir_all(&path).unwrap();
         let pool = RemotePool {
@@ -135,7 +135,7 @@ impl Pool {
             },
         };
         Served {
-            remote: Remote::start(&pool, &path, Arc::new(Plain), house).unwrap(),
+            remote: Remote::start(&pool, &path, Arc::new(Plain), callbacks).unwrap(),
             path,
             base: format!("volume/{database:x}/{session:x}/"),
         }

@@ -1,4 +1,4 @@
-//! The admin door: health, version, metrics, slow statements and online backup over HTTP.
+//! The admin listener: health, version, metrics, slow statements and online backup over HTTP.
 //!
 //! | path | answer |
 //! |---|---|

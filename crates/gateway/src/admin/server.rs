@@ -23,7 +23,7 @@ const BODY_MAX: u64 = 64 * 1024;
 /// Writes a backup with a label into a directory and describes it.
 pub type MakeBackup = dyn Fn(&Path, &str) -> Result<Value, String> + Send + Sync;
 
-/// What the admin door asks of the rest of the process.
+/// What the admin listener asks of the rest of the process.
 pub struct AdminSources {
     /// How well the process does its work. Answers at once: it tells what is known already.
     pub health: Box<dyn Fn() -> HealthReport + Send + Sync>,
@@ -39,7 +39,7 @@ pub struct AdminSources {
     pub version: Value,
 }
 
-/// A running admin door.
+/// A running admin listener.
 pub struct AdminServer {
     server: Arc<Server>,
     stop: Arc<AtomicBool>,
@@ -96,7 +96,7 @@ fn listen(server: &Server, stop: &AtomicBool, sources: &Arc<AdminSources>) {
         match server.recv_timeout(TICK) {
             Ok(Some(request)) => dispatch(request, sources),
             Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "admin door cannot accept"),
+            Err(error) => tracing::warn!(%error, "admin listener cannot accept"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A sink for statements the door runs on its own account.
+//! A sink for statements the frontend runs on its own account.
 
 use manxdb_sql::error::SqlResult;
 use manxdb_sql::session::{ResultSink, Status};
-use manxdb_sql::statement::Outcome;
+use manxdb_sql::statement::StatementOutcome;
 use manxdb_sql::types::{ColumnMeta, Value};
 
 /// Keeps the columns of the first result set, drops everything else.
@@ -27,7 +27,7 @@ impl ResultSink for ColumnsOnly {
         Ok(())
     }
 
-    fn done(&mut self, _outcome: &Outcome, _status: Status, _more: bool) -> SqlResult<()> {
+    fn done(&mut self, _outcome: &StatementOutcome, _status: Status, _more: bool) -> SqlResult<()> {
         Ok(())
     }
 }

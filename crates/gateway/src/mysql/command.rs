@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use manxdb_sql::error::{SqlError, SqlResult};
-use manxdb_sql::session::{DoorTimeouts, Session, Status};
-use manxdb_sql::statement::Outcome;
+use manxdb_sql::session::{FrontendTimeouts, Session, Status};
+use manxdb_sql::statement::StatementOutcome;
 use manxdb_sql::types::{ColumnMeta, Value};
 use mysql_common::constants::Command as Code;
 
@@ -23,7 +23,7 @@ use super::query_text::query_text;
 use super::response::{self, put_eof, put_error, put_ok};
 use super::shared::Shared;
 use super::sink::{ClientTraits, PacketSink, RowFormat, affected_rows, put_end_of_rows};
-use super::statement::DoorStatement;
+use super::statement::FrontendStatement;
 use super::transport::Transport;
 
 /// COM_STMT_EXECUTE asks for a read-only cursor.
@@ -53,13 +53,13 @@ const QUIT: u8 = Code::COM_QUIT as u8;
 
 type Link = Channel<Transport>;
 
-/// An authenticated client and what the door remembers of it.
+/// An authenticated client and what the frontend remembers of it.
 pub struct Commands {
     shared: Arc<Shared>,
     session: Session,
     client: ClientTraits,
     peer: Peer,
-    statements: HashMap<u32, DoorStatement>,
+    statements: HashMap<u32, FrontendStatement>,
     buffer: Vec<u8>,
     /// A session cannot change its own, so it is asked once.
     max_allowed_packet: usize,
@@ -85,8 +85,8 @@ impl Commands {
     }
 
     /// How long the client is waited for.
-    pub fn timeouts(&self) -> DoorTimeouts {
-        self.session.door_timeouts()
+    pub fn timeouts(&self) -> FrontendTimeouts {
+        self.session.frontend_timeouts()
     }
 
     /// The buffer for the next packet, to be given back.
@@ -152,7 +152,7 @@ impl Commands {
         let before = self.session.status();
         let text = query_text(body, before.no_backslash_escapes)?;
         let mut sink = PacketSink::new(link, self.client, RowFormat::Text, before);
-        sink.file_patience = Duration::from_secs(self.session.door_timeouts().read_seconds);
+        sink.file_patience = Duration::from_secs(self.session.frontend_timeouts().read_seconds);
         let result = self.session.query(&text, &mut sink);
         finish(&self.session, self.client, sink, result)?;
         Ok(())
@@ -182,7 +182,7 @@ impl Commands {
         self.definitions(link, &prepared.params, status)?;
         self.definitions(link, &prepared.columns, status)?;
         self.statements
-            .insert(prepared.id, DoorStatement::new(usize::from(params)));
+            .insert(prepared.id, FrontendStatement::new(usize::from(params)));
         Ok(())
     }
 
@@ -424,7 +424,7 @@ fn finish(
     let (outcome, status) = match sink.pending_ok.take() {
         Some(last) => last,
         None if sink.answered => return Ok(()),
-        None => (Outcome::default(), session.status()),
+        None => (StatementOutcome::default(), session.status()),
     };
     let ok = response::Ok {
         affected_rows: affected_rows(&outcome, client),
@@ -439,10 +439,10 @@ fn finish(
 }
 
 fn known<'a>(
-    statements: &'a mut HashMap<u32, DoorStatement>,
+    statements: &'a mut HashMap<u32, FrontendStatement>,
     id: u32,
     by: &str,
-) -> Result<&'a mut DoorStatement, Fault> {
+) -> Result<&'a mut FrontendStatement, Fault> {
     statements.get_mut(&id).ok_or_else(|| {
         let message = format!("Unknown prepared statement handler ({id}) given to {by}");
         SqlError::new(1243, "HY000", message).into()
@@ -450,7 +450,7 @@ fn known<'a>(
 }
 
 fn read_statement_params(
-    statement: &mut DoorStatement,
+    statement: &mut FrontendStatement,
     reader: &mut PayloadReader<'_>,
 ) -> Result<Vec<Value>, Fault> {
     if statement.long_data_refused {

@@ -5,7 +5,7 @@
 use std::io;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use manxdb_sql::session::CompressionFacts;
+use manxdb_sql::session::CompressionInfo;
 use mysql_common::constants::CapabilityFlags as Capability;
 
 /// Levels of zstd that a client may ask for.
@@ -29,14 +29,14 @@ pub struct BadFrame;
 impl Algorithm {
     /// As SHOW STATUS tells it.
     #[must_use]
-    pub fn facts(self) -> CompressionFacts {
+    pub fn info(self) -> CompressionInfo {
         match self {
             // Its default, by its own numbers.
-            Self::Zlib => CompressionFacts {
+            Self::Zlib => CompressionInfo {
                 algorithm: "zlib",
                 level: 6,
             },
-            Self::Zstd(level) => CompressionFacts {
+            Self::Zstd(level) => CompressionInfo {
                 algorithm: "zstd",
                 level,
             },

@@ -16,7 +16,7 @@ use super::end::{End, packet_too_large};
 use super::framing::{Channel, FrameError};
 use super::login::log_in;
 use super::response::put_error;
-use super::server::Seat;
+use super::server::ConnectionPermit;
 use super::shared::Shared;
 use super::transport::Transport;
 
@@ -29,7 +29,7 @@ pub struct Connection {
     channel: Channel<Transport>,
     /// Its client said nothing for too long.
     overdue: bool,
-    seat: Seat,
+    permit: ConnectionPermit,
 }
 
 /// Why a connection's thread stops serving it.
@@ -53,8 +53,8 @@ impl From<std::io::Error> for Stop {
 }
 
 /// Serves a new connection until it ends or is idle. Never panics, never outlives its socket.
-pub fn serve(seat: Seat, socket: Arc<TcpStream>) {
-    let shared = Arc::clone(&seat.shared);
+pub fn serve(permit: ConnectionPermit, socket: Arc<TcpStream>) {
+    let shared = Arc::clone(&permit.shared);
     let patience = Duration::from_secs(shared.instance.connect_timeout_seconds());
     let Ok(transport) = Transport::new(socket, patience) else {
         return;
@@ -63,14 +63,16 @@ pub fn serve(seat: Seat, socket: Arc<TcpStream>) {
     channel
         .stream_mut()
         .set_deadline(Some(Instant::now() + patience));
-    let outcome = catch_unwind(AssertUnwindSafe(|| log_in(&shared, seat.id, &mut channel)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        log_in(&shared, permit.id, &mut channel)
+    }));
     let (session, client, peer) = match outcome {
         Ok(Ok(ready)) => ready,
         Ok(Err(end)) => {
             shared.metrics.failed_logins.increment(1);
-            return part(&shared, seat.id, &mut channel, Ok(end));
+            return part(&shared, permit.id, &mut channel, Ok(end));
         }
-        Err(panic) => return part(&shared, seat.id, &mut channel, Err(panic)),
+        Err(panic) => return part(&shared, permit.id, &mut channel, Err(panic)),
     };
     channel.stream_mut().set_deadline(None);
     Connection {
@@ -78,7 +80,7 @@ pub fn serve(seat: Seat, socket: Arc<TcpStream>) {
         commands: Commands::new(shared, session, client, peer),
         channel,
         overdue: false,
-        seat,
+        permit,
     }
     .run();
 }
@@ -130,7 +132,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> &str {
 impl Connection {
     /// Its number, unique in this process.
     pub fn id(&self) -> u64 {
-        self.seat.id
+        self.permit.id
     }
 
     /// Its socket.
@@ -145,10 +147,10 @@ impl Connection {
 
     /// Serves the connection on this thread until it ends or is idle. Never panics.
     pub fn run(mut self) {
-        let shared = Arc::clone(&self.seat.shared);
+        let shared = Arc::clone(&self.permit.shared);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let control = Arc::clone(&self.control);
-            shared.host.attach(self.seat.id, control);
+            shared.host.attach(self.permit.id, control);
             self.converse(&shared)
         }));
         let why = match outcome {
@@ -165,7 +167,7 @@ impl Connection {
             Ok(Stop::End(end)) => Ok(end),
             Err(panic) => Err(panic),
         };
-        part(&shared, self.seat.id, &mut self.channel, why);
+        part(&shared, self.permit.id, &mut self.channel, why);
     }
 
     fn converse(&mut self, shared: &Shared) -> Stop {

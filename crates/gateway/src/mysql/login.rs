@@ -81,7 +81,7 @@ fn open_session(
             .capabilities
             .contains(Capability::CLIENT_LOCAL_FILES),
         collation: response.collation,
-        compression: compression.map(Algorithm::facts),
+        compression: compression.map(Algorithm::info),
         tls: channel.stream().tls_facts(),
     };
     shared

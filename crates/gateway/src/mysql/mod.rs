@@ -1,4 +1,4 @@
-//! The MySQL door: client/server protocol version 10.
+//! The MySQL listener: client/server protocol version 10.
 //!
 //! | file | what |
 //! |---|---|

@@ -18,7 +18,7 @@ pub struct Ok<'a> {
     pub last_insert_id: u64,
     /// Session state.
     pub status: Status,
-    /// Flags only the door knows: more results, cursors.
+    /// Flags only the frontend knows: more results, cursors.
     pub extra: u16,
     /// Human-readable result.
     pub info: &'a str,

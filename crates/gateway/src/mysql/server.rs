@@ -26,7 +26,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long killed connections may take to leave.
 const KILL_GRACE: Duration = Duration::from_secs(5);
 
-/// A running MySQL door.
+/// A running MySQL listener.
 pub struct MysqlServer {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -129,13 +129,13 @@ fn admit(shared: &Arc<Shared>, socket: Arc<TcpStream>) {
         let error = SqlError::new(1040, "08004", "Too many connections");
         return refuse(shared, socket, &error);
     }
-    let seat = Seat::take(shared, &socket);
+    let permit = ConnectionPermit::take(shared, &socket);
     let spawned = {
         let socket = Arc::clone(&socket);
         thread::Builder::new()
-            .name(format!("mysql-{}", seat.id))
+            .name(format!("mysql-{}", permit.id))
             .stack_size(STACK_BYTES)
-            .spawn(move || connection::serve(seat, socket))
+            .spawn(move || connection::serve(permit, socket))
     };
     if let Err(error) = spawned {
         let message = format!("Can't create a new thread ({error})");
@@ -169,12 +169,12 @@ fn refuse(shared: &Shared, socket: Arc<TcpStream>, error: &SqlError) {
 
 /// A connection's place among those admitted; given up on drop, also when its thread could not
 /// start or panicked.
-pub(super) struct Seat {
+pub(super) struct ConnectionPermit {
     pub(super) shared: Arc<Shared>,
     pub(super) id: u64,
 }
 
-impl Seat {
+impl ConnectionPermit {
     fn take(shared: &Arc<Shared>, socket: &Arc<TcpStream>) -> Self {
         let id = shared.instance.next_connection_id();
         shared.connections.fetch_add(1, Ordering::SeqCst);
@@ -187,7 +187,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.shared.connections.fetch_sub(1, Ordering::SeqCst);
         self.shared.metrics.connections.decrement(1.0);

@@ -1,4 +1,4 @@
-//! What all connections share: the server behind the door, settings, counters.
+//! What all connections share: the server behind the frontend, settings, counters.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::password_key::PasswordKey;
 /// Longer than clients pause between the commands of a transaction, shorter than people do.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
 
-/// Settings of the MySQL door.
+/// Settings of the MySQL listener.
 #[derive(Clone)]
 pub struct MysqlOptions {
     /// Most bytes of rows that one open cursor keeps.
@@ -41,7 +41,7 @@ impl Default for MysqlOptions {
 
 /// What all connections share.
 pub struct Shared {
-    /// The server behind the door.
+    /// The server behind the frontend.
     pub instance: Arc<Instance>,
     /// Reaches sessions.
     pub host: Arc<ProcessHost>,
@@ -50,7 +50,7 @@ pub struct Shared {
     /// No further command is taken.
     pub draining: AtomicBool,
     /// Counters.
-    pub metrics: DoorMetrics,
+    pub metrics: FrontendMetrics,
     /// Admitted now.
     pub connections: AtomicUsize,
     /// Those that have no thread.
@@ -72,15 +72,15 @@ impl Shared {
             host,
             options,
             draining: AtomicBool::new(false),
-            metrics: DoorMetrics::new(),
+            metrics: FrontendMetrics::new(),
             connections: AtomicUsize::new(0),
             idle: IdleConnections::new()?,
         })
     }
 }
 
-/// Counters of the door, resolved once.
-pub struct DoorMetrics {
+/// Counters of the frontend, resolved once.
+pub struct FrontendMetrics {
     /// Time of commands from packet read to reply written.
     pub command_seconds: metrics::Histogram,
     /// Statements answered by an error.
@@ -97,11 +97,11 @@ pub struct DoorMetrics {
     pub refused: metrics::Counter,
 }
 
-impl DoorMetrics {
+impl FrontendMetrics {
     fn new() -> Self {
         metrics::describe_histogram!(
             "manxdb_mysql_command_seconds",
-            "Time from a command's arrival to its reply, by the MySQL door"
+            "Time from a command's arrival to its reply, by the MySQL listener"
         );
         metrics::describe_gauge!("manxdb_mysql_connections", "Open MySQL connections");
         Self {

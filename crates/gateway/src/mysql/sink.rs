@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use manxdb_sql::error::{SqlError, SqlResult};
 use manxdb_sql::session::{ResultSink, Status};
-use manxdb_sql::statement::Outcome;
+use manxdb_sql::statement::StatementOutcome;
 use manxdb_sql::types::{Collation, ColumnMeta, DataType, Value, write_text};
 use mysql_common::constants::CapabilityFlags as Capability;
 
@@ -75,7 +75,7 @@ pub struct PacketSink<'a, S> {
     cursor_bytes: usize,
     schema_changed: bool,
     /// The final statement without rows: its OK packet is still to be written.
-    pub pending_ok: Option<(Outcome, Status)>,
+    pub pending_ok: Option<(StatementOutcome, Status)>,
     /// Whether anything was written.
     pub answered: bool,
     /// A cursor was opened.
@@ -336,7 +336,7 @@ impl ResultSink for PacketSink<'_, Transport> {
         self.end_packet_of_rows(status, extra)
     }
 
-    fn done(&mut self, outcome: &Outcome, status: Status, more: bool) -> SqlResult<()> {
+    fn done(&mut self, outcome: &StatementOutcome, status: Status, more: bool) -> SqlResult<()> {
         self.schema_changed |= status.schema_changed;
         self.before = status;
         if !more {
@@ -357,7 +357,7 @@ impl ResultSink for PacketSink<'_, Transport> {
 }
 
 /// Rows changed, or for clients with CLIENT_FOUND_ROWS rows matched.
-pub fn affected_rows(outcome: &Outcome, client: ClientTraits) -> u64 {
+pub fn affected_rows(outcome: &StatementOutcome, client: ClientTraits) -> u64 {
     if client.capabilities.contains(Capability::CLIENT_FOUND_ROWS) {
         outcome.matched_rows.max(outcome.affected_rows)
     } else {

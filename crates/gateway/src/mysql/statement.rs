@@ -1,4 +1,4 @@
-//! What the door remembers of a prepared statement, beside the session's plan.
+//! What the frontend remembers of a prepared statement, beside the session's plan.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const LONG_DATA_PACKETS_MAX: usize = 4;
 
 /// A prepared statement as its client sees it.
 #[derive(Debug, Default)]
-pub struct DoorStatement {
+pub struct FrontendStatement {
     /// Number of `?`.
     pub param_count: usize,
     /// Types bound by the last execution that bound any.
@@ -24,7 +24,7 @@ pub struct DoorStatement {
     pub cursor: Option<CursorRows>,
 }
 
-impl DoorStatement {
+impl FrontendStatement {
     /// A statement with `param_count` parameters.
     #[must_use]
     pub fn new(param_count: usize) -> Self {
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn pieces_add_up_until_the_limit() {
-        let mut statement = DoorStatement::new(1);
+        let mut statement = FrontendStatement::new(1);
         statement.append_long_data(0, b"ab", 1);
         statement.append_long_data(0, b"cd", 1);
         assert_eq!(statement.long_data[&0], b"abcd");
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_piece_for_a_parameter_that_does_not_exist_is_refused() {
-        let mut statement = DoorStatement::new(1);
+        let mut statement = FrontendStatement::new(1);
         statement.append_long_data(1, b"x", 1 << 20);
         assert!(statement.long_data_refused);
         statement.reset();

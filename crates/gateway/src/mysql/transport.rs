@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use manxdb_sql::session::TlsFacts;
+use manxdb_sql::session::TlsInfo;
 use rustls::{ProtocolVersion, ServerConfig, ServerConnection};
 
 /// A blocking stream with time-outs.
@@ -46,7 +46,7 @@ impl Transport {
     }
 
     /// What was agreed with the client about encryption.
-    pub fn tls_facts(&self) -> Option<TlsFacts> {
+    pub fn tls_facts(&self) -> Option<TlsInfo> {
         let tls = self.tls.as_ref()?;
         let version = match tls.protocol_version() {
             Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
@@ -57,7 +57,7 @@ impl Transport {
             .negotiated_cipher_suite()
             .and_then(|suite| suite.suite().as_str())
             .unwrap_or_default();
-        Some(TlsFacts {
+        Some(TlsInfo {
             version: version.to_string(),
             // rustls writes TLS13_AES_…, everybody else TLS_AES_….
             cipher: cipher.replacen("TLS13_", "TLS_", 1),

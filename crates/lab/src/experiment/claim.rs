@@ -37,7 +37,7 @@ impl Source {
 
 /// Whether it is so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It is.
     Holds,
     /// It is not.
@@ -50,7 +50,7 @@ pub enum Verdict {
     NotAResult,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// All of them, in the order in which they are counted.
     pub const ALL: [Self; 5] = [
         Self::Holds,
@@ -148,7 +148,7 @@ pub struct Claim {
     pub says: String,
     /// What was measured.
     pub measured: String,
-    verdict: Verdict,
+    verdict: ClaimVerdict,
 }
 
 impl Claim {
@@ -169,12 +169,12 @@ impl Claim {
                 range.start(),
                 range.end()
             );
-            return Self::with(source, says, why, Verdict::Implausible);
+            return Self::with(source, says, why, ClaimVerdict::Implausible);
         }
         let verdict = if holds {
-            Verdict::Holds
+            ClaimVerdict::Holds
         } else {
-            Verdict::Fails
+            ClaimVerdict::Fails
         };
         Self::with(source, says, measured.text, verdict)
     }
@@ -182,10 +182,10 @@ impl Claim {
     /// A claim that these data cannot judge.
     #[must_use]
     pub fn open(source: Source, says: impl Into<String>, why: impl Into<String>) -> Self {
-        Self::with(source, says.into(), why.into(), Verdict::Open)
+        Self::with(source, says.into(), why.into(), ClaimVerdict::Open)
     }
 
-    fn with(source: Source, says: String, measured: String, verdict: Verdict) -> Self {
+    fn with(source: Source, says: String, measured: String, verdict: ClaimVerdict) -> Self {
         Self {
             source,
             says,
@@ -203,7 +203,7 @@ impl Claim {
 
     /// Whether it is so.
     #[must_use]
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClaimVerdict {
         self.verdict
     }
 
@@ -222,8 +222,10 @@ impl Claim {
 
     fn not_a_result(self, why: &str) -> Self {
         match self.verdict {
-            Verdict::Holds | Verdict::Fails => self.because(Verdict::NotAResult, why),
-            Verdict::Open | Verdict::Implausible | Verdict::NotAResult => self,
+            ClaimVerdict::Holds | ClaimVerdict::Fails => {
+                self.because(ClaimVerdict::NotAResult, why)
+            }
+            ClaimVerdict::Open | ClaimVerdict::Implausible | ClaimVerdict::NotAResult => self,
         }
     }
 
@@ -231,8 +233,8 @@ impl Claim {
     #[must_use]
     pub fn opened(self, why: &str) -> Self {
         match self.verdict {
-            Verdict::Implausible => self,
-            _ => self.because(Verdict::Open, why),
+            ClaimVerdict::Implausible => self,
+            _ => self.because(ClaimVerdict::Open, why),
         }
     }
 
@@ -241,12 +243,12 @@ impl Claim {
     pub fn disbelieved(self, why: &str) -> Self {
         match self.verdict {
             // Nothing was said of the data.
-            Verdict::Open => self,
-            _ => self.because(Verdict::Implausible, why),
+            ClaimVerdict::Open => self,
+            _ => self.because(ClaimVerdict::Implausible, why),
         }
     }
 
-    fn because(mut self, verdict: Verdict, why: &str) -> Self {
+    fn because(mut self, verdict: ClaimVerdict, why: &str) -> Self {
         self.measured = format!("{}; {why}", self.measured);
         self.verdict = verdict;
         self
@@ -264,9 +266,9 @@ mod tests {
 
     #[test]
     fn a_number_that_cannot_be_true_makes_no_claim_hold() {
-        assert_eq!(claim(1.5).verdict(), Verdict::Holds);
+        assert_eq!(claim(1.5).verdict(), ClaimVerdict::Holds);
         for value in [0.0, 0.9, 2.1, f64::NAN, f64::INFINITY] {
-            assert_eq!(claim(value).verdict(), Verdict::Implausible, "{value}");
+            assert_eq!(claim(value).verdict(), ClaimVerdict::Implausible, "{value}");
         }
     }
 
@@ -275,12 +277,12 @@ mod tests {
         let nonsense = claim(0.0);
         assert_eq!(
             nonsense.clone().circular("").verdict(),
-            Verdict::Implausible
+            ClaimVerdict::Implausible
         );
-        assert_eq!(nonsense.opened("").verdict(), Verdict::Implausible);
+        assert_eq!(nonsense.opened("").verdict(), ClaimVerdict::Implausible);
         let other = claim(1.5).of_another_load("of Kvrocks");
-        assert_eq!(other.verdict(), Verdict::NotAResult);
+        assert_eq!(other.verdict(), ClaimVerdict::NotAResult);
         assert!(other.measured.contains("Kvrocks"));
-        assert_eq!(other.disbelieved("").verdict(), Verdict::Implausible);
+        assert_eq!(other.disbelieved("").verdict(), ClaimVerdict::Implausible);
     }
 }

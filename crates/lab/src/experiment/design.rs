@@ -2,14 +2,16 @@
 
 use super::plan::Trials;
 use super::results::Found;
-use super::{Claim, Experiment, Kind, Origin, Plan, Results, Scale, falsify, report, review};
+use super::{
+    Claim, Experiment, ExperimentKind, Origin, Plan, Results, Scale, falsify, report, review,
+};
 use crate::data::{Data, DataError};
 use crate::figure::{Figure, FigureError, png};
 
 use super::results::Artefact;
 
 /// An experiment of one kind.
-pub struct Design<K: Kind> {
+pub struct Design<K: ExperimentKind> {
     /// On the command line, and of its directory.
     pub name: &'static str,
     /// One line about it.
@@ -30,7 +32,7 @@ pub struct Design<K: Kind> {
     pub judge: fn(&Self, &Data<K>) -> Vec<Claim>,
 }
 
-impl<K: Kind> Design<K> {
+impl<K: ExperimentKind> Design<K> {
     /// The trials at a scale, those of equal parameters with seeds from `seed` on.
     #[must_use]
     pub fn plan(&self, scale: Scale, seed: u64) -> Vec<K::Trial> {
@@ -107,7 +109,7 @@ impl<K: Kind> Design<K> {
     }
 }
 
-impl<K: Kind> Experiment for Design<K> {
+impl<K: ExperimentKind> Experiment for Design<K> {
     fn name(&self) -> &'static str {
         self.name
     }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Claim, Design, Kind, Verdict};
+use super::{Claim, ClaimVerdict, Design, ExperimentKind};
 use crate::data::Data;
 
 /// A change of one outcome.
@@ -33,18 +33,18 @@ const WORSE: f64 = 300.0;
 const SLIGHTLY: f64 = 3.0;
 
 /// Claims that no change of the data moves, and what should have moved them.
-pub(super) fn unmoved<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<String> {
+pub(super) fn unmoved<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Vec<String> {
     let before = design.claims(data);
     let mut found = Vec::new();
     for nonsense in Falsification::NONSENSE {
         let after = design.claims(&changed(data, |_, _| Some(nonsense)));
         let judged = before
             .iter()
-            .filter(|claim| claim.verdict() != Verdict::Open);
+            .filter(|claim| claim.verdict() != ClaimVerdict::Open);
         for claim in judged {
             let is_moved = matches!(
                 verdict(&after, claim),
-                Some(Verdict::Implausible | Verdict::Open)
+                Some(ClaimVerdict::Implausible | ClaimVerdict::Open)
             );
             if !is_moved {
                 found.push(format!(
@@ -61,11 +61,14 @@ pub(super) fn unmoved<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<String
         .iter()
         .map(|data| design.judged(data))
         .collect();
-    for claim in before.iter().filter(|one| one.verdict() == Verdict::Holds) {
+    for claim in before
+        .iter()
+        .filter(|one| one.verdict() == ClaimVerdict::Holds)
+    {
         let fails = |after: &Vec<Claim>| {
             matches!(
                 verdict(after, claim),
-                Some(Verdict::Fails | Verdict::Implausible)
+                Some(ClaimVerdict::Fails | ClaimVerdict::Implausible)
             )
         };
         if !bad_news.iter().any(fails) {
@@ -75,13 +78,13 @@ pub(super) fn unmoved<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<String
     found
 }
 
-fn verdict(claims: &[Claim], of: &Claim) -> Option<Verdict> {
+fn verdict(claims: &[Claim], of: &Claim) -> Option<ClaimVerdict> {
     let found = claims.iter().find(|claim| claim.says == of.says);
     found.map(Claim::verdict)
 }
 
 /// The data with a change of some records.
-fn changed<K: Kind>(
+fn changed<K: ExperimentKind>(
     data: &Data<K>,
     how: impl Fn(usize, &K::Trial) -> Option<Falsification>,
 ) -> Data<K> {
@@ -96,7 +99,7 @@ fn changed<K: Kind>(
 
 /// Bad news of all kinds: all of it, one point, one system of several, one end of the sweep, systems and
 /// ends in each other's place.
-fn variants<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<Data<K>> {
+fn variants<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Vec<Data<K>> {
     let mut found = vec![swapped(data)];
     let mut systems: Vec<String> = Vec::new();
     for record in &data.records {
@@ -135,7 +138,7 @@ fn variants<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<Data<K>> {
 }
 
 /// Marks that are called published and move with what was measured: what was published does not.
-fn borrowed_marks<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<String> {
+fn borrowed_marks<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Vec<String> {
     let figures = [
         data.clone(),
         changed(data, |_, _| Some(Falsification::Worse(SLIGHTLY))),
@@ -159,13 +162,13 @@ fn borrowed_marks<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<String> {
 }
 
 /// Where the records of a system are.
-fn places<K: Kind>(data: &Data<K>, system: &str) -> Vec<usize> {
+fn places<K: ExperimentKind>(data: &Data<K>, system: &str) -> Vec<usize> {
     let records = data.records.iter().enumerate();
     let own = records.filter(|(_, record)| K::system(&record.trial) == system);
     own.map(|(place, _)| place).collect()
 }
 
-fn swapped<K: Kind>(data: &Data<K>) -> Data<K> {
+fn swapped<K: ExperimentKind>(data: &Data<K>) -> Data<K> {
     let mut data = data.clone();
     let outcomes: Vec<K::Outcome> = data.records.iter().map(|one| one.outcome.clone()).collect();
     for (record, outcome) in data.records.iter_mut().zip(outcomes.into_iter().rev()) {

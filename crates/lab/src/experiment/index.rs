@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Results, Verdict};
+use super::{ClaimVerdict, Results};
 
 /// The page as Markdown: a line for each experiment, what does not hold, then the figures.
 #[must_use]
@@ -23,11 +23,11 @@ pub fn index(results: &[Box<dyn Results>]) -> String {
              [json]({name}/data.json), [svg]({name}/figure.svg), [machine]({name}/run.json) |",
             experiment.about(),
             found.scale().name(),
-            Verdict::counts(&claims)
+            ClaimVerdict::counts(&claims)
         );
         for claim in claims
             .iter()
-            .filter(|claim| claim.verdict() == Verdict::Fails)
+            .filter(|claim| claim.verdict() == ClaimVerdict::Fails)
         {
             let _ = writeln!(
                 failing,

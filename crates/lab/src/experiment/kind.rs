@@ -9,7 +9,7 @@ use super::{Design, Falsification};
 use crate::data::{Data, Record};
 
 /// What all experiments over one type of trials have in common.
-pub trait Kind: Debug + Clone + PartialEq + Sized + 'static {
+pub trait ExperimentKind: Debug + Clone + PartialEq + Sized + 'static {
     /// All that decides a run.
     type Trial: Debug + Clone + PartialEq + Serialize + DeserializeOwned + Send + Sync;
 

@@ -1,25 +1,25 @@
 //! The experiments: which trials each runs, how it is drawn, and which claims it checks.
 //!
-//! Experiments come in [`Kind`]s: what decides a run and what is kept of it. All of one kind are
+//! Experiments come in [`ExperimentKind`]s: what decides a run and what is kept of it. All of one kind are
 //! results of one part of ManxDB, in one directory.
 //!
 //! | kind | part | experiments in |
 //! |---|---|---|
 //! | [`Transactions`](crate::trial::Transactions): clusters that order transactions, simulated | `dast` | [`dast`] |
-//! | [`Sharing`](crate::many::Sharing): databases that share compaction workers, simulated | `compaction` | [`compaction`] |
+//! | [`Sharing`](crate::caas_many::Sharing): databases that share compaction workers, simulated | `compaction` | [`compaction`] |
 //!
 //! # Adding an experiment
 //!
 //! To a kind that is there: a module with a [`Design`] (name, plan, figure, claims) and its line in
 //! that kind's list, such as [`dast::ALL`].
 //!
-//! Of a new kind: a type of trials, one of outcomes, and a type that implements [`Kind`] over them:
+//! Of a new kind: a type of trials, one of outcomes, and a type that implements [`ExperimentKind`] over them:
 //! how a trial is run, its columns in `data.csv`, what a report says behind its claims, which outcomes
 //! can be true, and how they are made false to test verdicts (`cargo test -p manxdb lab`: no claim
 //! passes that no data refute). Then
 //! designs of it, and their lines in the list of experiments: [`SIMULATED`] here, for kinds whose
 //! trials are functions of their parameters; the program's own list for kinds that need processes,
-//! files or clocks ([`Kind::SIMULATED`] is false then, and trials run one at a time). Data on disk,
+//! files or clocks ([`ExperimentKind::SIMULATED`] is false then, and trials run one at a time). Data on disk,
 //! seeds, scales, progress, claims, the index and figures come with it: [`Experiment`], [`Plan`]
 //! and [`Results`] are the same for all kinds.
 
@@ -40,11 +40,11 @@ mod series;
 
 use crate::data::DataError;
 
-pub use self::claim::{Claim, Measured, Source, Verdict};
+pub use self::claim::{Claim, ClaimVerdict, Measured, Source};
 pub use self::design::Design;
 pub use self::falsify::Falsification;
 pub use self::index::index;
-pub use self::kind::{Kind, TrialError};
+pub use self::kind::{ExperimentKind, TrialError};
 pub use self::origin::Origin;
 pub use self::plan::{Plan, Point};
 pub use self::results::{Artefact, Results};

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::results::Found;
-use super::{Design, Kind, Results, Scale, TrialError};
+use super::{Design, ExperimentKind, Results, Scale, TrialError};
 use crate::data::{Data, DataError, Record};
 
 /// Trials to be run, in any order and by any number of threads.
@@ -59,14 +59,14 @@ pub struct Point {
 }
 
 /// Trials of one kind.
-pub(super) struct Trials<K: Kind> {
+pub(super) struct Trials<K: ExperimentKind> {
     design: &'static Design<K>,
     scale: Scale,
     seed: u64,
     rows: Vec<(K::Trial, OnceLock<K::Outcome>)>,
 }
 
-impl<K: Kind> Trials<K> {
+impl<K: ExperimentKind> Trials<K> {
     pub fn new(design: &'static Design<K>, scale: Scale, seed: u64) -> Self {
         let trials = design.plan(scale, seed).into_iter();
         Self {
@@ -88,7 +88,7 @@ impl<K: Kind> Trials<K> {
     }
 }
 
-impl<K: Kind> Plan for Trials<K> {
+impl<K: ExperimentKind> Plan for Trials<K> {
     fn points(&self) -> Vec<Point> {
         let trials = self.rows.iter();
         trials.map(|(trial, _)| self.point(trial)).collect()

@@ -2,11 +2,15 @@
 
 use std::fmt::Write as _;
 
-use super::{Design, Kind, Origin, Verdict};
+use super::{ClaimVerdict, Design, ExperimentKind, Origin};
 use crate::data::Data;
 
 /// The report as Markdown.
-pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>, origin: &Origin) -> String {
+pub(super) fn report<K: ExperimentKind>(
+    design: &Design<K>,
+    data: &Data<K>,
+    origin: &Origin,
+) -> String {
     let mut text = format!(
         "# {}: {}\n\n{}\n\n",
         design.name, design.about, design.origin
@@ -27,9 +31,13 @@ pub(super) fn report<K: Kind>(design: &Design<K>, data: &Data<K>, origin: &Origi
     text
 }
 
-fn claims<K: Kind>(text: &mut String, design: &Design<K>, data: &Data<K>) {
+fn claims<K: ExperimentKind>(text: &mut String, design: &Design<K>, data: &Data<K>) {
     let claims = design.claims(data);
-    let _ = writeln!(text, "## Claims\n\nClaims: {}.\n", Verdict::counts(&claims));
+    let _ = writeln!(
+        text,
+        "## Claims\n\nClaims: {}.\n",
+        ClaimVerdict::counts(&claims)
+    );
     text.push_str("| claim | by | measured | verdict |\n|---|---|---|---|\n");
     for claim in claims {
         let _ = writeln!(
@@ -45,7 +53,10 @@ fn claims<K: Kind>(text: &mut String, design: &Design<K>, data: &Data<K>) {
 }
 
 /// The different values of something over all trials, in their order.
-pub(super) fn each<K: Kind>(data: &Data<K>, value: impl Fn(&K::Trial) -> String) -> String {
+pub(super) fn each<K: ExperimentKind>(
+    data: &Data<K>,
+    value: impl Fn(&K::Trial) -> String,
+) -> String {
     let mut values: Vec<String> = Vec::new();
     for record in &data.records {
         let value = value(&record.trial);

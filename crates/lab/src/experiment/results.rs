@@ -1,6 +1,6 @@
 //! What an experiment found, whatever its kind.
 
-use super::{Claim, Design, Experiment, Kind, Origin, Scale};
+use super::{Claim, Design, Experiment, ExperimentKind, Origin, Scale};
 use crate::data::Data;
 use crate::figure::FigureError;
 
@@ -41,12 +41,12 @@ pub trait Results {
 }
 
 /// The data of an experiment of one kind.
-pub(super) struct Found<K: Kind> {
+pub(super) struct Found<K: ExperimentKind> {
     pub design: &'static Design<K>,
     pub data: Data<K>,
 }
 
-impl<K: Kind> Results for Found<K> {
+impl<K: ExperimentKind> Results for Found<K> {
     fn experiment(&self) -> &'static dyn Experiment {
         self.design
     }

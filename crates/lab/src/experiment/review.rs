@@ -1,11 +1,11 @@
 //! The one way from data to verdicts: data that cannot be true judge nothing, and neither do data with
 //! too few samples.
 
-use super::{Claim, Design, Kind};
+use super::{Claim, Design, ExperimentKind};
 use crate::data::Data;
 
 /// What is left of an experiment's claims.
-pub(super) fn review<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<Claim> {
+pub(super) fn review<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Vec<Claim> {
     let claims = design.judged(data).into_iter();
     if let Some(why) = implausible(design, data) {
         return claims.map(|claim| claim.disbelieved(&why)).collect();
@@ -17,7 +17,7 @@ pub(super) fn review<K: Kind>(design: &Design<K>, data: &Data<K>) -> Vec<Claim> 
 }
 
 /// Why the data cannot be true, if they cannot.
-fn implausible<K: Kind>(design: &Design<K>, data: &Data<K>) -> Option<String> {
+fn implausible<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Option<String> {
     let of_one = data.records.iter().find_map(|record| {
         let why = K::implausible(&record.trial, &record.outcome).err()?;
         let label = design.label(&record.trial);
@@ -26,7 +26,7 @@ fn implausible<K: Kind>(design: &Design<K>, data: &Data<K>) -> Option<String> {
     of_one.or_else(|| K::contradiction(data))
 }
 
-fn too_few<K: Kind>(design: &Design<K>, data: &Data<K>) -> Option<String> {
+fn too_few<K: ExperimentKind>(design: &Design<K>, data: &Data<K>) -> Option<String> {
     data.records.iter().find_map(|record| {
         let (samples, floor) = K::samples(&record.outcome);
         let label = design.label(&record.trial);

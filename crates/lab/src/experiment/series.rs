@@ -1,17 +1,17 @@
 //! Trials of equal parameters put together: medians over seeds, and how far they spread.
 
-use super::Kind;
+use super::ExperimentKind;
 use crate::data::Record;
 use crate::figure::Point;
 
 /// All repetitions of a trial.
-pub struct At<'a, K: Kind> {
+pub struct At<'a, K: ExperimentKind> {
     /// Where it stands on the swept parameter.
     pub x: f64,
     outcomes: Vec<&'a K::Outcome>,
 }
 
-impl<'a, K: Kind> At<'a, K> {
+impl<'a, K: ExperimentKind> At<'a, K> {
     /// A number of the outcome: the median of the repetitions, and its extremes.
     pub fn point(&self, number: impl Fn(&K::Outcome) -> f64) -> Point {
         let mut values: Vec<f64> = self
@@ -49,7 +49,7 @@ impl<'a, K: Kind> At<'a, K> {
 }
 
 /// The records that `belongs` takes, by where they stand.
-pub fn series<'a, K: Kind>(
+pub fn series<'a, K: ExperimentKind>(
     records: &'a [Record<K>],
     belongs: impl Fn(&Record<K>) -> bool,
     at: impl Fn(&Record<K>) -> f64,

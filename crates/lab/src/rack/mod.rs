@@ -60,7 +60,7 @@ pub struct Trial {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct RackOutcome {
     /// Checkouts that were measured.
     pub checkouts: u64,
     /// In so much virtual time.
@@ -109,7 +109,7 @@ impl Trial {
     ///
     /// # Errors
     /// [`TrialError::Unfit`].
-    pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+    pub fn run(&self, progress: &mut dyn FnMut(f64)) -> Result<RackOutcome, TrialError> {
         let unfit = |what, value: String, allowed| TrialError::Unfit {
             what,
             value,
@@ -130,7 +130,7 @@ impl Trial {
 mod tests {
     use super::*;
 
-    fn outcome(system: System, clients: u16) -> Outcome {
+    fn outcome(system: System, clients: u16) -> RackOutcome {
         let trial = Trial {
             system,
             clients,
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn rate(outcome: &Outcome) -> f64 {
+    fn rate(outcome: &RackOutcome) -> f64 {
         outcome.checkouts as f64 / outcome.seconds
     }
 

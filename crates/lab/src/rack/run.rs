@@ -8,7 +8,7 @@ use manxdb_sim::{Latencies, SimTime};
 
 use super::costs::{CLIENT_MACHINES, MACHINES, MANAGER, Prices};
 use super::script::{Hop, Phase, Station, Writer};
-use super::{Outcome, Trial};
+use super::{RackOutcome, Trial};
 
 /// Between the beginnings of two clients: they do not march in step.
 const APART: Nanos = Nanos(700);
@@ -100,7 +100,7 @@ impl Run {
         }
     }
 
-    pub fn run(mut self, progress: &mut dyn FnMut(f64)) -> Outcome {
+    pub fn run(mut self, progress: &mut dyn FnMut(f64)) -> RackOutcome {
         for client in 0..self.clients.len() {
             let start = Moving {
                 client,
@@ -180,7 +180,7 @@ impl Run {
         self.lines.iter().map(|line| line.busy).collect()
     }
 
-    fn outcome(mut self, began: SimTime, before: &[Nanos]) -> Outcome {
+    fn outcome(mut self, began: SimTime, before: &[Nanos]) -> RackOutcome {
         let span = self.now.since(began);
         let used = |place: usize| self.lines[place].busy.saturating_sub(before[place]);
         let seconds = |places: &[usize]| -> f64 {
@@ -199,7 +199,7 @@ impl Run {
         let busiest = shares.max_by(|one, other| one.0.total_cmp(&other.0));
         let (busy, busiest) = busiest.unwrap_or((0.0, Station::Cpu(MANAGER)));
         let micros = |time: Nanos| share(time, Nanos::from_micros(1));
-        Outcome {
+        RackOutcome {
             checkouts: self.done - self.warm_up,
             seconds: share(span, Nanos::from_secs(1)),
             p50_us: micros(self.latencies.percentile(50)),

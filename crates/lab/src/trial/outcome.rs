@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was measured. Shares are from 0 to 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct TrialOutcome {
     /// Transactions answered a second.
     pub throughput: f64,
     /// Latencies of local transactions (IRT).

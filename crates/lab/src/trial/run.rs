@@ -11,7 +11,7 @@ use manxdb_workloads::tpcc::{Parameters, Scale, Template};
 
 use super::clients::Clients;
 use super::outcome::{millis, round};
-use super::{Cpu, Outcome, Spread, Trial, TrialError, Warehouse, Workload};
+use super::{Cpu, Spread, Trial, TrialError, TrialOutcome, Warehouse, Workload};
 use crate::dast::paper_links;
 use crate::requests::Requests;
 use crate::systems::{Candidate, Cluster};
@@ -97,7 +97,7 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
 pub(crate) fn measure<S: Candidate>(
     trial: &Trial,
     progress: &mut dyn FnMut(f64),
-) -> Result<Outcome, TrialError> {
+) -> Result<TrialOutcome, TrialError> {
     let (mut world, mut clients, servers) = world::<S>(trial);
     let from = SimTime::from_millis(trial.warm_up_ms);
     let until = from + Nanos::from_millis(trial.measured_ms);
@@ -138,7 +138,7 @@ fn outcome<S: Candidate>(
     world: &World<S>,
     mut clients: Clients,
     worked_ms: &[f64],
-) -> Outcome {
+) -> TrialOutcome {
     let span_ms = trial.measured_ms.max(1) as f64;
     let oldest = clients.oldest().map(|asked| world.now().since(asked));
     let measured = &mut clients.measured;
@@ -147,7 +147,7 @@ fn outcome<S: Candidate>(
     let count = measured.local.len() + measured.cross_region.len();
     let busiest = worked_ms.iter().copied().fold(0.0, f64::max);
     let mean = worked_ms.iter().sum::<f64>() / worked_ms.len().max(1) as f64;
-    Outcome {
+    TrialOutcome {
         throughput: round(count as f64 * 1_000.0 / span_ms, 1),
         local: Spread::of(&mut measured.local),
         cross_region: Spread::of(&mut measured.cross_region),

@@ -9,7 +9,7 @@ use manxdb_dast::{Ask, Level, Options, Shared, Topology};
 use manxdb_lab::load::{Generator, Job};
 use manxdb_storage::KeyRange;
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, Registry, RowView, ShardId, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, Registry, RowView, ShardId, Touch, Values,
 };
 
 /// Increments one row on each of some shards. Arguments: pairs of shard and row.
@@ -31,8 +31,8 @@ impl Procedure for Add {
     fn name(&self) -> &'static str {
         "add"
     }
-    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
-        let piece = |pair: &[u8]| Piece {
+    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
+        let piece = |pair: &[u8]| ProcedurePiece {
             part: 0,
             shard: ShardId(pair[0].into()),
             needs: Vec::new(),
@@ -43,7 +43,7 @@ impl Procedure for Add {
     }
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         _: &Values,
         rows: &mut dyn RowView,
@@ -56,7 +56,7 @@ impl Procedure for Add {
         }
         Ok(Values::new())
     }
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let own = args
             .chunks(2)
             .filter(|pair| u32::from(pair[0]) == piece.shard.0);

@@ -6,7 +6,6 @@
 pub mod checkout;
 pub mod cluster;
 mod compare;
-mod crew;
 mod drive;
 mod fill;
 pub mod fillrandom;
@@ -15,6 +14,7 @@ mod link;
 mod measure;
 mod memories;
 pub mod olap;
+mod processes;
 pub mod recovery;
 mod report;
 mod sql_tpcc;

@@ -72,7 +72,7 @@ fn end_with(parent: i32) -> Result<(), Fault> {
 fn listen(node: &Node) -> Result<TcpListener, Fault> {
     TcpListener::bind(node.address).map_err(|error| Fault::Listen {
         address: node.address,
-        door: "nodes of the cluster",
+        listener: "nodes of the cluster",
         flag: "base-port",
         reason: match error.kind() {
             std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),

@@ -209,7 +209,7 @@ fn check_ports(file: &ClusterFile) -> Result<(), Fault> {
     for node in &file.nodes {
         TcpListener::bind(node.address).map_err(|error| Fault::Listen {
             address: node.address,
-            door: "nodes of the cluster",
+            listener: "nodes of the cluster",
             flag: "base-port",
             reason: match error.kind() {
                 std::io::ErrorKind::AddrInUse => "the port is in use".to_owned(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use manxdb_compaction::etcd::{EtcdAddress, EtcdTls};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::store::etcd::EtcdSettings;
 
 use super::read;
@@ -14,9 +14,9 @@ use crate::fault::Fault;
 ///
 /// # Errors
 /// A password or a certificate cannot be read.
-pub fn place(args: &ControlArgs) -> Result<Place, Fault> {
+pub fn place(args: &ControlArgs) -> Result<StoreLocation, Fault> {
     if args.etcd.etcd.is_empty() {
-        return Ok(Place::File(args.store.clone()));
+        return Ok(StoreLocation::File(args.store.clone()));
     }
     let etcd = &args.etcd;
     let settings = EtcdSettings {
@@ -29,7 +29,7 @@ pub fn place(args: &ControlArgs) -> Result<Place, Fault> {
         lease: Duration::from_secs(etcd.etcd_lease.into()),
         name: etcd.advertise.clone().unwrap_or_default(),
     };
-    Ok(Place::Etcd(Box::new(settings)))
+    Ok(StoreLocation::Etcd(Box::new(settings)))
 }
 
 fn user(args: &EtcdArgs) -> Result<Option<(String, String)>, Fault> {
@@ -56,10 +56,10 @@ fn tls(args: &EtcdArgs) -> Result<Option<EtcdTls>, Fault> {
 }
 
 /// What people call it.
-pub fn name(place: &Place) -> String {
+pub fn name(place: &StoreLocation) -> String {
     match place {
-        Place::File(path) => path.display().to_string(),
-        Place::Etcd(settings) => {
+        StoreLocation::File(path) => path.display().to_string(),
+        StoreLocation::Etcd(settings) => {
             let members = settings.address.members.join(",");
             format!("etcd {members}, {}", settings.prefix)
         }

@@ -18,7 +18,7 @@ use manxdb_compaction::scrape::{self, Scraped};
 use manxdb_compaction::secrets::{self, Secrets};
 use manxdb_compaction::security::Security;
 use manxdb_compaction::server::{ControlPlane, StartError};
-use manxdb_compaction::store::Place;
+use manxdb_compaction::store::StoreLocation;
 use manxdb_compaction::volume::Volume;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_jobs::job::Zone;
@@ -75,11 +75,11 @@ fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn start_fault(place: &Place, error: StartError) -> Fault {
+fn start_fault(place: &StoreLocation, error: StartError) -> Fault {
     match error {
         StartError::Listen(address, reason) => Fault::Listen {
             address,
-            door: "the compaction service",
+            listener: "the compaction service",
             flag: "listen",
             reason: reason.to_string(),
         },
@@ -99,7 +99,7 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
         remember: u64::from(args.remember_mb) << 20,
         slots: args.slots,
         zone: Zone(args.zone),
-        flavours: vec![
+        profiles: vec![
             Arc::new(Plain),
             Arc::new(Shaped),
             Arc::new(Versions::default()),
@@ -136,7 +136,7 @@ fn metrics(
     let serve = |address| {
         let listen = |reason| Fault::Listen {
             address,
-            door: "metrics",
+            listener: "metrics",
             flag: "metrics",
             reason,
         };

@@ -26,9 +26,9 @@ const PREFIX: &str = "MANXDB_";
 pub struct Settings {
     /// Data directory.
     pub data: PathBuf,
-    /// MySQL door.
+    /// MySQL listener.
     pub mysql_listen: SocketAddr,
-    /// Admin door.
+    /// Admin listener.
     pub admin_listen: SocketAddr,
     /// Root without a password on the first start.
     pub insecure: bool,

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use manxdb_lab::experiment::{
-    Claim, Experiment, Origin, Plan, Results, SIMULATED, Scale, Verdict, index,
+    Claim, ClaimVerdict, Experiment, Origin, Plan, Results, SIMULATED, Scale, index,
 };
 
 use crate::cli::{EVERY, LabCommand, LabRun};
@@ -245,11 +245,11 @@ fn draw(results: &dyn Results, directory: &Path) -> Result<(), Fault> {
 
 fn say(claim: &Claim) {
     let verdict = match claim.verdict() {
-        Verdict::Holds => "holds",
-        Verdict::Fails => "FAILS",
-        Verdict::Open => "open",
-        Verdict::Implausible => "WRONG DATA",
-        Verdict::NotAResult => "no result",
+        ClaimVerdict::Holds => "holds",
+        ClaimVerdict::Fails => "FAILS",
+        ClaimVerdict::Open => "open",
+        ClaimVerdict::Implausible => "WRONG DATA",
+        ClaimVerdict::NotAResult => "no result",
     };
     println!(
         "  {verdict:<10} {}\n             {}",

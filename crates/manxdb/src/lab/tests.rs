@@ -31,7 +31,11 @@ fn no_kept_data_are_implausible() {
     for experiment in experiments() {
         for claim in results(experiment).claims() {
             let name = experiment.name();
-            assert_ne!(claim.verdict(), Verdict::Implausible, "{name}: {claim:?}");
+            assert_ne!(
+                claim.verdict(),
+                ClaimVerdict::Implausible,
+                "{name}: {claim:?}"
+            );
         }
     }
 }
@@ -65,7 +69,7 @@ fn peaks_are_compared_at_the_peak_of_each() {
         "rsi-scale",
         "RSI: 56 times the checkouts of Trad-SI over Ethernet",
     );
-    assert_eq!(claim.verdict(), Verdict::Fails, "{claim:?}");
+    assert_eq!(claim.verdict(), ClaimVerdict::Fails, "{claim:?}");
     assert!(claim.measured.contains("44.6 times"), "{claim:?}");
 }
 
@@ -82,7 +86,7 @@ fn what_was_calibrated_or_is_of_another_load_is_no_result() {
         ("rsi-scale", "RSI: 1.6 times the checkouts", "another load"),
     ] {
         let claim = claim(name, says);
-        assert_eq!(claim.verdict(), Verdict::NotAResult, "{claim:?}");
+        assert_eq!(claim.verdict(), ClaimVerdict::NotAResult, "{claim:?}");
         assert!(claim.measured.contains(why), "{claim:?}");
     }
 }

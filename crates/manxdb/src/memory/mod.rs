@@ -44,7 +44,7 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
     let address = settings.admin_listen;
     let admin = TcpListener::bind(address).map_err(|error| Fault::Listen {
         address,
-        door: "the admin page",
+        listener: "the admin page",
         flag: "admin-listen",
         reason: error.to_string(),
     })?;

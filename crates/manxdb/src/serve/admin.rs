@@ -1,4 +1,4 @@
-//! What the admin door shows of this server.
+//! What the admin listener shows of this server.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -15,10 +15,10 @@ use super::health::StoreHealth;
 use super::store::Store;
 use crate::fault::Fault;
 
-/// File in the data directory that holds the secret of the admin door.
+/// File in the data directory that holds the secret of the admin listener.
 pub const TOKEN_FILE: &str = "admin-token";
 
-/// Connects the admin door to the rooms of this server.
+/// Connects the admin listener to the rooms of this server.
 ///
 /// # Errors
 /// The token cannot be written.

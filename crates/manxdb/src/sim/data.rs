@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use manxdb_core::Nanos;
 use manxdb_lab::load::Made;
 use manxdb_lab::scenario::Scenario;
-use manxdb_lab::simulate::Outcome;
+use manxdb_lab::simulate::SimulationOutcome;
 use manxdb_lab::why::Shares;
 use manxdb_sim::Latencies;
 use serde_json::{Map, Value, json};
@@ -22,7 +22,12 @@ const BUCKETS: [u64; 16] = [
 ];
 
 /// Parameters and measurement.
-pub fn json(args: &SimRun, scenario: &Scenario, measure: &Measure, outcome: &Outcome) -> String {
+pub fn json(
+    args: &SimRun,
+    scenario: &Scenario,
+    measure: &Measure,
+    outcome: &SimulationOutcome,
+) -> String {
     let classes = Class::ALL.map(|class| (class.name().to_owned(), of_class(measure, class)));
     let messages = outcome.counters.messages();
     let messages = messages.into_iter().map(|(label, sent)| {
@@ -124,7 +129,7 @@ fn histogram(spans: &Latencies) -> Vec<Value> {
 
 /// A line for each measured call that took effect; the parts are columns and add up to its
 /// latency.
-pub fn csv(scenario: &Scenario, outcome: &Outcome) -> String {
+pub fn csv(scenario: &Scenario, outcome: &SimulationOutcome) -> String {
     let (from, until) = scenario.span();
     let done = |made: &&Made| {
         let answer = made.answered.as_ref();

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use manxdb_core::Nanos;
 use manxdb_lab::scenario::Scenario;
-use manxdb_lab::simulate::{Look, Outcome, Story, simulate, story};
+use manxdb_lab::simulate::{Look, SimulationOutcome, Story, simulate, story};
 use manxdb_sim::Failure;
 use manxdb_sim::explain::Part;
 use manxdb_sim::timeline::timeline;
@@ -95,7 +95,7 @@ fn write(path: Option<&Path>, text: impl FnOnce() -> String) -> Result<(), Fault
 }
 
 /// Runs the scenario again as far as the call that is wanted, and draws it.
-fn draw(scenario: &Scenario, outcome: &Outcome, wanted: Wanted) -> Result<String, Fault> {
+fn draw(scenario: &Scenario, outcome: &SimulationOutcome, wanted: Wanted) -> Result<String, Fault> {
     let made = find(&outcome.made, scenario.span(), wanted).map_err(wrong_timeline)?;
     let Some((txn, answered)) = txn_of(made).zip(made.answered.as_ref()) else {
         return Err(wrong_timeline("the call was not answered".to_owned()));

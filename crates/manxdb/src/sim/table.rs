@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use manxdb_core::Nanos;
 use manxdb_lab::scenario::Scenario;
-use manxdb_lab::simulate::Outcome;
+use manxdb_lab::simulate::SimulationOutcome;
 use manxdb_lab::why::Shares;
 
 use super::measure::{Class, Measure};
@@ -139,7 +139,7 @@ fn shares(text: &mut String, shares: &Shares, count: usize, before: &str) {
 }
 
 /// What is said below the table once a run is over.
-pub fn end(scenario: &Scenario, measure: &Measure, outcome: &Outcome) -> String {
+pub fn end(scenario: &Scenario, measure: &Measure, outcome: &SimulationOutcome) -> String {
     let sent = outcome.counters.sent_in_all();
     let (busiest, share) = outcome.busiest;
     let mut text = format!(

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use manxdb_core::NodeId;
-use manxdb_txn::procedure::{Piece, ProcedureError, ShardId, Slot, in_running_order};
+use manxdb_txn::procedure::{ProcedureError, ProcedurePiece, ShardId, Slot, in_running_order};
 use serde::{Deserialize, Serialize};
 
 use crate::topology::{RegionId, Topology};
@@ -113,8 +113,8 @@ impl PieceOfCall {
 
     /// The piece as its procedure knows it.
     #[must_use]
-    pub fn to_piece(&self) -> Piece {
-        Piece {
+    pub fn to_piece(&self) -> ProcedurePiece {
+        ProcedurePiece {
             part: self.part,
             shard: self.shard(),
             needs: self.needs().collect(),
@@ -124,8 +124,8 @@ impl PieceOfCall {
     }
 }
 
-impl From<Piece> for PieceOfCall {
-    fn from(piece: Piece) -> Self {
+impl From<ProcedurePiece> for PieceOfCall {
+    fn from(piece: ProcedurePiece) -> Self {
         let numbers = |slots: Vec<Slot>| slots.into_iter().map(|slot| slot.0).collect();
         Self {
             part: piece.part,
@@ -145,7 +145,7 @@ impl Planned {
     pub fn new(
         call: Call,
         coordinator: NodeId,
-        pieces: Vec<Piece>,
+        pieces: Vec<ProcedurePiece>,
         topology: Topology,
     ) -> Result<Arc<Self>, ProcedureError> {
         let pieces = in_running_order(pieces)?;

@@ -7,7 +7,7 @@ use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Isolation, Span};
 use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, Values, in_running_order,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values, in_running_order,
 };
 use manxdb_txn::{ReadSet, TxnError};
 
@@ -155,7 +155,7 @@ fn judge(failure: Failure<Misuse>) -> Result<Verdict, CallError> {
 struct View<'v, 'c, F> {
     rows: &'v mut Rows<'c, F>,
     placement: &'v dyn Placement,
-    piece: &'v Piece,
+    piece: &'v ProcedurePiece,
 }
 
 fn of_rows<T>(result: Result<T, Failure<Misuse>>) -> Result<T, TxnError> {

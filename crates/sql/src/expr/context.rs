@@ -30,7 +30,7 @@ pub struct Warning {
     pub message: String,
 }
 
-/// Facts and variables of the session that expressions can ask for. Implemented by the session.
+/// TestSession and variables of the session that expressions can ask for. Implemented by the session.
 pub trait SessionInfo {
     /// `DATABASE()`.
     fn database(&self) -> Option<String>;
@@ -129,7 +129,7 @@ pub struct EvalContext<'a> {
     pub seeded: crate::functions::SeededRandom,
     /// What is known of the constant lists of IN.
     pub lists: ConstantLists,
-    /// Session facts.
+    /// What functions ask of the session.
     pub session: &'a dyn SessionInfo,
     /// Runs subqueries.
     pub subqueries: &'a dyn Subqueries,

@@ -1,4 +1,4 @@
-//! Who, where and what: facts of the session.
+//! Who, where and what: functions that answer from the state of the session.
 
 use super::{ScalarFunction, infer};
 use crate::error::SqlResult;

@@ -6,7 +6,7 @@ use sqlparser::ast::{SetExpr, Statement};
 
 use super::accounts::{Need, needs};
 use super::compiled::Compiled;
-use super::edge;
+use super::ddl;
 use super::metrics::{StatementKind, count};
 use super::plan_cache::{Found, PlanKey};
 use super::retyped::ShownParams;
@@ -21,9 +21,9 @@ use crate::types::{DataType, Value};
 impl Session {
     /// The statements of a query, one unless the client said that it may send more.
     pub(super) fn parts(&self, text: &str) -> SqlResult<Vec<Part>> {
-        let parts = split(text, self.facts.settings().sql_mode)?;
+        let parts = split(text, self.state.settings().sql_mode)?;
         match parts.get(1) {
-            Some(second) if !self.facts.client.multi_statements => Err(SqlError::syntax(format!(
+            Some(second) if !self.state.client.multi_statements => Err(SqlError::syntax(format!(
                 "this client may send one statement at a time (near '{}')",
                 second.text.chars().take(80).collect::<String>()
             ))),
@@ -35,7 +35,7 @@ impl Session {
     /// whatever is wrong with it, and may have changed the SQL mode it is read with.
     pub(super) fn compile_part(&mut self, part: Part) -> SqlResult<Arc<Compiled>> {
         let begin = self.now();
-        let parsed = parse_part(part, self.facts.settings().sql_mode)?;
+        let parsed = parse_part(part, self.state.settings().sql_mode)?;
         refuse_parameters(&parsed)?;
         let parsed_at = self.now();
         self.preparation.parse = parsed_at - begin;
@@ -47,10 +47,10 @@ impl Session {
     /// The plan of the text's template, with the constants to run it with. `None` when there is
     /// no template or it cannot be planned: the text itself then says what is wrong, if anything.
     pub(super) fn compile_template(&mut self, text: &str) -> Option<(Arc<Compiled>, Vec<Value>)> {
-        if !self.facts.temporary.is_empty() {
+        if !self.state.temporary.is_empty() {
             return None;
         }
-        let settings = self.facts.settings();
+        let settings = self.state.settings();
         let template = template(text, settings.sql_mode, settings.collation)?;
         match self.lookup(&template.text, &template.types) {
             Some(Found::Plan(compiled)) => return Some((compiled, template.values)),
@@ -84,7 +84,7 @@ impl Session {
 
     /// What the cache knows of `text`, and of nothing that only this session's tables could mean.
     pub(super) fn lookup(&self, text: &str, constants: &[DataType]) -> Option<Found> {
-        if !self.facts.temporary.is_empty() {
+        if !self.state.temporary.is_empty() {
             return None;
         }
         let instance = self.instance();
@@ -100,7 +100,7 @@ impl Session {
 
     /// Shares a plan, unless it may speak of tables that only this session has.
     pub(super) fn keep(&self, text: &str, constants: &[DataType], found: Found) {
-        if self.facts.temporary.is_empty() {
+        if self.state.temporary.is_empty() {
             self.with_key(text, constants, |key| self.instance().plans.put(key, found));
         }
     }
@@ -111,8 +111,8 @@ impl Session {
         constants: &[DataType],
         use_key: impl FnOnce(&PlanKey<'_>) -> T,
     ) -> T {
-        let database = self.facts.database.borrow();
-        let settings = self.facts.settings.borrow();
+        let database = self.state.database.borrow();
+        let settings = self.state.settings.borrow();
         use_key(&PlanKey {
             text,
             constants,
@@ -127,7 +127,7 @@ impl Session {
         if let Some(compiled) = self.cached(text) {
             return Ok(compiled);
         }
-        let mut statements = parse(text, self.facts.settings().sql_mode)?;
+        let mut statements = parse(text, self.state.settings().sql_mode)?;
         if statements.len() > 1 {
             return Err(SqlError::syntax(format!(
                 "only one statement may be prepared (near '{}')",
@@ -145,7 +145,7 @@ impl Session {
     /// Plans a parsed statement and finds out what it needs.
     pub(super) fn compile(&self, parsed: Parsed) -> SqlResult<Compiled> {
         let catalog = self.catalog();
-        let database = self.facts.database.borrow().clone();
+        let database = self.state.database.borrow().clone();
         let plan = match &parsed.special {
             None | Some(Special::LoadData(_)) => {
                 self.plan(&parsed, &catalog, database.as_deref())?
@@ -156,7 +156,7 @@ impl Session {
             &parsed,
             plan.as_ref(),
             database.as_deref(),
-            &self.facts.temporary,
+            &self.state.temporary,
         );
         needs.extend(self.needs_of_source(&parsed, &catalog, database.as_deref()));
         Ok(Compiled {
@@ -197,7 +197,7 @@ impl Session {
         let Ok(Some(plan)) = self.plan(&source, catalog, database) else {
             return Vec::new();
         };
-        let temporary = &self.facts.temporary;
+        let temporary = &self.state.temporary;
         let needs = needs::of(&source, Some(&plan), database, temporary);
         if view { needs::of_view(needs) } else { needs }
     }
@@ -266,7 +266,7 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
             Special::StartTransaction { .. } => StatementKind::Begin,
             Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
             Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,
-            _ if edge::is_ddl(parsed) => StatementKind::Ddl,
+            _ if ddl::is_ddl(parsed) => StatementKind::Ddl,
             _ => StatementKind::Other,
         };
     }
@@ -281,7 +281,7 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
         Statement::Update(_) => StatementKind::Update,
         Statement::Delete(_) => StatementKind::Delete,
         Statement::Explain { .. } => StatementKind::Show,
-        _ if edge::is_ddl(parsed) => StatementKind::Ddl,
+        _ if ddl::is_ddl(parsed) => StatementKind::Ddl,
         _ => StatementKind::Other,
     }
 }

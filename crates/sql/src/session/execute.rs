@@ -16,10 +16,10 @@ use crate::executor::{self, ExecContext, SubqueryRunner};
 use crate::expr::{EvalContext, Warning};
 use crate::parser::{Parsed, Special};
 use crate::planner::Locking;
-use crate::statement::{self, Outcome, StatementPlan};
+use crate::statement::{self, StatementOutcome, StatementPlan};
 use crate::types::{ColumnMeta, Row, Value};
 
-/// Rows handed to the door at a time.
+/// Rows handed to the frontend at a time.
 const BATCH_ROWS: usize = 64;
 
 /// How a planned statement ended.
@@ -27,10 +27,10 @@ pub(super) enum Finished {
     /// Its rows are in the output.
     Rows,
     /// It changed something.
-    Changed(Outcome),
+    Changed(StatementOutcome),
 }
 
-/// Rows on their way to the door. Nothing is sent before the first batch is full or the end is
+/// Rows on their way to the frontend. Nothing is sent before the first batch is full or the end is
 /// reached, so that a statement lost early can run again unseen.
 pub(super) struct Output<'a> {
     pub sink: &'a mut dyn ResultSink,
@@ -122,8 +122,8 @@ impl Session {
         catalog: &Catalog,
         database: Option<&str>,
     ) -> SqlResult<Option<StatementPlan>> {
-        let settings = self.facts.settings();
-        let tables = SessionTables::new(&self.facts, catalog);
+        let settings = self.state.settings();
+        let tables = SessionTables::new(&self.state, catalog);
         let context = BindContext {
             catalog,
             database,
@@ -211,7 +211,7 @@ impl Session {
         });
         // A SLEEP that KILL QUERY cut short is 1 by itself and the end of anything greater.
         let result = match result {
-            Ok(_) if touches_tables(plan) && self.facts.waiter.is_killed() => {
+            Ok(_) if touches_tables(plan) && self.state.waiter.is_killed() => {
                 Err(manxdb_txn::TxnError::Interrupted.into())
             }
             other => other,
@@ -232,30 +232,30 @@ impl Session {
         work: impl FnOnce(&ExecContext<'_>) -> SqlResult<T>,
     ) -> SqlResult<T> {
         let instance = self.instance();
-        let settings = self.facts.settings();
+        let settings = self.state.settings();
         let catalog = self.catalog();
-        let shown = if self.facts.shows_temporary.get() {
+        let shown = if self.state.shows_temporary.get() {
             &catalog
         } else {
             catalog.stored()
         };
-        let tables = SessionTables::new(&self.facts, shown);
-        let waiter = self.facts.waiter.as_ref();
+        let tables = SessionTables::new(&self.state, shown);
+        let waiter = self.state.waiter.as_ref();
         let memory = instance.options.statement_memory_bytes;
         let subqueries = SubqueryRunner::new(txn, &catalog, &tables, waiter, memory);
         let clock = || instance.host.wall_micros();
         let eval = EvalContext {
             params,
-            now_micros: self.facts.now_micros(),
+            now_micros: self.state.now_micros(),
             clock: &clock,
             time_zone: settings.time_zone.clone(),
             sql_mode: settings.sql_mode,
             div_precision_increment: settings.div_precision_increment,
             group_concat_max_len: settings.group_concat_max_len,
-            random: &self.facts.random,
+            random: &self.state.random,
             seeded: crate::functions::SeededRandom::default(),
             lists: crate::expr::ConstantLists::default(),
-            session: &self.facts,
+            session: &self.state,
             subqueries: &subqueries,
             warnings,
             strict_write: writes && settings.sql_mode.strict,
@@ -281,7 +281,7 @@ impl Session {
         &mut self,
         compiled: &Compiled,
         output: &mut Output<'_>,
-    ) -> SqlResult<Outcome> {
+    ) -> SqlResult<StatementOutcome> {
         use crate::expr::SessionInfo;
         let names = &compiled.parsed.into_variables;
         if compiled.columns().len() != names.len() {
@@ -299,19 +299,19 @@ impl Session {
             ));
         }
         let Some(row) = output.take_batch().pop() else {
-            self.facts.warn(
+            self.state.warn(
                 crate::expr::WarningLevel::Warning,
                 1329,
                 "No data - zero rows fetched, selected, or processed".to_string(),
             );
-            return Ok(Outcome::default());
+            return Ok(StatementOutcome::default());
         };
         for (name, value) in names.iter().zip(row) {
-            self.facts.set_user_variable(name, value);
+            self.state.set_user_variable(name, value);
         }
-        Ok(Outcome {
+        Ok(StatementOutcome {
             affected_rows: 1,
-            ..Outcome::default()
+            ..StatementOutcome::default()
         })
     }
 }

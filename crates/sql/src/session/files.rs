@@ -14,7 +14,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::executor::ExecContext;
 use crate::expr::WarningLevel;
 use crate::parser::{IntoFile, LineFormat};
-use crate::statement::{self, LoadedFile, ModifyStatement, Outcome, put_line};
+use crate::statement::{self, LoadedFile, ModifyStatement, StatementOutcome, put_line};
 use crate::types::{ColumnMeta, DataType, Value, write_text};
 
 /// Rows are written to the file when this much of them is ready, bytes.
@@ -28,7 +28,7 @@ impl Session {
         modify: &ModifyStatement,
         file: LoadedFile<'_>,
         output: &mut Output<'_>,
-    ) -> SqlResult<Outcome> {
+    ) -> SqlResult<StatementOutcome> {
         if !file.local {
             let directory = self.file_directory()?;
             let opened = self.instance().host.open_file(&directory, file.name);
@@ -36,7 +36,7 @@ impl Session {
             return statement::run_load(context, modify, &mut *opened);
         }
         let allowed = self.instance().globals.read().integer("local_infile") == 1;
-        if !allowed || !self.facts.client.local_files {
+        if !allowed || !self.state.client.local_files {
             return Err(SqlError::new(
                 3948,
                 "42000",
@@ -50,9 +50,9 @@ impl Session {
 
     /// Where files of the server may be, after the privilege was checked.
     fn file_directory(&self) -> SqlResult<String> {
-        let account = self.facts.account();
+        let account = self.state.account();
         if !account.global.has_any(Privileges::FILE) {
-            let (user, host) = (self.facts.user.borrow(), &self.facts.client.host);
+            let (user, host) = (self.state.user.borrow(), &self.state.client.host);
             return Err(SqlError::new(
                 1045,
                 "28000",
@@ -86,13 +86,13 @@ impl Session {
         rows.write_out()?;
         if into.format.is_none() && rows.rows == 0 {
             let message = "No data - zero rows fetched, selected, or processed";
-            self.facts
+            self.state
                 .warn(WarningLevel::Warning, 1329, message.to_string());
         }
-        let outcome = Outcome {
+        let outcome = StatementOutcome {
             affected_rows: rows.rows,
             matched_rows: rows.rows,
-            ..Outcome::default()
+            ..StatementOutcome::default()
         };
         self.report(&outcome, sink, more)
     }
@@ -188,7 +188,7 @@ impl ResultSink for RowFile {
         Ok(())
     }
 
-    fn done(&mut self, _outcome: &Outcome, _status: Status, _more: bool) -> SqlResult<()> {
+    fn done(&mut self, _outcome: &StatementOutcome, _status: Status, _more: bool) -> SqlResult<()> {
         Ok(())
     }
 

@@ -77,7 +77,7 @@ pub struct InstanceOptions {
     pub data_directory: String,
 }
 
-/// What a door knows of a client before it has logged in.
+/// What a frontend knows of a client before it has logged in.
 #[derive(Debug, Clone)]
 pub struct ClientInfo {
     /// Address as shown in the process list, for example `127.0.0.1:53122`.
@@ -93,14 +93,14 @@ pub struct ClientInfo {
     /// Id of the collation the client named, as in `information_schema.COLLATIONS`.
     pub collation: u16,
     /// How the connection is compressed, if it is.
-    pub compression: Option<CompressionFacts>,
+    pub compression: Option<CompressionInfo>,
     /// How the connection is encrypted, if it is.
-    pub tls: Option<TlsFacts>,
+    pub tls: Option<TlsInfo>,
 }
 
 /// What was agreed for a compressed connection, for SHOW STATUS.
 #[derive(Debug, Clone, Copy)]
-pub struct CompressionFacts {
+pub struct CompressionInfo {
     /// `Compression_algorithm`: `zlib` or `zstd`.
     pub algorithm: &'static str,
     /// `Compression_level`.
@@ -109,7 +109,7 @@ pub struct CompressionFacts {
 
 /// What was agreed for an encrypted connection, for SHOW STATUS.
 #[derive(Debug, Clone)]
-pub struct TlsFacts {
+pub struct TlsInfo {
     /// `Ssl_version`, for example `TLSv1.3`.
     pub version: String,
     /// `Ssl_cipher`, for example `TLS_AES_256_GCM_SHA384`.

@@ -143,7 +143,7 @@ impl Instance {
         })
     }
 
-    /// `max_connections` as it is now: how many clients the doors admit.
+    /// `max_connections` as it is now: how many clients the frontends admit.
     #[must_use]
     pub fn max_connections(&self) -> usize {
         let most = self.globals.read().integer("max_connections");
@@ -157,7 +157,7 @@ impl Instance {
         u64::try_from(seconds).unwrap_or(1).max(1)
     }
 
-    /// `protocol_compression_algorithms`: what the doors offer to clients, for example
+    /// `protocol_compression_algorithms`: what the frontends offer to clients, for example
     /// `zlib,zstd,uncompressed`.
     #[must_use]
     pub fn protocol_compression_algorithms(&self) -> String {
@@ -245,7 +245,7 @@ impl Instance {
 
     /// The next `AUTO_INCREMENT` value a table would give; `None` for tables without.
     pub(super) fn next_auto_increment(&self, table: &Table) -> Option<u64> {
-        super::edge::next_auto_increment(self, table)
+        super::ddl::next_auto_increment(self, table)
     }
 
     /// Rows of a stored table, counted up to `limit`.

@@ -126,7 +126,7 @@ impl TablesInUse {
         tables.kept.iter().any(writes)
             || tables.running.iter().any(|compiled| {
                 let mut uses = compiled.needs.iter().filter_map(Use::of);
-                !super::edge::is_ddl(&compiled.parsed) && uses.any(|used| writes(&used))
+                !super::ddl::is_ddl(&compiled.parsed) && uses.any(|used| writes(&used))
             })
     }
 
@@ -229,10 +229,10 @@ impl TableGate for Session {
             return Ok(());
         }
         let place = (database.to_lowercase(), name.to_lowercase());
-        let session = self.facts.process.id;
+        let session = self.state.process.id;
         let locks = &self.instance().table_locks;
         let wanted = [(place.clone(), false)];
-        let waiter = &self.facts.waiter;
+        let waiter = &self.state.waiter;
         let limit = Some(GATE_WAIT_MICROS);
         if !waiter.pause(limit, &|| locks.try_take(&wanted, session))? {
             return Ok(());
@@ -258,7 +258,7 @@ impl TableGate for Session {
         if self
             .instance()
             .table_locks
-            .release_if_held(self.facts.process.id)
+            .release_if_held(self.state.process.id)
         {
             self.instance().wake_all();
         }
@@ -268,7 +268,7 @@ impl TableGate for Session {
 impl Session {
     pub(super) fn lock_tables(&mut self, locks: &[TableLock]) -> SqlResult<()> {
         self.commit()?;
-        self.facts.process.tables.clear();
+        self.state.process.tables.clear();
         self.unlock_tables()?;
         let mut wanted = Vec::new();
         for lock in locks {
@@ -279,7 +279,7 @@ impl Session {
             }
             wanted.push(((database.to_lowercase(), table.to_lowercase()), lock.write));
         }
-        let session = self.facts.process.id;
+        let session = self.state.process.id;
         let table_locks = &self.instance().table_locks;
         self.wait_for_tables(&|| table_locks.try_take(&wanted, session))?;
         self.holds_table_locks = true;
@@ -313,8 +313,8 @@ impl Session {
         let Some(StatementPlan::Query(plan)) = self.plan(&parsed, &catalog, Some(database))? else {
             return Err(SqlError::internal("the query of a lock has no plan"));
         };
-        let account = self.facts.account();
-        let host = &self.facts.client.host;
+        let account = self.state.account();
+        let host = &self.state.client.host;
         for (_, database, table) in &plan.tables {
             let lock = Need::database(Privileges::LOCK_TABLES, "LOCK TABLES", database);
             access::check(&account, &lock, host)?;
@@ -328,8 +328,8 @@ impl Session {
     }
 
     fn wait_for_tables(&self, ready: &dyn Fn() -> bool) -> SqlResult<()> {
-        let limit = self.facts.settings().lock_wait_micros;
-        if self.facts.waiter.pause(Some(limit), ready)? {
+        let limit = self.state.settings().lock_wait_micros;
+        if self.state.waiter.pause(Some(limit), ready)? {
             return Ok(());
         }
         Err(manxdb_txn::TxnError::LockTimeout.into())
@@ -340,7 +340,7 @@ impl Session {
             return Ok(());
         }
         let committed = self.commit();
-        self.instance().table_locks.release(self.facts.process.id);
+        self.instance().table_locks.release(self.state.process.id);
         self.instance().wake_all();
         committed
     }
@@ -352,7 +352,7 @@ impl Session {
     /// 1205; 1100 and 1099 for what this session's own locks do not cover.
     pub(super) fn enter_tables(&self, compiled: &Arc<Compiled>) -> SqlResult<()> {
         let locks = &self.instance().table_locks;
-        let tables = &self.facts.process.tables;
+        let tables = &self.state.process.tables;
         loop {
             // Noted first: of a lock being taken and us, at least one sees the other.
             tables.enter(compiled);
@@ -372,7 +372,7 @@ impl Session {
 
     /// The statement is done with its tables, unless its transaction goes on.
     pub(super) fn leave_tables(&self) {
-        let freed = self.facts.process.tables.leave(self.transaction.is_some());
+        let freed = self.state.process.tables.leave(self.transaction.is_some());
         if freed && self.instance().table_locks.holders.load(Ordering::SeqCst) > 0 {
             self.instance().wake_all();
         }
@@ -380,8 +380,8 @@ impl Session {
 
     /// Whether no other session's lock keeps this statement out.
     fn pass_table_locks(&self, needs: &[Need]) -> SqlResult<bool> {
-        let session = self.facts.process.id;
-        let used = self.facts.process.tables.kept();
+        let session = self.state.process.id;
+        let used = self.state.process.tables.kept();
         for need in needs {
             let (Some(table), Some(wanted)) = (&need.table, Use::of(need)) else {
                 continue;
@@ -402,7 +402,7 @@ impl Session {
         let (code, text) = match self
             .instance()
             .table_locks
-            .mode_of(place, self.facts.process.id)
+            .mode_of(place, self.state.process.id)
         {
             None => (
                 1100,

@@ -1,4 +1,4 @@
-//! Counters and the slow-statement ring that the admin door shows.
+//! Counters and the slow-statement ring that the admin listener shows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,7 +74,7 @@ pub struct TimeSplit {
     pub execute: i64,
     /// Commit: validation, log write, group commit.
     pub commit: i64,
-    /// Handing rows to the door.
+    /// Handing rows to the frontend.
     pub send: i64,
 }
 
@@ -130,7 +130,7 @@ pub struct MetricsSnapshot {
     pub plan_cache_misses: u64,
     /// Statements slower than `long_query_time`.
     pub slow_statements: u64,
-    /// Rows handed to doors.
+    /// Rows handed to frontends.
     pub rows_sent: u64,
 }
 

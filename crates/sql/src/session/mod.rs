@@ -1,28 +1,27 @@
-//! A client's session: what a door talks to.
+//! A client's session: what a frontend talks to.
 //!
 //! | file | answers |
 //! |---|---|
-//! | [`session`] | the methods a door calls |
+//! | [`session`] | the methods a frontend calls |
 //! | [`compile`], [`run`], [`execute`] | one statement: cache, parse, plan; run, retry, report |
 //! | [`special`], [`set`], [`show`] | statements the session answers itself |
 //! | [`transaction`], [`prepared`], [`waiter`] | BEGIN to COMMIT; PREPARE; waiting, KILL, time-outs |
 //! | [`temporary`] | temporary tables |
 //! | [`files`] | LOAD DATA and INTO OUTFILE: who may, where, and what goes wrong |
-//! | [`facts`], [`variables`] | what a session knows about itself; system variables |
+//! | [`state`], [`variables`] | what a session knows about itself; system variables |
 //! | [`accounts`], [`secrets`] | users, privileges; passwords kept out of sight |
 //! | [`schema`] | information_schema and its kin, computed |
 //! | [`instance`] | what all sessions share: catalog, accounts, plan cache, counters |
 //! | [`probe`] | whether the store takes writes |
-//! | [`edge`] | the calls into the catalog's room |
+//! | [`ddl`] | the statements that change the catalog |
 
 mod accounts;
 mod auto_analyze;
 mod compile;
 mod compiled;
-mod edge;
+mod ddl;
 mod execute;
 mod explain;
-mod facts;
 mod files;
 mod host;
 mod instance;
@@ -42,25 +41,26 @@ mod session;
 mod set;
 mod show;
 mod special;
+mod state;
 mod temporary;
 mod transaction;
 mod variables;
 mod waiter;
 
-pub use host::{AccountAuth, ClientInfo, CompressionFacts, Host, InstanceOptions, TlsFacts};
+pub use host::{AccountAuth, ClientInfo, CompressionInfo, Host, InstanceOptions, TlsInfo};
 pub use instance::{Instance, VERSION};
 pub use metrics::{
     LATENCY_BOUNDS_MICROS, MetricsSnapshot, STATEMENT_KINDS, SlowStatement, StatementKind,
     TimeSplit,
 };
 pub use session::Session;
-pub use variables::DoorTimeouts;
+pub use variables::FrontendTimeouts;
 pub use waiter::SessionControl;
 
 use std::io::Read;
 
 use crate::error::{SqlError, SqlResult};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::types::{ColumnMeta, Value};
 
 /// Receives results in the order: for each statement either `columns`, `row`*, `end`, or `done`.
@@ -81,10 +81,10 @@ pub trait ResultSink {
     /// The client went away.
     fn end(&mut self, status: Status, more: bool) -> SqlResult<()>;
     /// The file `name` of the client, from its first byte. Everything of it that is not read is
-    /// passed over by the door.
+    /// passed over by the frontend.
     ///
     /// # Errors
-    /// The client went away; 3948 at doors that cannot ask for files.
+    /// The client went away; 3948 at frontends that cannot ask for files.
     fn local_file(&mut self, name: &str) -> SqlResult<&mut dyn Read> {
         let _ = name;
         Err(SqlError::new(
@@ -97,7 +97,7 @@ pub trait ResultSink {
     ///
     /// # Errors
     /// The client went away.
-    fn done(&mut self, outcome: &Outcome, status: Status, more: bool) -> SqlResult<()>;
+    fn done(&mut self, outcome: &StatementOutcome, status: Status, more: bool) -> SqlResult<()>;
 }
 
 /// What OK and EOF packets say of the session.

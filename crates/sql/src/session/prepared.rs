@@ -152,11 +152,11 @@ impl Session {
             return work(self);
         }
         let own = statement.database.as_deref().map(ToString::to_string);
-        *self.facts.database.borrow_mut() = own;
+        *self.state.database.borrow_mut() = own;
         let result = work(self);
         // Not what it was before: the statement may have dropped it.
         let current = self.database().map(ToString::to_string);
-        *self.facts.database.borrow_mut() = current;
+        *self.state.database.borrow_mut() = current;
         result
     }
 
@@ -194,7 +194,7 @@ impl Session {
             .ok_or_else(|| unknown_handler(name, "EXECUTE"))?;
         let params: Vec<Value> = variables
             .iter()
-            .map(|variable| self.facts.user_variable(variable))
+            .map(|variable| self.state.user_variable(variable))
             .collect();
         self.in_its_database(&statement, |session| {
             let compiled = session.current(&statement)?;

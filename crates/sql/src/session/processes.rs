@@ -129,7 +129,7 @@ impl Processes {
 }
 
 impl Process {
-    /// KILL: the running statement stops; without `query_only` the door closes the connection.
+    /// KILL: the running statement stops; without `query_only` the frontend closes the connection.
     pub(crate) fn kill(&self, query_only: bool) {
         if !query_only {
             self.control.kill_connection.store(true, Ordering::SeqCst);

@@ -11,11 +11,11 @@ use super::plan_cache::Found;
 use super::secrets;
 use super::session::Session;
 use super::transaction::OpenTransaction;
-use super::{ResultSink, edge};
+use super::{ResultSink, ddl};
 use crate::error::{SqlError, SqlResult};
 use crate::expr::{Warning, WarningLevel};
 use crate::parser::{Parsed, Special};
-use crate::statement::{Outcome, StatementPlan};
+use crate::statement::{StatementOutcome, StatementPlan};
 use crate::types::Value;
 
 /// Times an autocommitted statement is run again after a conflict.
@@ -77,9 +77,9 @@ impl Session {
         let begin = self.now() - prepared;
         let shown = secrets::hidden(text, &compiled.parsed);
         let text = shown.as_ref();
-        self.facts.process.begin(command, text, begin);
+        self.state.process.begin(command, text, begin);
         self.schema_changed = false;
-        self.facts.insert_id_given.set(false);
+        self.state.insert_id_given.set(false);
         if !is_about_warnings(&compiled.parsed) {
             self.start_diagnostics();
         }
@@ -97,16 +97,16 @@ impl Session {
     }
 
     pub(super) fn start_diagnostics(&self) {
-        self.facts.diagnostics.borrow_mut().clear();
-        self.facts.warning_total.set(0);
+        self.state.diagnostics.borrow_mut().clear();
+        self.state.warning_total.set(0);
     }
 
     /// Keeps an error for SHOW WARNINGS and counts it.
     pub(super) fn note_failure(&self, error: &SqlError) {
         self.instance().metrics.error(error.code);
-        self.facts
+        self.state
             .warn(WarningLevel::Error, error.code, error.message.clone());
-        self.facts.row_count.set(-1);
+        self.state.row_count.set(-1);
     }
 
     fn account_for(
@@ -120,24 +120,24 @@ impl Session {
         let end = self.now();
         let total = end - begin;
         let instance = self.instance();
-        self.facts.process.idle(end);
+        self.state.process.idle(end);
         instance.metrics.statement(kind, total);
         instance
             .metrics
             .rows_sent
             .fetch_add(measure.rows, Ordering::Relaxed);
-        if total < self.facts.settings.borrow().long_query_micros {
+        if total < self.state.settings.borrow().long_query_micros {
             return;
         }
         let mut split = measure.split;
-        split.lock_wait = self.facts.waiter.waited_micros();
+        split.lock_wait = self.state.waiter.waited_micros();
         let known = split.parse + split.plan + split.lock_wait + split.commit + split.send;
         split.execute = (total - known).max(0);
         instance.metrics.slow(SlowStatement {
             started_at_micros: instance.host.wall_micros() - total,
-            connection: self.facts.process.id,
-            identity: self.facts.identity.borrow().clone(),
-            database: self.facts.database.borrow().clone(),
+            connection: self.state.process.id,
+            identity: self.state.identity.borrow().clone(),
+            database: self.state.database.borrow().clone(),
             text: text.to_string(),
             total_micros: total,
             split,
@@ -166,14 +166,14 @@ impl Session {
         measure: &mut Measure,
     ) -> SqlResult<()> {
         self.check_needs(compiled)?;
-        let settings = self.facts.settings();
+        let settings = self.state.settings();
         let is_query = matches!(compiled.plan, Some(StatementPlan::Query(_)));
         let timeout = match compiled.parsed.time_limit_millis {
             Some(millis) if is_query => i64::from(millis) * 1_000,
             _ if is_query => settings.statement_timeout_micros,
             _ => 0,
         };
-        self.facts
+        self.state
             .waiter
             .start_statement(timeout, settings.lock_wait_micros);
         if matches!(compiled.parsed.special, Some(Special::LockTables(_))) {
@@ -199,7 +199,7 @@ impl Session {
         more: bool,
     ) -> SqlResult<()> {
         if let Some(special) = &compiled.parsed.special
-            && !edge::is_ddl(&compiled.parsed)
+            && !ddl::is_ddl(&compiled.parsed)
         {
             return self.run_special(special, sink, more);
         }
@@ -254,7 +254,7 @@ impl Session {
         if !compiled.parsed.into_variables.is_empty() {
             return Some(2);
         }
-        let settings = self.facts.settings.borrow();
+        let settings = self.state.settings.borrow();
         settings.select_limit.filter(|_| compiled.unlimited)
     }
 
@@ -273,7 +273,7 @@ impl Session {
             _ => self.transaction = None,
         }
         let pause = BACK_OFF_MICROS << attempt.min(6);
-        self.facts.waiter.pause(Some(pause), &|| false)?;
+        self.state.waiter.pause(Some(pause), &|| false)?;
         Ok(())
     }
 
@@ -299,8 +299,8 @@ impl Session {
         let begin = self.now();
         match finished {
             Finished::Rows => {
-                self.facts.row_count.set(-1);
-                self.facts.found_rows.set(output.found());
+                self.state.row_count.set(-1);
+                self.state.found_rows.set(output.found());
                 if compiled.parsed.into_variables.is_empty() {
                     output.end(compiled.columns(), self.status(), more)?;
                 } else {
@@ -317,17 +317,17 @@ impl Session {
     /// An OK packet with its bookkeeping.
     pub(super) fn report(
         &mut self,
-        outcome: &Outcome,
+        outcome: &StatementOutcome,
         sink: &mut dyn ResultSink,
         more: bool,
     ) -> SqlResult<()> {
         let affected_rows = self.keep_counts(outcome);
         let last_insert_id = match outcome.last_insert_id {
-            0 if self.facts.insert_id_given.get() => self.facts.last_insert_id.get(),
+            0 if self.state.insert_id_given.get() => self.state.last_insert_id.get(),
             0 => outcome.stored_id,
             generated => generated,
         };
-        let shown = Outcome {
+        let shown = StatementOutcome {
             affected_rows,
             last_insert_id,
             ..outcome.clone()
@@ -336,16 +336,16 @@ impl Session {
     }
 
     /// `LAST_INSERT_ID()` and `ROW_COUNT()` after a change; the rows the client is told.
-    fn keep_counts(&self, outcome: &Outcome) -> u64 {
+    fn keep_counts(&self, outcome: &StatementOutcome) -> u64 {
         if outcome.last_insert_id != 0 {
-            self.facts.last_insert_id.set(outcome.last_insert_id);
+            self.state.last_insert_id.set(outcome.last_insert_id);
         }
-        let rows = if self.facts.client.found_rows && outcome.matched_rows > outcome.affected_rows {
+        let rows = if self.state.client.found_rows && outcome.matched_rows > outcome.affected_rows {
             outcome.matched_rows
         } else {
             outcome.affected_rows
         };
-        self.facts
+        self.state
             .row_count
             .set(i64::try_from(rows).unwrap_or(i64::MAX));
         rows
@@ -353,8 +353,8 @@ impl Session {
 
     pub(super) fn take_warnings(&self, warnings: Vec<Warning>) {
         for warning in warnings {
-            if warning.level != WarningLevel::Note || self.facts.settings.borrow().notes {
-                self.facts
+            if warning.level != WarningLevel::Note || self.state.settings.borrow().notes {
+                self.state
                     .warn(warning.level, warning.code, warning.message);
             }
         }
@@ -362,8 +362,8 @@ impl Session {
 
     /// Checks the privileges a statement needs.
     pub(super) fn check_needs(&self, compiled: &Compiled) -> SqlResult<()> {
-        let account = self.facts.account();
-        let host = &self.facts.client.host;
+        let account = self.state.account();
+        let host = &self.state.client.host;
         compiled
             .needs
             .iter()

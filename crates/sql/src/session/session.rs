@@ -1,18 +1,18 @@
-//! One client's session: the methods a door calls.
+//! One client's session: the methods a frontend calls.
 
 use std::sync::Arc;
 
 use manxdb_txn::{IsolationLevel, Waiter};
 
 use super::accounts::access;
-use super::facts::Facts;
 use super::host::ClientInfo;
 use super::instance::Instance;
 use super::metrics::TimeSplit;
 use super::prepared::Statements;
 use super::processes::Process;
+use super::state::SessionState;
 use super::transaction::OpenTransaction;
-use super::variables::DoorTimeouts;
+use super::variables::FrontendTimeouts;
 use super::waiter::SessionControl;
 use super::{Prepared, ResultSink, Status};
 use crate::error::{SqlError, SqlResult};
@@ -20,7 +20,7 @@ use crate::types::Value;
 
 /// One client's session. Used by one thread at a time.
 pub struct Session {
-    pub(super) facts: Facts,
+    pub(super) state: SessionState,
     pub(super) transaction: Option<OpenTransaction>,
     /// SET TRANSACTION without a scope: level and access mode of the next transaction only.
     pub(super) next_isolation: Option<IsolationLevel>,
@@ -30,11 +30,11 @@ pub struct Session {
     pub(super) preparation: TimeSplit,
     /// LOCK TABLES is in force.
     pub(super) holds_table_locks: bool,
-    /// Copy of the facts' one, to lend to the door.
+    /// Copy of the one in the state, to lend to the frontend.
     current_database: Option<String>,
     /// The current database changed by the running statement.
     pub(super) schema_changed: bool,
-    /// COMMIT RELEASE or a kill of itself: the door closes.
+    /// COMMIT RELEASE or a kill of itself: the frontend closes.
     pub(super) closing: bool,
 }
 
@@ -47,7 +47,7 @@ impl Session {
         client: ClientInfo,
     ) -> Self {
         Self {
-            facts: Facts::new(instance, process, identity, user, client),
+            state: SessionState::new(instance, process, identity, user, client),
             transaction: None,
             next_isolation: None,
             next_read_only: None,
@@ -61,7 +61,7 @@ impl Session {
     }
 
     pub(super) fn instance(&self) -> &Arc<Instance> {
-        &self.facts.instance
+        &self.state.instance
     }
 
     /// Runs the text of a `COM_QUERY`: one statement, or several when the client may.
@@ -130,8 +130,8 @@ impl Session {
 
     /// The one place that changes the current database.
     pub(super) fn set_current_database(&mut self, name: Option<String>) {
-        self.facts.process.set_database(name.as_deref());
-        self.facts.database.borrow_mut().clone_from(&name);
+        self.state.process.set_database(name.as_deref());
+        self.state.database.borrow_mut().clone_from(&name);
         self.current_database = name;
         self.set_database_collation();
         self.schema_changed = true;
@@ -139,12 +139,12 @@ impl Session {
 
     /// `COM_SET_OPTION`: whether `query` takes several statements at once from now on.
     pub fn set_multi_statements(&mut self, allowed: bool) {
-        self.facts.client.multi_statements = allowed;
+        self.state.client.multi_statements = allowed;
     }
 
     /// The name of a database as created, when this account may see it.
     pub(super) fn visible_database(&self, name: &str) -> SqlResult<String> {
-        let account = self.facts.account();
+        let account = self.state.account();
         let unknown = || SqlError::new(1049, "42000", format!("Unknown database '{name}'"));
         if let Some(known) = super::schema::virtual_database(name) {
             return Ok(known.to_string());
@@ -155,7 +155,7 @@ impl Session {
             return Err(access::denied_database(
                 &account,
                 name,
-                &self.facts.client.host,
+                &self.state.client.host,
             ));
         }
         found
@@ -165,12 +165,12 @@ impl Session {
 
     fn set_database_collation(&self) {
         let catalog = self.instance().store.current();
-        let database = self.facts.database.borrow();
+        let database = self.state.database.borrow();
         let collation = database
             .as_deref()
             .and_then(|name| catalog.database(name).ok())
             .map_or_else(Default::default, |found| found.collation);
-        let mut values = self.facts.values.borrow_mut();
+        let mut values = self.state.values.borrow_mut();
         let text = |name: &str| Value::Text(name.to_string());
         values.set_named("collation_database", text(collation.name()));
         values.set_named("character_set_database", text(collation.charset()));
@@ -180,7 +180,7 @@ impl Session {
     /// tables, prepared statements, user variables, named locks and session settings. The current database stays.
     pub fn reset(&mut self) {
         self.transaction = None;
-        self.facts.process.tables.clear();
+        self.state.process.tables.clear();
         self.end_temporary();
         // Nothing is open, so giving the locks back cannot fail.
         let _ = self.unlock_tables();
@@ -190,16 +190,16 @@ impl Session {
         if self
             .instance()
             .named_locks
-            .release_all(self.facts.process.id)
+            .release_all(self.state.process.id)
             > 0
         {
             self.instance().wake_all();
         }
-        self.facts.reset();
+        self.state.reset();
         self.set_database_collation();
     }
 
-    /// Second half of `COM_CHANGE_USER`, after the door authenticated the new user.
+    /// Second half of `COM_CHANGE_USER`, after the frontend authenticated the new user.
     ///
     /// # Errors
     /// 1231 for the collation; 1049, 1044.
@@ -212,7 +212,7 @@ impl Session {
     ) -> SqlResult<()> {
         self.reset();
         self.set_client_collation(collation)?;
-        self.facts.set_user(user, identity);
+        self.state.set_user(user, identity);
         self.set_current_database(None);
         match database {
             Some(name) if !name.is_empty() => self.use_database(name),
@@ -223,8 +223,8 @@ impl Session {
     /// State for OK packets.
     #[must_use]
     pub fn status(&self) -> Status {
-        let settings = self.facts.settings.borrow();
-        let warnings = self.facts.warning_total.get();
+        let settings = self.state.settings.borrow();
+        let warnings = self.state.warning_total.get();
         Status {
             in_transaction: self.transaction.as_ref().is_some_and(|open| !open.single),
             read_only_transaction: self.transaction.as_ref().is_some_and(|open| open.read_only),
@@ -244,10 +244,10 @@ impl Session {
     /// Handle for KILL.
     #[must_use]
     pub fn control(&self) -> Arc<SessionControl> {
-        Arc::clone(&self.facts.process.control)
+        Arc::clone(&self.state.process.control)
     }
 
-    /// Whether the session asked the door to close the connection.
+    /// Whether the session asked the frontend to close the connection.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing
@@ -256,14 +256,14 @@ impl Session {
     /// `max_allowed_packet` of this session, bytes: the global value when it began.
     #[must_use]
     pub fn max_allowed_packet(&self) -> usize {
-        let bytes = self.facts.values.borrow().integer("max_allowed_packet");
+        let bytes = self.state.values.borrow().integer("max_allowed_packet");
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 
-    /// How long the door waits for this session's client.
+    /// How long the frontend waits for this session's client.
     #[must_use]
-    pub fn door_timeouts(&self) -> DoorTimeouts {
-        self.facts.settings.borrow().timeouts
+    pub fn frontend_timeouts(&self) -> FrontendTimeouts {
+        self.state.settings.borrow().timeouts
     }
 
     /// `COM_STATISTICS`.
@@ -275,7 +275,7 @@ impl Session {
     /// The waiter that statements of this session use.
     #[must_use]
     pub fn waiter(&self) -> Option<Arc<dyn Waiter>> {
-        let waiter: Arc<dyn Waiter> = Arc::clone(&self.facts.waiter) as Arc<dyn Waiter>;
+        let waiter: Arc<dyn Waiter> = Arc::clone(&self.state.waiter) as Arc<dyn Waiter>;
         Some(waiter)
     }
 }
@@ -283,10 +283,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.transaction = None;
-        self.facts.process.tables.clear();
+        self.state.process.tables.clear();
         self.end_temporary();
         let _ = self.unlock_tables();
-        let id = self.facts.process.id;
+        let id = self.state.process.id;
         if self.instance().named_locks.release_all(id) > 0 {
             self.instance().wake_all();
         }

@@ -16,7 +16,7 @@ impl Session {
         match item {
             SetItem::User { name, value } => {
                 let value = self.evaluate(value)?;
-                self.facts.set_user_variable(name, value);
+                self.state.set_user_variable(name, value);
                 Ok(())
             }
             SetItem::System { scope, name, value } => self.set_system(*scope, name, value.as_ref()),
@@ -35,7 +35,7 @@ impl Session {
     /// 1227 unless the account may SET GLOBAL.
     pub(super) fn require_variable_admin(&self) -> SqlResult<()> {
         access::require_global(
-            &self.facts.account(),
+            &self.state.account(),
             Privileges::SUPER,
             "SUPER or SYSTEM_VARIABLES_ADMIN",
         )
@@ -64,7 +64,7 @@ impl Session {
         };
         let (checked, warning) = check(definition, &given)?;
         if let Some(message) = warning {
-            self.facts.warn(WarningLevel::Warning, 1292, message);
+            self.state.warn(WarningLevel::Warning, 1292, message);
         }
         if global {
             self.instance().globals.write().set(position, checked);
@@ -74,9 +74,9 @@ impl Session {
         if scope == SetScope::Next && self.set_for_next(definition.name, &checked)? {
             return Ok(());
         }
-        self.facts.values.borrow_mut().set(position, checked);
+        self.state.values.borrow_mut().set(position, checked);
         self.after_session_change(definition.name);
-        self.facts.apply_values();
+        self.state.apply_values();
         Ok(())
     }
 
@@ -105,7 +105,7 @@ impl Session {
         match name {
             // Turning autocommit on commits what is open.
             "autocommit" if *value == Value::Int(1) => {
-                if self.facts.settings().autocommit {
+                if self.state.settings().autocommit {
                     Ok(())
                 } else {
                     self.commit()
@@ -113,13 +113,13 @@ impl Session {
             }
             "last_insert_id" | "identity" => {
                 if let Value::Int(id) = value {
-                    self.facts.last_insert_id.set(id.unsigned_abs());
+                    self.state.last_insert_id.set(id.unsigned_abs());
                 }
                 Ok(())
             }
             "rand_seed1" | "rand_seed2" => {
                 if let Value::Int(seed) = value {
-                    self.facts.random.set(seed.unsigned_abs());
+                    self.state.random.set(seed.unsigned_abs());
                 }
                 Ok(())
             }
@@ -145,7 +145,7 @@ impl Session {
 
     /// Variables that drag others along.
     fn after_session_change(&self, name: &str) {
-        let mut values = self.facts.values.borrow_mut();
+        let mut values = self.state.values.borrow_mut();
         let text = |name: &str| Value::Text(name.to_string());
         match name {
             "character_set_connection" => {
@@ -205,7 +205,7 @@ impl Session {
     fn set_charset(&mut self, name: Option<&str>) -> SqlResult<()> {
         let set = known_charset(name.unwrap_or("utf8mb4"))?;
         let (connection, collation) = {
-            let values = self.facts.values.borrow();
+            let values = self.state.values.borrow();
             (
                 values.text("character_set_database").to_string(),
                 values.text("collation_database").to_string(),
@@ -232,7 +232,7 @@ impl Session {
             return Ok(());
         };
         let servers = {
-            let values = self.facts.values.borrow();
+            let values = self.state.values.borrow();
             let set = charset::charset(values.text("character_set_client"));
             set.is_some_and(|set| set.default_collation == found.name)
         };
@@ -244,13 +244,13 @@ impl Session {
 
     fn write_connection_charset(&self, client: &str, connection: &str, collation: &str) {
         let text = |name: &str| Value::Text(name.to_string());
-        let mut values = self.facts.values.borrow_mut();
+        let mut values = self.state.values.borrow_mut();
         values.set_named("character_set_client", text(client));
         values.set_named("character_set_results", text(client));
         values.set_named("character_set_connection", text(connection));
         values.set_named("collation_connection", text(collation));
         drop(values);
-        self.facts.apply_values();
+        self.state.apply_values();
     }
 }
 

@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::SessionInfo;
 use crate::parser::{SetItem, Special, parse};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::types::Value;
 
 impl Session {
@@ -40,7 +40,7 @@ impl Session {
     }
 
     /// Those without a result set.
-    fn run_silent(&mut self, special: &Special) -> SqlResult<Outcome> {
+    fn run_silent(&mut self, special: &Special) -> SqlResult<StatementOutcome> {
         match special {
             Special::Nothing => {}
             Special::Set(items) => self.set(items)?,
@@ -72,13 +72,13 @@ impl Session {
             Special::UnlockTables => self.unlock_tables()?,
             Special::Flush(words) => self.flush(words)?,
             Special::Shutdown => {
-                let account = self.facts.account();
+                let account = self.state.account();
                 access::require_global(&account, Privileges::SHUTDOWN, "SHUTDOWN")?;
                 self.instance().request_shutdown();
             }
             other => return self.run_account_statement(other),
         }
-        Ok(Outcome::default())
+        Ok(StatementOutcome::default())
     }
 
     /// Statements in `sqlparser`'s tree that are neither queries nor DML.
@@ -93,22 +93,22 @@ impl Session {
             Statement::Use(name) => {
                 let name = used_name(name)?;
                 self.use_database(&name)?;
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::Savepoint { name } => {
                 self.savepoint(&name.value);
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::ReleaseSavepoint { name } => {
                 self.release_savepoint(&name.value)?;
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::Rollback {
                 savepoint: Some(name),
                 ..
             } => {
                 self.rollback_to(&name.value)?;
-                Outcome::default()
+                StatementOutcome::default()
             }
             Statement::Explain { .. } => return self.explain(parsed, sink, more),
             _ => self.run_ddl(parsed)?,
@@ -125,7 +125,7 @@ impl Session {
         if let Some(value) = literal(expr) {
             return Ok(value);
         }
-        let mut parsed = parse("SELECT 1", self.facts.settings().sql_mode)?
+        let mut parsed = parse("SELECT 1", self.state.settings().sql_mode)?
             .pop()
             .ok_or_else(|| SqlError::internal("an expression without a query"))?;
         if let Statement::Query(query) = &mut parsed.statement
@@ -136,9 +136,9 @@ impl Session {
             select.projection = vec![ast::SelectItem::ExprWithAlias { expr, alias }];
         }
         let compiled = Arc::new(self.compile(parsed)?);
-        let found_rows = self.facts.found_rows.get();
+        let found_rows = self.state.found_rows.get();
         let rows = self.collect(&compiled, &[])?;
-        self.facts.found_rows.set(found_rows);
+        self.state.found_rows.set(found_rows);
         let value = rows
             .into_iter()
             .next()
@@ -149,7 +149,7 @@ impl Session {
     fn prepare_source(&mut self, source: &ast::Expr) -> SqlResult<String> {
         let value = match source {
             ast::Expr::Identifier(name) if name.value.starts_with('@') => {
-                self.facts.user_variable(name.value.trim_start_matches('@'))
+                self.state.user_variable(name.value.trim_start_matches('@'))
             }
             other => self.evaluate(other)?,
         };
@@ -171,8 +171,8 @@ impl Session {
         };
         let unknown = || SqlError::new(1094, "HY000", format!("Unknown thread id: {id}"));
         let process = self.instance().processes.get(id).ok_or_else(unknown)?;
-        let account = self.facts.account();
-        let own = process.activity().user == *self.facts.user.borrow();
+        let account = self.state.account();
+        let own = process.activity().user == *self.state.user.borrow();
         if !own && !account.global.has_any(Privileges::SUPER) {
             return Err(SqlError::new(
                 1095,
@@ -182,14 +182,14 @@ impl Session {
         }
         process.kill(query_only);
         self.instance().host.wake(id);
-        if id == self.facts.process.id {
+        if id == self.state.process.id {
             return Err(manxdb_txn::TxnError::Interrupted.into());
         }
         Ok(())
     }
 
     fn flush(&mut self, words: &[String]) -> SqlResult<()> {
-        let account = self.facts.account();
+        let account = self.state.account();
         access::require_global(&account, Privileges::RELOAD, "RELOAD")?;
         let locks = words.iter().any(|word| word == "LOCK" || word == "EXPORT");
         if locks && words.iter().any(|word| word == "TABLES") {

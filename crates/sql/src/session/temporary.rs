@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlResult};
 use crate::expr::Warning;
 use crate::parser::Parsed;
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 
 /// Whether `parsed` is CREATE TEMPORARY TABLE … SELECT.
 pub(super) fn fills(parsed: &Parsed) -> bool {
@@ -22,12 +22,12 @@ pub(super) fn fills(parsed: &Parsed) -> bool {
 impl Session {
     /// The catalog with the session's temporary tables over it.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
-        self.facts.catalog()
+        self.state.catalog()
     }
 
     /// CREATE TEMPORARY TABLE … SELECT: runs as DML does, in the open transaction or in one of
     /// its own that begins anew after a conflict.
-    pub(super) fn fill_temporary(&mut self, parsed: &Parsed) -> SqlResult<Outcome> {
+    pub(super) fn fill_temporary(&mut self, parsed: &Parsed) -> SqlResult<StatementOutcome> {
         for attempt in 0.. {
             self.open_for_statement(false, true);
             let warnings = RefCell::default();
@@ -52,8 +52,8 @@ impl Session {
         &mut self,
         parsed: &Parsed,
         warnings: &RefCell<Vec<Warning>>,
-    ) -> SqlResult<Outcome> {
-        let before = self.facts.temporary.mark();
+    ) -> SqlResult<StatementOutcome> {
+        let before = self.state.temporary.mark();
         let Some(open) = &self.transaction else {
             return Err(SqlError::internal("a statement without a transaction"));
         };
@@ -69,7 +69,7 @@ impl Session {
         };
         if open.single {
             self.commit()
-                .inspect_err(|_| self.facts.temporary.back_to(&before))?;
+                .inspect_err(|_| self.state.temporary.back_to(&before))?;
         }
         Ok(outcome)
     }
@@ -82,13 +82,13 @@ impl Session {
             let _ = self
                 .instance()
                 .store
-                .release_temporary(&self.facts.temporary);
+                .release_temporary(&self.state.temporary);
         }
     }
 
     /// All temporary tables end.
     pub(super) fn end_temporary(&self) {
-        self.facts.temporary.clear();
+        self.state.temporary.clear();
         self.release_temporary();
     }
 }

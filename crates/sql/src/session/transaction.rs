@@ -34,7 +34,7 @@ impl OpenTransaction {
 impl Session {
     fn open(&mut self, isolation: IsolationLevel, read_only: bool, single: bool) {
         let instance = self.instance();
-        let waiter: Arc<dyn Waiter> = Arc::clone(&self.facts.waiter) as Arc<dyn Waiter>;
+        let waiter: Arc<dyn Waiter> = Arc::clone(&self.state.waiter) as Arc<dyn Waiter>;
         let txn = Transaction::begin(
             Arc::clone(&instance.path),
             instance.next_transaction_id(),
@@ -60,7 +60,7 @@ impl Session {
         if self.transaction.is_some() {
             return;
         }
-        let settings = self.facts.settings();
+        let settings = self.state.settings();
         let single = settings.autocommit || !touches_tables;
         let isolation = self.next_isolation.unwrap_or(settings.isolation);
         let declared = self.next_read_only.unwrap_or(settings.read_only);
@@ -85,8 +85,8 @@ impl Session {
     ) -> SqlResult<()> {
         self.unlock_tables()?;
         self.commit()?;
-        self.facts.process.tables.clear();
-        let settings = self.facts.settings();
+        self.state.process.tables.clear();
+        let settings = self.state.settings();
         let isolation = self.next_isolation.take().unwrap_or(settings.isolation);
         let declared = self.next_read_only.take();
         let read_only = read_only.or(declared).unwrap_or(settings.read_only);
@@ -147,14 +147,14 @@ impl Session {
             self.rollback();
         }
         if chain {
-            self.facts.process.tables.clear();
-            let settings = self.facts.settings();
+            self.state.process.tables.clear();
+            let settings = self.state.settings();
             let (isolation, read_only) = before.unwrap_or((settings.isolation, settings.read_only));
             self.open(isolation, read_only, false);
         }
         if release {
             self.closing = true;
-            self.facts
+            self.state
                 .process
                 .control
                 .kill_connection
@@ -165,7 +165,7 @@ impl Session {
 
     /// SAVEPOINT. Without a transaction it marks nothing, as in MySQL with autocommit.
     pub(super) fn savepoint(&mut self, name: &str) {
-        if self.transaction.is_none() && !self.facts.settings().autocommit {
+        if self.transaction.is_none() && !self.state.settings().autocommit {
             self.open_for_statement(false, true);
         }
         if let Some(open) = &mut self.transaction {
@@ -224,8 +224,8 @@ impl Session {
                 self.next_read_only = read_only.or(self.next_read_only);
             }
             SetScope::Session => {
-                write_characteristics(&mut self.facts.values.borrow_mut(), level, read_only);
-                self.facts.apply_values();
+                write_characteristics(&mut self.state.values.borrow_mut(), level, read_only);
+                self.state.apply_values();
             }
             SetScope::Global => {
                 self.require_variable_admin()?;

@@ -15,12 +15,12 @@ const CLIENT_LOOK_MICROS: i64 = 100_000;
 /// Checks between two looks at the clock, which is what most of a check would cost.
 const CHECKS_PER_LOOK: u32 = 4;
 
-/// Lets the door and other sessions reach into a running session.
+/// Lets the frontend and other sessions reach into a running session.
 #[derive(Debug, Default)]
 pub struct SessionControl {
     /// KILL QUERY: the running statement stops.
     pub kill_query: AtomicBool,
-    /// KILL: the door must close the connection.
+    /// KILL: the frontend must close the connection.
     pub kill_connection: AtomicBool,
 }
 

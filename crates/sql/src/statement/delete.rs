@@ -10,8 +10,8 @@ use super::names::{parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::Target;
 use super::{
-    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_plan, refuse_returning,
-    warn,
+    Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_plan,
+    refuse_returning, warn,
 };
 use crate::binder::BindContext;
 use crate::catalog::TableId;
@@ -124,7 +124,7 @@ fn place_of(tables: &[ModifyTable], names: &[String]) -> SqlResult<usize> {
 }
 
 /// Runs a planned DELETE.
-pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outcome> {
+pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<StatementOutcome> {
     for (target, _) in &delete.targets {
         target.touch(context)?;
     }
@@ -157,7 +157,7 @@ pub(super) fn run(context: &ExecContext<'_>, delete: &Delete) -> SqlResult<Outco
             }
         }
     }
-    Ok(Outcome {
+    Ok(StatementOutcome {
         affected_rows: deleted,
         matched_rows: deleted,
         last_insert_id: 0,

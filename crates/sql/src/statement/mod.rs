@@ -41,7 +41,7 @@ use crate::types::{DataType, Row};
 
 /// What a statement did, for the OK packet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct StatementOutcome {
     /// Rows changed, MySQL's counting (an upsert that updates counts 2, an unchanged row 0).
     pub affected_rows: u64,
     /// Rows matched, for clients that asked for CLIENT_FOUND_ROWS.
@@ -151,7 +151,7 @@ pub fn run_load(
     context: &ExecContext<'_>,
     plan: &ModifyStatement,
     file: &mut dyn Read,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let Kind::Insert(insert) = &plan.kind else {
         return Err(SqlError::internal("a file for a statement that reads none"));
     };
@@ -168,7 +168,10 @@ pub fn run_load(
 ///
 /// # Errors
 /// Constraint violations with MySQL's numbers; evaluation, storage, interruption.
-pub fn run_modify(context: &ExecContext<'_>, plan: &ModifyStatement) -> SqlResult<Outcome> {
+pub fn run_modify(
+    context: &ExecContext<'_>,
+    plan: &ModifyStatement,
+) -> SqlResult<StatementOutcome> {
     let mut eval = writing(context.eval, plan.ignores());
     eval.refuses_null = eval.strict_write || plan.refuses_null();
     let context = ExecContext {

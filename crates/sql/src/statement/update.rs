@@ -14,8 +14,8 @@ use super::names::{is_default, parts, refuse_view};
 use super::rows::RowWriter;
 use super::target::{Target, position};
 use super::{
-    Access, Kind, ModifyStatement, Outcome, add_reads, is_ignorable, note_param, note_plan,
-    refuse_returning, warn,
+    Access, Kind, ModifyStatement, StatementOutcome, add_reads, is_ignorable, note_param,
+    note_plan, refuse_returning, warn,
 };
 use crate::binder::{BindContext, bind_expr};
 use crate::error::{SqlError, SqlResult};
@@ -206,7 +206,7 @@ fn resolve(
 }
 
 /// Runs a planned UPDATE.
-pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outcome> {
+pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<StatementOutcome> {
     for written in &update.targets {
         written.target.touch(context)?;
     }
@@ -242,7 +242,7 @@ pub(super) fn run(context: &ExecContext<'_>, update: &Update) -> SqlResult<Outco
         }
     }
     let warnings = context.eval.warnings.borrow().len();
-    Ok(Outcome {
+    Ok(StatementOutcome {
         affected_rows: changed,
         matched_rows: matched,
         last_insert_id: 0,

@@ -18,7 +18,7 @@ use manxdb_sql::executor::{SpillFile, SpillSpace};
 use manxdb_sql::session::{
     ClientInfo, Host, Instance, InstanceOptions, ResultSink, Session, Status,
 };
-use manxdb_sql::statement::Outcome;
+use manxdb_sql::statement::StatementOutcome;
 use manxdb_sql::types::{ColumnMeta, Value, write_text};
 use manxdb_storage::{Durability, Engine, MemoryEngine};
 use manxdb_txn::{CommitPath, IsolationLevel, LocalOptions, LocalPath};
@@ -210,7 +210,7 @@ pub enum Answer {
     /// Column names and rows as text; `None` is NULL.
     Rows(Vec<String>, Vec<Vec<Option<String>>>),
     /// An OK packet.
-    Done(Outcome, Status),
+    Done(StatementOutcome, Status),
 }
 
 #[derive(Default)]
@@ -251,7 +251,7 @@ impl ResultSink for Collector {
         Ok(&mut self.file)
     }
 
-    fn done(&mut self, outcome: &Outcome, status: Status, _more: bool) -> SqlResult<()> {
+    fn done(&mut self, outcome: &StatementOutcome, status: Status, _more: bool) -> SqlResult<()> {
         self.answers.push(Answer::Done(outcome.clone(), status));
         Ok(())
     }
@@ -281,7 +281,7 @@ impl Client {
     }
 
     /// Runs LOAD DATA LOCAL with what the client's file holds; what it did.
-    pub fn load(&mut self, text: &str, file: &[u8]) -> SqlResult<Outcome> {
+    pub fn load(&mut self, text: &str, file: &[u8]) -> SqlResult<StatementOutcome> {
         let mut collector = Collector {
             file: std::io::Cursor::new(file.to_vec()),
             ..Collector::default()

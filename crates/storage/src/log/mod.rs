@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use disk::create_folder;
 pub use lanes::Unsynced;
-pub use record::Place;
+pub use record::LogPosition;
 pub use recovery::salvage;
 
 use self::segment::{Header, Segment};
@@ -66,7 +66,7 @@ pub struct CommitLog {
     active: Option<Segment>,
     sealed: VecDeque<Sealed>,
     /// Where the last segment ended, while none is active.
-    end: Option<Place>,
+    end: Option<LogPosition>,
     next_number: u64,
     /// The record that [`CommitLog::prepare`] began.
     pending: Vec<u8>,
@@ -97,8 +97,8 @@ impl CommitLog {
     pub fn open(
         directory: &Path,
         segment_bytes: u64,
-        applied: Option<Place>,
-        mut replay: impl FnMut(Place, WriteBatch) -> Result<(), StorageError>,
+        applied: Option<LogPosition>,
+        mut replay: impl FnMut(LogPosition, WriteBatch) -> Result<(), StorageError>,
     ) -> Result<Self, StorageError> {
         disk::create_folder(directory)?;
         let segment_bytes = segment_bytes.max(SEGMENT_BYTES_MIN);
@@ -142,7 +142,7 @@ impl CommitLog {
     /// batch is written. The next try may succeed, unless the log failed in the middle of
     /// something, now or before: then it takes nothing more until it is opened again.
     /// [`StorageError::Engine`] for a batch of 4 GiB.
-    pub fn prepare(&mut self, batch: &WriteBatch) -> Result<Place, StorageError> {
+    pub fn prepare(&mut self, batch: &WriteBatch) -> Result<LogPosition, StorageError> {
         if let Some(reason) = &self.broken {
             return Err(StorageError::ReadOnly(format!(
                 "writes stopped, restart when this is mended: {reason}"
@@ -158,7 +158,7 @@ impl CommitLog {
         }
         let end = self.active.as_ref().map(Segment::end);
         let end = end.ok_or_else(|| StorageError::Engine("the log has no segment".to_owned()))?;
-        Ok(Place {
+        Ok(LogPosition {
             offset: end.offset + size as u64,
             ..end
         })
@@ -211,7 +211,7 @@ impl CommitLog {
     }
 
     /// Lets go of segments that the sorted files hold whole: they hold all before `applied`.
-    pub fn retire(&mut self, applied: Place) {
+    pub fn retire(&mut self, applied: LogPosition) {
         while let Some(oldest) = self.sealed.front() {
             if oldest.number >= applied.segment {
                 break;
@@ -223,7 +223,7 @@ impl CommitLog {
     }
 
     /// Where the log ends; `None` when nothing was ever logged.
-    pub fn end(&self) -> Option<Place> {
+    pub fn end(&self) -> Option<LogPosition> {
         self.active.as_ref().map(Segment::end).or(self.end)
     }
 
@@ -292,7 +292,7 @@ impl CommitLog {
 ///
 /// # Errors
 /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`].
-pub fn begin_empty(directory: &Path, after: Option<Place>) -> Result<(), StorageError> {
+pub fn begin_empty(directory: &Path, after: Option<LogPosition>) -> Result<(), StorageError> {
     let context = |error| io_error(format!("cannot write {}", directory.display()), error);
     fs::create_dir(directory).map_err(context)?;
     let number = after.map_or(1, |place| place.segment.saturating_add(1));

@@ -25,7 +25,7 @@ const DELETED: u32 = u32::MAX;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LogPosition {
     /// Number of the segment.
     pub segment: u64,
     /// Byte in the segment.
@@ -66,7 +66,7 @@ pub fn encode(batch: &WriteBatch, out: &mut Vec<u8>) -> Option<()> {
 }
 
 /// Completes the record that [`encode`] began, for `place`.
-pub fn seal(place: Place, synced_to: u64, out: &mut Vec<u8>) {
+pub fn seal(place: LogPosition, synced_to: u64, out: &mut Vec<u8>) {
     let payload_bytes = out.len().saturating_sub(HEADER_BYTES);
     // Both fit: `encode` refuses longer payloads, and a segment is no longer than its records.
     let length = u32::try_from(payload_bytes)
@@ -95,7 +95,7 @@ pub struct Head {
 }
 
 /// The head that begins at `place`, which is `bytes[0]`.
-pub fn head(bytes: &[u8], place: Place) -> Option<Head> {
+pub fn head(bytes: &[u8], place: LogPosition) -> Option<Head> {
     let field = |at: usize| bytes.get(at..at + 4)?.try_into().ok();
     if field(0)? != MAGIC {
         return None;
@@ -136,7 +136,7 @@ impl Head {
 }
 
 /// The record that begins at `place`, which is `bytes[0]`; `None` when there is no valid one.
-pub fn read(bytes: &[u8], place: Place) -> Option<Record<'_>> {
+pub fn read(bytes: &[u8], place: LogPosition) -> Option<Record<'_>> {
     let head = head(bytes, place)?;
     let end = HEADER_BYTES.checked_add(head.payload_bytes)?;
     let payload = bytes.get(HEADER_BYTES..end)?;
@@ -147,13 +147,13 @@ pub fn read(bytes: &[u8], place: Place) -> Option<Record<'_>> {
     })
 }
 
-fn checksum(place: Place, length: [u8; 4], synced_to: [u8; 4], payload: &[u8]) -> u32 {
+fn checksum(place: LogPosition, length: [u8; 4], synced_to: [u8; 4], payload: &[u8]) -> u32 {
     let mut hasher = begun(place, length, synced_to);
     hasher.update(payload);
     hasher.finalize()
 }
 
-fn begun(place: Place, length: [u8; 4], synced_to: [u8; 4]) -> crc32fast::Hasher {
+fn begun(place: LogPosition, length: [u8; 4], synced_to: [u8; 4]) -> crc32fast::Hasher {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&place.segment.to_le_bytes());
     hasher.update(&place.offset.to_le_bytes());
@@ -196,7 +196,7 @@ fn take_slice<'a>(rest: &mut &'a [u8], length: u32) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    const HERE: Place = Place {
+    const HERE: LogPosition = LogPosition {
         segment: 7,
         offset: 640,
     };
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    fn sealed(place: Place) -> Vec<u8> {
+    fn sealed(place: LogPosition) -> Vec<u8> {
         let mut bytes = Vec::new();
         encode(&sample(), &mut bytes).unwrap();
         seal(place, 512, &mut bytes);
@@ -226,8 +226,8 @@ mod tests {
         assert_eq!(decode(record.payload), Some(sample()));
         assert_eq!((record.synced_to, record.size % ALIGNMENT), (512, 0));
         for elsewhere in [
-            Place { segment: 8, ..HERE },
-            Place {
+            LogPosition { segment: 8, ..HERE },
+            LogPosition {
                 offset: 648,
                 ..HERE
             },

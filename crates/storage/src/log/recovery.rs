@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::record::{self, Place};
-use super::segment::Found;
+use super::record::{self, LogPosition};
+use super::segment::SegmentContents;
 use crate::engine::{StorageError, WriteBatch};
 use crate::files::io_error;
 
@@ -16,13 +16,13 @@ pub struct Recovered {
     /// Files whose records the sorted files hold.
     pub obsolete: Vec<PathBuf>,
     /// Where the log ends; `None` when it holds no segment.
-    pub end: Option<Place>,
+    pub end: Option<LogPosition>,
     /// Highest number of a segment, 0 when there is none.
     pub newest: u64,
 }
 
 /// What to do with a batch that ends at a place.
-pub type Replay<'a> = dyn FnMut(Place, WriteBatch) -> Result<(), StorageError> + 'a;
+pub type Replay<'a> = dyn FnMut(LogPosition, WriteBatch) -> Result<(), StorageError> + 'a;
 
 /// The file of segment `number`.
 pub fn path_of(directory: &Path, number: u64) -> PathBuf {
@@ -35,19 +35,19 @@ pub fn path_of(directory: &Path, number: u64) -> PathBuf {
 /// [`StorageError::Corrupt`] when a batch that was on disk is damaged or its file is missing.
 pub fn recover(
     directory: &Path,
-    applied: Option<Place>,
+    applied: Option<LogPosition>,
     replay: &mut Replay<'_>,
 ) -> Result<Recovered, StorageError> {
     let mut recovered = Recovered::default();
     let first_needed = applied.map_or(0, |place| place.segment);
-    let mut before: Option<Found> = None;
+    let mut before: Option<SegmentContents> = None;
     for (number, path) in numbered(directory)? {
         recovered.newest = number;
         if number < first_needed {
             recovered.obsolete.push(path);
             continue;
         }
-        let found = Found::read(path)?;
+        let found = SegmentContents::read(path)?;
         check_number(&found, number)?;
         match &before {
             None => check_first(&found, applied)?,
@@ -92,7 +92,7 @@ fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>, StorageError> {
     Ok(found)
 }
 
-fn check_number(found: &Found, number: u64) -> Result<(), StorageError> {
+fn check_number(found: &SegmentContents, number: u64) -> Result<(), StorageError> {
     if found.header.number == number {
         return Ok(());
     }
@@ -104,7 +104,7 @@ fn check_number(found: &Found, number: u64) -> Result<(), StorageError> {
 }
 
 /// The oldest segment must reach back to what the sorted files hold.
-fn check_first(found: &Found, applied: Option<Place>) -> Result<(), StorageError> {
+fn check_first(found: &SegmentContents, applied: Option<LogPosition>) -> Result<(), StorageError> {
     let is_needed_one = applied.is_some_and(|applied| applied.segment == found.header.number);
     let begins_there = found.header.previous.is_none() || found.header.previous == applied;
     if is_needed_one || begins_there {
@@ -119,9 +119,9 @@ fn check_first(found: &Found, applied: Option<Place>) -> Result<(), StorageError
 /// Each later segment names the one before it and where that ended. The sorted files may have got
 /// further than that: they also hold what was refused because it did not reach the log.
 fn check_follows(
-    found: &Found,
-    before: &Found,
-    applied: Option<Place>,
+    found: &SegmentContents,
+    before: &SegmentContents,
+    applied: Option<LogPosition>,
 ) -> Result<(), StorageError> {
     let end = before.end(applied);
     let is_applied = |previous| applied.is_some_and(|applied| previous <= applied);
@@ -137,7 +137,7 @@ fn check_follows(
     }
 }
 
-fn damaged(found: &Found, end: Place) -> StorageError {
+fn damaged(found: &SegmentContents, end: LogPosition) -> StorageError {
     StorageError::Corrupt(format!(
         "the commit log {} is damaged at byte {}, before batches that were on disk: restore a \
          backup",
@@ -146,7 +146,7 @@ fn damaged(found: &Found, end: Place) -> StorageError {
     ))
 }
 
-fn missing(directory: &Path, applied: Place) -> StorageError {
+fn missing(directory: &Path, applied: LogPosition) -> StorageError {
     StorageError::Corrupt(format!(
         "{} holds no commit log, and the store was at its file {}: restore that folder or a backup",
         directory.display(),
@@ -155,8 +155,8 @@ fn missing(directory: &Path, applied: Place) -> StorageError {
 }
 
 fn replay_segment(
-    found: &Found,
-    applied: Option<Place>,
+    found: &SegmentContents,
+    applied: Option<LogPosition>,
     replay: &mut Replay<'_>,
 ) -> Result<(), StorageError> {
     for (place, payload) in found.records(applied) {
@@ -177,7 +177,7 @@ pub fn salvage(
 ) -> Result<Vec<PathBuf>, StorageError> {
     let mut lost = Vec::new();
     for (number, path) in numbered(directory)? {
-        let found = match Found::read(path.clone()) {
+        let found = match SegmentContents::read(path.clone()) {
             Ok(found) if found.header.number == number => found,
             _ => {
                 lost.push(path);

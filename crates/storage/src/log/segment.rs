@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::lanes::{Lanes, Unsynced, unknown};
-use super::record::{self, ALIGNMENT, Place};
+use super::record::{self, ALIGNMENT, LogPosition};
 use super::{Counters, disk};
 use crate::engine::StorageError;
 use crate::files::io_error;
@@ -35,12 +35,12 @@ pub struct Header {
     /// Begins at 1, rises by at least one from segment to segment.
     pub number: u64,
     /// Where the log ended when this segment was begun; `None` when it begins here.
-    pub previous: Option<Place>,
+    pub previous: Option<LogPosition>,
 }
 
 impl Header {
     fn bytes(&self) -> Vec<u8> {
-        let previous = self.previous.unwrap_or(Place {
+        let previous = self.previous.unwrap_or(LogPosition {
             segment: 0,
             offset: 0,
         });
@@ -67,7 +67,7 @@ impl Header {
         Some(Self {
             // A segment that no other could name as the one before it is not ours.
             number: number(8).filter(|number| *number > 0)?,
-            previous: (segment > 0).then_some(Place { segment, offset }),
+            previous: (segment > 0).then_some(LogPosition { segment, offset }),
         })
     }
 }
@@ -125,8 +125,8 @@ impl Segment {
     }
 
     /// Where the next record begins.
-    pub fn end(&self) -> Place {
-        Place {
+    pub fn end(&self) -> LogPosition {
+        LogPosition {
             segment: self.number,
             offset: self.end,
         }
@@ -193,7 +193,7 @@ pub fn fill(path: &Path, length: u64) -> Result<(), StorageError> {
 
 /// A segment read whole, to recover from.
 #[derive(Debug)]
-pub struct Found {
+pub struct SegmentContents {
     /// Its file.
     pub path: PathBuf,
     /// What it says of itself.
@@ -201,7 +201,7 @@ pub struct Found {
     bytes: Vec<u8>,
 }
 
-impl Found {
+impl SegmentContents {
     /// Reads the file at `path`.
     ///
     /// # Errors
@@ -224,7 +224,7 @@ impl Found {
     }
 
     fn record_at(&self, offset: u64) -> Option<record::Record<'_>> {
-        let place = Place {
+        let place = LogPosition {
             segment: self.header.number,
             offset,
         };
@@ -232,16 +232,19 @@ impl Found {
     }
 
     /// Where records begin that the sorted files do not hold, which hold all before `applied`.
-    fn first(&self, applied: Option<Place>) -> u64 {
+    fn first(&self, applied: Option<LogPosition>) -> u64 {
         let here = applied.filter(|applied| applied.segment == self.header.number);
         here.map_or(HEADER_BYTES, |applied| applied.offset.max(HEADER_BYTES))
     }
 
     /// The payloads of the records from `applied` up to the first that is not valid, with where
     /// they stand. Those before are not looked at: nobody needs them, whatever became of them.
-    pub fn records(&self, applied: Option<Place>) -> impl Iterator<Item = (Range<Place>, &[u8])> {
+    pub fn records(
+        &self,
+        applied: Option<LogPosition>,
+    ) -> impl Iterator<Item = (Range<LogPosition>, &[u8])> {
         let segment = self.header.number;
-        let at = move |offset| Place { segment, offset };
+        let at = move |offset| LogPosition { segment, offset };
         let mut next = self.first(applied);
         std::iter::from_fn(move || {
             let record = self.record_at(next)?;
@@ -251,9 +254,9 @@ impl Found {
         })
     }
 
-    /// Behind the last record of [`Found::records`].
-    pub fn end(&self, applied: Option<Place>) -> Place {
-        let first = Place {
+    /// Behind the last record of [`SegmentContents::records`].
+    pub fn end(&self, applied: Option<LogPosition>) -> LogPosition {
+        let first = LogPosition {
             segment: self.header.number,
             offset: self.first(applied),
         };
@@ -283,7 +286,7 @@ impl Found {
     ///
     /// # Errors
     /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`].
-    pub fn secure(&self, end: Place) -> Result<(), StorageError> {
+    pub fn secure(&self, end: LogPosition) -> Result<(), StorageError> {
         let length = usize::try_from(end.offset).unwrap_or(usize::MAX);
         let needed = self.bytes.get(..length).unwrap_or(&self.bytes);
         let write = || {
@@ -303,14 +306,14 @@ impl Found {
     /// Time and memory grow with the file alone, whatever is in it: a client's values can look
     /// like the heads of a million records that reach to the end, so no payload is read for its
     /// head's sake.
-    pub fn is_damaged_at(&self, end: Place) -> bool {
+    pub fn is_damaged_at(&self, end: LogPosition) -> bool {
         let rest = usize::try_from(end.offset).ok();
         let Some(rest) = rest.and_then(|from| self.bytes.get(from..)) else {
             return false;
         };
         let mut sums = None;
         (ALIGNMENT..rest.len()).step_by(ALIGNMENT).any(|at| {
-            let place = Place {
+            let place = LogPosition {
                 offset: end.offset + at as u64,
                 ..end
             };
@@ -366,7 +369,7 @@ mod tests {
     fn a_header_is_read_back_and_every_flipped_bit_found() {
         for previous in [
             None,
-            Some(Place {
+            Some(LogPosition {
                 segment: 4,
                 offset: 99,
             }),

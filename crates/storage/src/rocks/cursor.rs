@@ -3,7 +3,7 @@
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
 use super::error;
-use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version};
+use crate::engine::{Cursor, CursorEntry, Direction, KeyRange, StorageError, Version};
 use crate::physical::{self, Record};
 
 /// Versions of one key stepped over one by one before a seek jumps over the rest: a seek costs
@@ -252,8 +252,8 @@ fn split(key: &[u8]) -> Result<(&[u8], Version), StorageError> {
 }
 
 impl Cursor for RocksCursor<'_> {
-    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
-        Ok(self.advance()?.then_some(Entry {
+    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError> {
+        Ok(self.advance()?.then_some(CursorEntry {
             key: &self.key,
             version: self.version,
             value: &self.value,
@@ -265,7 +265,7 @@ impl Cursor for RocksCursor<'_> {
 pub struct EmptyCursor;
 
 impl Cursor for EmptyCursor {
-    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
+    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError> {
         Ok(None)
     }
 }

@@ -8,34 +8,34 @@ use rocksdb::CompactionDecision;
 use rocksdb::compaction_filter::CompactionFilter;
 use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilterFactory};
 
-use super::graves::Graves;
-use crate::collection::{Collector, Scope, Verdict};
+use super::tombstones::Tombstones;
+use crate::collection::{Collector, Scope, VersionVerdict};
 use crate::engine::Version;
 
 /// Makes a collector for every compaction, at the watermark of its start. The watermark only
 /// rises, so a compaction that started with an older one keeps more, never less.
 pub struct CollectorFactory {
     watermark: Arc<AtomicU64>,
-    /// As the database said it, where the compaction runs elsewhere; else RocksDB says it.
+    /// As the database said it, where the compaction runs remotely; else RocksDB says it.
     scope: Option<Scope>,
-    graves: Arc<Graves>,
+    tombstones: Arc<Tombstones>,
 }
 
 impl CollectorFactory {
-    pub fn new(watermark: Arc<AtomicU64>, graves: Arc<Graves>) -> Self {
+    pub fn new(watermark: Arc<AtomicU64>, tombstones: Arc<Tombstones>) -> Self {
         Self {
             watermark,
             scope: None,
-            graves,
+            tombstones,
         }
     }
 
     /// For one compaction of a store that another process has open.
-    pub fn elsewhere(watermark: Version, scope: Scope, graves: Arc<Graves>) -> Self {
+    pub fn remote(watermark: Version, scope: Scope, tombstones: Arc<Tombstones>) -> Self {
         Self {
             watermark: Arc::new(AtomicU64::new(watermark.0)),
             scope: Some(scope),
-            graves,
+            tombstones,
         }
     }
 }
@@ -50,7 +50,7 @@ impl CompactionFilterFactory for CollectorFactory {
         let watermark = Version(self.watermark.load(Ordering::Acquire));
         CollectorFilter {
             collector: Collector::new(watermark, scope),
-            graves: Arc::clone(&self.graves),
+            tombstones: Arc::clone(&self.tombstones),
         }
     }
 
@@ -61,18 +61,18 @@ impl CompactionFilterFactory for CollectorFactory {
 
 pub struct CollectorFilter {
     collector: Collector,
-    graves: Arc<Graves>,
+    tombstones: Arc<Tombstones>,
 }
 
 impl CompactionFilter for CollectorFilter {
     fn filter(&mut self, _level: u32, key: &[u8], value: &[u8]) -> CompactionDecision {
         match self.collector.judge(key, value) {
-            Verdict::Keep => CompactionDecision::Keep,
-            Verdict::KeepDelete => {
-                self.graves.note(key);
+            VersionVerdict::Keep => CompactionDecision::Keep,
+            VersionVerdict::KeepDelete => {
+                self.tombstones.note(key);
                 CompactionDecision::Keep
             }
-            Verdict::Drop => CompactionDecision::Remove,
+            VersionVerdict::Drop => CompactionDecision::Remove,
         }
     }
 

@@ -11,13 +11,13 @@ use std::sync::atomic::Ordering;
 use rocksdb::{IngestExternalFileOptions, SstFileWriter, properties};
 
 use super::store::{Frozen, Store};
-use super::{error, graves};
+use super::{error, tombstones};
 use crate::engine::{Direction, KeyRange, StorageError, Version};
 use crate::memtable::Nodes;
 use crate::physical::{self, LATEST_KEY, Record};
 
 /// Makes a sorted file of `frozen` and of the removal of deletes that wait for it
-/// ([`super::graves`]), and hands it to RocksDB.
+/// ([`super::tombstones`]), and hands it to RocksDB.
 ///
 /// # Errors
 /// [`StorageError::Behind`] while too many files wait for a compaction; what writing meets.
@@ -30,9 +30,9 @@ pub fn write_out(store: &Store, frozen: &Frozen) -> Result<(), StorageError> {
         ));
     }
     let place = store.flushing();
-    let notes = store.graves.take();
-    let buried = graves::bury(&store.db, &notes, store.watermark());
-    let written = write_file(store, frozen, buried.into(), &place)
+    let notes = store.tombstones.take();
+    let purged = tombstones::purge(&store.db, &notes, store.watermark());
+    let written = write_file(store, frozen, purged.into(), &place)
         .and_then(|bytes| ingest(store, &place).map(|()| bytes));
     match written {
         Ok(bytes) => {
@@ -40,7 +40,7 @@ pub fn write_out(store: &Store, frozen: &Frozen) -> Result<(), StorageError> {
             Ok(())
         }
         Err(error) => {
-            store.graves.put_back(notes);
+            store.tombstones.put_back(notes);
             // Half a file takes space; the error that stopped the writing is the one to report.
             let _ = std::fs::remove_file(&place);
             Err(error)
@@ -51,14 +51,14 @@ pub fn write_out(store: &Store, frozen: &Frozen) -> Result<(), StorageError> {
 fn write_file(
     store: &Store,
     frozen: &Frozen,
-    buried: VecDeque<Vec<u8>>,
+    purged: VecDeque<Vec<u8>>,
     place: &Path,
 ) -> Result<u64, StorageError> {
     let context = |error| error::map(&format!("cannot write {}", place.display()), &error);
     let mut file = SstFileWriter::create(&store.settings);
     file.open(place).map_err(context)?;
     let mut records = Records {
-        buried,
+        purged,
         put: |key: &[u8], value: Option<&[u8]>| match value {
             Some(value) => file.put(key, value),
             None => file.delete(key),
@@ -72,24 +72,24 @@ fn write_file(
 /// Takes records in their order and puts removals between them.
 struct Records<F> {
     /// Physical keys to remove, in order.
-    buried: VecDeque<Vec<u8>>,
+    purged: VecDeque<Vec<u8>>,
     put: F,
 }
 
 impl<F: FnMut(&[u8], Option<&[u8]>) -> Result<(), rocksdb::Error>> Records<F> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), rocksdb::Error> {
-        while let Some(first) = self.buried.front().filter(|first| first.as_slice() <= key) {
+        while let Some(first) = self.purged.front().filter(|first| first.as_slice() <= key) {
             // What is written anew need not be removed.
             if first.as_slice() < key {
                 (self.put)(first, None)?;
             }
-            self.buried.pop_front();
+            self.purged.pop_front();
         }
         (self.put)(key, Some(value))
     }
 
     fn end(&mut self) -> Result<(), rocksdb::Error> {
-        let mut rest = std::mem::take(&mut self.buried).into_iter();
+        let mut rest = std::mem::take(&mut self.purged).into_iter();
         rest.try_for_each(|key| (self.put)(&key, None))
     }
 }

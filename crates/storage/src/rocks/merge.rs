@@ -4,7 +4,7 @@ use rocksdb::DB;
 
 use super::cursor::RocksCursor;
 use super::store::Layers;
-use crate::engine::{Cursor, Direction, Entry, KeyRange, StorageError, Version};
+use crate::engine::{Cursor, CursorEntry, Direction, KeyRange, StorageError, Version};
 use crate::memtable::MemtableCursor;
 use crate::physical;
 
@@ -160,7 +160,7 @@ impl<'a> MergedCursor<'a> {
 }
 
 impl Cursor for MergedCursor<'_> {
-    fn next(&mut self) -> Result<Option<Entry<'_>>, StorageError> {
+    fn next(&mut self) -> Result<Option<CursorEntry<'_>>, StorageError> {
         let found = loop {
             let Some(first) = self.first()? else {
                 return Ok(None);
@@ -171,7 +171,7 @@ impl Cursor for MergedCursor<'_> {
             }
         };
         let (_, layer) = &self.layers[found];
-        Ok(layer.value().map(|value| Entry {
+        Ok(layer.value().map(|value| CursorEntry {
             key: layer.key(),
             version: layer.version(),
             value,

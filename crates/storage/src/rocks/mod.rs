@@ -12,24 +12,24 @@
 //! ```
 //!
 //! Start reading at [`RocksEngine`]; then `store`, `writer`, `flush`, `point` (the hot path),
-//! `merge`, `filter`, `elsewhere`.
+//! `merge`, `filter`, `remote`.
 
 mod cursor;
-mod elsewhere;
 mod error;
 mod filter;
 mod flush;
 mod flusher;
-mod graves;
 mod many;
 mod merge;
 mod options;
 mod point;
 mod progress;
 mod quarantine;
+mod remote;
 pub mod salvage;
 mod statistics;
 mod store;
+mod tombstones;
 mod writer;
 
 use std::fs;
@@ -37,7 +37,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use manxdb_compaction_edge::{Pool, Resident, Service, set_compaction_listener, set_service};
+use manxdb_compaction_edge::{
+    DatabaseService, Pool, Service, set_compaction_listener, set_service,
+};
 use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
@@ -48,16 +50,16 @@ use crate::engine::{
 };
 use crate::log::{self, CommitLog};
 use crate::{files, format, physical};
-use elsewhere::Guest;
-pub use elsewhere::Versions;
 use filter::CollectorFactory;
 use flusher::Flusher;
-use graves::Graves;
 pub use options::Options;
 use progress::Progress;
 pub use quarantine::DamagedFile;
 use quarantine::Quarantine;
+use remote::StoreService;
+pub use remote::Versions;
 use store::{FROZEN_MAX, Store};
+use tombstones::Tombstones;
 use writer::{Filling, Limits, PAUSE, Writer, until_taken};
 
 /// Name of this engine in the `FORMAT` file.
@@ -73,8 +75,8 @@ pub struct RocksEngine {
     // Dropped before `store`, whose lock keeps other processes away from the log too: fields drop
     // in the order they are declared.
     writer: Mutex<Writer>,
-    /// Who has compactions done elsewhere; lets go of `store` first.
-    guest: Option<Guest>,
+    /// Who has compactions done remotely; lets go of `store` first.
+    store_service: Option<StoreService>,
     store: Arc<Store>,
     log_counters: Arc<log::Counters>,
     directory: PathBuf,
@@ -106,7 +108,7 @@ impl RocksEngine {
     /// As [`RocksEngine::open`]; compactions are done by `pool`, and here whenever that is better.
     ///
     /// # Errors
-    /// As [`RocksEngine::open`], and [`StorageError::Elsewhere`] when the pool cannot reach the
+    /// As [`RocksEngine::open`], and [`StorageError::RemoteCompaction`] when the pool cannot reach the
     /// directory.
     pub fn open_with(
         directory: &Path,
@@ -118,15 +120,15 @@ impl RocksEngine {
         let format = format::open_or_create(directory, ENGINE_NAME, &data)?;
         let cache = Cache::new_hyper_clock_cache(options.block_cache_bytes, 0);
         let watermark = Arc::new(AtomicU64::new(0));
-        let graves = Arc::new(Graves::default());
-        let service = pool.map(|pool| elsewhere::serve(pool, &data, &watermark, &graves));
+        let tombstones = Arc::new(Tombstones::default());
+        let service = pool.map(|pool| remote::serve(pool, &data, &watermark, &tombstones));
         let service = service.transpose()?;
         let quarantine = Arc::new(Quarantine::default());
-        let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&graves));
+        let collector = || CollectorFactory::new(Arc::clone(&watermark), Arc::clone(&tombstones));
         let settings = |compression| {
             let mut settings = options::database(options, &cache, compression, collector());
             if let Some(service) = &service {
-                let service: Arc<dyn Resident> = Arc::clone(service);
+                let service: Arc<dyn DatabaseService> = Arc::clone(service);
                 let service: Arc<dyn Service> = service;
                 set_service(&mut settings, service);
             }
@@ -137,7 +139,7 @@ impl RocksEngine {
         let (db, settings) = open_database(directory, &settings)?;
         store::remove_half_written(&data)?;
         if service.is_none() {
-            elsewhere::sweep(&data);
+            remote::sweep(&data);
         }
         files::sync(directory).map_err(|error| {
             files::io_error(format!("cannot sync {}", directory.display()), error)
@@ -145,9 +147,17 @@ impl RocksEngine {
         // Older releases know nothing of the log.
         format::upgrade(directory, &format)?;
         let jobs = options.background_jobs.max(2);
-        let store = Store::new(db, settings, data, &watermark, &graves, quarantine, jobs);
+        let store = Store::new(
+            db,
+            settings,
+            data,
+            &watermark,
+            &tombstones,
+            quarantine,
+            jobs,
+        );
         let store = Arc::new(store);
-        let guest = service.map(|service| Guest::new(service, &store));
+        let store_service = service.map(|service| StoreService::new(service, &store));
         let flusher = Flusher::start(&store)?;
         let writer = open_log(directory, options, &store, &flusher)?;
         let latest = writer.filling.progress().latest;
@@ -156,7 +166,7 @@ impl RocksEngine {
             flusher,
             log_counters: writer.log_counters(),
             writer: Mutex::new(writer),
-            guest,
+            store_service,
             store,
             directory: directory.to_owned(),
             latest: AtomicU64::new(latest.0),
@@ -250,10 +260,13 @@ impl RocksEngine {
         numbers
     }
 
-    /// Numbers of compactions done elsewhere, by name and labels; none when all are done here.
+    /// Numbers of compactions done remotely, by name and labels; none when all are done here.
     #[must_use]
     pub fn compaction_numbers(&self) -> Vec<(String, u64)> {
-        self.guest.as_ref().map(Guest::numbers).unwrap_or_default()
+        self.store_service
+            .as_ref()
+            .map(StoreService::numbers)
+            .unwrap_or_default()
     }
 
     /// Sorted files that compactions found damaged since the store was opened: reads of what they

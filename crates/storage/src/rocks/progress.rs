@@ -9,7 +9,7 @@ use rocksdb::{DB, ReadOptions, ReadTier};
 
 use super::error;
 use crate::engine::{StorageError, Version};
-use crate::log::Place;
+use crate::log::LogPosition;
 use crate::physical::{self, LATEST_KEY, Record};
 
 /// How far a store, or a part of it, got.
@@ -18,7 +18,7 @@ pub struct Progress {
     /// Highest version written.
     pub latest: Version,
     /// Where the log ends with it; `None` for what was written before there was a log.
-    pub applied: Option<Place>,
+    pub applied: Option<LogPosition>,
 }
 
 impl Progress {
@@ -43,7 +43,7 @@ impl Progress {
             }),
             (24, Some(latest), Some(segment), Some(offset)) => Ok(Self {
                 latest: Version(latest),
-                applied: Some(Place { segment, offset }),
+                applied: Some(LogPosition { segment, offset }),
             }),
             _ => Err(StorageError::Corrupt(
                 "the record of the latest version is neither 8 nor 24 bytes long".to_owned(),
@@ -87,7 +87,7 @@ mod tests {
     fn progress_is_read_back_and_nothing_else_is() {
         for applied in [
             None,
-            Some(Place {
+            Some(LogPosition {
                 segment: 3,
                 offset: 99,
             }),

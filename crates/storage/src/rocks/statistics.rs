@@ -67,6 +67,7 @@ pub fn collect(store: &Store, cache: &Cache, with_counters: bool) -> Vec<(&'stat
     let in_files = in_files.ok().flatten().unwrap_or(0);
     let active_bytes = layers.active.bytes();
     let keys = (keys + layers.active.keys()) as f64;
+    let to_purge = store.tombstones.len() as f64;
     let mut numbers = vec![
         ("storage_cache_bytes", cache.get_usage() as f64),
         (
@@ -93,7 +94,9 @@ pub fn collect(store: &Store, cache: &Cache, with_counters: bool) -> Vec<(&'stat
             "storage_versions_collapsed_total",
             read(&store.shared.collapsed),
         ),
-        ("storage_deletes_to_bury", store.graves.len() as f64),
+        ("storage_tombstones_to_purge", to_purge),
+        // As releases before this one called it.
+        ("storage_deletes_to_bury", to_purge),
         (
             "storage_damaged_files",
             store.quarantine.files().len() as f64,

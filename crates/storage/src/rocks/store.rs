@@ -20,12 +20,12 @@ use manxdb_compaction_edge::set_background_jobs;
 use rocksdb::DB;
 
 use super::cursor::{EmptyCursor, RocksCursor};
-use super::graves::Graves;
 use super::many;
 use super::merge::MergedCursor;
 use super::point::PointReaders;
 use super::progress::Progress;
 use super::quarantine::Quarantine;
+use super::tombstones::Tombstones;
 use crate::engine::{
     Cursor, Direction, KeyRange, Rows, StorageError, Version, Versioned, WriteBatch,
 };
@@ -91,7 +91,7 @@ pub struct Store {
     /// What all memtables share.
     pub shared: Arc<Shared>,
     /// Deletes that compactions could not drop.
-    pub graves: Arc<Graves>,
+    pub tombstones: Arc<Tombstones>,
     watermark: Arc<AtomicU64>,
     /// The settings RocksDB was opened with.
     pub settings: rocksdb::Options,
@@ -123,7 +123,7 @@ impl Store {
         settings: rocksdb::Options,
         data: PathBuf,
         watermark: &Arc<AtomicU64>,
-        graves: &Arc<Graves>,
+        tombstones: &Arc<Tombstones>,
         quarantine: Arc<Quarantine>,
         jobs: u16,
     ) -> Self {
@@ -138,7 +138,7 @@ impl Store {
             readers: PointReaders::new(),
             layers: ArcSwap::from_pointee(layers),
             shared,
-            graves: Arc::clone(graves),
+            tombstones: Arc::clone(tombstones),
             watermark: Arc::clone(watermark),
             settings,
             flushed_bytes: AtomicU64::new(0),

@@ -11,7 +11,7 @@ use rocksdb::{DB, ReadTier};
 
 use super::progress::Progress;
 use crate::engine::{StorageError, Version, WriteBatch};
-use crate::log::{CommitLog, Counters, Place, Unsynced};
+use crate::log::{CommitLog, Counters, LogPosition, Unsynced};
 use crate::memtable::Memtable;
 
 /// Log behind the start of a memtable at which it is written out however little is in it, as a
@@ -59,7 +59,7 @@ pub struct Filling {
     limits: Limits,
     progress: Progress,
     /// Where the log ended when it was begun.
-    begun_at: Option<Place>,
+    begun_at: Option<LogPosition>,
 }
 
 impl Filling {
@@ -74,7 +74,7 @@ impl Filling {
 
     /// The memtable has a batch whose newest version is `latest`, and with which the log ends at
     /// `end`.
-    pub fn wrote(&mut self, latest: Version, end: Place) {
+    pub fn wrote(&mut self, latest: Version, end: LogPosition) {
         self.progress.latest = self.progress.latest.max(latest);
         self.progress.applied = Some(end);
         self.begun_at.get_or_insert(end);
@@ -131,7 +131,7 @@ impl Writer {
     ///
     /// # Errors
     /// As [`CommitLog::prepare`].
-    pub fn prepare(&mut self, batch: &WriteBatch) -> Result<Place, StorageError> {
+    pub fn prepare(&mut self, batch: &WriteBatch) -> Result<LogPosition, StorageError> {
         self.log.prepare(batch)
     }
 
@@ -150,7 +150,7 @@ impl Writer {
     }
 
     /// Lets the log reuse what the sorted files hold, once a segment.
-    pub fn retire(&mut self, db: &DB, end: Place) -> Result<(), StorageError> {
+    pub fn retire(&mut self, db: &DB, end: LogPosition) -> Result<(), StorageError> {
         if self.asked_at == end.segment || !self.log.has_sealed() {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl Writer {
     }
 
     /// Where the log ends.
-    pub fn end(&self) -> Option<Place> {
+    pub fn end(&self) -> Option<LogPosition> {
         self.log.end()
     }
 }
@@ -209,7 +209,7 @@ mod tests {
             memtable_bytes: 1 << 20,
             segment_bytes: 1 << 20,
         };
-        let place = |segment, offset| Place { segment, offset };
+        let place = |segment, offset| LogPosition { segment, offset };
         let memtable = Memtable::new(&Arc::default());
         let mut filling = Filling::new(limits, Progress::default());
         filling.wrote(Version(1), place(1, 500));

@@ -52,20 +52,20 @@ impl Line {
     }
 
     /// Gives a free lead to the head of the line, if there is one: who is to be told.
-    fn call_next(&mut self) -> Option<Arc<Seat>> {
-        let next = Arc::clone(&self.waiting.front()?.seat);
+    fn call_next(&mut self) -> Option<Arc<Waiter>> {
+        let next = Arc::clone(&self.waiting.front()?.waiter);
         self.take_lead().then_some(next)
     }
 }
 
 struct Committer {
     intent: Intent,
-    seat: Arc<Seat>,
+    waiter: Arc<Waiter>,
 }
 
-/// Where a committer waits.
+/// Where a committer waits for its verdict or for the lead.
 #[derive(Default)]
-struct Seat {
+struct Waiter {
     call: Mutex<Call>,
     called: Condvar,
 }
@@ -78,7 +78,7 @@ enum Call {
     Done(Verdict),
 }
 
-impl Seat {
+impl Waiter {
     fn tell(&self, call: Call) {
         *self.call.lock() = call;
         self.called.notify_one();
@@ -103,7 +103,7 @@ struct Lead<'a> {
     queue: &'a GroupQueue,
     stage: Stage,
     /// Those of the group that have no verdict yet.
-    followers: VecDeque<Arc<Seat>>,
+    followers: VecDeque<Arc<Waiter>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -166,9 +166,9 @@ impl GroupQueue {
         stage: impl FnOnce(Vec<Intent>) -> Staged,
         finish: impl FnOnce(Staged) -> Vec<Verdict>,
     ) -> Verdict {
-        let seat = Arc::new(Seat::default());
-        let leads = self.line_up(intent, &seat);
-        if !leads && let Some(verdict) = seat.listen() {
+        let waiter = Arc::new(Waiter::default());
+        let leads = self.line_up(intent, &waiter);
+        if !leads && let Some(verdict) = waiter.listen() {
             return verdict;
         }
         let mut lead = Lead {
@@ -194,20 +194,20 @@ impl GroupQueue {
     }
 
     /// Joins the line; whether the lead is the newcomer's, which then stands first.
-    fn line_up(&self, intent: Intent, seat: &Arc<Seat>) -> bool {
+    fn line_up(&self, intent: Intent, waiter: &Arc<Waiter>) -> bool {
         let mut line = self.line.lock();
         // Nobody stands in line while the lead is free: whoever freed it called the first.
         let leads = line.take_lead();
         debug_assert!(!leads || line.waiting.is_empty(), "a lead passed someone");
         line.waiting.push_back(Committer {
             intent,
-            seat: Arc::clone(seat),
+            waiter: Arc::clone(waiter),
         });
         leads
     }
 
     /// The head of the line, which is the leader itself, and whoever fits behind it.
-    fn take_group(&self, seats: &mut VecDeque<Arc<Seat>>) -> Vec<Intent> {
+    fn take_group(&self, waiters: &mut VecDeque<Arc<Waiter>>) -> Vec<Intent> {
         let mut line = self.line.lock();
         let (mut intents, mut bytes) = (Vec::new(), 0);
         while bytes < GROUP_BYTES_MAX {
@@ -216,7 +216,7 @@ impl GroupQueue {
             };
             bytes += size_bytes(&committer.intent);
             intents.push(committer.intent);
-            seats.push_back(committer.seat);
+            waiters.push_back(committer.waiter);
         }
         intents
     }

@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use manxdb_storage::Durability;
 
 use super::codec::{Reader, Writer};
-use super::{Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Touch, Values};
+use super::{
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Slot, Touch, Values,
+};
 use crate::path::{Intent, IsolationLevel, ReadSet, TxnId};
 
 /// Name of the built-in procedure.
@@ -55,17 +57,21 @@ impl Procedure for ApplyIntent {
         APPLY_INTENT
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let shards = shards_of(&decode_intent(args)?, placement);
         let votes: Vec<Slot> = shards.iter().copied().map(vote_of).collect();
-        let vote = |shard: &ShardId| Piece {
+        let vote = |shard: &ShardId| ProcedurePiece {
             part: VOTE,
             shard: *shard,
             needs: Vec::new(),
             gives: vec![vote_of(*shard)],
             steps: 1,
         };
-        let apply = |shard: &ShardId| Piece {
+        let apply = |shard: &ShardId| ProcedurePiece {
             part: APPLY,
             shard: *shard,
             needs: votes.clone(),
@@ -78,7 +84,7 @@ impl Procedure for ApplyIntent {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         inputs: &Values,
         rows: &mut dyn RowView,
@@ -103,7 +109,7 @@ impl Procedure for ApplyIntent {
     }
 
     /// All of the intent's, those on other shards included: they clash with nothing here.
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(intent) = decode_intent(args) else {
             return vec![Touch::everything()];
         };

@@ -1,6 +1,6 @@
 //! One-shot transactions that are sent to the data instead of talking to it.
 //!
-//! A procedure is cut into [`Piece`]s, one shard each. A piece names the values it needs
+//! A procedure is cut into [`ProcedurePiece`]s, one shard each. A piece names the values it needs
 //! from other pieces and those it gives, so that a path can run pieces where their rows live and
 //! carry values between them. Everything a piece does depends on its arguments, its
 //! inputs and the rows it sees: time and randomness are arguments, so that every replica that
@@ -37,7 +37,7 @@ pub type Values = BTreeMap<Slot, Vec<u8>>;
 
 /// Work on one shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct ProcedurePiece {
     /// Which of the procedure's parts this is; its own numbering.
     pub part: u32,
     /// Where all rows it touches live.
@@ -201,7 +201,11 @@ pub trait Procedure: Send + Sync {
     ///
     /// # Errors
     /// [`ProcedureError::Arguments`].
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError>;
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError>;
 
     /// Runs one piece: `inputs` holds what it needs, the answer what it gives.
     ///
@@ -209,7 +213,7 @@ pub trait Procedure: Send + Sync {
     /// [`ProcedureError`]; nothing of the call takes effect then.
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         inputs: &Values,
         rows: &mut dyn RowView,
@@ -217,7 +221,7 @@ pub trait Procedure: Send + Sync {
 
     /// Rows that [`Procedure::run`] may touch in `piece`, from what is known before it runs: the
     /// arguments, not the inputs.
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let _ = (piece, args);
         vec![Touch::everything()]
     }
@@ -228,7 +232,7 @@ pub trait Procedure: Send + Sync {
     /// Blind and commutative updates are such pieces (an append, an increment that is not read). A
     /// path in which a transaction's place in the order is final may answer the client before such
     /// a piece has run, so that it need not wait for rows that an earlier transaction still uses.
-    fn predetermined(&self, piece: &Piece, args: &[u8]) -> Option<Values> {
+    fn predetermined(&self, piece: &ProcedurePiece, args: &[u8]) -> Option<Values> {
         let _ = (piece, args);
         None
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use manxdb_storage::{Direction, KeyRange};
 
-use super::{Call, Piece, Placement, Procedure, ProcedureError, RowView, Values};
+use super::{Call, Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values};
 use crate::path::{CommitPath, IsolationLevel, Page, ReadSet, TxnError};
 use crate::transaction::{ReadMode, Transaction};
 use crate::waiter::Waiter;
@@ -72,11 +72,14 @@ pub fn run_whole(
 ///
 /// # Errors
 /// [`ProcedureError::Plan`] when pieces wait for each other or for a value nobody gives.
-pub fn in_running_order(mut waiting: Vec<Piece>) -> Result<Vec<Piece>, ProcedureError> {
+pub fn in_running_order(
+    mut waiting: Vec<ProcedurePiece>,
+) -> Result<Vec<ProcedurePiece>, ProcedureError> {
     let mut given = BTreeSet::new();
     let mut ordered = Vec::with_capacity(waiting.len());
     while !waiting.is_empty() {
-        let has_inputs = |piece: &Piece| piece.needs.iter().all(|slot| given.contains(slot));
+        let has_inputs =
+            |piece: &ProcedurePiece| piece.needs.iter().all(|slot| given.contains(slot));
         let Some(next) = waiting.iter().position(has_inputs) else {
             let what = "pieces wait for each other or for a value nobody gives";
             return Err(ProcedureError::Plan(what.into()));
@@ -92,7 +95,7 @@ fn run_piece(
     procedure: &dyn Procedure,
     placement: &dyn Placement,
     args: &[u8],
-    piece: &Piece,
+    piece: &ProcedurePiece,
     values: &Values,
     txn: &Transaction,
 ) -> Result<Values, ProcedureError> {
@@ -118,7 +121,7 @@ fn run_piece(
 struct ShardRows<'a> {
     txn: &'a Transaction,
     placement: &'a dyn Placement,
-    piece: &'a Piece,
+    piece: &'a ProcedurePiece,
 }
 
 impl ShardRows<'_> {

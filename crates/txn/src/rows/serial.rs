@@ -1,7 +1,7 @@
 //! One call after another on all shards: what every ordering path has to be equal to.
 
 use super::{Rows, run_piece};
-use crate::procedure::{Piece, Placement, Procedure, ProcedureError, ShardId, Values};
+use crate::procedure::{Placement, Procedure, ProcedureError, ProcedurePiece, ShardId, Values};
 
 /// Runs all pieces of a call, each on the rows of its shard; the values of all of them.
 ///
@@ -20,7 +20,8 @@ pub fn run_serially(
     let mut waiting = procedure.plan(args, placement)?;
     let mut values = Values::new();
     while !waiting.is_empty() {
-        let has_inputs = |piece: &Piece| piece.needs.iter().all(|slot| values.contains_key(slot));
+        let has_inputs =
+            |piece: &ProcedurePiece| piece.needs.iter().all(|slot| values.contains_key(slot));
         let Some(next) = waiting.iter().position(has_inputs) else {
             let what = "pieces wait for each other or for a value nobody gives";
             return Err(ProcedureError::Plan(what.into()));
@@ -34,7 +35,7 @@ pub fn run_serially(
     Ok(values)
 }
 
-fn inputs_of(piece: &Piece, values: &Values) -> Values {
+fn inputs_of(piece: &ProcedurePiece, values: &Values) -> Values {
     let needed = piece.needs.iter();
     let known = needed.filter_map(|slot| Some((*slot, values.get(slot)?.clone())));
     known.collect()

@@ -7,7 +7,7 @@ use super::key::RowKey;
 use super::overlay::Change;
 use crate::path::{Page, ReadSet, TxnError};
 use crate::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Touch, Values,
 };
 
 /// Runs a piece on the rows of its shard. A piece that fails leaves no trace.
@@ -20,7 +20,7 @@ pub fn run_piece(
     procedure: &dyn Procedure,
     placement: &dyn Placement,
     args: &[u8],
-    piece: &Piece,
+    piece: &ProcedurePiece,
     inputs: &Values,
     rows: &mut Rows,
 ) -> Result<Values, ProcedureError> {
@@ -36,7 +36,7 @@ pub fn run_piece(
     given
 }
 
-fn as_planned(piece: &Piece, given: Values) -> Result<Values, ProcedureError> {
+fn as_planned(piece: &ProcedurePiece, given: Values) -> Result<Values, ProcedureError> {
     let is_there = |slot| given.contains_key(slot);
     if given.len() == piece.gives.len() && piece.gives.iter().all(is_there) {
         return Ok(given);
@@ -184,13 +184,13 @@ mod tests {
             "script"
         }
 
-        fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+        fn plan(&self, _: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
             Ok(Vec::new())
         }
 
         fn run(
             &self,
-            _piece: &Piece,
+            _piece: &ProcedurePiece,
             args: &[u8],
             _inputs: &Values,
             rows: &mut dyn RowView,
@@ -206,13 +206,13 @@ mod tests {
             Ok(self.gives.clone())
         }
 
-        fn touches(&self, _piece: &Piece, _args: &[u8]) -> Vec<Touch> {
+        fn touches(&self, _piece: &ProcedurePiece, _args: &[u8]) -> Vec<Touch> {
             self.touches.clone()
         }
     }
 
     fn run(script: &Script, args: &[u8], rows: &mut Rows) -> Result<Values, ProcedureError> {
-        let piece = Piece {
+        let piece = ProcedurePiece {
             part: 0,
             shard: ShardId(0),
             needs: Vec::new(),

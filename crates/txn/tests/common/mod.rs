@@ -14,12 +14,12 @@ use manxdb_txn::{CommitPath, IsolationLevel, LocalOptions, LocalPath, Transactio
 use parking_lot::Mutex;
 
 /// A path over memory, and transactions on it.
-pub struct House<P = LocalPath> {
+pub struct Fixture<P = LocalPath> {
     pub path: Arc<P>,
     next: AtomicU64,
 }
 
-impl House {
+impl Fixture {
     pub fn new() -> Self {
         Self::over(Arc::new(MemoryEngine::new()))
     }
@@ -33,7 +33,7 @@ impl House {
     }
 }
 
-impl<P: CommitPath> House<P> {
+impl<P: CommitPath> Fixture<P> {
     pub fn on(path: Arc<P>) -> Self {
         let next = AtomicU64::new(1);
         Self { path, next }

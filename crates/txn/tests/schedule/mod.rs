@@ -8,7 +8,7 @@ use manxdb_storage::{Direction, Durability, KeyRange, StorageError};
 use manxdb_txn::testing::Mutants;
 use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError, UsedPart};
 
-use crate::common::{HookedEngine, House};
+use crate::common::{Fixture, HookedEngine};
 use crate::history::{Element, End, Key, Model, Observed, Random, Step, Value};
 
 /// Rows there are.
@@ -72,7 +72,7 @@ struct Schedule<P> {
     random: Random,
     /// Under the path, if it has one that can be made to fail.
     engine: Option<Arc<HookedEngine>>,
-    house: House<P>,
+    fixture: Fixture<P>,
     sessions: Vec<Session>,
     history: Vec<Observed>,
     now: u64,
@@ -90,26 +90,26 @@ pub fn run(plan: Plan) -> Vec<Observed> {
 
 /// The same over a given, empty engine.
 pub fn run_over(plan: Plan, engine: Arc<HookedEngine>) -> Vec<Observed> {
-    let house = House::over(engine.clone());
-    house.path.plant(plan.mutants);
-    run_in(plan, house, Some(engine))
+    let fixture = Fixture::over(engine.clone());
+    fixture.path.plant(plan.mutants);
+    run_in(plan, fixture, Some(engine))
 }
 
 /// The same on another path.
 pub fn run_on<P: CommitPath>(plan: Plan, path: Arc<P>) -> Vec<Observed> {
-    run_in(plan, House::on(path), None)
+    run_in(plan, Fixture::on(path), None)
 }
 
 fn run_in<P: CommitPath>(
     plan: Plan,
-    house: House<P>,
+    fixture: Fixture<P>,
     engine: Option<Arc<HookedEngine>>,
 ) -> Vec<Observed> {
     let mut schedule = Schedule {
         plan,
         random: Random::new(plan.seed),
         engine,
-        house,
+        fixture,
         sessions: Vec::new(),
         history: Vec::new(),
         now: 0,
@@ -118,7 +118,11 @@ fn run_in<P: CommitPath>(
     };
     while schedule.step() {}
     schedule.read_everything();
-    assert_eq!(schedule.house.locks_held(), 0, "locks outlive their owners");
+    assert_eq!(
+        schedule.fixture.locks_held(),
+        0,
+        "locks outlive their owners"
+    );
     schedule.history
 }
 
@@ -181,7 +185,7 @@ impl<P: CommitPath> Schedule<P> {
 
     fn begin(&mut self) -> Session {
         let isolation = self.level();
-        let txn = self.house.begin(isolation);
+        let txn = self.fixture.begin(isolation);
         txn.plant(self.plan.mutants);
         Session {
             txn,
@@ -291,7 +295,7 @@ impl<P: CommitPath> Schedule<P> {
             let full = || Err(StorageError::Full("planted".into()));
             engine.before_next_write(full);
         }
-        let spare = self.house.begin(self.plan.isolation);
+        let spare = self.fixture.begin(self.plan.isolation);
         let txn = std::mem::replace(&mut session.txn, spare);
         let answer = txn.commit(Durability::Sync);
         if let Some(engine) = &self.engine {

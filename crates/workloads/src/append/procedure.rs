@@ -5,7 +5,7 @@ use std::ops::Bound;
 use manxdb_checker::append::Operation as Observed;
 use manxdb_storage::KeyRange;
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Slot, Touch, Values,
 };
 
 use super::args::{Args, Form, Kind, List, OPERATIONS_MAX, Operation};
@@ -71,9 +71,13 @@ impl Procedure for Append {
         NAME
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let args = Args::parse(args)?;
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<ProcedurePiece> = Vec::new();
         let mut found = Vec::new();
         for operation in args.operations() {
             let part = Part::of(operation, args);
@@ -85,7 +89,7 @@ impl Procedure for Append {
             if !part.is_deferred {
                 found.push(part.slot());
             }
-            pieces.push(Piece {
+            pieces.push(ProcedurePiece {
                 part: part.number(),
                 shard: placement.shard_of(&operation.list.key()),
                 needs: Vec::new(),
@@ -103,7 +107,7 @@ impl Procedure for Append {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         inputs: &Values,
         rows: &mut dyn RowView,
@@ -129,7 +133,7 @@ impl Procedure for Append {
         Ok(Values::from([(Slot(piece.part), found)]))
     }
 
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(args) = Args::parse(args) else {
             return vec![Touch::everything()];
         };
@@ -138,7 +142,7 @@ impl Procedure for Append {
     }
 
     /// Appends to lists that the arguments name, whose elements the client is not shown.
-    fn predetermined(&self, piece: &Piece, args: &[u8]) -> Option<Values> {
+    fn predetermined(&self, piece: &ProcedurePiece, args: &[u8]) -> Option<Values> {
         let args = Args::parse(args).ok()?;
         let mut found = Vec::new();
         for operation in operations_of(piece.part, args)? {

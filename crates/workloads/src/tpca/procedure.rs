@@ -3,7 +3,9 @@
 use std::ops::Bound;
 
 use manxdb_storage::KeyRange;
-use manxdb_txn::procedure::{Piece, Placement, Procedure, ProcedureError, RowView, Touch, Values};
+use manxdb_txn::procedure::{
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Touch, Values,
+};
 
 use crate::Partition;
 use crate::codec::{Cursor, malformed, strange_row};
@@ -92,9 +94,13 @@ impl Procedure for Increment {
         NAME
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let piece = |part| {
-            Ok(Piece {
+            Ok(ProcedurePiece {
                 part,
                 shard: placement.shard_of(&target(args, part)?),
                 needs: Vec::new(),
@@ -107,7 +113,7 @@ impl Procedure for Increment {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -122,7 +128,7 @@ impl Procedure for Increment {
         Ok(Values::new())
     }
 
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         match target(args, piece.part) {
             Ok(key) => vec![Touch::write(&key)],
             Err(_) => vec![Touch::everything()],
@@ -130,7 +136,7 @@ impl Procedure for Increment {
     }
 
     /// Nothing: the client is not told what it increments.
-    fn predetermined(&self, piece: &Piece, args: &[u8]) -> Option<Values> {
+    fn predetermined(&self, piece: &ProcedurePiece, args: &[u8]) -> Option<Values> {
         target(args, piece.part).is_ok().then(Values::new)
     }
 }

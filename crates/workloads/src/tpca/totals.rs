@@ -3,7 +3,7 @@
 
 use manxdb_storage::Direction;
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, ShardId, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Slot, Touch, Values,
 };
 
 use super::procedure::{Table, key_range, number};
@@ -49,8 +49,12 @@ impl Procedure for Totals {
         TOTALS
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
-        let piece = |part| Piece {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
+        let piece = |part| ProcedurePiece {
             part,
             shard: placement.shard_of(&Partition(part).prefix()),
             needs: Vec::new(),
@@ -73,7 +77,7 @@ impl Procedure for Totals {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         _args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -89,7 +93,7 @@ impl Procedure for Totals {
         Ok(Values::from([(Slot(piece.part), bytes.collect())]))
     }
 
-    fn touches(&self, piece: &Piece, _args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, _args: &[u8]) -> Vec<Touch> {
         vec![Touch {
             range: key_range(Partition(piece.part)),
             writes: false,

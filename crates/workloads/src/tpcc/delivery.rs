@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Slot, Touch, Values,
 };
 
 use super::keys;
@@ -77,7 +77,11 @@ impl Procedure for Delivery {
         DELIVERY
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let args = DeliveryArgs::decode(args)?;
         let steps = 4 * u32::from(args.districts);
         Ok(one_piece(args.warehouse, placement, DELIVERIES, steps))
@@ -85,7 +89,7 @@ impl Procedure for Delivery {
 
     fn run(
         &self,
-        _piece: &Piece,
+        _piece: &ProcedurePiece,
         args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -98,7 +102,7 @@ impl Procedure for Delivery {
         Ok(Values::from([(DELIVERIES, vec![count])]))
     }
 
-    fn touches(&self, _piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, _piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(args) = DeliveryArgs::decode(args) else {
             return vec![Touch::everything()];
         };

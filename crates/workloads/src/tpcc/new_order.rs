@@ -5,7 +5,7 @@
 //! as nobody could undo what another shard has done already.
 
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Slot, Touch, Values,
 };
 
 use super::keys;
@@ -177,9 +177,13 @@ impl Procedure for NewOrder {
         NEW_ORDER
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let args = Args::parse(args)?;
-        let piece = |(part, warehouse): (u32, Partition)| Piece {
+        let piece = |(part, warehouse): (u32, Partition)| ProcedurePiece {
             part,
             shard: placement.shard_of(&warehouse.prefix()),
             needs: Vec::new(),
@@ -196,7 +200,7 @@ impl Procedure for NewOrder {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -213,7 +217,7 @@ impl Procedure for NewOrder {
         Ok(Values::new())
     }
 
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(args) = Args::parse(args) else {
             return vec![Touch::everything()];
         };

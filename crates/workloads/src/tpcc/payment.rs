@@ -9,7 +9,7 @@
 //! A customer of the home warehouse makes it one piece; one known by number needs no third.
 
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Slot, Touch, Values,
 };
 
 use super::customer::Who;
@@ -106,10 +106,14 @@ impl Procedure for Payment {
         PAYMENT
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let args = PaymentArgs::decode(args)?;
         let home = placement.shard_of(&args.warehouse.prefix());
-        let piece = |part, shard, steps| Piece {
+        let piece = |part, shard, steps| ProcedurePiece {
             part,
             shard,
             needs: Vec::new(),
@@ -134,7 +138,7 @@ impl Procedure for Payment {
 
     fn run(
         &self,
-        piece: &Piece,
+        piece: &ProcedurePiece,
         args: &[u8],
         inputs: &Values,
         rows: &mut dyn RowView,
@@ -157,7 +161,7 @@ impl Procedure for Payment {
         }
     }
 
-    fn touches(&self, piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(args) = PaymentArgs::decode(args) else {
             return vec![Touch::everything()];
         };

@@ -1,6 +1,6 @@
 //! Plans of transactions that stay at home.
 
-use manxdb_txn::procedure::{Piece, Placement, Slot};
+use manxdb_txn::procedure::{Placement, ProcedurePiece, Slot};
 
 use crate::Partition;
 
@@ -10,8 +10,8 @@ pub(super) fn one_piece(
     placement: &dyn Placement,
     slot: Slot,
     steps: u32,
-) -> Vec<Piece> {
-    vec![Piece {
+) -> Vec<ProcedurePiece> {
+    vec![ProcedurePiece {
         part: 0,
         shard: placement.shard_of(&w.prefix()),
         needs: Vec::new(),

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::procedure::{
-    Piece, Placement, Procedure, ProcedureError, RowView, Slot, Touch, Values,
+    Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Slot, Touch, Values,
 };
 
 use super::customer::Who;
@@ -120,7 +120,11 @@ impl Procedure for OrderStatus {
         ORDER_STATUS
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let args = OrderStatusArgs::decode(args)?;
         let steps = if args.customer.is_name() { 4 } else { 3 };
         Ok(one_piece(args.warehouse, placement, STATUS, steps))
@@ -128,7 +132,7 @@ impl Procedure for OrderStatus {
 
     fn run(
         &self,
-        _piece: &Piece,
+        _piece: &ProcedurePiece,
         args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -155,7 +159,7 @@ impl Procedure for OrderStatus {
         Ok(Values::from([(STATUS, value)]))
     }
 
-    fn touches(&self, _piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, _piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(args) = OrderStatusArgs::decode(args) else {
             return vec![Touch::everything()];
         };
@@ -180,14 +184,18 @@ impl Procedure for StockLevel {
         STOCK_LEVEL
     }
 
-    fn plan(&self, args: &[u8], placement: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(
+        &self,
+        args: &[u8],
+        placement: &dyn Placement,
+    ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let args = StockLevelArgs::decode(args)?;
         Ok(one_piece(args.warehouse, placement, SHORT, 2))
     }
 
     fn run(
         &self,
-        _piece: &Piece,
+        _piece: &ProcedurePiece,
         args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -215,7 +223,7 @@ impl Procedure for StockLevel {
         Ok(Values::from([(SHORT, short.to_le_bytes().to_vec())]))
     }
 
-    fn touches(&self, _piece: &Piece, args: &[u8]) -> Vec<Touch> {
+    fn touches(&self, _piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
         let Ok(args) = StockLevelArgs::decode(args) else {
             return vec![Touch::everything()];
         };

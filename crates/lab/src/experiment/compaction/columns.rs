@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::Record;
-use crate::many::Group;
+use crate::caas_many::Group;
 use crate::trial::Spread;
 
 /// Their names.

@@ -2,20 +2,22 @@
 //!
 //! | experiment | swept | in |
 //! |---|---|---|
-//! | `caas-many` | how much a greedy database writes, many databases on few workers | [`many`] |
+//! | `caas-many` | how much a greedy database writes, many databases on few workers | [`caas_many`] |
 //!
 //! The reference is CaaS-LSM (SIGMOD 2024) and its public code.
 
+mod caas_many;
 mod columns;
-mod many;
 mod panels;
 mod plausible;
 mod report;
 
 use super::report::each;
-use super::{Claim, Design, Falsification, Kind, Measured, Scale, Source, TrialError, series};
+use super::{
+    Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, TrialError, series,
+};
+use crate::caas_many::{CaasOutcome, Sharing, Trial};
 use crate::data;
-use crate::many::{Outcome, Sharing, Trial};
 
 type Experiment = Design<Sharing>;
 type Data = data::Data<Sharing>;
@@ -23,11 +25,11 @@ type Record = data::Record<Sharing>;
 type At<'a> = super::At<'a, Sharing>;
 
 /// All of them that are simulated, in the order of the list.
-pub static ALL: [Experiment; 1] = [many::EXPERIMENT];
+pub static ALL: [Experiment; 1] = [caas_many::EXPERIMENT];
 
-impl Kind for Sharing {
+impl ExperimentKind for Sharing {
     type Trial = Trial;
-    type Outcome = Outcome;
+    type Outcome = CaasOutcome;
 
     const PART: &'static str = "compaction";
 
@@ -46,11 +48,11 @@ impl Kind for Sharing {
         trial.expected_events()
     }
 
-    fn events(outcome: &Outcome) -> u64 {
+    fn events(outcome: &CaasOutcome) -> u64 {
         outcome.events
     }
 
-    fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+    fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<CaasOutcome, TrialError> {
         trial.run(progress)
     }
 
@@ -62,11 +64,11 @@ impl Kind for Sharing {
         columns::row(record)
     }
 
-    fn implausible(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+    fn implausible(trial: &Trial, outcome: &CaasOutcome) -> Result<(), String> {
         plausible::check(trial, outcome)
     }
 
-    fn samples(outcome: &Outcome) -> (u64, u64) {
+    fn samples(outcome: &CaasOutcome) -> (u64, u64) {
         plausible::samples(outcome)
     }
 
@@ -74,7 +76,7 @@ impl Kind for Sharing {
         trial.who.title().to_owned()
     }
 
-    fn falsify(_: &Trial, outcome: &mut Outcome, how: Falsification) {
+    fn falsify(_: &Trial, outcome: &mut CaasOutcome, how: Falsification) {
         plausible::falsify(outcome, how);
     }
 

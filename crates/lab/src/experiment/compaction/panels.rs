@@ -1,8 +1,8 @@
 //! The panels of databases that share workers.
 
 use super::{At, Data, Experiment, Record, series};
+use crate::caas_many::{CaasOutcome, Who};
 use crate::figure::{Axes, Figure, Line, Panel};
-use crate::many::{Outcome, Who};
 
 /// Seconds after which the others were given up: the patience of a run.
 pub(super) const NEVER: f64 = 3_600.0;
@@ -17,7 +17,7 @@ pub(super) fn points<'a>(experiment: &Experiment, data: &'a Data, who: Who) -> V
 
 /// Jobs of the others that were done at home in spite of a pool, in percent.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-pub(super) fn home_percent(outcome: &Outcome) -> f64 {
+pub(super) fn home_percent(outcome: &CaasOutcome) -> f64 {
     outcome.others.home as f64 * 100.0 / (outcome.others.jobs as f64).max(1.0)
 }
 
@@ -25,7 +25,7 @@ pub(super) fn home_percent(outcome: &Outcome) -> f64 {
 struct Sight {
     title: &'static str,
     y_label: &'static str,
-    number: fn(&Outcome) -> f64,
+    number: fn(&CaasOutcome) -> f64,
     /// Whether it says anything without a pool.
     is_for_local: bool,
 }

@@ -2,7 +2,7 @@
 //! verdicts.
 
 use super::super::{Falsification, demand, within};
-use crate::many::{Group, Outcome, Trial, Who};
+use crate::caas_many::{CaasOutcome, Group, Trial, Who};
 use crate::trial::Spread;
 
 /// From asking the control plane until a slot begins there are messages: two of a millisecond.
@@ -11,7 +11,7 @@ const ASKED_MS: f64 = 2.0;
 const SAMPLES_MIN: u64 = 100;
 
 /// Whether an outcome can be true.
-pub(super) fn check(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+pub(super) fn check(trial: &Trial, outcome: &CaasOutcome) -> Result<(), String> {
     let is_local = trial.who == Who::Local;
     let floor = if is_local { 0.0 } else { ASKED_MS };
     for (what, group) in [("others", &outcome.others), ("the greedy", &outcome.greedy)] {
@@ -73,12 +73,12 @@ fn jobs(what: &str, group: &Group, floor: f64) -> Result<(), String> {
 }
 
 /// Of the queue with the fewest jobs that is judged: how many, and how many it takes.
-pub(super) fn samples(outcome: &Outcome) -> (u64, u64) {
+pub(super) fn samples(outcome: &CaasOutcome) -> (u64, u64) {
     (outcome.others.jobs, SAMPLES_MIN)
 }
 
 /// Makes an outcome wrong.
-pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
+pub(super) fn falsify(outcome: &mut CaasOutcome, how: Falsification) {
     match how {
         Falsification::Zeros => {
             outcome.others = Group::default();
@@ -97,7 +97,7 @@ pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
     }
 }
 
-fn times(outcome: &mut Outcome, by: f64) {
+fn times(outcome: &mut CaasOutcome, by: f64) {
     for group in [&mut outcome.others, &mut outcome.greedy] {
         group.stalled *= by;
         group.stalled_worst *= by;

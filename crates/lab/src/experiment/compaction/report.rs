@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::panels::{NEVER, home_percent, points};
 use super::{At, Data, Experiment, each};
-use crate::many::{Outcome, Trial, Who};
+use crate::caas_many::{CaasOutcome, Trial, Who};
 
 /// What a reader must know of the model.
 const MODEL: &str = "\
@@ -105,7 +105,7 @@ fn numbers(text: &mut String, experiment: &Experiment, data: &Data) {
 fn row(text: &mut String, data: &Data, at: &At<'_>) {
     let minutes = data.records.first().map_or(1, |one| one.trial.minutes);
     let seconds = f64::from(minutes) * 60.0;
-    let median = |number: fn(&Outcome) -> f64| at.median(number);
+    let median = |number: fn(&CaasOutcome) -> f64| at.median(number);
     let drain = median(|one| one.drain.unwrap_or(NEVER));
     let drain = if drain < NEVER {
         format!("{drain:.0}")

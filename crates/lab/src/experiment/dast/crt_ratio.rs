@@ -67,7 +67,7 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
         .map(|at| at.median(|outcome| outcome.throughput))
         .collect();
     let falls = rates.windows(2).all(|pair| pair[1] <= pair[0]);
-    let worst = |number: fn(&crate::trial::Outcome) -> f64| {
+    let worst = |number: fn(&crate::trial::TrialOutcome) -> f64| {
         all.iter().map(|at| at.median(number)).fold(0.0, f64::max)
     };
     let (median, tail) = (

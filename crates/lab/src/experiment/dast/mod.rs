@@ -25,9 +25,11 @@ mod skew;
 mod targets;
 
 use super::report::each;
-use super::{Claim, Design, Falsification, Kind, Measured, Scale, Source, TrialError, series};
+use super::{
+    Claim, Design, ExperimentKind, Falsification, Measured, Scale, Source, TrialError, series,
+};
 use crate::data;
-use crate::trial::{Outcome, Transactions, Trial};
+use crate::trial::{Transactions, Trial, TrialOutcome};
 
 type Experiment = Design<Transactions>;
 type Data = data::Data<Transactions>;
@@ -44,9 +46,9 @@ pub static ALL: [Experiment; 6] = [
     targets::EXPERIMENT,
 ];
 
-impl Kind for Transactions {
+impl ExperimentKind for Transactions {
     type Trial = Trial;
-    type Outcome = Outcome;
+    type Outcome = TrialOutcome;
 
     const PART: &'static str = "dast";
 
@@ -77,11 +79,11 @@ impl Kind for Transactions {
         trial.expected_events()
     }
 
-    fn events(outcome: &Outcome) -> u64 {
+    fn events(outcome: &TrialOutcome) -> u64 {
         outcome.events
     }
 
-    fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<Outcome, TrialError> {
+    fn run(trial: &Trial, progress: &mut dyn FnMut(f64)) -> Result<TrialOutcome, TrialError> {
         trial.run(progress)
     }
 
@@ -93,11 +95,11 @@ impl Kind for Transactions {
         columns::row(record)
     }
 
-    fn implausible(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+    fn implausible(trial: &Trial, outcome: &TrialOutcome) -> Result<(), String> {
         plausible::check(trial, outcome)
     }
 
-    fn samples(outcome: &Outcome) -> (u64, u64) {
+    fn samples(outcome: &TrialOutcome) -> (u64, u64) {
         plausible::samples(outcome)
     }
 
@@ -105,7 +107,7 @@ impl Kind for Transactions {
         trial.system.title().to_owned()
     }
 
-    fn falsify(_: &Trial, outcome: &mut Outcome, how: Falsification) {
+    fn falsify(_: &Trial, outcome: &mut TrialOutcome, how: Falsification) {
         plausible::falsify(outcome, how);
     }
 
@@ -123,7 +125,7 @@ fn busiest_role<'a>(at: &At<'a>) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verdict;
+    use super::super::ClaimVerdict;
     use super::*;
     use crate::trial::Spread;
 
@@ -140,7 +142,7 @@ mod tests {
         let mut factor = 1.0;
         let record = |trial: Trial| {
             let clients = f64::from(trial.clients_per_region()) * f64::from(trial.regions);
-            let outcome = Outcome {
+            let outcome = TrialOutcome {
                 throughput: clients / factor,
                 local: spread(14.0 * factor),
                 cross_region: spread(220.0 * factor),
@@ -177,7 +179,7 @@ mod tests {
             let claims = experiment.judged(&data(experiment, 1.9));
             let fails = claims
                 .iter()
-                .filter(|claim| claim.verdict() == Verdict::Fails);
+                .filter(|claim| claim.verdict() == ClaimVerdict::Fails);
             assert_eq!(fails.count(), failing, "{} {claims:#?}", experiment.name);
         }
     }
@@ -188,7 +190,11 @@ mod tests {
             let mut data = data(experiment, 1.0);
             data.records.truncate(1);
             let claims = experiment.judged(&data);
-            assert!(claims.iter().all(|claim| claim.verdict() == Verdict::Open));
+            assert!(
+                claims
+                    .iter()
+                    .all(|claim| claim.verdict() == ClaimVerdict::Open)
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{At, Data, Experiment, Record, series};
 use crate::figure::{Axes, Figure, Line, Mark, Panel};
 use crate::systems::SystemName;
-use crate::trial::{Cpu, Outcome};
+use crate::trial::{Cpu, TrialOutcome};
 
 /// Published values, panel by panel.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(super) fn points<'a>(
 }
 
 /// The mark of what is said to be flat: the level of our first point, which nobody published.
-pub(super) fn flat(all: &[At<'_>], number: fn(&Outcome) -> f64) -> Vec<Mark> {
+pub(super) fn flat(all: &[At<'_>], number: fn(&TrialOutcome) -> f64) -> Vec<Mark> {
     let first = all.first().map(|at| at.median(number));
     let level = |y| Mark::level(y, "our first point");
     first.map(level).into_iter().collect()
@@ -39,7 +39,7 @@ fn lines(
     experiment: &Experiment,
     data: &Data,
     suffix: &str,
-    number: impl Fn(&Outcome) -> f64 + Copy,
+    number: impl Fn(&TrialOutcome) -> f64 + Copy,
 ) -> Vec<Line> {
     let of_system = |system: SystemName| {
         let points = points(experiment, data, system);
@@ -69,8 +69,8 @@ pub(super) fn five(experiment: &Experiment, data: &Data, title: &str, marks: Mar
         lines,
         marks,
     };
-    let line = |number: fn(&Outcome) -> f64| lines(experiment, data, "", number);
-    let tail = |p99: fn(&Outcome) -> f64, p95: fn(&Outcome) -> f64| {
+    let line = |number: fn(&TrialOutcome) -> f64| lines(experiment, data, "", number);
+    let tail = |p99: fn(&TrialOutcome) -> f64, p95: fn(&TrialOutcome) -> f64| {
         let mut both = lines(experiment, data, ", 95th percentile", p95);
         both.extend(line(p99));
         both

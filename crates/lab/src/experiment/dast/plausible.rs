@@ -4,7 +4,7 @@
 //! all the time (Little's law): that ties rates to latencies, and leaves no call out.
 
 use super::super::{Falsification, demand, within};
-use crate::trial::{Outcome, Spread, Trial};
+use crate::trial::{Spread, Trial, TrialOutcome};
 
 /// One round trip inside a region: no call is answered without one.
 const REGION_ROUND_TRIP_MS: f64 = 5.0;
@@ -14,7 +14,7 @@ const WIDE_ONE_WAY_MS: f64 = 50.0;
 const SAMPLES_MIN: u64 = 90;
 
 /// Whether an outcome can be true.
-pub(super) fn check(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+pub(super) fn check(trial: &Trial, outcome: &TrialOutcome) -> Result<(), String> {
     demand(outcome.refused == 0, || {
         format!("{} calls failed", outcome.refused)
     })?;
@@ -65,7 +65,7 @@ fn ordered(what: &str, spread: &Spread, floor: f64) -> Result<(), String> {
 
 /// Answers are as many as the rate says, and calls under way as many as clients.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-fn all_calls(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
+fn all_calls(trial: &Trial, outcome: &TrialOutcome) -> Result<(), String> {
     let (local, cross) = (&outcome.local, &outcome.cross_region);
     demand(outcome.dependent.count <= cross.count, || {
         "more CRTs depend on a value than there are".to_owned()
@@ -89,13 +89,13 @@ fn all_calls(trial: &Trial, outcome: &Outcome) -> Result<(), String> {
 }
 
 /// Of the latencies with the fewest samples: how many, and how many it takes.
-pub(super) fn samples(outcome: &Outcome) -> (u64, u64) {
+pub(super) fn samples(outcome: &TrialOutcome) -> (u64, u64) {
     let fewest = outcome.local.count.min(outcome.cross_region.count);
     (fewest as u64, SAMPLES_MIN)
 }
 
 /// Makes an outcome wrong.
-pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
+pub(super) fn falsify(outcome: &mut TrialOutcome, how: Falsification) {
     match how {
         Falsification::Zeros => {
             outcome.throughput = 0.0;
@@ -111,7 +111,7 @@ pub(super) fn falsify(outcome: &mut Outcome, how: Falsification) {
     }
 }
 
-fn times(outcome: &mut Outcome, by: f64) {
+fn times(outcome: &mut TrialOutcome, by: f64) {
     let spreads = [
         &mut outcome.local,
         &mut outcome.cross_region,
@@ -138,7 +138,7 @@ mod tests {
     use super::super::super::Scale;
     use super::*;
 
-    fn run() -> (Trial, Outcome) {
+    fn run() -> (Trial, TrialOutcome) {
         let trial = super::super::ALL[1].plan(Scale::Smoke, 1).remove(0);
         let outcome = trial.run(&mut |_| {}).unwrap();
         (trial, outcome)

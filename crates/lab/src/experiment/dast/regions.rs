@@ -4,7 +4,7 @@ use super::panels::{Marks, five, flat, points};
 use super::{At, Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::{Figure, Mark};
 use crate::systems::SystemName;
-use crate::trial::{Outcome, Trial, Workload};
+use crate::trial::{Trial, TrialOutcome, Workload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "scalability",
@@ -57,7 +57,7 @@ fn figure(experiment: &Experiment, data: &Data) -> Figure {
 
 /// Share of answered transactions that crossed regions.
 #[allow(clippy::cast_precision_loss)] // counts of a run are far below 2^53
-fn crossing(outcome: &Outcome) -> f64 {
+fn crossing(outcome: &TrialOutcome) -> f64 {
     let (local, cross) = (
         outcome.local.count as f64,
         outcome.cross_region.count as f64,
@@ -75,7 +75,7 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
     };
     let each = |at: &At<'_>| at.median(|outcome| outcome.throughput) / at.x;
     let least = all.iter().map(each).fold(f64::MAX, f64::min);
-    let steady = |what: &str, number: fn(&Outcome) -> f64, by: f64| {
+    let steady = |what: &str, number: fn(&TrialOutcome) -> f64, by: f64| {
         let highest = all.iter().map(|at| at.median(number)).fold(0.0, f64::max);
         Claim::judged(
             Source::Artifact,

@@ -4,7 +4,7 @@ use super::panels::{Marks, five, flat, points};
 use super::{Claim, Data, Experiment, Measured, Scale, Source};
 use crate::figure::Figure;
 use crate::systems::SystemName;
-use crate::trial::{Outcome, Trial, Workload};
+use crate::trial::{Trial, TrialOutcome, Workload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "tpca",
@@ -59,7 +59,7 @@ fn claims(experiment: &Experiment, data: &Data) -> Vec<Claim> {
     if all.len() < 2 {
         return Claim::of_one_point();
     }
-    let steady = |what: &str, number: fn(&Outcome) -> f64| {
+    let steady = |what: &str, number: fn(&TrialOutcome) -> f64| {
         let values = || all.iter().map(|at| at.median(number));
         let (least, most) = (
             values().fold(f64::MAX, f64::min),

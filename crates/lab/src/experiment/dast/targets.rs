@@ -5,7 +5,7 @@ mod claims;
 use super::panels::notes;
 use super::{At, Data, Experiment, Record, Scale, series};
 use crate::figure::{Axes, Figure, Line, Look, Mark, Panel};
-use crate::trial::{Cpu, Outcome, Trial, Workload};
+use crate::trial::{Cpu, Trial, TrialOutcome, Workload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "targets",
@@ -169,7 +169,13 @@ fn along(data: &Data, sweep: Sweep, cpu: Cpu) -> Vec<At<'_>> {
     )
 }
 
-fn panel(data: &Data, sweep: Sweep, kind: &str, number: fn(&Outcome) -> f64, mark: Mark) -> Panel {
+fn panel(
+    data: &Data,
+    sweep: Sweep,
+    kind: &str,
+    number: fn(&TrialOutcome) -> f64,
+    mark: Mark,
+) -> Panel {
     let line = |(cpu, name, look): (Cpu, &str, Look)| Line {
         name: name.into(),
         look,

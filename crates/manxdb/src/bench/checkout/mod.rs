@@ -15,7 +15,7 @@ use serde_json::json;
 
 pub use self::part::part;
 pub use self::run::measure;
-pub use super::crew::Outcome;
+pub use super::processes::Outcome;
 use crate::cli::{CheckoutRun, CheckoutShape, System};
 use crate::fault::Fault;
 

@@ -12,7 +12,7 @@ use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;
 
 use super::meet::{Asker, Meeting, Server, plan, published as published_plan};
-use crate::bench::crew::{until_end, while_others_work, work};
+use crate::bench::processes::{until_end, while_others_work, work};
 use crate::cli::{CheckoutPart, CheckoutShape, Part, System};
 use crate::fault::Fault;
 

@@ -7,7 +7,7 @@ use manxdb_rack::checkout::{Books, published};
 
 use super::meet::{Meeting, plan, published as published_plan};
 use super::part::{by_mail, by_tcp};
-use crate::bench::crew::{self, Outcome, Process};
+use crate::bench::processes::{self, Outcome, Process};
 use crate::cli::{CheckoutShape, System};
 
 fn start_all(
@@ -16,7 +16,7 @@ fn start_all(
     directory: &Path,
     shape: &CheckoutShape,
 ) -> Result<Vec<Process>, String> {
-    crew::start_all(part, count, |number| args(part, number, directory, shape))
+    processes::start_all(part, count, |number| args(part, number, directory, shape))
 }
 
 fn args(part: &str, number: u16, directory: &Path, shape: &CheckoutShape) -> Vec<String> {
@@ -71,7 +71,7 @@ pub fn measure(shape: &CheckoutShape) -> Result<Outcome, String> {
         }
     }
     let clients = start_all("client", shape.clients, directory, shape)?;
-    let (outcome, _) = crew::run(&servers, clients)?;
+    let (outcome, _) = processes::run(&servers, clients)?;
     let found = match shape.system {
         System::Rsi | System::RsiSerializable => audit(memories()?, plan).map_err(text)?,
         System::RsiPublished => {

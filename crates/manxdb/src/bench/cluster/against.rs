@@ -11,7 +11,7 @@ use std::time::Duration;
 use manxdb_core::Nanos;
 use manxdb_lab::figure::{Axes, Figure, Line, Look, Panel, Point, png};
 use manxdb_lab::scenario::Scenario;
-use manxdb_lab::simulate::{Outcome as Simulated, simulate};
+use manxdb_lab::simulate::{SimulationOutcome as Simulated, simulate};
 use manxdb_sim::Link;
 use manxdb_workloads::Workload;
 use serde_json::{Value, json};

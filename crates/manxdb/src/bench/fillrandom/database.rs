@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use manxdb_compaction::edge::{
-    Inputs, Level0, Opened, Plain, Pool as _, Resident, Service, Unasked, inputs_among, set_service,
+    DatabaseService, Inputs, Level0, NoCallbacks, OpenDatabase, Plain, Pool as _, Service,
+    inputs_among, set_service,
 };
 use manxdb_compaction::service::RemotePool;
 use rocksdb::statistics::{Histogram, Ticker};
@@ -28,7 +29,7 @@ pub struct Database {
     pub db: Arc<DB>,
     /// What it was opened with, which its statistics are in.
     options: Options,
-    pool: Option<Arc<dyn Resident>>,
+    pool: Option<Arc<dyn DatabaseService>>,
 }
 
 /// What RocksDB counted.
@@ -60,7 +61,7 @@ impl Database {
         if let Some(pool) = &pool {
             // Each job opens the database elsewhere, and reads all that the manifest has.
             options.set_max_manifest_file_size(MANIFEST_BYTES);
-            let service: Arc<dyn Service> = Arc::<dyn Resident>::clone(pool);
+            let service: Arc<dyn Service> = Arc::<dyn DatabaseService>::clone(pool);
             set_service(&mut options, service);
         }
         let db = DB::open(&options, &args.data).map_err(|error| failed(&args.data, &error))?;
@@ -145,8 +146,8 @@ fn options(args: &FillRandomRun, level0_files: u16) -> Options {
     options
 }
 
-fn serve(pool: &RemotePool, data: &Path) -> Result<Arc<dyn Resident>, Fault> {
-    let served = pool.serve(data, Arc::new(Plain), Arc::new(Unasked));
+fn serve(pool: &RemotePool, data: &Path) -> Result<Arc<dyn DatabaseService>, Fault> {
+    let served = pool.serve(data, Arc::new(Plain), Arc::new(NoCallbacks));
     served.map_err(Fault::Config)
 }
 
@@ -156,7 +157,7 @@ struct Files {
     options: Options,
 }
 
-impl Opened for Files {
+impl OpenDatabase for Files {
     fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
         let live = self.db.live_files();
         Ok(live.map_or_else(|_| Inputs::default(), |live| inputs_among(live, names)))

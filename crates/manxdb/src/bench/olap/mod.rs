@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub use self::node::node;
-use crate::bench::crew;
+use crate::bench::processes;
 use crate::cli::{Algorithm, OlapRun, OlapShape};
 use crate::fault::Fault;
 
@@ -192,13 +192,13 @@ pub fn measure(shape: &OlapShape) -> Result<Outcome, String> {
     let directory = tempfile::tempdir().map_err(|error| format!("a directory: {error}"))?;
     let directory = directory.path().display().to_string();
     let said = serde_json::to_string(shape).map_err(|error| error.to_string())?;
-    let mut nodes = crew::start_all("node", shape.nodes, |number| {
+    let mut nodes = processes::start_all("node", shape.nodes, |number| {
         let number = number.to_string();
         let words = ["bench", "olap-node", &number, "--directory", &directory];
         let words = words.into_iter().chain(["--shape", &said]);
         words.map(String::from).collect()
     })?;
-    let done: Vec<Done> = crew::run_once(&mut nodes)?;
+    let done: Vec<Done> = processes::run_once(&mut nodes)?;
     let mut found = Answer::default();
     let mut outcome = Outcome {
         nodes: shape.nodes,

@@ -15,7 +15,7 @@ use manxdb_olap::workload::Answer;
 use manxdb_olap::{Traffic, aggregate, join};
 
 use super::Done;
-use crate::bench::{cpu_of, crew, memories};
+use crate::bench::{cpu_of, memories, processes};
 use crate::cli::{Algorithm, OlapNode, OlapShape};
 use crate::fault::Fault;
 
@@ -63,7 +63,7 @@ fn work(args: &OlapNode, shape: &OlapShape) -> io::Result<()> {
         probe: &probe,
     };
     let parts = shape.parts(width);
-    crew::once(|| {
+    processes::once(|| {
         let cpu = || cpu_of(Some(std::process::id())).unwrap_or_default();
         let (began, used) = (Instant::now(), cpu());
         let (answer, sent) = answer(carrier, shape.algorithm, tables, parts)?;

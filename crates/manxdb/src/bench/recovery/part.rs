@@ -20,8 +20,8 @@ use super::mortal::{Mortal, MortalWay};
 use super::share::Share;
 use super::{geometry, reach, rows_plan};
 use crate::bench::cpu_of;
-use crate::bench::crew::{await_go, hear, say, until_end};
 use crate::bench::memories;
+use crate::bench::processes::{await_go, hear, say, until_end};
 use crate::cli::{RecoveryPart, RecoveryRole, RecoveryShape};
 use crate::fault::Fault;
 

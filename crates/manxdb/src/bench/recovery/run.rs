@@ -15,7 +15,7 @@ use super::part::{Bought, DIE};
 use super::share::Share;
 use super::timeline::{Death, Loss, Outcome};
 use super::{reach, rows_plan};
-use crate::bench::crew::{self, Process};
+use crate::bench::processes::{self, Process};
 use crate::cli::{self, RecoveryShape, Victim};
 
 /// Between two looks at others, and between two tries to write what a dead client had locked.
@@ -92,11 +92,12 @@ impl<'r> Run<'r> {
             words.chain(rest).collect()
         };
         let board = Board::start(directory, shape).map_err(text)?;
-        let servers = crew::start_all("memory server", shape.servers, |number| {
+        let servers = processes::start_all("memory server", shape.servers, |number| {
             args("memory", number)
         })?;
         let starter = stocked(directory, shape)?;
-        let some = |numbers| crew::start_some("client", numbers, |number| args("client", number));
+        let some =
+            |numbers| processes::start_some("client", numbers, |number| args("client", number));
         let mut clients = some(0..1)?; // which leads, where there is something to lead
         clients.extend(some(1..shape.clients)?);
         for client in &mut clients {

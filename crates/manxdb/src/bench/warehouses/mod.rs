@@ -17,8 +17,8 @@ use manxdb_workloads::{Topology, tpcc};
 use serde_json::json;
 
 pub use self::part::part;
-use crate::bench::crew::{self, Outcome};
 use crate::bench::memories;
+use crate::bench::processes::{self, Outcome};
 use crate::cli::{WarehousesRun, WarehousesShape};
 use crate::fault::Fault;
 
@@ -58,10 +58,11 @@ fn measure(shape: &WarehousesShape) -> Result<(Outcome, BTreeMap<String, u64>), 
             .chain([directory, "--shape".into(), said.clone()])
             .collect()
     };
-    let servers = crew::start_all("memory", shape.servers, |number| args("memory", number))?;
+    let servers = processes::start_all("memory", shape.servers, |number| args("memory", number))?;
     books::load(directory, shape, plan)?;
-    let terminals = crew::start_all("terminal", shape.clients, |number| args("terminal", number))?;
-    let came = crew::run(&servers, terminals)?;
+    let terminals =
+        processes::start_all("terminal", shape.clients, |number| args("terminal", number))?;
+    let came = processes::run(&servers, terminals)?;
     books::check(directory, shape, plan)?;
     Ok(came)
 }

@@ -9,8 +9,8 @@ use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_workloads::tpcc::{self, Generator, Parameters};
 
 use super::{ADDED_MOST, caller, plan, topology};
-use crate::bench::crew::{until_end, work};
 use crate::bench::memories;
+use crate::bench::processes::{until_end, work};
 use crate::cli::{WarehousesPart, WarehousesRole, WarehousesShape};
 use crate::fault::Fault;
 

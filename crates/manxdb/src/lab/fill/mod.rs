@@ -26,7 +26,7 @@ mod trial;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use manxdb_lab::data::Record;
-use manxdb_lab::experiment::{Design, Experiment, Falsification, Kind, TrialError};
+use manxdb_lab::experiment::{Design, Experiment, ExperimentKind, Falsification, TrialError};
 
 pub use self::cgroup::Quotas;
 pub(super) use self::fillrandom::{judge, open};
@@ -40,7 +40,7 @@ pub static ALL: [&dyn Experiment; 2] = [&fillrandom::EXPERIMENT, &crossdc::EXPER
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filling;
 
-impl Kind for Filling {
+impl ExperimentKind for Filling {
     type Trial = Trial;
     type Outcome = Outcome;
 
@@ -179,7 +179,7 @@ fn next_number() -> u64 {
 #[cfg(test)]
 mod tests {
     use manxdb_lab::data::Data;
-    use manxdb_lab::experiment::{Scale, Verdict};
+    use manxdb_lab::experiment::{ClaimVerdict, Scale};
 
     use super::trial::Mode;
     use super::*;
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    fn count(design: &Design<Filling>, data: &Data<Filling>, verdict: Verdict) -> usize {
+    fn count(design: &Design<Filling>, data: &Data<Filling>, verdict: ClaimVerdict) -> usize {
         let claims = design.judged(data);
         claims
             .iter()
@@ -260,7 +260,7 @@ mod tests {
             };
             let best = data(design, Quotas::Version1, best);
             assert_eq!(
-                count(design, &best, Verdict::Holds),
+                count(design, &best, ClaimVerdict::Holds),
                 all - of_kvrocks,
                 "{:#?}",
                 design.judged(&best)
@@ -268,7 +268,7 @@ mod tests {
             let worst = |mode| if mode == Mode::Manxdb { 2.0 } else { 1.0 };
             let worst = data(design, Quotas::Version1, worst);
             assert_eq!(
-                count(design, &worst, Verdict::Fails),
+                count(design, &worst, ClaimVerdict::Fails),
                 all - of_kvrocks,
                 "{:#?}",
                 design.judged(&worst)
@@ -279,17 +279,17 @@ mod tests {
             } else {
                 0
             };
-            assert_eq!(count(design, &free, Verdict::Open), all - judged);
+            assert_eq!(count(design, &free, ClaimVerdict::Open), all - judged);
             let small = Data {
                 scale: Scale::Smoke,
                 ..best
             };
-            assert_eq!(count(design, &small, Verdict::Open), all);
+            assert_eq!(count(design, &small, ClaimVerdict::Open), all);
             let none = Data {
                 records: Vec::new(),
                 ..free
             };
-            assert_eq!(count(design, &none, Verdict::Open), all);
+            assert_eq!(count(design, &none, ClaimVerdict::Open), all);
         }
     }
 

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Claim, Design, Experiment, Falsification, Kind, Source, TrialError, series,
+    At, Claim, Design, Experiment, ExperimentKind, Falsification, Source, TrialError, series,
 };
 use manxdb_lab::figure::{Axes, Line, Look, Mark, Panel};
 
@@ -33,7 +33,7 @@ const NODES: u16 = 4;
 /// Bytes of the published experiments' rows.
 const WIDTH: u16 = 8;
 
-impl Kind for Analysis {
+impl ExperimentKind for Analysis {
     type Trial = OlapShape;
     type Outcome = Outcome;
 
@@ -249,7 +249,7 @@ fn at_end(ratios: &[(f64, f64)], is_last: bool) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use manxdb_lab::experiment::{Scale, Verdict};
+    use manxdb_lab::experiment::{ClaimVerdict, Scale};
 
     use super::*;
 
@@ -280,7 +280,7 @@ mod tests {
         }
     }
 
-    fn verdicts(design: &Design<Analysis>, data: &Data<Analysis>) -> Vec<Verdict> {
+    fn verdicts(design: &Design<Analysis>, data: &Data<Analysis>) -> Vec<ClaimVerdict> {
         let claims = design.judged(data);
         claims.iter().map(Claim::verdict).collect()
     }
@@ -299,7 +299,10 @@ mod tests {
                 Algorithm::RdmaAgg => 10,
             });
             let best = verdicts(design, &best);
-            assert!(best.iter().all(|one| *one == Verdict::Holds), "{best:?}");
+            assert!(
+                best.iter().all(|one| *one == ClaimVerdict::Holds),
+                "{best:?}"
+            );
             let worst = data(design, |trial| match trial.algorithm {
                 Algorithm::GhjBloom if trial.selectivity < Some(0.5) => 15,
                 Algorithm::GhjBloom => 9,
@@ -310,7 +313,10 @@ mod tests {
                 Algorithm::RdmaAgg => 20 + trial.groups.unwrap_or(0) / 1_000,
             });
             let worst = verdicts(design, &worst);
-            assert!(worst.iter().all(|one| *one == Verdict::Fails), "{worst:?}");
+            assert!(
+                worst.iter().all(|one| *one == ClaimVerdict::Fails),
+                "{worst:?}"
+            );
         }
     }
 
@@ -340,7 +346,10 @@ mod tests {
             let mut data = data(design, |_| 1);
             data.scale = Scale::Smoke;
             let judged = verdicts(design, &data);
-            assert!(judged.iter().all(|one| *one == Verdict::Open), "{judged:?}");
+            assert!(
+                judged.iter().all(|one| *one == ClaimVerdict::Open),
+                "{judged:?}"
+            );
         }
     }
 }

@@ -20,7 +20,9 @@ mod trial;
 use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{Claim, Design, Experiment, Falsification, Kind, Scale, TrialError};
+use manxdb_lab::experiment::{
+    Claim, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError,
+};
 
 use self::systems::System;
 pub(super) use self::systems::{compared, farthest, ratios, repetitions};
@@ -34,7 +36,7 @@ pub static ALL: [&dyn Experiment; 3] = [&scale::EXPERIMENT, &hotset::EXPERIMENT,
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shopping;
 
-impl Kind for Shopping {
+impl ExperimentKind for Shopping {
     type Trial = Trial;
     type Outcome = Outcome;
 
@@ -180,7 +182,7 @@ its lines, no lock left.
 ";
 
 /// Claims that data of this size cannot judge.
-pub(super) fn open_if_small<K: Kind>(data: &Data<K>, claims: Vec<Claim>) -> Vec<Claim> {
+pub(super) fn open_if_small<K: ExperimentKind>(data: &Data<K>, claims: Vec<Claim>) -> Vec<Claim> {
     if data.scale == Scale::Smoke {
         super::fill::open(claims, "a load of this size tells nothing")
     } else {
@@ -190,7 +192,7 @@ pub(super) fn open_if_small<K: Kind>(data: &Data<K>, claims: Vec<Claim>) -> Vec<
 
 #[cfg(test)]
 mod tests {
-    use manxdb_lab::experiment::Verdict;
+    use manxdb_lab::experiment::ClaimVerdict;
     use manxdb_lab::rack;
 
     use super::*;
@@ -229,13 +231,13 @@ mod tests {
 
     #[test]
     fn every_claim_can_hold_and_fail() {
-        let verdicts = |design: &Design<Shopping>, data: &Data<Shopping>| -> Vec<Verdict> {
+        let verdicts = |design: &Design<Shopping>, data: &Data<Shopping>| -> Vec<ClaimVerdict> {
             design
                 .judged(data)
                 .iter()
                 .map(Claim::verdict)
                 // What is circular, or of another load, is no result whatever was measured.
-                .filter(|verdict| *verdict != Verdict::NotAResult)
+                .filter(|verdict| *verdict != ClaimVerdict::NotAResult)
                 .collect()
         };
         for design in EXPERIMENTS {
@@ -256,7 +258,10 @@ mod tests {
                 },
             });
             let best = verdicts(design, &best);
-            assert!(best.iter().all(|one| *one == Verdict::Holds), "{best:?}");
+            assert!(
+                best.iter().all(|one| *one == ClaimVerdict::Holds),
+                "{best:?}"
+            );
             let worst = data(design, |trial| match trial {
                 Trial::Measured(shape) => match shape.system {
                     cli::System::Rsi if shape.logs > 0 => 1_000.0,
@@ -266,7 +271,10 @@ mod tests {
                 Trial::Simulated(_) => 2.0,
             });
             let worst = verdicts(design, &worst);
-            assert!(worst.iter().all(|one| *one == Verdict::Fails), "{worst:?}");
+            assert!(
+                worst.iter().all(|one| *one == ClaimVerdict::Fails),
+                "{worst:?}"
+            );
         }
     }
 

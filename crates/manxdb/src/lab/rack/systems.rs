@@ -1,7 +1,7 @@
 //! What is compared, and how its lines look.
 
 use manxdb_lab::data::{Data, Record};
-use manxdb_lab::experiment::{At, Claim, Kind, Measured, Scale, Source, series};
+use manxdb_lab::experiment::{At, Claim, ExperimentKind, Measured, Scale, Source, series};
 use manxdb_lab::figure::{Axes, Line, Look, Panel, Scale as Along};
 use manxdb_lab::rack;
 
@@ -186,7 +186,7 @@ impl System {
 }
 
 /// How often others' number goes into one's own, where both were run.
-pub fn ratios<K: Kind>(
+pub fn ratios<K: ExperimentKind>(
     own: &[At<'_, K>],
     others: &[At<'_, K>],
     number: impl Fn(&K::Outcome) -> f64,

@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 
 use manxdb_lab::data::{Data, Record};
 use manxdb_lab::experiment::{
-    At, Design, Experiment, Falsification, Kind, Scale, TrialError, series,
+    At, Design, Experiment, ExperimentKind, Falsification, Scale, TrialError, series,
 };
 
 use super::rack::repetitions;
@@ -148,7 +148,7 @@ fn sizes(data: &Data<Surviving>) -> Vec<u16> {
     sizes
 }
 
-impl Kind for Surviving {
+impl ExperimentKind for Surviving {
     type Trial = RecoveryShape;
     type Outcome = Outcome;
 

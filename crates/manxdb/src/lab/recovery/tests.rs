@@ -1,6 +1,6 @@
 //! What figure, table and claims make of runs.
 
-use manxdb_lab::experiment::{Claim, Verdict};
+use manxdb_lab::experiment::{Claim, ClaimVerdict};
 
 use super::*;
 use crate::bench::recovery::{Death, Loss as Lost};
@@ -55,7 +55,7 @@ fn data(micros: impl Fn(&RecoveryShape) -> f64, leases: f64) -> Data<Surviving> 
     }
 }
 
-fn all_are(claims: &[Claim], verdict: Verdict) {
+fn all_are(claims: &[Claim], verdict: ClaimVerdict) {
     assert_eq!(claims.len(), 5);
     for claim in claims {
         assert_eq!(claim.verdict(), verdict, "{claim:?}");
@@ -65,22 +65,22 @@ fn all_are(claims: &[Claim], verdict: Verdict) {
 #[test]
 fn every_claim_can_hold_and_fail() {
     let best = data(|trial| 1.0 + f64::from(trial.logs) * 0.3, 1.0);
-    all_are(&EXPERIMENT.judged(&best), Verdict::Holds);
+    all_are(&EXPERIMENT.judged(&best), ClaimVerdict::Holds);
     let worst = data(|trial| 1.0 + f64::from(trial.logs) * 0.5, 2.1);
-    all_are(&EXPERIMENT.judged(&worst), Verdict::Fails);
+    all_are(&EXPERIMENT.judged(&worst), ClaimVerdict::Fails);
 }
 
 #[test]
 fn smoke_judges_nothing() {
     let mut small = data(|_| 1.0, 1.0);
     small.scale = Scale::Smoke;
-    all_are(&EXPERIMENT.judged(&small), Verdict::Open);
+    all_are(&EXPERIMENT.judged(&small), ClaimVerdict::Open);
     let mut quiet = data(|_| 1.0, 1.0);
     quiet
         .records
         .retain(|one| one.trial.kill_client == Victim::None);
     let open = EXPERIMENT.judged(&quiet).into_iter();
-    let open = open.filter(|claim| claim.verdict() == Verdict::Open);
+    let open = open.filter(|claim| claim.verdict() == ClaimVerdict::Open);
     assert_eq!(open.count(), 3);
 }
 

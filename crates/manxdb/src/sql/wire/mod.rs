@@ -1,7 +1,7 @@
 //! The client side of the MySQL protocol, as much of it as a prompt needs.
 //!
 //! Rows come one at a time and are not kept: a result may be larger than memory. The packets
-//! are those of the server's door, read from the other side.
+//! are those of the server's frontend, read from the other side.
 
 mod connection;
 mod error;

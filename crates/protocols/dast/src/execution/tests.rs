@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use manxdb_core::NodeId;
 use manxdb_txn::procedure::{
-    OneShard, Piece, Placement, Procedure, ProcedureError, Registry, RowView, ShardId, Slot, Touch,
-    Values,
+    OneShard, Placement, Procedure, ProcedureError, ProcedurePiece, Registry, RowView, ShardId,
+    Slot, Touch, Values,
 };
 use manxdb_txn::rows::{NoRows, Rows};
 
@@ -30,10 +30,10 @@ impl Procedure for AppendTo {
         "append to"
     }
 
-    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<Piece>, ProcedureError> {
+    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
         let waits = args[0] == b'w';
         let tells = args[0] == b'r';
-        let piece = |part, shard, needs: &[Slot], gives: &[Slot]| Piece {
+        let piece = |part, shard, needs: &[Slot], gives: &[Slot]| ProcedurePiece {
             part,
             shard,
             needs: needs.to_vec(),
@@ -54,7 +54,7 @@ impl Procedure for AppendTo {
 
     fn run(
         &self,
-        _piece: &Piece,
+        _piece: &ProcedurePiece,
         args: &[u8],
         _inputs: &Values,
         rows: &mut dyn RowView,
@@ -67,11 +67,11 @@ impl Procedure for AppendTo {
         Ok(tells.then_some((Slot(0), found)).into_iter().collect())
     }
 
-    fn touches(&self, _: &Piece, _: &[u8]) -> Vec<Touch> {
+    fn touches(&self, _: &ProcedurePiece, _: &[u8]) -> Vec<Touch> {
         vec![Touch::write(ROW)]
     }
 
-    fn predetermined(&self, _: &Piece, args: &[u8]) -> Option<Values> {
+    fn predetermined(&self, _: &ProcedurePiece, args: &[u8]) -> Option<Values> {
         (args[0] == b'b').then(Values::new)
     }
 }

@@ -48,11 +48,11 @@ impl VirtualTables for NoVirtualTables {
 }
 
 #[derive(Default)]
-struct Facts {
+struct TestSession {
     variables: RefCell<BTreeMap<String, Value>>,
 }
 
-impl SessionInfo for Facts {
+impl SessionInfo for TestSession {
     fn database(&self) -> Option<String> {
         Some("shop".to_string())
     }
@@ -99,11 +99,11 @@ impl SessionInfo for Facts {
     }
 }
 
-/// Catalog, one open transaction and the session's facts.
+/// Catalog, one open transaction and the session's state.
 pub struct World {
     pub catalog: Catalog,
     txn: Transaction,
-    facts: Facts,
+    state: TestSession,
     pub mode: SqlMode,
     pub memory_limit: usize,
 }
@@ -137,7 +137,7 @@ impl World {
                 IsolationLevel::Serializable,
                 Arc::new(Alone),
             ),
-            facts: Facts::default(),
+            state: TestSession::default(),
             mode: crate::expr::testing::default_mode(),
             memory_limit: 64 << 20,
         }
@@ -318,7 +318,7 @@ impl World {
             random: &random,
             seeded: crate::functions::SeededRandom::default(),
             lists: crate::expr::ConstantLists::default(),
-            session: &self.facts,
+            session: &self.state,
             subqueries: &runner,
             warnings: &warnings,
             strict_write: false,

@@ -59,7 +59,7 @@ impl Session {
                 if !grant.if_exists {
                     return Err(error);
                 }
-                self.facts
+                self.state
                     .warn(WarningLevel::Warning, error.code, error.message);
                 continue;
             } else {
@@ -73,7 +73,7 @@ impl Session {
     /// Where a GRANT holds.
     fn place(&self, grant: &GrantStatement) -> SqlResult<Place> {
         let database = if grant.current_database {
-            Some(self.facts.require_database()?)
+            Some(self.state.require_database()?)
         } else {
             grant.database.clone()
         };
@@ -103,7 +103,7 @@ impl Session {
 
     /// Who grants must hold what is granted, with GRANT OPTION.
     fn check_grantor(&self, place: &Place, set: Privileges) -> SqlResult<()> {
-        let own = self.facts.account();
+        let own = self.state.account();
         let held = match place {
             Place::Global => own.global,
             Place::Database(database) => own.on_database(database),
@@ -122,14 +122,14 @@ impl Session {
                 ),
             ),
             Place::Database(database) => {
-                access::denied_database(&own, database, &self.facts.client.host)
+                access::denied_database(&own, database, &self.state.client.host)
             }
             Place::Table(_, table) => SqlError::new(
                 1142,
                 "42000",
                 format!(
                     "GRANT command denied to user '{}'@'{}' for table '{table}'",
-                    own.key.user, self.facts.client.host
+                    own.key.user, self.state.client.host
                 ),
             ),
         })

@@ -9,7 +9,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::expr::WarningLevel;
 use crate::parser::{AccountName, Special};
 use crate::session::session::Session;
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 
 /// Accounts to write and to delete.
 #[derive(Default)]
@@ -20,7 +20,10 @@ pub(super) struct Change {
 
 impl Session {
     /// Runs a statement about accounts; each commits what is open first.
-    pub(crate) fn run_account_statement(&mut self, special: &Special) -> SqlResult<Outcome> {
+    pub(crate) fn run_account_statement(
+        &mut self,
+        special: &Special,
+    ) -> SqlResult<StatementOutcome> {
         self.commit()?;
         let instance = Arc::clone(self.instance());
         let _guard = instance.account_changes.lock();
@@ -49,7 +52,7 @@ impl Session {
             Special::Revoke(grant) => self.revoke(grant)?,
             _ => return Err(SqlError::not_supported("this statement")),
         }
-        Ok(Outcome::default())
+        Ok(StatementOutcome::default())
     }
 
     pub(super) fn accounts(&self) -> Arc<Accounts> {
@@ -59,7 +62,7 @@ impl Session {
     /// Whom a statement names; without a host, the one of every host.
     pub(super) fn key_of(&self, name: &AccountName) -> AccountKey {
         if name.current {
-            return self.facts.account().key.clone();
+            return self.state.account().key.clone();
         }
         let host = if name.host.is_empty() {
             "%".to_string()
@@ -74,7 +77,7 @@ impl Session {
 
     /// The account SHOW GRANTS is about; another's needs SELECT on mysql.
     pub(crate) fn account_named(&self, name: Option<&AccountName>) -> SqlResult<Arc<Account>> {
-        let own = self.facts.account();
+        let own = self.state.account();
         let Some(name) = name.filter(|name| !name.current) else {
             return Ok(own);
         };
@@ -83,7 +86,7 @@ impl Session {
             return Err(access::denied_database(
                 &own,
                 "mysql",
-                &self.facts.client.host,
+                &self.state.client.host,
             ));
         }
         let accounts = self.accounts();
@@ -93,7 +96,7 @@ impl Session {
 
     pub(super) fn require_user_admin(&self) -> SqlResult<()> {
         access::require_global(
-            &self.facts.account(),
+            &self.state.account(),
             Privileges::CREATE_USER,
             "CREATE USER",
         )
@@ -101,7 +104,7 @@ impl Session {
 
     /// Who is no superuser does nothing to one: what MySQL has SYSTEM_USER for.
     pub(super) fn require_equal(&self, target: &Account) -> SqlResult<()> {
-        let own = self.facts.account();
+        let own = self.state.account();
         if target.key == own.key || !target.global.has(Privileges::SUPER) {
             return Ok(());
         }
@@ -126,6 +129,6 @@ impl Session {
 
     pub(super) fn note_missing(&self, key: &AccountKey) {
         let text = format!("Authorization ID {} does not exist.", key.quoted('\''));
-        self.facts.warn(WarningLevel::Note, 3162, text);
+        self.state.warn(WarningLevel::Note, 3162, text);
     }
 }

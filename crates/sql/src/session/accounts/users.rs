@@ -24,7 +24,7 @@ impl Session {
             let exists = accounts.all.contains_key(&key);
             if exists && if_not_exists {
                 let text = format!("Authorization ID {} already exists.", key.quoted('\''));
-                self.facts.warn(WarningLevel::Note, 3163, text);
+                self.state.warn(WarningLevel::Note, 3163, text);
             } else if exists || change.put.iter().any(|account| account.key == key) {
                 failed.push(key.quoted('\''));
             } else {
@@ -44,7 +44,7 @@ impl Session {
         if_exists: bool,
         locked: Option<bool>,
     ) -> SqlResult<()> {
-        let own = self.facts.account().key.clone();
+        let own = self.state.account().key.clone();
         if locked.is_some() || users.iter().any(|spec| self.key_of(&spec.account) != own) {
             self.require_user_admin()?;
         }
@@ -123,7 +123,7 @@ impl Session {
     }
 
     pub(super) fn set_password(&mut self, name: Option<&AccountName>, text: &str) -> SqlResult<()> {
-        let own = self.facts.account().key.clone();
+        let own = self.state.account().key.clone();
         let key = name.map_or_else(|| own.clone(), |name| self.key_of(name));
         if key != own {
             self.require_user_admin()?;

@@ -16,7 +16,7 @@ mod variables;
 
 use std::sync::{Arc, OnceLock};
 
-use super::facts::Facts;
+use super::state::SessionState;
 use crate::binder::VirtualTables;
 use crate::catalog::{Catalog, Table};
 use crate::error::{SqlError, SqlResult};
@@ -35,9 +35,9 @@ pub(crate) struct SessionTables<'a> {
 
 impl<'a> SessionTables<'a> {
     /// For one statement.
-    pub(crate) fn new(facts: &'a Facts, catalog: &'a Catalog) -> Self {
+    pub(crate) fn new(state: &'a SessionState, catalog: &'a Catalog) -> Self {
         Self {
-            source: Source::new(facts, catalog),
+            source: Source::new(state, catalog),
         }
     }
 }

@@ -118,7 +118,7 @@ fn visible(source: &Source<'_>) -> Vec<Arc<Account>> {
         .has_any(Privileges::SELECT.with(Privileges::CREATE_USER))
     {
         return source
-            .facts
+            .state
             .instance
             .accounts
             .load()
@@ -208,7 +208,7 @@ fn require_select(source: &Source<'_>, table: &str) -> SqlResult<()> {
         "42000",
         format!(
             "SELECT command denied to user '{}'@'{}' for table '{table}'",
-            account.key.user, source.facts.client.host
+            account.key.user, source.state.client.host
         ),
     ))
 }
@@ -246,7 +246,7 @@ fn mysql_user(source: &Source<'_>) -> SqlResult<Vec<Row>> {
         row
     };
     Ok(source
-        .facts
+        .state
         .instance
         .accounts
         .load()
@@ -259,7 +259,7 @@ fn mysql_user(source: &Source<'_>) -> SqlResult<Vec<Row>> {
 fn mysql_db(source: &Source<'_>) -> SqlResult<Vec<Row>> {
     require_select(source, "db")?;
     let mut rows = Vec::new();
-    for account in source.facts.instance.accounts.load().all.values() {
+    for account in source.state.instance.accounts.load().all.values() {
         for (database, set) in &account.databases {
             let mut row = vec![
                 text(&*account.key.host),
@@ -276,7 +276,7 @@ fn mysql_db(source: &Source<'_>) -> SqlResult<Vec<Row>> {
 fn mysql_tables_priv(source: &Source<'_>) -> SqlResult<Vec<Row>> {
     require_select(source, "tables_priv")?;
     let mut rows = Vec::new();
-    for account in source.facts.instance.accounts.load().all.values() {
+    for account in source.state.instance.accounts.load().all.values() {
         for ((database, table), set) in &account.tables {
             let mut names: Vec<String> = set.names().into_iter().map(member).collect();
             if set.has(Privileges::GRANT_OPTION) {

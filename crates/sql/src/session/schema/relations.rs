@@ -164,7 +164,7 @@ const COUNTED_MAX: usize = 200_000;
 fn table_rows(source: &Source<'_>, table: &Table, budget: &mut usize) -> SqlResult<u64> {
     let known = table.statistics().map_or(0, |known| known.rows);
     let limit = COUNTED_OF_TABLE_MAX.min(*budget);
-    let counted = source.facts.instance.count_rows(table, limit)?;
+    let counted = source.state.instance.count_rows(table, limit)?;
     *budget -= counted;
     let counted_all = counted < limit;
     let counted = counted as u64;
@@ -176,7 +176,7 @@ fn table_rows(source: &Source<'_>, table: &Table, budget: &mut usize) -> SqlResu
 }
 
 fn table_row(source: &Source<'_>, table: &Table, budget: &mut usize) -> SqlResult<Row> {
-    let next = source.facts.instance.next_auto_increment(table);
+    let next = source.state.instance.next_auto_increment(table);
     let zero = || number(0);
     let rows = table_rows(source, table, budget)?;
     let length = match table.statistics() {

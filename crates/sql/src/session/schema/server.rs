@@ -142,9 +142,9 @@ fn applicability(_source: &Source<'_>) -> SqlResult<Vec<Row>> {
 
 #[allow(clippy::unnecessary_wraps)]
 fn processlist(source: &Source<'_>) -> SqlResult<Vec<Row>> {
-    let instance = &source.facts.instance;
+    let instance = &source.state.instance;
     let all = source.account().global.has_any(Privileges::PROCESS);
-    let user = source.facts.user.borrow().clone();
+    let user = source.state.user.borrow().clone();
     let now = instance.host.monotonic_micros();
     let mut rows = Vec::new();
     for process in instance.processes.list() {

@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use crate::catalog::{Catalog, Database, Table, View};
 use crate::session::accounts::{Account, Privileges};
-use crate::session::facts::Facts;
+use crate::session::state::SessionState;
 use crate::types::ColumnMeta;
 
 /// A session's view of the instance, for computing rows.
 pub(crate) struct Source<'a> {
     /// The session.
-    pub facts: &'a Facts,
+    pub state: &'a SessionState,
     /// The statement's catalog.
     pub catalog: &'a Catalog,
 }
 
 impl<'a> Source<'a> {
     /// For one statement.
-    pub(crate) fn new(facts: &'a Facts, catalog: &'a Catalog) -> Self {
-        Self { facts, catalog }
+    pub(crate) fn new(state: &'a SessionState, catalog: &'a Catalog) -> Self {
+        Self { state, catalog }
     }
 
     /// The account that asks.
     pub(crate) fn account(&self) -> Arc<Account> {
-        self.facts.account()
+        self.state.account()
     }
 
     /// Stored databases it may see.
@@ -59,8 +59,8 @@ impl<'a> Source<'a> {
 
     /// Columns of a view; none when it no longer binds.
     pub(crate) fn view_columns(&self, view: &View) -> Vec<ColumnMeta> {
-        let settings = self.facts.settings();
-        let tables = super::SessionTables::new(self.facts, self.catalog);
+        let settings = self.state.settings();
+        let tables = super::SessionTables::new(self.state, self.catalog);
         let context = crate::binder::BindContext {
             catalog: self.catalog,
             database: Some(&view.database),

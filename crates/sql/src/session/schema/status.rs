@@ -65,19 +65,19 @@ fn connection(client: &ClientInfo) -> [(&'static str, String); 5] {
         ("Compression", on.to_string()),
         (
             "Compression_algorithm",
-            compression.map_or_else(String::new, |facts| facts.algorithm.to_string()),
+            compression.map_or_else(String::new, |state| state.algorithm.to_string()),
         ),
         (
             "Compression_level",
-            compression.map_or(0, |facts| facts.level).to_string(),
+            compression.map_or(0, |state| state.level).to_string(),
         ),
         (
             "Ssl_cipher",
-            tls.map_or_else(String::new, |facts| facts.cipher.clone()),
+            tls.map_or_else(String::new, |state| state.cipher.clone()),
         ),
         (
             "Ssl_version",
-            tls.map_or_else(String::new, |facts| facts.version.clone()),
+            tls.map_or_else(String::new, |state| state.version.clone()),
         ),
     ]
 }

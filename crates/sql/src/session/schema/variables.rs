@@ -38,7 +38,7 @@ fn session_variables(source: &Source<'_>) -> SqlResult<Vec<Row>> {
     DEFINITIONS
         .iter()
         .map(|definition| {
-            let value = source.facts.system_variable(definition.name, false)?;
+            let value = source.state.system_variable(definition.name, false)?;
             Ok(vec![text(definition.name), text(shown(definition, &value))])
         })
         .collect()
@@ -49,7 +49,7 @@ fn global_variables(source: &Source<'_>) -> SqlResult<Vec<Row>> {
         .iter()
         .filter(|definition| definition.scope != Scope::Session)
         .map(|definition| {
-            let value = source.facts.system_variable(definition.name, true)?;
+            let value = source.state.system_variable(definition.name, true)?;
             Ok(vec![text(definition.name), text(shown(definition, &value))])
         })
         .collect()
@@ -57,7 +57,7 @@ fn global_variables(source: &Source<'_>) -> SqlResult<Vec<Row>> {
 
 #[allow(clippy::unnecessary_wraps)] // the shape of every rows function
 fn status_rows(source: &Source<'_>) -> SqlResult<Vec<Row>> {
-    Ok(status::all(&source.facts.instance, &source.facts.client)
+    Ok(status::all(&source.state.instance, &source.state.client)
         .into_iter()
         .map(|(name, value)| vec![text(name), text(value)])
         .collect())

@@ -29,7 +29,7 @@ impl Session {
         let text = |value: String| Value::Text(value);
         if let Some(view) = catalog.view(&database, &name) {
             let need = Need::table(Privileges::SHOW_VIEW, "SHOW VIEW", &database, &name);
-            access::check(&self.facts.account(), &need, &self.facts.client.host)?;
+            access::check(&self.state.account(), &need, &self.state.client.host)?;
             let names = [
                 "View",
                 "Create View",

@@ -88,7 +88,7 @@ impl Session {
         let (offset, count) = show.limit.unwrap_or((0, u64::MAX));
         let at = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let rows: Vec<Row> = self
-            .facts
+            .state
             .diagnostics
             .borrow()
             .iter()
@@ -123,7 +123,7 @@ impl Session {
         } else {
             "warning_count"
         };
-        let value = crate::expr::SessionInfo::system_variable(&self.facts, name, false)?;
+        let value = crate::expr::SessionInfo::system_variable(&self.state, name, false)?;
         self.send_rows(&[&format!("@@session.{name}")], &[vec![value]], sink, more)
     }
 

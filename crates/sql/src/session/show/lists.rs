@@ -146,7 +146,7 @@ impl Session {
                 .map(|(_, query, filtered)| List::new(*query, filtered)),
         };
         if matches!(what, "TRIGGERS" | "EVENTS") && show.database.is_none() {
-            self.facts.require_database()?;
+            self.state.require_database()?;
         }
         Ok(list)
     }
@@ -154,7 +154,7 @@ impl Session {
     fn shown_database(&self, show: &Show) -> SqlResult<String> {
         match &show.database {
             Some(name) => self.visible_database(name),
-            None => self.facts.require_database(),
+            None => self.state.require_database(),
         }
     }
 
@@ -253,13 +253,13 @@ impl Session {
                 .name
                 .clone(),
         };
-        let account = self.facts.account();
-        if self.facts.temporary.get(&stored, &name).is_some() {
+        let account = self.state.account();
+        if self.state.temporary.get(&stored, &name).is_some() {
             return Ok((stored, name));
         }
         if account.on_table(&stored, &name).0 == 0 {
             let user = &account.key.user;
-            let host = &self.facts.client.host;
+            let host = &self.state.client.host;
             return Err(SqlError::new(
                 1142,
                 "42000",

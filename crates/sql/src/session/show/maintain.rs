@@ -50,8 +50,8 @@ impl Session {
         if table.temporary {
             return Ok(());
         }
-        let waiter: Arc<dyn manxdb_txn::Waiter> = self.facts.waiter.clone();
-        let zone = self.facts.settings().time_zone.clone();
+        let waiter: Arc<dyn manxdb_txn::Waiter> = self.state.waiter.clone();
+        let zone = self.state.settings().time_zone.clone();
         ddl::analyze(&self.instance().store, &waiter, &zone, table)
     }
 }

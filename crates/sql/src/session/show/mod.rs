@@ -27,9 +27,9 @@ impl Session {
         if let Some(list) = self.list_of(show)? {
             // Lists of what exists leave temporary tables out; what is said of one table does not.
             let of_one_table = matches!(show.what.as_str(), "COLUMNS" | "INDEX");
-            self.facts.shows_temporary.set(of_one_table);
+            self.state.shows_temporary.set(of_one_table);
             let result = self.send_list(&list, show, sink, more);
-            self.facts.shows_temporary.set(false);
+            self.state.shows_temporary.set(false);
             return result;
         }
         self.show_direct(show, sink, more)
@@ -102,8 +102,8 @@ impl Session {
         for row in rows {
             sink.row(row)?;
         }
-        self.facts.found_rows.set(rows.len() as u64);
-        self.facts.row_count.set(-1);
+        self.state.found_rows.set(rows.len() as u64);
+        self.state.row_count.set(-1);
         let status = self.status();
         sink.end(status, more)
     }
@@ -134,7 +134,7 @@ impl Session {
         match (parts.as_slice(), database) {
             ([name] | [_, name], Some(database)) => Ok((database.to_string(), (*name).to_string())),
             ([database, name], None) => Ok(((*database).to_string(), (*name).to_string())),
-            ([name], None) => Ok((self.facts.require_database()?, (*name).to_string())),
+            ([name], None) => Ok((self.state.require_database()?, (*name).to_string())),
             _ => Err(SqlError::syntax("a table name was expected")),
         }
     }
@@ -190,7 +190,7 @@ impl ResultSink for Collected {
 
     fn done(
         &mut self,
-        _outcome: &crate::statement::Outcome,
+        _outcome: &crate::statement::StatementOutcome,
         _status: super::Status,
         _more: bool,
     ) -> SqlResult<()> {

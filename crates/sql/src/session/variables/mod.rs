@@ -14,7 +14,7 @@ mod table;
 
 pub(crate) use check::check;
 pub(crate) use definition::{Scope, find, type_of};
-pub use settings::DoorTimeouts;
+pub use settings::FrontendTimeouts;
 pub(crate) use settings::{Settings, isolation, isolation_name};
 pub(crate) use store::{Values, shown};
 pub(crate) use table::DEFINITIONS;

@@ -33,8 +33,8 @@ pub(crate) struct Settings {
     pub statement_timeout_micros: i64,
     /// `innodb_lock_wait_timeout`, microseconds.
     pub lock_wait_micros: i64,
-    /// What the door waits for.
-    pub timeouts: DoorTimeouts,
+    /// What the frontend waits for.
+    pub timeouts: FrontendTimeouts,
     /// `timestamp`, microseconds since 1970; 0 is the real clock.
     pub fixed_now_micros: i64,
     /// `foreign_key_checks`.
@@ -74,7 +74,7 @@ impl Settings {
             group_concat_max_len: to_usize(values.integer("group_concat_max_len")),
             statement_timeout_micros: values.integer("max_execution_time").saturating_mul(1_000),
             lock_wait_micros: seconds("innodb_lock_wait_timeout"),
-            timeouts: DoorTimeouts::read(values),
+            timeouts: FrontendTimeouts::read(values),
             fixed_now_micros: micros(values.named("timestamp")),
             foreign_key_checks: flag("foreign_key_checks"),
             unique_checks: flag("unique_checks"),
@@ -86,9 +86,9 @@ impl Settings {
     }
 }
 
-/// How long a door waits for the client of a session.
+/// How long a frontend waits for the client of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DoorTimeouts {
+pub struct FrontendTimeouts {
     /// `wait_timeout`, seconds: for the next command to begin.
     pub idle_seconds: u64,
     /// `net_read_timeout`, seconds: for more of a command that has begun.
@@ -97,7 +97,7 @@ pub struct DoorTimeouts {
     pub write_seconds: u64,
 }
 
-impl DoorTimeouts {
+impl FrontendTimeouts {
     fn read(values: &Values) -> Self {
         let seconds = |name: &str| u64::try_from(values.integer(name)).unwrap_or(1).max(1);
         Self {

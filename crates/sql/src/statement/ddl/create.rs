@@ -13,7 +13,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::parser::{self, Parsed};
 use crate::planner::plan_query;
 use crate::statement::names::{quote_name, relation};
-use crate::statement::{ModifyStatement, Outcome, StatementPlan, plan, run_modify};
+use crate::statement::{ModifyStatement, StatementOutcome, StatementPlan, plan, run_modify};
 use crate::types::Collation;
 
 /// Databases that are computed.
@@ -26,7 +26,7 @@ pub(super) fn create_database(
     if_not_exists: bool,
     charset: Option<&str>,
     collate: Option<&str>,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     check_name(name)?;
     let chosen = collation(charset, collate)?.unwrap_or(context.default_collation);
     let _locked = super::names::lock(context, LockedNames::database(name))?;
@@ -53,7 +53,7 @@ pub(super) fn alter_database(
     name: Option<&str>,
     charset: Option<&str>,
     collate: Option<&str>,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let name = name
         .or(context.database)
         .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
@@ -75,7 +75,7 @@ pub(super) fn drop_database(
     context: &DdlContext<'_>,
     name: &str,
     if_exists: bool,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let _locked = super::names::lock(context, LockedNames::database(name))?;
     if is_system(name) {
         let text = format!("Access to system schema '{name}' is rejected.");
@@ -118,7 +118,7 @@ pub(super) fn create_table(
     context: &DdlContext<'_>,
     parsed: &Parsed,
     create: &CreateTable,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     if create.temporary {
         return super::temporary::create(context, parsed, create);
     }
@@ -182,7 +182,7 @@ fn make_with_contents(
     mut table: Table,
     next: Option<u64>,
     create: &CreateTable,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let store = context.store;
     table.id = store.reserve_table_id(context.waiter)?;
     let made = next
@@ -387,7 +387,7 @@ fn fill(
     table: &Table,
     query: &Query,
     create: &CreateTable,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let mut catalog = (*super::temporary::seen(context)).clone();
     if let Some(stored) = &mut catalog.stored {
         add_table(Arc::make_mut(stored), table);

@@ -27,7 +27,7 @@ use manxdb_storage::Durability;
 use manxdb_txn::{Transaction, Waiter};
 use sqlparser::ast::{ObjectType, Statement};
 
-use super::Outcome;
+use super::StatementOutcome;
 use crate::binder::VirtualTables;
 use crate::catalog::store::Edit;
 use crate::catalog::{Catalog, CatalogStore, Table, TemporaryTables};
@@ -145,7 +145,7 @@ pub fn keeps_transaction(parsed: &Parsed) -> bool {
 ///
 /// # Errors
 /// MySQL's numbers for what exists, does not exist or contradicts itself; 1235.
-pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Outcome> {
+pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<StatementOutcome> {
     if let Some(special) = &parsed.special {
         return execute_special(context, special);
     }
@@ -203,7 +203,7 @@ pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Outcome> 
     }
 }
 
-fn execute_special(context: &DdlContext<'_>, special: &Special) -> SqlResult<Outcome> {
+fn execute_special(context: &DdlContext<'_>, special: &Special) -> SqlResult<StatementOutcome> {
     match special {
         Special::CreateDatabase {
             name,
@@ -233,10 +233,10 @@ fn execute_special(context: &DdlContext<'_>, special: &Special) -> SqlResult<Out
 }
 
 /// An outcome with this many affected rows.
-fn done(affected_rows: u64) -> Outcome {
-    Outcome {
+fn done(affected_rows: u64) -> StatementOutcome {
+    StatementOutcome {
         affected_rows,
-        ..Outcome::default()
+        ..StatementOutcome::default()
     }
 }
 

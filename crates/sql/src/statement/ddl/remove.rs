@@ -8,7 +8,7 @@ use super::{DdlContext, done, note};
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::{Catalog, Table, record};
 use crate::error::{SqlError, SqlResult};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::statement::foreign_key::describe;
 use crate::statement::names::relation;
 
@@ -45,7 +45,7 @@ pub(super) fn drop_tables(
     context: &DdlContext<'_>,
     names: &[ObjectName],
     if_exists: bool,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let relations = names
         .iter()
         .map(|name| relation(context.database, name))
@@ -95,7 +95,10 @@ pub(super) fn drop_tables(
 }
 
 /// TRUNCATE: the table gets a new identity, its old data becomes garbage.
-pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResult<Outcome> {
+pub(super) fn truncate(
+    context: &DdlContext<'_>,
+    truncate: &Truncate,
+) -> SqlResult<StatementOutcome> {
     for target in &truncate.table_names {
         let (database, name) = relation(context.database, &target.name)?;
         if let Some(table) = context.temporary.get(&database, &name) {
@@ -136,7 +139,10 @@ pub(super) fn truncate(context: &DdlContext<'_>, truncate: &Truncate) -> SqlResu
 }
 
 /// RENAME TABLE, several in order, all or none.
-pub(super) fn rename(context: &DdlContext<'_>, renames: &[RenameTable]) -> SqlResult<Outcome> {
+pub(super) fn rename(
+    context: &DdlContext<'_>,
+    renames: &[RenameTable],
+) -> SqlResult<StatementOutcome> {
     let pairs = renames
         .iter()
         .map(|rename| {

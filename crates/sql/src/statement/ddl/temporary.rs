@@ -18,7 +18,7 @@ use crate::catalog::{
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Parsed;
 use crate::statement::names::relation;
-use crate::statement::{Outcome, run_modify};
+use crate::statement::{StatementOutcome, run_modify};
 
 /// The catalog as the session sees it now.
 pub(super) fn seen(context: &DdlContext<'_>) -> Arc<Catalog> {
@@ -35,7 +35,7 @@ pub(super) fn create(
     context: &DdlContext<'_>,
     parsed: &Parsed,
     create: &CreateTable,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let (database, name) = relation(context.database, &create.name)?;
     check_name(&name)?;
     let catalog = seen(context);
@@ -114,7 +114,7 @@ pub(super) fn drop_tables(
     context: &DdlContext<'_>,
     names: &[ObjectName],
     if_exists: bool,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let mut found = Vec::new();
     let mut missing = Vec::new();
     for name in names {

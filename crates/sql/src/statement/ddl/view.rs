@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, View};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Parsed, in_default_mode, parse};
 use crate::planner::{Plan, plan_query};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::statement::names::relation;
 
 /// What to do when the view exists, or does not.
@@ -29,7 +29,7 @@ pub(super) fn create(
     columns: &[Ident],
     query: &Query,
     existing: Existing,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     if parsed.param_count > 0 {
         return Err(SqlError::new(
             1351,
@@ -211,7 +211,7 @@ pub(super) fn drop(
     context: &DdlContext<'_>,
     names: &[ObjectName],
     if_exists: bool,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let mut locked = LockedNames::default();
     for name in names {
         let (database, name) = relation(context.database, name)?;

@@ -15,7 +15,7 @@ use crate::statement::generated::{refuse_value, warn_passed_over};
 use crate::statement::load::{Field, LineReader};
 use crate::statement::names::writable;
 use crate::statement::target::Target;
-use crate::statement::{Access, Kind, ModifyStatement, Outcome, add_reads, warn};
+use crate::statement::{Access, Kind, ModifyStatement, StatementOutcome, add_reads, warn};
 use crate::types::{DataType, Row, Value};
 
 /// Warnings kept of one statement: the OK packet cannot tell of more.
@@ -157,7 +157,7 @@ pub(in crate::statement) fn run(
     context: &ExecContext<'_>,
     insert: &Insert,
     file: &mut dyn Read,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let Source::File(source) = &insert.source else {
         return Err(SqlError::internal("a file for a statement that reads none"));
     };
@@ -272,7 +272,7 @@ impl Run<'_> {
     }
 
     /// What the OK packet says of a file.
-    fn loaded(&self, warnings: u64) -> Outcome {
+    fn loaded(&self, warnings: u64) -> StatementOutcome {
         let mut outcome = self.outcome();
         let (records, passed) = self.lines();
         let (deleted, skipped) = if self.insert.replace {

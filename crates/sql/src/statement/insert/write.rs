@@ -8,7 +8,7 @@ use crate::expr::Expr;
 use crate::statement::foreign_key::ForeignKeys;
 use crate::statement::generated::warn_passed_over;
 use crate::statement::rows::{Duplicate, RowWriter};
-use crate::statement::{Outcome, is_ignorable, warn};
+use crate::statement::{StatementOutcome, is_ignorable, warn};
 use crate::types::{ColumnMeta, DataType, Row, Value, assign};
 
 /// Chances one row of REPLACE gets to remove the rows in its way: one a unique key, and some.
@@ -50,7 +50,10 @@ pub(super) struct Run<'a> {
 }
 
 /// Runs a planned INSERT or REPLACE.
-pub(in crate::statement) fn run(context: &ExecContext<'_>, insert: &Insert) -> SqlResult<Outcome> {
+pub(in crate::statement) fn run(
+    context: &ExecContext<'_>,
+    insert: &Insert,
+) -> SqlResult<StatementOutcome> {
     insert.target.touch(context)?;
     warn_passed_over(context.eval, &insert.target.table, &insert.passed_over);
     let mut run = Run::new(context, insert);
@@ -104,7 +107,7 @@ impl<'a> Run<'a> {
         (self.tally.records, self.tally.duplicates)
     }
 
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> StatementOutcome {
         let tally = &self.tally;
         let info = if self.insert.counts {
             format!(
@@ -116,7 +119,7 @@ impl<'a> Run<'a> {
         } else {
             String::new()
         };
-        Outcome {
+        StatementOutcome {
             affected_rows: tally.affected,
             matched_rows: tally.matched,
             last_insert_id: tally.first_generated,

@@ -64,7 +64,7 @@ fn holes_among_batches_that_nobody_waited_for_end_the_log() {
 fn a_missing_file_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let (mut log, _) = open(directory.path(), None).unwrap();
-    let ends: Vec<Place> = (1..=40)
+    let ends: Vec<LogPosition> = (1..=40)
         .map(|version| write(&mut log, version, 400, Durability::Sync))
         .collect();
     let segments = log.segments() as u64;
@@ -89,7 +89,7 @@ fn a_missing_file_is_an_error() {
 fn damage_before_what_the_sorted_files_hold_is_passed_over() {
     let directory = tempfile::tempdir().unwrap();
     let (mut log, _) = open(directory.path(), None).unwrap();
-    let ends: Vec<Place> = (1..=12)
+    let ends: Vec<LogPosition> = (1..=12)
         .map(|version| write(&mut log, version, 20, Durability::Sync))
         .collect();
     drop(log);

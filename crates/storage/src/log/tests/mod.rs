@@ -23,7 +23,10 @@ fn version_of(batch: &WriteBatch) -> u64 {
 }
 
 /// The log with the versions it replayed.
-fn open(directory: &Path, applied: Option<Place>) -> Result<(CommitLog, Vec<u64>), StorageError> {
+fn open(
+    directory: &Path,
+    applied: Option<LogPosition>,
+) -> Result<(CommitLog, Vec<u64>), StorageError> {
     let mut replayed = Vec::new();
     let log = CommitLog::open(directory, SEGMENT_BYTES, applied, |_, batch| {
         replayed.push(version_of(&batch));
@@ -32,7 +35,12 @@ fn open(directory: &Path, applied: Option<Place>) -> Result<(CommitLog, Vec<u64>
     Ok((log, replayed))
 }
 
-fn write(log: &mut CommitLog, version: u64, value_bytes: usize, durability: Durability) -> Place {
+fn write(
+    log: &mut CommitLog,
+    version: u64,
+    value_bytes: usize,
+    durability: Durability,
+) -> LogPosition {
     let end = log.prepare(&batch(version, value_bytes)).unwrap();
     log.commit(durability).unwrap();
     end
@@ -72,7 +80,7 @@ fn what_was_committed_comes_back_in_order_whatever_its_size() {
 fn batches_that_the_sorted_files_hold_are_not_replayed_and_their_files_are_reused() {
     let directory = tempfile::tempdir().unwrap();
     let (mut log, _) = open(directory.path(), None).unwrap();
-    let ends: Vec<Place> = (1..=40)
+    let ends: Vec<LogPosition> = (1..=40)
         .map(|version| write(&mut log, version, 400, Durability::Sync))
         .collect();
     let segments = log.segments();
@@ -94,7 +102,7 @@ fn batches_that_the_sorted_files_hold_are_not_replayed_and_their_files_are_reuse
 #[test]
 fn an_empty_log_begun_for_a_copy_goes_on_from_there() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place {
+    let place = LogPosition {
         segment: 9,
         offset: 1000,
     };
@@ -142,7 +150,7 @@ fn the_sorted_files_may_have_got_further_than_the_log() {
     let (mut log, _) = open(directory.path(), None).unwrap();
     write(&mut log, 14, 20, Durability::Sync);
     drop(log);
-    let further = Place {
+    let further = LogPosition {
         segment: 1,
         offset: bytes.len() as u64 + 64,
     };

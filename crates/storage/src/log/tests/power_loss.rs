@@ -14,7 +14,7 @@ struct Promise {
     /// Newest batch there is.
     written: u64,
     /// Where the sorted files end, and the newest batch they hold.
-    applied: Option<Place>,
+    applied: Option<LogPosition>,
     applied_version: u64,
 }
 
@@ -22,7 +22,7 @@ struct Promise {
 struct Story {
     watch: Watch,
     log: Option<CommitLog>,
-    ends: Vec<Place>,
+    ends: Vec<LogPosition>,
     now: Promise,
     promises: Vec<Promise>,
 }

@@ -2,18 +2,18 @@
 
 use super::super::{Claim, Data, Experiment, Measured, Record, Source, series};
 use super::{BASE, Case};
-use crate::trial::{Cpu, Outcome};
+use crate::trial::{Cpu, TrialOutcome};
 
 /// The tail of a case.
-fn tail(data: &Data, case: Case, number: fn(&Outcome) -> f64) -> Option<f64> {
+fn tail(data: &Data, case: Case, number: fn(&TrialOutcome) -> f64) -> Option<f64> {
     let belongs = |record: &Record| Case::of(&record.trial) == case;
     let found = series(&data.records, belongs, |_| 0.0);
     found.first().map(|at| at.median(number))
 }
 
 pub(super) fn claims(_: &Experiment, data: &Data) -> Vec<Claim> {
-    let local: fn(&Outcome) -> f64 = |outcome| outcome.local.p99;
-    let cross: fn(&Outcome) -> f64 = |outcome| outcome.cross_region.p99;
+    let local: fn(&TrialOutcome) -> f64 = |outcome| outcome.local.p99;
+    let cross: fn(&TrialOutcome) -> f64 = |outcome| outcome.cross_region.p99;
     let modelled = Case {
         cpu: Cpu::Modelled,
         ..BASE

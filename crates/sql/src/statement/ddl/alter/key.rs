@@ -4,7 +4,7 @@ use sqlparser::ast::{CreateIndex, ObjectName};
 
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Annotations;
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::statement::ddl::change::change;
 use crate::statement::ddl::define::Builder;
 use crate::statement::ddl::key::index_comment;
@@ -15,7 +15,7 @@ use crate::statement::names::{parts, relation};
 pub(in crate::statement::ddl) fn create_index(
     context: &DdlContext<'_>,
     create: &CreateIndex,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let (database, table) = relation(context.database, &create.table_name)?;
     let name = create.name.as_ref().map(|name| parts(name).join("."));
     let annotations = Annotations::default();
@@ -34,7 +34,7 @@ pub(in crate::statement::ddl) fn drop_index(
     context: &DdlContext<'_>,
     name: &ObjectName,
     table: &ObjectName,
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let (database, table) = relation(context.database, table)?;
     let name = parts(name).join(".");
     let annotations = Annotations::default();

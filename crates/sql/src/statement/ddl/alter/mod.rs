@@ -12,7 +12,7 @@ use super::define::{Builder, Place, collation};
 use super::{DdlContext, done};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{AlterAction, Annotations};
-use crate::statement::Outcome;
+use crate::statement::StatementOutcome;
 use crate::statement::names::relation;
 use column::{alter_default, drop_column, modify, rename_column};
 use key::{
@@ -25,7 +25,7 @@ pub(super) fn table(
     context: &DdlContext<'_>,
     name: &ObjectName,
     actions: &[AlterAction],
-) -> SqlResult<Outcome> {
+) -> SqlResult<StatementOutcome> {
     let (database, name) = relation(context.database, name)?;
     let annotations = Annotations::default();
     change(

@@ -1,0 +1,134 @@
+//! Compactions of this store by workers on other machines: the same code on the same inputs, so
+//! what comes back is what would have been written here.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | what a worker compacts this store with | [`profile`] |
+//! | how deletes that it had to keep come back | [`notes`] |
+//! | what the service asks of the store | here |
+
+mod notes;
+mod profile;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use manxdb_compaction_edge::{
+    CompactionProfile, DatabaseCallbacks, DatabaseService, Inputs, JobFiles, JobInfo, Level0,
+    OpenDatabase, Pool, STAGING, TableFunctions, inputs_among, linked_tables,
+};
+
+use super::options::FILES_BEFORE_STOP;
+use super::store::Store;
+use super::tombstones::Tombstones;
+use crate::engine::StorageError;
+use crate::files;
+use profile::Parameters;
+pub use profile::Versions;
+
+/// What the service asks of the store, open or not.
+struct StoreCallbacks {
+    watermark: Arc<AtomicU64>,
+    tombstones: Arc<Tombstones>,
+}
+
+impl DatabaseCallbacks for StoreCallbacks {
+    fn parameters(&self, job: &JobInfo, _: &JobFiles<'_>) -> Result<Vec<u8>, String> {
+        let parameters = Parameters {
+            watermark: self.watermark.load(Ordering::Acquire),
+            is_full: job.is_full,
+        };
+        Ok(parameters.encode())
+    }
+
+    fn noted(&self, notes: &[u8]) {
+        match notes::decode(notes) {
+            Ok(keys) => keys.iter().for_each(|key| self.tombstones.note(key)),
+            Err(why) => tracing::warn!(why, "deletes that a worker kept are not purged yet"),
+        }
+    }
+
+    fn tables(&self) -> TableFunctions {
+        linked_tables()
+    }
+}
+
+/// What it asks of the store that is open.
+struct Files(Arc<Store>);
+
+impl OpenDatabase for Files {
+    fn inputs(&self, names: &[String]) -> Result<Inputs, String> {
+        let live = self.0.db.live_files();
+        Ok(live.map_or_else(|_| Inputs::default(), |live| inputs_among(live, names)))
+    }
+
+    fn level0(&self) -> BTreeMap<String, Level0> {
+        let files = self.0.db.property_value("rocksdb.num-files-at-level0");
+        let files = files.ok().flatten().and_then(|files| files.parse().ok());
+        let level0 = Level0 {
+            files: files.unwrap_or(0),
+            files_stall: FILES_BEFORE_STOP.unsigned_abs(),
+            arrived: self.0.layers().ingested,
+        };
+        BTreeMap::from([(rocksdb::DEFAULT_COLUMN_FAMILY_NAME.to_owned(), level0)])
+    }
+}
+
+/// The service of a store that is about to be opened.
+///
+/// # Errors
+/// [`StorageError::RemoteCompaction`].
+pub fn serve(
+    pool: &dyn Pool,
+    data: &Path,
+    watermark: &Arc<AtomicU64>,
+    tombstones: &Arc<Tombstones>,
+) -> Result<Arc<dyn DatabaseService>, StorageError> {
+    // The service names it to others by where it really is.
+    std::fs::create_dir_all(data)
+        .map_err(|error| files::io_error(format!("cannot make {}", data.display()), error))?;
+    let callbacks = StoreCallbacks {
+        watermark: Arc::clone(watermark),
+        tombstones: Arc::clone(tombstones),
+    };
+    let profile: Arc<dyn CompactionProfile> = Arc::new(Versions::default());
+    pool.serve(data, profile, Arc::new(callbacks))
+        .map_err(StorageError::RemoteCompaction)
+}
+
+/// Removes what workers left of the time when compactions were done remotely. The store is open,
+/// so nobody else has it.
+pub fn sweep(data: &Path) {
+    let staging = data.join(STAGING);
+    match std::fs::remove_dir_all(&staging) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let directory = staging.display();
+            tracing::warn!(%error, %directory, "outputs of remote compactions stay");
+        }
+        _ => {}
+    }
+}
+
+/// The service of a store that is open; lets go of the store when it is dropped.
+pub struct StoreService(Arc<dyn DatabaseService>);
+
+impl StoreService {
+    /// Shows the store to its service.
+    pub fn new(service: Arc<dyn DatabaseService>, store: &Arc<Store>) -> Self {
+        service.opened(Box::new(Files(Arc::clone(store))));
+        Self(service)
+    }
+
+    /// Numbers for metrics, by name and labels.
+    pub fn numbers(&self) -> Vec<(String, u64)> {
+        self.0.numbers()
+    }
+}
+
+impl Drop for StoreService {
+    fn drop(&mut self) {
+        self.0.closing();
+    }
+}

@@ -1,0 +1,169 @@
+//! Burying deletes that a compaction of some files had to keep.
+//!
+//! A delete nobody needs any more may only go when no older version of its key is left
+//! anywhere ([`crate::collection`]), which a compaction of some files cannot know. It notes the
+//! delete here, and when the next memtable is written out the key is looked up in all files: when
+//! the newest version at or below the watermark is a delete, it and everything older are removed
+//! with RocksDB's own deletes, in the file made of that memtable. RocksDB keeps those until they
+//! have met what they hide.
+//!
+//! Safe because files only get versions that are newer than all they hold of a key: what is looked
+//! up cannot change but by compactions, which drop what is hidden. What memtables say of the key
+//! hides the delete as much as its removal. A note lost in a crash is made again by the next
+//! compaction of the key.
+
+use parking_lot::Mutex;
+use rocksdb::{DB, DBRawIterator, ReadOptions};
+
+use crate::engine::Version;
+use crate::physical;
+
+/// Notes kept at a time; what does not fit is noted by a later compaction.
+const NOTES_MAX: usize = 64 << 10;
+
+/// Longest chain of versions removed at once; longer ones wait until compactions cut them down.
+const CHAIN_MAX: usize = 64;
+
+/// Deletes met by compactions.
+#[derive(Default)]
+pub struct Tombstones {
+    notes: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Tombstones {
+    /// Notes the physical key of a delete.
+    pub fn note(&self, physical_key: &[u8]) {
+        let mut notes = self.notes.lock();
+        if notes.len() < NOTES_MAX {
+            notes.push(physical_key.to_vec());
+        }
+    }
+
+    /// All notes.
+    pub fn take(&self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.notes.lock())
+    }
+
+    /// Notes that were taken in vain.
+    pub fn put_back(&self, mut taken: Vec<Vec<u8>>) {
+        let mut notes = self.notes.lock();
+        taken.truncate(NOTES_MAX.saturating_sub(notes.len()));
+        notes.append(&mut taken);
+    }
+
+    /// Notes not taken yet.
+    pub fn len(&self) -> usize {
+        self.notes.lock().len()
+    }
+}
+
+/// The physical keys, in order, of noted deletes and of everything older than those, where no
+/// reader at or above `watermark` needs them.
+pub fn purge(db: &DB, notes: &[Vec<u8>], watermark: Version) -> Vec<Vec<u8>> {
+    if notes.is_empty() {
+        return Vec::new();
+    }
+    let mut options = ReadOptions::default();
+    options.set_prefix_same_as_start(true);
+    options.fill_cache(false);
+    let mut iterator = db.raw_iterator_opt(options);
+    let chains = notes
+        .iter()
+        .filter_map(|note| chain(&mut iterator, note, watermark));
+    let mut keys: Vec<Vec<u8>> = chains.flatten().collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// The delete and everything older; `None` when they must stay.
+fn chain(
+    iterator: &mut DBRawIterator<'_>,
+    physical_key: &[u8],
+    watermark: Version,
+) -> Option<Vec<Vec<u8>>> {
+    let (prefix, _) = physical::split(physical_key)?;
+    let mut newest = prefix.to_vec();
+    physical::push_version(watermark, &mut newest);
+    iterator.seek(&newest);
+    let mut chain = Vec::new();
+    while let Some((key, value)) = iterator.item() {
+        let same_key = physical::split(key).is_some_and(|(found, _)| found == prefix);
+        if !same_key {
+            break;
+        }
+        let is_first = chain.is_empty();
+        if (is_first && physical::is_delete(value) != Some(true)) || chain.len() == CHAIN_MAX {
+            return None;
+        }
+        chain.push(key.to_vec());
+        iterator.next();
+    }
+    // Part of a chain must not go: what is left of it would come back to life.
+    iterator.status().is_ok().then_some(chain)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use crate::engine::{Durability, Engine as _, Version, WriteBatch};
+    use crate::physical;
+    use crate::rocks::{Options, RocksEngine};
+
+    /// One write: key, value or delete, how far the watermark then lies behind, and whether all is
+    /// written out.
+    type Step = (u8, Option<u8>, u64, bool);
+
+    fn run(steps: Vec<Step>) {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
+        let mut history: Vec<(u64, u8, Option<u8>)> = Vec::new();
+        let mut watermark = 0;
+        for (version, (key, value, behind, flush)) in (1u64..).zip(steps) {
+            let stored = value.map(|value| vec![value]);
+            let writes = vec![(Version(version), vec![key], stored)];
+            engine
+                .write(&WriteBatch { writes }, Durability::Async)
+                .unwrap();
+            history.push((version, key, value));
+            watermark = watermark.max(version.saturating_sub(behind));
+            engine.set_watermark(Version(watermark));
+            // As if a compaction had met this delete.
+            if value.is_none() {
+                let tombstones = &engine.store.tombstones;
+                tombstones.note(&physical::key(&[key], Version(version)));
+            }
+            if flush {
+                engine.flush().unwrap();
+            }
+            for key in 0..3 {
+                for at in watermark..=version + 1 {
+                    let mut older = history.iter().rev();
+                    let newest = older.find(|write| write.0 <= at && write.1 == key);
+                    let expected = newest.and_then(|write| write.2);
+                    let found = engine.get(&[key], Version(at)).unwrap();
+                    assert_eq!(
+                        found.map(|found| found.value[0]),
+                        expected,
+                        "key {key} at {at}"
+                    );
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(32)
+        })]
+        #[test]
+        fn burying_changes_nothing_a_reader_may_ask_for(
+            steps in prop::collection::vec(
+                (0..3u8, prop::option::of(any::<u8>()), 0..6u64, any::<bool>()), 1..40),
+        ) {
+            run(steps);
+        }
+    }
+}
