@@ -1,6 +1,5 @@
 //! Operators that look at one row at a time.
 
-use std::collections::HashSet;
 use std::vec::IntoIter;
 
 use super::memory::row_bytes;
