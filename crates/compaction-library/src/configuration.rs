@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use manxdb_compaction::secrets::{Secrets, read};
-use manxdb_compaction::volume::Volume;
+use manxdb_compaction::object_store::volume::Volume;
+use manxdb_compaction::transport::secrets::{Secrets, read};
 use serde::Deserialize;
 
 /// Largest `compaction_min_mb`: a terabyte.

@@ -9,7 +9,7 @@
 //! databases that are opened with it, and finds out what there is to know of each from its files:
 //! which compactions a worker would do bit for bit as the program does, and what the outputs may be.
 //! All others the program does itself, with a reason that is logged and counted
-//! (`manxdb_compaction::external_dbs`).
+//! (`manxdb_compaction::external`).
 //!
 //! No RocksDB is inside: with a second copy in one process an object of the one would be used by the
 //! code of the other. Nor is one linked by its name, because it has many: Debian's has a number

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use manxdb_compaction::external_dbs::{ExternalDbOptions, ExternalDbs};
-use manxdb_compaction::link::Route;
+use manxdb_compaction::external::{ExternalDbOptions, ExternalDbs};
+use manxdb_compaction::metrics::scrape::{Scraped, serve};
 use manxdb_compaction::metrics::text_of;
-use manxdb_compaction::scrape::{Scraped, serve};
+use manxdb_compaction::transport::link::Route;
 use manxdb_compaction_edge::{JobInfo, Service, TableFunctions, Waited};
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::Zone;

@@ -10,74 +10,38 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | how RocksDB hands out a compaction, what a database says of itself | [`edge`], a crate of its own |
-//! | a database's side: what goes elsewhere, what stays | [`service`] |
-//! | what a database knows of itself while it is open | [`pressure`] |
-//! | whether a worker's outputs may be installed | [`outputs`]; their blocks: [`blocks`] |
-//! | databases of other programs: one service for all of them, what is read of each, what may be handed out | [`external_dbs`], [`external_db`], [`compatibility`] |
-//! | what a database writes down of itself | [`settings`], [`manifest`], [`table`] |
-//! | where workers write beside a database | [`staging`] |
-//! | storage that both sides reach: a directory, or an object store | [`volume`], [`objects`], [`parallel`] |
-//! | storage that is delayed_store away, in experiments | [`delayed_store`] |
-//! | what of a database is in an object store, and what a worker makes of it | [`upload_index`], [`view`], [`database_copy`] |
-//! | the database's fetches to an object store, and its name there | [`uploads`], [`identity`] |
-//! | a worker's side | [`worker`], [`attempt`] |
-//! | what a worker is asked, without paths | [`order`] |
-//! | the control plane: its listener, and its store in a file or in etcd | [`server`], [`store`], [`store_thread`], [`etcd`] |
-//! | words on the wire, and who may say them | [`wire`], [`security`], [`secrets`], [`listener`] |
-//! | what the logs say of a job, by its trace | [`journal`] |
-//! | bits that flip on the way | [`seal`] |
-//! | numbers for operators | [`counts`], [`metrics`], [`scrape`] |
-//! | how a core runs in a process | [`actor`], [`link`] |
-//! | how RocksDB's descriptions of jobs and results are read | [`text`] |
+//! | a database's side: hand out jobs, verify outputs, install them | [`database`] |
+//! | databases of other programs | [`external`] |
+//! | a worker | [`worker`] |
+//! | the control plane, with its state in a file or in etcd | [`control`] |
+//! | volumes and object stores | [`object_store`] |
+//! | RocksDB's own files and descriptions, read without RocksDB | [`rocksdb_files`] |
+//! | connections, messages, tokens and certificates | [`transport`] |
+//! | how RocksDB hands out a compaction, what a database says about itself | [`edge`], a crate of its own |
+//! | what a worker is asked, without paths; what it answers | [`order`], [`answer`] |
+//! | checksums around both | [`seal`] |
+//! | how a core runs in a process | [`actor`] |
+//! | metrics as text and over HTTP | [`metrics`] |
 //!
-//! Start reading at [`service`], then [`worker`].
+//! Start reading at [`database::service`], then [`worker`].
 // Clocks, files, threads and sockets are what this crate keeps away from the cores.
 #![allow(clippy::disallowed_methods)]
+#![warn(unreachable_pub)]
 
 pub mod actor;
-#[cfg(feature = "worker")]
-pub mod attempt;
-pub mod blobs;
-pub mod blocks;
-pub mod compatibility;
-pub mod counts;
-pub mod database_copy;
-pub mod delayed_store;
-pub mod etcd;
-pub mod external_db;
-pub mod external_dbs;
-pub mod identity;
-pub mod journal;
-pub mod link;
-pub mod listener;
-pub mod manifest;
+pub mod answer;
+pub mod control;
+pub mod database;
+pub mod external;
+mod file_io;
 pub mod metrics;
 #[cfg(feature = "mutants")]
 pub mod mutants;
-pub mod objects;
+pub mod object_store;
 pub mod order;
-pub mod outputs;
-pub mod parallel;
-pub mod pressure;
-pub mod scrape;
-pub mod scratch;
+pub mod rocksdb_files;
 pub mod seal;
-pub mod secrets;
-pub mod security;
-pub mod server;
-pub mod service;
-pub mod settings;
-pub mod staging;
-pub mod store;
-pub mod store_thread;
-pub mod table;
-pub mod text;
-pub mod upload_index;
-pub mod uploads;
-pub mod view;
-pub mod volume;
-pub mod wire;
+pub mod transport;
 #[cfg(feature = "worker")]
 pub mod worker;
 

@@ -6,8 +6,8 @@ use manxdb_core::Digest;
 use manxdb_jobs::job::{DatabaseId, Fingerprint};
 use serde::{Deserialize, Serialize};
 
-use crate::outputs::ANSWERS;
-use crate::view::Copies;
+use crate::answer::ANSWERS;
+use crate::object_store::view::Copies;
 
 #[cfg(feature = "worker")]
 pub use crate::edge::Prepared;

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use common::{content, fill, options};
 use damage::{Part, flip, summed_again};
+use manxdb_compaction::answer::Answer;
+use manxdb_compaction::database::outputs::{Expected, listed, verify};
 use manxdb_compaction::edge::{
     Cancel, JobInfo, Service, Waited, linked_tables, open_and_compact, set_service,
 };
-use manxdb_compaction::objects::Moved;
-use manxdb_compaction::outputs::{Answer, Expected, listed, verify};
-use manxdb_compaction::text::{Fields, with_raw};
+use manxdb_compaction::object_store::objects::Moved;
+use manxdb_compaction::rocksdb_files::text::{Fields, with_raw};
 use rocksdb::DB;
 
 /// Against hanging: nothing is decided by how long something takes.

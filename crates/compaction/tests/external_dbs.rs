@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{content, fill, options};
+use manxdb_compaction::control::server::ControlPlane;
+use manxdb_compaction::control::store::StoreLocation;
 use manxdb_compaction::edge::{
     JobInfo, STAGING, Service, Shaped, Waited, linked_tables, set_service,
 };
-use manxdb_compaction::external_dbs::{ExternalDbOptions, ExternalDbs};
-use manxdb_compaction::link::Route;
-use manxdb_compaction::security::Security;
-use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::store::StoreLocation;
-use manxdb_compaction::volume::Volume;
+use manxdb_compaction::external::{ExternalDbOptions, ExternalDbs};
+use manxdb_compaction::object_store::volume::Volume;
+use manxdb_compaction::transport::link::Route;
+use manxdb_compaction::transport::security::Security;
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;

@@ -12,18 +12,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{content, fill, options};
+use manxdb_compaction::control::server::ControlPlane;
+use manxdb_compaction::control::store::StoreLocation;
+use manxdb_compaction::database::service::{Remote, RemotePool};
 use manxdb_compaction::edge::{
     DatabaseService as _, Inputs, Level0, NoCallbacks, OpenDatabase, Plain, set_service,
 };
-use manxdb_compaction::link::Route;
+use manxdb_compaction::object_store::volume::Volume;
 use manxdb_compaction::order::STAGING;
-use manxdb_compaction::security::Security;
-use manxdb_compaction::server::ControlPlane;
-use manxdb_compaction::service::{Remote, RemotePool};
-use manxdb_compaction::store::StoreLocation;
-use manxdb_compaction::volume::Volume;
-use manxdb_compaction::wire::proto::pool_server::{Pool as PoolDoor, PoolServer};
-use manxdb_compaction::wire::proto::{ReportReply, ReportRequest, Word};
+use manxdb_compaction::transport::link::Route;
+use manxdb_compaction::transport::security::Security;
+use manxdb_compaction::transport::wire::proto::pool_server::{Pool as PoolDoor, PoolServer};
+use manxdb_compaction::transport::wire::proto::{ReportReply, ReportRequest, Word};
 use manxdb_compaction::worker::{RunningWorker, WorkerOptions};
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;

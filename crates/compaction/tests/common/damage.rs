@@ -6,8 +6,8 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use crc_fast::CrcAlgorithm;
-use manxdb_compaction::table::anatomy;
-use manxdb_compaction::text::Fields;
+use manxdb_compaction::rocksdb_files::table::anatomy;
+use manxdb_compaction::rocksdb_files::text::Fields;
 
 /// Parts of a sorted file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

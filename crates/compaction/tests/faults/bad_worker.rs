@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use manxdb_compaction::actor::{Actor, Handle};
+use manxdb_compaction::answer::Answer;
+use manxdb_compaction::database::outputs::listed;
 use manxdb_compaction::edge::{Cancel, open_and_compact};
-use manxdb_compaction::link::{self, CONTROL, Link};
-use manxdb_compaction::objects::Moved;
+use manxdb_compaction::object_store::objects::Moved;
 use manxdb_compaction::order::{Order, STAGING, below, fingerprint};
-use manxdb_compaction::outputs::{Answer, listed};
 use manxdb_compaction::seal::{seal, unseal};
+use manxdb_compaction::transport::link::{self, CONTROL, Link};
 use manxdb_core::Nanos;
 use manxdb_jobs::job::{AttemptId, Fingerprint, Spec, WorkerId};
 use manxdb_jobs::message::{Ability, Ended};

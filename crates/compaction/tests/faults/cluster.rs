@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
-use manxdb_compaction::link::Route;
 use manxdb_compaction::order::STAGING;
-use manxdb_compaction::security::Security;
-use manxdb_compaction::wire::proto::ReportReply;
+use manxdb_compaction::transport::link::Route;
+use manxdb_compaction::transport::security::Security;
+use manxdb_compaction::transport::wire::proto::ReportReply;
 
 use crate::database::load_of;
 use crate::judge::judge;

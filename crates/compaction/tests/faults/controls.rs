@@ -12,7 +12,8 @@ fn busy() -> (Cluster, Member, Vec<Member>) {
     worker.hear("stopped");
     until("both databases wait", || {
         let jobs = cluster.report().jobs;
-        let of = |job: &manxdb_compaction::wire::proto::JobLine| job.job.unwrap().database;
+        let of =
+            |job: &manxdb_compaction::transport::wire::proto::JobLine| job.job.unwrap().database;
         jobs.iter().any(|job| of(job) != of(&jobs[0]))
     });
     (cluster, worker, databases)

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use manxdb_compaction::database::service::{Remote, RemotePool};
 use manxdb_compaction::edge::{
     CompactionProfile, DatabaseCallbacks, DatabaseService as _, Inputs, JobFiles, JobInfo, Level0,
     OpenDatabase, Service, TableFunctions, Waited, linked_tables, set_service,
 };
+use manxdb_compaction::object_store::volume::Volume;
 use manxdb_compaction::order::STAGING;
-use manxdb_compaction::service::{Remote, RemotePool};
-use manxdb_compaction::volume::Volume;
 use manxdb_core::Nanos;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, LocalReason, SessionId, Zone};

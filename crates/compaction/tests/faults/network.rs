@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use manxdb_compaction::wire::proto::pool_client::PoolClient;
-use manxdb_compaction::wire::proto::word::Word as Kind;
-use manxdb_compaction::wire::proto::{
+use manxdb_compaction::transport::wire::proto::pool_client::PoolClient;
+use manxdb_compaction::transport::wire::proto::word::Word as Kind;
+use manxdb_compaction::transport::wire::proto::{
     Ability, Alive, AttemptId, Beat, Ended, Facts, JobId, Spec, Submit, Word, ended,
 };
 use tokio_stream::StreamExt as _;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use manxdb_compaction::security::Security;
+use manxdb_compaction::transport::security::Security;
 use manxdb_jobs::election::Why;
 
 use crate::cluster::{Cluster, Member};
@@ -64,7 +64,9 @@ impl Planes {
         let cluster = &self.cluster;
         until("both databases wait", || {
             let jobs = cluster.report().jobs;
-            let of = |job: &manxdb_compaction::wire::proto::JobLine| job.job.unwrap().database;
+            let of = |job: &manxdb_compaction::transport::wire::proto::JobLine| {
+                job.job.unwrap().database
+            };
             jobs.iter().any(|job| of(job) != of(&jobs[0]))
         });
         (worker, databases)

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use manxdb_compaction::security::{Security, Tls};
-use manxdb_compaction::wire::proto::ReportRequest;
-use manxdb_compaction::wire::proto::pool_client::PoolClient;
+use manxdb_compaction::transport::security::{Security, Tls};
+use manxdb_compaction::transport::wire::proto::ReportRequest;
+use manxdb_compaction::transport::wire::proto::pool_client::PoolClient;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
 

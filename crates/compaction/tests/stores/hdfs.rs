@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use hdfs_native_object_store::HdfsObjectStoreBuilder;
-use manxdb_compaction::objects::Objects;
-use manxdb_compaction::volume::hdfs_objects;
+use manxdb_compaction::object_store::objects::Objects;
+use manxdb_compaction::object_store::volume::hdfs_objects;
 use manxdb_jobs::job::LocalReason;
 use object_store::ObjectStore;
 

@@ -20,7 +20,7 @@ use faulty::{Fault, Faulty};
 use manxdb_compaction::edge::{
     DatabaseCallbacks, JobFiles, JobInfo, Service as _, TableFunctions, linked_tables, set_service,
 };
-use manxdb_compaction::wire::DESCRIPTION_MAX;
+use manxdb_compaction::transport::wire::DESCRIPTION_MAX;
 use manxdb_jobs::job::LocalReason;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _, PutPayload};

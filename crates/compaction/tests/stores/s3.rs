@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use manxdb_compaction::objects::{Objects, Stop};
+use manxdb_compaction::object_store::objects::{Objects, Stop};
 use manxdb_jobs::job::LocalReason;
 use object_store::aws::AmazonS3Builder;
 use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use manxdb_compaction::wire::proto::ReportReply;
-use manxdb_compaction::wire::proto::job_line::Phase;
+use manxdb_compaction::transport::wire::proto::ReportReply;
+use manxdb_compaction::transport::wire::proto::job_line::Phase;
 
 use crate::cli::TopArgs;
 use crate::fault::Fault;

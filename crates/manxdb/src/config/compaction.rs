@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use manxdb_compaction::secrets::Secrets;
+use manxdb_compaction::transport::secrets::Secrets;
 use manxdb_storage::Options;
 
 use super::file::Keys;

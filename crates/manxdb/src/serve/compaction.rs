@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use manxdb_compaction::identity::{identity, machine};
-use manxdb_compaction::link::Route;
+use manxdb_compaction::database::identity::{identity, machine};
+use manxdb_compaction::database::service::RemotePool;
+use manxdb_compaction::object_store::volume::Volume;
 use manxdb_compaction::order::{database_id, relative};
-use manxdb_compaction::service::RemotePool;
-use manxdb_compaction::volume::Volume;
+use manxdb_compaction::transport::link::Route;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use manxdb_compaction::database::service::RemotePool;
 use manxdb_compaction::edge::{
     DatabaseService, Inputs, Level0, NoCallbacks, OpenDatabase, Plain, Pool as _, Service,
     inputs_among, set_service,
 };
-use manxdb_compaction::service::RemotePool;
 use rocksdb::statistics::{Histogram, Ticker};
 use rocksdb::{DB, DBCompressionType, Options, WaitForCompactOptions};
 

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
-use manxdb_compaction::service::RemotePool;
+use manxdb_compaction::database::service::RemotePool;
 use manxdb_core::Nanos;
 use rocksdb::{DB, WriteOptions};
 

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use manxdb_compaction::link::Route;
-use manxdb_compaction::security::Security;
+use manxdb_compaction::transport::link::Route;
+use manxdb_compaction::transport::security::Security;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,0 +1,17 @@
+//! The control plane as a process.
+//!
+//! | question | answered in |
+//! |---|---|
+//! | gRPC in front of the core | [`server`] |
+//! | the durable state, in a file or in etcd | [`store`] |
+//! | the threads that write it and renew the lease | [`store_thread`] |
+//! | the client of etcd | [`etcd`] |
+//! | log lines about a job | [`journal`] |
+//! | metrics | [`metrics`] |
+
+pub mod etcd;
+mod journal;
+pub mod metrics;
+pub mod server;
+pub mod store;
+mod store_thread;
