@@ -16,8 +16,8 @@ help: ## Lists these targets
 setup: ## Installs what building and running need, saying each step
 	@bash scripts/setup.sh run
 
-run: setup ## Builds a release and serves MySQL on 127.0.0.1:3306 (SERVE_ARGS="--data DIR …")
-	cargo run --release -p manxdb -- serve $(SERVE_ARGS)
+run: setup ## Builds the server and serves MySQL on 127.0.0.1:3306 (SERVE_ARGS="--data DIR …")
+	cargo run --profile quick -p manxdb -- serve $(SERVE_ARGS)
 
 test: ## All tests: cargo, real clients, SQL files, differential, crash (TEST_ARGS="--only NAME")
 	@bash scripts/setup.sh test
@@ -35,12 +35,12 @@ fmt: ## Formats the Rust code
 
 dist: ## What a user installs: archive, .deb, Containerfile, checksums, in target/dist
 	@bash scripts/setup.sh dist
-	cargo build --release --locked -p manxdb
+	cargo build --release --locked -p manxdb -p manxdb-lab-cli
 	@python3 scripts/dist.py --binary target/release/manxdb --out target/dist $(DIST_ARGS)
 
 bench: ## sysbench and Lobsters on ManxDB and MariaDB, alternating; writes docs/benchmarks.md
 	@bash scripts/setup.sh bench
-	cargo build --release --locked -p manxdb
+	cargo build --release --locked -p manxdb -p manxdb-lab-cli
 	@python3 scripts/bench.py $(BENCH_ARGS)
 
 compat: ## SQLAlchemy's and Django's own suites and our statements on ManxDB and MariaDB; writes COMPAT.md

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Makes what a user installs out of a built manxdb: an archive, a .deb, a Containerfile, checksums.
+"""Makes what a user installs out of built programs: an archive, a .deb, a Containerfile, checksums.
+
+manxdb is the server, manxdb-lab beside it its benchmarks and experiments.
 
 `make dist` builds the release first. The same program and SOURCE_DATE_EPOCH (default: the time of
 the last commit) give the same bytes. See packaging/README.md for what the files are.
@@ -28,6 +30,8 @@ PACKAGING = ROOT / "packaging"
 RPATH = "$ORIGIN/../lib/manxdb"
 # Libraries that are not the system's: they go along.
 BUNDLED = ("librocksdb.so",)
+# The second is found beside the first, where it is built and where it is installed.
+PROGRAMS = ("manxdb", "manxdb-lab")
 MAINTAINER = "ManxDB maintainers <maintainers@manxdb.example>"
 
 
@@ -73,11 +77,19 @@ def fill_in(template, **values):
     return text
 
 
-def copy_program(binary, prefix):
-    """The program and the library that is not the system's, stripped, bound to each other."""
-    program = prefix / "bin" / "manxdb"
-    program.parent.mkdir(parents=True)
+def copy_programs(binary, prefix):
+    """The programs and the library that is not the system's, stripped, bound to each other."""
+    (prefix / "bin").mkdir(parents=True)
     (prefix / "lib" / "manxdb").mkdir(parents=True)
+    for name in PROGRAMS:
+        if not (built := binary.with_name(name)).is_file():
+            sys.exit(f"dist: {built} is missing: build it with `cargo build --release --bin {name}`")
+        copy_program(built, prefix)
+
+
+def copy_program(binary, prefix):
+    """One of them, and its library if it is not there yet."""
+    program = prefix / "bin" / binary.name
     run("strip", "-o", program, binary)
     program.chmod(0o755)
     needed = [name for name in dynamic(binary, "NEEDED") if name in BUNDLED]
@@ -87,6 +99,8 @@ def copy_program(binary, prefix):
         if found is None:
             sys.exit(f"dist: {binary} needs {name}, which is not in its {places}: build it with make")
         library = prefix / "lib" / "manxdb" / name
+        if library.exists():
+            continue
         run("strip", "--strip-unneeded", "-o", library, found)
         library.chmod(0o644)
     # After stripping: patchelf moves tables that strip would move back.
@@ -108,7 +122,7 @@ def copy_texts(prefix, where, names, licences):
 def tree_of_archive(stage, binary, names, licences):
     """What the archive holds, below a folder with its name; for /usr/local or any place."""
     top = stage / names["ARCHIVE"]
-    copy_program(binary, top)
+    copy_programs(binary, top)
     copy_texts(top, "/usr/local", names, licences)
     documents = top / "share" / "doc" / "manxdb"
     write(documents / "manxdb.toml", fill_in("manxdb.toml"))
@@ -122,7 +136,7 @@ def dependencies(prefix):
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder) / "debian" / "control", "Source: manxdb\n\nPackage: manxdb\nArchitecture: any\n")
         own = prefix / "lib" / "manxdb"
-        files = [prefix / "bin" / "manxdb", *own.iterdir()]
+        files = [*(prefix / "bin").iterdir(), *own.iterdir()]
         said = run("dpkg-shlibdeps", "-O", "--ignore-missing-info", f"-l{own}",
                    *(f"-e{file}" for file in files), cwd=folder)
     return said.strip().removeprefix("shlibs:Depends=")
@@ -199,7 +213,7 @@ def pack_deb(top, into, names, seconds, level):
 def parse_arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path, required=True, help="a manxdb that cargo has built")
+    parser.add_argument("--binary", type=Path, required=True, help="a manxdb that cargo has built, with manxdb-lab beside it")
     parser.add_argument("--out", type=Path, required=True, help="where the files go; made when missing")
     parser.add_argument("--fast", action="store_true", help="larger files, sooner: for tests")
     parser.add_argument("--maintainer", default=MAINTAINER, help="who the .deb says makes it")

@@ -1,4 +1,4 @@
-"""Licences of everything that is linked into manxdb, as one text."""
+"""Licences of everything that is linked into manxdb and manxdb-lab, as one text."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def cargo(root, *arguments):
 
 def linked_packages(root):
     """(name, version) of the outside crates that the program is linked with on this machine."""
-    said = cargo(root, "tree", "--locked", "-p", "manxdb", "-e", "normal", "--prefix", "none", "-f", "{p}")
+    said = cargo(root, "tree", "--locked", "-p", "manxdb", "-p", "manxdb-lab-cli", "-e", "normal", "--prefix", "none", "-f", "{p}")
     words = [line.split() for line in said.splitlines() if line]
     return {(word[0], word[1].removeprefix("v")) for word in words}
 

@@ -35,9 +35,6 @@ pub enum Fault {
     /// As a client of a server.
     #[error("{0}")]
     Client(#[from] crate::sql::ClientError),
-    /// As a benchmark's client of a server.
-    #[error("{0}")]
-    Driver(#[from] mysql::Error),
     /// The operating system refused.
     #[error("{context}: {source}")]
     Io {

@@ -20,12 +20,14 @@ pub fn print(text: Arguments<'_>) {
 }
 
 /// A line on standard output.
+#[macro_export]
 macro_rules! println {
-    () => { $crate::out::print(format_args!("\n")) };
-    ($($text:tt)+) => { $crate::out::print(format_args!("{}\n", format_args!($($text)+))) };
+    () => { $crate::print_out(format_args!("\n")) };
+    ($($text:tt)+) => { $crate::print_out(format_args!("{}\n", format_args!($($text)+))) };
 }
 
 /// Text on standard output.
+#[macro_export]
 macro_rules! print {
-    ($($text:tt)+) => { $crate::out::print(format_args!($($text)+)) };
+    ($($text:tt)+) => { $crate::print_out(format_args!($($text)+)) };
 }

@@ -9,7 +9,6 @@ mod memory;
 mod store;
 
 pub use admin::TOKEN_FILE;
-pub use first_start::random_text;
 use health::{HealthThreads, StoreHealth};
 use store::Store;
 
@@ -29,12 +28,12 @@ use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
 use manxdb_storage::Durability;
 use manxdb_txn::IsolationLevel;
-use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::{DurabilityChoice, IsolationChoice, ServeArgs};
 use crate::config::{self, Rows, Settings};
 use crate::fault::Fault;
 use crate::notify::notify;
+use crate::process;
 
 /// How often the main thread looks at the stop flags.
 const TICK: Duration = Duration::from_millis(100);
@@ -55,11 +54,11 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     if let Some(port) = args.admin_port {
         settings.admin_listen.set_port(port);
     }
-    start_log(&settings.log)?;
+    process::start_log(&settings.log)?;
     // From here a first signal is noticed, a second one ends the process.
     let stop = Arc::new(AtomicBool::new(false));
-    watch_signals(&stop).map_err(|error| Fault::io("cannot watch signals", error))?;
-    raise_descriptor_limit(&mut settings);
+    process::watch_signals(&stop).map_err(|error| Fault::io("cannot watch signals", error))?;
+    fit_connections_to_descriptors(&mut settings);
 
     // Ports first: a start that fails here has touched nothing.
     let mysql = listen(settings.mysql_listen, "MySQL clients", "mysql-listen")?;
@@ -72,48 +71,11 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
 }
 
-/// Logs to standard error what `filter` lets pass.
-///
-/// # Errors
-/// A filter that cannot be read.
-pub fn start_log(filter: &str) -> Result<(), Fault> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| Fault::Config(format!("log = \"{filter}\": {error}")))?;
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .try_init()
-        .map_err(|error| Fault::Other(format!("cannot start logging: {error}")))
-}
-
-fn watch_signals(stop: &Arc<AtomicBool>) -> std::io::Result<()> {
-    for signal in [SIGTERM, SIGINT] {
-        // In this order: the second signal finds the flag set and exits.
-        signal_hook::flag::register_conditional_shutdown(signal, 1, Arc::clone(stop))?;
-        signal_hook::flag::register(signal, Arc::clone(stop))?;
-    }
-    Ok(())
-}
-
 /// One connection needs one descriptor. Where the system allows fewer, fewer connections are
 /// admitted, so that accepting never starves the store of descriptors.
-fn raise_descriptor_limit(settings: &mut Settings) {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+fn fit_connections_to_descriptors(settings: &mut Settings) {
     let wanted = settings.max_connections as u64 + DESCRIPTORS_BESIDE;
-    let limit = getrlimit(Resource::Nofile);
-    let Some(current) = limit.current.filter(|current| *current < wanted) else {
-        return;
-    };
-    let raised = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let asked = Rlimit {
-        current: Some(raised),
-        maximum: limit.maximum,
-    };
-    let granted = match setrlimit(Resource::Nofile, asked) {
-        Ok(()) => raised,
-        Err(_) => current,
-    };
+    let granted = process::raise_descriptor_limit(wanted);
     if granted < wanted {
         let fewer = granted
             .saturating_sub(granted.min(DESCRIPTORS_BESIDE) / 2)

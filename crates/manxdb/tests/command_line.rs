@@ -60,13 +60,13 @@ fn a_server_says_which_storage_it_can_share() {
     );
 }
 
-/// As in `manxdb lab list | head -1`.
+/// As in `manxdb config explain | head -1`.
 #[test]
 fn a_reader_that_goes_away_is_no_panic() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let mut command = manxdb();
-    command.args(["lab", "list"]).stdout(writer);
+    command.args(["config", "explain"]).stdout(writer);
     let done = command.stderr(Stdio::piped()).output().unwrap();
     let error = String::from_utf8_lossy(&done.stderr);
     assert_eq!((done.status.code(), &*error), (Some(141), ""));

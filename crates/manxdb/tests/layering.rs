@@ -130,6 +130,35 @@ fn rooms_know_only_the_rooms_below_them() {
     assert!(links["manxdb"].contains("manxdb-gateway"));
 }
 
+/// What only benchmarks, experiments and simulations need: the program manxdb-lab has it.
+const LABORATORY: [&str; 9] = [
+    "indicatif",
+    "manxdb-lab",
+    "manxdb-lab-cli",
+    "manxdb-olap",
+    "manxdb-sim",
+    "mysql",
+    "notosans",
+    "plotters",
+    "resvg",
+];
+
+#[test]
+fn the_server_links_nothing_of_the_laboratory() {
+    let links = links();
+    let server = reached(&links, "manxdb");
+    let laboratory = reached(&links, "manxdb-lab-cli");
+    for name in LABORATORY {
+        assert!(!server.contains(name), "the server links {name}");
+        // The list names what there is.
+        assert!(
+            laboratory.contains(name) || name == "manxdb-lab-cli",
+            "{name}"
+        );
+    }
+    assert!(laboratory.contains("manxdb"));
+}
+
 /// Where `text` has an absolute path into `folder`, as the number of its line.
 fn names_folder(text: &str, folder: &str) -> Option<usize> {
     let inside = |before: char| before.is_alphanumeric() || "._-/}".contains(before);

@@ -1,4 +1,4 @@
-//! The command line of clusters.
+//! The command line of a node of a cluster.
 
 use std::path::PathBuf;
 
@@ -6,176 +6,36 @@ use clap::{Args, Subcommand, ValueEnum};
 use manxdb_workloads::tpcc::Scale;
 use serde::{Deserialize, Serialize};
 
-/// Below the flags of each load.
-pub const CLUSTER_LOAD_HELP: &str = "\
-Every client has one call under way and makes the next when it is answered. The clients are\n\
-spread evenly over the shards and live in one process with the emulated distance of their\n\
-shard's region. The exit code is 1 when a call was not answered or a check failed.";
+/// Where a cluster's file is when nobody says.
+pub const DEFAULT_CLUSTER: &str = "./manxdb-cluster/cluster.toml";
 
-/// A load on a cluster.
+/// Clusters: `manxdb-lab` has the commands on whole ones.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Run one node of a cluster: what `up` does for each, and a way to start a dead one again
+    Node(ClusterNode),
+}
+
+/// Flags of `cluster node`.
 #[derive(Debug, Args)]
-pub struct ClusterLoad {
+pub struct ClusterNode {
     /// The cluster: its file, or the data directory that holds it
     #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
     pub cluster: PathBuf,
-    /// Clients, each with one call under way
-    #[arg(long, default_value_t = 8)]
-    pub clients: u32,
-    /// How long to measure, in seconds
-    #[arg(long, default_value_t = 10.0)]
-    pub seconds: f64,
-    /// How long to run before measuring, in seconds
-    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
-    pub warm_up: f64,
-    /// How long to wait for the last answers, in seconds
-    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
-    pub patience: f64,
-    /// Seed of what is asked; each run has clients of its own, so equal seeds make alike runs
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Judge the run: every call ends, replicas of a shard are equal in the end; of `append`
-    /// also that nothing acknowledged is lost and the order is serializable, of `tpca` that each
-    /// table has one increment for each call
-    #[arg(long)]
-    pub check: bool,
-    /// Write the measurement to this file, as JSON
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Run the same in the simulator too, and write a figure, data and report of both here
-    #[arg(long, value_name = "DIR")]
-    pub against_sim: Option<PathBuf>,
+    /// The node's number, as `manxdb cluster status` shows it
+    #[arg(long, value_name = "NUMBER")]
+    pub node: u32,
+    /// End when this process does
+    #[arg(long, hide = true, value_name = "PID")]
+    pub parent: Option<i32>,
 }
 
-/// Flags of `bench append`.
-#[derive(Debug, Args)]
-pub struct AppendRun {
-    /// The load
-    #[command(flatten)]
-    pub load: ClusterLoad,
-    /// Share of calls that touch several regions, in percent
-    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
-    pub crt_percent: f64,
-    /// Share of calls of which a part waits for values that other parts find, in percent
-    #[arg(long, default_value_t = 20.0, value_name = "PERCENT")]
-    pub deferred_percent: f64,
-    /// Lists of each shard: the fewer, the more conflicts. They grow, and each read gives a
-    /// whole one
-    #[arg(long, default_value_t = 32)]
-    pub lists: u32,
-}
-
-/// Flags of `bench tpca`.
-#[derive(Debug, Args)]
-pub struct TpcaRun {
-    /// The load
-    #[command(flatten)]
-    pub load: ClusterLoad,
-    /// Share of calls that touch several regions, in percent
-    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
-    pub crt_percent: f64,
-    /// Exponent of the Zipf distribution, 0 (uniform) to 4: the larger, the more conflicts
-    #[arg(long, default_value_t = 0.5)]
-    pub theta: f64,
-}
-
-/// Flags of `bench tpcc`.
-#[derive(Debug, Args)]
-pub struct TpccRun {
-    /// The load
-    #[command(flatten)]
-    pub load: ClusterLoad,
-    /// With the parameters of the TPC-C standard; without it those of the DAST paper
-    #[arg(long)]
-    pub standard: bool,
-    /// Share of payments by customers of another warehouse, in percent [default: 15]
-    #[arg(long, value_name = "PERCENT")]
-    pub remote_payments: Option<f64>,
-    /// A server instead of a cluster
-    #[command(flatten)]
-    pub server: TpccServer,
-}
-
-/// Flags of `bench tpcc` for a MySQL server.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "On a MySQL server")]
-pub struct TpccServer {
-    /// Run on this MySQL server instead of a cluster: the nine tables are made and filled, the five
-    /// transactions run over its protocol with the standard's parameters, the conditions of
-    /// consistency are checked. The exit code is 1 when a worker ended early or one does not hold
-    #[arg(long, value_name = "HOST[:PORT]", conflicts_with_all = ["cluster", "clients", "against_sim", "remote_payments"])]
-    pub mysql: Option<String>,
-    /// Who logs in
-    #[arg(long, default_value = "root", requires = "mysql")]
-    pub user: String,
-    /// The password
-    #[arg(long, env = "MANXDB_PASSWORD", hide_env_values = true)]
-    pub password: Option<String>,
-    /// The database: made when missing, its tables of these names replaced
-    #[arg(long, default_value = "tpcc", requires = "mysql")]
-    pub database: String,
-    /// Warehouses
-    #[arg(long, default_value_t = 1, requires = "mysql")]
-    pub warehouses: u32,
-    /// Workers, each with a connection
-    #[arg(long, default_value_t = 8, requires = "mysql")]
-    pub threads: u32,
-    /// Level of the workers' transactions
-    #[arg(long, value_enum, default_value_t = TpccIsolation::Default, requires = "mysql")]
-    pub isolation: TpccIsolation,
-    /// What a worker does about an error
-    #[arg(long, value_enum, default_value_t = TpccOnError::End, requires = "mysql")]
-    pub on_error: TpccOnError,
-    /// Run on the rows of an earlier run
-    #[arg(long, requires = "mysql")]
-    pub no_fill: bool,
-    /// How large a warehouse is
-    #[arg(long, value_enum, default_value_t = TpccScale::Full, value_name = "SCALE", requires = "mysql")]
-    pub tpcc_scale: TpccScale,
-}
-
-/// The level of transactions on a MySQL server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TpccIsolation {
-    /// The server's own
-    Default,
-    /// READ COMMITTED
-    ReadCommitted,
-    /// REPEATABLE READ
-    RepeatableRead,
-    /// SERIALIZABLE
-    Serializable,
-}
-
-impl TpccIsolation {
-    /// Name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Default => "the server's default",
-            Self::ReadCommitted => "READ COMMITTED",
-            Self::RepeatableRead => "REPEATABLE READ",
-            Self::Serializable => "SERIALIZABLE",
-        }
-    }
-}
-
-/// What a worker does about an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TpccOnError {
-    /// Ends at its first error, as programs do that never heard of 1213
-    End,
-    /// Tries the transaction again after 1213 and 1205
-    Retry,
-}
-
-/// Flags of `bench payment`.
-#[derive(Debug, Args)]
-pub struct PaymentRun {
-    /// The load
-    #[command(flatten)]
-    pub load: ClusterLoad,
-    /// Share of calls that touch several regions, in percent
-    #[arg(long, default_value_t = 10.0, value_name = "PERCENT")]
-    pub crt_percent: f64,
+/// Protocols that can order a cluster's transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtocolChoice {
+    /// Local transactions never wait for cross-region ones (EuroSys 2021)
+    Dast,
 }
 
 /// How large a warehouse of TPC-C is.
@@ -196,95 +56,4 @@ impl TpccScale {
             Self::Full => Scale::full(),
         }
     }
-}
-
-/// Where a cluster's file is when nobody says.
-const DEFAULT_CLUSTER: &str = "./manxdb-cluster/cluster.toml";
-
-/// Clusters.
-#[derive(Debug, Subcommand)]
-pub enum ClusterCommand {
-    /// Start a cluster, one process a node, and stay until it is stopped
-    #[command(after_help = "\
-Each shard has three replicas, each region three managers. Distances between regions are\n\
-emulated: every message is held for half the round trip before it is sent. All nodes listen on\n\
-127.0.0.1 without authentication.\n\n\
-A replica's rows live in its memory: one node of each shard and of each region's managers may\n\
-die and come back, but a cluster that was stopped begins empty. SIGINT, SIGTERM and\n\
-`manxdb cluster down` end it.")]
-    Up(ClusterUp),
-    /// Run one node of a cluster: what `up` does for each, and a way to start a dead one again
-    Node {
-        /// The cluster: its file, or the data directory that holds it
-        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
-        cluster: PathBuf,
-        /// The node's number, as `manxdb cluster status` shows it
-        #[arg(long, value_name = "NUMBER")]
-        node: u32,
-        /// End when this process does
-        #[arg(long, hide = true, value_name = "PID")]
-        parent: Option<i32>,
-    },
-    /// Say how every node of a cluster is; the exit code is 1 when one does not answer
-    Status {
-        /// The cluster: its file, or the data directory that holds it
-        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
-        cluster: PathBuf,
-        /// Print JSON, with everything the nodes count
-        #[arg(long)]
-        json: bool,
-    },
-    /// Stop a cluster and wait until its last process is gone
-    Down {
-        /// The cluster: its file, or the data directory that holds it
-        #[arg(long, value_name = "FILE", default_value = DEFAULT_CLUSTER)]
-        cluster: PathBuf,
-    },
-}
-
-/// Protocols that can order a cluster's transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProtocolChoice {
-    /// Local transactions never wait for cross-region ones (EuroSys 2021)
-    Dast,
-}
-
-/// Flags of `cluster up`.
-#[derive(Debug, Args)]
-pub struct ClusterUp {
-    /// What orders the transactions
-    #[arg(value_enum)]
-    pub protocol: ProtocolChoice,
-    /// Regions
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=32))]
-    pub regions: u32,
-    /// Shards of each region
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub shards: u32,
-    /// Round trip within a region, in milliseconds
-    #[arg(long, default_value_t = 5.0, value_name = "MS")]
-    pub lan_ms: f64,
-    /// Round trip between regions, in milliseconds
-    #[arg(long, default_value_t = 100.0, value_name = "MS")]
-    pub wan_ms: f64,
-    /// Up to so much more or less for a message between regions, as in `manxdb sim`, in milliseconds
-    #[arg(long, default_value_t = 0.0, value_name = "MS")]
-    pub wan_jitter_ms: f64,
-    /// A replica that is silent for so long is put out, in milliseconds: above the longest pause
-    /// that a busy machine gives a process
-    #[arg(long, default_value_t = 1000.0, value_name = "MS")]
-    pub suspect_ms: f64,
-    /// The warehouse of TPC-C that every shard begins with; its replicas have it in memory
-    #[arg(long, value_enum, default_value_t = TpccScale::Full, value_name = "SCALE")]
-    pub tpcc_scale: TpccScale,
-    /// Data directory, made when missing; cluster.toml in it describes the cluster
-    #[arg(long, value_name = "DIR", default_value = "./manxdb-cluster")]
-    pub data: PathBuf,
-    /// The first node listens here, the others on the ports behind it
-    #[arg(long, default_value_t = 7400, value_name = "PORT")]
-    pub base_port: u16,
-    /// Start nodes that die again
-    #[arg(long)]
-    pub supervise: bool,
 }

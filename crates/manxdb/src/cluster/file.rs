@@ -176,10 +176,10 @@ pub fn nanos(millis: f64) -> Nanos {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    pub fn file() -> ClusterFile {
+    fn file() -> ClusterFile {
         let node = |number| Node {
             number,
             role: "replica".into(),

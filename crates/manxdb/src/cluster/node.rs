@@ -8,21 +8,24 @@ use manxdb_core::NodeId;
 use manxdb_net::runtime::channel_options;
 use manxdb_net::{DataDirectory, NoDriver, Runtime, Settings};
 
+use super::dast;
 use super::file::{ClusterFile, Node};
-use super::{dast, stop_signal};
+use crate::cli::ClusterNode;
 use crate::fault::Fault;
+use crate::process::{start_log_of_environment, stop_signal};
 
 /// Runs it until it is told to stop.
 ///
 /// # Errors
 /// Whatever keeps it from starting.
-pub fn run(path: &Path, number: u32, parent: Option<i32>) -> Result<ExitCode, Fault> {
-    if let Some(parent) = parent {
+pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
+    let number = args.node;
+    if let Some(parent) = args.parent {
         end_with(parent)?;
     }
-    crate::serve::start_log(&std::env::var("MANXDB_LOG").unwrap_or_else(|_| "info".to_owned()))?;
+    start_log_of_environment("info")?;
     let stop = stop_signal()?;
-    let (file, path) = ClusterFile::read(path)?;
+    let (file, path) = ClusterFile::read(&args.cluster)?;
     let Some(node) = file.nodes.iter().find(|node| node.number == number) else {
         return Err(Fault::Other(format!(
             "the cluster has nodes 0 to {}, not {number}",
@@ -69,7 +72,11 @@ fn end_with(parent: i32) -> Result<(), Fault> {
     Err(Fault::Other("`cluster up` has ended".to_owned()))
 }
 
-fn listen(node: &Node) -> Result<TcpListener, Fault> {
+/// Listens at the address of a node.
+///
+/// # Errors
+/// The address is taken or none of this machine's.
+pub fn listen(node: &Node) -> Result<TcpListener, Fault> {
     TcpListener::bind(node.address).map_err(|error| Fault::Listen {
         address: node.address,
         listener: "nodes of the cluster",

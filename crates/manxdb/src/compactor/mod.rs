@@ -26,9 +26,8 @@ use manxdb_jobs::{Options, Policy, WorkerId};
 use manxdb_storage::Versions;
 
 use crate::cli::{CompactorCommand, ControlArgs, PolicyChoice, SecurityArgs, WorkerArgs};
-use crate::cluster::stop_signal;
 use crate::fault::Fault;
-use crate::serve::start_log;
+use crate::process::{random_u64, start_log_of_environment, stop_signal};
 
 /// Runs one of the roles.
 ///
@@ -42,12 +41,8 @@ pub fn run(command: &CompactorCommand) -> Result<ExitCode, Fault> {
     }
 }
 
-fn log() -> Result<(), Fault> {
-    start_log(&std::env::var("MANXDB_LOG").unwrap_or_else(|_| "info".to_owned()))
-}
-
 fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
-    log()?;
+    start_log_of_environment("info")?;
     let stop = stop_signal()?;
     let security = security(&args.security)?;
     let is_open = security.token.is_none() && security.tls.is_none();
@@ -63,7 +58,7 @@ fn control(args: &ControlArgs) -> Result<ExitCode, Fault> {
         ..Options::default()
     };
     let place = etcd::place(args)?;
-    let plane = ControlPlane::start(args.listen, &place, options, &security, drawn()?);
+    let plane = ControlPlane::start(args.listen, &place, options, &security, random_u64()?);
     let plane = Arc::new(plane.map_err(|error| start_fault(&place, error))?);
     let shown = Arc::clone(&plane);
     let text = move || of_control(&shown.report().unwrap_or_default());
@@ -89,7 +84,7 @@ fn start_fault(place: &StoreLocation, error: StartError) -> Fault {
 }
 
 fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
-    log()?;
+    start_log_of_environment("info")?;
     let stop = stop_signal()?;
     let security = security(&args.security)?;
     let options = WorkerOptions {
@@ -104,7 +99,7 @@ fn worker(args: &WorkerArgs) -> Result<ExitCode, Fault> {
             Arc::new(Shaped),
             Arc::new(Versions::default()),
         ],
-        id: WorkerId(drawn()?),
+        id: WorkerId(random_u64()?),
     };
     let worker =
         RunningWorker::start(options).map_err(|error| Fault::io("cannot start a worker", error))?;
@@ -156,17 +151,6 @@ fn wait(mut stop: UnixStream) -> Result<(), Fault> {
     let mut byte = [0];
     stop.read_exact(&mut byte)
         .map_err(|error| Fault::io("cannot watch signals", error))
-}
-
-/// A number that nobody else has.
-///
-/// # Errors
-/// The system gives no random numbers.
-pub fn drawn() -> Result<u64, Fault> {
-    let mut bytes = [0; 8];
-    aws_lc_rs::rand::fill(&mut bytes)
-        .map_err(|_| Fault::Other("the system gives no random numbers".to_owned()))?;
-    Ok(u64::from_le_bytes(bytes))
 }
 
 fn policy(choice: PolicyChoice) -> Policy {

@@ -15,10 +15,9 @@ use manxdb_rack::memory::SharedWay;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::cli::MemoryKeeperArgs;
-use crate::compactor::drawn;
 use crate::config::DiskSettings;
 use crate::fault::Fault;
-use crate::serve::start_log;
+use crate::process::{random_u64, start_log};
 
 /// Between two looks at whether it lives, and before it is started again.
 const LOOK: Duration = Duration::from_millis(50);
@@ -248,7 +247,7 @@ pub fn run(args: &MemoryKeeperArgs) -> Result<ExitCode, Fault> {
         note: &|what| tracing::warn!("keeper: {what}"),
         tally: &tally,
     };
-    keeper.run(drawn()?);
+    keeper.run(random_u64()?);
     Ok(ExitCode::SUCCESS)
 }
 

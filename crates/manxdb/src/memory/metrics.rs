@@ -13,7 +13,7 @@ use super::Registered;
 use super::keeper::{Kept, NAMES, Numbers};
 use crate::config::DiskSettings;
 use crate::fault::Fault;
-use crate::serve::random_text;
+use crate::process::random_secret;
 
 /// Connects the admin door to the memory.
 ///
@@ -45,7 +45,7 @@ pub fn sources(
         }),
         slow: Box::new(|| json!([])),
         backup: Box::new(|_, _| Err("rows in memory servers cannot be backed up".to_owned())),
-        token: random_text()?,
+        token: random_secret()?,
         version: json!({
             "name": "ManxDB",
             "version": env!("CARGO_PKG_VERSION"),

@@ -19,16 +19,13 @@ use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_rack::disk::{Directory, DiskError, History};
 use manxdb_rack::memory::{SharedWay, Superblock, first_words};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::MemoryArgs;
-use crate::cluster::stop_signal;
-use crate::compactor::drawn;
 use crate::config::{self, DiskSettings, Meeting, MemorySettings};
 use crate::fault::Fault;
 use crate::lock;
 use crate::notify::notify;
-use crate::serve::start_log;
+use crate::process::{raise_descriptor_limit, random_u64, start_log, stop_signal};
 
 pub use self::keeper::run as keep;
 
@@ -39,7 +36,8 @@ pub use self::keeper::run as keep;
 pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fault> {
     let settings = config::load_memory(args, matches)?;
     start_log(&settings.log)?;
-    raise_descriptor_limit();
+    // Each client takes three descriptors, and a client that gets none waits to be accepted.
+    let _ = raise_descriptor_limit(u64::MAX);
     let mut stop = stop_signal()?;
     let address = settings.admin_listen;
     let admin = TcpListener::bind(address).map_err(|error| Fault::Listen {
@@ -74,13 +72,6 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
     }
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
-}
-
-/// Each client takes three descriptors, and who gets none waits at the door.
-fn raise_descriptor_limit() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    let current = maximum;
-    let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum }); // or fewer come in
 }
 
 fn announce(settings: &MemorySettings, admin: &AdminServer) {
@@ -201,7 +192,7 @@ fn on_disk(superblock: &Superblock, disk: &DiskSettings) -> Result<Vec<(u64, Vec
     let fault = |why: DiskError| Fault::Other(why.to_string());
     let directory = Directory::open(&disk.directory).map_err(fault)?;
     let superblock = Superblock {
-        directory: directory.identity(drawn()?).map_err(fault)?,
+        directory: directory.identity(random_u64()?).map_err(fault)?,
         ..superblock.clone()
     };
     let mut tries = 0;
@@ -213,7 +204,7 @@ fn on_disk(superblock: &Superblock, disk: &DiskSettings) -> Result<Vec<(u64, Vec
             found => break found.map_err(fault)?,
         }
     };
-    let waiting = history.map(|_| drawn()).transpose()?;
+    let waiting = history.map(|_| random_u64()).transpose()?;
     Ok(first_words(&superblock, waiting))
 }
 

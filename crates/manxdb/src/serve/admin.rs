@@ -10,10 +10,10 @@ use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_sql::session::{Instance, SlowStatement};
 use serde_json::{Value, json};
 
-use super::first_start::random_text;
 use super::health::StoreHealth;
 use super::store::Store;
 use crate::fault::Fault;
+use crate::process::random_secret;
 
 /// File in the data directory that holds the secret of the admin listener.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -29,7 +29,7 @@ pub fn sources(
     health: Arc<StoreHealth>,
     stopping: Arc<AtomicBool>,
 ) -> Result<AdminSources, Fault> {
-    let token = random_text()?;
+    let token = random_secret()?;
     write_token(data, &token)?;
     let health_stats = Arc::clone(&health);
     let store_health = Arc::clone(&store);

@@ -10,9 +10,10 @@ use manxdb_compaction::transport::link::Route;
 use manxdb_jobs::client::ClientOptions;
 use manxdb_jobs::job::{DatabaseId, SessionId, Zone};
 
-use crate::compactor::{check, drawn, security, volume};
+use crate::compactor::{check, security, volume};
 use crate::config::RemoteCompaction;
 use crate::fault::Fault;
+use crate::process::random_u64;
 
 /// Background threads of the store when a pool compacts: each job that is away keeps one waiting.
 /// While the pool is away as many compact here at a time, though only when writes are near a stop.
@@ -37,7 +38,7 @@ pub fn pool(settings: &RemoteCompaction, data: &Path) -> Result<RemotePool, Faul
         database_id,
         volume,
         storage,
-        session: SessionId(drawn()?),
+        session: SessionId(random_u64()?),
         zone: Zone(settings.zone),
         bytes_min: settings.bytes_min,
         client: ClientOptions {
@@ -55,7 +56,7 @@ fn identify(volume: &str, storage: &Volume, data: &Path) -> Result<DatabaseId, F
             let place = relative(root, data).map_err(Fault::Config)?;
             Ok(database_id(volume, &place))
         }
-        Volume::Objects(_) => identity(data, machine(), drawn()?)
+        Volume::Objects(_) => identity(data, machine(), random_u64()?)
             .map_err(|error| Fault::io(format!("cannot keep a name in {}", data.display()), error)),
     }
 }

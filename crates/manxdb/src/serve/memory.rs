@@ -21,11 +21,11 @@ use manxdb_txn::CommitPath;
 
 use super::health::StoreHealth;
 use super::lost::MemoryServers;
-use crate::compactor::drawn;
 use crate::config::{MemoryAt, MemoryUse};
 use crate::fault::Fault;
 use crate::lock;
 use crate::memory::remote;
+use crate::process::random_u64;
 
 /// Keeps a second server from using the same data directory.
 const LOCK: &str = "memory-client.lock";
@@ -229,7 +229,7 @@ fn open<W: Way + Clone>(way: &W) -> Result<Memory<W>, Fault> {
     let began = Instant::now();
     let mut is_told = false;
     loop {
-        match Memory::open(way.clone(), drawn()?) {
+        match Memory::open(way.clone(), random_u64()?) {
             Err(why @ MemoryError::Waiting) if began.elapsed() < RESTORING => {
                 if !is_told {
                     tracing::info!("{why}");

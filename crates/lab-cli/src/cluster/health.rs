@@ -1,0 +1,203 @@
+//! What a cluster lacks: regions that nobody leads, shards without a majority, nodes that are out.
+
+use std::collections::BTreeMap;
+
+use manxdb_core::NodeId;
+use manxdb_dast::Role;
+use manxdb_gateway::admin::HealthReport;
+
+use manxdb::cluster::dast::{self, TAKES_PART, topology};
+use manxdb::cluster::file::{ClusterFile, Node};
+
+/// The managers of a region, or the replicas of a shard.
+#[derive(Debug, Default)]
+struct Group<'f> {
+    nodes: Vec<&'f Node>,
+    /// Those of them that answer and do their work.
+    working: usize,
+    /// Those that answer.
+    answering: usize,
+    /// Whether one of them leads.
+    is_led: bool,
+}
+
+/// What is to be done about a node that does not work.
+fn start(node: &Node) -> String {
+    format!(
+        "start it again, with manxdb cluster node --node {}",
+        node.number
+    )
+}
+
+/// What is to be done about a group that has lost what it had.
+const ANEW: &str = "start its nodes if they only stand still; what a majority had in memory is gone with \
+    its processes: manxdb cluster down, then up";
+
+/// What the cluster lacks, the worst first; nothing when all nodes work. `state` is what a node says of
+/// itself; none: it does not answer.
+pub fn judge(file: &ClusterFile, state: impl Fn(&Node) -> Option<String>) -> Vec<HealthReport> {
+    let (mut regions, mut shards) = (BTreeMap::new(), BTreeMap::new());
+    let mut single = Vec::new();
+    for node in &file.nodes {
+        let (key, groups) = match topology(file).role(NodeId(node.number)) {
+            Role::Manager(region) => (region.0, &mut regions),
+            Role::Replica(shard) => (shard.0, &mut shards),
+            Role::Client => continue,
+        };
+        let group: &mut Group<'_> = groups.entry(key).or_default();
+        let said = state(node);
+        group.nodes.push(node);
+        group.answering += usize::from(said.is_some());
+        group.is_led |= said.as_deref() == Some(dast::LEADS);
+        let works = matches!(
+            said.as_deref(),
+            Some(dast::LEADS | dast::FOLLOWS | TAKES_PART)
+        );
+        group.working += usize::from(works);
+        if !works {
+            let how = said.map_or("does not answer".to_owned(), |_| {
+                "is out and gets its rows from others".to_owned()
+            });
+            let what = format!("node {}, {}, {how}", node.number, node.role);
+            single.push(HealthReport::degraded(what, start(node)));
+        }
+    }
+    let mut found: Vec<_> = regions
+        .iter()
+        .filter_map(|(r, group)| led(*r, group))
+        .collect();
+    found.extend(shards.iter().filter_map(|(s, group)| held(*s, group)));
+    found.extend(single);
+    found
+}
+
+/// Whether a region has a leader, without whom nothing is ordered there.
+fn led(region: u32, group: &Group<'_>) -> Option<HealthReport> {
+    let (all, answering) = (group.nodes.len(), group.answering);
+    if group.is_led {
+        return None;
+    }
+    let what = if answering * 2 > all {
+        format!("region {region} has no leader though {answering} of its {all} managers answer")
+    } else {
+        format!("region {region} has lost its majority: {answering} of its {all} managers answer")
+    };
+    Some(HealthReport::unavailable(
+        format!("{what}; no transaction is ordered there"),
+        ANEW,
+    ))
+}
+
+/// Whether a majority has a shard's rows.
+fn held(shard: u32, group: &Group<'_>) -> Option<HealthReport> {
+    let (all, working) = (group.nodes.len(), group.working);
+    let what =
+        format!("shard {shard} has lost its majority: {working} of its {all} replicas take part");
+    (working * 2 <= all).then(|| HealthReport::unavailable(what, ANEW))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, ClusterCommand, Command};
+
+    /// Two regions with two shards each, and three replicas of each.
+    fn cluster() -> ClusterFile {
+        let line = [
+            "manxdb-lab",
+            "cluster",
+            "up",
+            "dast",
+            "--regions",
+            "2",
+            "--shards",
+            "2",
+        ];
+        let Command::Cluster(ClusterCommand::Up(args)) = Cli::parse_from(line).command else {
+            panic!("{line:?} is about a cluster");
+        };
+        crate::cluster::up::describe(&args).unwrap()
+    }
+
+    /// What is said when these nodes do not say that they work.
+    fn said(others: &[(u32, Option<&str>)]) -> Vec<String> {
+        let file = cluster();
+        let mut led = std::collections::BTreeSet::new();
+        let mut states = BTreeMap::new();
+        for node in &file.nodes {
+            let state = match topology(&file).role(NodeId(node.number)) {
+                Role::Manager(region) if led.insert(region.0) => dast::LEADS,
+                Role::Manager(_) => dast::FOLLOWS,
+                _ => TAKES_PART,
+            };
+            states.insert(node.number, Some(state.to_owned()));
+        }
+        for (number, state) in others {
+            states.insert(*number, state.map(str::to_owned));
+        }
+        let found = judge(&file, |node| states[&node.number].clone());
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    /// The managers of region 0.
+    fn managers() -> Vec<u32> {
+        let file = cluster();
+        let is_manager = |number: &u32| matches!(topology(&file).role(NodeId(*number)), Role::Manager(region) if region.0 == 0);
+        (0..topology(&file).servers()).filter(is_manager).collect()
+    }
+
+    #[test]
+    fn a_cluster_whose_nodes_work_lacks_nothing() {
+        assert_eq!(said(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_region_that_nobody_leads_is_named_though_all_answer() {
+        let follow: Vec<_> = managers()
+            .into_iter()
+            .map(|number| (number, Some(dast::FOLLOWS)))
+            .collect();
+        let said = said(&follow);
+        assert_eq!(said.len(), 1);
+        assert!(
+            said[0].starts_with(
+                "unavailable: region 0 has no leader though 3 of its 3 managers answer"
+            ),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn a_region_without_a_majority_of_managers_is_named_before_its_nodes() {
+        let all = managers();
+        let said = said(&[(all[0], None), (all[1], None)]);
+        assert!(
+            said[0].starts_with(
+                "unavailable: region 0 has lost its majority: 1 of its 3 managers answer"
+            ),
+            "{said:?}"
+        );
+        assert_eq!(said.len(), 3, "{said:?}");
+    }
+
+    #[test]
+    fn one_replica_that_is_out_is_told_and_two_are_the_loss_of_a_shard() {
+        let one = said(&[(0, Some("is out"))]);
+        assert_eq!(one.len(), 1);
+        assert!(
+            one[0].starts_with("degraded: node 0, ") && one[0].contains("--node 0"),
+            "{one:?}"
+        );
+        let file = cluster();
+        let of =
+            |number: &u32| topology(&file).role(NodeId(*number)) == topology(&file).role(NodeId(0));
+        let shard: Vec<u32> = (0..topology(&file).servers()).filter(of).collect();
+        let two = said(&[(shard[0], None), (shard[1], Some("is out"))]);
+        assert!(
+            two[0].contains("shard 0 has lost its majority: 1 of its 3"),
+            "{two:?}"
+        );
+    }
+}

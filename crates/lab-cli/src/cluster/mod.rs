@@ -1,0 +1,42 @@
+//! `manxdb cluster`: starts the nodes of a commit path over several regions, watches and stops them.
+//!
+//! | file | |
+//! |---|---|
+//! | [`up`] | starting all processes of a cluster and watching them |
+//! | [`children`] | one process a node, and how they end |
+//! | [`status`] | asking them how they are, and stopping them |
+//! | [`health`] | what a cluster lacks, and what to do |
+//!
+//! What a node does is the server's: [`manxdb::cluster`].
+
+mod children;
+mod health;
+mod status;
+mod up;
+
+use std::process::ExitCode;
+
+use manxdb::process::become_program;
+
+use crate::cli::ClusterCommand;
+use crate::fault::Fault;
+
+pub use status::{ask, note};
+
+/// The program that is a node.
+pub const SERVER: &str = "manxdb";
+/// How to get it.
+const WAY_OUT: &str = "build it with `cargo build --release -p manxdb`";
+
+/// Runs a command on clusters.
+///
+/// # Errors
+/// What is in the way, in one line.
+pub fn run(command: &ClusterCommand) -> Result<ExitCode, Fault> {
+    match command {
+        ClusterCommand::Up(args) => up::run(args),
+        ClusterCommand::Node(_) => Err(become_program(SERVER, WAY_OUT).into()),
+        ClusterCommand::Status { cluster, json } => status::run(cluster, *json),
+        ClusterCommand::Down { cluster } => status::down(cluster),
+    }
+}

@@ -1,0 +1,208 @@
+//! Asking nodes how they are, and stopping them.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use manxdb_gateway::admin::HealthReport;
+use manxdb_net::life::LifeError;
+use manxdb_net::{DataDirectory, Status, StatusError, ask_status};
+use serde_json::json;
+
+use manxdb::cluster::dast;
+use manxdb::cluster::file::{ClusterFile, Node};
+
+use super::health;
+use crate::fault::Fault;
+
+/// How long a node may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a cluster may take to stop.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a node is; a process of another cluster at its address is none of it.
+///
+/// # Errors
+/// [`StatusError`].
+pub fn ask(file: &ClusterFile, node: &Node) -> Result<Status, StatusError> {
+    let status = ask_status(node.address, PATIENCE)?;
+    if status.cluster == file.id() {
+        return Ok(status);
+    }
+    Err(StatusError::Stranger {
+        address: node.address,
+        reason: "it is of another cluster".to_owned(),
+    })
+}
+
+/// A node's note by name.
+pub fn note<'a>(status: &'a Status, name: &str) -> Option<&'a str> {
+    let node = status.nodes.first()?;
+    let note = node.notes.iter().find(|(known, _)| known == name)?;
+    Some(&note.1)
+}
+
+/// Whether every node answers, every replica takes part and every region has a leader.
+pub fn all_work(file: &ClusterFile) -> bool {
+    let mut leaders = vec![false; file.regions as usize];
+    for node in &file.nodes {
+        let Ok(status) = ask(file, node) else {
+            return false;
+        };
+        match note(&status, dast::STATE) {
+            Some(dast::LEADS) => leaders[node.region as usize] = true,
+            Some("is out") | None => return false,
+            _ => {}
+        }
+    }
+    leaders.into_iter().all(|leads| leads)
+}
+
+/// `manxdb cluster status`: a line for each node, then one for whatever the cluster lacks. Success
+/// means that it lacks nothing.
+///
+/// # Errors
+/// A cluster file that cannot be read.
+pub fn run(path: &Path, as_json: bool) -> Result<ExitCode, Fault> {
+    let (file, _) = ClusterFile::read(path)?;
+    let answers: Vec<_> = file.nodes.iter().map(|node| ask(&file, node)).collect();
+    let states = file.nodes.iter().zip(&answers);
+    let states: Vec<_> = states
+        .map(|(_, answer)| Some(note(answer.as_ref().ok()?, dast::STATE)?.to_owned()))
+        .collect();
+    let lacking = health::judge(&file, |node| states.get(node.number as usize)?.clone());
+    if as_json {
+        let nodes = file.nodes.iter().zip(&answers);
+        let nodes: Vec<_> = nodes.map(|(node, answer)| to_json(node, answer)).collect();
+        let lacking: Vec<_> = lacking.iter().map(HealthReport::json).collect();
+        println!(
+            "{}",
+            json!({ "id": file.id, "nodes": nodes, "lacking": lacking })
+        );
+    } else {
+        println!(
+            "{:>4}  {:21} {:15} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}",
+            "node",
+            "role",
+            "address",
+            "process",
+            "life",
+            "state",
+            "received",
+            "reconnects",
+            "refused"
+        );
+        for (node, answer) in file.nodes.iter().zip(&answers) {
+            println!("{}", to_line(node, answer));
+        }
+        for report in &lacking {
+            println!("{report}");
+        }
+    }
+    Ok(if lacking.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn counter(status: &Status, name: &str) -> u64 {
+    let found = status.counters.iter().find(|(known, _)| known == name);
+    found.map_or(0, |(_, count)| *count)
+}
+
+fn to_line(node: &Node, answer: &Result<Status, StatusError>) -> String {
+    let who = format!("{:>4}  {:21} {:15}", node.number, node.role, node.address);
+    match answer {
+        Ok(status) => format!(
+            "{who} {:>8} {:>5}  {:10} {:>9} {:>10} {:>8}",
+            status.process,
+            status.nodes.first().map_or(0, |node| node.life),
+            note(status, dast::STATE).unwrap_or("?"),
+            counter(status, "received"),
+            counter(status, "reconnects"),
+            counter(status, "connections refused"),
+        ),
+        Err(error) => format!("{who} {:>8} {:>5}  does not answer: {error}", "-", "-"),
+    }
+}
+
+fn to_json(node: &Node, answer: &Result<Status, StatusError>) -> serde_json::Value {
+    let mut value = json!({
+        "number": node.number,
+        "role": node.role,
+        "region": node.region,
+        "address": node.address.to_string(),
+    });
+    value["answer"] = match answer {
+        Ok(status) => {
+            let own = status.nodes.first();
+            let notes = own.map(|own| own.notes.iter().cloned());
+            let notes = notes.into_iter().flatten();
+            json!({
+                "process": status.process,
+                "uptime_ms": status.uptime_ms,
+                "life": own.map(|own| own.life),
+                "notes": notes.map(|(name, text)| (name, json!(text))).collect::<serde_json::Map<_, _>>(),
+                "counters": status.counters.iter().cloned()
+                    .map(|(name, count)| (name, json!(count))).collect::<serde_json::Map<_, _>>(),
+            })
+        }
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    value
+}
+
+/// `manxdb cluster down`.
+///
+/// # Errors
+/// A cluster file that cannot be read, or a process that does not end.
+pub fn down(path: &Path) -> Result<ExitCode, Fault> {
+    let (file, path) = ClusterFile::read(path)?;
+    let answering = |file: &ClusterFile| {
+        let mut nodes = file.nodes.iter();
+        nodes.any(|node| ask(file, node).is_ok())
+    };
+    if !answering(&file) {
+        println!("no node of the cluster answers: it is down");
+        return Ok(ExitCode::SUCCESS);
+    }
+    // `cluster up` ends the nodes in order. While it has the directory, its number is its own.
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let is_watched = matches!(DataDirectory::open(directory), Err(LifeError::InUse(_)));
+    if is_watched {
+        terminate(file.process);
+    } else {
+        stop_strangers(&file);
+    }
+    let deadline = Instant::now() + STOP_PATIENCE;
+    while answering(&file) {
+        if Instant::now() >= deadline {
+            return Err(Fault::Other(format!(
+                "some nodes still run after {} s (manxdb cluster status)",
+                STOP_PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    println!("the cluster is down");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ends nodes that still answer, by the process ids they name themselves.
+pub fn stop_strangers(file: &ClusterFile) {
+    for node in &file.nodes {
+        if let Ok(status) = ask(file, node) {
+            terminate(status.process);
+        }
+    }
+}
+
+/// SIGTERM; a process that is gone already is none.
+pub fn terminate(process: u32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    if let Some(process) = process {
+        let _ = kill_process(process, Signal::TERM);
+    }
+}

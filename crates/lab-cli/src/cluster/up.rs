@@ -1,0 +1,248 @@
+//! Starting a cluster and watching it.
+
+use std::io::Read as _;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use manxdb::cluster::dast;
+use manxdb::cluster::file::{ClusterFile, Distances, NAME, Node};
+use manxdb::cluster::node::{directory_of, listen};
+use manxdb::process::stop_signal;
+use manxdb_core::NodeId;
+use manxdb_net::DataDirectory;
+
+use super::children::{NodeProcess, stop_all};
+use super::status;
+use crate::cli::ClusterUp;
+use crate::fault::Fault;
+
+/// How long all nodes together may take to start.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How often processes are looked at, which is also the pause before one is started again.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Runs a cluster until it is told to stop.
+///
+/// # Errors
+/// Whatever keeps it from starting; nothing of it is left then.
+pub fn run(args: &ClusterUp) -> Result<ExitCode, Fault> {
+    let stop = stop_signal()?;
+    stop.set_read_timeout(Some(LOOK_EVERY))
+        .map_err(|error| Fault::io("cannot watch signals", error))?;
+    let _directory = DataDirectory::open(&args.data).map_err(|error| {
+        Fault::Other(format!(
+            "{error} (choose another with --data, or stop that cluster with `manxdb cluster down`)"
+        ))
+    })?;
+    let mut cluster = Cluster {
+        file: describe(args)?,
+        path: args.data.join(NAME),
+        processes: Vec::new(),
+        supervise: args.supervise,
+    };
+    check_ports(&cluster.file)?;
+    let result = cluster.start(&stop).and_then(|is_up| {
+        if is_up {
+            cluster.announce();
+            cluster.watch(&stop)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    });
+    println!("stopping");
+    cluster.stop();
+    result
+}
+
+struct Cluster {
+    file: ClusterFile,
+    path: PathBuf,
+    processes: Vec<NodeProcess>,
+    supervise: bool,
+}
+
+impl Cluster {
+    /// Starts every node and waits until all answer; `false` when it was told to stop.
+    fn start(&mut self, stop: &UnixStream) -> Result<bool, Fault> {
+        for node in &self.file.nodes {
+            begin_afresh(&directory_of(&self.path, node.number))?;
+        }
+        self.file.write(&self.path)?;
+        for number in 0..self.file.nodes.len() {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            let process = NodeProcess::start(&self.path, number)?;
+            self.processes.push(process);
+        }
+        self.write_down()?;
+        let deadline = Instant::now() + START_PATIENCE;
+        while !status::all_work(&self.file) {
+            for process in &mut self.processes {
+                if let Some(how) = process.ended() {
+                    return Err(did_not_start(&self.path, process.number, &how));
+                }
+            }
+            if Instant::now() >= deadline {
+                return Err(Fault::Other(format!(
+                    "the cluster is not up after {} s; the logs are in {}/node-*/log",
+                    START_PATIENCE.as_secs(),
+                    self.path.parent().unwrap_or(&self.path).display()
+                )));
+            }
+            if is_told(stop) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn announce(&self) {
+        let replicas =
+            self.file.regions * self.file.shards_per_region * manxdb_dast::topology::COPIES;
+        println!(
+            "cluster is up: {replicas} replicas and {} managers in {} regions, {} ms and {} ms apart",
+            self.file.nodes.len() - replicas as usize,
+            self.file.regions,
+            self.file.distances.lan_ms,
+            self.file.distances.wan_ms
+        );
+        println!("cluster file: {}", self.path.display());
+        println!(
+            "load it:      manxdb bench append --check --cluster {}",
+            self.path.display()
+        );
+        println!(
+            "stop it:      Ctrl-C, or manxdb cluster down --cluster {}",
+            self.path.display()
+        );
+    }
+
+    /// Waits until it is told to stop, and says which nodes die.
+    fn watch(&mut self, stop: &UnixStream) -> Result<(), Fault> {
+        while !is_told(stop) {
+            let mut changed = false;
+            for process in &mut self.processes {
+                let Some(how) = process.ended() else {
+                    continue;
+                };
+                let node = &self.file.nodes[process.number as usize];
+                println!("node {} ({}) ended: {how}", node.number, node.role);
+                if self.supervise {
+                    *process = NodeProcess::start(&self.path, process.number)?;
+                    println!("node {} started again", process.number);
+                    changed = true;
+                }
+            }
+            if changed {
+                self.write_down()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the processes into the cluster file.
+    fn write_down(&mut self) -> Result<(), Fault> {
+        for (node, process) in self.file.nodes.iter_mut().zip(&self.processes) {
+            node.process = process.id();
+        }
+        Ok(self.file.write(&self.path)?)
+    }
+
+    /// Ends all nodes, those too that somebody else started again.
+    fn stop(&mut self) {
+        stop_all(&mut self.processes);
+        status::stop_strangers(&self.file);
+    }
+}
+
+/// The cluster that is asked for.
+pub fn describe(args: &ClusterUp) -> Result<ClusterFile, Fault> {
+    let distances = [args.lan_ms, args.wan_ms, args.wan_jitter_ms];
+    if !distances.iter().all(|ms| (0.0..=60_000.0).contains(ms)) {
+        return Err(Fault::Other(
+            "--lan-ms, --wan-ms and --wan-jitter-ms are 0 to 60000".to_owned(),
+        ));
+    }
+    if !(10.0..=600_000.0).contains(&args.suspect_ms) {
+        return Err(Fault::Other("--suspect-ms is 10 to 600000".to_owned()));
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let id = now.map_or(0, |now| now.as_nanos()) ^ u128::from(std::process::id()) << 32;
+    let mut file = ClusterFile {
+        protocol: args.protocol,
+        id: format!("{:x}", id & u128::from(u64::MAX)),
+        regions: args.regions,
+        shards_per_region: args.shards,
+        process: std::process::id(),
+        distances: Distances {
+            lan_ms: args.lan_ms,
+            wan_ms: args.wan_ms,
+            wan_jitter_ms: args.wan_jitter_ms,
+        },
+        suspect_ms: args.suspect_ms,
+        tpcc_scale: args.tpcc_scale,
+        nodes: Vec::new(),
+    };
+    let topology = dast::topology(&file);
+    for number in 0..topology.servers() {
+        let port = u32::from(args.base_port) + number;
+        let port = u16::try_from(port).map_err(|_| {
+            Fault::Other(format!(
+                "--base-port {} leaves no room for {} ports",
+                args.base_port,
+                topology.servers()
+            ))
+        })?;
+        let (role, region) = dast::role(topology, NodeId(number));
+        file.nodes.push(Node {
+            number,
+            role,
+            region,
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            process: 0,
+        });
+    }
+    Ok(file)
+}
+
+/// Says which port is taken before anything is started.
+fn check_ports(file: &ClusterFile) -> Result<(), Fault> {
+    for node in &file.nodes {
+        listen(node)?;
+    }
+    Ok(())
+}
+
+/// What nodes knew was in their memory, so this is the first life of each.
+fn begin_afresh(directory: &Path) -> Result<(), Fault> {
+    for name in ["life", "log"] {
+        let path = directory.join(name);
+        match std::fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(Fault::io(
+                    format!("cannot remove {}", path.display()),
+                    error,
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn did_not_start(path: &Path, number: u32, how: &str) -> Fault {
+    let log = directory_of(path, number).join("log");
+    let text = std::fs::read_to_string(&log).unwrap_or_default();
+    let last = text.lines().last().unwrap_or("it logged nothing");
+    Fault::Other(format!(
+        "node {number} did not start ({how}): {last} (log: {})",
+        log.display()
+    ))
+}
+
+/// Waits for a moment; whether the process was told to stop.
+fn is_told(mut stop: &UnixStream) -> bool {
+    matches!(stop.read(&mut [0; 16]), Ok(count) if count > 0)
+}
