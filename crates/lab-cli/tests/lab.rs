@@ -27,11 +27,12 @@ const EXPERIMENTS: [&str; 15] = [
 ];
 
 /// The files that depend on the seed alone.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     "data.json",
     "data.csv",
     "figure.svg",
     "figure.png",
+    "figure.pdf",
     "report.md",
 ];
 
@@ -80,6 +81,7 @@ fn results_depend_on_the_seed_and_not_on_threads() {
     let index = fs::read_to_string(one.join("dast/README.md")).unwrap();
     assert!(index.contains("(crt-ratio/report.md)"), "{index}");
     assert!(read(&one, "figure.png").starts_with(b"\x89PNG"));
+    assert!(read(&one, "figure.pdf").starts_with(b"%PDF-"));
     let machine = String::from_utf8(read(&one, "run.json")).unwrap();
     for name in [
         "\"finished\": true",
@@ -90,7 +92,7 @@ fn results_depend_on_the_seed_and_not_on_threads() {
         assert!(machine.contains(name), "{machine}");
     }
     // Figure and report come again from the data alone.
-    for name in ["figure.svg", "figure.png", "report.md"] {
+    for name in ["figure.svg", "figure.png", "figure.pdf", "report.md"] {
         fs::remove_file(two.join("dast/crt-ratio").join(name)).unwrap();
     }
     let (code, _, error) = lab(&["figure", "crt-ratio"], &two);

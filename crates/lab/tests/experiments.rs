@@ -45,7 +45,7 @@ fn measure(experiment: &Experiment, seed: u64) -> Data {
 }
 
 /// The files of an experiment, after its data went through theirs. No claim fails.
-fn files(name: &str) -> (Data, [Artefact; 3]) {
+fn files(name: &str) -> (Data, [Artefact; 4]) {
     let experiment = named(name);
     let data = measure(experiment, 1);
     assert_eq!(Data::from_json(&data.to_json(), name).unwrap(), data);

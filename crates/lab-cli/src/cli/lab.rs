@@ -18,8 +18,8 @@ pub enum LabCommand {
     List,
     /// Run an experiment: data, figure and report
     #[command(after_help = "\
-Writes OUT/PART/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg and\n\
-figure.png, report.md (claim by claim: what was said, what was measured, whether it holds) and\n\
+Writes OUT/PART/EXPERIMENT/ with data.json and data.csv (what was measured), figure.svg,\n\
+figure.png and figure.pdf, report.md (claim by claim: what was said, what was measured, whether it holds) and\n\
 run.json (commit, machine, load, the time it took); OUT/PART/README.md leads to all of a part. Equal\n\
 seeds of simulated experiments make equal data and figures, byte for byte, whatever the number of\n\
 threads; run.json differs, and the line of the report that says what is in it. Data are written after\n\

@@ -6,7 +6,7 @@ use super::{
     Claim, Experiment, ExperimentKind, Origin, Plan, Results, Scale, falsify, report, review,
 };
 use crate::data::{Data, DataError};
-use crate::figure::{Figure, FigureError, png};
+use crate::figure::{Figure, FigureError, pdf, png};
 
 use super::results::Artefact;
 
@@ -79,7 +79,7 @@ impl<K: ExperimentKind> Design<K> {
     ///
     /// # Errors
     /// The figure cannot be drawn.
-    pub fn pictures(&self, data: &Data<K>) -> Result<[Artefact; 3], FigureError> {
+    pub fn pictures(&self, data: &Data<K>) -> Result<[Artefact; 4], FigureError> {
         self.pictures_of(data, &Origin::default())
     }
 
@@ -91,14 +91,15 @@ impl<K: ExperimentKind> Design<K> {
         &self,
         data: &Data<K>,
         origin: &Origin,
-    ) -> Result<[Artefact; 3], FigureError> {
+    ) -> Result<[Artefact; 4], FigureError> {
         let svg = self.figure(data).svg()?;
-        let picture = png(&svg)?;
+        let (picture, page) = (png(&svg)?, pdf(&svg)?);
         let report = report::report(self, data, origin);
         let file = |name, bytes| Artefact { name, bytes };
         Ok([
             file("figure.svg", svg.into_bytes()),
             file("figure.png", picture),
+            file("figure.pdf", page),
             file("report.md", report.into_bytes()),
         ])
     }

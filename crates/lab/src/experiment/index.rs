@@ -45,7 +45,7 @@ pub fn index(results: &[Box<dyn Results>]) -> String {
         let name = experiment.name();
         let _ = write!(
             text,
-            "\n## {name}\n\n[![{}]({name}/figure.png)]({name}/report.md)\n",
+            "\n## {name}\n\n[![{}]({name}/figure.png)]({name}/report.md)\n\nAs [PDF]({name}/figure.pdf).\n",
             experiment.about()
         );
     }

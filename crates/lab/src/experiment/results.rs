@@ -37,7 +37,7 @@ pub trait Results {
     ///
     /// # Errors
     /// The figure cannot be drawn.
-    fn pictures(&self, origin: &Origin) -> Result<[Artefact; 3], FigureError>;
+    fn pictures(&self, origin: &Origin) -> Result<[Artefact; 4], FigureError>;
 }
 
 /// The data of an experiment of one kind.
@@ -79,7 +79,7 @@ impl<K: ExperimentKind> Results for Found<K> {
         ]
     }
 
-    fn pictures(&self, origin: &Origin) -> Result<[Artefact; 3], FigureError> {
+    fn pictures(&self, origin: &Origin) -> Result<[Artefact; 4], FigureError> {
         self.design.pictures_of(&self.data, origin)
     }
 }

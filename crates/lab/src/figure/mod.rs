@@ -11,7 +11,7 @@
 //! | where the words of a reference mark go: where they cover nothing, on a thread if need be | `place` |
 //! | what stands in the legend | `legend` |
 //! | how values lie along an axis | `scale` |
-//! | how SVG becomes PNG | [`png`] |
+//! | how SVG becomes PNG and PDF | [`png`], [`pdf`] |
 //!
 //! ```
 //! use manxdb_lab::figure::{Axes, Figure, Line, Look, Mark, Panel, Point, png};
@@ -46,11 +46,14 @@
 mod draw;
 mod legend;
 mod look;
+mod parse;
+mod pdf;
 mod place;
 mod png;
 mod scale;
 
 pub use self::look::{Look, Shape};
+pub use self::pdf::pdf;
 pub use self::png::png;
 
 /// A figure cannot be drawn.
@@ -74,6 +77,12 @@ pub enum FigureError {
     /// The drawing library refuses.
     #[error("drawing: {0}")]
     Drawing(String),
+    /// What was drawn cannot be read again.
+    #[error("reading an SVG: {0}")]
+    Unreadable(String),
+    /// What was drawn cannot be made into a page.
+    #[error("making a PDF: {0}")]
+    Page(String),
     /// What was drawn cannot be made into pixels.
     #[error("making a PNG: {0}")]
     Pixels(String),
@@ -336,7 +345,7 @@ mod tests {
         assert_eq!(figure.svg(), Err(FigureError::NotPositive { panel }));
         figure.panels.clear();
         assert_eq!(figure.svg(), Err(FigureError::Empty));
-        assert!(matches!(png("nothing"), Err(FigureError::Pixels(_))));
+        assert!(matches!(png("nothing"), Err(FigureError::Unreadable(_))));
     }
 
     #[test]
@@ -357,5 +366,19 @@ mod tests {
         let pixels = |figure: &Figure| png(&figure.svg().unwrap()).unwrap();
         assert_ne!(pixels(&with), pixels(&without));
         assert_eq!(pixels(&with), pixels(&with));
+    }
+
+    #[test]
+    fn a_pdf_is_one_page_of_the_figures_shape_and_the_same_each_time() {
+        let svg = small().svg().unwrap();
+        let page = pdf(&svg).unwrap();
+        let text = String::from_utf8_lossy(&page);
+        assert!(text.starts_with("%PDF-"), "{text}");
+        assert_eq!(
+            text.matches("/Type/Page/").count() + text.matches("/Type /Page\n").count(),
+            1
+        );
+        assert_eq!(page, pdf(&svg).unwrap());
+        assert!(matches!(pdf("nothing"), Err(FigureError::Unreadable(_))));
     }
 }

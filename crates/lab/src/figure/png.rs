@@ -1,11 +1,9 @@
 //! PNG from SVG.
 
-use std::sync::Arc;
-
 use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{self, fontdb};
 
 use super::FigureError;
+use super::parse::parse;
 
 /// Pixels per unit of the SVG: figures are 2,400 units wide.
 const SCALE: f32 = 0.75;
@@ -13,17 +11,10 @@ const SCALE: f32 = 0.75;
 /// The picture of an SVG, in the font that is part of the program.
 ///
 /// # Errors
-/// [`FigureError::Pixels`]: it is no SVG, or has no size.
+/// [`FigureError::Unreadable`]: it is no SVG. [`FigureError::Pixels`]: it has no size.
 pub fn png(svg: &str) -> Result<Vec<u8>, FigureError> {
-    let mut fonts = fontdb::Database::new();
-    fonts.load_font_data(notosans::REGULAR_TTF.to_vec());
-    fonts.load_font_data(notosans::BOLD_TTF.to_vec());
-    let options = usvg::Options {
-        fontdb: Arc::new(fonts),
-        ..usvg::Options::default()
-    };
     let failed = |error: String| FigureError::Pixels(error);
-    let tree = usvg::Tree::from_str(svg, &options).map_err(|error| failed(error.to_string()))?;
+    let tree = parse(svg)?;
     let size = tree.size().to_int_size().scale_by(SCALE);
     let size = size.ok_or_else(|| failed("it has no size".into()))?;
     let pixels = Pixmap::new(size.width(), size.height());
