@@ -13,7 +13,9 @@ use super::cursor::RocksCursor;
 use super::merge::MergedCursor;
 use super::point::PointReaders;
 use super::store::Layers;
-use crate::engine::{Cursor as _, Direction, KeyRange, Rows, StorageError, Version, Versioned};
+use crate::engine::Cursor as _;
+use crate::error::StorageError;
+use crate::model::{Direction, KeyRange, Rows, Version, Versioned};
 use crate::physical;
 
 /// Fewer keys than this are read one by one: making an iterator costs about as much as so many
@@ -119,7 +121,8 @@ fn number(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Durability, Engine, WriteBatch};
+    use crate::engine::Engine;
+    use crate::model::{Durability, WriteBatch};
     use crate::rocks::{Options, RocksEngine};
 
     fn close(numbers: &[u32]) -> bool {

@@ -15,7 +15,7 @@
 use parking_lot::Mutex;
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
-use crate::engine::Version;
+use crate::model::Version;
 use crate::physical;
 
 /// Notes kept at a time; what does not fit is noted by a later compaction.
@@ -107,7 +107,8 @@ fn chain(
 mod tests {
     use proptest::prelude::*;
 
-    use crate::engine::{Durability, Engine as _, Version, WriteBatch};
+    use crate::engine::Engine as _;
+    use crate::model::{Durability, Version, WriteBatch};
     use crate::physical;
     use crate::rocks::{Options, RocksEngine};
 

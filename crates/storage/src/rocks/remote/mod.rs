@@ -23,7 +23,7 @@ use manxdb_compaction_edge::{
 use super::options::FILES_BEFORE_STOP;
 use super::store::Store;
 use super::tombstones::Tombstones;
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files;
 use profile::Parameters;
 pub use profile::Versions;

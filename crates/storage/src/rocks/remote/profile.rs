@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::notes;
 use crate::collection::Scope;
-use crate::engine::Version;
+use crate::model::Version;
 use crate::rocks::filter::CollectorFactory;
 use crate::rocks::options;
 use crate::rocks::tombstones::Tombstones;
