@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_cost_one_seek_and_strangers_no_iterator() {
+    fn neighbours_cost_one_seek_and_sparse_keys_no_iterator() {
         let directory = tempfile::tempdir().unwrap();
         let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
         let numbers = 0..2_000u32;
@@ -184,11 +184,11 @@ mod tests {
             assert!(found.iter().all(Option::is_some));
         };
         let neighbours: Vec<u32> = (0..200).step_by(2).collect();
-        let strangers: Vec<u32> = (0..2_000).step_by(100).collect();
+        let sparse: Vec<u32> = (0..2_000).step_by(100).collect();
         let walked = counted(&engine, || get_many(&neighbours));
         assert_eq!(walked, (1.0, 1.0), "iterators and seeks of a walk");
-        get_many(&strangers[..1]);
-        let sought = counted(&engine, || get_many(&strangers));
+        get_many(&sparse[..1]);
+        let sought = counted(&engine, || get_many(&sparse));
         assert_eq!(sought, (0.0, 20.0), "iterators and seeks of single reads");
         let ranges: Vec<KeyRange> = (0..100).map(|n| KeyRange::prefix(&key(n))).collect();
         let scanned = counted(&engine, || {
