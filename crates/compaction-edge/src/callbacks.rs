@@ -1,4 +1,4 @@
-//! What a database and a service say to each other.
+//! The interface between a database and its compaction service.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::tables::TableFunctions;
 /// outputs are renamed from there.
 pub const STAGING: &str = "compactions-elsewhere";
 
-/// What a database has written down about a job.
+/// The files that describe a job: RocksDB has written them when it asks for the job.
 #[derive(Debug, Clone, Copy)]
 pub struct JobFiles<'a> {
     /// Names of the inputs in its directory.
@@ -29,7 +29,8 @@ pub trait DatabaseCallbacks: Send + Sync {
     /// Why this job must be done by the database itself.
     fn parameters(&self, job: &JobInfo, job_files: &JobFiles<'_>) -> Result<Vec<u8>, String>;
 
-    /// Outputs were installed; what the profile had to say beside them, which may be anything.
+    /// The outputs of a job were installed. `notes` is what the profile's worker reported beside
+    /// them; the database must verify it, because it may be late, lost or wrong.
     fn noted(&self, notes: &[u8]);
 
     /// Functions of the RocksDB that the database is open in: it reads outputs through before they
@@ -55,7 +56,7 @@ impl DatabaseCallbacks for NoCallbacks {
     }
 }
 
-/// What a database knows of the inputs of a job, beside their names.
+/// What a database knows about the inputs of a job beside their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inputs {
     /// Smallest and largest user key of all of them.
@@ -77,11 +78,12 @@ pub struct Level0 {
 
 /// A database while it is open.
 pub trait OpenDatabase: Send {
-    /// What is known of a job's inputs by their names. Where nothing is known, outputs are compared
-    /// with less.
+    /// What the database knows about the files `names`. The service verifies outputs against these
+    /// facts, and verifies less where a fact is missing.
     ///
     /// # Errors
-    /// Why a job with these must be done by the database itself: what should be known is not.
+    /// A fact that the database must know is missing; the message says which. Then the database
+    /// compacts the job itself.
     fn inputs(&self, names: &[String]) -> Result<Inputs, String>;
 
     /// How full level 0 of each column family is, by the family's name.
@@ -93,7 +95,7 @@ pub trait DatabaseService: Service {
     /// The database is open. It is held until [`DatabaseService::closing`].
     fn opened(&self, database: Box<dyn OpenDatabase>);
 
-    /// The database is about to be closed: nobody looks at it once this returns.
+    /// The database is about to be closed: the service does not use it after this call returns.
     fn closing(&self);
 
     /// Numbers for metrics, by name and labels.

@@ -16,7 +16,7 @@ use std::ptr;
 use std::slice;
 use std::sync::Arc;
 
-/// What RocksDB says of a job.
+/// RocksDB's description of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobInfo {
     /// Path of the database.
@@ -58,7 +58,7 @@ pub enum Waited {
 
 /// Where a database's compactions go.
 pub trait Service: Send + Sync {
-    /// Takes a job; its name, or none: compact locally.
+    /// Accepts a job and returns its name, or returns `None`: then RocksDB compacts it locally.
     fn schedule(&self, info: &JobInfo, input: &[u8]) -> Option<String>;
 
     /// Waits until a job ends.
@@ -184,8 +184,7 @@ struct State {
     service: Arc<dyn Service>,
 }
 
-/// Makes a service of RocksDB's, which belongs to whoever is given it: a database's options, or a
-/// `std::shared_ptr`.
+/// Makes a RocksDB compaction service. Its owner is the database's options, or a `std::shared_ptr`.
 ///
 /// # Safety
 /// `hooks` are functions of a RocksDB that stays loaded for as long as the service lives.
@@ -212,10 +211,11 @@ unsafe extern "C" fn destroy(state: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| drop(state)));
 }
 
-/// What is behind a callback's state.
+/// The state behind a callback's pointer.
 ///
 /// # Safety
-/// `state` is what `raw_service` gave to RocksDB, which has not called `destroy` yet.
+/// `state` is the pointer that `raw_service` gave to RocksDB, and RocksDB has not called `destroy`
+/// yet.
 unsafe fn state_of<'a>(state: *mut c_void) -> &'a State {
     // SAFETY: as the caller promises.
     unsafe { &*state.cast::<State>() }

@@ -1,18 +1,19 @@
-//! Where a database and the compaction service meet.
+//! The interface between a database and the compaction service.
 //!
-//! A crate of its own, so that a database needs to know nothing of networks and runtimes, and the
-//! service nothing of databases. No threads, no files, no sockets. Without its feature `rocksdb` no
-//! RocksDB is linked: a library inside of another program uses the one that is there.
+//! It is a crate of its own so that a database links neither a network nor an async runtime, and
+//! the service knows nothing about the database's format. It owns no threads, files or sockets.
+//! Without the feature `rocksdb` it links no RocksDB: a library inside another program uses the
+//! RocksDB that the program has loaded.
 //!
 //! | question | answered in |
 //! |---|---|
 //! | how RocksDB hands out a compaction | [`hook`] |
 //! | how a database is given a service, and how a worker runs a job | `rocks` |
-//! | what RocksDB says of its own compactions, and of damage that they meet | `listener` |
-//! | what kind of database it is, for whoever compacts it | [`profile`] |
-//! | what of a database's tables and prefixes another process can do the same | [`shape`] |
-//! | what a database and a service say to each other | [`callbacks`] |
-//! | how files are read through by RocksDB before a database takes them | [`tables`] |
+//! | local compactions and the damage that they find | `listener` |
+//! | what a database and its workers must have in common | [`profile`] |
+//! | tables and prefixes that another process can write identically | [`shape`] |
+//! | the traits between a database and a service | [`callbacks`] |
+//! | how RocksDB reads all blocks of files before they are installed | [`tables`] |
 
 pub mod callbacks;
 pub mod hook;

@@ -1,9 +1,9 @@
-//! What RocksDB says of the compactions that a database runs itself, made safe.
+//! RocksDB's events about local compactions, made safe.
 //!
-//! A compaction that meets a block that does not match its sum fails, changes nothing, and by
-//! default ends all writes of the database (`Severity::kUnrecoverableError`), which do not depend
-//! on it. With a [`CompactionListener`] it ends nothing: the listener hears of the failure and holds
-//! compactions of the same files back.
+//! A compaction that reads a block with a wrong checksum fails and changes nothing. By default
+//! RocksDB then stops all writes of the database (`Severity::kUnrecoverableError`), although the
+//! writes do not depend on the block. With a [`CompactionListener`] writes continue: the listener
+//! is told of the failure and delays further compactions of the same files.
 #![allow(unsafe_code)] // each block says why it is sound
 
 use std::ffi::{CStr, c_char, c_void};
@@ -29,7 +29,7 @@ pub trait CompactionListener: Send + Sync {
 /// RocksDB's `BackgroundErrorReason::kCompaction`.
 const COMPACTION: u32 = 1;
 
-/// How a block, a file or a key that is not what RocksDB wrote is called in errors.
+/// The prefix of RocksDB's error messages about a damaged block, file or key.
 pub const CORRUPTION: &str = "Corruption";
 
 type State = Arc<dyn CompactionListener>;
@@ -76,7 +76,7 @@ pub fn set_background_jobs(db: &DB, jobs: u16) -> Result<(), String> {
 }
 
 /// # Safety
-/// `error` is null or a text of RocksDB's that nobody else frees.
+/// `error` is null or a text allocated by RocksDB that has no other owner.
 unsafe fn text_of(error: *mut c_char) -> Option<String> {
     if error.is_null() {
         return None;

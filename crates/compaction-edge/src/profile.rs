@@ -1,4 +1,4 @@
-//! What kind of database it is, for whoever compacts it.
+//! Compaction profiles: what a database and a worker must have in common.
 
 #[cfg(feature = "rocksdb")]
 use rocksdb::Options;
@@ -16,21 +16,21 @@ pub trait CompactionProfile: Send + Sync {
     /// is never asked.
     fn parts(&self) -> &'static [&'static str];
 
-    /// What one job needs.
+    /// The options of one job.
     ///
     /// # Errors
-    /// The parameters are not what this release writes.
+    /// `parameters` are not in the format of this release.
     #[cfg(feature = "rocksdb")]
     fn prepare(&self, parameters: &[u8]) -> Result<Prepared, String>;
 }
 
-/// What a worker compacts one job with.
+/// The options that a worker runs one job with.
 #[cfg(feature = "rocksdb")]
 pub struct Prepared {
     /// The options.
     pub options: Options,
-    /// Asked once, when the compaction is over: what the database is to be told beside the
-    /// outputs. It is no part of them: it may be lost, and it may be wrong.
+    /// Called once after the compaction: notes for the database. They are not part of the outputs:
+    /// they may be lost, and they may be wrong.
     pub notes: Box<dyn FnOnce() -> Vec<u8>>,
 }
 

@@ -1,4 +1,5 @@
-//! What is linked with RocksDB: the hook of a database of one's own, and the entry of workers.
+//! Functions of the linked RocksDB: the hook of this process's own databases, and the entry point
+//! of workers.
 #![allow(unsafe_code)] // each block says why it is sound
 
 use std::collections::BTreeSet;
@@ -57,8 +58,8 @@ pub fn set_service(options: &mut Options, service: Arc<dyn Service>) {
     }
 }
 
-/// What a database of one column family says of the files with these `names`, of all that are
-/// `live`. Nothing is known when one of them is not: they are of another moment.
+/// What a database of one column family knows about the files `names`, taken from all its `live`
+/// files. Empty if a file is no longer live: then the list is newer than the job.
 #[must_use]
 pub fn inputs_among(live: Vec<LiveFile>, names: &[String]) -> Inputs {
     let wanted: BTreeSet<&str> = names.iter().map(String::as_str).collect();
@@ -117,17 +118,18 @@ impl Drop for Cancel {
     }
 }
 
-/// Runs one job of a database that another process has open: reads its files, writes the outputs
-/// to `output`, an empty directory, and answers what the database is to be told.
+/// Runs one job of a database that another process has open: reads the database's files, writes the
+/// outputs to `output`, an empty directory, and returns RocksDB's description of the result.
 ///
 /// `options` carry what the database's own options file cannot: comparator, merge operator,
-/// compaction filter, prefix extractor and table format. They must mean what the database's mean.
+/// compaction filter, prefix extractor and table format. They must be equivalent to the database's.
 ///
-/// RocksDB sums each output as it hands its bytes to the file (CRC-32C, `file_checksum` of the
-/// answer): what a disk or a network makes of them later is not what was computed.
+/// RocksDB computes the checksum of each output from the bytes that it hands to the file (CRC-32C,
+/// `file_checksum` in the result), so the checksum detects damage by the disk or the network.
 ///
 /// # Errors
-/// In RocksDB's words: a file is missing or damaged, the disk is full, it was cancelled.
+/// RocksDB's message: a file is missing or damaged, the disk is full, or the compaction was
+/// cancelled.
 pub fn open_and_compact(
     database: &Path,
     output: &Path,

@@ -1,10 +1,10 @@
-//! What of a database's tables and prefixes another process can do the same.
+//! Properties of a database's tables and prefixes that another process can reproduce.
 //!
-//! A worker reads a database's file of options, all but the parts that are code. Two of these parts
-//! are code of RocksDB's own with numbers in it: how sorted files are laid out, and what of a key is
-//! its prefix. A shape is those numbers, as RocksDB writes them into the file of options: the names
-//! and values in the tables below, and no others. What it does not know it refuses, so that a file
-//! is never written in another way than the database would write it.
+//! A worker reads the database's options file except for the parts that are code. Two of these
+//! parts are RocksDB's own code with parameters: the layout of sorted files and the prefix
+//! extractor. A [`Shape`] holds these parameters, by the names and values that RocksDB writes into
+//! the options file. It accepts only the options in the tables below and refuses all others, so
+//! that a worker never writes a file differently from the database.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub struct Shape {
     tables: BTreeMap<String, String>,
 }
 
-/// What an option may be.
+/// The values that an option may have.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// Only readers look at it: it is left out.
@@ -104,9 +104,9 @@ const OPTIONS: [(&str, Kind); 41] = [
     ("whole_key_filtering", Flag),
 ];
 
-/// What RocksDB's own extractors of prefixes are called, before their number.
+/// Names of RocksDB's own prefix extractors, before their number.
 const PREFIXES: [&str; 2] = ["rocksdb.FixedPrefix.", "rocksdb.CappedPrefix."];
-/// What an absent part is called.
+/// RocksDB's word for an absent part.
 const NONE: &str = "nullptr";
 
 impl Shape {

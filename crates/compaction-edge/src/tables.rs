@@ -1,7 +1,7 @@
-//! Sorted files, read through by RocksDB's own code before a database takes them.
+//! Verification of sorted files by RocksDB's own code before a database installs them.
 //!
-//! RocksDB's C interface reads only what belongs to a database. Who wants files checked writes a
-//! catalogue (`MANIFEST`, `CURRENT`) beside them first.
+//! RocksDB's C interface reads only files of a database. To have files verified, the caller writes
+//! a manifest (`MANIFEST`, `CURRENT`) beside them first.
 #![allow(unsafe_code)] // each block says why it is sound
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -52,18 +52,18 @@ functions! {
     }
 }
 
-/// RocksDB's `FATAL_LEVEL`: nothing to say to a log that nobody reads.
+/// RocksDB's `FATAL_LEVEL`: no lines in a log that is not kept.
 const SILENT: c_int = 4;
 
 impl TableFunctions {
-    /// Opens the database in a directory to read, which compares each file with its unique
-    /// identity in the catalogue, and reads all blocks of all files: data, index, filter,
-    /// properties and footer. Nothing is decompressed, and no key is looked at, so the order of
-    /// keys does not matter.
+    /// Opens the database in `database` read-only, which compares each file with its unique
+    /// identity in the manifest, and reads all blocks of all files: data, index, filter, properties
+    /// and footer. It decompresses nothing and looks at no key, so it does not depend on the
+    /// comparator.
     ///
     /// # Errors
-    /// In RocksDB's words. Those that begin with `Corruption` say that a file is not what RocksDB
-    /// once wrote.
+    /// RocksDB's message. A message that begins with `Corruption` says that a file differs from
+    /// what RocksDB wrote.
     pub fn verify_blocks(&self, database: &Path) -> Result<(), String> {
         let path = database.to_str().ok_or("the path is not text")?;
         let path = CString::new(path).map_err(|_| "the path has a NUL")?;
@@ -88,7 +88,7 @@ impl TableFunctions {
     }
 
     /// # Safety
-    /// `error` is null or a text of RocksDB's that nobody else frees.
+    /// `error` is null or a text allocated by RocksDB that has no other owner.
     unsafe fn said(&self, error: *mut c_char) -> Result<(), String> {
         if error.is_null() {
             return Ok(());

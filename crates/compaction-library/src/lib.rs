@@ -26,7 +26,7 @@
 //! | what a program may say | [`configuration`] |
 //! | where RocksDB is | [`loaded`] |
 //! | what operators see | [`log`], [`served`] |
-// Files, threads and sockets: this is a door.
+// Files, threads and sockets: this crate is where a program meets the service.
 #![allow(clippy::disallowed_methods)]
 
 mod c;

@@ -1,8 +1,8 @@
-//! Runs a core of the protocol on a thread of its own.
+//! Runs a protocol core on a thread of its own.
 //!
-//! The thread is the core's whole world: it hands it what arrives, keeps its timers and gives away
-//! what it wants sent and written. Nothing in it waits for a network or a disk. The core's clock is
-//! this process's monotonic one, so nobody can set it.
+//! The thread hands the core every input, keeps its timers and passes on its messages and records.
+//! It never waits for a network or a disk. The core's clock is this process's monotonic clock,
+//! which nothing can set.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -22,7 +22,7 @@ pub trait Outlet<C: Core>: Send {
     fn persist(&mut self, record: C::Record, token: Token);
 }
 
-/// Who waits for an answer.
+/// The receiver of an answer.
 type Then<C> = Box<dyn FnOnce(<C as Core>::Reply) + Send>;
 
 enum Input<C: Core> {
@@ -192,7 +192,7 @@ impl<C: Core, O: Outlet<C>> Loop<C, O> {
     }
 
     fn step(&mut self, event: EventOf<C>) {
-        // Not zero: a clock that has not begun is not the same as one that just has.
+        // Not zero, so that a clock that has just begun differs from one that has not.
         let passed = self.began.elapsed().as_nanos() + 1;
         let now = LocalTime(u64::try_from(passed).unwrap_or(u64::MAX));
         let mut actions = std::mem::take(&mut self.actions);

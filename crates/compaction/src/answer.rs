@@ -1,19 +1,19 @@
-//! What a worker answers: the outputs of a job by name, and RocksDB's description of them.
+//! A worker's answer: the outputs of a job by name, and RocksDB's description of them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::object_store::objects::Moved;
 
-/// What a worker answers.
+/// A worker's answer to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// RocksDB's own description.
     pub description: Vec<u8>,
     /// The files, in the description's order.
     pub files: Vec<OutputFile>,
-    /// What the worker moved over the network for it.
+    /// Bytes that the worker moved over the network for it.
     pub moved: Moved,
-    /// What the profile has to say beside them: hints, which the database checks for itself.
+    /// Notes of the profile for the database: hints, which the database verifies.
     pub notes: Vec<u8>,
 }
 
@@ -24,13 +24,13 @@ pub struct OutputFile {
     pub name: String,
     /// Its size in bytes.
     pub bytes: u64,
-    /// CRC-32 of the copy that the worker put into an object store: what comes over the network is
-    /// compared with it. None where the database reads the file itself.
+    /// CRC-32 of the copy that the worker put into an object store, for comparison with the bytes
+    /// that arrive. `None` where the database reads the worker's file itself.
     pub copy_sum: Option<u32>,
 }
 
-/// How a worker's outputs are summed. It is a part of every fingerprint: a database asks only
-/// workers whose answers it can check.
+/// How a worker's outputs are summed. A part of every fingerprint: a database gives jobs only to
+/// workers whose answers it can verify.
 pub const ANSWERS: &str = "outputs: CRC-32C by RocksDB as they are written";
 
 /// Whether a name is a file's own.

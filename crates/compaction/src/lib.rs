@@ -1,6 +1,7 @@
 //! Compaction as a service for RocksDB.
 //!
-//! Who does what is decided by the cores of [`manxdb_jobs`]; here are the processes around them.
+//! The cores of [`manxdb_jobs`] decide which worker compacts which job; this crate runs them as
+//! processes.
 //!
 //! ```text
 //! RocksDB ─edge─ service ─ actor(Client) ─ link ══gRPC══ server ─ actor(Contender) ─ store
@@ -17,8 +18,8 @@
 //! | volumes and object stores | [`object_store`] |
 //! | RocksDB's own files and descriptions, read without RocksDB | [`rocksdb_files`] |
 //! | connections, messages, tokens and certificates | [`transport`] |
-//! | how RocksDB hands out a compaction, what a database says about itself | [`edge`], a crate of its own |
-//! | what a worker is asked, without paths; what it answers | [`order`], [`answer`] |
+//! | the traits between a database and the service, RocksDB's hook | [`edge`], a crate of its own |
+//! | a worker's order, without paths, and its answer | [`order`], [`answer`] |
 //! | checksums around both | [`seal`] |
 //! | how a core runs in a process | [`actor`] |
 //! | metrics as text and over HTTP | [`metrics`] |

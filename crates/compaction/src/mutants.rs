@@ -3,6 +3,6 @@
 /// A planted defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutant {
-    /// A write to etcd is taken whoever leads.
+    /// etcd accepts a write whether its author leads or not.
     WritesWhoeverLeads,
 }

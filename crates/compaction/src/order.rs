@@ -1,4 +1,4 @@
-//! What a worker is asked to do: names that mean the same on both machines, and no paths.
+//! A worker's order: names that mean the same on both machines, and no paths.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -21,9 +21,9 @@ pub struct Order {
     /// The database's directory, relative to the volume; on an object store, where the copies of
     /// its files are.
     pub database: String,
-    /// On an object store: what is there for this job.
+    /// With an object store: the job's copies.
     pub copies: Option<Copies>,
-    /// Which options a file cannot hold, and what they are made from.
+    /// Name of the compaction profile, for options that the options file cannot hold.
     pub profile: String,
     /// For the profile alone.
     pub parameters: Vec<u8>,
@@ -39,13 +39,13 @@ pub(crate) const ROCKSDB: (u64, u64) = (11, 8);
 pub struct ProfileId {
     /// The profile's name.
     pub name: &'static str,
-    /// What a worker of it must have.
+    /// The fingerprint that a worker must offer.
     pub fingerprint: Fingerprint,
 }
 
 impl ProfileId {
-    /// The profile_id of a profile. Not by a table of its functions, as `dyn CompactionProfile` is: what a worker
-    /// does stays out of a program that has none.
+    /// The identity of a profile. It holds no `dyn CompactionProfile`, so that a program without
+    /// workers does not link their code.
     pub fn of<F: CompactionProfile + ?Sized>(profile: &F) -> Self {
         Self {
             name: profile.name(),
@@ -68,8 +68,8 @@ pub fn fingerprint<F: CompactionProfile + ?Sized>(profile: &F) -> Fingerprint {
     Fingerprint(digest.value())
 }
 
-/// A database's identity: the directory that it lives in, as everybody names it. A copy of a
-/// database is another one.
+/// A database's identity on a shared directory: its path relative to the volume. A copy of the
+/// database has another one.
 #[must_use]
 pub fn database_id(volume: &str, relative: &str) -> DatabaseId {
     let mut digest = Digest::default();
@@ -91,7 +91,7 @@ pub fn below(root: &Path, relative: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// The name by which a path below a root is known elsewhere.
+/// The name of a path relative to a root, by which other machines know it.
 ///
 /// # Errors
 /// It is not below the root, or not text.

@@ -1,5 +1,6 @@
-//! Descriptions of jobs and results pass through networks and the control plane's disk. Nobody on
-//! the way reads them, so a bit that flips there is found at the other end, by a sum.
+//! Checksums around descriptions of jobs and results, which pass through networks and the control
+//! plane's disk. No process on the way reads them, so the receiver detects a flipped bit by the
+//! checksum.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +16,7 @@ pub fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// What was sealed; none if it is not what it was.
+/// The sealed bytes; `None` if they were damaged.
 #[must_use]
 pub fn unseal(sealed: &[u8]) -> Option<&[u8]> {
     let (bytes, sum) = sealed.split_last_chunk::<SUM>()?;
@@ -30,7 +31,7 @@ pub fn pack<T: Serialize>(value: &T) -> postcard::Result<Vec<u8>> {
     postcard::to_stdvec(value).map(seal)
 }
 
-/// A value that was packed; none if it is not what it was, or another one.
+/// A packed value; `None` if it was damaged, or is of another type.
 #[must_use]
 pub fn unpack<T: DeserializeOwned>(packed: &[u8]) -> Option<T> {
     postcard::from_bytes(unseal(packed)?).ok()

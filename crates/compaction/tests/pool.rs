@@ -166,8 +166,8 @@ fn mute() -> (tokio::runtime::Runtime, SocketAddr) {
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0"));
     let listener = listener.unwrap();
     let address = listener.local_addr().unwrap();
-    let door = Server::builder().add_service(PoolServer::new(Mute));
-    runtime.spawn(door.serve_with_incoming(TcpIncoming::from(listener)));
+    let server = Server::builder().add_service(PoolServer::new(Mute));
+    runtime.spawn(server.serve_with_incoming(TcpIncoming::from(listener)));
     (runtime, address)
 }
 

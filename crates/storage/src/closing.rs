@@ -12,8 +12,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::engine::{StorageError, Version};
+use crate::error::StorageError;
 use crate::files::{io_error, write_file};
+use crate::model::Version;
 
 /// Name of the file in a data directory. There while the store is closed in order.
 pub const FILE_NAME: &str = "CLOSED";

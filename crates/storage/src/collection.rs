@@ -22,7 +22,7 @@
 //! [`Scope::Part`]. Such a delete met by a part is told apart ([`VersionVerdict::KeepDelete`]), so that
 //! the engine can look for older versions in the whole store.
 
-use crate::engine::Version;
+use crate::model::Version;
 use crate::physical;
 
 /// How much of the store a compaction sees.

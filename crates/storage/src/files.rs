@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::engine::StorageError;
+use crate::error::StorageError;
 
 /// When a file or directory last changed, in seconds since 1970; 0 when the system cannot tell.
 #[must_use]

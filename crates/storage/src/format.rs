@@ -19,7 +19,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files::{io_error, modified_seconds, write_file};
 
 /// Version of the on-disk layout this build writes, and the newest it reads.

@@ -12,17 +12,18 @@ pub mod backup;
 pub mod closing;
 pub mod collection;
 pub mod engine;
+mod error;
 mod files;
 pub mod format;
 pub mod log;
 pub mod memory;
 mod memtable;
+mod model;
 pub mod physical;
 pub mod rocks;
 
-pub use engine::{
-    Appended, Cursor, CursorEntry, Direction, Durability, Engine, KeyRange, Rows, StorageError,
-    Version, Versioned, WriteBatch,
-};
+pub use engine::{Appended, Cursor, CursorEntry, Engine};
+pub use error::StorageError;
 pub use memory::MemoryEngine;
+pub use model::{Direction, Durability, KeyRange, Rows, Version, Versioned, WriteBatch};
 pub use rocks::{DamagedFile, Options, RocksEngine, Versions};

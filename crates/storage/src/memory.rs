@@ -7,10 +7,9 @@ use std::path::Path;
 
 use parking_lot::RwLock;
 
-use crate::engine::{
-    Appended, Cursor, CursorEntry, Direction, Engine, KeyRange, StorageError, Version, Versioned,
-    WriteBatch,
-};
+use crate::engine::{Appended, Cursor, CursorEntry, Engine};
+use crate::error::StorageError;
+use crate::model::{Direction, KeyRange, Version, Versioned, WriteBatch};
 
 /// Versions of one key, oldest first; `None` is a delete.
 type Chain = Vec<(Version, Option<Vec<u8>>)>;

@@ -12,7 +12,8 @@
 
 use std::ops::Bound;
 
-use crate::engine::{KeyRange, StorageError, Version};
+use crate::error::StorageError;
+use crate::model::{KeyRange, Version};
 
 /// Number of bytes the version takes at the end of a physical key.
 pub const VERSION_BYTES: usize = 8;

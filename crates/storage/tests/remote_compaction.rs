@@ -370,7 +370,7 @@ fn a_store_outside_of_the_volume_is_refused_by_name() {
 fn what_workers_left_goes_when_the_store_is_opened_without_them() {
     let directory = tempfile::tempdir().unwrap();
     drop(RocksEngine::open(directory.path(), &options()).unwrap());
-    let staging = directory.path().join("rocksdb/compactions-remote");
+    let staging = directory.path().join("rocksdb/compactions-elsewhere");
     std::fs::create_dir_all(staging.join("1-2-3")).unwrap();
     drop(RocksEngine::open(directory.path(), &options()).unwrap());
     assert!(!staging.exists());

@@ -8,7 +8,8 @@
 //!
 //! | question | answered in |
 //! |---|---|
-//! | what is committed, and how a path is asked | [`path`] |
+//! | reads, intents, snapshots and replies | `model`; errors: `error` |
+//! | how a path is asked to commit | [`path`] |
 //! | what a session may do before that | [`transaction`] |
 //! | one-shot transactions sent to the data | [`procedure`] |
 //! | a replica's rows in memory, to run pieces on | [`rows`] |
@@ -22,9 +23,13 @@
 //! Start reading at [`path`], then [`transaction`], then [`local`].
 #![forbid(unsafe_code)]
 
+mod error;
 pub mod keys;
 pub mod local;
 pub mod locks;
+mod model;
+#[cfg(feature = "mutants")]
+pub mod mutants;
 pub mod path;
 pub mod procedure;
 mod ranges;
@@ -33,10 +38,10 @@ pub mod testing;
 pub mod transaction;
 pub mod waiter;
 
+pub use error::TxnError;
 pub use local::{LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;
-pub use path::{
-    CommitPath, Intent, IsolationLevel, Others, ReadSet, Reply, Snapshot, TxnError, TxnId,
-};
+pub use model::{Intent, IsolationLevel, Page, ReadSet, Reply, Snapshot, TxnId};
+pub use path::{CommitPath, Others};
 pub use transaction::{ReadMode, Transaction, UsedPart};
 pub use waiter::Waiter;

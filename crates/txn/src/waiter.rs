@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use crate::path::{Reply, TxnError};
+use crate::error::TxnError;
+use crate::model::Reply;
 
 /// How a session waits, so that no crate below the frontends owns a clock or a thread.
 pub trait Waiter: Send + Sync {

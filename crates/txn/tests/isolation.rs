@@ -13,7 +13,7 @@ use common::HookedEngine;
 use history::{Anomalies, Anomaly, Model, check};
 use manxdb_storage::{Options, RocksEngine};
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 use schedule::{Plan, run, run_over};
 
 const SEEDS: u64 = 1_500;

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use common::{Fixture, HookedEngine};
 use manxdb_storage::{Direction, Durability, Engine, KeyRange, StorageError, Version};
 use manxdb_txn::IsolationLevel::{ReadCommitted, RepeatableRead, Serializable};
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 use manxdb_txn::{LocalOptions, LocalPath, ReadMode, TxnError};
 
 #[allow(clippy::unnecessary_wraps)] // the shape of what a read answers

@@ -10,7 +10,7 @@ mod schedule;
 
 use history::Model;
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 use others::{can_be_told, verdict};
 use schedule::{Plan, run};
 

@@ -1,7 +1,7 @@
-//! A client of etcd: the few calls that the control plane needs, of its published API.
+//! A client of etcd: the few calls of its published API that the control plane needs.
 //!
-//! Members are tried in turn, each for [`PATIENCE`]. A call may have had its effect although none
-//! answered: who writes says in its transaction what must be so.
+//! The client tries the members in turn, each for [`PATIENCE`]. A call may have taken effect
+//! although no member answered, so a writer states its preconditions in its transaction.
 
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ pub const PATIENCE: Duration = Duration::from_secs(2);
 /// Answers are read up to this size, in bytes: a page of the largest values.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// Why etcd does not do what it is asked.
+/// Why a call to etcd failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdError {
-    /// Nobody answers.
+    /// No member answers.
     #[error("no member of etcd answers ({0})")]
     Away(String),
     /// It does not let us in.
@@ -56,7 +56,7 @@ pub enum EtcdError {
 /// Certificates in PEM.
 #[derive(Debug, Clone)]
 pub struct EtcdTls {
-    /// Who signs etcd's certificates.
+    /// The authority that signs etcd's certificates.
     pub authority: String,
     /// Our own certificate and its key, if etcd asks for one.
     pub own: Option<(String, String)>,
@@ -171,11 +171,11 @@ pub struct Etcd {
 }
 
 impl Etcd {
-    /// A client; nobody is talked to yet.
+    /// A client; it connects with the first call.
     ///
     /// # Errors
-    /// [`EtcdError::Setting`]: an address or a certificate is of no use, or the system has no
-    /// runtime for us.
+    /// [`EtcdError::Setting`]: an address or a certificate is not usable, or the system has no
+    /// resources for a runtime.
     pub fn new(address: &EtcdAddress) -> Result<Self, EtcdError> {
         let endpoints = address.endpoints()?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -256,7 +256,7 @@ impl Etcd {
         limited.unwrap_or_else(|_| Err(Status::unavailable("it does not answer")))
     }
 
-    /// What is at a key.
+    /// The value at a key.
     ///
     /// # Errors
     /// [`EtcdError`].
@@ -265,8 +265,7 @@ impl Etcd {
         Ok(page.kvs.into_iter().next())
     }
 
-    /// Keys from one to before another, so many at most. As of now: what etcd's members have
-    /// agreed on.
+    /// Keys from `from` to before `to`, at most `limit` of them. A linearizable read.
     ///
     /// # Errors
     /// [`EtcdError`].
@@ -298,7 +297,7 @@ impl Etcd {
         })
     }
 
-    /// A lease of so many seconds, or more; its number.
+    /// Grants a lease of at least `seconds`; returns its id.
     ///
     /// # Errors
     /// [`EtcdError`].
@@ -338,7 +337,7 @@ impl Etcd {
     }
 }
 
-/// What may help against a status.
+/// Reactions to a status.
 enum Class {
     /// Another member, or the same one later.
     Elsewhere,

@@ -1,6 +1,6 @@
-//! What the logs say of a job. Its name is its trace: unlike anything else that RocksDB and we
-//! count, it is the same at the database (also in RocksDB's own log), at the control plane and at
-//! the worker, and is never given twice.
+//! Log lines about a job. The job's name is its trace: unlike all other numbers of RocksDB and of
+//! this crate, it is the same at the database (also in RocksDB's own log), the control plane and
+//! the worker, and it is never reused.
 
 use manxdb_jobs::election::{ToStore, Why};
 use manxdb_jobs::message::Message;

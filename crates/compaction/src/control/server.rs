@@ -112,7 +112,7 @@ impl ControlPlane {
         self.address
     }
 
-    /// What is going on.
+    /// The state of the pool.
     pub fn report(&self) -> Option<Report> {
         match self.actor.handle().ask(PlaneAsk::Report).recv().ok()? {
             PlaneAnswer::Report(report) => Some(*report),
@@ -207,7 +207,7 @@ fn serve(
     Ok(())
 }
 
-/// What the core says: to databases and workers, and to its store.
+/// The core's outgoing messages: to databases and workers, and to its store.
 struct ToPeers {
     peers: Peers,
     store_queue: StoreQueue,
@@ -249,7 +249,8 @@ impl PoolFrontend {
         waiting.await.map_err(ending)
     }
 
-    /// Nobody is let in by one that does not lead: another one is there at once, or soon.
+    /// Refuses the connection unless this control plane leads: the peer then tries the next
+    /// address.
     async fn refuse_unless_it_leads(&self) -> Result<(), Status> {
         match self.ask(PlaneAsk::Standing).await? {
             PlaneAnswer::Standing(standing) if !standing.leads => {

@@ -1,7 +1,7 @@
-//! Does what a control plane asks of its store, on threads of their own: one writes and campaigns,
-//! and over etcd another one keeps the lease, which must not wait for a write.
+//! Threads that execute a control plane's requests to its store: one writes and campaigns; over
+//! etcd another one renews the lease, which must not wait for a write.
 //!
-//! Whatever fails gets no answer: the core asks again.
+//! A failed request gets no answer: the core sends it again.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::control::store::{Campaign, Store, StoreError};
 /// The store, for the core.
 pub(super) const STORE: NodeId = NodeId(u32::MAX);
 
-/// Whoever ends waits so long for its lease to be given back.
+/// How long a control plane that ends waits until its lease is revoked.
 const RESIGNING: Duration = Duration::from_secs(3);
 
 /// Where a core's words to its store go.
@@ -32,12 +32,12 @@ pub(super) struct StoreQueue {
 /// The other end of it.
 pub(super) struct StoreQueueEnd {
     words: Receiver<ToStore>,
-    /// Who renews the lease, if there is one, and when.
+    /// Renewals of the lease, if the store has one.
     renewals: Option<(Renewer, Receiver<ToStore>)>,
 }
 
 impl StoreQueue {
-    /// The two ends; with a way of their own for renewals of a lease, if somebody renews one.
+    /// The two ends of a queue; renewals have a channel of their own if `renewer` is given.
     #[must_use]
     pub(super) fn queue(renewer: Option<Renewer>) -> (Self, StoreQueueEnd) {
         let (words, queue_end) = channel();
@@ -53,7 +53,7 @@ impl StoreQueue {
         (queue, queue_end)
     }
 
-    /// Asks the store. It may be lost at the very end, when nobody writes any more.
+    /// Sends a request to the store. It is lost if the threads have ended.
     pub(super) fn ask(&self, word: ToStore) {
         journal::of_store(&word);
         let _ = match (&word, &self.renewals) {

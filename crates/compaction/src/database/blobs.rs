@@ -1,18 +1,18 @@
-//! Whether a database keeps large values apart from its sorted files (RocksDB's blob files).
+//! Whether a database stores large values outside its sorted files (RocksDB's blob files).
 //!
-//! What a worker answers has no place for blob files: RocksDB would install outputs without
-//! knowing which blobs they need, and later remove these. So nothing of a database that has blob
-//! files, or is about to write some, is compacted elsewhere.
+//! A worker's answer cannot describe blob files: RocksDB would install outputs without knowing
+//! which blobs they need, and later remove these blobs. So a database that has blob files, or is
+//! about to write some, compacts everything itself.
 
 use std::fs;
 use std::path::Path;
 
 use crate::rocksdb_files::settings::Settings;
 
-/// Why compactions of a column family must stay at home, if they must.
+/// Why compactions of a column family must stay local, or `None`.
 ///
 /// # Errors
-/// Its options do not say, so nobody knows.
+/// The options file lacks the option that decides it.
 pub(super) fn found(
     database: &Path,
     settings: &Settings<'_>,
@@ -38,7 +38,7 @@ pub(super) fn found(
     Ok(None)
 }
 
-/// What the options of a column family say.
+/// Whether the options of a column family enable blob files.
 fn writes_blobs(settings: &Settings<'_>, family: &str) -> Result<bool, String> {
     let section = settings.section(&format!("CFOptions \"{family}\""))?;
     match section.get("enable_blob_files") {

@@ -1,9 +1,9 @@
-//! Whether RocksDB can read a worker's outputs: every block against its sum, before the outputs are
-//! files of a database.
+//! Verifies that RocksDB can read a worker's outputs: every block against its checksum, before the
+//! outputs are files of a database.
 //!
-//! RocksDB reads only what belongs to a database, so the outputs are made one where they lie, by a
-//! catalogue that names them and nothing else. It is opened to be read only and removed again:
-//! nobody else looks at an attempt's directory, and what a crash leaves there is swept with it.
+//! RocksDB reads only files of a database, so a manifest that names the outputs and nothing else
+//! makes a database of the attempt's directory. It is opened read-only and removed again. No other
+//! process uses the directory, and the sweep of the staging directory removes what a crash leaves.
 
 use std::fs;
 use std::io;
@@ -18,7 +18,7 @@ const MANIFEST: &str = "MANIFEST-000001";
 /// Why outputs are not believed.
 #[derive(Debug)]
 pub(super) enum Unread {
-    /// In RocksDB's words: they are not what RocksDB writes.
+    /// RocksDB's message: the files are not what RocksDB writes.
     Damaged(String),
     /// It could not be found out.
     Away(String),

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use manxdb_jobs::job::LocalReason;
 
-/// Jobs by how they ended, and what they cost.
+/// Jobs by how they ended, and their cost.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Asked for by RocksDB: each ends as one of the others.
     pub asked: AtomicU64,
-    /// Jobs whose outputs of a worker were installed,
+    /// Jobs whose outputs by a worker were installed,
     pub installed: AtomicU64,
     /// bytes of their inputs,
     pub input_bytes: AtomicU64,

@@ -1,11 +1,11 @@
-//! A database's own name, for storage where its files do not lie.
+//! A database's identity, for volumes that do not contain its directory.
 //!
-//! On a shared directory a database is the place that it lives in. In an object store two machines
-//! may have data directories of the same path, so a database draws a number and keeps it beside
-//! its files. A copy of the directory (a clone of a machine, files copied by hand) would keep it
-//! too, and each of the two would take the other's objects for what an earlier session left. So
-//! the file says which file on which machine it is: one that is not the one it speaks of was
-//! copied, and the copy draws a number of its own.
+//! On a shared directory the path identifies a database. In an object store, data directories of
+//! two machines may have the same path, so a database draws a number and keeps it beside its files.
+//! A copy of the directory (a cloned machine, files copied by hand) would keep the number too, and
+//! each of the two databases would take the other's objects for those of an earlier session of its
+//! own. So the identity file records its own inode and machine: a file that does not match was
+//! copied, and the copy draws a new number.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -26,7 +26,7 @@ const PART: &str = "compaction-identity.part";
 /// The only format there is: sealed, in postcard.
 const CURRENT: u32 = 1;
 
-/// What the file says.
+/// Content of the identity file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     format: u32,
@@ -69,7 +69,7 @@ pub fn identity(directory: &Path, machine: u64, drawn: u64) -> io::Result<Databa
     Ok(DatabaseId(number))
 }
 
-/// What is there.
+/// State of the identity file.
 enum Found {
     Nothing,
     Damaged,

@@ -1,18 +1,18 @@
-//! Whether a worker's outputs are what they should be.
+//! Verification of a worker's outputs.
 //!
-//! RocksDB installs whatever a worker answers: a flipped bit is found when it is read, long after
-//! the inputs are gone, and a missing file ends the database's writes for good. So a database
-//! believes nothing that it has not checked itself:
+//! RocksDB installs every answer of a worker unread: a flipped bit is found when the block is read,
+//! long after the inputs are gone, and a missing file ends the database's writes for good. So a
+//! database verifies everything itself:
 //!
-//! | what | how |
+//! | property | evidence |
 //! |---|---|
-//! | each file is bit for bit what was computed | by the CRC-32C that RocksDB makes of the bytes before a disk has them (`file_checksum`), compared with what the database reads |
-//! | each block is what RocksDB once made | RocksDB reads all of them, and compares the file's identity with the described one ([`crate::database::blocks`]) |
-//! | keys lie inside the job's | by the borders that the worker states |
-//! | no entry is unaccounted for | by the worker's counts, the inputs', and those in the outputs' own properties |
+//! | each file is bit for bit what was computed | the CRC-32C that RocksDB makes of the bytes before a disk has them (`file_checksum`), compared with the bytes that the database reads |
+//! | each block was written by RocksDB | RocksDB reads all of them, and compares the file's identity with the described one ([`crate::database::blocks`]) |
+//! | keys lie within the job's range | the bounds that the worker states |
+//! | every entry is accounted for | the worker's counts, the inputs', and those in the outputs' own properties |
 //!
-//! Keys are in order: RocksDB compares each one with the one before when it writes a file
-//! (`OutputValidator`), and files that are bit for bit what it wrote are not looked through again.
+//! Keys are in order: RocksDB compares each key with the one before when it writes a file
+//! (`OutputValidator`), and a file that is bit for bit what RocksDB wrote is not checked again.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -28,7 +28,7 @@ use crate::rocksdb_files::manifest::catalogue::CatalogueEntry;
 use crate::rocksdb_files::table::{Content, anatomy};
 use crate::rocksdb_files::text::{self, Fields, Unreadable};
 
-/// What the database knows of a job.
+/// The database's knowledge about a job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Expected {
     /// Level of the outputs.
@@ -97,7 +97,7 @@ fn sum_file(path: &Path) -> io::Result<(u64, u32)> {
     }
 }
 
-/// A name that is a file's own, not a path that leads elsewhere.
+/// Checks that a name names a file in its directory, not a path out of it.
 pub(crate) fn plain(name: &str) -> Result<&str, Refusal> {
     if is_plain(name) {
         Ok(name)
@@ -108,8 +108,8 @@ pub(crate) fn plain(name: &str) -> Result<&str, Refusal> {
     }
 }
 
-/// Checks an answer against the files in `directory`, which only its attempt writes to; what
-/// RocksDB is to be told, with that directory in it.
+/// Verifies an answer against the files in `directory`, which only its attempt writes to. Returns
+/// the description for RocksDB, with `directory` in it.
 ///
 /// # Errors
 /// [`Refusal`]: the outputs must not be installed.
@@ -161,8 +161,8 @@ pub fn verify(
     Ok(without_sums(&described)?)
 }
 
-/// A description as of a database that sums no files, which this one is: its catalogue says the same
-/// of outputs as of files that the database writes itself.
+/// The description without file checksums. The database does not use them: its manifest then says
+/// the same about outputs as about its own files.
 fn without_sums(description: &[u8]) -> Result<Vec<u8>, Unreadable> {
     let files = Fields::of(description)?.list("output_files")?;
     let mut described = description.to_vec();
@@ -227,7 +227,7 @@ fn verify_counts(file: &Fields<'_>, name: &str, path: &Path) -> Result<u64, Refu
     let file = File::open(path).map_err(missing)?;
     let bytes = file.metadata().map_err(missing)?.len();
     let anatomy = anatomy(&file, bytes).map_err(missing)?;
-    // Properties that are compressed say nothing; the worker's word is what there is.
+    // Compressed properties are not read; then only the worker's counts remain.
     match anatomy.and_then(|anatomy| anatomy.content) {
         Some(content) if content != described => Err(Refusal::Wrong(format!(
             "output {name} has {} entries and {} deleted ranges, described were {} and {}",

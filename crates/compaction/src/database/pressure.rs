@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 use crate::edge::{Level0, OpenDatabase};
 
-/// The database while it is open: whoever looks at it holds the lock, so that who closes it knows
-/// that nobody does.
+/// The database while it is open. A reader holds the lock, so the thread that closes the database
+/// knows that no reader is left.
 pub(super) type Sight = Arc<Mutex<Option<Box<dyn OpenDatabase>>>>;
 
 /// Time between two looks.
@@ -28,7 +28,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Tells `said` what is seen.
+    /// Calls `said` with each observation.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -90,7 +90,7 @@ impl Rates {
 /// How fast files arrive: an average that forgets.
 #[derive(Debug, Default)]
 struct Rate {
-    /// At the last look; none: there was none.
+    /// At the last observation; `None`: this is the first.
     arrived: Option<u64>,
     files_hour: f64,
 }

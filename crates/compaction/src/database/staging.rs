@@ -1,5 +1,5 @@
-//! The directory beside a database's files in which attempts at its jobs write, each in a directory
-//! of its own, and who removes what they leave.
+//! The staging directory beside a database's files: each attempt writes to a directory of its own
+//! in it, and the database removes what attempts leave.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,20 +11,19 @@ use parking_lot::Mutex;
 
 use crate::order::STAGING;
 
-/// Beginnings of the names of all attempts that this process may wait for. A database can be opened
-/// again while the service of its former session is not gone yet: neither removes what is the
-/// other's.
+/// Name prefixes of all attempts that this process may wait for. A database can be reopened while
+/// the service of its former session still exists: neither removes the other's directories.
 static SESSIONS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Times that a directory is emptied in which somebody still makes files.
+/// Tries to empty a directory in which a worker still creates files.
 const REMOVALS_MAX: usize = 64;
-/// What the names of those that are being removed end with.
+/// Suffix of the names of directories that are being removed.
 const ASIDE: &str = "removed";
 
 /// The staging directory of one session of a database.
 pub(super) struct Staging {
     path: PathBuf,
-    /// What the names of its own attempts begin with.
+    /// Name prefix of this session's attempts.
     own: String,
 }
 
@@ -62,9 +61,8 @@ impl Staging {
         self.path.join(attempt.to_string())
     }
 
-    /// Removes what attempts at jobs that are over have left, those of workers that come late too.
-    /// What a worker has finished is removed by nobody else. `waiting` names the jobs that are not
-    /// over.
+    /// Removes what attempts at finished jobs have left, including late ones: nothing else removes
+    /// finished outputs of a worker. `waiting` returns the names of unfinished jobs.
     pub(super) fn sweep(&self, waiting: impl FnOnce() -> Vec<String>) {
         let entries = fs::read_dir(&self.path).into_iter().flatten();
         // Listed before it is asked which jobs are waited for: a directory that is there was made
@@ -92,9 +90,9 @@ impl Drop for Staging {
     }
 }
 
-/// Removes what an attempt left, though its worker may not have heard yet that nobody waits for
-/// it: under another name it makes no more files in it, but for those it is making just now. What
-/// stays all the same is harmless, and is removed the next time.
+/// Removes an attempt's directory, although its worker may not know yet that the job is over. The
+/// directory is renamed first, so that the worker creates no more files in it except those that it
+/// is creating at the moment. A file that stays does no harm, and the next sweep removes it.
 fn remove(path: &Path) {
     let aside = path.with_extension(ASIDE);
     let path = match fs::rename(path, &aside) {

@@ -1,10 +1,10 @@
-//! Whether a worker compacts a column family of another program's database as the program would
-//! itself, by its file of options.
+//! Whether a worker's outputs for a column family of an external database equal the program's own,
+//! decided from its options file.
 //!
-//! A worker has RocksDB's own code and nothing else. Whatever a program brings along decides what
-//! its compactions write: an order of keys, a merge operator, a filter, what cuts files, what
-//! collects properties, what sums files. So a database with any of these is compacted by its own
-//! program alone; and where the file of options does not say, nobody guesses.
+//! A worker has RocksDB's own code and nothing else. A comparator, merge operator, filter,
+//! partitioner, property collector or checksum of the program's own changes what its compactions
+//! write. So a database with any of these is compacted by its own program alone, and an option that
+//! is missing from the options file counts as set.
 
 use manxdb_compaction_edge::Shape;
 
@@ -24,7 +24,8 @@ const PARTS: [(&str, &str); 5] = [
     ("compression_manager", "a manager of compressions"),
 ];
 
-/// Options under which a compaction needs more than a job says, with what they are when it does not.
+/// Options under which a compaction needs more than a job describes, with the values at which it
+/// does not.
 const FAMILY_NEEDS: [(&str, &str); 3] = [
     ("preclude_last_level_data_seconds", "0"),
     ("preserve_internal_time_seconds", "0"),
@@ -38,9 +39,9 @@ const DATABASE_NEEDS: [(&str, &str); 2] = [
 const NONE: &str = "nullptr";
 const BYTES: &str = "leveldb.BytewiseComparator";
 
-/// What a column family's files look like, if a worker may write them.
+/// The layout of a column family's files, if a worker may write them.
 ///
-/// `has_one_path`: the program says that it sets neither `db_paths` nor `cf_paths`.
+/// `has_one_path`: the program declares that it sets neither `db_paths` nor `cf_paths`.
 ///
 /// # Errors
 /// Why a worker may not.
@@ -98,7 +99,7 @@ fn check_database(section: &Section<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// What a worker needs to open a family.
+/// Requirements for a worker to open a family.
 fn check_opening(section: &Section<'_>) -> Result<(), String> {
     let comparator = section.need("comparator")?;
     if comparator != BYTES {

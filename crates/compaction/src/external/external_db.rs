@@ -1,14 +1,13 @@
-//! A database of another program, which knows nothing of the service: what there is to know of it
-//! stands in its files.
+//! An external database: a database of another program, which the service knows by its files alone.
 //!
-//! | asked | answered by |
+//! | question | answered by |
 //! |---|---|
-//! | may a worker compact it, and what with | its file of options ([`crate::external::compatibility`]) |
+//! | may a worker compact it, and with which options | its options file ([`crate::external::compatibility`]) |
 //! | the keys of a job's inputs, and how full level 0 is | its manifest ([`crate::rocksdb_files::manifest`]) |
-//! | how many entries the inputs have | their own ends ([`crate::rocksdb_files::table`]) |
+//! | how many entries the inputs have | the properties of the files ([`crate::rocksdb_files::table`]) |
 //!
-//! What cannot be found out is not handed out: a worker's outputs are believed only after they were
-//! compared with the inputs.
+//! A job with an unknown fact stays local: a worker's outputs are installed only after a comparison
+//! with the inputs.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -56,10 +55,10 @@ impl ExternalDb {
         })
     }
 
-    /// What is known of a job's inputs.
+    /// The facts about a job's inputs.
     ///
     /// # Errors
-    /// What could not be found out.
+    /// The fact that cannot be read.
     fn known(&self, names: &[String]) -> Result<Inputs, String> {
         let mut seen = self.seen.lock();
         seen.manifest.refresh()?;

@@ -1,12 +1,13 @@
 //! One service for all databases that a program opens with it.
 //!
-//! A program makes the service before it opens anything, and RocksDB says whose a job is when there
-//! is one: by the database's path, its identity, and the session, which begins when it is opened. So
-//! the service of a database is made when it has its first job, and again when it is open once more.
+//! A program makes the service before it opens a database. With each job RocksDB names the database
+//! by its path, its identity, and its session, which begins when the database is opened. So the
+//! service of one database starts with its first job, and starts again after the database was
+//! reopened.
 //!
-//! RocksDB tells a service to give up waiting when a database closes, and not which one it is. All
-//! databases of the program stop waiting then; those that stay open compact what they waited for
-//! themselves, and have a new session in the pool from the next job on.
+//! When a database closes, RocksDB tells the service to cancel, and does not say which database it
+//! is. Then all databases of the program stop waiting; those that stay open compact their jobs
+//! locally, and begin a new session in the pool with the next job.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -31,17 +32,17 @@ pub struct ExternalDbOptions {
     pub route: Route,
     /// The volume that the databases and workers share, by the operators' name,
     pub volume: String,
-    /// and what it is here.
+    /// and the volume as this machine reaches it.
     pub storage: Volume,
     /// Where the volume is.
     pub zone: Zone,
-    /// Jobs with fewer bytes of inputs stay at home.
+    /// Jobs with fewer bytes of inputs stay local.
     pub bytes_min: u64,
     /// The program sets neither `db_paths` nor `cf_paths`.
     pub has_one_path: bool,
     /// Patience.
     pub client: ClientOptions,
-    /// Draws a number that nobody else has.
+    /// Draws a number that is unique in the pool.
     pub draw: fn() -> Result<u64, String>,
     /// Functions of the program's RocksDB.
     pub tables: TableFunctions,
@@ -57,9 +58,9 @@ pub struct ExternalDbs {
 struct Databases {
     /// Databases by their paths, as RocksDB names them.
     open: BTreeMap<String, DatabaseSession>,
-    /// Whose jobs are not over.
+    /// The service of each unfinished job.
     jobs: BTreeMap<String, Arc<Remote>>,
-    /// What is counted of sessions that are over, and of compactions that no session was for.
+    /// Counters of finished sessions, and of compactions that had no session.
     past: BTreeMap<String, u64>,
 }
 

@@ -1,8 +1,7 @@
-//! An object store that is store away: what is asked of it, and what it answers, takes a while on
-//! the way.
+//! An object store behind an added network delay, for experiments on one machine.
 //!
-//! For experiments on one machine. Each request is held back once, for both ways. Nothing is held
-//! back for its size, and connections cost nothing, as if there were always one open.
+//! Each request is delayed once, by a round trip. There is no delay for its size, and connections
+//! cost nothing, as if one were always open.
 
 use std::fmt::{self, Display};
 use std::future::Future as _;
@@ -19,7 +18,7 @@ use object_store::{
 use tokio::time::{Sleep, sleep};
 use tokio_stream::Stream;
 
-/// A store whose answers take longer.
+/// A store whose answers are late.
 #[derive(Debug)]
 pub(super) struct DelayedStore {
     inner: Arc<dyn ObjectStore>,
@@ -163,8 +162,8 @@ mod tests {
     /// Milliseconds of one way.
     const DELAY: u64 = 4;
 
-    /// Runs something that makes so many requests one after the other: it may take longer than
-    /// that, never shorter.
+    /// Runs `requests` requests one after the other: they may take longer than the delays, never
+    /// shorter.
     async fn takes<T>(requests: u32, what: impl Future<Output = T>) -> T {
         let began = Instant::now();
         let done = what.await;

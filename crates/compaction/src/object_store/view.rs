@@ -1,10 +1,10 @@
-//! A database as a worker without its directory sees it.
+//! The view of a database for a worker that does not have its directory.
 //!
-//! RocksDB 11.8 opens every file of a database before it compacts a few of them: it reads how a
-//! file ends, and of files that it does not compact nothing else. So a view holds the inputs
-//! whole and of every other file the end (a hundredth of it), which stands in a file of the right
-//! length behind a hole. Would anything read from the hole, it would find zeros whose checksum is
-//! wrong, and the job would fail: a view cannot make wrong outputs.
+//! RocksDB 11.8 opens every file of a database before it compacts a few of them; of the files that
+//! it does not compact it reads only the end. So a view contains the inputs whole and of every
+//! other file the end (a hundredth of it), which the worker writes behind a hole into a file of the
+//! right length. A read from the hole would return zeros with a wrong checksum, and the job would
+//! fail: a view cannot cause wrong outputs.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +57,7 @@ impl FilePart {
 /// Where a job's copies are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Copies {
-    /// What is below this belongs to the job; attempts write to places of their own in it.
+    /// Key prefix of the job's objects; each attempt writes below a prefix of its own in it.
     pub job: String,
     /// The view.
     pub view: Object,

@@ -12,8 +12,7 @@ use object_store::{BackoffConfig, ClientOptions, RetryConfig};
 use crate::object_store::delayed_store::DelayedStore;
 use crate::object_store::objects::{Objects, Stop};
 
-/// A request to a store is tried again within this time, and no longer: meanwhile a compaction
-/// waits that could be done at home.
+/// Time limit for retries of a request: meanwhile a compaction waits that could be done locally.
 const RETRY: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(2);
 const REQUEST: Duration = Duration::from_secs(20);
@@ -28,16 +27,16 @@ pub enum Volume {
 }
 
 impl Volume {
-    /// Reads where a volume is: a path, or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`, of which
-    /// only the bucket is needed. Keys and all else come from the environment, as for every
-    /// program that uses S3 (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …). Or
-    /// `hdfs://HOST:PORT/PREFIX` with the name node's address, or `hdfs://NAME/PREFIX` with the
-    /// name that the files of `HADOOP_CONF_DIR` give to a few of them. Or, to try things out on
-    /// one machine, `file://PATH?delay_ms=NUMBER`: objects in a directory, to which every request
-    /// takes so long one way, and its answer as long.
+    /// Parses the location of a volume: a path, or `s3://BUCKET/PREFIX?endpoint=URL&region=NAME`,
+    /// of which only the bucket is needed. Credentials and all other settings come from the
+    /// environment, as for every S3 client (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, …). Or
+    /// `hdfs://HOST:PORT/PREFIX` with the name node's address, or `hdfs://NAME/PREFIX` with a name
+    /// that the files in `HADOOP_CONF_DIR` define. Or, for experiments on one machine,
+    /// `file://PATH?delay_ms=NUMBER`: objects in a directory, with a one-way delay of that many
+    /// milliseconds for every request and every answer.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right.
+    /// Which part is wrong, and a correct form.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.split_once("://") {
             Some(("s3", rest)) => s3(rest),
@@ -51,10 +50,11 @@ impl Volume {
         }
     }
 
-    /// Reads `NAME=PLACE`: what operators call it, and what it is here. `setting` says who names it.
+    /// Parses `NAME=PLACE`: the operators' name of a volume, and its location on this machine.
+    /// `setting` is the name of the setting, for errors.
     ///
     /// # Errors
-    /// What is wrong with it, and what would be right.
+    /// Which part is wrong, and a correct form.
     pub fn named(setting: &str, given: &str) -> Result<(String, Self), String> {
         let Some((name, place)) = given.split_once('=').filter(|(name, _)| !name.is_empty()) else {
             return Err(format!(
@@ -121,7 +121,7 @@ fn s3(rest: &str) -> Result<Volume, String> {
         .with_bucket_name(bucket);
     for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
         builder = match setting.split_once('=') {
-            // Who writes http:// means it.
+            // An explicit http:// is deliberate.
             Some(("endpoint", url)) => builder
                 .with_endpoint(url)
                 .with_allow_http(url.starts_with("http://")),
@@ -166,12 +166,12 @@ fn hdfs(rest: &str) -> Result<Volume, String> {
     Ok(Volume::Objects(Arc::new(objects)))
 }
 
-/// What is below a directory of a HDFS.
+/// A directory in HDFS as an object store.
 ///
 /// # Errors
-/// The name node's address or name is of no use.
+/// The name node's address or name is not usable.
 pub fn hdfs_objects(host: &str, prefix: &str) -> Result<Objects, String> {
-    // Of a pair of name nodes one may be away; for more than that nobody waits.
+    // One of a pair of name nodes may be down; the timeouts allow for that and no more.
     let patience = [
         ("dfs.client.failover.max.attempts", "3"),
         ("dfs.client.failover.sleep.max.millis", "1000"),

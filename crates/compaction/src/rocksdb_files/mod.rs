@@ -1,4 +1,4 @@
-//! What a RocksDB database records about itself, read from its files without RocksDB.
+//! Facts that a RocksDB database records about itself, read from its files without RocksDB.
 //!
 //! | question | answered in |
 //! |---|---|

@@ -26,7 +26,7 @@ pub(crate) struct Section<'a> {
 }
 
 impl<'a> Settings<'a> {
-    /// Reads the text of a file. What is neither a section nor an option is passed over.
+    /// Parses the text of a file. Lines that are neither a section nor an option are skipped.
     #[must_use]
     pub(crate) fn of(text: &'a str) -> Self {
         let mut sections: Vec<Section<'a>> = Vec::new();

@@ -1,9 +1,10 @@
-//! What a sorted file of RocksDB says of itself: where its index begins, and whose it is.
+//! The properties of a sorted file of RocksDB, and where the part begins that RocksDB reads on
+//! opening.
 //!
 //! A file ends with blocks that describe it (filter, index, properties, their own index) and a
-//! footer. Opening a file reads these and nothing else, so a worker that has to open a file which
-//! it does not compact needs its end only. Where that begins stands in the properties. The format
-//! is RocksDB's own; whatever is not as expected is not guessed at.
+//! footer. RocksDB reads only these when it opens a file, so a worker needs only the end of a file
+//! that it opens and does not compact. The properties contain the offset of that end. The format is
+//! RocksDB's own; unexpected content is an error or an absent value, never a guess.
 
 use std::fs::File;
 use std::io;
@@ -22,18 +23,18 @@ const TRAILER: u64 = 5;
 /// Blocks that describe a file are small; a larger one is a misunderstanding.
 const BLOCK_MAX: u64 = 64 << 20;
 
-/// What a file says of itself.
+/// A file's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Anatomy {
     /// Everything from here on is read when the file is opened. 0 when it does not say.
     pub tail: u64,
     /// Its column family, when it says.
     pub family: Option<String>,
-    /// What is in it, when it says.
+    /// Counts of its entries, if its properties have them.
     pub content: Option<Content>,
 }
 
-/// How much is in a file.
+/// Counts of the entries in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
     /// Entries, deleted ranges included.

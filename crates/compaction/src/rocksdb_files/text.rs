@@ -101,7 +101,7 @@ impl<'a> Fields<'a> {
     pub fn list(&self, key: &str) -> Result<Vec<Fields<'a>>, Unreadable> {
         let inner = strip(self.raw(key)?)?;
         if !inner.starts_with('{') {
-            // One structure, whose own braces were taken off with the list's; or none.
+            // One structure, whose braces were removed together with the list's; or an empty list.
             let only = (!inner.is_empty()).then(|| Fields::parse(inner));
             return only.into_iter().collect();
         }

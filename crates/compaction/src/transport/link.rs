@@ -26,8 +26,8 @@ const WORDS_MAX: usize = 1_024;
 const CONNECT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(200);
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// Calls are answered at once, and so is every beat; one that says nothing for so long is left for
-/// another one.
+/// A control plane answers calls and beats at once; the link leaves one that is silent for this
+/// long and tries the next.
 const SILENCE: Duration = Duration::from_secs(3);
 
 /// Where a control plane may be, and how to be let in.
@@ -77,10 +77,11 @@ impl Route {
         })
     }
 
-    /// Asks the one that leads what is going on; when none does, the last one that answers.
+    /// Asks the leader for the state of the pool; if there is none, the last control plane that
+    /// answers.
     ///
     /// # Errors
-    /// Why none of the control planes answers.
+    /// Why no control plane answers.
     pub fn report(&self) -> Result<ReportReply, String> {
         let runtime = runtime().map_err(|error| error.to_string())?;
         runtime.block_on(async {
@@ -104,8 +105,8 @@ impl Route {
     }
 }
 
-/// What a call is answered with, if it is within [`SILENCE`]: keeping a connection alive shows that
-/// a process is there, and not that it does anything.
+/// The answer to a call, if it arrives within [`SILENCE`]: keep-alives show that a process exists,
+/// not that it works.
 async fn answered<T>(
     call: impl Future<Output = Result<tonic::Response<T>, tonic::Status>>,
 ) -> Result<T, tonic::Status> {
@@ -125,7 +126,7 @@ async fn connect(endpoint: &Endpoint, says: &Says) -> Result<Client, String> {
         .max_encoding_message_size(MESSAGE_MAX))
 }
 
-/// What a control plane, or what is below it, said.
+/// The message of a control plane, or of a layer below it.
 fn said(status: &tonic::Status) -> String {
     match std::error::Error::source(status) {
         Some(below) => format!("{}: {}", status.message(), chain(below)),
@@ -133,7 +134,7 @@ fn said(status: &tonic::Status) -> String {
     }
 }
 
-/// Why a call failed, with what may help.
+/// Why a call failed, with a way out.
 fn refused(endpoint: &Endpoint, status: &tonic::Status) -> String {
     let is_plain = endpoint.uri().scheme_str() == Some("http");
     let said = said(status);
@@ -145,7 +146,7 @@ fn refused(endpoint: &Endpoint, status: &tonic::Status) -> String {
     said
 }
 
-/// What one that does not lead says to whoever asks it.
+/// The status by which a control plane that does not lead refuses.
 #[must_use]
 pub fn does_not_lead(leader: &str) -> String {
     match leader {
@@ -154,7 +155,7 @@ pub fn does_not_lead(leader: &str) -> String {
     }
 }
 
-/// An error with what is below it: the outer one alone says only that transport failed.
+/// An error with its sources: the outer one alone only says that the transport failed.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
@@ -171,7 +172,7 @@ fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
         .build()
 }
 
-/// What a core says on its way out.
+/// Outgoing messages of a core.
 pub struct ToControl(mpsc::Sender<Word>);
 
 impl<C: Core<Message = Message>> Outlet<C> for ToControl {
@@ -200,7 +201,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Carries `waiting` out and what is said to `core` in.
+    /// Sends `waiting` to the control plane, and hands arriving messages to `core`.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -233,7 +234,7 @@ enum Parted {
     Refused(String),
     /// Another control plane leads.
     Elsewhere(String),
-    /// Nobody here has anything to say any more: an orderly end.
+    /// The core has ended and sends nothing any more: an orderly end.
     Over,
 }
 
@@ -282,7 +283,7 @@ async fn talk<C: Core<Message = Message>>(
         Err(why) => return Parted::Refused(why),
     };
     let (out, outgoing) = mpsc::channel(WORDS_MAX);
-    // What waited for a connection is old: the next beat says what is true now.
+    // Messages that waited for a connection are old: the next beat carries the current state.
     while words.try_recv().is_ok() {}
     let opened = answered(client.talk(ReceiverStream::new(outgoing))).await;
     let heard = match opened {

@@ -1,5 +1,5 @@
-//! Where connections come in. Whoever is refused finds out why, and so do the operators: once for
-//! each address and reason, because who is refused tries again and again.
+//! Accepts connections. A refused peer is told the reason, and the operators read it in the log:
+//! once for each address and reason, because a refused peer tries again and again.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -23,12 +23,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Refusals that are remembered.
 const SAID_MAX: usize = 1_024;
 
-/// Who was refused, and why.
+/// Addresses that were refused, with reasons.
 #[derive(Debug, Clone, Default)]
 pub struct Refusals(Arc<Mutex<BTreeSet<(IpAddr, String)>>>);
 
 impl Refusals {
-    /// Says that somebody is refused, unless that was said of this address.
+    /// Logs a refusal, unless the same was logged for this address.
     pub fn say(&self, peer: Option<IpAddr>, why: &str) {
         let Some(peer) = peer else {
             tracing::warn!(why, "a connection is refused");
@@ -43,7 +43,7 @@ impl Refusals {
         }
     }
 
-    /// Somebody at this address was let in: a refusal that follows is news.
+    /// A peer at this address was accepted: its next refusal is logged again.
     pub fn forget(&self, peer: Option<IpAddr>) {
         if let Some(peer) = peer {
             self.0.lock().retain(|(said, _)| *said != peer);
@@ -51,7 +51,7 @@ impl Refusals {
     }
 }
 
-/// Somebody who is not let in, and why. The connection is there so that what was said on it arrives.
+/// A connection that is refused, and why. It stays open until the peer has received the reason.
 #[derive(Debug)]
 pub(crate) struct Refused {
     /// Where the reason, in the protocol's form, has been written.
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Refuses without a look at what the peer sent, which has arrived.
+    /// Sends the refusal without reading the peer's bytes.
     async fn refuse(mut stream: TcpStream) -> Result<TcpStream, Refused> {
         stream.readable().await.unwrap();
         stream.write_all(b"not you").await.unwrap();

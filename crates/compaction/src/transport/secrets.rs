@@ -10,7 +10,7 @@ use crate::transport::security::{Security, Tls};
 pub struct Secrets {
     /// The token.
     pub token: Option<PathBuf>,
-    /// Certificates in PEM: of whoever signs the others',
+    /// Certificates in PEM: of the authority that signs the peers',
     pub authority: Option<PathBuf>,
     /// our own,
     pub certificate: Option<PathBuf>,
@@ -63,7 +63,7 @@ fn token(path: &Path) -> Result<String, String> {
     }
 }
 
-/// What is in a file.
+/// The content of a secret's file.
 ///
 /// # Errors
 /// It cannot be read.

@@ -1,4 +1,4 @@
-//! Who may take part: those who know a token, or have a certificate, or both.
+//! Authentication: by a token, a certificate, or both.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::transport::listener::Refusals;
 /// Certificates in PEM.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// Who signs the others' certificates.
+    /// The authority that signs the peers' certificates.
     pub authority: String,
     /// Our own certificate,
     pub certificate: String,
@@ -85,10 +85,10 @@ fn certificates(what: &str, pem: &str) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
-/// What all who take part share.
+/// Credentials that all processes of a pool share.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
-    /// A secret that everybody says.
+    /// The secret that every process of a pool presents.
     pub token: Option<String>,
     /// Certificates on both sides.
     pub tls: Option<Tls>,
@@ -129,9 +129,9 @@ impl Interceptor for Says {
 /// Asks for the token.
 #[derive(Debug, Clone)]
 pub struct Asks {
-    /// The token; none: nobody is asked.
+    /// The token; `None`: peers need none.
     pub token: Option<String>,
-    /// Where it is said who was refused.
+    /// Where refusals are logged.
     pub refusals: Refusals,
 }
 
@@ -167,7 +167,7 @@ impl Interceptor for Asks {
     }
 }
 
-/// Compares without telling by its time how much was equal.
+/// Compares in a time that does not depend on the position of a difference.
 fn equal(one: &[u8], other: &[u8]) -> bool {
     let differing = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
     one.len() == other.len() && differing == 0

@@ -19,14 +19,14 @@ use crate::order::{Order, STAGING, below};
 use crate::worker::database_copy::{Ends, build};
 use crate::worker::scratch::Scratch;
 
-/// Directories of an attempt on copies: what RocksDB takes for the database, and what it makes.
+/// Directories of an attempt on copies: the database's copy, and the outputs.
 const DATABASE: &str = "database";
 const OUTPUT: &str = "output";
 
 /// How an attempt failed.
 #[derive(Debug)]
 pub(super) struct Failure {
-    /// What it means for another one.
+    /// What the failure means for further attempts.
     pub class: FailureClass,
     /// For people.
     pub why: String,
@@ -73,13 +73,13 @@ impl Halt {
     }
 }
 
-/// What is to be done.
+/// The work of one attempt.
 pub(super) struct Task<'a> {
     /// The attempt's name.
     pub attempt: String,
     /// The job.
     pub order: &'a Order,
-    /// What the database's options file cannot hold.
+    /// Options that the database's options file cannot hold.
     pub options: &'a Options,
     /// Ends it.
     pub halt: &'a Halt,
@@ -88,10 +88,10 @@ pub(super) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Compacts files on a directory that the database has too.
+    /// Compacts files in the database's own directory.
     ///
     /// # Errors
-    /// [`Failure`]; nothing is left but what the database sweeps.
+    /// [`Failure`]; the database sweeps what is left.
     pub(super) fn in_place(&self, root: &Path) -> Result<Answer, Failure> {
         let database = below(root, &self.order.database).map_err(Failure::declined)?;
         let output = database.join(STAGING).join(&self.attempt);
@@ -102,8 +102,8 @@ impl Task<'_> {
         made
     }
 
-    /// Compacts copies in directories of this attempt alone, and puts the outputs where only this
-    /// attempt puts any. What was moved counts also when it fails.
+    /// Compacts copies in directories of this attempt alone, and uploads the outputs below a prefix
+    /// of this attempt alone. Bytes that were moved count also when it fails.
     pub(super) fn on_copies(
         &self,
         objects: &Arc<Objects>,
@@ -167,8 +167,8 @@ impl Task<'_> {
     }
 
     fn compact(&self, database: &Path, output: &Path) -> Result<Answer, Failure> {
-        // The database made the directory around it. If that is not there, neither is the volume:
-        // what is written to an empty mount point is found by nobody.
+        // The database made the parent directory. If it is missing, so is the volume: outputs
+        // written to an empty mount point would be lost.
         fs::create_dir(output)
             .map_err(|error| Failure::transient(format!("{}: {error}", output.display())))?;
         let cancel = &self.halt.cancel;

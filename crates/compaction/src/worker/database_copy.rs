@@ -18,10 +18,10 @@ const GAP: u64 = 64 << 10;
 /// of at most this many bytes.
 const RUN: u64 = 8 << 20;
 
-/// Makes the database of a job in `directory`, which is empty.
+/// Makes a copy of the job's database in `directory`, which is empty.
 ///
 /// # Errors
-/// [`ObjectError`]; what was made is left.
+/// [`ObjectError`]; files that were made are left.
 pub(super) fn build(
     transfer: &Transfer,
     ends: &Ends,
@@ -57,7 +57,7 @@ pub(super) fn build(
     Ok(())
 }
 
-/// What is fetched, in no order.
+/// A download, in no order.
 enum Fetch<'a> {
     /// Something small by its name.
     Named(&'a Named),
@@ -138,7 +138,7 @@ struct Kept {
 }
 
 impl Ends {
-    /// Keeps at most so many bytes.
+    /// A cache of at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: u64) -> Self {
         Self {
             kept: Mutex::default(),

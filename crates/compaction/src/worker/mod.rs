@@ -36,7 +36,7 @@ use crate::seal::{pack, unseal};
 use crate::transport::link::{self, CONTROL, Link, Route};
 use crate::transport::wire::DESCRIPTION_MAX;
 
-/// What a worker is.
+/// Settings of a worker.
 pub struct WorkerOptions {
     /// Where the control plane may be.
     pub route: Route,
@@ -44,7 +44,7 @@ pub struct WorkerOptions {
     pub volumes: BTreeMap<String, Volume>,
     /// Where it makes outputs before they go to an object store; workers may share it.
     pub scratch: PathBuf,
-    /// How much it remembers of files in object stores, in bytes of memory.
+    /// Memory for the ends of files in object stores, in bytes.
     pub remember: u64,
     /// Jobs it runs at a time.
     pub slots: u32,
@@ -56,7 +56,7 @@ pub struct WorkerOptions {
     pub id: WorkerId,
 }
 
-/// What all slots share.
+/// State that all slots share.
 struct WorkerShared {
     volumes: BTreeMap<String, Volume>,
     /// Only when there is an object store.
@@ -72,7 +72,7 @@ struct WorkerShared {
     counts: Counts,
 }
 
-/// What a worker has done since it started.
+/// Counters of a worker since it started.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Attempts that made outputs.
@@ -142,12 +142,12 @@ impl RunningWorker {
         })
     }
 
-    /// Takes nothing more, and returns when what it runs has ended and is recorded.
+    /// Accepts no more jobs; returns when all running attempts have ended and are recorded.
     pub fn drain(&self) {
         let _ = self.shared.core.ask(SlotAsk::Drain).recv(); // it ended: nothing is left either
     }
 
-    /// What it has done.
+    /// The worker's counters.
     pub fn counts(&self) -> &Counts {
         &self.shared.counts
     }

@@ -1,4 +1,4 @@
-//! A worker's own directory: what it fetched and what it makes, until that is in the store.
+//! A worker's own directory, for downloads and for outputs until they are uploaded.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 const LOCK: &str = "lock";
 
-/// A directory of one worker, removed with it. What a killed worker left is removed by the next
-/// one that starts beside it.
+/// The directory of one worker, removed with it. The next worker that starts beside it removes what
+/// a killed one left.
 #[derive(Debug)]
 pub(super) struct Scratch {
     path: PathBuf,

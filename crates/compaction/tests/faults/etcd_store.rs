@@ -347,10 +347,10 @@ fn etcd_may_ask_for_certificates() {
     let (term, _) = elected(&mut store);
     assert_eq!(store.write(term, 1, &[taken(1, 1)]).unwrap(), 1);
     let others = Authority::new("others");
-    let stranger = Some(others.sign("us", false));
+    let other_authority = Some(others.sign("us", false));
     for refused in [
         with(&others, own()),
-        with(&authority, stranger),
+        with(&authority, other_authority),
         with(&authority, None),
     ] {
         let why = refused.map(|_| ()).unwrap_err().to_string();

@@ -58,7 +58,11 @@ impl Office {
         };
         let (ours, others) = (&office.ours, &office.others);
         office.write("right", &ours.pem, ours.sign("localhost", false));
-        office.write("stranger", &ours.pem, others.sign("localhost", false));
+        office.write(
+            "other_authority",
+            &ours.pem,
+            others.sign("localhost", false),
+        );
         office.write("distrustful", &others.pem, ours.sign("localhost", false));
         office.write("expired", &ours.pem, ours.sign("localhost", true));
         office
@@ -119,11 +123,12 @@ fn whoever_is_not_let_in_finds_out_why_and_compacts_at_home() {
     let office = Office::new();
     let mut cluster = guarded(&office, "right");
     let _worker = cluster.worker(&[]);
-    let (stranger, distrustful) = (office.text("stranger"), office.text("distrustful"));
+    let (other_authority, distrustful) =
+        (office.text("other_authority"), office.text("distrustful"));
     let expired = office.text("expired");
     // Who it is, what its log says, and the control plane's.
     let cases: [(Wrong<'_>, &str, &str); 7] = [
-        (&[("tls", &stranger)], "UnknownCA", "UnknownIssuer"),
+        (&[("tls", &other_authority)], "UnknownCA", "UnknownIssuer"),
         (&[("tls", &distrustful)], "UnknownIssuer", "UnknownCA"),
         (&[("tls", &expired)], "CertificateExpired", "expired"),
         (
@@ -235,7 +240,7 @@ fn certificates_that_are_none_are_refused_at_the_start() {
         let error = tls.client().unwrap_err();
         assert!(error.contains(words), "{error}");
     }
-    let other = read(&office.prefix("stranger"));
+    let other = read(&office.prefix("other_authority"));
     let mismatched = Tls {
         key: other.key,
         ..right

@@ -9,7 +9,7 @@ use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeI
 use crate::job::{AttemptId, DatabaseId, JobId, LocalReason, Pressure, SessionId, Spec};
 use crate::message::{Alive, Message, OutputVerdict};
 
-/// What the database asks.
+/// Requests of the database to its core.
 #[derive(Debug, Clone)]
 pub enum Ask {
     /// Compact this; answered by [`Answer`]. Jobs are numbered from 1 in the order in which they
@@ -17,7 +17,7 @@ pub enum Ask {
     Compact(Spec),
     /// What became of a result; not answered. Said until the control plane has heard it.
     Settled {
-        /// Whose result.
+        /// The attempt that made the result.
         attempt: AttemptId,
         /// What.
         verdict: OutputVerdict,
@@ -33,9 +33,9 @@ pub enum Ask {
 pub enum Answer {
     /// With outputs, to be verified and then settled.
     Done {
-        /// Whose; also the name of its directory.
+        /// The attempt; also the name of its directory.
         attempt: AttemptId,
-        /// What the worker said.
+        /// RocksDB's description of the result, from the worker.
         result: Arc<[u8]>,
     },
     /// With the word to compact locally.
@@ -51,7 +51,7 @@ pub struct ClientOptions {
     pub away: Nanos,
     /// A job may take this long,
     pub deadline: Nanos,
-    /// and so many seconds more as its inputs are larger than this.
+    /// plus the bytes of its inputs divided by this, in seconds.
     pub deadline_bytes_second: u64,
     /// When writes would stall sooner than this, what starts on level 0 is compacted locally.
     pub hedge: Nanos,
@@ -188,7 +188,7 @@ impl Client {
         now.since(self.heard) > self.options.away
     }
 
-    /// Compacts locally what is waited for and `which` says.
+    /// Ends the waiting for the jobs that `which` selects: the database compacts them locally.
     fn go_local(
         &mut self,
         reason: LocalReason,
@@ -257,7 +257,7 @@ impl Client {
             self.unsettled.insert(attempt);
             out.reply(waiting.request, Answer::Done { attempt, result });
         }
-        // Else nobody waits for it any more, as the next beat says.
+        // Otherwise no thread waits for the job any more; the next `Alive` tells the control plane.
     }
 
     fn tick(&mut self, now: LocalTime, out: &mut Actions<Self>) {
@@ -281,8 +281,9 @@ impl Client {
         out.set_timer(beat, Beat);
     }
 
-    /// A stall that is near does not wait for a pool. What a worker has begun stays there: to begin
-    /// it again at home, where it is slower, would only make the stall longer.
+    /// Hedges: when a stall is near, the database compacts jobs that relieve it. A job that a
+    /// worker has begun stays there: starting it over locally, where it is slower, would only
+    /// prolong the stall.
     fn hedge(&mut self, now: LocalTime, out: &mut Actions<Self>) {
         let hedge = self.options.hedge;
         let stalls_in = self.pressure.stalls_in_millis().map(Nanos::from_millis);

@@ -1,13 +1,13 @@
-//! A control plane that may be one of several, of which one leads.
+//! A control plane as one of several, of which one is the leader.
 //!
-//! It asks the store again and again to let it lead. Once it does, there is a [`Control`] over what
-//! the store has, until the lease is over; the next time there is another one. Whatever it does not
-//! lead for it does not answer but with [`Message::NotLeader`], and it forgets it.
+//! A contender polls the store for the leadership. As the leader it has a [`Control`] over the
+//! store's state until its lease ends; at the next election it builds a new one. A contender that
+//! is not the leader answers every message with [`Message::NotLeader`] and drops it.
 //!
-//! Records of the control plane go to the store with the number of the term, and messages wait for
-//! them as before ([`crate::control`]), so nothing is said that the store has not taken from this
-//! very leader. Words without a record (a lease kept, a beat heard) are right as of the time at
-//! which the step began: then the lease was valid, and nobody else can have led.
+//! Each record goes to the store with the leader's term, and messages wait until their records are
+//! stored ([`crate::control`]), so a contender sends nothing that the store has not accepted from
+//! this term. Messages without a record (a renewed lease, an answered beat) are valid as of the
+//! start of the step: the lease was valid then, so no other contender could lead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +22,7 @@ use crate::message::Message;
 use crate::options::Options;
 use crate::record::{Durable, Record};
 
-/// What a control plane says and hears.
+/// Messages that a control plane sends and receives.
 #[derive(Debug, Clone)]
 pub enum Word {
     /// To and from databases and workers.
@@ -57,23 +57,23 @@ impl manxdb_core::Message for Word {
     }
 }
 
-/// What is asked of it from outside.
+/// Requests of operators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlaneAsk {
-    /// What is going on?
+    /// The state of the pool?
     Report,
-    /// Who leads?
+    /// Which control plane leads?
     Standing,
-    /// End: let another one lead. Answered with who leads.
+    /// Shut down: give the leadership back. Answered with a [`Standing`].
     End,
 }
 
-/// What it answers.
+/// Answers to operators.
 #[derive(Debug, Clone)]
 pub enum PlaneAnswer {
-    /// What is going on.
+    /// The state of the pool.
     Report(Box<Report>),
-    /// Who leads.
+    /// Which control plane leads.
     Standing(Standing),
 }
 
@@ -89,14 +89,14 @@ pub enum When {
 /// Records that the store did not take are sent again after this long.
 const RETRY: Nanos = Nanos::from_secs(1);
 
-/// Numbers of campaigns and renewals whose answers may still come.
+/// Campaigns and renewals whose answers may still arrive.
 const SENT_MAX: usize = 64;
 
 /// One of several control planes, or the only one.
 #[derive(Debug)]
 pub struct Contender {
     options: Options,
-    /// None: it is the only one, and leads for ever.
+    /// `None`: it is the only control plane and leads for ever.
     lease: Option<Lease>,
     name: String,
     store: NodeId,
@@ -110,16 +110,16 @@ pub struct Contender {
 
 #[derive(Debug)]
 enum State {
-    /// Somebody else leads, by this name; or nobody.
+    /// Another control plane leads, by this name; the name is empty when there is no known leader.
     Follows(String),
     Leads(Box<Leader>),
 }
 
-/// What there is while it leads.
+/// The state of a leader.
 #[derive(Debug)]
 struct Leader {
     term: Term,
-    /// It serves before this and not at it; none: for ever.
+    /// It serves before this time and not at it; `None`: no limit.
     until: Option<LocalTime>,
     control: Control,
     /// Records that the store has not taken yet,
@@ -144,8 +144,8 @@ impl Leader {
 }
 
 impl Contender {
-    /// The only control plane over a store: it leads from the start, over what the store has.
-    /// `seed` makes the tokens of attempts: never the same twice.
+    /// The only control plane over a store: it leads from the start with the store's state. `seed`
+    /// makes the tokens of attempts and must differ between starts.
     #[must_use]
     pub fn sole(options: Options, store: NodeId, seed: u64, durable: Durable) -> Self {
         let mut only = Self::one_of(options, None, String::new(), store, seed);
@@ -181,7 +181,7 @@ impl Contender {
         }
     }
 
-    /// Who leads, as far as it knows.
+    /// The leader, as far as this control plane knows.
     #[must_use]
     pub fn standing(&self) -> Standing {
         match &self.state {
@@ -197,7 +197,7 @@ impl Contender {
         }
     }
 
-    /// What is going on: of the pool nothing is known by one that does not lead.
+    /// The state of the pool; a control plane that does not lead knows nothing of the pool.
     #[must_use]
     pub fn report(&self) -> Report {
         let report = match &self.state {
@@ -247,7 +247,7 @@ impl Contender {
         out.send(self.store, Word::ToStore(word));
     }
 
-    /// Says at regular intervals what the store should know.
+    /// Sends at regular intervals what the store has not acknowledged.
     fn again(&mut self, now: LocalTime, out: &mut Actions<Self>) {
         out.set_timer(self.lease.map_or(RETRY, |lease| lease.every), When::Again);
         if self.ends {
@@ -379,7 +379,7 @@ impl Contender {
                 }
                 // Tokens count the records of a control plane from 1, as the store does.
                 Action::Persist { record, .. } => leader.unwritten.push_back(record),
-                // Nobody asks it: reports are asked of us.
+                // No action of the inner core asks for these: only the contender answers requests.
                 Action::Reply { .. } | Action::Mark { .. } | Action::Wait { .. } => {}
             }
         }
@@ -405,7 +405,7 @@ impl Contender {
     }
 }
 
-/// What the store has not taken yet, but for the first so many.
+/// Records that the store has not accepted yet, except for the first `without`.
 fn write(leader: &Leader, without: usize) -> ToStore {
     ToStore::Write {
         term: leader.term,

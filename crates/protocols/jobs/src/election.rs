@@ -1,22 +1,22 @@
-//! Which of several control planes leads: what each says to the store that all of them reach, and
-//! what it hears.
+//! Election among several control planes: the messages between a contender and the store that all
+//! of them share.
 //!
 //! ```text
 //! contender                         store
-//!    │ Campaign ▶                     │ nobody leads: the key is taken, with a lease
+//!    │ Campaign ▶                     │ no leader: the key is created, with a lease
 //!    │◀ Elected: term, all records    │
-//!    │ Write: term, records ▶         │ taken only of the term that leads
+//!    │ Write: term, records ▶         │ accepted only from the current term
 //!    │◀ Written                       │
-//!    │ Renew: term ▶                  │ the lease begins anew
+//!    │ Renew: term ▶                  │ the lease starts over
 //!    │◀ Renewed                       │
-//!    │                                │ not renewed: the key is gone, another one may lead
+//!    │                                │ not renewed: the key is gone, another may lead
 //!    │ Write: term, records ▶         │
 //!    │◀ Deposed                       │
 //! ```
 //!
-//! Two things keep a leader of before from doing harm. It stops serving by its own clock before its
-//! lease can end ([`Lease`]), counted from when it asked for it. And should that clock have stood
-//! still (a frozen process), the store takes no write of a term that does not lead.
+//! Two mechanisms keep a deposed leader from doing harm. It stops serving by its own clock before
+//! its lease can end ([`Lease`]), counted from the time of its request. If that clock stood still
+//! (a frozen process), the store rejects writes of a term that is not the current one.
 
 use std::sync::Arc;
 
@@ -25,8 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::{Durable, Record};
 
-/// One time that somebody leads. Later ones have higher numbers, as long as the store keeps what
-/// it has.
+/// The term of a leader. Later terms have higher numbers for as long as the store keeps its data.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -35,19 +34,19 @@ pub struct Term(pub u64);
 /// For how long a leader leads without a word from the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// What the store is asked for. It counts from when the store heard of it, so never ends
-    /// earlier than this span after it was asked.
+    /// The lease that the store grants. The store counts from the arrival of the request, so the
+    /// lease never ends earlier than this span after the request.
     pub span: Nanos,
-    /// So long before its end the leader stops: for clocks that do not run equally fast.
+    /// The leader stops this long before the end of its lease, for clocks of different speed.
     pub margin: Nanos,
-    /// How often it is renewed, and how often the others ask whether nobody leads.
+    /// Interval of renewals, and of polls by contenders.
     pub every: Nanos,
 }
 
 impl Lease {
-    /// A lease of this span: given up a fifth before its end, renewed each fifth of it, and each
-    /// second of a long one. Whatever the store did not take is sent again then too, and meanwhile
-    /// nobody is told anything.
+    /// A lease of `span`: the leader stops a fifth before its end, and renews it every fifth, or
+    /// every second of a long one. With each renewal it sends again what the store has not
+    /// accepted; until the store accepts a record, no message about it is sent.
     #[must_use]
     pub const fn of(span: Nanos) -> Self {
         const EVERY_MAX: Nanos = Nanos::from_secs(1);
@@ -97,10 +96,10 @@ impl Why {
     }
 }
 
-/// What a control plane asks of the store. Whatever gets lost is asked again.
+/// Requests of a control plane to the store. A lost request is sent again.
 #[derive(Debug, Clone)]
 pub enum ToStore {
-    /// Let me lead, if nobody does.
+    /// Makes this control plane the leader if there is none.
     Campaign {
         /// Counted, so that answers can be told apart.
         number: u64,
@@ -116,8 +115,8 @@ pub enum ToStore {
     Write {
         /// Of the leader of this term and no other.
         term: Term,
-        /// Number of the first, counted from 1 in each term: what was kept before is not kept
-        /// twice.
+        /// Number of the first record, counted from 1 in each term: the store skips records that it
+        /// has already stored.
         first: u64,
         /// What.
         records: Arc<[Record]>,
@@ -131,7 +130,7 @@ pub enum ToStore {
     },
 }
 
-/// What the store answers.
+/// Answers of the store.
 #[derive(Debug, Clone)]
 pub enum FromStore {
     /// You lead.
@@ -143,11 +142,11 @@ pub enum FromStore {
         /// All that these have written.
         durable: Arc<Durable>,
     },
-    /// Somebody else leads, or your former self.
+    /// Another control plane leads, or this one in its earlier life.
     Taken {
         /// Answer to this campaign.
         number: u64,
-        /// What the leader calls itself.
+        /// The address that the leader advertises.
         leader: String,
     },
     /// Your lease begins anew.
@@ -171,13 +170,13 @@ pub enum FromStore {
     },
 }
 
-/// Who leads, as far as a control plane knows.
+/// The leader, as far as a control plane knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
     /// It does.
     pub leads: bool,
     /// Since which election, if it does. 0 where there is only one control plane.
     pub term: Term,
-    /// What the one that leads calls itself; empty when that is not known.
+    /// The address that the leader advertises; empty when it is not known.
     pub leader: String,
 }

@@ -1,4 +1,4 @@
-//! What a job is, and what identifies an attempt at it.
+//! Jobs, and the identity of attempts at them.
 
 use std::fmt::{self, Display};
 use std::sync::Arc;
@@ -30,8 +30,9 @@ pub struct WorkerId(pub u64);
 )]
 pub struct Zone(pub u16);
 
-/// What must be equal on both sides for a compaction to mean the same: engine version, comparator,
-/// merge operator, compaction filter. A worker that does not know it is never asked.
+/// What must be equal on both sides for a compaction to have the same result: engine version,
+/// comparator, merge operator, compaction filter. A job goes only to workers that offer its
+/// fingerprint.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -42,7 +43,7 @@ pub struct Fingerprint(pub u64);
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
 pub struct JobId {
-    /// Whose.
+    /// The database.
     pub database: DatabaseId,
     /// Asked while it was open this time.
     pub session: SessionId,
@@ -88,13 +89,14 @@ pub struct Facts {
     pub bytes: u64,
     /// Compaction score × 1,000, negative for manual compactions: what CaaS-LSM orders by.
     pub score: i64,
-    /// What the worker must be.
+    /// The fingerprint that a worker must offer.
     pub fingerprint: Fingerprint,
     /// Where the inputs are.
     pub zone: Zone,
 }
 
-/// A job: what scheduling goes by, and what the worker needs, which nobody in between reads.
+/// A job: the facts that scheduling uses, and the description for the worker, which no process in
+/// between reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spec {
     /// For the control plane.
@@ -123,7 +125,7 @@ pub enum FailureClass {
 pub enum LocalReason {
     /// No worker that fits has been there for a while.
     NoWorker,
-    /// More waits than the pool gets done; the job that it hurts least was sent home.
+    /// More jobs wait than the pool can run, and this one was chosen to run locally.
     Overloaded,
     /// Too many attempts failed.
     Attempts,
@@ -137,11 +139,11 @@ pub enum LocalReason {
     Hedge,
     /// The database is closing.
     Closing,
-    /// A worker's outputs were not what they should be.
+    /// A worker's outputs failed the verification.
     Refused,
     /// It is too small to be worth the way.
     Small,
-    /// It cannot be done elsewhere.
+    /// A worker cannot run it.
     Unfit,
     /// The storage that both sides share does not answer, or is full.
     Storage,

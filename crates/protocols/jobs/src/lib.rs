@@ -1,30 +1,30 @@
-//! The protocol of compaction as a service: who compacts what, without I/O.
+//! The protocol of compaction as a service, without I/O.
 //!
-//! Databases hand compactions to a control plane, which leases them to workers. Anything may
-//! fail: a worker that stops answering, a control plane that restarts, a result that is wrong.
-//! Two promises hold all the same. A database never waits for ever: each job ends with a result
-//! or with the word to compact locally. And no result is installed but that of the attempt which
-//! the job's own database was told of: attempts have numbers, tokens and directories of their
-//! own, and what comes late is refused (reference: CaaS-LSM, whose control plane kept everything
-//! in memory and counted its tasks from 0 again after a restart).
+//! Databases hand compactions to a control plane, which leases them to workers. Any process may
+//! fail: a worker stops answering, a control plane restarts, a result is wrong. Two guarantees hold
+//! in all cases. Each job ends, with a result or with the order to compact locally, so a database
+//! never waits for ever. And a database installs only the result of the attempt that its control
+//! plane named: attempts have numbers, tokens and directories of their own, and late results are
+//! refused (CaaS-LSM, by contrast, keeps everything in memory and counts its tasks from 0 again
+//! after a restart).
 //!
 //! Three roles, each a core ([`manxdb_core::Core`]) without sockets, files, clocks or threads:
 //!
-//! | role | core | asks it from outside |
+//! | role | core | requests from outside |
 //! |---|---|---|
-//! | the control plane | [`Control`], inside of a [`Contender`] | operators: what is going on |
-//! | a worker | [`Worker`] | its slots: give me a job; this is how it ended |
+//! | the control plane | [`Control`], inside a [`Contender`] | operators: the state of the pool |
+//! | a worker | [`Worker`] | its slots: a job, please; this attempt ended |
 //! | a database | [`Client`] | RocksDB's compaction threads: compact this; it is installed |
 //!
-//! Messages may be lost, repeated and reordered. Databases and workers say again and again what
-//! they wait for and what they run ([`message`]), and the control plane mends what differs, so
-//! nothing depends on a connection that holds.
+//! Messages may be lost, repeated and reordered. Databases and workers repeat which jobs they wait
+//! for and which attempts they run ([`message`]), and the control plane corrects differences, so no
+//! state depends on a connection.
 //!
 //! | question | answered in |
 //! |---|---|
-//! | what a job is, what identifies an attempt | [`job`] |
-//! | who says what to whom | [`message`] |
-//! | what is durable | [`record`] |
+//! | jobs, and the identity of attempts | [`job`] |
+//! | the messages | [`message`] |
+//! | durable records | [`record`] |
 //! | which job next, on which worker, by four policies | [`control::choice`] |
 //! | leases, attempts, refusals | [`control`] |
 //! | which of several control planes leads, and what the others do | [`election`], [`contender`] |

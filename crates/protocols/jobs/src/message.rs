@@ -1,4 +1,4 @@
-//! Who says what to whom.
+//! Messages between databases, control plane and workers.
 //!
 //! ```text
 //! database                     control plane                        worker
@@ -12,9 +12,9 @@
 //!    │ Alive: installed ▶            │                                    │
 //! ```
 //!
-//! `Alive` and `Beat` say all that a database waits for and all that a worker runs, so that a
-//! message lost or late costs time and nothing else: what one side has and the other has not is
-//! sent again, or given up.
+//! `Alive` and `Beat` list everything that a database waits for and everything that a worker runs,
+//! so a lost or late message costs only time: each side sends again, or gives up, what the other
+//! side lacks.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::job::{
     Spec, WorkerId, Zone,
 };
 
-/// What a database says of itself, again and again.
+/// The periodic message of a database about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Alive {
     /// Which.
@@ -43,12 +43,13 @@ pub struct Alive {
     pub waiting: Vec<u64>,
     /// Number of the next job: those below it that are not waited for are over.
     pub next: u64,
-    /// What became of results. Each is said until a beat that said it is answered, which happens
-    /// once what follows from it is on disk: a worker whose outputs were refused is not forgotten.
+    /// Verdicts on results. Each is repeated until a beat that carried it is answered, which
+    /// happens after its consequences are on disk: a worker whose outputs were refused is never
+    /// forgotten.
     pub settled: Vec<(AttemptId, OutputVerdict)>,
 }
 
-/// What a worker says of itself, again and again.
+/// The periodic message of a worker about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
     /// Which.
@@ -57,19 +58,19 @@ pub struct Beat {
     pub beat: u64,
     /// Highest order number of a [`Message::Run`] that it took.
     pub seen: u64,
-    /// What it can do.
+    /// The worker's abilities.
     pub ability: Ability,
     /// Attempts under way, and how far they are.
     pub running: Vec<(AttemptId, Progress)>,
-    /// Attempts that ended and whose end is not recorded yet.
+    /// Attempts that ended and whose end the control plane has not recorded yet.
     pub ended: Vec<AttemptId>,
-    /// It takes nothing more and ends when what it runs has ended.
+    /// It accepts no more attempts and ends when its last attempt has ended.
     pub drains: bool,
-    /// What all its attempts have done since it started.
+    /// Progress of all its attempts since it started.
     pub total: Progress,
 }
 
-/// What was done for an attempt so far, in bytes.
+/// Progress of an attempt, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Of inputs compacted.
@@ -92,10 +93,10 @@ impl Progress {
     }
 }
 
-/// What a worker can do.
+/// The abilities of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ability {
-    /// What it can compact: one for each kind of database.
+    /// Fingerprints that it offers, one for each kind of database.
     pub fingerprints: Vec<Fingerprint>,
     /// Where it is.
     pub zone: Zone,
@@ -106,7 +107,7 @@ pub struct Ability {
     pub bytes_second: u64,
     /// and when they are in another zone.
     pub far_bytes_second: u64,
-    /// Memory that could be had without swapping, in bytes (not what is free: caches count).
+    /// Memory available without swapping, in bytes (caches count as available).
     pub memory: u64,
 }
 
@@ -124,7 +125,7 @@ pub enum Ended {
 pub enum OutputVerdict {
     /// The outputs are part of the database.
     Installed,
-    /// The outputs were not what they should be: the worker is not to be trusted.
+    /// The outputs failed the verification: the worker is banned.
     Refused,
     /// It came too late, or could not be installed for a reason of the database's own.
     Unused,
@@ -171,7 +172,7 @@ pub enum Message {
     Done {
         /// Which.
         attempt: AttemptId,
-        /// What the worker said.
+        /// RocksDB's description of the result, from the worker.
         result: Arc<[u8]>,
     },
     /// Control plane to database: compact it yourself.
@@ -185,7 +186,7 @@ pub enum Message {
     Beat(Beat),
     /// Worker: an attempt ended. Repeated until it is recorded or stopped.
     Ended {
-        /// Who ran it.
+        /// The worker that ran it.
         worker: WorkerId,
         /// Which.
         attempt: AttemptId,
@@ -194,7 +195,7 @@ pub enum Message {
     },
     /// Control plane to worker: run this, in a directory of its own.
     Run {
-        /// For whom: a worker that started again refuses what its former self was given.
+        /// The worker: after a restart it refuses attempts that were given to its earlier life.
         worker: WorkerId,
         /// Counted for each worker from 1.
         order: u64,
@@ -214,7 +215,7 @@ pub enum Message {
         /// For how long, counted from when the beat was sent.
         lease: Nanos,
     },
-    /// Control plane to worker: stop, and remove what was written.
+    /// Control plane to worker: stop the attempt and remove its outputs.
     Stop {
         /// Which.
         attempt: AttemptId,
@@ -226,7 +227,7 @@ pub enum Message {
     },
     /// Control plane to anybody: I do not lead, what you said is lost; ask another one.
     NotLeader {
-        /// What the one that leads calls itself, for logs; empty when that is not known.
+        /// The address that the leader advertises, for logs; empty when it is not known.
         leader: String,
     },
 }

@@ -11,11 +11,12 @@ pub enum Mutant {
     KeepsJobsOfTheDead,
     /// A worker that is not heard of keeps its leases.
     LeasesForEver,
-    /// A control plane whose lease is over goes on as if it led.
+    /// A control plane continues to lead after its lease has ended.
     ServesPastItsLease,
-    /// What a database waits for and the control plane does not have is not asked for again.
+    /// The control plane does not ask again for jobs that a database waits for and it does not
+    /// know.
     NeverMends,
-    /// What a database was given already makes no difference to what it gets next.
+    /// Accounts do not influence which job is next.
     NoFairShares,
     /// A control plane that starts again, or another one that leads, has forgotten it.
     ForgetsAccounts,

@@ -19,10 +19,10 @@ pub enum Node {
     Client(Box<Client>),
 }
 
-/// What is asked of a node.
+/// Requests to a node from outside.
 #[derive(Debug, Clone)]
 pub enum NodeAsk {
-    /// Of the control plane: what is going on.
+    /// To the control plane: the state of the pool.
     Report,
     /// Of a worker.
     Slot(SlotAsk),
@@ -30,7 +30,7 @@ pub enum NodeAsk {
     Client(Ask),
 }
 
-/// What it answers.
+/// Answers to requests.
 #[derive(Debug, Clone)]
 pub enum NodeAnswer {
     /// The control plane.

@@ -48,7 +48,7 @@ pub struct Options {
     pub policy: Policy,
     /// How often databases and workers say that they are there.
     pub beat: Nanos,
-    /// A worker not heard of for this long has lost what it runs.
+    /// A worker that sends no beat for this long loses its attempts.
     pub lease: Nanos,
     /// A database not heard of for this long wants nothing more.
     pub session: Nanos,
@@ -58,11 +58,11 @@ pub struct Options {
     pub attempts_max: u32,
     /// Pause before a failed attempt is followed by another; grows with each.
     pub pause: Nanos,
-    /// Jobs waiting for each slot of the pool, beyond which some are sent home.
+    /// Jobs that may wait per slot of the pool; more are sent back to their databases.
     pub waiting_each_slot: usize,
     /// Results refused by databases after which a worker gets nothing more.
     pub strikes_max: u32,
-    /// Bytes that a job's description may have, and a result: what the store can keep.
+    /// Largest description and largest result, in bytes: what the store can hold.
     pub description_max: usize,
     /// Memory that a job needs beside its share of buffers, in bytes.
     pub job_memory: u64,

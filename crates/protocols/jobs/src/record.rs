@@ -1,4 +1,4 @@
-//! What the control plane must not forget: written before anybody is told.
+//! Durable records of the control plane: each is written before any message about it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub enum Record {
     Leased {
         /// Which.
         attempt: AttemptId,
-        /// To whom.
+        /// The worker.
         worker: WorkerId,
         /// What its database has been given with it. Written here, so that accounts cost no write
         /// of their own.
@@ -36,9 +36,9 @@ pub enum Record {
     Result {
         /// Which.
         attempt: AttemptId,
-        /// Who ran it.
+        /// The worker that ran it.
         worker: WorkerId,
-        /// What it said.
+        /// RocksDB's description of the result.
         result: Arc<[u8]>,
     },
     /// The job is over.
@@ -69,7 +69,7 @@ impl Record {
         }
     }
 
-    /// The database whose account it is about.
+    /// The database whose account it changes.
     #[must_use]
     pub fn account_of(&self) -> Option<DatabaseId> {
         match self {
@@ -84,16 +84,16 @@ impl Record {
     }
 }
 
-/// What a database was given of the pool, as of the last time that it was given something.
+/// What a database received of the pool, as of its last lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Account {
     /// The database was open this time.
     pub session: SessionId,
     /// By the fair clock: milliseconds of one worker, by weight.
     pub used: u64,
-    /// The same of late, in memory that fades.
+    /// The same with exponential decay.
     pub lately: u64,
-    /// What the fair clock said then,
+    /// The fair clock at that time,
     pub clock: u64,
     /// and by how many beats memories had faded, counted over all control planes.
     pub beats: u64,
@@ -121,14 +121,14 @@ pub struct Stored {
     pub reached: Reached,
 }
 
-/// All records, folded: what a store has to keep, and what the control plane begins with.
+/// All records, folded: what a store must keep, and the state that a control plane starts with.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Durable {
     /// Jobs that are not over.
     pub jobs: BTreeMap<JobId, Stored>,
     /// Workers not to be trusted.
     pub banned: BTreeSet<WorkerId>,
-    /// What databases were given that are not gone.
+    /// Accounts of databases that are not gone.
     pub accounts: BTreeMap<DatabaseId, Account>,
 }
 
@@ -144,8 +144,8 @@ impl Durable {
         durable
     }
 
-    /// What records make of the jobs and accounts that they are about, and whom they ban: what a
-    /// store has to write. A job that is not in it is over, an account that is not in it gone.
+    /// The jobs, accounts and bans that `records` change: what a store has to write. A job that is
+    /// missing from the result is over, and an account that is missing is gone.
     #[must_use]
     pub fn changed_by(&self, records: &[Record]) -> Self {
         let mut changed = Self::default();

@@ -1,4 +1,4 @@
-//! A worker's side: it runs what it holds a lease of, and nothing else.
+//! The worker's core: it runs only attempts whose lease it holds.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ pub enum SlotAsk {
     Progress(AttemptId, Progress),
     /// An attempt ended; not answered.
     Ended(AttemptId, Ended),
-    /// What the worker can do, as measured; not answered.
+    /// The worker's measured abilities; not answered.
     Able(Ability),
     /// Take nothing more; answered when nothing runs and all ends are recorded.
     Drain,
@@ -29,7 +29,7 @@ pub enum SlotAsk {
 pub enum Given {
     /// Run this, in the directory named after the attempt.
     Run(AttemptId, Spec),
-    /// Stop it and remove what it wrote.
+    /// Stop the attempt and remove its outputs.
     Stop,
     /// It is over: there is nothing to stop.
     Over,
@@ -68,7 +68,7 @@ struct Running {
     watch: Option<RequestId>,
 }
 
-/// Beats kept whose answers may still come.
+/// Beats whose answers may still arrive.
 const SENT_MAX: usize = 64;
 
 /// Time to say that it is there.

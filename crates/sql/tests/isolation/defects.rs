@@ -5,7 +5,7 @@ use std::sync::Arc;
 use manxdb_storage::{Direction, KeyRange, Version};
 use manxdb_txn::procedure::{Call, Values};
 use manxdb_txn::{CommitPath, Intent, LocalPath, LockTable, ReadSet, Reply, Snapshot, TxnError};
-use manxdb_txn::{Waiter, path::Page};
+use manxdb_txn::{Page, Waiter};
 use parking_lot::Mutex;
 
 /// What is wrong with a path.

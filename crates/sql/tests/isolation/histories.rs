@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 
 use crate::defects::{Defect, index};
 use crate::history::{Anomalies, Anomaly, Model, check};

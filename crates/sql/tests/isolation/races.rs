@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_sql::error::SqlError;
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 
 use crate::common::Answer;
 use crate::defects::{Defect, index};

@@ -2,7 +2,7 @@
 
 use manxdb_sql::error::SqlResult;
 use manxdb_txn::IsolationLevel;
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 
 use crate::common::Answer;
 use crate::defects::Defect;

@@ -19,7 +19,7 @@ use manxdb_storage::{
     Appended, Cursor, Direction, Engine, KeyRange, MemoryEngine, StorageError, Version, Versioned,
     WriteBatch,
 };
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 use manxdb_txn::{LocalOptions, LocalPath};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 

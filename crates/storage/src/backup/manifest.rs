@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::StorageError;
+use crate::error::StorageError;
 
 /// Version of the manifest this build writes, and the newest it reads.
 const CURRENT: u32 = 1;

@@ -20,9 +20,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::engine::{Engine, StorageError, Version};
+use crate::engine::Engine;
+use crate::error::StorageError;
 use crate::files::{self, io_error};
 use crate::format;
+use crate::model::Version;
 pub use manifest::{BackupFile, Manifest};
 
 const SHARED: &str = "shared";

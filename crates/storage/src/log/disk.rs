@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files::{self, io_error};
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{Counters, disk};
-use crate::engine::StorageError;
+use crate::error::StorageError;
 
 /// Waits for the disk at a time; more wait for one of these.
 const LANES: usize = 4;

@@ -39,8 +39,9 @@ pub use recovery::salvage;
 
 use self::segment::{Header, Segment};
 use self::spares::Spares;
-use crate::engine::{Durability, StorageError, WriteBatch};
+use crate::error::StorageError;
 use crate::files::io_error;
+use crate::model::{Durability, WriteBatch};
 
 /// Folder of a data directory that holds the log.
 pub const FOLDER: &str = "log";

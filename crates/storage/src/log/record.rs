@@ -12,7 +12,7 @@
 //! All numbers are little-endian. A segment is written over and over; because the checksum covers
 //! the number of the segment and the place in it, a record of an earlier life is never valid.
 
-use crate::engine::{Version, WriteBatch};
+use crate::model::{Version, WriteBatch};
 
 /// Bytes before the payload.
 pub const HEADER_BYTES: usize = 16;

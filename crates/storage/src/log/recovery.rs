@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::record::{self, LogPosition};
 use super::segment::SegmentContents;
-use crate::engine::{StorageError, WriteBatch};
+use crate::error::StorageError;
 use crate::files::io_error;
+use crate::model::WriteBatch;
 
 /// What was found.
 #[derive(Debug, Default)]

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::lanes::{Lanes, Unsynced, unknown};
 use super::record::{self, ALIGNMENT, LogPosition};
 use super::{Counters, disk};
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files::io_error;
 
 /// Where records begin.

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 
 use super::{disk, segment};
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files::io_error;
 
 /// Files kept for reuse; more are removed.

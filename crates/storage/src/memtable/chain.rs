@@ -1,6 +1,6 @@
 //! The versions of one key that somebody may still read.
 
-use crate::engine::Version;
+use crate::model::Version;
 
 /// What one version says of its key; `None` is a delete.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Memtable, Node};
-use crate::engine::{Direction, KeyRange, Version};
+use crate::model::{Direction, KeyRange, Version};
 
 /// Nodes of the first page: most ranges are short.
 const PAGE_FIRST: usize = 8;

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use hashbrown::HashTable;
 use parking_lot::{Mutex, RwLock};
 
-use crate::engine::{KeyRange, Version, Versioned};
+use crate::model::{KeyRange, Version, Versioned};
 use chain::Chain;
 use cursor::as_slice;
 pub use cursor::{MemtableCursor, Nodes};

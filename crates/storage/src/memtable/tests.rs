@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::{Direction, Engine as _, KeyRange, WriteBatch};
+use crate::engine::Engine as _;
 use crate::memory::MemoryEngine;
+use crate::model::{Direction, KeyRange, WriteBatch};
 
 type Rows = Vec<(Vec<u8>, u64, Option<Vec<u8>>)>;
 

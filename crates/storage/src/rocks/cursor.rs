@@ -3,7 +3,9 @@
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
 use super::error;
-use crate::engine::{Cursor, CursorEntry, Direction, KeyRange, StorageError, Version};
+use crate::engine::{Cursor, CursorEntry};
+use crate::error::StorageError;
+use crate::model::{Direction, KeyRange, Version};
 use crate::physical::{self, Record};
 
 /// Versions of one key stepped over one by one before a seek jumps over the rest: a seek costs

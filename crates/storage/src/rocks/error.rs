@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::StorageError;
+use crate::error::StorageError;
 
 /// Sorts an error of RocksDB into the variant a caller can act on.
 pub fn map(context: &str, error: &rocksdb::Error) -> StorageError {

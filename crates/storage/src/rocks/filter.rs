@@ -10,7 +10,7 @@ use rocksdb::compaction_filter_factory::{CompactionFilterContext, CompactionFilt
 
 use super::tombstones::Tombstones;
 use crate::collection::{Collector, Scope, VersionVerdict};
-use crate::engine::Version;
+use crate::model::Version;
 
 /// Makes a collector for every compaction, at the watermark of its start. The watermark only
 /// rises, so a compaction that started with an older one keeps more, never less.

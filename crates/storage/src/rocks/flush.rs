@@ -12,8 +12,9 @@ use rocksdb::{IngestExternalFileOptions, SstFileWriter, properties};
 
 use super::store::{Frozen, Store};
 use super::{error, tombstones};
-use crate::engine::{Direction, KeyRange, StorageError, Version};
+use crate::error::StorageError;
 use crate::memtable::Nodes;
+use crate::model::{Direction, KeyRange, Version};
 use crate::physical::{self, LATEST_KEY, Record};
 
 /// Makes a sorted file of `frozen` and of the removal of deletes that wait for it

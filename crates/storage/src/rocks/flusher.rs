@@ -8,7 +8,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::flush;
 use super::store::{FROZEN_MAX, Store};
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files::io_error;
 use crate::memtable::Memtable;
 

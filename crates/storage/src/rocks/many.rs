@@ -13,7 +13,9 @@ use super::cursor::RocksCursor;
 use super::merge::MergedCursor;
 use super::point::PointReaders;
 use super::store::Layers;
-use crate::engine::{Cursor as _, Direction, KeyRange, Rows, StorageError, Version, Versioned};
+use crate::engine::Cursor as _;
+use crate::error::StorageError;
+use crate::model::{Direction, KeyRange, Rows, Version, Versioned};
 use crate::physical;
 
 /// Fewer keys than this are read one by one: making an iterator costs about as much as so many
@@ -119,7 +121,8 @@ fn number(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Durability, Engine, WriteBatch};
+    use crate::engine::Engine;
+    use crate::model::{Durability, WriteBatch};
     use crate::rocks::{Options, RocksEngine};
 
     fn close(numbers: &[u32]) -> bool {
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_cost_one_seek_and_strangers_no_iterator() {
+    fn neighbours_cost_one_seek_and_sparse_keys_no_iterator() {
         let directory = tempfile::tempdir().unwrap();
         let engine = RocksEngine::open(directory.path(), &Options::default()).unwrap();
         let numbers = 0..2_000u32;
@@ -181,11 +184,11 @@ mod tests {
             assert!(found.iter().all(Option::is_some));
         };
         let neighbours: Vec<u32> = (0..200).step_by(2).collect();
-        let strangers: Vec<u32> = (0..2_000).step_by(100).collect();
+        let sparse: Vec<u32> = (0..2_000).step_by(100).collect();
         let walked = counted(&engine, || get_many(&neighbours));
         assert_eq!(walked, (1.0, 1.0), "iterators and seeks of a walk");
-        get_many(&strangers[..1]);
-        let sought = counted(&engine, || get_many(&strangers));
+        get_many(&sparse[..1]);
+        let sought = counted(&engine, || get_many(&sparse));
         assert_eq!(sought, (0.0, 20.0), "iterators and seeks of single reads");
         let ranges: Vec<KeyRange> = (0..100).map(|n| KeyRange::prefix(&key(n))).collect();
         let scanned = counted(&engine, || {

@@ -4,8 +4,10 @@ use rocksdb::DB;
 
 use super::cursor::RocksCursor;
 use super::store::Layers;
-use crate::engine::{Cursor, CursorEntry, Direction, KeyRange, StorageError, Version};
+use crate::engine::{Cursor, CursorEntry};
+use crate::error::StorageError;
 use crate::memtable::MemtableCursor;
+use crate::model::{Direction, KeyRange, Version};
 use crate::physical;
 
 /// Where a layer's cursor stands.

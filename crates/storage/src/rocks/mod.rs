@@ -44,11 +44,10 @@ use parking_lot::Mutex;
 use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{BottommostLevelCompaction, Cache, CompactOptions, DB, DBCompressionType, ReadTier};
 
-use crate::engine::{
-    Appended, Cursor, Direction, Engine, KeyRange, Rows, StorageError, Version, Versioned,
-    WriteBatch,
-};
+use crate::engine::{Appended, Cursor, Engine};
+use crate::error::StorageError;
 use crate::log::{self, CommitLog};
+use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
 use crate::{files, format, physical};
 use filter::CollectorFactory;
 use flusher::Flusher;

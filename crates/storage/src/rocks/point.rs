@@ -17,7 +17,8 @@ use parking_lot::Mutex;
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
 use super::error;
-use crate::engine::{StorageError, Version, Versioned};
+use crate::error::StorageError;
+use crate::model::{Version, Versioned};
 use crate::physical::{self, Record};
 
 /// Readers kept for the next read; more than this many at once are made and dropped.

@@ -8,8 +8,9 @@
 use rocksdb::{DB, ReadOptions, ReadTier};
 
 use super::error;
-use crate::engine::{StorageError, Version};
+use crate::error::StorageError;
 use crate::log::LogPosition;
+use crate::model::Version;
 use crate::physical::{self, LATEST_KEY, Record};
 
 /// How far a store, or a part of it, got.
@@ -80,7 +81,8 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Durability, Engine as _, WriteBatch};
+    use crate::engine::Engine as _;
+    use crate::model::{Durability, WriteBatch};
     use crate::rocks::{Options, RocksEngine};
 
     #[test]

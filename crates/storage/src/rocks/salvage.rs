@@ -13,8 +13,10 @@ use super::progress::Progress;
 use super::tombstones::Tombstones;
 use super::writer::{PAUSE, until_taken};
 use super::{DATA_FOLDER, ENGINE_NAME, Options, RocksEngine, error, options};
-use crate::engine::{Engine as _, StorageError, Version, WriteBatch};
+use crate::engine::Engine as _;
+use crate::error::StorageError;
 use crate::log;
+use crate::model::{Version, WriteBatch};
 use crate::physical::{self, LATEST_KEY, Record};
 use crate::{files, format};
 

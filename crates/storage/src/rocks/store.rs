@@ -26,10 +26,10 @@ use super::point::PointReaders;
 use super::progress::Progress;
 use super::quarantine::Quarantine;
 use super::tombstones::Tombstones;
-use crate::engine::{
-    Cursor, Direction, KeyRange, Rows, StorageError, Version, Versioned, WriteBatch,
-};
+use crate::engine::Cursor;
+use crate::error::StorageError;
 use crate::memtable::{Lookup, Memtable, Shared};
+use crate::model::{Direction, KeyRange, Rows, Version, Versioned, WriteBatch};
 use crate::{files, physical};
 
 /// Full memtables that wait to be written out, at most; with the active one three, as

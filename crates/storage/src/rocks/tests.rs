@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::ops::Bound;
 
 use super::*;
-use crate::engine::Durability;
 use crate::memory::MemoryEngine;
+use crate::model::Durability;
 
 /// A store whose memtables are small and whose log has many files.
 struct Subject {

@@ -1,21 +1,21 @@
-//! Burying deletes that a compaction of some files had to keep.
+//! Purging tombstones that a compaction of some files had to keep.
 //!
-//! A delete nobody needs any more may only go when no older version of its key is left
-//! anywhere ([`crate::collection`]), which a compaction of some files cannot know. It notes the
-//! delete here, and when the next memtable is written out the key is looked up in all files: when
-//! the newest version at or below the watermark is a delete, it and everything older are removed
-//! with RocksDB's own deletes, in the file made of that memtable. RocksDB keeps those until they
-//! have met what they hide.
+//! A tombstone may go only when no older version of its key is left in any file
+//! ([`crate::collection`]), which a compaction of some files cannot know. The compaction notes the
+//! key here. When the next memtable is written out, the flush looks the key up in all files: if the
+//! newest version at or below the watermark is a tombstone, it is removed together with everything
+//! older by RocksDB's own deletes, which go into the file of that memtable. RocksDB keeps these
+//! deletes until they have reached the entries that they hide.
 //!
-//! Safe because files only get versions that are newer than all they hold of a key: what is looked
-//! up cannot change but by compactions, which drop what is hidden. What memtables say of the key
-//! hides the delete as much as its removal. A note lost in a crash is made again by the next
-//! compaction of the key.
+//! This is safe because each new file has only versions newer than those of the same key in older
+//! files. Only compactions can change the result of the lookup, and they only drop hidden entries.
+//! Versions of the key in memtables hide the tombstone as well as its removal. The next compaction
+//! of the key makes a note again that a crash lost.
 
 use parking_lot::Mutex;
 use rocksdb::{DB, DBRawIterator, ReadOptions};
 
-use crate::engine::Version;
+use crate::model::Version;
 use crate::physical;
 
 /// Notes kept at a time; what does not fit is noted by a later compaction.
@@ -99,7 +99,7 @@ fn chain(
         chain.push(key.to_vec());
         iterator.next();
     }
-    // Part of a chain must not go: what is left of it would come back to life.
+    // A part of a chain must not go: the remaining versions would become visible again.
     iterator.status().is_ok().then_some(chain)
 }
 
@@ -107,7 +107,8 @@ fn chain(
 mod tests {
     use proptest::prelude::*;
 
-    use crate::engine::{Durability, Engine as _, Version, WriteBatch};
+    use crate::engine::Engine as _;
+    use crate::model::{Durability, Version, WriteBatch};
     use crate::physical;
     use crate::rocks::{Options, RocksEngine};
 

@@ -10,9 +10,10 @@ use std::time::Duration;
 use rocksdb::{DB, ReadTier};
 
 use super::progress::Progress;
-use crate::engine::{StorageError, Version, WriteBatch};
+use crate::error::StorageError;
 use crate::log::{CommitLog, Counters, LogPosition, Unsynced};
 use crate::memtable::Memtable;
+use crate::model::{Version, WriteBatch};
 
 /// Log behind the start of a memtable at which it is written out however little is in it, as a
 /// multiple of the size of a full one: rows that are written again and again fill no memtable, but

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use manxdb_storage::Version;
 use parking_lot::{Condvar, Mutex};
 
-use crate::path::{Intent, TxnError};
+use crate::error::TxnError;
+use crate::model::Intent;
 
 /// How a commit ended.
 pub(super) type Verdict = Result<Version, TxnError>;
@@ -231,7 +232,7 @@ fn size_bytes(intent: &Intent) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::{IsolationLevel, ReadSet, TxnId};
+    use crate::model::{IsolationLevel, ReadSet, TxnId};
     use manxdb_storage::Durability;
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -27,8 +27,10 @@ use self::group::{GroupQueue, Verdict};
 use self::pins::Pins;
 use self::recent::{Recent, Undo};
 use self::staged::{Order, Staged, left_untouched};
+use crate::error::TxnError;
 use crate::locks::LockTable;
-use crate::path::{CommitPath, Intent, Page, ReadSet, Reply, Snapshot, TxnError};
+use crate::model::{Intent, Page, ReadSet, Reply, Snapshot};
+use crate::path::CommitPath;
 use crate::procedure::{Call, OneShard, Registry, Values, run_attempts};
 use crate::ranges::is_empty;
 use crate::waiter::Waiter;
@@ -63,7 +65,7 @@ pub struct LocalPath {
     counters: Counters,
     procedures: Registry,
     #[cfg(feature = "mutants")]
-    mutants: Mutex<crate::testing::Mutants>,
+    mutants: Mutex<crate::mutants::Mutants>,
 }
 
 #[derive(Default)]
@@ -118,7 +120,7 @@ impl LocalPath {
 
     /// Plants defects, to prove that the tests would find them.
     #[cfg(feature = "mutants")]
-    pub fn plant(&self, mutants: crate::testing::Mutants) {
+    pub fn plant(&self, mutants: crate::mutants::Mutants) {
         *self.mutants.lock() = mutants;
     }
 
@@ -426,7 +428,7 @@ impl CommitPath for LocalPath {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::path::{IsolationLevel, TxnId};
+    use crate::model::{IsolationLevel, TxnId};
     use manxdb_storage::MemoryEngine;
 
     fn increment(txn: u64, key: &str, read_at: Version) -> Intent {

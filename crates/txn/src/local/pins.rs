@@ -6,7 +6,7 @@ use std::sync::Arc;
 use manxdb_storage::Version;
 use parking_lot::{Mutex, RwLock};
 
-use crate::path::Snapshot;
+use crate::model::Snapshot;
 
 type Live = Mutex<BTreeSet<Version>>;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use manxdb_storage::{KeyRange, Version};
 
 use crate::keys::KeyRun;
-use crate::path::ReadSet;
+use crate::model::ReadSet;
 use crate::ranges::{as_slice, is_empty};
 
 type Key = Arc<[u8]>;

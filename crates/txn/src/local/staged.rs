@@ -4,7 +4,7 @@ use manxdb_storage::{Appended, Durability, StorageError, Version, WriteBatch};
 
 use super::group::Verdict;
 use super::recent::Undo;
-use crate::path::TxnError;
+use crate::error::TxnError;
 
 /// What only the leader of a group that is being staged touches.
 pub(super) struct Order {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Strength, Ticket};
-use crate::path::TxnId;
+use crate::model::TxnId;
 
 /// Small, because a large transaction has one for each of its rows: nearly all have one holder
 /// and no queue.

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use self::entry::Entry;
-use crate::path::{TxnError, TxnId};
+use crate::error::TxnError;
+use crate::model::TxnId;
 use crate::waiter::Waiter;
 
 /// A locked key.

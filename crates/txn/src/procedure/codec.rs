@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use manxdb_storage::{KeyRange, Version};
 
-use crate::path::ReadSet;
+use crate::model::ReadSet;
 
 type Writes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 

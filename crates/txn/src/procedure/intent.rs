@@ -11,7 +11,7 @@ use super::codec::{Reader, Writer};
 use super::{
     Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Slot, Touch, Values,
 };
-use crate::path::{Intent, IsolationLevel, ReadSet, TxnId};
+use crate::model::{Intent, IsolationLevel, ReadSet, TxnId};
 
 /// Name of the built-in procedure.
 pub const APPLY_INTENT: &str = "manxdb.apply_intent";

@@ -22,7 +22,8 @@ use parking_lot::RwLock;
 pub use self::intent::{APPLY_INTENT, ApplyIntent, decode_intent, encode_intent, is_applied};
 pub use self::run::{in_running_order, run_attempts, run_whole};
 
-use crate::path::{Page, ReadSet, TxnError, TxnId};
+use crate::error::TxnError;
+use crate::model::{Page, ReadSet, TxnId};
 
 /// A part of the keyspace that is ordered and stored together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

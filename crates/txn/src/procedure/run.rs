@@ -6,7 +6,9 @@ use std::sync::Arc;
 use manxdb_storage::{Direction, KeyRange};
 
 use super::{Call, Placement, Procedure, ProcedureError, ProcedurePiece, RowView, Values};
-use crate::path::{CommitPath, IsolationLevel, Page, ReadSet, TxnError};
+use crate::error::TxnError;
+use crate::model::{IsolationLevel, Page, ReadSet};
+use crate::path::CommitPath;
 use crate::transaction::{ReadMode, Transaction};
 use crate::waiter::Waiter;
 

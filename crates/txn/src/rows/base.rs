@@ -2,7 +2,7 @@
 
 use manxdb_storage::{Direction, KeyRange};
 
-use crate::path::Page;
+use crate::model::Page;
 
 /// Immutable initial rows. Answers may be made up on the fly, but always the same ones.
 pub trait Base: Send + Sync {

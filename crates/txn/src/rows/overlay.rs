@@ -10,7 +10,7 @@ use manxdb_storage::{Direction, KeyRange};
 
 use super::Base;
 use super::key::RowKey;
-use crate::path::Page;
+use crate::model::Page;
 
 /// A key's place in the overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use manxdb_storage::{Direction, KeyRange};
 use super::Rows;
 use super::key::RowKey;
 use super::overlay::Change;
-use crate::path::{Page, ReadSet, TxnError};
+use crate::error::TxnError;
+use crate::model::{Page, ReadSet};
 use crate::procedure::{
     Placement, Procedure, ProcedureError, ProcedurePiece, RowView, ShardId, Touch, Values,
 };

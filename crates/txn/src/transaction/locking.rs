@@ -6,8 +6,9 @@ use manxdb_storage::{Direction, KeyRange};
 
 use super::page::{covered, cut_behind};
 use super::{Patience, Transaction};
+use crate::error::TxnError;
 use crate::locks::{LockKey, Request, Strength};
-use crate::path::{IsolationLevel, Page, Snapshot, TxnError};
+use crate::model::{IsolationLevel, Page, Snapshot};
 use crate::waiter::resolve;
 
 /// Times a locking read looks again because others committed under it. With row locks a second

@@ -6,7 +6,8 @@ use manxdb_storage::{Direction, KeyRange};
 
 use super::page::covered;
 use super::{ReadMode, Transaction, UsedPart};
-use crate::path::{Page, TxnError};
+use crate::error::TxnError;
+use crate::model::Page;
 use crate::waiter::resolve;
 
 impl Transaction {

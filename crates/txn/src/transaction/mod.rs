@@ -27,8 +27,10 @@ use self::buffer::WriteBuffer;
 use self::page::covered;
 use self::reads::Recorded;
 use self::used::{COMMIT_TRIES, KEPT_BYTES_MAX};
+use crate::error::TxnError;
 use crate::locks::{LockKey, Strength, Ticket};
-use crate::path::{CommitPath, Intent, IsolationLevel, Page, ReadSet, Snapshot, TxnError, TxnId};
+use crate::model::{Intent, IsolationLevel, Page, ReadSet, Snapshot, TxnId};
+use crate::path::CommitPath;
 use crate::waiter::{Waiter, resolve};
 
 /// Bytes of keys and values one transaction may write unless told otherwise.
@@ -103,7 +105,7 @@ pub struct Transaction {
     size_limit_bytes: Cell<usize>,
     inner: RefCell<Inner>,
     #[cfg(feature = "mutants")]
-    mutants: Cell<crate::testing::Mutants>,
+    mutants: Cell<crate::mutants::Mutants>,
 }
 
 #[derive(Default)]
@@ -162,7 +164,7 @@ impl Transaction {
 
     /// Plants a defect, to prove that the tests would find it.
     #[cfg(feature = "mutants")]
-    pub fn plant(&self, mutants: crate::testing::Mutants) {
+    pub fn plant(&self, mutants: crate::mutants::Mutants) {
         self.mutants.set(mutants);
         self.inner.borrow_mut().hide_own_writes = mutants.hide_own_writes;
     }

@@ -6,7 +6,8 @@ use manxdb_storage::{Direction, KeyRange};
 
 use super::Transaction;
 use super::buffer::Write;
-use crate::path::{Page, Snapshot, TxnError};
+use crate::error::TxnError;
+use crate::model::{Page, Snapshot};
 use crate::waiter::resolve;
 
 /// Committed rows of what is left of a range, fetched a page at a time.

@@ -14,7 +14,8 @@ use manxdb_storage::{Direction, KeyRange};
 use super::locking::LOOKS_MAX;
 use super::page::cut_behind;
 use super::{Patience, ReadMode, Strength, Transaction};
-use crate::path::{IsolationLevel, Page, Snapshot, TxnError};
+use crate::error::TxnError;
+use crate::model::{IsolationLevel, Page, Snapshot};
 use crate::ranges::is_empty;
 use crate::waiter::resolve;
 

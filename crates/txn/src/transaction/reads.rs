@@ -9,7 +9,7 @@ use manxdb_storage::{Direction, KeyRange, Version};
 use super::used::{USED_MAX, Used, UsedPart};
 use crate::keys::neighbours;
 use crate::keys::{KeyRun, ReadPoints};
-use crate::path::{ReadSet, Snapshot};
+use crate::model::{ReadSet, Snapshot};
 
 /// Points kept in a map; as many are packed into a run when they are there.
 const LOOSE_MAX: usize = 4_096;

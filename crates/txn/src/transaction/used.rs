@@ -10,7 +10,8 @@ use std::sync::Arc;
 use manxdb_storage::Version;
 
 use super::Transaction;
-use crate::path::{Snapshot, TxnError};
+use crate::error::TxnError;
+use crate::model::Snapshot;
 use crate::waiter::resolve;
 
 /// What a reader uses of a value.

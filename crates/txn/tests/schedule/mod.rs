@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use manxdb_storage::{Direction, Durability, KeyRange, StorageError};
-use manxdb_txn::testing::Mutants;
+use manxdb_txn::mutants::Mutants;
 use manxdb_txn::{CommitPath, IsolationLevel, ReadMode, Transaction, TxnError, UsedPart};
 
 use crate::common::{Fixture, HookedEngine};

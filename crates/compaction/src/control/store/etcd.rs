@@ -1,11 +1,11 @@
-//! The state of several control planes in etcd, of which one leads.
+//! The state of several control planes in etcd, one of which is the leader.
 //!
-//! To lead is to have made the key `leader`, which goes with its lease. The revision at which it
-//! was made is the term, so terms rise for as long as etcd keeps its data. Every write is a
-//! transaction that does nothing unless the key is still the one that was made then, so whoever was
-//! deposed without knowing it writes nothing. And it does nothing unless `written` is what the
-//! write before it has left: one that was thought lost and arrives late, or is sent twice, counts
-//! once and never undoes what came after it.
+//! The leader is the control plane that created the key `leader`, which is attached to its lease.
+//! The key's create revision is the term, so terms rise for as long as etcd keeps its data. Every
+//! write is a transaction that has no effect unless the key still has the revision of that term, so
+//! a deposed leader writes nothing. The transaction also has no effect unless `written` has the
+//! value that the previous write left: a write that was believed lost and arrives late, or is sent
+//! twice, counts once and never undoes a later one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub struct EtcdStore {
     settings: EtcdSettings,
     keys: Keys,
     held: Held,
-    /// What was read when this control plane was elected, and all that it has written since.
+    /// The state read at the election, and all writes since.
     durable: Durable,
     written: u64,
     #[cfg(feature = "mutants")]
@@ -61,10 +61,10 @@ pub struct Renewer {
 }
 
 impl Renewer {
-    /// Begins the lease of a term anew; whether it still is there.
+    /// Renews the lease of a term; `false` if it no longer exists.
     ///
     /// # Errors
-    /// [`StoreError::Etcd`]: nobody knows.
+    /// [`StoreError::Etcd`]: it is unknown whether the lease exists.
     pub fn renew(&mut self, term: Term) -> Result<bool, StoreError> {
         let held = *self.held.lock();
         match held {
@@ -75,11 +75,11 @@ impl Renewer {
 }
 
 impl EtcdStore {
-    /// Opens the state, and reads it once to see that this can be done.
+    /// Opens the state, and reads it once to verify access.
     ///
     /// # Errors
-    /// [`StoreError`]: etcd does not answer or does not let us in, or what it has is damaged or of
-    /// a newer release.
+    /// [`StoreError`]: etcd does not answer or refuses access, or its data is damaged or of a newer
+    /// release.
     pub fn open(settings: &EtcdSettings) -> Result<Self, StoreError> {
         let mut store = Self {
             etcd: Etcd::new(&settings.address)?,
@@ -143,11 +143,11 @@ impl EtcdStore {
         }
     }
 
-    /// Leads if nobody does.
+    /// Becomes the leader if there is none.
     ///
     /// # Errors
-    /// [`StoreError`]: nobody knows who leads; if we do, then nobody does when the lease has run
-    /// out.
+    /// [`StoreError`]: the leader is unknown. If this control plane became the leader, there is
+    /// none once its lease has expired.
     pub fn campaign(&mut self) -> Result<Campaign, StoreError> {
         if let Some(leader) = self.etcd.get(&self.keys.leader())? {
             return Ok(Campaign::Taken(name(&leader)));
@@ -178,7 +178,7 @@ impl EtcdStore {
         let revision = txn.header.map_or(0, |header| header.revision);
         let term = Term(revision.cast_unsigned());
         *self.held.lock() = Some((term, lease));
-        // Nobody else can write from here on.
+        // No other control plane can write from here on.
         let (durable, has_format) = self.read()?;
         if !has_format {
             self.say_format(term)?;
@@ -201,7 +201,7 @@ impl EtcdStore {
         }
     }
 
-    /// What is so for as long as we lead.
+    /// The condition that holds while this control plane leads.
     fn leads(&self, term: Term) -> Compare {
         created_at(self.keys.leader(), term.0.cast_signed())
     }
@@ -231,7 +231,8 @@ impl EtcdStore {
         Ok(self.written)
     }
 
-    /// What must be so for a write to be taken: we lead, and what the last one has left is there.
+    /// The preconditions of a write: this control plane leads, and the previous write is the last
+    /// one.
     fn conditions(&self, term: Term) -> Vec<Compare> {
         let is_next = has_value(self.keys.written(), number(self.written));
         #[cfg(feature = "mutants")]
@@ -287,7 +288,7 @@ fn parse(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(value).ok()?.parse().ok()
 }
 
-/// What the read at a place of a transaction found.
+/// The key that the read at `place` of a transaction found.
 fn found(txn: &TxnResponse, place: usize) -> Option<&KeyValue> {
     match txn.responses.get(place)?.response.as_ref()? {
         response_op::Response::ResponseRange(range) => range.kvs.first(),

@@ -1,4 +1,4 @@
-//! What the control plane must not forget, in a file.
+//! The control plane's durable state in a file.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::seal::unpack;
 const JOBS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("jobs");
 /// Workers not to be trusted.
 const BANNED: TableDefinition<'_, u64, ()> = TableDefinition::new("banned");
-/// What databases were given, by their numbers. A release that knows nothing of it leaves it alone.
+/// Accounts by database. A release that does not know this table leaves it alone.
 const ACCOUNTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("accounts");
 /// How it is written.
 const FORMAT: TableDefinition<'_, (), u32> = TableDefinition::new("format");
@@ -84,8 +84,8 @@ impl FileStore {
     /// Writes records, all or none; they are on disk when this returns.
     ///
     /// # Errors
-    /// [`StoreError`]: nobody knows whether anything was written; the same records may be written
-    /// again, others behind them.
+    /// [`StoreError`]: it is unknown whether the records were written; the same records may be
+    /// written again, with others after them.
     pub fn write(&mut self, records: &[Record]) -> Result<(), StoreError> {
         let changed = self.durable.changed_by(records);
         let former = self.database.take();
@@ -307,7 +307,7 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"a letter");
     }
 
-    /// Whatever was damaged: an error, or all of what was written.
+    /// After any damage: an error, or everything that was written.
     #[test]
     fn damage_is_an_error_or_harmless() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,13 +1,13 @@
-//! How the state looks in etcd, all of it below one prefix:
+//! Layout of the state in etcd, all of it below one prefix:
 //!
 //! | key | value |
 //! |---|---|
 //! | `format` | the number of this format |
-//! | `leader` | what the leader calls itself; stands on its lease. Its create revision is the term |
-//! | `written` | how many records of this term are in what follows |
+//! | `leader` | the leader's address; attached to its lease. Its create revision is the term |
+//! | `written` | number of records of this term that the keys below contain |
 //! | `jobs/DATABASE-SESSION-NUMBER` | the job, as in a file: postcard, sealed |
 //! | `banned/WORKER` | the worker, likewise |
-//! | `accounts/DATABASE` | what the database was given, likewise |
+//! | `accounts/DATABASE` | the account of the database, likewise |
 //!
 //! Numbers in keys are hexadecimal, of 16 digits.
 
@@ -27,7 +27,7 @@ pub const CURRENT: &[u8] = b"2";
 /// The one before, without accounts. It is read, and written over by the next leader.
 const FORMER: &[u8] = b"1";
 
-/// What the value of an account begins with: those of jobs begin with a database too.
+/// Prefix of an account's value, because values of jobs begin with a database too.
 const ACCOUNT: &str = "account";
 
 /// Records written together at most. Each touches two keys at most, and etcd takes 128 operations.
@@ -58,13 +58,13 @@ impl Keys {
         format!("{}{name}", self.prefix).into_bytes()
     }
 
-    /// Who leads.
+    /// The key of the leader.
     #[must_use]
     pub fn leader(&self) -> Vec<u8> {
         self.key("leader")
     }
 
-    /// How much the leader wrote.
+    /// The key that counts the leader's records.
     #[must_use]
     pub fn written(&self) -> Vec<u8> {
         self.key("written")
@@ -92,7 +92,7 @@ impl Keys {
         self.key(&format!("accounts/{:016x}", database.0))
     }
 
-    /// All of them: the first, and what comes behind the last.
+    /// The range of all keys: the first, and the one behind the last.
     #[must_use]
     pub fn all(&self) -> (Vec<u8>, Vec<u8>) {
         let first = self.prefix.clone().into_bytes();
@@ -101,10 +101,10 @@ impl Keys {
         (first, behind.into_bytes())
     }
 
-    /// What records make of the keys that they are about, given what there was.
+    /// The keys that `records` change, given the state before them.
     ///
     /// # Errors
-    /// A record cannot be described.
+    /// A record cannot be encoded.
     pub fn changes(
         &self,
         before: &Durable,
@@ -131,7 +131,7 @@ impl Keys {
         jobs.chain(banned).chain(accounts).collect()
     }
 
-    /// Reads one key into what there is; whether it is the present format's.
+    /// Reads one key into `durable`; returns whether the key belongs to the present format.
     ///
     /// # Errors
     /// It is damaged, or of a newer release.

@@ -33,10 +33,10 @@ pub enum StoreError {
     /// A newer release wrote it, or it is damaged.
     #[error("the control plane's store is not one that this release can read: {0}")]
     Format(String),
-    /// etcd does not do what it is asked.
+    /// A call to etcd failed.
     #[error(transparent)]
     Etcd(#[from] EtcdError),
-    /// Somebody else leads, or nobody: nothing was written.
+    /// This control plane does not lead any more: nothing was written.
     #[error("term {} is over", .0.0)]
     Deposed(Term),
 }
@@ -46,7 +46,7 @@ pub enum StoreError {
 pub enum Campaign {
     /// We lead, over this.
     Elected(Term, Durable),
-    /// Whoever leads calls itself so.
+    /// Another control plane leads, at this address.
     Taken(String),
 }
 
@@ -59,10 +59,10 @@ pub enum Store {
 }
 
 impl Store {
-    /// Opens what is at `place`.
+    /// Opens the store at `place`.
     ///
     /// # Errors
-    /// [`StoreError`]: it is in use, damaged, of a newer release, or not reached.
+    /// [`StoreError`]: it is in use, damaged, of a newer release, or not reachable.
     pub fn open(place: &StoreLocation) -> Result<Self, StoreError> {
         Ok(match place {
             StoreLocation::File(path) => Self::File(FileStore::open(path)?),
@@ -70,7 +70,7 @@ impl Store {
         })
     }
 
-    /// Who keeps the lease of a store that several share.
+    /// The renewer of the lease, for a store that several control planes share.
     ///
     /// # Errors
     /// [`StoreError::Etcd`].
@@ -81,12 +81,13 @@ impl Store {
         }
     }
 
-    /// Writes records, the first of which is the `first` of its term, in this order; what is kept
-    /// already is not written again. The number of the last one that is safe when this returns.
+    /// Writes records in this order; `first` is the number of the first one in its term, and
+    /// records that are already stored are skipped. Returns the number of the last record that is
+    /// durable.
     ///
     /// # Errors
-    /// [`StoreError`]: nobody knows what was written; the same records may be written again, with
-    /// others behind them. [`StoreError::Deposed`]: nothing was.
+    /// [`StoreError`]: it is unknown what was written; the same records may be written again, with
+    /// others after them. [`StoreError::Deposed`]: nothing was written.
     pub fn write(&mut self, term: Term, first: u64, records: &[Record]) -> Result<u64, StoreError> {
         match self {
             Self::File(file) => file.write_from(first, records),

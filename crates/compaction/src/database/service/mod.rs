@@ -1,10 +1,11 @@
-//! A database's side: RocksDB's compactions go to the pool, and come back checked or not at all.
+//! A database's side: hands RocksDB's compactions to the pool, and installs verified outputs or
+//! none.
 //!
 //! | question | answered in |
 //! |---|---|
-//! | where the database is, here and for others | `location` |
-//! | what goes to the pool, and what stays at home | `request` |
-//! | what comes back, and whether it is installed | `response` |
+//! | where the database is, on this machine and on the volume | `location` |
+//! | which jobs go to the pool, and their description | `request` |
+//! | a worker's answer, and whether it is installed | `response` |
 //! | the life of a job in between | here |
 
 mod location;
@@ -47,7 +48,8 @@ pub struct RemotePool {
     pub route: Route,
     /// The volume that the database and workers share, by the operators' name,
     pub volume: String,
-    /// and what it is here: the directory has the database in it, the object store gets copies.
+    /// and the volume as this machine reaches it: the directory contains the database; the object
+    /// store receives copies.
     pub storage: Volume,
     /// The database's identity, the same each time it is open.
     pub database_id: DatabaseId,
@@ -55,7 +57,7 @@ pub struct RemotePool {
     pub session: SessionId,
     /// Where the volume is.
     pub zone: Zone,
-    /// Jobs with fewer bytes of inputs stay at home.
+    /// Jobs with fewer bytes of inputs stay local.
     pub bytes_min: u64,
     /// Patience.
     pub client: ClientOptions,
@@ -82,11 +84,11 @@ struct Job {
     bytes: u64,
     since: Instant,
     accepted: Option<Accepted>,
-    /// In an object store: what was put there.
+    /// With an object store: the job's uploads.
     put: Option<Put>,
 }
 
-/// An answer whose outputs RocksDB may install.
+/// A verified answer: RocksDB may install its outputs.
 struct Accepted {
     attempt: AttemptId,
     output_bytes: u64,
@@ -102,11 +104,11 @@ pub struct Remote {
     counts: Counts,
     jobs: Mutex<Jobs>,
     emptied: Once,
-    /// Why a job of a column family last stayed at home.
+    /// The last reason for which a job of a column family stayed local.
     said: Mutex<BTreeMap<String, String>>,
     sight: Sight,
     watch: Mutex<Option<Watch>>,
-    // Dropped last: they carry what the others say.
+    // Dropped last: the other fields send through them.
     _actor: Actor<Client>,
     _link: Link,
 }
@@ -176,8 +178,8 @@ impl Remote {
         self.jobs.lock().waiting.len()
     }
 
-    /// Whether it was another reason the last time that one of a column family stayed at home: a
-    /// database that cannot be compacted elsewhere at all says so once.
+    /// Whether the reason differs from the column family's last one: a database that can never use
+    /// the pool logs this once.
     fn is_news(&self, family: &str, why: &str) -> bool {
         let mut said = self.said.lock();
         let before = said.insert(family.to_owned(), why.to_owned());
@@ -190,7 +192,7 @@ impl Remote {
         self.emptied.call_once(|| self.sweep());
     }
 
-    /// A job is over: nobody writes for it any more that anybody waits for.
+    /// Forgets a job: no attempt at it will be installed any more.
     fn end(&self, name: &str) -> Option<Job> {
         let job = self.jobs.lock().waiting.remove(name);
         self.sweep();
@@ -198,7 +200,7 @@ impl Remote {
         job
     }
 
-    /// What was put into an object store for a job is of no use any more.
+    /// Removes a job's uploads, which no attempt needs any more.
     fn take_back(&self, put: Option<&Put>) {
         if let Some((uploads, put)) = self.place.shared.uploads().zip(put) {
             uploads.end(put.job);
@@ -228,8 +230,8 @@ impl DatabaseService for Remote {
     fn closing(&self) {
         drop(self.watch.lock().take());
         let database = self.sight.lock().take();
-        // Outside of the lock: it may be the last that holds the database, whose end waits for
-        // threads that want the lock.
+        // Outside the lock: this may be the last reference to the database, and closing it waits
+        // for threads that need the lock.
         drop(database);
     }
 
@@ -304,7 +306,7 @@ impl Service for Remote {
             return Waited::Local; // asked for by nobody
         };
         let began = Instant::now();
-        // A core that answers nobody any more is ending: the job is over all the same.
+        // A core that does not answer is ending: the job is over.
         let word = answer.recv().unwrap_or(Word::Local(LocalReason::Closing));
         self.counts.waited(began.elapsed());
         let (attempt, result) = match word {

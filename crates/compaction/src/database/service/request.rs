@@ -1,4 +1,4 @@
-//! What goes to the pool, and what stays at home: a job of RocksDB's as others can do it.
+//! Requests to the pool: which jobs stay local, and the description of the others.
 
 use std::fs;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::rocksdb_files::text::{Fields, Unreadable};
 use crate::seal::pack;
 use crate::transport::wire::DESCRIPTION_MAX;
 
-/// Why a job stays at home.
+/// Why a job stays local.
 pub(super) struct AtHome {
     pub reason: LocalReason,
     pub why: String,
@@ -38,7 +38,7 @@ fn storage(error: ObjectError) -> AtHome {
     }
 }
 
-/// What RocksDB says of a job.
+/// RocksDB's description of a job.
 struct Asked {
     names: Vec<String>,
     output_level: u64,
@@ -94,7 +94,7 @@ pub(super) struct Described {
 }
 
 impl Remote {
-    /// Makes a job of RocksDB's words, and puts what it needs where workers come to it.
+    /// Translates RocksDB's description into a job for workers, and uploads what a worker needs.
     pub(super) fn describe(&self, info: &JobInfo, input: &[u8]) -> Result<Described, AtHome> {
         let asked = Asked::read(input).map_err(unfit)?;
         let options = settings::read(&self.place.database, asked.options_file).map_err(unfit)?;
@@ -150,7 +150,7 @@ impl Remote {
         Ok(bytes)
     }
 
-    /// Where workers find the database, and what was put there for this job.
+    /// Where workers find the database, and the job's uploads.
     fn shown(&self, info: &JobInfo, asked: &Asked) -> Result<(String, Option<Put>), AtHome> {
         let uploads = match &self.place.shared {
             Shared::Directory(relative) => return Ok((relative.clone(), None)),
@@ -174,10 +174,10 @@ impl Remote {
         }
     }
 
-    /// What is known of the outputs before there are any.
+    /// The facts against which the outputs will be verified.
     ///
     /// # Errors
-    /// The database should know it and does not.
+    /// The database lacks a fact that it must know.
     fn expected(&self, asked: &Asked) -> Result<Expected, String> {
         let sight = self.sight.lock();
         let known = sight.as_ref().map(|opened| opened.inputs(&asked.names));

@@ -1,4 +1,4 @@
-//! What comes back from the pool, and whether it is installed.
+//! Answers from the pool: whether their outputs are installed.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub(super) fn wrong(what: String) -> Turned {
 }
 
 impl Remote {
-    /// Gets outputs and checks them; what RocksDB is to be told.
+    /// Fetches the outputs of an attempt and verifies them; returns the description for RocksDB.
     pub(super) fn accept(
         &self,
         attempt: AttemptId,

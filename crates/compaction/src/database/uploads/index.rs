@@ -1,12 +1,11 @@
-//! A database's side of an object store: what of its files is there, put once and removed when
-//! the database has removed them.
+//! The index of a database's uploads: which of its files are in the object store, uploaded once and
+//! removed after the database has removed them.
 //!
-//! The files that the database works on stay on its own disk. What is in the store are copies for
-//! workers, below the database's identity and its session, so that nothing of another time that
-//! it was open is ever taken for the present:
+//! The database works on its own disk. The store contains copies for workers, below the database's
+//! identity and session, so that copies of an earlier session are never mistaken for current ones:
 //!
 //! ```text
-//! DATABASE/SESSION/files/000012.sst            an input, put whole when a job first needs it
+//! DATABASE/SESSION/files/000012.sst            an input, uploaded whole when a job first needs it
 //! DATABASE/SESSION/ends/7                      ends of files that job 7 was the first to show
 //! DATABASE/SESSION/options/OPTIONS-000009
 //! DATABASE/SESSION/jobs/7/manifest, view       for job 7
@@ -30,11 +29,11 @@ use crate::rocksdb_files::table::anatomy;
 /// The family that RocksDB always opens.
 const DEFAULT: &str = "default";
 
-/// What is in the store.
+/// The index of a database's uploads.
 pub(super) struct UploadIndex {
     database: PathBuf,
     table: Mutex<Table>,
-    /// One look at the directory at a time: an older one must not undo what a newer one found.
+    /// Serializes scans of the directory: an older scan must not undo a newer one.
     looking: Mutex<()>,
 }
 
@@ -84,10 +83,10 @@ impl UploadIndex {
         }
     }
 
-    /// Puts what workers need for a job and is not there yet.
+    /// Uploads what workers need for a job and the store lacks.
     ///
     /// # Errors
-    /// [`ObjectError`]; what was put is kept for the next job.
+    /// [`ObjectError`]; finished uploads are kept for the next job.
     pub(super) fn put(
         &self,
         transfer: &Transfer,
@@ -97,7 +96,8 @@ impl UploadIndex {
         options: u64,
     ) -> Result<Copies, ObjectError> {
         self.begin(job);
-        // Twice: what the manifest names was there before it was read, or is there after.
+        // Twice, before and after reading the manifest: a file that the manifest names is in one of
+        // the scans.
         let mut found = self.look(&BTreeSet::new())?;
         let (name, manifest) = self.manifest()?;
         let names = found.iter().map(|new| new.name.clone()).collect();
@@ -127,7 +127,7 @@ impl UploadIndex {
         table.newest = table.newest.max(job);
     }
 
-    /// Files that are new, but for those that were just found; what is gone leaves the table.
+    /// New files except `just_found`; removes files from the table that are gone.
     fn look(&self, just_found: &BTreeSet<String>) -> Result<Vec<Found>, ObjectError> {
         let _one = self.looking.lock();
         let mut present = BTreeSet::new();
@@ -228,7 +228,7 @@ impl UploadIndex {
         })
     }
 
-    /// What of each file a worker fetches.
+    /// The part of each file that a worker fetches.
     fn parts(&self, family: &str, inputs: &[String]) -> Result<Vec<FilePart>, ObjectError> {
         let table = self.table.lock();
         for name in inputs {
@@ -267,11 +267,11 @@ impl UploadIndex {
         }
     }
 
-    /// A job is over: its outputs are files of the database, or nobody wants them. What is below
-    /// the job and is not to be kept, and what no job looks for any more, is removed.
+    /// A job is over: its outputs are files of the database, or are not needed. Removes the job's
+    /// objects that are not kept, and objects that no unfinished job needs.
     ///
     /// # Errors
-    /// [`ObjectError`]: it is left for a sweep.
+    /// [`ObjectError`]: the objects are left for a sweep.
     pub(super) fn end(&self, transfer: &Transfer, job: u64) -> Result<(), ObjectError> {
         let found = self.look(&BTreeSet::new())?;
         {
@@ -311,13 +311,13 @@ impl UploadIndex {
         transfer.remove(&gone)
     }
 
-    /// Removes what is below a name and belongs to nothing.
+    /// Removes objects below a name that belong to nothing.
     ///
     /// # Errors
-    /// [`ObjectError`]: it is left for the next time.
+    /// [`ObjectError`]: the objects are left for the next sweep.
     pub(super) fn sweep(&self, transfer: &Transfer, below: &str) -> Result<(), ObjectError> {
         let there = transfer.list(below)?;
-        // After the list: what a job has put, it has named before.
+        // After the listing: a job names an object in the index before it uploads it.
         let stray: Vec<String> = {
             let table = self.table.lock();
             let wanted = table.wanted();

@@ -1,4 +1,5 @@
-//! A database's fetches to an object store, and who cleans up there.
+//! A database's uploads to an object store, their index, and the collection of objects that are no
+//! longer needed.
 
 mod index;
 
@@ -24,13 +25,13 @@ const SWEEP: Duration = Duration::from_secs(300);
 /// After one that failed.
 const SWEEP_AGAIN: Duration = Duration::from_secs(20);
 
-/// What was put for a job.
+/// The uploads of a job.
 pub(super) struct Put {
     /// Its number here.
     pub job: u64,
     /// Where.
     pub copies: Copies,
-    /// How much.
+    /// Bytes moved for them.
     pub moved: Moved,
 }
 
@@ -88,10 +89,10 @@ impl Uploads {
         self.objects.rests()
     }
 
-    /// Puts what a job needs.
+    /// Uploads what a job needs.
     ///
     /// # Errors
-    /// [`ObjectError`]; then the job is over.
+    /// [`ObjectError`]; the job must then stay local.
     pub(super) fn put(
         &self,
         family: &str,
@@ -146,7 +147,8 @@ impl Uploads {
         Ok(transfer.moved())
     }
 
-    /// A job is over: what it put is removed, but for what became a file of the database.
+    /// A job is over: the collector removes its uploads, except those that became files of the
+    /// database.
     pub(super) fn end(&self, job: u64) {
         let _ = self.ended.send(job); // the gc lives as long as this
     }
@@ -163,7 +165,7 @@ impl Drop for Uploads {
     }
 }
 
-/// Removes what nobody needs.
+/// Removes objects that no job needs.
 struct ObjectGc {
     objects: Arc<Objects>,
     index: Arc<UploadIndex>,
@@ -209,7 +211,8 @@ impl ObjectGc {
         format!("{}/{}", self.database, self.session.trim_end_matches('/'))
     }
 
-    /// Removes what earlier sessions and attempts that nobody waited for left; when to do it again.
+    /// Removes objects of earlier sessions and of abandoned attempts; returns the pause until the
+    /// next sweep.
     fn sweep(&self) -> Duration {
         let others = self.objects.transfer(&self.database, &self.stop);
         let own = self.objects.transfer(&self.own(), &self.stop);

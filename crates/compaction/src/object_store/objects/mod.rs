@@ -1,5 +1,5 @@
-//! An object store as this crate uses it: copies go there and come back whole and checked, from
-//! threads that may wait, until somebody stops them.
+//! An object store as this crate uses it, from threads that may block: copies are uploaded, and
+//! downloads are complete and verified, until a [`Stop`] ends them.
 
 mod transfer;
 
@@ -21,10 +21,10 @@ pub use self::transfer::{Moved, Transfer};
 
 /// A request that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// After a failure nothing new is begun for this long: a database compacts at home meanwhile.
+/// After a failure no new transfer begins for this long: meanwhile databases compact locally.
 const REST: Duration = Duration::from_secs(5);
 
-/// An object, as who put it there knows it.
+/// An object, as its uploader describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     /// Its name, relative to where the database's objects are.
@@ -41,7 +41,7 @@ pub enum ObjectError {
     /// It is not there.
     #[error("object {0} is not in the store")]
     Missing(String),
-    /// It is not what was put there.
+    /// The object differs from the uploaded one.
     #[error("object {key} is not what was put into the store: {what}")]
     Differs {
         /// Which.
@@ -65,10 +65,10 @@ pub enum ObjectError {
         /// Why.
         error: io::Error,
     },
-    /// The name could lead elsewhere.
+    /// The name could lead out of the prefix.
     #[error("'{0}' is no name of an object")]
     Name(String),
-    /// Somebody does not want it any more.
+    /// A [`Stop`] ended the transfer.
     #[error("it was stopped")]
     Stopped,
 }
@@ -203,7 +203,7 @@ fn meaning(key: &str, error: &Error) -> ObjectError {
     }
 }
 
-/// An error with what is below it, each said once.
+/// An error with its sources, each text once.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();
@@ -223,7 +223,7 @@ fn join(base: &Key, relative: &str) -> Result<Key, ObjectError> {
     Ok(base.parts().chain(inside.parts()).collect())
 }
 
-/// Ends what is under way on other threads.
+/// Ends transfers on other threads.
 #[derive(Debug)]
 pub struct Stop(watch::Sender<bool>);
 

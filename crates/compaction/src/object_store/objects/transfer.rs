@@ -1,4 +1,4 @@
-//! Moves objects, in requests and parts, and checks what comes.
+//! Transfers of objects in requests and parts, with verification of downloads.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -107,7 +107,8 @@ impl Transfer {
                 Ok(Object { key, bytes, sum })
             }
             Err(error) => {
-                // A store that fails at this too removes what is incomplete by a rule of its own.
+                // If the store fails at this too, a lifecycle rule of its own removes the
+                // incomplete upload.
                 let _ = self.wait(key, Box::pin(upload.abort()));
                 Err(error)
             }
@@ -181,10 +182,11 @@ impl Transfer {
             .map_err(local(path))
     }
 
-    /// What an object has from a byte on as a file: `part` says how much, and its sum.
+    /// Downloads `part.bytes` bytes of an object from byte `skip` on into a file, and verifies
+    /// their sum.
     ///
     /// # Errors
-    /// [`ObjectError`]; there may be a file all the same.
+    /// [`ObjectError`]; a file may exist all the same.
     pub fn fetch_part(&self, part: &Object, skip: u64, path: &Path) -> Result<File, ObjectError> {
         let cannot = local(path);
         let file = File::create(path).map_err(&cannot)?;

@@ -1,4 +1,4 @@
-//! What a record of a manifest says: numbered fields, and what they change.
+//! The content of a manifest record: numbered fields, and the changes that they describe.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ const PATH: u64 = NEW_FILE_NEEDED + 1;
 /// Bytes behind the user key of a key.
 const TRAILER: usize = 8;
 
-/// What a record changes in one column family.
+/// Changes of a record to one column family.
 #[derive(Default)]
 struct Edit {
     family: u32,

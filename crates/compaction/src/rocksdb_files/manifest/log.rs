@@ -73,7 +73,7 @@ impl<'a> Log<'a> {
         let Some(bytes) = self.bytes.get(start..start + length) else {
             return Ok(None);
         };
-        // What is being written may be there in part.
+        // A record that is being written may be there in part.
         if masked(crc32c(&[&header[6..7], bytes])) != sum {
             return Ok(None);
         }
@@ -162,7 +162,7 @@ mod tests {
     fn a_record_may_begin_where_a_block_has_room_for_its_header_alone() {
         let directory = tempfile::tempdir().unwrap();
         let db = DB::open_default(directory.path()).unwrap();
-        // What is around a value: a batch's own header, kind and lengths, and the key.
+        // The bytes around a value: a batch's own header, kind and lengths, and the key.
         let around = 12 + 1 + 1 + 1 + 3;
         for length in [BLOCK - 2 * HEADER - around, 5] {
             db.put([7], vec![7; length]).unwrap();

@@ -1,16 +1,16 @@
-//! Which files a database has, as its manifest says: the log of all that was ever added to it and
-//! removed, which RocksDB syncs before it uses a file. Read by another reader than the database, as
-//! far as it is written, and later on from there.
+//! The files of a database according to its manifest: the log of all files that were added and
+//! removed, which RocksDB syncs before it uses a file. This reader is not the database: it reads
+//! the records that have been written, and later continues from there.
 //!
-//! The format is RocksDB's own: a log of records in blocks of 32 KiB, each with a sum; in a record
-//! numbered fields, of which unknown ones below a limit cannot be passed over. What is not as
-//! expected is an error, never a guess.
+//! The format is RocksDB's own: a log of records in blocks of 32 KiB, each with a checksum; a
+//! record consists of numbered fields, of which unknown ones below a limit cannot be skipped.
+//! Unexpected content is an error, never a guess.
 //!
 //! | question | answered in |
 //! |---|---|
 //! | where a record begins and ends | [`log`] |
 //! | what a record changes | [`edit`] |
-//! | what there is after all of them | here |
+//! | the state after all records | here |
 
 pub(crate) mod catalogue;
 mod edit;
@@ -81,10 +81,10 @@ impl Manifest {
         }
     }
 
-    /// Reads what was written since the last time.
+    /// Reads the records written since the last call.
     ///
     /// # Errors
-    /// It cannot be read, or not be understood; the next time it is read from its beginning.
+    /// The manifest cannot be read or understood; the next call reads it from the beginning.
     pub(crate) fn refresh(&mut self) -> Result<(), String> {
         let done = self.read_on();
         if done.is_err() {
@@ -170,7 +170,7 @@ mod tests {
         manifest.families().find(|family| family.name == name)
     }
 
-    /// What RocksDB says itself.
+    /// The files according to RocksDB.
     fn live(db: &DB, family: &str) -> BTreeMap<u64, Listed> {
         let files = db.live_files().unwrap().into_iter();
         let files = files.filter(|file| file.column_family_name == family);

@@ -21,7 +21,7 @@ use parts::{
 };
 use proto::word::Word as Kind;
 
-/// Largest message in bytes: the same for all who send and receive.
+/// Largest message in bytes, the same for all senders and receivers.
 pub const MESSAGE_MAX: usize = 16 << 20;
 
 /// Room in a message for all but the description of a job or of its result.
@@ -30,9 +30,9 @@ const FRAME_MAX: usize = 4 << 10;
 /// Largest description of a job or of its result, in bytes.
 pub const DESCRIPTION_MAX: usize = MESSAGE_MAX - FRAME_MAX;
 
-/// A message as it travels; none, and a word in the log, if it is too large: it would break the
-/// stream that carries all others. Who makes descriptions keeps them within [`DESCRIPTION_MAX`],
-/// so that this is never met.
+/// A message in its wire form. `None`, with a line in the log, if it is too large: it would break
+/// the stream that carries all others. Descriptions are limited to [`DESCRIPTION_MAX`], so this
+/// does not occur.
 #[must_use]
 pub fn pack(message: Message) -> Option<proto::Word> {
     let label = manxdb_core::Message::label(&message);
@@ -122,10 +122,10 @@ pub fn encode(message: Message) -> proto::Word {
     proto::Word { word: Some(word) }
 }
 
-/// A message that arrived.
+/// A message from its wire form.
 ///
 /// # Errors
-/// [`Invalid`] says what it lacks.
+/// [`Invalid`] names the missing field.
 pub fn decode(word: proto::Word) -> Result<Message, Invalid> {
     Ok(match word.word.ok_or(Invalid("it says nothing"))? {
         Kind::Alive(alive) => Message::Alive(alive_in(alive)?),

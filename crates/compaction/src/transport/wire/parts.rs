@@ -186,7 +186,7 @@ pub(super) fn progress_out(progress: Progress) -> proto::Progress {
     }
 }
 
-/// Who says nothing has done nothing.
+/// An absent field means no progress.
 fn progress_in(progress: Option<proto::Progress>) -> Progress {
     let progress = progress.unwrap_or_default();
     Progress {

@@ -24,7 +24,7 @@ struct WorkerAddress {
     databases: usize,
 }
 
-/// What a database finds where its worker should be.
+/// The worker that a database finds at its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Assigned {
     /// It has no address: no worker ever came.

@@ -1,11 +1,12 @@
 //! Which job next, on which worker: four policies over the same state.
 //!
-//! Ours serves who was given little before who was given much ([`shares`](super::shares)). Among
-//! equals it puts every waiting job on one scale, milliseconds of one worker's time. A job's place
-//! is what its database was given so far by the fair clock (start-time fair queueing: a database
-//! with twice the weight is charged half), less a credit: for what starts on level 0, more the
-//! sooner its database stalls, and for waiting. So no database gets ahead of its equals by more than
-//! the credit. Places within a second of each other count as equal: the shortest job goes first.
+//! The policy `manxdb` serves databases that received little of the pool before those that received
+//! much ([`shares`](super::shares)). Among databases of equal rank it puts every waiting job on one
+//! scale, milliseconds of one worker's time. A job's position is the time that its database
+//! received so far by the fair clock (start-time fair queueing: a database with twice the weight is
+//! charged half), minus a credit for starting on level 0 (larger the sooner the database stalls)
+//! and for waiting. So no database gets ahead of its equals by more than the credit. Positions
+//! within a second of each other count as equal, and the shortest job goes first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,15 +41,15 @@ const SAME_PLACE: u64 = 1_000;
 /// Bytes a second of a worker that has measured nothing yet.
 const SPEED_UNKNOWN: u64 = 64 << 20;
 
-/// CaaS-LSM's constants (procp_server.cc): jobs that may wait behind the one popped, times that
-/// a job is put off, tasks of a worker, and for how long its one thread sleeps when the best worker
-/// is full. That it takes a worker for full, too, whose memory is in use as a cache, is left out.
+/// CaaS-LSM's constants (procp_server.cc): jobs that may wait behind the one popped, times that a
+/// job is put off, tasks of a worker, and how long its one thread sleeps when the best worker is
+/// full. Its rule that a worker whose memory is used as a cache counts as full is left out.
 const CAAS_WAITING_MAX: usize = 5;
 const CAAS_DEFERRED_MAX: u32 = 5;
 const CAAS_TASKS_MAX: usize = 5;
 const CAAS_PAUSE: Nanos = Nanos::from_secs(1);
 
-/// The next thing to do; none: everything waits.
+/// The next decision; `None`: every waiting job keeps waiting.
 pub(super) fn next(control: &Control, now: LocalTime) -> Option<Choice> {
     match control.options.policy {
         Policy::Manxdb => manxdb(control, now),
@@ -157,7 +158,7 @@ pub(super) fn predicted_millis(control: &Control, job: &Job, worker: &Worker) ->
     // A busy worker's slots share its processors and its disk.
     let shared = |own: u64| own.saturating_add(own.saturating_mul(busy) / slots);
     match ability.far_bytes_second {
-        // What it measured has all of the way in it: how wide it is, and how long.
+        // The measured speed includes the network: its bandwidth and its latency.
         far if far > 0 && !is_near => shared(millis(far)),
         _ => {
             let speed = match ability.bytes_second {
@@ -170,9 +171,9 @@ pub(super) fn predicted_millis(control: &Control, job: &Job, worker: &Worker) ->
     }
 }
 
-/// The waiting job that may best be sent home when more than `limit` wait: one of a database that
-/// has more than its share of the queue, since nobody is to suffer from another's greed; nothing
-/// that relieves level 0 while there is something else; and of the database that waits for most.
+/// The waiting job to send back when more than `limit` wait: a job of a database that has more than
+/// its share of the queue, because no database may suffer from another's load; one that relieves
+/// level 0 only if there is no other; and of the database with the most waiting jobs.
 pub(super) fn least_urgent(control: &Control, limit: usize) -> Option<JobId> {
     let mut waits: BTreeMap<DatabaseId, u64> = BTreeMap::new();
     for (id, _) in control.jobs.iter().filter(|(_, job)| job.is_waiting()) {
@@ -257,8 +258,9 @@ fn random(control: &Control, now: LocalTime) -> Option<Choice> {
     })
 }
 
-/// The worker of the database, at once, whatever else that does: a call to a fixed address waits in
-/// no queue, and is done at home when nobody answers there.
+/// The worker at the database's address, at once, however busy it is: a call to a fixed address
+/// waits in no queue, and the database compacts the job itself if there is no worker at the
+/// address.
 fn fixed(control: &Control, now: LocalTime) -> Option<Choice> {
     oldest(control, now).find_map(
         |(id, job)| match control.assignments.worker_of(id.database) {

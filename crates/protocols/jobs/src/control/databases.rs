@@ -1,4 +1,4 @@
-//! Databases: which are there, what they wait for, how near they are to stalling.
+//! Databases: which are connected, which jobs they wait for, how near they are to a write stall.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::record::Record;
 #[derive(Debug)]
 pub(super) struct Session {
     pub id: SessionId,
-    /// Where it was last heard from; none: not since the control plane started.
+    /// Peer that its last message came from; `None`: no message since the control plane started.
     pub peer: Option<NodeId>,
-    /// The session before it, whose words may still arrive.
+    /// The session before it, whose messages may still arrive.
     former: Option<SessionId>,
     heard: LocalTime,
     beat: u64,
@@ -26,9 +26,10 @@ pub(super) struct Session {
     /// Jobs below `next` that are not among these are over.
     waiting: BTreeSet<u64>,
     next: u64,
-    /// What it was given so far, by the fair clock: milliseconds of one worker, by weight.
+    /// Worker time that it received, by the fair clock: milliseconds of one worker, divided by its
+    /// weight.
     pub used: u64,
-    /// The same of late, in memory that fades.
+    /// The same with exponential decay.
     pub lately: u64,
     /// Whether the store has an account of it.
     pub has_account: bool,
@@ -71,7 +72,7 @@ impl Control {
         session.is_some_and(|one| job.number < one.next && !one.waiting.contains(&job.number))
     }
 
-    /// Notes for which time a database is open; what it was given before stays with it.
+    /// Records the session of a database; the account of earlier sessions stays with the database.
     pub(super) fn open(&mut self, database: DatabaseId, id: SessionId, now: LocalTime) {
         let known = self.sessions.get(&database);
         if known.is_some_and(|known| known.id == id) {

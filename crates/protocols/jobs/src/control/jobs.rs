@@ -270,13 +270,13 @@ impl Control {
         self.tell_database(id.database, Message::GoLocal { job: id, reason });
     }
 
-    /// The same of a job that was not taken: nothing was written of it.
+    /// As [`Control::go_local`] for a job that was never taken: there is no record of it.
     fn decline(&mut self, id: JobId, reason: LocalReason) {
         *self.counts.local.entry(reason).or_default() += 1;
         self.tell_database(id.database, Message::GoLocal { job: id, reason });
     }
 
-    /// Nobody wants it any more.
+    /// Forgets a job that no database waits for.
     pub(super) fn end(&mut self, id: JobId) {
         let Some(job) = self.jobs.remove(&id) else {
             return;
@@ -314,8 +314,8 @@ impl Control {
         }
     }
 
-    /// Past the limit those wait at home whom it hurts least. Not right after a start: workers have
-    /// not been heard of, so how much is too much is not known.
+    /// When more jobs wait than the limit, sends back those whose local execution hurts least. Not
+    /// right after a start: no worker has sent a beat yet, so the limit is not known.
     pub(super) fn send_home_what_is_too_much(&mut self, now: LocalTime) {
         if self.options.policy != Policy::Manxdb {
             return; // CaaS-LSM's has a rule of its own, the others have none

@@ -1,13 +1,13 @@
 //! The control plane: jobs, leases, attempts, refusals.
 //!
-//! A job waits, is leased to a worker as an attempt, and has a result, which waits for the
-//! database's word that it is installed. Whatever ends it removes it. Every change is a
-//! [`Record`], and nobody hears of a change before its record is on disk ([`outbox`]): a control
-//! plane that starts again goes on with what it had told.
+//! A job waits, is leased to a worker as an attempt, and has a result, which the control plane
+//! keeps until the database reports that it is installed. Then the job is removed. Every change is
+//! a [`Record`], and no message about a change is sent before its record is on disk ([`outbox`]),
+//! so a restarted control plane continues from everything that it had announced.
 //!
-//! All spans are measured on the control plane's own clock, and leases are only about who does
-//! the work: a clock that jumps makes attempts lost or late, never a wrong result, because a
-//! result counts only while its attempt is the job's present one.
+//! The control plane measures all time spans on its own clock. Leases decide only which worker does
+//! the work: a clock that jumps makes attempts lost or late, never a wrong result, because a result
+//! counts only while its attempt is the job's current one.
 
 mod assignments;
 pub mod choice;
@@ -46,8 +46,8 @@ pub struct Control {
     strikes: BTreeMap<WorkerId, u32>,
     /// Work given out so far by the fair clock, in milliseconds of one worker for weight 1.
     fair_clock: u64,
-    /// Beats by which memories of what was given have faded, with those of control planes before
-    /// this one.
+    /// Ticks by which the accounts have decayed, including those under control planes before this
+    /// one.
     beats: u64,
     /// Where each database has one worker: which.
     assignments: Assignments,
@@ -62,14 +62,14 @@ pub struct Control {
     began: LocalTime,
 }
 
-/// What it has done since it started.
+/// Counters since the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Jobs taken.
     pub taken: u64,
     /// Results recorded.
     pub done: u64,
-    /// Attempts whose worker was not heard of in time.
+    /// Attempts whose worker sent no beat in time.
     pub lost: u64,
     /// Attempts that failed.
     pub failed: u64,
@@ -77,11 +77,11 @@ pub struct Counts {
     pub late: u64,
     /// Results that databases refused.
     pub refused: u64,
-    /// Jobs sent home, by reason.
+    /// Jobs sent back to their databases, by reason.
     pub local: BTreeMap<LocalReason, u64>,
 }
 
-/// Time to look for what has lapsed.
+/// Time to look for expired leases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tick;
 
@@ -121,26 +121,26 @@ impl Control {
         control
     }
 
-    /// What is going on.
+    /// The state of the pool.
     #[must_use]
     pub fn report(&self) -> Report {
         report::of(self)
     }
 
-    /// Whoever it has heard of.
+    /// Peers that sent a message.
     pub fn peers(&self) -> impl Iterator<Item = NodeId> {
         let databases = self.sessions.values().filter_map(|one| one.peer);
         databases.chain(self.workers.values().map(|one| one.peer))
     }
 
-    /// What it has done since it started.
+    /// Counters since the start.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Begins all spans that were under way before a restart: nobody is lost for the time in
-    /// which nobody could be heard.
+    /// Restarts all time spans after a restart: no worker is declared lost for the time in which
+    /// the control plane was down.
     fn start(&mut self, step: &mut Step<'_>) {
         let now = step.now;
         self.began = now;
@@ -270,7 +270,7 @@ impl Control {
 impl Core for Control {
     type Message = Message;
     type Timer = Tick;
-    /// Operators ask what is going on.
+    /// Operators ask for the state of the pool.
     type Request = ();
     type Reply = Report;
     type Record = Record;

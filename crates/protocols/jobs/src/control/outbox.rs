@@ -1,4 +1,4 @@
-//! Nobody hears of a change before it is on disk.
+//! Holds messages about a change until its record is on disk.
 
 use std::collections::VecDeque;
 

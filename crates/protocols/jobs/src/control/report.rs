@@ -1,4 +1,4 @@
-//! What is going on, for operators.
+//! The state of the pool, for operators.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,12 @@ pub struct Report {
     pub workers: Vec<WorkerLine>,
     /// Workers not to be trusted any more.
     pub banned: Vec<WorkerId>,
-    /// What databases got so far, by the fair clock: milliseconds of one worker, by weight.
+    /// Worker time that databases received, by the fair clock: milliseconds of one worker, by
+    /// weight.
     pub shares: BTreeMap<DatabaseId, u64>,
-    /// What was done since the start, or since it leads.
+    /// Counters since the start, or since this control plane leads.
     pub counts: Counts,
-    /// Who leads.
+    /// Which control plane leads.
     pub standing: Standing,
 }
 
@@ -54,11 +55,11 @@ pub enum JobPhase {
 pub struct WorkerLine {
     /// Which.
     pub worker: WorkerId,
-    /// What it can do.
+    /// The worker's abilities.
     pub ability: Ability,
     /// Attempts it has.
     pub running: u32,
-    /// What it has done since it started, as it says.
+    /// What it has done since it started, by its own report.
     pub total: Progress,
 }
 

@@ -1,21 +1,23 @@
-//! Who has had how much of the pool, and what that leaves to whom.
+//! Accounts: how much of the pool each database received, and the rank that follows.
 //!
-//! The fair clock ([`choice`](super::choice)) forgets at once: who asks for more than there is for
-//! hours stands in line beside who asks for the first time today, and with a thousand databases
-//! those few hold half of all slots whenever somebody else has a burst. So what each database was
-//! given is remembered here (half of it after half an hour), and three things follow:
+//! The fair clock ([`choice`](super::choice)) has no memory: a database that asks for more than the
+//! pool has for hours ranks beside one that asks for the first time today. With a thousand
+//! databases, a few greedy ones would hold half of all slots whenever another database has a burst.
+//! So an account remembers what each database received (half of it after half an hour), with three
+//! consequences:
 //!
-//! - Who was given less than [`EQUAL`] times what the others were, on average, is equal to all of
-//!   them; who was given more waits behind them, further behind with each doubling.
-//! - Who was given more leaves a part of the pool free, so that a burst of another finds slots and
-//!   not jobs of many seconds that nobody interrupts.
-//! - Nobody runs more than [`SHARE_MAX`] times its share of the slots at a time while others wait.
+//! - A database that received less than [`EQUAL`] times the average of the others ranks equal to
+//!   them; one that received more waits behind them, further behind with each doubling.
+//! - A database that received more leaves a part of the pool free, so that a burst of another finds
+//!   free slots instead of running jobs, which are not preempted.
+//! - No database runs more than [`SHARE_MAX`] times its share of the slots at a time while others
+//!   wait.
 //!
 //! Weights count in all three.
 //!
-//! An account is written with each attempt that is given out, so a control plane that starts again,
-//! or another one that leads, goes on with what its predecessor knew. Memories fade by the beats of
-//! whoever leads: while nobody does, and from the last attempt until the end, none are counted.
+//! The control plane writes an account with each lease, so a restarted control plane or a new
+//! leader continues with its predecessor's accounts. Accounts decay by the ticks of the leader:
+//! they do not decay while there is no leader, or from the last lease until the control plane ends.
 
 use std::collections::BTreeMap;
 
@@ -29,15 +31,15 @@ use crate::record::Account;
 
 /// Slots that a database may have while others wait, as a multiple of its share.
 const SHARE_MAX: u64 = 2;
-/// Work that a database may have been given, as a multiple of what others were on average, and
-/// be equal to them.
+/// A database ranks equal to the others until its account exceeds this multiple of their average.
 const EQUAL: u64 = 8;
 /// Work that anybody may have been given and be equal to all others, in milliseconds of one worker.
 const LITTLE: u64 = 120_000;
-/// One of so many slots that do not wait for level 0 is kept free by who was given more than others.
+/// A database that received more than the others leaves one of this many slots free, except for
+/// jobs that start on level 0.
 const KEPT_FREE: u64 = 8;
-/// After how long work that was given counts for 1/e of what it was; for half after half an hour.
-/// Counted in ticks: a clock that jumps makes nobody forget.
+/// Time constant of the decay: an account falls to 1/e in this time, and to half in half an hour.
+/// Counted in ticks, so a clock that jumps does not change accounts.
 const MEMORY: Nanos = Nanos::from_secs(2_600);
 
 /// How far behind others a database stands: 0 is equal to them, each step was given twice as much.
@@ -101,7 +103,7 @@ impl Crowd {
         crowd
     }
 
-    /// How far behind others a database stands for what it was given.
+    /// How many ranks a database stands behind the others because of its account.
     pub fn rank(&self, control: &Control, database: DatabaseId) -> Rank {
         #[cfg(feature = "mutants")]
         if control.is_mutant(crate::mutants::Mutant::NoFairShares) {
@@ -152,7 +154,8 @@ impl Session {
 }
 
 impl Control {
-    /// Takes over what was written of databases: they are there until it is clear that they are not.
+    /// Takes over accounts from the store; their databases count as connected until their sessions
+    /// time out.
     pub(super) fn restore(&mut self, accounts: &BTreeMap<DatabaseId, Account>) {
         #[cfg(feature = "mutants")]
         if self.is_mutant(crate::mutants::Mutant::ForgetsAccounts) {
@@ -184,14 +187,14 @@ impl Control {
         }
     }
 
-    /// Charges a job to its database by the fair clock; what is to be written of that.
+    /// Charges a job to its database by the fair clock; returns the account to be written.
     pub(super) fn charge(&mut self, id: JobId, to: WorkerId) -> Account {
         let found = self.jobs.get(&id).zip(self.workers.get(&to));
         let millis = found.map_or(0, |(job, worker)| predicted_millis(self, job, worker));
         let Some(session) = self.sessions.get_mut(&id.database) else {
             return Account::default(); // cannot be: jobs go with the session of their database
         };
-        // Who had nothing to do for a while does not save up time.
+        // An idle database does not accumulate credit.
         let start = session.used.max(self.fair_clock);
         let charged = millis.max(1) / u64::from(session.weight);
         session.used = start.saturating_add(charged).saturating_add(1);

@@ -1,4 +1,4 @@
-//! Workers: which are there, what they run, whether they can be trusted.
+//! Workers: which are connected, what they run, whether they are banned.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(super) struct Worker {
     orders: u64,
     /// How far its running attempts are, as it says.
     pub progress: BTreeMap<AttemptId, Progress>,
-    /// What all its attempts have done, as it says.
+    /// What all its attempts have done, by its own report.
     pub total: Progress,
 }
 
@@ -45,7 +45,7 @@ impl Worker {
         self.slots() > 0 && self.ability.fingerprints.contains(&facts.fingerprint)
     }
 
-    /// That what it has is what jobs say.
+    /// Checks that the worker's attempts agree with the jobs.
     pub fn check(&self, id: WorkerId, jobs: &BTreeMap<JobId, Job>) -> Result<(), String> {
         for attempt in self.leased.keys() {
             if leased_to(jobs.get(&attempt.job), *attempt) != Some(id) {
@@ -122,7 +122,8 @@ impl Control {
         }
     }
 
-    /// What it was told to run and does not: the order is under way, or lost, or what it ran is.
+    /// Attempts that the worker was told to run and does not report: the message is under way or
+    /// lost, or the attempt is.
     fn mend_missing(&mut self, step: &mut Step<'_>, beat: &Beat) {
         let Some(worker) = self.workers.get(&beat.worker) else {
             return;
@@ -141,7 +142,8 @@ impl Control {
         }
     }
 
-    /// Renews the leases of what it runs and should; the rest it is told to stop.
+    /// Renews the leases of the worker's current attempts; returns the other attempts, which it
+    /// must stop.
     fn keep(&mut self, now: LocalTime, beat: &Beat) -> Vec<AttemptId> {
         let lease = self.options.lease;
         let mut kept = Vec::new();
@@ -261,8 +263,8 @@ impl Control {
             .retain(|_, worker| is_there(worker) || !worker.leased.is_empty());
     }
 
-    /// A database refused what it made. It may not be there: it ended, or was not heard of since
-    /// the control plane started again.
+    /// A database refused the worker's outputs. The worker may be unknown: it ended, or sent no
+    /// beat since the control plane restarted.
     pub(super) fn strike(&mut self, id: WorkerId) {
         let strikes = self.strikes.entry(id).or_default();
         *strikes += 1;

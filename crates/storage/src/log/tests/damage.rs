@@ -1,8 +1,8 @@
 //! Files that are cut, damaged, forged or not there.
 
 use super::{SEGMENT_BYTES, open, twelve, version_of, write};
-use crate::engine::Version;
 use crate::log::*;
+use crate::model::Version;
 
 #[test]
 fn a_log_cut_anywhere_leaves_whole_batches() {

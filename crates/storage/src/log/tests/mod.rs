@@ -4,7 +4,7 @@ mod damage;
 mod power_loss;
 
 use super::*;
-use crate::engine::Version;
+use crate::model::Version;
 
 const SEGMENT_BYTES: u64 = 4 << 10;
 

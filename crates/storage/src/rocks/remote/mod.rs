@@ -1,11 +1,11 @@
-//! Compactions of this store by workers on other machines: the same code on the same inputs, so
-//! what comes back is what would have been written here.
+//! Compactions of this store by workers on other machines. A worker runs the same code on the same
+//! inputs, so its outputs equal those of a local compaction.
 //!
 //! | question | answered in |
 //! |---|---|
-//! | what a worker compacts this store with | [`profile`] |
-//! | how deletes that it had to keep come back | [`notes`] |
-//! | what the service asks of the store | here |
+//! | the profile that a worker compacts this store with | [`profile`] |
+//! | how tombstones that a worker had to keep are reported | [`notes`] |
+//! | what the service asks the store | here |
 
 mod notes;
 mod profile;
@@ -23,12 +23,12 @@ use manxdb_compaction_edge::{
 use super::options::FILES_BEFORE_STOP;
 use super::store::Store;
 use super::tombstones::Tombstones;
-use crate::engine::StorageError;
+use crate::error::StorageError;
 use crate::files;
 use profile::Parameters;
 pub use profile::Versions;
 
-/// What the service asks of the store, open or not.
+/// Callbacks that the service uses whether the store is open or not.
 struct StoreCallbacks {
     watermark: Arc<AtomicU64>,
     tombstones: Arc<Tombstones>,
@@ -55,7 +55,7 @@ impl DatabaseCallbacks for StoreCallbacks {
     }
 }
 
-/// What it asks of the store that is open.
+/// The open store, for the service.
 struct Files(Arc<Store>);
 
 impl OpenDatabase for Files {
@@ -98,8 +98,8 @@ pub fn serve(
         .map_err(StorageError::RemoteCompaction)
 }
 
-/// Removes what workers left of the time when compactions were done remotely. The store is open,
-/// so nobody else has it.
+/// Removes outputs that workers left in the staging directory before this start, when compactions
+/// were remote. The store is open, so no other process uses the directory.
 pub fn sweep(data: &Path) {
     let staging = data.join(STAGING);
     match std::fs::remove_dir_all(&staging) {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Version;
+use crate::model::Version;
 use crate::physical;
 
 /// Bytes sent at most: they pass through the control plane. What does not fit is noted by a later

@@ -1,4 +1,4 @@
-//! What a worker compacts this store with.
+//! The compaction profile of this store.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::notes;
 use crate::collection::Scope;
-use crate::engine::Version;
+use crate::model::Version;
 use crate::rocks::filter::CollectorFactory;
 use crate::rocks::options;
 use crate::rocks::tombstones::Tombstones;
@@ -17,7 +17,7 @@ use crate::rocks::tombstones::Tombstones;
 /// Inputs are read once from front to back.
 const CACHE_BYTES: usize = 32 << 20;
 
-/// This store, for workers: they drop the versions that nobody reads any more.
+/// The profile of this store: workers drop versions that no reader needs.
 pub struct Versions {
     cache: Cache,
 }
@@ -30,10 +30,10 @@ impl Default for Versions {
     }
 }
 
-/// What a worker is to know of one compaction.
+/// Parameters of one compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
-    /// Below it nobody reads, as of when the compaction was asked for.
+    /// The watermark at the time of the request: readers ask only for versions at or above it.
     pub watermark: u64,
     /// Every file of the store is an input.
     pub is_full: bool,

@@ -1,0 +1,23 @@
+//! Defects for the tests to catch.
+
+/// Defects to plant, each of which a named test must catch.
+#[allow(clippy::struct_excessive_bools)] // Each is a switch of its own.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Mutants {
+    /// Commits do not look at points read.
+    pub skip_point_validation: bool,
+    /// Commits do not look at ranges read.
+    pub skip_range_validation: bool,
+    /// Writes of an intent reach the engine before it is validated.
+    pub write_before_validation: bool,
+    /// Snapshots see a group before the engine has it.
+    pub publish_before_write: bool,
+    /// Snapshots are one commit old.
+    pub stale_snapshots: bool,
+    /// A transaction does not see what it wrote.
+    pub hide_own_writes: bool,
+    /// Row locks are not taken.
+    pub skip_locks: bool,
+    /// A value whose key was written counts as the same in what was used of it.
+    pub trust_used_parts: bool,
+}
