@@ -84,7 +84,11 @@ pub fn report(graph: &OwnershipGraph, table: &TableShape) -> TableReport {
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     TableReport {
         kind: kind(graph, table),
-        chains: chains.found.iter().map(|c| (c.to_string(), c.origin())).collect(),
+        chains: chains
+            .found
+            .iter()
+            .map(|c| (c.to_string(), c.origin()))
+            .collect(),
         findings: found,
     }
 }
@@ -127,7 +131,9 @@ impl Findings {
         let many = chains.found.len();
         if chains.is_cut || many > CHAINS_MANY {
             let more = if chains.is_cut { "more than " } else { "" };
-            let text = format!("a row may be owned through {more}{many} chains: each change of owners asks them all");
+            let text = format!(
+                "a row may be owned through {more}{many} chains: each change of owners asks them all"
+            );
             self.add(Severity::Warning, text);
         }
         let optional = many > 0 && chains.found.iter().all(Chain::is_optional);
@@ -168,7 +174,9 @@ impl Findings {
                     );
                     self.add(Severity::Warning, text);
                 }
-                (Annotation::ReferencesOnly, None) if is_of_people(graph, table, link) => {
+                (Annotation::ReferencesOnly, None)
+                    if is_of_people(graph, table, link) && !is_edge_too(table, link) =>
+                {
                     let text = format!(
                         "{columns} names a row of '{target}': it goes on naming it after FORGET"
                     );
@@ -204,7 +212,12 @@ impl Findings {
                 self.add(Severity::Note, text);
             }
         }
-        let inferred = |chain: &&Chain| chain.hops.first().is_some_and(|hop| hop.edge.origin == Origin::Inferred);
+        let inferred = |chain: &&Chain| {
+            chain
+                .hops
+                .first()
+                .is_some_and(|hop| hop.edge.origin == Origin::Inferred)
+        };
         if let Some(chain) = chains.found.iter().find(inferred) {
             let text = format!("{chain}: inferred from the only REFERENCES; OWNED_BY would say so");
             self.add(Severity::Note, text);
@@ -225,7 +238,10 @@ impl Findings {
             );
             self.add(Severity::Warning, text);
         }
-        let natural = table.primary_key.iter().filter_map(|at| table.columns.get(*at));
+        let natural = table
+            .primary_key
+            .iter()
+            .filter_map(|at| table.columns.get(*at));
         let natural: Vec<&str> = natural
             .filter(|column| column.is_text && (table.is_subject || is_personal(&column.name)))
             .map(|column| column.name.as_str())
@@ -243,6 +259,12 @@ impl Findings {
 /// Whether the link leads to rows of people, other than of its own table.
 fn is_of_people(graph: &OwnershipGraph, table: &TableShape, link: &Link) -> bool {
     link.target != table.name && graph.is_owned(&link.target)
+}
+
+/// Whether another link over the same columns says what they mean.
+fn is_edge_too(table: &TableShape, link: &Link) -> bool {
+    let mut links = table.links.iter();
+    links.any(|other| other.edge.is_some() && other.columns == link.columns)
 }
 
 fn is_personal(name: &str) -> bool {

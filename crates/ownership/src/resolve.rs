@@ -80,7 +80,9 @@ pub enum OwnershipRefusal {
         columns: String,
     },
     /// A rule's subject is no link.
-    #[error("{rule}: its subject is no column of '{table}' that is annotated as a link to a person")]
+    #[error(
+        "{rule}: its subject is no column of '{table}' that is annotated as a link to a person"
+    )]
     RuleSubject {
         /// The rule.
         rule: String,
@@ -109,11 +111,18 @@ pub fn resolve(
     table: &TableShape,
 ) -> Result<Vec<Option<Edge>>, OwnershipRefusal> {
     let mut edges: Vec<Option<Edge>> = table.links.iter().map(explicit).collect();
-    assert_eq!(edges.len(), table.links.len(), "an edge or none for each link");
+    assert_eq!(
+        edges.len(),
+        table.links.len(),
+        "an edge or none for each link"
+    );
     let is_owner = |edge: &Option<Edge>| edge.is_some_and(|edge| edge.kind == EdgeKind::OwnedBy);
     let has_owner = table.is_subject
         || edges.iter().any(is_owner)
-        || graph.owner_hops(&table.name).iter().any(|hop| hop.edge.kind == EdgeKind::Owns);
+        || graph
+            .owner_hops(&table.name)
+            .iter()
+            .any(|hop| hop.edge.kind == EdgeKind::Owns);
     if has_owner || !table.links.iter().any(|link| link.is_new) {
         return Ok(edges);
     }
@@ -312,7 +321,10 @@ fn check_others(
 }
 
 fn key_names(table: &TableShape) -> Vec<String> {
-    let columns = table.primary_key.iter().filter_map(|at| table.columns.get(*at));
+    let columns = table
+        .primary_key
+        .iter()
+        .filter_map(|at| table.columns.get(*at));
     columns.map(|column| column.name.clone()).collect()
 }
 

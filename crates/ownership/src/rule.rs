@@ -148,7 +148,10 @@ pub(crate) fn why_idle(graph: &OwnershipGraph, table: &TableShape, rule: &Rule) 
         leads && link.target == table.name
     };
     if !other.links.iter().any(|link| leads_here(&link)) {
-        return Some(format!("no OWNS or ACCESSES of {name} leads to {}", table.name));
+        return Some(format!(
+            "no OWNS or ACCESSES of {name} leads to {}",
+            table.name
+        ));
     }
     let at = other.position(&rule.subject.column);
     let mut edges = other.links.iter().filter(|link| link.edge.is_some());

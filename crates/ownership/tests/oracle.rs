@@ -1,5 +1,9 @@
 //! The graph against a naive oracle, over random schemas; and the refusals, one by one.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +107,10 @@ fn a_lone_reference_to_an_owned_table_is_an_owner_and_says_that_it_is_inferred()
 #[test]
 fn two_candidates_are_refused_by_their_columns() {
     let mut tables = shop();
-    let links = [("users", Annotation::References), ("stories", Annotation::References)];
+    let links = [
+        ("users", Annotation::References),
+        ("stories", Annotation::References),
+    ];
     let refused = create(&mut tables, table("votes", false, &links)).unwrap_err();
     let text = refused.to_string();
     assert!(text.contains("votes.c0 or votes.c1"), "{text}");
@@ -133,8 +140,15 @@ fn a_shared_file_is_owned_through_its_shares() {
     create(&mut tables, table("files", false, &[])).unwrap();
     let parts = table("parts", false, &[("files", OWNED_BY)]);
     let refused = create(&mut tables, parts.clone()).unwrap_err();
-    assert!(matches!(refused, OwnershipRefusal::TargetNotOwned { .. }), "{refused}");
-    create(&mut tables, table("shares", false, &[("files", OWNS), ("users", OWNED_BY)])).unwrap();
+    assert!(
+        matches!(refused, OwnershipRefusal::TargetNotOwned { .. }),
+        "{refused}"
+    );
+    create(
+        &mut tables,
+        table("shares", false, &[("files", OWNS), ("users", OWNED_BY)]),
+    )
+    .unwrap();
     create(&mut tables, parts).unwrap();
     let graph = OwnershipGraph::new(tables);
     let chains = graph.owner_chains(&name("parts"));
@@ -150,14 +164,25 @@ fn a_cycle_is_refused_with_its_columns() {
     let mut tables = vec![table("users", true, &[])];
     create(&mut tables, table("a", false, &[("users", OWNED_BY)])).unwrap();
     create(&mut tables, table("b", false, &[("a", OWNED_BY)])).unwrap();
-    let refused = create(&mut tables, table("c", false, &[("b", OWNED_BY), ("a", OWNS)])).unwrap_err();
+    let refused = create(
+        &mut tables,
+        table("c", false, &[("b", OWNED_BY), ("a", OWNS)]),
+    )
+    .unwrap_err();
     let text = refused.to_string();
     for column in ["c.c0", "c.c1", "b.c0"] {
-        assert!(matches!(refused, OwnershipRefusal::Cycle { .. }) && text.contains(column), "{text}");
+        assert!(
+            matches!(refused, OwnershipRefusal::Cycle { .. }) && text.contains(column),
+            "{text}"
+        );
     }
     let own = create(&mut tables, table("d", false, &[("d", OWNED_BY)])).unwrap_err();
     assert!(matches!(own, OwnershipRefusal::OwnTable { .. }));
-    create(&mut tables, table("e", false, &[("users", OWNED_BY), ("e", ACCESSED_BY)])).unwrap();
+    create(
+        &mut tables,
+        table("e", false, &[("users", OWNED_BY), ("e", ACCESSED_BY)]),
+    )
+    .unwrap();
 }
 
 #[test]
@@ -184,7 +209,11 @@ fn a_rule_clears_no_key_nothing_that_is_not_null_and_no_other_owner() {
     };
     let refusal = |rule: Rule| {
         let mut tables = shop();
-        let mut made = table("messages", false, &[("users", OWNED_BY), ("users", OWNED_BY)]);
+        let mut made = table(
+            "messages",
+            false,
+            &[("users", OWNED_BY), ("users", OWNED_BY)],
+        );
         made.columns.push(ColumnShape {
             is_nullable: false,
             ..column("body")
@@ -195,12 +224,17 @@ fn a_rule_clears_no_key_nothing_that_is_not_null_and_no_other_owner() {
     assert_eq!(refusal(rule("c0", RuleEvent::Del)), Ok(()));
     assert_eq!(refusal(rule("body", RuleEvent::Get)), Ok(()));
     for column in ["id", "body", "c1", "nothing"] {
-        let text = refusal(rule(column, RuleEvent::Del)).unwrap_err().to_string();
+        let text = refusal(rule(column, RuleEvent::Del))
+            .unwrap_err()
+            .to_string();
         assert!(text.contains(&format!("messages.{column}")), "{text}");
     }
     let mut stranger = rule("c0", RuleEvent::Del);
     stranger.subject.column = "body".to_string();
-    assert!(matches!(refusal(stranger), Err(OwnershipRefusal::RuleSubject { .. })));
+    assert!(matches!(
+        refusal(stranger),
+        Err(OwnershipRefusal::RuleSubject { .. })
+    ));
 }
 
 #[test]
@@ -240,11 +274,15 @@ impl Random {
                 .filter(|(from, ..)| *from == at)
                 .map(|(_, to, kind)| (format!("t{to}"), Annotation::Edge(KINDS[*kind])))
                 .collect();
-            let links: Vec<(&str, Annotation)> =
-                links.iter().map(|(target, a)| (target.as_str(), *a)).collect();
+            let links: Vec<(&str, Annotation)> = links
+                .iter()
+                .map(|(target, a)| (target.as_str(), *a))
+                .collect();
             let mut table = table(&format!("t{at}"), *is_subject, &links);
             for link in &mut table.links {
-                let Annotation::Edge(kind) = link.annotation else { continue };
+                let Annotation::Edge(kind) = link.annotation else {
+                    continue;
+                };
                 link.edge = Some(Edge {
                     kind,
                     origin: Origin::Explicit,
@@ -270,8 +308,9 @@ impl Random {
     /// Transitive closure, by repetition.
     fn reach(&self) -> BTreeMap<usize, BTreeSet<usize>> {
         let tables = 0..self.subjects.len();
-        let mut reach: BTreeMap<usize, BTreeSet<usize>> =
-            tables.map(|at| (at, self.sources(at).into_iter().collect())).collect();
+        let mut reach: BTreeMap<usize, BTreeSet<usize>> = tables
+            .map(|at| (at, self.sources(at).into_iter().collect()))
+            .collect();
         for _ in 0..=self.subjects.len() {
             let before = reach.clone();
             for set in reach.values_mut() {
@@ -285,7 +324,11 @@ impl Random {
     /// Paths to subjects, counted by recursion; only without cycles.
     fn paths(&self, table: usize) -> usize {
         let own = usize::from(self.subjects[table]);
-        own + self.sources(table).into_iter().map(|on| self.paths(on)).sum::<usize>()
+        own + self
+            .sources(table)
+            .into_iter()
+            .map(|on| self.paths(on))
+            .sum::<usize>()
     }
 }
 

@@ -14,11 +14,13 @@
 //! | [`instance`] | what all sessions share: catalog, accounts, plan cache, counters |
 //! | [`probe`] | whether the store takes writes |
 //! | [`ddl`] | the statements that change the catalog |
+//! | [`compliance`] | EXPLAIN COMPLIANCE |
 
 mod accounts;
 mod auto_analyze;
 mod compile;
 mod compiled;
+mod compliance;
 mod ddl;
 mod execute;
 mod explain;

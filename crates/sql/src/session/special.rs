@@ -30,6 +30,7 @@ impl Session {
             Special::Execute { name, using } => {
                 return self.execute_named(name, using, sink, more);
             }
+            Special::Compliance(table) => return self.compliance(table.as_ref(), sink, more),
             Special::Maintain { verb, tables } => {
                 return self.maintain(verb, tables, sink, more);
             }
