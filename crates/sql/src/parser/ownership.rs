@@ -4,11 +4,11 @@
 //! ([`super::prepass`]).
 
 use manxdb_ownership::{Rule, RuleAction, RuleEvent, RuleSubject};
-use sqlparser::ast::{ColumnOption, ForeignKeyConstraint, Statement};
+use sqlparser::ast::{ColumnOption, Expr, ForeignKeyConstraint, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::tree::{OwnershipChange, Special};
+use super::tree::{GdprFormat, OwnershipChange, Special};
 use super::words::{at_end, expect, name, peek_is, take, take_all, take_any};
 use crate::catalog::OwnershipAnnotation;
 use crate::expr::SqlMode;
@@ -31,6 +31,30 @@ pub(super) fn compliance(parser: &mut Parser) -> Result<Special, ParserError> {
         None
     };
     Ok(Special::Compliance(table))
+}
+
+/// `GDPR GET kind id [FORMAT JSON | CSV | SQL]`; an id of several values is in brackets.
+pub(super) fn get(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
+    if !take_all(parser, &["GDPR", "GET"]) {
+        return Ok(None);
+    }
+    let kind = parser.parse_object_name(false)?;
+    let id = match parser.parse_expr()? {
+        Expr::Tuple(parts) => parts,
+        Expr::Nested(part) => vec![*part],
+        one => vec![one],
+    };
+    let format = if take(parser, "FORMAT") {
+        match take_any(parser, &["JSON", "CSV", "SQL"]) {
+            Some("JSON") => GdprFormat::Json,
+            Some("CSV") => GdprFormat::Csv,
+            Some(_) => GdprFormat::Sql,
+            None => return parser.expected("JSON, CSV or SQL", parser.peek_token()),
+        }
+    } else {
+        GdprFormat::default()
+    };
+    Ok(Some(Special::GdprGet { kind, id, format }))
 }
 
 /// A rule: `ON GET | DEL subject ANON (columns) | DELETE_ROW`.

@@ -139,7 +139,16 @@ pub enum Special {
     },
     /// `EXPLAIN COMPLIANCE [FOR table]`.
     Compliance(Option<ObjectName>),
-    /// `GDPR …`, `CTX …`: words as written.
+    /// `GDPR GET kind id [FORMAT …]`.
+    GdprGet {
+        /// The table of people.
+        kind: ObjectName,
+        /// Values of its primary key.
+        id: Vec<Expr>,
+        /// How the rows are sent.
+        format: GdprFormat,
+    },
+    /// Other `GDPR …`, `CTX …`: words as written.
     Ownership(String),
 }
 
@@ -329,6 +338,20 @@ pub enum AlterAction {
     /// Accepted and without effect: ALGORITHM, LOCK, FORCE, ORDER BY, ENABLE/DISABLE KEYS,
     /// ALTER INDEX … VISIBLE, WITH VALIDATION.
     Nothing,
+}
+
+/// How `GDPR GET` sends rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GdprFormat {
+    /// A result set for each table.
+    #[default]
+    ResultSets,
+    /// One JSON document.
+    Json,
+    /// A text for each table.
+    Csv,
+    /// An INSERT for each row.
+    Sql,
 }
 
 /// What ALTER TABLE does to a table's ownership.

@@ -35,8 +35,8 @@ impl Session {
             let database = self
                 .database()
                 .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
-            for table in catalog.database(&database)?.tables.values() {
-                if self.require_relation(&database, &table.name).is_ok() {
+            for table in catalog.database(database)?.tables.values() {
+                if self.require_relation(database, &table.name).is_ok() {
                     rows.extend(rows_of(&graph, table));
                 }
             }

@@ -15,6 +15,7 @@
 //! | [`probe`] | whether the store takes writes |
 //! | [`ddl`] | the statements that change the catalog |
 //! | [`compliance`] | EXPLAIN COMPLIANCE |
+//! | [`gdpr`] | GDPR GET |
 
 mod accounts;
 mod auto_analyze;
@@ -25,6 +26,7 @@ mod ddl;
 mod execute;
 mod explain;
 mod files;
+mod gdpr;
 mod host;
 mod instance;
 mod locks;

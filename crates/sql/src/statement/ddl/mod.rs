@@ -21,6 +21,7 @@ mod temporary;
 mod view;
 
 pub(crate) use analyze::{analyze, analyze_again};
+pub(crate) use default::quote as quote_text;
 
 use std::sync::Arc;
 
