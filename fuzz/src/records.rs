@@ -108,6 +108,7 @@ fn every_type() -> Table {
         data_subject: false,
         temporary: false,
         ownership_rules: Vec::new(),
+        ownership: manxdb_sql::catalog::Ownership::default(),
         next_index_id: 1,
         created_at: 0,
         analyzed: None,

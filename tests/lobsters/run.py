@@ -56,6 +56,34 @@ def annotated(binary, manxdb, options):
     return check("the annotated site serves pages as they arrive", code or int("FAILED" in output), output)
 
 
+def client(program, server, *arguments, stdin=None):
+    """(exit code, output, errors) of one of MariaDB's programs on a server."""
+    command = [program, "-h127.0.0.1", f"-P{server.port}", "-uroot", *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False,
+                          env={**os.environ, "MYSQL_PWD": PASSWORD})
+    return done.returncode, done.stdout, done.stderr
+
+
+def dumped(binary, manxdb, mariadb):
+    """The annotated schema goes out and in: its owners are the same, MariaDB takes it, the linter too."""
+    code, dump, errors = client("mariadb-dump", manxdb, "--no-data", "owned")
+    if not check("the annotated schema is dumped", code, errors):
+        return False
+    owners = {}
+    for server, database in ((manxdb, "again"), (mariadb, "owned")):
+        client("mariadb", server, "-e", f"CREATE DATABASE {database}")
+        code, _, errors = client("mariadb", server, database, stdin=dump)
+        if not check(f"its dump loads in {server.name}", code, errors):
+            return False
+    for database in ("owned", "again"):
+        _, owners[database], errors = client("mariadb", manxdb, database, "-e", "EXPLAIN COMPLIANCE")
+    same = owners["owned"] == owners["again"] and "taggings.story_id -> stories.user_id -> users" in owners["owned"]
+    good = check("the loaded dump has the same owners", int(not same), f"{owners} {errors}")
+    done = subprocess.run([binary, "compliance", "check", "-"], input=dump, capture_output=True, text=True, check=False)
+    clean = done.returncode == 0 and "19 tables, 0 errors" in done.stdout
+    return check("the linter finds no error in it", int(not clean), done.stdout + done.stderr) and good
+
+
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -67,6 +95,7 @@ def main():
     with Manxdb(binary) as manxdb, Mariadb() as mariadb:
         good = [same_answers(binary, (manxdb, mariadb), options, seed) for seed in range(1, options.seeds + 1)]
         good.append(annotated(binary, manxdb, options))
+        good.append(dumped(binary, manxdb, mariadb))
     sys.exit(0 if all(good) else 1)
 
 

@@ -63,6 +63,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Make, check and restore backups
     #[command(subcommand)]
     Backup(BackupCommand),
+    /// Find out whose the rows of a schema are, and what is wrong with that
+    #[command(subcommand)]
+    Compliance(ComplianceCommand),
     /// Put a server or a cluster under load and measure it (manxdb-lab)
     Bench,
     /// Run a cluster over several regions, on this machine, with emulated distances (manxdb-lab), or
@@ -284,6 +287,23 @@ pub struct SqlArgs {
     pub force: bool,
     /// Database to use
     pub database: Option<String>,
+}
+
+/// Ownership of a schema.
+#[derive(Debug, Subcommand)]
+pub enum ComplianceCommand {
+    /// Check a file of CREATE TABLE and ALTER TABLE statements, or a dump, without a server
+    #[command(after_help = "\
+Statements run as in an empty server, in memory; rows, views and routines are passed over. Each\n\
+table is shown with the chains through which its rows are people's (EXPLAIN COMPLIANCE). The exit\n\
+code is 1 when a statement was refused or an error was found.")]
+    Check {
+        /// The file; - for standard input
+        schema: PathBuf,
+        /// Fail on warnings too
+        #[arg(long)]
+        strict: bool,
+    },
 }
 
 /// Backups.

@@ -8,6 +8,7 @@
 //! | clients of a running server | `sql`, `backup` |
 //! | a node of a commit path over several regions | [`cluster`] |
 //! | a process that holds rows in memory for servers | `memory` |
+//! | whose the rows of a schema are, without a server | `compliance` |
 //! | the compaction service's roles | `compactor` |
 //! | log, signals, file descriptors, randomness | [`process`] |
 //! | which commands another program carries out | `laboratory` |
@@ -25,6 +26,7 @@ mod backup;
 pub mod cli;
 pub mod cluster;
 mod compactor;
+mod compliance;
 pub mod config;
 pub mod fault;
 mod laboratory;
@@ -69,6 +71,7 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Serve(args) => serve::run(&args, settings_matches),
         cli::Command::Sql(args) => sql::run(&args),
         cli::Command::Backup(command) => backup::run(&command),
+        cli::Command::Compliance(command) => compliance::run(&command),
         cli::Command::Bench | cli::Command::Lab | cli::Command::Sim => Err(laboratory::run()),
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),

@@ -234,3 +234,42 @@ fn a_server_that_is_not_there_is_one_line() {
     assert_eq!(error.lines().count(), 1, "{error}");
     assert!(error.contains("ERROR 2003 (HY000)"), "{error}");
 }
+
+#[test]
+fn a_schema_is_checked_without_a_server() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("schema.sql");
+    let check = |schema: &str, flags: &[&str]| {
+        std::fs::write(&file, schema).unwrap();
+        output(
+            manxdb()
+                .args(["compliance", "check"])
+                .arg(&file)
+                .args(flags),
+        )
+    };
+    let good = "-- a dump\n/*!40101 SET NAMES utf8mb4 */;\n\
+        CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY, email TEXT);\n\
+        CREATE TABLE posts (id INT PRIMARY KEY, user_id INT OWNED_BY users (id));\n\
+        INSERT INTO posts VALUES (1, 7);\nCREATE VIEW v AS SELECT nothing FROM nowhere;\n";
+    let (code, out, error) = check(good, &[]);
+    assert_eq!(code, Some(0), "{out}{error}");
+    assert!(
+        out.contains("posts: owned\n  posts.user_id -> users (explicit)\n"),
+        "{out}"
+    );
+    assert!(out.ends_with("2 tables, 0 errors, 1 warnings\n"), "{out}");
+    assert_eq!(check(good, &["--strict"]).0, Some(1));
+    let bad = "CREATE DATA_SUBJECT TABLE users (id INT PRIMARY KEY);\n\
+        CREATE TABLE a (id INT PRIMARY KEY, x INT, y INT,\n  FOREIGN KEY (x) REFERENCES users (id),\n\
+        FOREIGN KEY (y) REFERENCES users (id));";
+    let (code, out, _) = check(bad, &[]);
+    assert_eq!(code, Some(1));
+    assert!(
+        out.contains("refused: CREATE TABLE a (") && out.contains("a.x or a.y"),
+        "{out}"
+    );
+    let (code, _, error) = output(manxdb().args(["compliance", "check", "no.sql"]));
+    assert_eq!(code, Some(1));
+    assert!(error.contains("cannot read no.sql"), "{error}");
+}

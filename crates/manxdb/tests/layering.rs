@@ -13,7 +13,12 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Rooms whose answers depend on their inputs alone (DESIGN §4).
-const DETERMINISTIC: [&str; 3] = ["manxdb-storage", "manxdb-txn", "manxdb-sql"];
+const DETERMINISTIC: [&str; 4] = [
+    "manxdb-ownership",
+    "manxdb-storage",
+    "manxdb-txn",
+    "manxdb-sql",
+];
 
 /// Crates that bring threads, timers and an order of execution of their own.
 const RUNTIMES: [&str; 10] = [
@@ -30,13 +35,17 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 7] = [
+const BELOW: [(&str, &[&str]); 8] = [
+    ("manxdb-ownership", &[]),
     ("manxdb-fabric", &[]),
     ("manxdb-net", &["manxdb-core"]),
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),
     ("manxdb-txn", &["manxdb-storage"]),
-    ("manxdb-sql", &["manxdb-storage", "manxdb-txn"]),
+    (
+        "manxdb-sql",
+        &["manxdb-ownership", "manxdb-storage", "manxdb-txn"],
+    ),
     (
         "manxdb-gateway",
         &["manxdb-storage", "manxdb-txn", "manxdb-sql"],

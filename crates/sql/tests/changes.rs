@@ -91,6 +91,11 @@ fn alterations() {
     play(include_str!("scripts/alter.txt"));
 }
 
+#[test]
+fn ownership() {
+    play(include_str!("scripts/ownership.txt"));
+}
+
 mod restart {
     use super::common::{connect, instance_on};
     use std::sync::Arc;

@@ -5,6 +5,7 @@ mod change;
 pub(crate) mod copy_notes;
 mod garbage;
 pub(crate) mod name_locks;
+pub(crate) mod ownership;
 pub(crate) mod record;
 mod schema;
 mod sequences;
@@ -14,6 +15,7 @@ pub mod store;
 mod temporary;
 mod unfinished;
 
+pub use ownership::Ownership;
 pub(crate) use record::PROBE;
 pub use sequences::{SequenceKind, Sequences};
 pub(crate) use shared::Changing;

@@ -19,16 +19,19 @@
 //! Format 1 holds the record alone. Format 2 is a table that has what format 1 knows nothing of,
 //! indexes a foreign key made for itself among it; a list of its generated columns,
 //! (position, [`Generated`]), follows it. Format 3 is format 2 with the id of a copy that is being
-//! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. A record is written in the lowest format that can hold
+//! made behind it, while ALTER TABLE makes one: who did not know would not note its changes. Format 4 is
+//! a table that says whose its rows are: what format 2 holds, that id or none, and what was decided
+//! ([`OwnershipRecord`]). A record is written in the lowest format that can hold
 //! it, so that an older release goes on reading what it understands and refuses only the rest.
 //!
 //! Version and id stand outside the body, so that a statement can check in one read and no
 //! decoding that a table is still the one it was planned for.
 
+use manxdb_ownership::Edge;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Generated, Index, IndexState, Table, TableId, TableStatistics, View};
+use super::{Generated, Index, IndexState, Ownership, Table, TableId, TableStatistics, View};
 use crate::error::{SqlError, SqlResult};
 use crate::types::Collation;
 
@@ -38,6 +41,9 @@ const PLAIN: u8 = 1;
 const WITH_GENERATED: u8 = 2;
 /// As [`WITH_GENERATED`], of a table that is being copied; the id of the copy follows.
 const BEING_COPIED: u8 = 3;
+/// As [`WITH_GENERATED`], followed by the id of a copy, if one is being made, and by
+/// [`OwnershipRecord`].
+const OWNED: u8 = 4;
 const HEADER: usize = 18;
 
 /// What a record describes.
@@ -55,6 +61,14 @@ enum Kind {
 pub(crate) struct DatabaseRecord {
     pub(crate) name: String,
     pub(crate) collation: Collation,
+}
+
+/// What was decided of a table's ownership.
+#[derive(Debug, Serialize, Deserialize)]
+struct OwnershipRecord {
+    /// Positions of foreign keys, with what they mean.
+    edges: Vec<(usize, Edge)>,
+    ownership: Ownership,
 }
 
 /// A decoded record.
@@ -215,9 +229,9 @@ impl Record {
         let kind = header[1];
         match header[0] {
             PLAIN => {}
-            WITH_GENERATED | BEING_COPIED if kind == Kind::Table as u8 => {}
+            WITH_GENERATED | BEING_COPIED | OWNED if kind == Kind::Table as u8 => {}
             format => {
-                let message = format!("catalog record of format {format}, this is {BEING_COPIED}");
+                let message = format!("catalog record of format {format}, this is {OWNED}");
                 return Err(SqlError::new(1712, "HY000", message));
             }
         }
@@ -238,6 +252,7 @@ impl Record {
                 table.copying = Some(copy);
                 Record::Table(table)
             }
+            2 if header[0] == OWNED => Record::Table(decode_owned(open(body)?)?),
             2 => Record::Table(Box::new(open(body)?)),
             3 => Record::View(open(body)?),
             _ => return Err(damaged()),
@@ -270,6 +285,24 @@ fn encode_table(table: &Table) -> SqlResult<Vec<u8>> {
         .filter_map(|(at, column)| Some((at, column.generated.as_ref()?)))
         .collect();
     let (version, id) = (table.schema_version, table.id.0);
+    if table.has_ownership() {
+        let edges = table.foreign_keys.iter().enumerate();
+        let owned = OwnershipRecord {
+            edges: edges
+                .filter_map(|(at, key)| Some((at, key.edge?)))
+                .collect(),
+            ownership: table.ownership.clone(),
+        };
+        let body = postcard::to_stdvec(&(table, generated))
+            .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
+        return seal(
+            OWNED,
+            Kind::Table,
+            version,
+            id,
+            &(body, table.copying, owned),
+        );
+    }
     if let Some(copy) = table.copying {
         let body = postcard::to_stdvec(&(table, generated))
             .map_err(|error| SqlError::internal(format!("catalog record: {error}")))?;
@@ -295,6 +328,22 @@ fn decode_with_generated(body: &[u8]) -> SqlResult<Box<Table>> {
     for (at, generated) in generated {
         let column = table.columns.get_mut(at).ok_or_else(unreadable)?;
         column.generated = Some(generated);
+    }
+    Ok(table)
+}
+
+/// The body of an [`OWNED`] record.
+type OwnedBody = (Vec<u8>, Option<TableId>, OwnershipRecord);
+
+fn decode_owned((generated, copy, owned): OwnedBody) -> SqlResult<Box<Table>> {
+    let mut table = decode_with_generated(&generated)?;
+    table.copying = copy;
+    table.ownership = owned.ownership;
+    for (at, edge) in owned.edges {
+        let key = table.foreign_keys.get_mut(at);
+        let key = key.filter(|key| key.enforced && key.edge.is_none());
+        let unreadable = || SqlError::new(1712, "HY000", "a catalog record cannot be read");
+        key.ok_or_else(unreadable)?.edge = Some(edge);
     }
     Ok(table)
 }
@@ -327,8 +376,11 @@ pub(crate) fn is_version(bytes: &[u8], version: u64, id: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Column, ColumnId, GeneratedKind};
+    use crate::catalog::{
+        Column, ColumnId, ForeignKey, ForeignKeyAction, GeneratedKind, OwnershipAnnotation,
+    };
     use crate::types::{DataType, IntWidth};
+    use manxdb_ownership::{EdgeKind, Origin};
 
     fn table(generated: Option<Generated>) -> Table {
         let column = |id: u32, generated: Option<Generated>| Column {
@@ -361,6 +413,7 @@ mod tests {
             comment: String::new(),
             data_subject: false,
             ownership_rules: Vec::new(),
+            ownership: Ownership::default(),
             next_column_id: 3,
             next_index_id: 1,
             created_at: 0,
@@ -385,6 +438,46 @@ mod tests {
                 Record::decode(&bytes).unwrap(),
                 Record::Table(Box::new(copied))
             );
+        }
+    }
+
+    #[test]
+    fn what_is_decided_of_ownership_comes_back_and_damage_of_it_is_no_panic() {
+        let edge = Edge {
+            kind: EdgeKind::OwnedBy,
+            origin: Origin::Inferred,
+        };
+        let mut owned = table(None);
+        owned.copying = Some(TableId(9));
+        owned.ownership.unowned_allowed = true;
+        owned.foreign_keys.push(ForeignKey {
+            name: "t_ibfk_1".into(),
+            columns: vec![1],
+            ref_database: "d".into(),
+            ref_table: "users".into(),
+            ref_columns: vec!["id".into()],
+            on_delete: ForeignKeyAction::NoAction,
+            on_update: ForeignKeyAction::NoAction,
+            ownership: OwnershipAnnotation::References,
+            enforced: true,
+            edge: Some(edge),
+        });
+        let record = Record::Table(Box::new(owned.clone()));
+        let bytes = record.encode().unwrap();
+        assert_eq!(bytes[0], OWNED);
+        assert_eq!(Record::decode(&bytes).unwrap(), record);
+        let mut subject = table(None);
+        subject.data_subject = true;
+        let record = Record::Table(Box::new(subject));
+        assert_eq!(record.encode().unwrap()[0], OWNED);
+        let generated: Vec<(usize, Generated)> = Vec::new();
+        let body = postcard::to_stdvec(&(&owned, generated)).unwrap();
+        for edges in [vec![(1, edge)], vec![(0, edge), (0, edge)]] {
+            let ownership = Ownership::default();
+            let behind = OwnershipRecord { edges, ownership };
+            let body = (body.clone(), None::<TableId>, behind);
+            let bytes = seal(OWNED, Kind::Table, 3, 7, &body).unwrap();
+            assert_eq!(Record::decode(&bytes).unwrap_err().code, 1712);
         }
     }
 
@@ -451,9 +544,9 @@ mod tests {
         let mut bytes = Record::Table(Box::new(table(None)))
             .encode()
             .expect("encodes");
-        bytes[0] = BEING_COPIED + 1;
+        bytes[0] = OWNED + 1;
         let error = Record::decode(&bytes).expect_err("refused");
-        assert!(error.message.contains("format 4"), "{}", error.message);
+        assert!(error.message.contains("format 5"), "{}", error.message);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use manxdb_ownership::Edge;
 use serde::{Deserialize, Serialize};
 
-use super::TableStatistics;
+use super::{Ownership, TableStatistics};
 use crate::types::{Collation, ColumnMeta, DataType};
 
 /// Identity of a table, never reused.
@@ -58,9 +59,10 @@ pub struct Table {
     pub collation: Collation,
     /// COMMENT.
     pub comment: String,
-    /// Whether the table is a data subject (ownership annotations; their meaning is to come).
+    /// Whether each row is a person.
     pub data_subject: bool,
-    /// ON GET / ON DEL rules, as written.
+    /// ON GET and ON DEL rules that an earlier release kept as text, without a meaning; no statement of
+    /// this one adds any.
     pub ownership_rules: Vec<String>,
     /// Next ids to hand out.
     pub next_column_id: u32,
@@ -68,6 +70,10 @@ pub struct Table {
     pub next_index_id: u32,
     /// Microseconds since 1970, for information_schema.
     pub created_at: i64,
+    /// What else is decided of whose its rows are. The record keeps it behind the table (see
+    /// [`super::record`]).
+    #[serde(skip)]
+    pub ownership: Ownership,
     /// CREATE TEMPORARY TABLE: one session's own, so it has no record.
     #[serde(skip)]
     pub temporary: bool,
@@ -280,6 +286,10 @@ pub struct ForeignKey {
     pub ownership: OwnershipAnnotation,
     /// A plain REFERENCES on a column is recorded for ownership but, as in MySQL, not enforced.
     pub enforced: bool,
+    /// What was decided that it means for ownership; it always is enforced then. The record keeps it
+    /// behind the table (see [`super::record`]).
+    #[serde(skip)]
+    pub edge: Option<Edge>,
 }
 
 /// What happens to referencing rows.
@@ -296,7 +306,7 @@ pub enum ForeignKeyAction {
     SetNull,
 }
 
-/// The annotation of a foreign key (reference: K9db, OSDI'23 §4), kept for the ownership room.
+/// The word of a foreign key (reference: K9db, OSDI'23 §4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum OwnershipAnnotation {
     /// REFERENCES.

@@ -49,6 +49,7 @@ fn table(types: Vec<DataType>) -> Table {
         analyzed: None,
         copying: None,
         ownership_rules: vec![],
+        ownership: crate::catalog::Ownership::default(),
         next_index_id: 2,
         created_at: 0,
     }

@@ -11,6 +11,9 @@ pub(super) fn administration(
     parser: &mut Parser,
     text: &str,
 ) -> Result<Option<Special>, ParserError> {
+    if let Some(get) = super::ownership::get(parser)? {
+        return Ok(Some(get));
+    }
     if peek_is(parser, "GDPR") || peek_is(parser, "CTX") {
         return Ok(Some(ownership(parser, text)));
     }

@@ -26,6 +26,9 @@ fn action(parser: &mut Parser) -> Result<AlterAction, ParserError> {
     if let Some(action) = renaming(parser)? {
         return Ok(action);
     }
+    if let Some(change) = super::ownership::change(parser)? {
+        return Ok(AlterAction::Ownership(change));
+    }
     if let Some(action) = constraint(parser)? {
         return Ok(action);
     }
@@ -155,7 +158,7 @@ fn add_columns(parser: &mut Parser) -> Result<Option<AlterAction>, ParserError> 
 }
 
 /// Options of a table: spelling and the name they are known by.
-const OPTIONS: [&str; 18] = [
+const OPTIONS: [&str; 19] = [
     "ENGINE",
     "COMMENT",
     "AUTO_INCREMENT",
@@ -174,6 +177,7 @@ const OPTIONS: [&str; 18] = [
     "DELAY_KEY_WRITE",
     "COMPRESSION",
     "INSERT_METHOD",
+    "UNOWNED",
 ];
 
 fn starts_option(parser: &Parser) -> bool {

@@ -26,6 +26,7 @@ mod hint;
 mod load;
 mod message;
 mod operator;
+mod ownership;
 mod portable;
 mod precedence;
 mod prepass;
@@ -44,11 +45,13 @@ pub(crate) use canonical::{
 };
 pub(crate) use column::{is_binary_attribute, is_zerofill_attribute};
 pub use load::{IntoFile, LineFormat, LoadData, LoadTarget};
+pub(crate) use ownership::link_in_comment;
 pub(crate) use portable::in_default_mode;
 pub use scan::Part;
 pub use template::{Template, template};
 pub use tree::{
-    AccountName, AlterAction, GrantStatement, SetItem, SetScope, Show, Special, TableLock, UserSpec,
+    AccountName, AlterAction, GdprFormat, GrantStatement, OwnershipChange, SetItem, SetScope, Show,
+    Special, TableLock, UserSpec,
 };
 
 use sqlparser::ast::{
@@ -84,7 +87,7 @@ pub struct Parsed {
     /// Types of the `?` that stand for constants of a [`Template`]; empty when they stand for
     /// parameters.
     pub constants: Vec<crate::types::DataType>,
-    /// Ownership annotations of a CREATE TABLE.
+    /// Ownership annotations of a CREATE or ALTER TABLE.
     pub annotations: Annotations,
     /// Options behind a CREATE TABLE's bracket: known name (`ENGINE`, `CHARACTER SET`, `COLLATE`,
     /// `COMMENT`, `AUTO_INCREMENT`, …) and value.
@@ -103,15 +106,15 @@ pub struct Parsed {
     pub text: String,
 }
 
-/// Ownership annotations of a CREATE TABLE, by place in the statement.
+/// Ownership annotations of a CREATE or ALTER TABLE, by place in the statement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Annotations {
     /// `CREATE DATA_SUBJECT TABLE`.
     pub data_subject: bool,
     /// For each REFERENCES: line and column of the referenced table's name, and the annotation.
     pub references: Vec<((u64, u64), crate::catalog::OwnershipAnnotation)>,
-    /// `ON GET … / ON DEL …` items as written.
-    pub rules: Vec<String>,
+    /// `ON GET …` and `ON DEL …` items.
+    pub rules: Vec<manxdb_ownership::Rule>,
 }
 
 impl Annotations {
@@ -233,6 +236,7 @@ pub fn parse_part(part: Part, mode: SqlMode) -> SqlResult<Parsed> {
         parsed.special = Some(Special::Nothing);
         return Ok(parsed);
     }
+    let tokens = prepass::links_of_alter(tokens, &mut parsed);
     if let Some(special) = special::parse(&dialect, &tokens, &parsed.text)? {
         parsed.special = Some(special);
         return Ok(parsed);

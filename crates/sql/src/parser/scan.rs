@@ -13,7 +13,7 @@ use crate::expr::SqlMode;
 const VERSION: u32 = 80_036;
 
 /// Words an annotation may begin with inside a comment of a future version.
-const ANNOTATION_WORDS: [&str; 7] = [
+const ANNOTATION_WORDS: [&str; 8] = [
     "DATA_SUBJECT",
     "OWNED_BY",
     "OWNS",
@@ -21,6 +21,7 @@ const ANNOTATION_WORDS: [&str; 7] = [
     "ACCESSES",
     "ONLY",
     "ON",
+    "UNOWNED",
 ];
 
 /// One statement of a text, not parsed yet.

@@ -136,7 +136,7 @@ fn statement(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserE
     if let Some(special) = databases_and_tables(parser)? {
         return Ok(Some(special));
     }
-    if let Some(special) = describe(parser, text)? {
+    if let Some(special) = describe(parser)? {
         return Ok(Some(special));
     }
     administration(parser, text)
@@ -211,7 +211,7 @@ fn accounts(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
 }
 
 /// DESCRIBE; EXPLAIN of a statement goes to `sqlparser`.
-fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserError> {
+fn describe(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     let [first, second, third] = parser.peek_tokens::<3>();
     if !["DESC", "DESCRIBE", "EXPLAIN"]
         .iter()
@@ -220,7 +220,7 @@ fn describe(parser: &mut Parser, text: &str) -> Result<Option<Special>, ParserEr
         return Ok(None);
     }
     if is_word(&second, "COMPLIANCE") {
-        return Ok(Some(ownership(parser, text)));
+        return super::ownership::compliance(parser).map(Some);
     }
     let statement = [
         "SELECT",

@@ -110,10 +110,13 @@ fn annotations_are_noted_and_leave_plain_references() {
             OwnershipAnnotation::Owns,
         ]
     );
-    assert_eq!(
-        parsed.annotations.rules,
-        ["ON GET a ANON ( b , c )", "ON DEL b DELETE_ROW"]
-    );
+    let rules: Vec<String> = parsed
+        .annotations
+        .rules
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(rules, ["ON GET a ANON (b, c)", "ON DEL b DELETE_ROW"]);
     assert_eq!(parsed.table_options[0], ("ENGINE".into(), "ROCKSDB".into()));
 }
 

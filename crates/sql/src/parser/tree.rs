@@ -1,6 +1,9 @@
 //! Statements `sqlparser`'s tree cannot carry.
 
+use manxdb_ownership::{Rule, RuleEvent, RuleSubject};
 use sqlparser::ast::{AlterTableOperation, ColumnDef, Expr, Ident, ObjectName};
+
+use crate::catalog::OwnershipAnnotation;
 
 /// A statement in a tree of our own; see the table in [`super`].
 #[derive(Debug, Clone, PartialEq)]
@@ -134,7 +137,18 @@ pub enum Special {
         /// The tables.
         tables: Vec<ObjectName>,
     },
-    /// `EXPLAIN COMPLIANCE`, `GDPR …`, `CTX …`: words as written.
+    /// `EXPLAIN COMPLIANCE [FOR table]`.
+    Compliance(Option<ObjectName>),
+    /// `GDPR GET kind id [FORMAT …]`.
+    GdprGet {
+        /// The table of people.
+        kind: ObjectName,
+        /// Values of its primary key.
+        id: Vec<Expr>,
+        /// How the rows are sent.
+        format: GdprFormat,
+    },
+    /// Other `GDPR …`, `CTX …`: words as written.
     Ownership(String),
 }
 
@@ -287,6 +301,8 @@ pub enum AlterAction {
     /// A table option: upper-case name (`ENGINE`, `COMMENT`, `AUTO_INCREMENT`, `CHARACTER SET`,
     /// `COLLATE`, …) and its value.
     Option(String, String),
+    /// Annotations of ownership that come or go.
+    Ownership(OwnershipChange),
     /// `ORDER BY …`.
     OrderBy,
     /// `CONVERT TO CHARACTER SET`.
@@ -322,4 +338,47 @@ pub enum AlterAction {
     /// Accepted and without effect: ALGORITHM, LOCK, FORCE, ORDER BY, ENABLE/DISABLE KEYS,
     /// ALTER INDEX … VISIBLE, WITH VALIDATION.
     Nothing,
+}
+
+/// How `GDPR GET` sends rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GdprFormat {
+    /// A result set for each table.
+    #[default]
+    ResultSets,
+    /// One JSON document.
+    Json,
+    /// A text for each table.
+    Csv,
+    /// An INSERT for each row.
+    Sql,
+}
+
+/// What ALTER TABLE does to a table's ownership.
+#[derive(Debug, Clone, PartialEq)]
+pub enum OwnershipChange {
+    /// `SET DATA_SUBJECT`, `DROP DATA_SUBJECT`.
+    Subject(bool),
+    /// `ADD OWNED_BY (a) t (b)` and its kin.
+    AddLink {
+        /// The word.
+        annotation: OwnershipAnnotation,
+        /// Columns of the table.
+        columns: Vec<Ident>,
+        /// The table they refer to.
+        target: ObjectName,
+        /// Its columns.
+        target_columns: Vec<Ident>,
+    },
+    /// `DROP OWNED_BY (a)` and its kin: the foreign key stays, without a meaning.
+    DropLink {
+        /// The word.
+        annotation: OwnershipAnnotation,
+        /// Columns of the table.
+        columns: Vec<Ident>,
+    },
+    /// `ADD ON GET a ANON (b)`.
+    AddRule(Rule),
+    /// `DROP ON GET a`: all rules for that event and subject.
+    DropRules(RuleEvent, RuleSubject),
 }

@@ -262,7 +262,10 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
     if let Some(special) = &parsed.special {
         return match special {
             Special::Set(_) => StatementKind::Set,
-            Special::Show(_) | Special::Describe { .. } => StatementKind::Show,
+            Special::Show(_)
+            | Special::Describe { .. }
+            | Special::Compliance(_)
+            | Special::GdprGet { .. } => StatementKind::Show,
             Special::StartTransaction { .. } => StatementKind::Begin,
             Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
             Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,

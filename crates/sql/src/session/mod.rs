@@ -14,15 +14,19 @@
 //! | [`instance`] | what all sessions share: catalog, accounts, plan cache, counters |
 //! | [`probe`] | whether the store takes writes |
 //! | [`ddl`] | the statements that change the catalog |
+//! | [`compliance`] | EXPLAIN COMPLIANCE |
+//! | [`gdpr`] | GDPR GET |
 
 mod accounts;
 mod auto_analyze;
 mod compile;
 mod compiled;
+mod compliance;
 mod ddl;
 mod execute;
 mod explain;
 mod files;
+mod gdpr;
 mod host;
 mod instance;
 mod locks;

@@ -30,6 +30,10 @@ impl Session {
             Special::Execute { name, using } => {
                 return self.execute_named(name, using, sink, more);
             }
+            Special::GdprGet { kind, id, format } => {
+                return self.gdpr_get(kind, id, *format, sink, more);
+            }
+            Special::Compliance(table) => return self.compliance(table.as_ref(), sink, more),
             Special::Maintain { verb, tables } => {
                 return self.maintain(verb, tables, sink, more);
             }

@@ -77,6 +77,37 @@ impl Session {
         }
     }
 
+    /// Runs queries that all see one state: the one of the open transaction, or the newest.
+    ///
+    /// # Errors
+    /// 51007 in a transaction each of whose statements sees another state; those of `work`.
+    pub(super) fn at_one_snapshot<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        if let Some(open) = &self.transaction {
+            if open.txn.isolation() == IsolationLevel::ReadCommitted {
+                let text = "GDPR GET shows one state of all tables, and this transaction is READ \
+                            COMMITTED: end it, or use REPEATABLE READ";
+                return Err(SqlError::new(51007, "HY000", text));
+            }
+            return work(self);
+        }
+        self.open(IsolationLevel::RepeatableRead, true, false);
+        let taken = self
+            .transaction
+            .as_ref()
+            .map(|open| open.txn.take_snapshot());
+        let result = match taken {
+            Some(Err(error)) => Err(error.into()),
+            _ => work(self),
+        };
+        if let Some(open) = self.transaction.take() {
+            open.txn.rollback();
+        }
+        result
+    }
+
     /// BEGIN, START TRANSACTION.
     pub(super) fn begin(
         &mut self,

@@ -22,6 +22,7 @@ mod rows;
 mod target;
 mod update;
 
+pub(crate) use ddl::quote_text;
 pub use insert::LoadedFile;
 pub(crate) use load::put_line;
 pub(crate) use names::quote_name;

@@ -199,6 +199,7 @@ impl World {
             analyzed: None,
             copying: None,
             ownership_rules: Vec::new(),
+            ownership: crate::catalog::Ownership::default(),
             next_column_id: 100,
             next_index_id: 100,
             created_at: 0,

@@ -1,15 +1,26 @@
 //! Annotations of ownership in CREATE TABLE, and the rules of what GET and DEL mean.
 
 use sqlparser::keywords::Keyword;
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::{Tokens, keyword};
 use crate::catalog::OwnershipAnnotation;
-use crate::parser::Parsed;
+use crate::error::SqlResult;
+use crate::parser::dialect::ModeDialect;
+use crate::parser::ownership::LINKS;
 use crate::parser::words::is_word;
+use crate::parser::{Parsed, message, ownership};
 
 /// Notes annotations and leaves plain REFERENCES; cuts ON GET and ON DEL items.
-pub(super) fn annotations(tokens: &[TokenWithSpan], parsed: &mut Parsed) -> Tokens {
+///
+/// # Errors
+/// 1064 for a rule that is none.
+pub(super) fn annotations(
+    dialect: &ModeDialect,
+    tokens: &[TokenWithSpan],
+    parsed: &mut Parsed,
+) -> SqlResult<Tokens> {
     let mut out: Tokens = Vec::with_capacity(tokens.len());
     let mut index = 0;
     while let Some(token) = tokens.get(index) {
@@ -20,7 +31,13 @@ pub(super) fn annotations(tokens: &[TokenWithSpan], parsed: &mut Parsed) -> Toke
         }
         let rest = tokens.get(index..).unwrap_or_default();
         if begins_rule(rest) {
-            index = cut_rule(tokens, index + 1, parsed);
+            let end = end_of_item(tokens, index + 1);
+            let rule = tokens.get(index + 1..end).unwrap_or_default();
+            let mut parser = Parser::new(dialect).with_tokens_with_locations(rule.to_vec());
+            let rule = ownership::rule_of_all(&mut parser)
+                .map_err(|error| message::from_parser(&error, &parsed.text))?;
+            parsed.annotations.rules.push(rule);
+            index = end;
             continue;
         }
         // Where an item begins, the word is the name of a column.
@@ -30,15 +47,49 @@ pub(super) fn annotations(tokens: &[TokenWithSpan], parsed: &mut Parsed) -> Toke
         );
         match annotation(rest).filter(|_| !names_column) {
             Some((annotation, words)) => {
-                out.push(TokenWithSpan {
-                    token: keyword("REFERENCES", Keyword::REFERENCES),
-                    span: token.span,
-                });
-                if let Some(table) = rest.get(words) {
-                    let start = table.span.start;
-                    let place = (start.line, start.column);
-                    parsed.annotations.references.push((place, annotation));
-                }
+                note(annotation, words, rest, token, parsed, &mut out);
+                index += words;
+            }
+            None => {
+                out.push(token.clone());
+                index += 1;
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// As [`annotations`] for ALTER TABLE: only links, and none where a column is named.
+pub(in crate::parser) fn links_of_alter(tokens: Tokens, parsed: &mut Parsed) -> Tokens {
+    let is = |at: usize, words: &[&str]| {
+        let token = tokens.get(at).map(|t| &t.token);
+        token.is_some_and(|token| words.iter().any(|word| is_word(token, word)))
+    };
+    if !is(0, &["ALTER"]) || !is(1, &["TABLE"]) {
+        return tokens;
+    }
+    let mut out: Tokens = Vec::with_capacity(tokens.len());
+    let mut index = 0;
+    while let Some(token) = tokens.get(index) {
+        let before = index.checked_sub(1);
+        let names_column = before.is_none_or(|before| {
+            let token = tokens.get(before).map(|t| &t.token);
+            matches!(token, Some(Token::Comma | Token::LParen | Token::Period))
+                || is(
+                    before,
+                    &[
+                        "ADD", "DROP", "COLUMN", "MODIFY", "CHANGE", "AFTER", "TO", "TABLE",
+                    ],
+                )
+        });
+        let is_new_name = index
+            .checked_sub(2)
+            .is_some_and(|at| is(at, &["CHANGE", "COLUMN"]));
+        let rest = tokens.get(index..).unwrap_or_default();
+        let found = annotation(rest).filter(|_| !names_column && !is_new_name);
+        match found {
+            Some((annotation, words)) => {
+                note(annotation, words, rest, token, parsed, &mut out);
                 index += words;
             }
             None => {
@@ -48,6 +99,26 @@ pub(super) fn annotations(tokens: &[TokenWithSpan], parsed: &mut Parsed) -> Toke
         }
     }
     out
+}
+
+/// Leaves a plain REFERENCES of the `words` that `rest` begins with.
+fn note(
+    annotation: OwnershipAnnotation,
+    words: usize,
+    rest: &[TokenWithSpan],
+    token: &TokenWithSpan,
+    parsed: &mut Parsed,
+    out: &mut Tokens,
+) {
+    out.push(TokenWithSpan {
+        token: keyword("REFERENCES", Keyword::REFERENCES),
+        span: token.span,
+    });
+    if let Some(table) = rest.get(words) {
+        let start = table.span.start;
+        let place = (start.line, start.column);
+        parsed.annotations.references.push((place, annotation));
+    }
 }
 
 /// `, ON GET` or `, ON DEL`.
@@ -82,33 +153,23 @@ fn annotation(tokens: &[TokenWithSpan]) -> Option<(OwnershipAnnotation, usize)> 
 
 /// The annotation a word stands for.
 fn link(token: &Token) -> Option<OwnershipAnnotation> {
-    [
-        ("OWNED_BY", OwnershipAnnotation::OwnedBy),
-        ("OWNS", OwnershipAnnotation::Owns),
-        ("ACCESSED_BY", OwnershipAnnotation::AccessedBy),
-        ("ACCESSES", OwnershipAnnotation::Accesses),
-    ]
-    .into_iter()
-    .find(|(word, _)| is_word(token, word))
-    .map(|(_, annotation)| annotation)
+    LINKS
+        .into_iter()
+        .find(|(word, _)| is_word(token, word))
+        .map(|(_, annotation)| annotation)
 }
 
-/// Cuts one `ON GET … | ON DEL …` item that begins at `start`; where the next item begins.
-fn cut_rule(tokens: &[TokenWithSpan], start: usize, parsed: &mut Parsed) -> usize {
+/// Where the item that begins at `start` ends.
+fn end_of_item(tokens: &[TokenWithSpan], start: usize) -> usize {
     let mut depth = 0_usize;
-    let mut words = Vec::new();
-    let mut index = start;
-    while let Some(token) = tokens.get(index) {
+    for (index, token) in tokens.iter().enumerate().skip(start) {
         match &token.token {
             Token::LParen => depth += 1,
-            Token::RParen if depth == 0 => break,
+            Token::RParen if depth == 0 => return index,
             Token::RParen => depth -= 1,
-            Token::Comma if depth == 0 => break,
+            Token::Comma if depth == 0 => return index,
             _ => {}
         }
-        words.push(token.token.to_string());
-        index += 1;
     }
-    parsed.annotations.rules.push(words.join(" "));
-    index
+    tokens.len()
 }

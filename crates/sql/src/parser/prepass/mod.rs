@@ -6,6 +6,7 @@ mod query;
 mod table;
 mod view;
 
+pub(super) use annotation::links_of_alter;
 pub(super) use operators::operators;
 
 use sqlparser::keywords::Keyword;

@@ -17,7 +17,7 @@ pub(super) fn create_table(
     tokens: Tokens,
     parsed: &mut Parsed,
 ) -> SqlResult<Tokens> {
-    let mut tokens = annotations(&tokens, parsed);
+    let mut tokens = annotations(dialect, &tokens, parsed)?;
     let Some(close) = closing_bracket(&tokens) else {
         return Ok(tokens);
     };

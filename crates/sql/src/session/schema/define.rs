@@ -61,6 +61,7 @@ impl Definition {
             analyzed: None,
             copying: None,
             ownership_rules: Vec::new(),
+            ownership: crate::catalog::Ownership::default(),
             next_column_id: 0,
             next_index_id: 0,
             created_at: 0,

@@ -2,7 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::catalog::{Column, ColumnDefault, ForeignKeyAction, OwnershipAnnotation, Table, View};
+use manxdb_ownership::{Rule, RuleAction};
+
+use crate::catalog::{
+    Column, ColumnDefault, ForeignKey, ForeignKeyAction, OwnershipAnnotation, Table, View,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Show, displayed, displayed_definition};
 use crate::session::ResultSink;
@@ -115,10 +119,15 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
         ));
     }
     let mut text = format!(
-        "CREATE {}TABLE {} (\n{}\n)",
-        if table.temporary { "TEMPORARY " } else { "" },
+        "CREATE {}TABLE {} (\n{}\n{})",
+        match (table.temporary, table.data_subject) {
+            (true, _) => "TEMPORARY ",
+            (false, true) => "/*!99999 DATA_SUBJECT */ ",
+            (false, false) => "",
+        },
         quoted(&table.name),
-        lines.join(",\n")
+        lines.join(",\n"),
+        rules(table)
     );
     text.push_str(" ENGINE=InnoDB");
     if let Some(next) = next.filter(|next| *next > 1) {
@@ -133,6 +142,9 @@ pub(crate) fn create_table(table: &Table, next: Option<u64>) -> String {
     );
     if !table.comment.is_empty() {
         let _ = write!(text, " COMMENT={}", literal(&table.comment));
+    }
+    if table.ownership.unowned_allowed {
+        text.push_str(" /*!99999 UNOWNED ALLOWED */");
     }
     text
 }
@@ -249,7 +261,7 @@ fn foreign_key_lines(table: &Table) -> Vec<String> {
                 "  CONSTRAINT {} FOREIGN KEY ({}) {} {target} ({}){}{}",
                 quoted(&key.name),
                 columns.join(", "),
-                annotation(key.ownership),
+                annotation(key),
                 referenced.join(", "),
                 action("DELETE", key.on_delete),
                 action("UPDATE", key.on_update),
@@ -258,15 +270,42 @@ fn foreign_key_lines(table: &Table) -> Vec<String> {
         .collect()
 }
 
-fn annotation(ownership: OwnershipAnnotation) -> &'static str {
-    match ownership {
-        OwnershipAnnotation::References => "REFERENCES",
-        OwnershipAnnotation::ReferencesOnly => "REFERENCES ONLY",
-        OwnershipAnnotation::OwnedBy => "OWNED_BY",
-        OwnershipAnnotation::Owns => "OWNS",
-        OwnershipAnnotation::AccessedBy => "ACCESSED_BY",
-        OwnershipAnnotation::Accesses => "ACCESSES",
+/// REFERENCES with what it means for ownership, in a comment that MySQL and MariaDB pass over, so that
+/// a dump can be loaded there too. What was inferred is said: wherever it is loaded it stays so.
+fn annotation(key: &ForeignKey) -> String {
+    let kind = key.edge.map(|edge| edge.kind).or(key.ownership.edge());
+    match kind {
+        Some(kind) => format!("REFERENCES /*!99999 {} */", kind.word()),
+        None if key.ownership == OwnershipAnnotation::ReferencesOnly => {
+            "REFERENCES /*!99999 ONLY */".to_string()
+        }
+        None => "REFERENCES".to_string(),
     }
+}
+
+/// ON GET and ON DEL, a line each, in comments like [`annotation`]'s, each with the comma before it.
+fn rules(table: &Table) -> String {
+    let mut lines = String::new();
+    for rule in &table.ownership.rules {
+        let _ = writeln!(lines, "  /*!99999 , {} */", rule_text(rule));
+    }
+    lines
+}
+
+fn rule_text(rule: &Rule) -> String {
+    let column = quoted(&rule.subject.column);
+    let subject = match &rule.subject.table {
+        Some(table) => format!("{} ({column})", quoted(table)),
+        None => column,
+    };
+    let action = match &rule.action {
+        RuleAction::DeleteRow => "DELETE_ROW".to_string(),
+        RuleAction::Anonymise(columns) => {
+            let columns: Vec<String> = columns.iter().map(|name| quoted(name)).collect();
+            format!("ANON ({})", columns.join(", "))
+        }
+    };
+    format!("{} {subject} {action}", rule.event)
 }
 
 fn action(event: &str, action: ForeignKeyAction) -> String {

@@ -278,7 +278,10 @@ impl Change<'_> {
             .foreign_keys
             .iter()
             .filter(|key| key.enforced && self.context.foreign_key_checks)
-            .filter(|key| !old.foreign_keys.iter().any(|other| other.name == key.name))
+            .filter(|key| {
+                let mut known = old.foreign_keys.iter();
+                !known.any(|other| other.name == key.name && other.enforced)
+            })
             .map(|key| key.name.clone())
             .collect();
         ToCheck {
@@ -292,15 +295,19 @@ impl Change<'_> {
         let mut table = new.clone();
         let stored = edit.catalog.table(&self.old.database, &self.old.name)?;
         table.schema_version = stored.schema_version + 1;
-        let is_new = |name: &str| !self.old.foreign_keys.iter().any(|key| key.name == name);
+        let is_new = |name: &str| {
+            let mut known = self.old.foreign_keys.iter();
+            !known.any(|key| key.name == name && key.enforced)
+        };
         touch_parents(edit, &table, &is_new)?;
         self.rename_references(edit)?;
+        super::ownership::rename_rule_columns(edit, self.old, &self.effects.renamed_columns)?;
         for key in &mut table.foreign_keys {
             if refers_to(key, self.old) {
                 rename_all(&mut key.ref_columns, &self.effects.renamed_columns);
             }
         }
-        edit.put_table(table)?;
+        super::ownership::put_checked(self.context, edit, table)?;
         if let Some((database, name)) = &self.effects.rename {
             let from = (self.old.database.as_str(), self.old.name.as_str());
             super::remove::rename_one(self.context, edit, from, (database, name))?;

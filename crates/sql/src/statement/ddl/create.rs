@@ -8,7 +8,7 @@ use super::define::{Builder, Place, check_name, collation};
 use super::{DdlContext, done, execute_in, note};
 use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
-use crate::catalog::{Catalog, Column, ColumnId, IndexId, SequenceKind, Table, TableId};
+use crate::catalog::{Catalog, Column, ColumnId, IndexId, Ownership, SequenceKind, Table, TableId};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{self, Parsed};
 use crate::planner::plan_query;
@@ -153,7 +153,7 @@ pub(super) fn create_table(
                 let mut made = table.clone();
                 made.id = edit.next_table_id()?;
                 super::touch_parents(edit, &made, &|_| true)?;
-                edit.put_table(made)?;
+                super::ownership::put_checked(context, edit, made)?;
                 Ok(done(0))
             })
     } else {
@@ -194,7 +194,7 @@ fn make_with_contents(
             store.edit(context.waiter, context.durability, &mut |edit| {
                 edit.keep_reserved(table.id)?;
                 super::touch_parents(edit, &table, &|_| true)?;
-                edit.put_table(table.clone())?;
+                super::ownership::put_checked(context, edit, table.clone())?;
                 match &create.query {
                     None => Ok(done(0)),
                     Some(query) => fill(context, edit, &table, query, create),
@@ -287,6 +287,7 @@ fn blank(database: &str, name: &str, collation: Collation, now: i64) -> Table {
         analyzed: None,
         copying: None,
         ownership_rules: Vec::new(),
+        ownership: Ownership::default(),
         next_column_id: 1,
         next_index_id: 1,
         created_at: now,
@@ -310,9 +311,13 @@ fn define(
         context.eval.now_micros,
     );
     table.comment = option(parsed, "COMMENT").unwrap_or_default().to_string();
-    table.data_subject = parsed.annotations.data_subject;
-    table.ownership_rules.clone_from(&parsed.annotations.rules);
+    table.data_subject =
+        parsed.annotations.data_subject || super::ownership::comment_says_subject(&table.comment);
+    table.ownership.rules.clone_from(&parsed.annotations.rules);
+    table.ownership.unowned_allowed =
+        option(parsed, "UNOWNED").map_or(Ok(false), super::ownership::unowned_allowed)?;
     let mut builder = Builder::new(context, catalog, &parsed.annotations, table);
+    builder.infers_owners = !create.temporary;
     for column in &create.columns {
         builder.add_column(column, &Place::Last)?;
     }
@@ -362,6 +367,8 @@ fn like_table(
     table.temporary = false;
     table.copying = None;
     table.foreign_keys.clear();
+    table.ownership.rules.clear();
+    table.ownership_rules.clear();
     table.created_at = context.eval.now_micros;
     table.next_index_id = table
         .indexes

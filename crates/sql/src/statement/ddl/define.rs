@@ -8,7 +8,9 @@ use super::default;
 use super::generated;
 use super::key::{index_comment, null_in_primary_key};
 use super::key_expression;
-use crate::catalog::{Catalog, CheckConstraint, Column, ColumnId, Index, Table};
+use crate::catalog::{
+    Catalog, CheckConstraint, Column, ColumnId, Index, OwnershipAnnotation, Table,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{Annotations, canonical, is_binary_attribute, is_zerofill_attribute};
 use crate::statement::target::position;
@@ -33,6 +35,12 @@ pub(super) struct Builder<'a> {
     pub(super) gone: Vec<String>,
     /// Columns the statement defines.
     pub(super) defined: Vec<ColumnId>,
+    /// Annotated links of column definitions, to be made when all keys are there.
+    pub(super) links: Vec<(usize, OwnershipAnnotation, ast::ForeignKeyConstraint)>,
+    /// Foreign keys there were before the statement: what they mean is decided.
+    pub(super) decided: Vec<String>,
+    /// Whether a lone REFERENCES may become an owner.
+    pub(super) infers_owners: bool,
 }
 
 /// Where a column goes.
@@ -114,6 +122,13 @@ impl<'a> Builder<'a> {
             context,
             catalog,
             annotations,
+            decided: table
+                .foreign_keys
+                .iter()
+                .map(|key| key.name.clone())
+                .collect(),
+            infers_owners: !table.temporary,
+            links: Vec::new(),
             table,
             inline: Vec::new(),
             said_null: Vec::new(),
@@ -322,6 +337,14 @@ impl<'a> Builder<'a> {
         for (at, ..) in &mut self.inline {
             *at = new_of(*at).unwrap_or(0);
         }
+        // The link of a dropped column goes with it.
+        self.links.retain_mut(|(at, ..)| match new_of(*at) {
+            Some(now) => {
+                *at = now;
+                true
+            }
+            None => false,
+        });
     }
 
     /// Makes the constraints written in column definitions.
@@ -423,6 +446,7 @@ impl<'a> Builder<'a> {
     /// 1113, 1075, 1063 and what binding CHECKs meets.
     pub(super) fn finish(&mut self) -> SqlResult<()> {
         self.drop_unused_key_expressions();
+        self.resolve_ownership()?;
         if self.table.columns.is_empty() {
             return Err(SqlError::new(
                 4028,

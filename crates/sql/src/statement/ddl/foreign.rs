@@ -15,7 +15,7 @@ use crate::statement::target::position;
 use crate::types::DataType;
 
 impl Builder<'_> {
-    /// REFERENCES in a column definition: recorded for ownership, not enforced.
+    /// REFERENCES in a column definition: recorded for ownership, not enforced, unless it is annotated.
     pub(super) fn note_reference(
         &mut self,
         at: usize,
@@ -23,6 +23,10 @@ impl Builder<'_> {
     ) -> SqlResult<()> {
         let (database, table) = relation(Some(&self.table.database), &key.foreign_table)?;
         let ownership = self.annotation(key);
+        if ownership.edge().is_some() {
+            self.links.push((at, ownership, key.clone()));
+            return Ok(());
+        }
         let name = self.free_key_name();
         self.table.foreign_keys.push(ForeignKey {
             name,
@@ -34,6 +38,7 @@ impl Builder<'_> {
             on_update: ForeignKeyAction::NoAction,
             ownership,
             enforced: false,
+            edge: None,
         });
         Ok(())
     }
@@ -64,6 +69,16 @@ impl Builder<'_> {
                 })
             })
             .collect::<SqlResult<Vec<_>>>()?;
+        self.add_key_over(columns, key, self.annotation(key))
+    }
+
+    /// As [`Builder::add_foreign_key`], whatever the columns and the annotation in the definition.
+    pub(super) fn add_key_over(
+        &mut self,
+        columns: Vec<usize>,
+        key: &ForeignKeyConstraint,
+        ownership: OwnershipAnnotation,
+    ) -> SqlResult<()> {
         let given = key.name.as_ref().map(|name| name.value.clone());
         let name = match &given {
             Some(name) if self.key_name_taken(name) => {
@@ -85,8 +100,9 @@ impl Builder<'_> {
             ref_columns: names(&key.referred_columns),
             on_delete: action(key.on_delete)?,
             on_update: action(key.on_update)?,
-            ownership: self.annotation(key),
+            ownership,
             enforced: true,
+            edge: None,
         };
         if made.ref_columns.len() != made.columns.len() {
             return Err(SqlError::new(
@@ -98,12 +114,35 @@ impl Builder<'_> {
                 ),
             ));
         }
-        self.check_key_over_generated(&made)?;
-        self.check_set_null(&made)?;
-        self.check_parent(&made)?;
         let index_name = given.or_else(|| key.index_name.as_ref().map(|n| n.value.clone()));
+        self.check_enforceable(&made)?;
         self.ensure_index(&made, index_name)?;
         self.table.foreign_keys.push(made);
+        Ok(())
+    }
+
+    fn check_enforceable(&self, key: &ForeignKey) -> SqlResult<()> {
+        self.check_key_over_generated(key)?;
+        self.check_set_null(key)?;
+        self.check_parent(key)
+    }
+
+    /// Enforces a foreign key that was only noted.
+    ///
+    /// # Errors
+    /// As [`Builder::add_foreign_key`].
+    pub(super) fn enforce(&mut self, at: usize) -> SqlResult<()> {
+        let Some(key) = self.table.foreign_keys.get(at).cloned() else {
+            return Err(SqlError::internal("a foreign key that is not there"));
+        };
+        if key.enforced {
+            return Ok(());
+        }
+        self.check_enforceable(&key)?;
+        self.ensure_index(&key, None)?;
+        if let Some(key) = self.table.foreign_keys.get_mut(at) {
+            key.enforced = true;
+        }
         Ok(())
     }
 

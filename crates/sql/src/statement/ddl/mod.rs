@@ -14,12 +14,14 @@ mod generated;
 mod key;
 mod key_expression;
 mod names;
+mod ownership;
 mod remove;
 mod selected;
 mod temporary;
 mod view;
 
 pub(crate) use analyze::{analyze, analyze_again};
+pub(crate) use default::quote as quote_text;
 
 use std::sync::Arc;
 
@@ -147,7 +149,7 @@ pub fn keeps_transaction(parsed: &Parsed) -> bool {
 /// MySQL's numbers for what exists, does not exist or contradicts itself; 1235.
 pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<StatementOutcome> {
     if let Some(special) = &parsed.special {
-        return execute_special(context, special);
+        return execute_special(context, parsed, special);
     }
     match &parsed.statement {
         Statement::CreateTable(create) => create::create_table(context, parsed, create),
@@ -203,7 +205,11 @@ pub fn execute(context: &DdlContext<'_>, parsed: &Parsed) -> SqlResult<Statement
     }
 }
 
-fn execute_special(context: &DdlContext<'_>, special: &Special) -> SqlResult<StatementOutcome> {
+fn execute_special(
+    context: &DdlContext<'_>,
+    parsed: &Parsed,
+    special: &Special,
+) -> SqlResult<StatementOutcome> {
     match special {
         Special::CreateDatabase {
             name,
@@ -227,7 +233,9 @@ fn execute_special(context: &DdlContext<'_>, special: &Special) -> SqlResult<Sta
             charset.as_deref(),
             collation.as_deref(),
         ),
-        Special::AlterTable { name, actions } => alter::table(context, name, actions),
+        Special::AlterTable { name, actions } => {
+            alter::table(context, name, actions, &parsed.annotations)
+        }
         _ => Err(SqlError::internal("not a DDL statement")),
     }
 }

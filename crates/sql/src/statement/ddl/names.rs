@@ -54,6 +54,13 @@ pub(super) fn lock_tables<'a>(
             for (child, _) in referring(&catalog, database, name) {
                 names.change(&child.database, &child.name);
             }
+            // Their rules may name the table, and follow a renaming.
+            let table = catalog.table(database, name).ok();
+            for key in table.iter().flat_map(|table| &table.foreign_keys) {
+                if key.edge.is_some_and(|edge| edge.kind.leads_to_target()) {
+                    names.change(&key.ref_database, &key.ref_table);
+                }
+            }
         }
         names
     };
@@ -70,7 +77,7 @@ pub(super) fn new_parents(catalog: &Catalog, table: &Table, before: Option<&Tabl
     let mut names = LockedNames::default();
     let is_known = |name: &str| {
         let mut keys = before.iter().flat_map(|table| &table.foreign_keys);
-        keys.any(|key| key.name == name)
+        keys.any(|key| key.name == name && key.enforced)
     };
     for key in table.foreign_keys.iter().filter(|key| key.enforced) {
         let is_there = catalog.table(&key.ref_database, &key.ref_table).is_ok();

@@ -229,6 +229,7 @@ pub(super) fn rename_one(
         child.schema_version += 1;
         edit.put_table(child)?;
     }
+    super::ownership::rename_rule_tables(edit, &renamed, from)?;
     edit.put_table(renamed)
 }
 

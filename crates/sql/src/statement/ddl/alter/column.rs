@@ -8,7 +8,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::statement::ddl::change::Effects;
 use crate::statement::ddl::define::{Builder, Place, check_name, duplicate_column, no_column};
 use crate::statement::ddl::key::null_in_primary_key;
-use crate::statement::ddl::{default, generated};
+use crate::statement::ddl::{default, generated, ownership};
 use crate::statement::target::position;
 
 pub(super) fn drop_column(builder: &mut Builder<'_>, name: &str) -> SqlResult<()> {
@@ -65,6 +65,9 @@ pub(super) fn rename_column(
             .push((from.to_string(), to.to_string()));
     }
     builder.table.columns[at].name = to.to_string();
+    for rule in &mut builder.table.ownership.rules {
+        ownership::rename_in_rule(rule, None, from, to);
+    }
     Ok(())
 }
 

@@ -79,6 +79,8 @@ pub(super) fn drop_foreign_key(builder: &mut Builder<'_>, name: &str) -> SqlResu
     if builder.table.foreign_keys.len() == before {
         return Err(cannot_drop(name));
     }
+    // One of the same name that the statement makes is another.
+    builder.decided.retain(|key| key.to_lowercase() != lower);
     Ok(())
 }
 
@@ -151,7 +153,7 @@ pub(super) fn enforce_check(
 }
 
 /// 1091.
-pub(super) fn cannot_drop(name: &str) -> SqlError {
+pub(in crate::statement::ddl) fn cannot_drop(name: &str) -> SqlError {
     SqlError::new(
         1091,
         "42000",

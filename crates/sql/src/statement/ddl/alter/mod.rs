@@ -9,12 +9,13 @@ use sqlparser::ast::{AlterTableOperation, ObjectName, RenameTableNameKind};
 
 use super::change::{Effects, change};
 use super::define::{Builder, Place, collation};
-use super::{DdlContext, done};
+use super::{DdlContext, done, ownership};
 use crate::error::{SqlError, SqlResult};
-use crate::parser::{AlterAction, Annotations};
+use crate::parser::{AlterAction, Annotations, OwnershipChange};
 use crate::statement::StatementOutcome;
 use crate::statement::names::relation;
 use column::{alter_default, drop_column, modify, rename_column};
+pub(super) use key::cannot_drop;
 use key::{
     drop_constraint, drop_foreign_key, drop_index_of, drop_primary_key, enforce_check, rename_index,
 };
@@ -25,14 +26,14 @@ pub(super) fn table(
     context: &DdlContext<'_>,
     name: &ObjectName,
     actions: &[AlterAction],
+    annotations: &Annotations,
 ) -> SqlResult<StatementOutcome> {
     let (database, name) = relation(context.database, name)?;
-    let annotations = Annotations::default();
     change(
         context,
         &database,
         &name,
-        &annotations,
+        annotations,
         &|builder, effects| {
             for phase in [
                 Phase::DropKeys,
@@ -65,7 +66,8 @@ enum Phase {
 impl Phase {
     fn of(action: &AlterAction) -> Self {
         match action {
-            AlterAction::DropConstraint { .. } => Phase::DropKeys,
+            AlterAction::DropConstraint { .. }
+            | AlterAction::Ownership(OwnershipChange::DropRules(..)) => Phase::DropKeys,
             AlterAction::AddColumns(_) | AlterAction::ConvertTo { .. } => Phase::Columns,
             AlterAction::Standard(operation) => match operation.as_ref() {
                 AlterTableOperation::DropPrimaryKey { .. }
@@ -102,6 +104,7 @@ fn apply(builder: &mut Builder<'_>, effects: &mut Effects, action: &AlterAction)
         AlterAction::AlterCheck { name, enforced } => {
             enforce_check(builder, &name.value, *enforced)
         }
+        AlterAction::Ownership(change) => ownership::apply(builder, change),
         AlterAction::OrderBy => order_by(builder),
         AlterAction::Nothing => Ok(()),
     }
@@ -148,7 +151,13 @@ fn option(
     value: &str,
 ) -> SqlResult<()> {
     match key {
-        "COMMENT" => builder.table.comment = value.to_string(),
+        "COMMENT" => {
+            builder.table.comment = value.to_string();
+            builder.table.data_subject |= ownership::comment_says_subject(value);
+        }
+        "UNOWNED" => {
+            builder.table.ownership.unowned_allowed = ownership::unowned_allowed(value)?;
+        }
         "AUTO_INCREMENT" => {
             let next = value
                 .parse()

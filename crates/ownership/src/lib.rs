@@ -1,0 +1,29 @@
+//! Who owns each row: annotations of tables become a graph of edges, along which owners are found.
+//!
+//! The model is K9db's (OSDI'23 §4), with the defects of its implementation left out. Pure code: no
+//! catalog, no keys, no I/O; the caller describes its tables ([`TableShape`]) and stores what is decided
+//! ([`Edge`], [`Rule`]). What is decided for a link is decided once, when the link is made; no later
+//! table changes it.
+//!
+//! | question | module |
+//! |---|---|
+//! | how a table, a link and an edge look | [`shape`] |
+//! | which link becomes which edge, and what is refused | [`resolve`] |
+//! | through which chains of edges a row is someone's | [`graph`] |
+//! | what happens to a row that others keep | [`rule`] |
+//! | what is wrong or doubtful with a schema | [`compliance`] |
+//!
+//! Start reading at [`shape`].
+#![forbid(unsafe_code)]
+
+pub mod compliance;
+pub mod graph;
+pub mod resolve;
+pub mod rule;
+pub mod shape;
+
+pub use compliance::{Finding, Severity, TableReport, report};
+pub use graph::{Chain, ChainEnd, Chains, Hop, OwnershipGraph};
+pub use resolve::{OwnershipRefusal, check, resolve};
+pub use rule::{Rule, RuleAction, RuleEvent, RuleSubject};
+pub use shape::{Annotation, ColumnShape, Edge, EdgeKind, Link, Origin, TableName, TableShape};

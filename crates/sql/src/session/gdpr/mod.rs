@@ -1,0 +1,101 @@
+//! `GDPR GET`: all rows that are a person's, or that the person has access to.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`walk`] | from the person's row along the edges of ownership, by index, on one snapshot |
+//! | [`redact`] | ON GET rules: what of a row others keep is not shown |
+//! | [`format`] | result sets, JSON, CSV, INSERT statements |
+
+mod format;
+mod redact;
+mod walk;
+
+use manxdb_ownership::{OwnershipGraph, TableName};
+use sqlparser::ast::{Expr, ObjectName};
+
+use super::ResultSink;
+use super::session::Session;
+use crate::catalog::{Catalog, Table, ownership};
+use crate::error::{SqlError, SqlResult};
+use crate::parser::GdprFormat;
+use crate::types::Value;
+use walk::Walk;
+
+impl Session {
+    /// `GDPR GET kind id [FORMAT …]`. Needs SELECT on every table that a row is looked for in.
+    pub(super) fn gdpr_get(
+        &mut self,
+        kind: &ObjectName,
+        id: &[Expr],
+        format: GdprFormat,
+        sink: &mut dyn ResultSink,
+        more: bool,
+    ) -> SqlResult<()> {
+        let (database, name) = self.object_name(kind, None)?;
+        let (database, name) = self.require_relation(&database, &name)?;
+        let catalog = self.instance().store.current();
+        let graph = ownership::graph(&catalog, None);
+        let person = person(&catalog, &graph, &database, &name)?;
+        let id = id
+            .iter()
+            .map(|part| self.evaluate(part))
+            .collect::<SqlResult<Vec<_>>>()?;
+        if id.len() != person.primary_key.len() {
+            return Err(unknown(format!(
+                "an id of '{name}' has {} values, not {}",
+                person.primary_key.len(),
+                id.len()
+            )));
+        }
+        let memory = self.instance().options.statement_memory_bytes;
+        let mut found = self.at_one_snapshot(|session| {
+            let mut walk = Walk::new(&catalog, &graph, memory);
+            walk.from_person(session, person, &id)?;
+            Ok(walk.into_tables())
+        })?;
+        redact::apply(&mut found);
+        format::send(self, &found, format, sink, more)
+    }
+}
+
+/// The table of people called `name`.
+fn person<'a>(
+    catalog: &'a Catalog,
+    graph: &OwnershipGraph,
+    database: &str,
+    name: &str,
+) -> SqlResult<&'a Table> {
+    let found = catalog
+        .table(database, name)
+        .ok()
+        .filter(|table| table.data_subject);
+    found.map(std::convert::AsRef::as_ref).ok_or_else(|| {
+        let here = |table: &TableName| table.database.eq_ignore_ascii_case(database);
+        let people = graph
+            .tables()
+            .filter(|table| table.is_subject && here(&table.name));
+        let people: Vec<&str> = people.map(|table| table.name.name.as_str()).collect();
+        unknown(format!(
+            "'{name}' is no table of people; those of '{database}' are: {}",
+            if people.is_empty() {
+                "none".to_string()
+            } else {
+                people.join(", ")
+            }
+        ))
+    })
+}
+
+/// 51004: a kind or an id that is not there.
+fn unknown(message: String) -> SqlError {
+    SqlError::new(51004, "HY000", message)
+}
+
+/// An id as messages show it.
+fn shown(id: &[Value]) -> String {
+    let parts: Vec<String> = id
+        .iter()
+        .map(|part| part.to_text().unwrap_or_default())
+        .collect();
+    parts.join(", ")
+}
