@@ -1,0 +1,33 @@
+//! What a command wrote: rows, in order.
+
+/// A row of the store; no value deletes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowWrite {
+    /// Its key, with the prefix of all Redis rows.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Option<Vec<u8>>,
+}
+
+/// The rows that one command wrote. They are applied together or not at all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// The rows; a later one of the same key wins.
+    pub rows: Vec<RowWrite>,
+    /// Which keys were changed, by database.
+    pub touched: Vec<(usize, Box<[u8]>)>,
+}
+
+impl Effects {
+    /// Whether nothing was written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds what a later command wrote.
+    pub fn append(&mut self, mut later: Self) {
+        self.rows.append(&mut later.rows);
+        self.touched.append(&mut later.touched);
+    }
+}

@@ -1,0 +1,33 @@
+//! Which key's time is over next.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Expiries, earliest first. One that was changed since is found stale when it comes up.
+#[derive(Debug, Default)]
+pub struct Expiring {
+    heap: BinaryHeap<Reverse<(u64, usize, Box<[u8]>)>>,
+}
+
+impl Expiring {
+    /// Notes an expiry.
+    pub fn add(&mut self, at_millis: u64, db: usize, key: &[u8]) {
+        self.heap.push(Reverse((at_millis, db, key.into())));
+    }
+
+    /// Notes an expiry unless it is 0, none.
+    pub fn add_if_set(&mut self, at_millis: u64, db: usize, key: &[u8]) {
+        if at_millis > 0 {
+            self.add(at_millis, db, key);
+        }
+    }
+
+    /// The earliest one that is at or before `now`.
+    pub fn pop_due(&mut self, now: u64) -> Option<(u64, usize, Box<[u8]>)> {
+        let Reverse((at, _, _)) = self.heap.peek()?;
+        if *at > now {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(due)| due)
+    }
+}

@@ -1,0 +1,376 @@
+//! All keys of a server, their values, and what of them changed.
+//!
+//! The names of all keys are in memory; a value may be only in the store ([`Value::Cold`]) until
+//! its next use. Within a command nothing is written: it changes objects and says which keys it
+//! touched, and [`Keyspace::finish`] makes rows of those as they are then.
+//!
+//! | type | what it is |
+//! |---|---|
+//! | [`Entry`], [`Value`] | a key's expiry and object |
+//! | [`rows`] | the bytes of rows, both ways |
+//! | [`Effects`] | the rows one command wrote |
+//! | `Pending` | which elements of a large object changed |
+
+pub mod effects;
+mod entry;
+mod expiry;
+mod load;
+pub(crate) mod pending;
+pub mod rows;
+mod value;
+
+use indexmap::IndexMap;
+
+pub use effects::{Effects, RowWrite};
+pub use entry::Entry;
+pub use load::{Load, LoadedRow};
+pub(crate) use pending::Pending;
+pub use value::{Kind, Value};
+
+use crate::Stamp;
+use expiry::Expiring;
+
+/// A hash map that is seeded for each process, in an order of its own.
+pub(crate) type Map<K, V> = IndexMap<K, V, foldhash::fast::RandomState>;
+
+/// Databases that SELECT chooses among, as in Redis.
+pub const DATABASES: usize = 16;
+
+/// Generations reserved in the store at a time.
+const GENERATIONS_RESERVED: u64 = 1 << 20;
+
+/// One numbered database.
+#[derive(Debug, Default)]
+struct Database {
+    /// Which of its lives: FLUSHDB begins a new one, whose rows have other keys.
+    epoch: u32,
+    entries: Map<Box<[u8]>, Entry>,
+}
+
+/// All databases.
+#[derive(Debug)]
+pub struct Keyspace {
+    databases: Vec<Database>,
+    /// The generation given last, and the last that is reserved in the store.
+    generation: u64,
+    reserved: u64,
+    /// Row keys of what the command touched, and other rows it wrote.
+    touched: Vec<Vec<u8>>,
+    written: Vec<RowWrite>,
+    expiring: Expiring,
+    /// Bytes taken, roughly; and how many values are only in the store.
+    memory: usize,
+    cold: usize,
+    now: u64,
+    /// Whether the names of all keys in the store are known here.
+    is_complete: bool,
+    /// Keys deleted or found absent while they are not.
+    gone: std::collections::HashSet<Vec<u8>>,
+    /// Counters for INFO.
+    pub statistics: Statistics,
+}
+
+/// What was done, for INFO.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Statistics {
+    /// Lookups that found a key.
+    pub hits: u64,
+    /// Lookups that found none.
+    pub misses: u64,
+    /// Keys whose time was over.
+    pub expired: u64,
+    /// Values that left memory.
+    pub evicted: u64,
+    /// Values that came back.
+    pub loaded: u64,
+}
+
+impl Default for Keyspace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Keyspace {
+    /// An empty one, over an empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            databases: (0..DATABASES).map(|_| Database::default()).collect(),
+            generation: 0,
+            reserved: 0,
+            touched: Vec::new(),
+            written: Vec::new(),
+            expiring: Expiring::default(),
+            memory: 0,
+            cold: 0,
+            now: 0,
+            is_complete: true,
+            gone: std::collections::HashSet::new(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Begins a command: expiry is judged by its stamp.
+    pub fn begin(&mut self, stamp: Stamp) {
+        assert!(
+            self.touched.is_empty(),
+            "the command before was not finished"
+        );
+        self.now = stamp.now_millis;
+    }
+
+    /// The time of the running command, in milliseconds since 1970.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The entry of `key`, unless there is none or its time is over.
+    pub fn find(&mut self, db: usize, key: &[u8]) -> Option<&mut Entry> {
+        let now = self.now;
+        let place = self.databases[db].entries.get_index_of(key)?;
+        let is_over = self.databases[db].entries[place].is_over(now);
+        if is_over {
+            self.statistics.expired += 1;
+            self.remove(db, key);
+            return None;
+        }
+        self.databases[db]
+            .entries
+            .get_index_mut(place)
+            .map(|(_, entry)| entry)
+    }
+
+    /// The entry of `key` as it is, its time over or not.
+    #[must_use]
+    pub fn peek(&self, db: usize, key: &[u8]) -> Option<&Entry> {
+        self.databases[db].entries.get(key)
+    }
+
+    /// As [`Keyspace::find`], counted as a hit or a miss.
+    pub fn look_up(&mut self, db: usize, key: &[u8]) -> Option<&mut Entry> {
+        let is_there = self.find(db, key).is_some();
+        if is_there {
+            self.statistics.hits += 1;
+        } else {
+            self.statistics.misses += 1;
+            return None;
+        }
+        self.databases[db].entries.get_mut(key)
+    }
+
+    /// Puts `value` under `key`, without an expiry, in place of what was there.
+    pub fn put(&mut self, db: usize, key: &[u8], value: Value) -> &mut Entry {
+        self.let_go_of_elements(db, key);
+        self.touch(db, key);
+        let entry = Entry::new(value);
+        let entries = &mut self.databases[db].entries;
+        let place = match entries.get_index_of(key) {
+            Some(place) => {
+                let before = std::mem::replace(&mut entries[place], entry);
+                self.cold -= usize::from(before.value.is_cold());
+                self.memory -= before.counted;
+                place
+            }
+            None => entries.insert_full(key.into(), entry).0,
+        };
+        &mut entries[place]
+    }
+
+    /// Puts a whole entry under `key`, as RENAME and COPY do.
+    pub(crate) fn put_entry(&mut self, db: usize, key: &[u8], mut entry: Entry) {
+        entry.counted = 0;
+        if let Some(pending) = entry.value.pending_mut() {
+            pending.in_rows = false;
+            pending.forget();
+        }
+        let expires = entry.expires;
+        *self.put(db, key, Value::Str(Vec::new())) = entry;
+        self.set_expiry(db, key, expires);
+    }
+
+    /// Removes `key`; the entry that was there.
+    pub fn remove(&mut self, db: usize, key: &[u8]) -> Option<Entry> {
+        self.let_go_of_elements(db, key);
+        let entry = self.databases[db].entries.swap_remove(key)?;
+        assert!(self.memory >= entry.counted, "memory is counted twice");
+        self.memory -= entry.counted;
+        self.cold -= usize::from(entry.value.is_cold());
+        self.touch(db, key);
+        Some(entry)
+    }
+
+    /// Elements of a large object stay in the store until a pass in the background: a row says
+    /// which.
+    fn let_go_of_elements(&mut self, db: usize, key: &[u8]) {
+        let Some(entry) = self.databases[db].entries.get_mut(key) else {
+            return;
+        };
+        if entry.generation == 0 {
+            return;
+        }
+        let epoch = self.databases[db].epoch;
+        let generation = self.databases[db].entries[key].generation;
+        let prefix = rows::element_prefix(db, epoch, key, generation);
+        self.written.push(rows::garbage(&prefix));
+    }
+
+    /// Says that `key` was changed by the running command.
+    pub fn touch(&mut self, db: usize, key: &[u8]) {
+        let row = rows::meta_key(db, self.databases[db].epoch, key);
+        if self.touched.last() != Some(&row) {
+            self.touched.push(row);
+        }
+    }
+
+    /// Gives `key` an expiry, or takes it away with 0.
+    pub fn set_expiry(&mut self, db: usize, key: &[u8], at_millis: u64) {
+        if let Some(entry) = self.databases[db].entries.get_mut(key) {
+            entry.expires = at_millis;
+            if at_millis > 0 {
+                self.expiring.add(at_millis, db, key);
+            }
+            self.touch(db, key);
+        }
+    }
+
+    /// Removes keys whose time is over, at most `limit`; whether more are due.
+    pub fn expire_due(&mut self, limit: usize) -> bool {
+        for _ in 0..limit {
+            let Some((at, db, key)) = self.expiring.pop_due(self.now) else {
+                return false;
+            };
+            let entry = self.databases[db].entries.get(&key);
+            if entry.is_some_and(|entry| entry.expires == at) {
+                self.statistics.expired += 1;
+                self.remove(db, &key);
+            }
+        }
+        true
+    }
+
+    /// Number of keys of a database, those whose time is over but not noticed included.
+    #[must_use]
+    pub fn len(&self, db: usize) -> usize {
+        self.databases[db].entries.len()
+    }
+
+    /// Whether a database has no keys.
+    #[must_use]
+    pub fn is_empty(&self, db: usize) -> bool {
+        self.len(db) == 0
+    }
+
+    /// Number of keys with an expiry.
+    #[must_use]
+    pub fn expiring_len(&self, db: usize) -> usize {
+        let entries = self.databases[db].entries.values();
+        entries.filter(|entry| entry.expires > 0).count()
+    }
+
+    /// The key at a place of the order of keys, which changes with removals.
+    #[must_use]
+    pub fn at(&self, db: usize, place: usize) -> Option<(&[u8], &Entry)> {
+        let (key, entry) = self.databases[db].entries.get_index(place)?;
+        Some((key, entry))
+    }
+
+    /// Removes all keys of a database, at once and in the store too.
+    pub fn flush(&mut self, db: usize) {
+        let database = &mut self.databases[db];
+        let before = database.epoch;
+        database.epoch = database.epoch.wrapping_add(1);
+        let entries = std::mem::take(&mut database.entries);
+        for entry in entries.values() {
+            self.memory -= entry.counted;
+            self.cold -= usize::from(entry.value.is_cold());
+        }
+        self.touched
+            .retain(|row| rows::database_of(row) != Some(db));
+        self.written.push(rows::epoch(db, before.wrapping_add(1)));
+        self.written.extend(rows::epoch_garbage(db, before));
+    }
+
+    /// Bytes taken, roughly.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Ends a command: the rows of all it touched, as they are now.
+    pub fn finish(&mut self) -> Effects {
+        if self.touched.is_empty() && self.written.is_empty() {
+            return Effects::default();
+        }
+        let touched = std::mem::take(&mut self.touched);
+        let mut effects = Effects {
+            rows: std::mem::take(&mut self.written),
+            touched: Vec::with_capacity(touched.len()),
+        };
+        for row in touched {
+            self.write_rows(row, &mut effects);
+        }
+        // Garbage that was noted on the way.
+        effects.rows.append(&mut self.written);
+        effects
+    }
+
+    fn write_rows(&mut self, row: Vec<u8>, effects: &mut Effects) {
+        let Some((db, key)) = rows::split_meta_key(&row) else {
+            return;
+        };
+        effects.touched.push((db, key.into()));
+        let epoch = self.databases[db].epoch;
+        let is_empty = match self.databases[db].entries.get(key) {
+            None => {
+                if !self.is_complete {
+                    self.gone.insert(row.clone());
+                }
+                effects.rows.push(RowWrite {
+                    key: row,
+                    value: None,
+                });
+                return;
+            }
+            Some(entry) => entry.value.is_empty_collection(),
+        };
+        if is_empty {
+            let key: Box<[u8]> = key.into();
+            self.remove(db, &key);
+            self.touched.clear();
+            if !self.is_complete {
+                self.gone.insert(row.clone());
+            }
+            effects.rows.push(RowWrite {
+                key: row,
+                value: None,
+            });
+            return;
+        }
+        let key: Box<[u8]> = key.into();
+        if self.databases[db].entries[&key].needs_generation() {
+            self.let_go_of_elements(db, &key);
+            let generation = self.next_generation(effects);
+            self.databases[db].entries[&key].generation = generation;
+        }
+        let entry = &mut self.databases[db].entries[&key];
+        entry.write_rows(row, db, epoch, &key, &mut effects.rows);
+        let bytes = key.len() + entry.bytes();
+        self.memory = self.memory - entry.counted + bytes;
+        entry.counted = bytes;
+    }
+
+    fn next_generation(&mut self, effects: &mut Effects) -> u64 {
+        self.generation += 1;
+        if self.generation > self.reserved {
+            self.reserved = self.generation + GENERATIONS_RESERVED;
+            effects.rows.push(rows::reserved(self.reserved));
+        }
+        assert!(
+            self.generation <= self.reserved,
+            "a generation that a restart may give again"
+        );
+        self.generation
+    }
+}

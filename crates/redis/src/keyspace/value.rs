@@ -1,0 +1,185 @@
+//! The objects under keys.
+
+use super::pending::{Pending, SMALL_BYTES, SMALL_ELEMENTS};
+use crate::hashes::Hash;
+use crate::lists::List;
+use crate::sets::Set;
+use crate::zsets::ZSet;
+
+/// The type of an object, as its rows name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Bytes.
+    Str = 1,
+    /// A list.
+    List = 2,
+    /// A hash.
+    Hash = 3,
+    /// A set.
+    Set = 4,
+    /// A sorted set.
+    ZSet = 5,
+}
+
+impl Kind {
+    /// As TYPE names it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Str => "string",
+            Self::List => "list",
+            Self::Hash => "hash",
+            Self::Set => "set",
+            Self::ZSet => "zset",
+        }
+    }
+
+    /// The type that a row names.
+    #[must_use]
+    pub fn of(byte: u8) -> Option<Self> {
+        [Self::Str, Self::List, Self::Hash, Self::Set, Self::ZSet]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// An object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Bytes.
+    Str(Vec<u8>),
+    /// A list.
+    List(Box<List>),
+    /// A hash.
+    Hash(Box<Hash>),
+    /// A set.
+    Set(Box<Set>),
+    /// A sorted set.
+    ZSet(Box<ZSet>),
+    /// Only in the store; this is what it is there.
+    Cold(Kind),
+}
+
+impl Value {
+    /// An empty object.
+    #[must_use]
+    pub fn empty(kind: Kind) -> Self {
+        match kind {
+            Kind::Str => Self::Str(Vec::new()),
+            Kind::List => Self::List(Box::default()),
+            Kind::Hash => Self::Hash(Box::default()),
+            Kind::Set => Self::Set(Box::default()),
+            Kind::ZSet => Self::ZSet(Box::default()),
+        }
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Str(_) => Kind::Str,
+            Self::List(_) => Kind::List,
+            Self::Hash(_) => Kind::Hash,
+            Self::Set(_) => Kind::Set,
+            Self::ZSet(_) => Kind::ZSet,
+            Self::Cold(kind) => *kind,
+        }
+    }
+
+    /// Whether it is only in the store.
+    #[must_use]
+    pub fn is_cold(&self) -> bool {
+        matches!(self, Self::Cold(_))
+    }
+
+    /// Elements, 1 for bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Str(_) | Self::Cold(_) => 1,
+            Self::List(list) => list.len(),
+            Self::Hash(hash) => hash.len(),
+            Self::Set(set) => set.len(),
+            Self::ZSet(zset) => zset.len(),
+        }
+    }
+
+    /// Whether it is a collection without elements, which no key keeps.
+    #[must_use]
+    pub fn is_empty_collection(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of its elements, without what holds them together.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            Self::Str(bytes) => bytes.len(),
+            Self::Cold(_) => 0,
+            Self::List(list) => list.bytes(),
+            Self::Hash(hash) => hash.bytes(),
+            Self::Set(set) => set.bytes(),
+            Self::ZSet(zset) => zset.bytes(),
+        }
+    }
+
+    /// Whether it fits into one row.
+    #[must_use]
+    pub fn is_small(&self) -> bool {
+        self.len() <= SMALL_ELEMENTS && self.payload_bytes() <= SMALL_BYTES
+    }
+
+    pub(crate) fn pending_mut(&mut self) -> Option<&mut Pending> {
+        match self {
+            Self::Str(_) | Self::Cold(_) => None,
+            Self::List(list) => Some(list.pending_mut()),
+            Self::Hash(hash) => Some(hash.pending_mut()),
+            Self::Set(set) => Some(set.pending_mut()),
+            Self::ZSet(zset) => Some(zset.pending_mut()),
+        }
+    }
+
+    pub(crate) fn pending(&self) -> Option<&Pending> {
+        match self {
+            Self::Str(_) | Self::Cold(_) => None,
+            Self::List(list) => Some(list.pending()),
+            Self::Hash(hash) => Some(hash.pending()),
+            Self::Set(set) => Some(set.pending()),
+            Self::ZSet(zset) => Some(zset.pending()),
+        }
+    }
+
+    /// The value of the row of element `sub`, when there is that element.
+    pub(crate) fn element(&self, sub: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            Self::Str(_) | Self::Cold(_) => None,
+            Self::List(list) => list.row(sub),
+            Self::Hash(hash) => hash.row(sub),
+            Self::Set(set) => set.row(sub),
+            Self::ZSet(zset) => zset.row(sub),
+        }
+    }
+
+    /// Hands every element's row to `take`: its name and its value.
+    pub(crate) fn each_element(&self, take: &mut dyn FnMut(&[u8], &[u8])) {
+        match self {
+            Self::Str(_) | Self::Cold(_) => {}
+            Self::List(list) => list.each_row(take),
+            Self::Hash(hash) => hash.each_row(take),
+            Self::Set(set) => set.each_row(take),
+            Self::ZSet(zset) => zset.each_row(take),
+        }
+    }
+
+    /// Takes an element's row in. `false` when its bytes are no such row.
+    pub(crate) fn take_row(&mut self, sub: &[u8], value: &[u8]) -> bool {
+        match self {
+            Self::Str(_) | Self::Cold(_) => false,
+            Self::List(list) => list.take_row(sub, value),
+            Self::Hash(hash) => hash.take_row(sub, value),
+            Self::Set(set) => set.take_row(sub, value),
+            Self::ZSet(zset) => zset.take_row(sub, value),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Redis's data types, commands and protocol, as pure code.
+//!
+//! Bytes become commands, a command and a [`Stamp`] (time and randomness, from whoever records the
+//! command) change the [`Keyspace`] and make a [`Reply`] and [`Effects`]: the rows that a store
+//! keeps, from which the same objects come back. The same commands with the same stamps make the
+//! same replies and the same rows.
+//!
+//! There are no sockets, clocks, threads or files here, and no storage: `manxdb-gateway` has them.
+//!
+//! | question | module |
+//! |---|---|
+//! | how do bytes become commands and replies bytes? | [`resp`] |
+//! | which commands are there, with what arity, keys and flags? | [`table`], and `COMMANDS` of each family |
+//! | what is a key, when is it there, what of it is in memory? | [`keyspace`] |
+//! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
+//! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets` |
+//! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting? | [`server`] |
+//!
+//! Start reading at [`execute`], then [`keyspace`].
+#![forbid(unsafe_code)]
+
+pub mod command;
+pub mod error;
+mod execute;
+pub mod glob;
+mod hashes;
+mod keys;
+pub mod keyspace;
+mod lists;
+mod number;
+pub mod resp;
+pub mod server;
+mod sets;
+mod strings;
+pub mod table;
+mod zsets;
+
+pub use command::Command;
+pub use error::CommandError;
+pub use execute::{Context, execute};
+pub use keyspace::{Effects, Keyspace, RowWrite};
+pub use resp::Reply;
+
+/// Time and randomness of one command, from whoever records it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Milliseconds since 1970.
+    pub now_millis: u64,
+    /// Microseconds within that millisecond, for TIME.
+    pub micros: u16,
+    /// What random choices are made of.
+    pub seed: u64,
+}
+
+impl Stamp {
+    /// A stamp at `now_millis` with `seed`.
+    #[must_use]
+    pub fn new(now_millis: u64, seed: u64) -> Self {
+        Self {
+            now_millis,
+            micros: 0,
+            seed,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! COMMAND: the table, told to clients.
+
+use super::acl;
+use super::call::Call;
+use crate::command::Command;
+use crate::error::CommandError;
+use crate::resp::Reply;
+use crate::table::{self, CommandSpec};
+
+fn describe(spec: &CommandSpec) -> Reply {
+    let (first, last, step) = spec.keys.range();
+    let families = acl::families(spec).into_iter();
+    Reply::Array(vec![
+        Reply::bulk(spec.name),
+        Reply::Integer(spec.arity.into()),
+        Reply::Set(spec.flags.names().into_iter().map(Reply::Simple).collect()),
+        Reply::Integer(first),
+        Reply::Integer(last),
+        Reply::Integer(step),
+        Reply::Set(
+            families
+                .map(|family| Reply::bulk(format!("@{family}")))
+                .collect(),
+        ),
+        Reply::Array(Vec::new()),
+        Reply::Array(Vec::new()),
+        Reply::Array(Vec::new()),
+    ])
+}
+
+fn docs(spec: &CommandSpec) -> (Reply, Reply) {
+    let text = |name: &str, value: &str| (Reply::bulk(name), Reply::bulk(value));
+    let about = Reply::Map(vec![
+        text("summary", spec.summary),
+        text("since", spec.since),
+        text("group", spec.group.names().0),
+    ]);
+    (Reply::bulk(spec.name), about)
+}
+
+/// The entries that `names` name, or all.
+fn wanted<'a>(command: &'a Command) -> Box<dyn Iterator<Item = Option<&'static CommandSpec>> + 'a> {
+    if command.len() == 2 {
+        return Box::new(table::all().map(Some));
+    }
+    Box::new(command.args_from(2).map(table::find))
+}
+
+pub fn command(_call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
+    if command.len() == 1 {
+        return Ok(Reply::Array(table::all().map(describe).collect()));
+    }
+    let word = command.arg(1).to_ascii_uppercase();
+    match word.as_slice() {
+        b"COUNT" => Ok(Reply::count(table::all().count())),
+        b"LIST" => Ok(Reply::Array(
+            table::all().map(|spec| Reply::bulk(spec.name)).collect(),
+        )),
+        b"INFO" => {
+            let entries = wanted(command).map(|spec| spec.map_or(Reply::NullArray, describe));
+            Ok(Reply::Array(entries.collect()))
+        }
+        b"DOCS" => Ok(Reply::Map(wanted(command).flatten().map(docs).collect())),
+        b"GETKEYS" if command.len() > 2 => {
+            let inner: Vec<&[u8]> = command.args_from(2).collect();
+            let inner = Command::of(&inner);
+            let invalid = |_| CommandError::text("ERR Invalid command specified");
+            let spec = table::admit(&inner).map_err(invalid)?;
+            let places = spec.keys.places(&inner);
+            if places.is_empty() {
+                return Err(CommandError::text("ERR The command has no key arguments"));
+            }
+            let keys = places
+                .into_iter()
+                .map(|place| Reply::bulk(inner.arg(place)));
+            Ok(Reply::Array(keys.collect()))
+        }
+        _ => Err(CommandError::new(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try COMMAND HELP.",
+            String::from_utf8_lossy(command.arg(1))
+        ))),
+    }
+}

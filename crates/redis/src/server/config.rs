@@ -1,0 +1,70 @@
+//! Settings, and what CONFIG calls them.
+
+/// What a server is set to.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Bytes that keys and values may take in memory; 0: any number.
+    pub memory_bytes: usize,
+    /// The password of the user `default`; `None`: no password is asked for.
+    pub password: Option<String>,
+    /// Whether a reply means that the disk has it, and not only the operating system.
+    pub is_synced: bool,
+    /// The port, for INFO.
+    pub port: u16,
+    /// Identity of this process, for INFO: 40 hexadecimal digits.
+    pub run_id: String,
+    /// The version of ManxDB.
+    pub version: &'static str,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            memory_bytes: 0,
+            password: None,
+            is_synced: true,
+            port: 6379,
+            run_id: "0".repeat(40),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+impl Settings {
+    /// What CONFIG GET shows.
+    pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
+        let fixed = [
+            ("save", ""),
+            ("appendonly", "yes"),
+            ("databases", "16"),
+            ("maxmemory-policy", "noeviction"),
+            ("proto-max-bulk-len", "536870912"),
+            ("timeout", "0"),
+            ("tcp-keepalive", "300"),
+            ("notify-keyspace-events", ""),
+            ("lua-time-limit", "5000"),
+            ("busy-reply-threshold", "5000"),
+            ("slowlog-log-slower-than", "10000"),
+            ("slowlog-max-len", "128"),
+            ("maxclients", "10000"),
+            ("lazyfree-lazy-user-del", "yes"),
+            ("lazyfree-lazy-user-flush", "yes"),
+            ("hash-max-listpack-entries", "128"),
+            ("hash-max-listpack-value", "64"),
+            ("list-max-listpack-size", "128"),
+            ("set-max-intset-entries", "512"),
+            ("set-max-listpack-entries", "128"),
+            ("zset-max-listpack-entries", "128"),
+            ("zset-max-listpack-value", "64"),
+            ("stream-node-max-entries", "100"),
+            ("stream-node-max-bytes", "4096"),
+        ];
+        let mut shown: Vec<_> = fixed.map(|(name, value)| (name, value.to_owned())).into();
+        let fsync = if self.is_synced { "always" } else { "everysec" };
+        shown.push(("appendfsync", fsync.to_owned()));
+        shown.push(("maxmemory", self.memory_bytes.to_string()));
+        shown.push(("port", self.port.to_string()));
+        shown.sort_unstable();
+        shown
+    }
+}

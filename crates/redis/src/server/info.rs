@@ -1,0 +1,272 @@
+//! Questions about the server.
+
+use super::call::Call;
+use super::hello::REDIS_VERSION;
+use super::state::Server;
+use crate::command::Command;
+use crate::error::CommandError;
+use crate::glob;
+use crate::keyspace::DATABASES;
+use crate::number;
+use crate::resp::Reply;
+
+type Answer = Result<Reply, CommandError>;
+
+fn unknown(command: &Command) -> CommandError {
+    CommandError::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
+        String::from_utf8_lossy(command.arg(1)),
+        String::from_utf8_lossy(command.name()).to_uppercase()
+    ))
+}
+
+type Section = (&'static str, Vec<(String, String)>);
+
+fn sections(server: &Server, now: u64) -> Vec<Section> {
+    let line = |name: &str, value: &dyn ToString| (name.to_owned(), value.to_string());
+    let settings = &server.settings;
+    let keyspace = &server.keyspace;
+    let statistics = &keyspace.statistics;
+    let uptime = now.saturating_sub(server.started_millis) / 1000;
+    let about = vec![
+        line("redis_version", &REDIS_VERSION),
+        line("manxdb_version", &settings.version),
+        line("redis_mode", &"standalone"),
+        line("os", &std::env::consts::OS),
+        line("arch_bits", &usize::BITS),
+        line("run_id", &settings.run_id),
+        line("tcp_port", &settings.port),
+        line("uptime_in_seconds", &uptime),
+        line("uptime_in_days", &(uptime / 86_400)),
+    ];
+    let clients = vec![
+        line("connected_clients", &server.clients.len()),
+        line("blocked_clients", &server.waiting.len()),
+    ];
+    let memory = vec![
+        line("used_memory", &keyspace.memory()),
+        line("used_memory_dataset", &keyspace.memory()),
+        line("maxmemory", &settings.memory_bytes),
+        line("maxmemory_policy", &"noeviction"),
+        line("mem_allocator", &"mimalloc"),
+    ];
+    let persistence = vec![
+        line("loading", &u8::from(!keyspace.is_complete())),
+        line("rdb_bgsave_in_progress", &0),
+        line("rdb_last_bgsave_status", &"ok"),
+        line("aof_enabled", &1),
+        line("aof_rewrite_in_progress", &0),
+        line("aof_last_write_status", &"ok"),
+    ];
+    let stats = vec![
+        line("total_connections_received", &server.connections),
+        line("total_commands_processed", &server.commands),
+        line("expired_keys", &statistics.expired),
+        line("evicted_keys", &0),
+        line("values_evicted", &statistics.evicted),
+        line("values_loaded", &statistics.loaded),
+        line("keyspace_hits", &statistics.hits),
+        line("keyspace_misses", &statistics.misses),
+        line("pubsub_channels", &server.channels.names()),
+        line("pubsub_patterns", &server.channels.patterns()),
+    ];
+    let replication = vec![line("role", &"master"), line("connected_slaves", &0)];
+    let keys = (0..DATABASES)
+        .filter(|db| !keyspace.is_empty(*db))
+        .map(|db| {
+            let (keys, expires) = (keyspace.len(db), keyspace.expiring_len(db));
+            (
+                format!("db{db}"),
+                format!("keys={keys},expires={expires},avg_ttl=0"),
+            )
+        });
+    vec![
+        ("Server", about),
+        ("Clients", clients),
+        ("Memory", memory),
+        ("Persistence", persistence),
+        ("Stats", stats),
+        ("Replication", replication),
+        ("Cluster", vec![line("cluster_enabled", &0)]),
+        ("Keyspace", keys.collect()),
+    ]
+}
+
+pub fn info(call: &mut Call<'_>, command: &Command) -> Answer {
+    let wants = |name: &str| {
+        command.len() == 1
+            || ["ALL", "DEFAULT", "EVERYTHING"]
+                .iter()
+                .any(|all| command.is_word(1, all))
+            || command
+                .args_from(1)
+                .any(|word| word.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let mut text = String::new();
+    for (name, lines) in sections(call.server, call.stamp.now_millis) {
+        if wants(name) {
+            let separator = if text.is_empty() { "" } else { "\r\n" };
+            text.push_str(&format!("{separator}# {name}\r\n"));
+            for (name, value) in lines {
+                text.push_str(&format!("{name}:{value}\r\n"));
+            }
+        }
+    }
+    Ok(Reply::Verbatim(text))
+}
+
+pub fn config(call: &mut Call<'_>, command: &Command) -> Answer {
+    if command.is_word(1, "GET") && command.len() > 2 {
+        let shown = call.server.settings.shown().into_iter();
+        let is_wanted = |name: &str| {
+            let mut patterns = command.args_from(2).map(<[u8]>::to_ascii_lowercase);
+            patterns.any(|pattern| glob::matches(&pattern, name.as_bytes()))
+        };
+        let found = shown.filter(|(name, _)| is_wanted(name));
+        return Ok(Reply::Map(
+            found
+                .map(|(name, value)| (Reply::bulk(name), Reply::bulk(value)))
+                .collect(),
+        ));
+    }
+    if command.is_word(1, "SET") && command.len() >= 4 && command.len() % 2 == 0 {
+        return set_config(call, command);
+    }
+    if command.is_word(1, "RESETSTAT") && command.len() == 2 {
+        call.server.keyspace.statistics = crate::keyspace::Statistics::default();
+        call.server.commands = 0;
+        call.server.connections = 0;
+        return Ok(Reply::OK);
+    }
+    if command.is_word(1, "REWRITE") && command.len() == 2 {
+        return Err(CommandError::text(
+            "ERR The server is running without a config file",
+        ));
+    }
+    Err(unknown(command))
+}
+
+fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
+    let mut settings = call.server.settings.clone();
+    for place in (2..command.len()).step_by(2) {
+        let name = String::from_utf8_lossy(command.arg(place)).to_ascii_lowercase();
+        let value = command.arg(place + 1);
+        let refused = |why: &str| {
+            CommandError::new(format!(
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
+            ))
+        };
+        match name.as_str() {
+            "maxmemory" => {
+                let bytes = number::integer(value).and_then(|bytes| usize::try_from(bytes).ok());
+                settings.memory_bytes =
+                    bytes.ok_or_else(|| refused("argument must be a memory value"))?;
+            }
+            _ => {
+                let shown = settings.shown();
+                let Some((_, held)) = shown.iter().find(|(shown, _)| *shown == name) else {
+                    return Err(CommandError::new(format!(
+                        "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
+                    )));
+                };
+                if held.as_bytes() != value {
+                    return Err(refused("it cannot be changed in this server"));
+                }
+            }
+        }
+    }
+    call.server.settings = settings;
+    Ok(Reply::OK)
+}
+
+pub fn save(_call: &mut Call<'_>, _command: &Command) -> Answer {
+    Ok(Reply::OK)
+}
+
+pub fn bgsave(_call: &mut Call<'_>, _command: &Command) -> Answer {
+    Ok(Reply::Simple("Background saving started"))
+}
+
+pub fn bgrewriteaof(_call: &mut Call<'_>, _command: &Command) -> Answer {
+    Ok(Reply::Simple(
+        "Background append only file rewriting started",
+    ))
+}
+
+pub fn lastsave(call: &mut Call<'_>, _command: &Command) -> Answer {
+    Ok(Reply::Integer(
+        i64::try_from(call.stamp.now_millis / 1000).unwrap_or(i64::MAX),
+    ))
+}
+
+pub fn role(_call: &mut Call<'_>, _command: &Command) -> Answer {
+    Ok(Reply::Array(vec![
+        Reply::bulk("master"),
+        Reply::Integer(0),
+        Reply::Array(Vec::new()),
+    ]))
+}
+
+pub fn wait(_call: &mut Call<'_>, command: &Command) -> Answer {
+    number::parse(command.arg(1))?;
+    if number::parse(command.arg(2))? < 0 {
+        return Err(CommandError::text("ERR timeout is negative"));
+    }
+    Ok(Reply::Integer(0))
+}
+
+pub fn memory(call: &mut Call<'_>, command: &Command) -> Answer {
+    if command.is_word(1, "USAGE") && command.len() >= 3 {
+        let db = call.client().db;
+        let key = command.arg(2);
+        let entry = call.server.keyspace.peek(db, key);
+        return Ok(entry.map_or(Reply::Null, |entry| Reply::count(key.len() + entry.bytes())));
+    }
+    if command.is_word(1, "DOCTOR") || command.is_word(1, "MALLOC-STATS") {
+        return Ok(Reply::bulk("See INFO memory and the admin page."));
+    }
+    Err(unknown(command))
+}
+
+pub fn slowlog(_call: &mut Call<'_>, command: &Command) -> Answer {
+    match () {
+        () if command.is_word(1, "GET") => Ok(Reply::Array(Vec::new())),
+        () if command.is_word(1, "LEN") => Ok(Reply::Integer(0)),
+        () if command.is_word(1, "RESET") => Ok(Reply::OK),
+        () => Err(unknown(command)),
+    }
+}
+
+pub fn latency(_call: &mut Call<'_>, command: &Command) -> Answer {
+    match () {
+        () if command.is_word(1, "RESET") => Ok(Reply::Integer(0)),
+        () if command.is_word(1, "LATEST") || command.is_word(1, "HISTORY") => {
+            Ok(Reply::Array(Vec::new()))
+        }
+        () => Err(unknown(command)),
+    }
+}
+
+pub fn debug(_call: &mut Call<'_>, command: &Command) -> Answer {
+    match () {
+        () if command.is_word(1, "JMAP") || command.is_word(1, "SET-ACTIVE-EXPIRE") => {
+            Ok(Reply::OK)
+        }
+        () => Err(CommandError::text(
+            "ERR DEBUG is not supported: it reaches into Redis's own memory",
+        )),
+    }
+}
+
+pub fn lolwut(call: &mut Call<'_>, _command: &Command) -> Answer {
+    let version = call.server.settings.version;
+    Ok(Reply::Verbatim(format!(
+        "ManxDB {version}, which clients may take for Redis ver. {REDIS_VERSION}\n"
+    )))
+}
+
+pub fn shutdown(_call: &mut Call<'_>, _command: &Command) -> Answer {
+    Err(CommandError::text(
+        "ERR SHUTDOWN is not supported: end the process with SIGTERM",
+    ))
+}

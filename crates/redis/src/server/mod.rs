@@ -1,0 +1,347 @@
+//! What connections have beside data: a name and a database, MULTI and WATCH, channels, waiting.
+//!
+//! [`Server`] owns the keyspace and all connections' states, and is as pure as they are: commands and stamps come
+//! in, replies and rows go out. Bytes, sockets and time are the gateway's.
+//!
+//! | file | what |
+//! |---|---|
+//! | `state` | [`Server`], one command of one connection |
+//! | `client` | a connection's state, CLIENT |
+//! | `transaction` | MULTI, EXEC, WATCH |
+//! | `channels` | SUBSCRIBE, PUBLISH |
+//! | `waiting` | who waits for which key |
+//! | `hello` | HELLO, AUTH, SELECT, PING |
+//! | `acl` | users |
+//! | `info` | INFO, CONFIG, COMMAND, and other questions about the server |
+
+mod acl;
+mod call;
+mod channels;
+mod client;
+mod commands;
+mod config;
+mod hello;
+mod info;
+mod state;
+mod transaction;
+mod waiting;
+
+pub use call::Call;
+pub use client::ClientId;
+pub use config::Settings;
+pub use state::{Handled, Needs, Server};
+
+use crate::table::{CommandSpec, Flags, Group, Keys, connection};
+
+const CONNECTION: Flags = Flags::FAST.and(Flags::NOSCRIPT);
+const OPEN: Flags = CONNECTION.and(Flags::NO_AUTH);
+const ADMIN: Flags = Flags::ADMIN.and(Flags::NOSCRIPT);
+const CHANNELS: Flags = Flags::PUBSUB.and(Flags::NOSCRIPT);
+const NONE: Keys = Keys::None;
+const C: Group = Group::Connection;
+const T: Group = Group::Transactions;
+const S: Group = Group::Server;
+const P: Group = Group::PubSub;
+
+/// The family's commands.
+pub static COMMANDS: &[CommandSpec] = &[
+    connection(
+        ("hello", -1),
+        OPEN,
+        NONE,
+        C,
+        ("6.0.0", "Handshakes with the Redis server."),
+        hello::hello,
+    ),
+    connection(
+        ("auth", -2),
+        OPEN,
+        NONE,
+        C,
+        ("1.0.0", "Authenticates the connection."),
+        hello::auth,
+    ),
+    connection(
+        ("ping", -1),
+        Flags::FAST,
+        NONE,
+        C,
+        ("1.0.0", "Returns the server's liveliness response."),
+        hello::ping,
+    ),
+    connection(
+        ("select", 2),
+        Flags::FAST,
+        NONE,
+        C,
+        ("1.0.0", "Changes the selected database."),
+        hello::select,
+    ),
+    connection(
+        ("quit", -1),
+        OPEN,
+        NONE,
+        C,
+        ("1.0.0", "Closes the connection."),
+        hello::quit,
+    ),
+    connection(
+        ("reset", 1),
+        OPEN.and(Flags::NO_MULTI),
+        NONE,
+        C,
+        ("6.2.0", "Resets the connection."),
+        hello::reset,
+    ),
+    connection(
+        ("client", -2),
+        ADMIN,
+        NONE,
+        C,
+        ("2.4.0", "A container for client connection commands."),
+        client::client,
+    ),
+    connection(
+        ("multi", 1),
+        CONNECTION.and(Flags::NO_MULTI),
+        NONE,
+        T,
+        ("1.2.0", "Starts a transaction."),
+        transaction::multi,
+    ),
+    connection(
+        ("exec", 1),
+        CONNECTION.and(Flags::NO_MULTI),
+        NONE,
+        T,
+        ("1.2.0", "Executes all commands in a transaction."),
+        transaction::exec,
+    ),
+    connection(
+        ("discard", 1),
+        CONNECTION.and(Flags::NO_MULTI),
+        NONE,
+        T,
+        ("2.0.0", "Discards a transaction."),
+        transaction::discard,
+    ),
+    connection(
+        ("watch", -2),
+        CONNECTION.and(Flags::NO_MULTI).and(Flags::NO_VALUE),
+        Keys::ALL,
+        T,
+        (
+            "2.2.0",
+            "Monitors changes to keys to determine the execution of a transaction.",
+        ),
+        transaction::watch,
+    ),
+    connection(
+        ("unwatch", 1),
+        CONNECTION,
+        NONE,
+        T,
+        ("2.2.0", "Forgets about watched keys of a transaction."),
+        transaction::unwatch,
+    ),
+    connection(
+        ("subscribe", -2),
+        CHANNELS,
+        NONE,
+        P,
+        ("2.0.0", "Listens for messages published to channels."),
+        channels::subscribe,
+    ),
+    connection(
+        ("unsubscribe", -1),
+        CHANNELS,
+        NONE,
+        P,
+        ("2.0.0", "Stops listening to messages posted to channels."),
+        channels::unsubscribe,
+    ),
+    connection(
+        ("psubscribe", -2),
+        CHANNELS,
+        NONE,
+        P,
+        (
+            "2.0.0",
+            "Listens for messages published to channels that match one or more patterns.",
+        ),
+        channels::psubscribe,
+    ),
+    connection(
+        ("punsubscribe", -1),
+        CHANNELS,
+        NONE,
+        P,
+        (
+            "2.0.0",
+            "Stops listening to messages published to channels that match one or more patterns.",
+        ),
+        channels::punsubscribe,
+    ),
+    connection(
+        ("publish", 3),
+        Flags::PUBSUB.and(Flags::FAST),
+        NONE,
+        P,
+        ("2.0.0", "Posts a message to a channel."),
+        channels::publish,
+    ),
+    connection(
+        ("pubsub", -2),
+        Flags::PUBSUB,
+        NONE,
+        P,
+        (
+            "2.8.0",
+            "Tells channels and the numbers of those who listen.",
+        ),
+        channels::pubsub,
+    ),
+    connection(
+        ("info", -1),
+        Flags::NONE,
+        NONE,
+        S,
+        (
+            "1.0.0",
+            "Returns information and statistics about the server.",
+        ),
+        info::info,
+    ),
+    connection(
+        ("config", -2),
+        ADMIN,
+        NONE,
+        S,
+        ("2.0.0", "Shows and changes settings."),
+        info::config,
+    ),
+    connection(
+        ("command", -1),
+        Flags::NONE,
+        NONE,
+        S,
+        ("2.8.13", "Returns detailed information about all commands."),
+        commands::command,
+    ),
+    connection(
+        ("acl", -2),
+        ADMIN,
+        NONE,
+        S,
+        ("6.0.0", "Tells who may do what."),
+        acl::acl,
+    ),
+    connection(
+        ("save", 1),
+        ADMIN,
+        NONE,
+        S,
+        (
+            "1.0.0",
+            "Answers when everything is in the commit log, which it is.",
+        ),
+        info::save,
+    ),
+    connection(
+        ("bgsave", -1),
+        ADMIN,
+        NONE,
+        S,
+        ("1.0.0", "Answers at once: everything is in the commit log."),
+        info::bgsave,
+    ),
+    connection(
+        ("bgrewriteaof", 1),
+        ADMIN,
+        NONE,
+        S,
+        (
+            "1.0.0",
+            "Answers at once: the commit log is shortened by itself.",
+        ),
+        info::bgrewriteaof,
+    ),
+    connection(
+        ("lastsave", 1),
+        ADMIN.and(Flags::FAST),
+        NONE,
+        S,
+        (
+            "1.0.0",
+            "Returns the time up to which everything is saved, which is now.",
+        ),
+        info::lastsave,
+    ),
+    connection(
+        ("role", 1),
+        Flags::FAST.and(Flags::NOSCRIPT),
+        NONE,
+        S,
+        ("2.8.12", "Returns the replication role."),
+        info::role,
+    ),
+    connection(
+        ("wait", 3),
+        Flags::NOSCRIPT,
+        NONE,
+        C,
+        (
+            "3.0.0",
+            "Returns the number of replicas that have the writes before, of which there are none.",
+        ),
+        info::wait,
+    ),
+    connection(
+        ("memory", -2),
+        Flags::READONLY,
+        NONE,
+        S,
+        ("4.0.0", "Tells how much memory a key takes."),
+        info::memory,
+    ),
+    connection(
+        ("slowlog", -2),
+        ADMIN,
+        NONE,
+        S,
+        ("2.2.12", "Tells slow commands."),
+        info::slowlog,
+    ),
+    connection(
+        ("latency", -2),
+        ADMIN,
+        NONE,
+        S,
+        ("2.8.13", "Tells nothing yet: see the admin page."),
+        info::latency,
+    ),
+    connection(
+        ("debug", -2),
+        ADMIN,
+        NONE,
+        S,
+        ("1.0.0", "Answers what test suites ask for."),
+        info::debug,
+    ),
+    connection(
+        ("lolwut", -1),
+        Flags::READONLY.and(Flags::FAST),
+        NONE,
+        S,
+        ("5.0.0", "Tells the version."),
+        info::lolwut,
+    ),
+    connection(
+        ("shutdown", -1),
+        ADMIN.and(Flags::NO_MULTI),
+        NONE,
+        S,
+        ("1.0.0", "Is refused: the process is ended by a signal."),
+        info::shutdown,
+    ),
+];

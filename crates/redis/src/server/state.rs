@@ -1,0 +1,383 @@
+//! The server: commands in, replies and rows out.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::acl::Users;
+use super::call::Call;
+use super::channels::Channels;
+use super::client::{Client, ClientId, ReplyMode};
+use super::config::Settings;
+use super::waiting::Waiting;
+use crate::Stamp;
+use crate::command::Command;
+use crate::error::CommandError;
+use crate::execute::Context;
+use crate::keyspace::{Effects, Keyspace, Load, LoadedRow};
+use crate::number::Random;
+use crate::resp::{Limits, Protocol, Reply};
+use crate::table::{self, CommandSpec, Flags, Run};
+
+/// What became of a command.
+#[derive(Debug)]
+pub struct Handled {
+    /// The reply, [`Reply::Later`] when none is sent now.
+    pub reply: Reply,
+    /// What was written. The reply leaves when the store has it.
+    pub effects: Effects,
+}
+
+/// What must be there before a command runs.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: it can run now.
+    Nothing,
+    /// Values that are only in the store.
+    Values(Vec<Load>),
+    /// The names of all keys.
+    AllNames,
+}
+
+/// Keyspace, connections and what they share.
+pub struct Server {
+    /// All keys.
+    pub keyspace: Keyspace,
+    pub(super) settings: Settings,
+    pub(super) clients: BTreeMap<ClientId, Client>,
+    pub(super) users: Users,
+    pub(super) channels: Channels,
+    pub(super) waiting: Waiting,
+    pub(super) watchers: HashMap<(usize, Box<[u8]>), Vec<ClientId>>,
+    pub(super) closing: Vec<ClientId>,
+    outbox: Vec<(ClientId, Reply)>,
+    loads: Vec<Load>,
+    next_id: u64,
+    pub(super) commands: u64,
+    pub(super) connections: u64,
+    pub(super) started_millis: u64,
+}
+
+impl Server {
+    /// A server over `keyspace`.
+    #[must_use]
+    pub fn new(keyspace: Keyspace, settings: Settings, now_millis: u64) -> Self {
+        Self {
+            keyspace,
+            users: Users::new(settings.password.as_deref()),
+            settings,
+            clients: BTreeMap::new(),
+            channels: Channels::default(),
+            waiting: Waiting::default(),
+            watchers: HashMap::new(),
+            closing: Vec::new(),
+            outbox: Vec::new(),
+            loads: Vec::new(),
+            next_id: 1,
+            commands: 0,
+            connections: 0,
+            started_millis: now_millis,
+        }
+    }
+
+    /// A connection from `address` begins.
+    pub fn connect(&mut self, address: String, now_millis: u64) -> ClientId {
+        let id = ClientId(self.next_id);
+        self.next_id += 1;
+        self.connections += 1;
+        let user = self.users.needs_no_password().then(|| "default".to_owned());
+        self.clients
+            .insert(id, Client::new(address, user, now_millis));
+        id
+    }
+
+    /// A connection ended.
+    pub fn disconnect(&mut self, id: ClientId) {
+        self.waiting.remove(id);
+        self.unwatch(id);
+        self.channels.leave_all(id);
+        self.clients.remove(&id);
+    }
+
+    /// The protocol that replies to a connection are written in.
+    #[must_use]
+    pub fn protocol(&self, id: ClientId) -> Protocol {
+        self.clients
+            .get(&id)
+            .map_or(Protocol::Resp2, |client| client.protocol)
+    }
+
+    /// What a connection may send.
+    #[must_use]
+    pub fn limits(&self, id: ClientId) -> Limits {
+        let is_known = self
+            .clients
+            .get(&id)
+            .is_some_and(|client| client.user.is_some());
+        if is_known {
+            Limits::REDIS
+        } else {
+            Limits::STRANGER
+        }
+    }
+
+    /// Whether a connection waits for a key: its next command is not looked at.
+    #[must_use]
+    pub fn is_waiting(&self, id: ClientId) -> bool {
+        self.clients
+            .get(&id)
+            .is_some_and(|client| client.is_waiting)
+    }
+
+    /// What must be there before `command` runs.
+    #[must_use]
+    pub fn needs(&self, id: ClientId, command: &Command) -> Needs {
+        if self.keyspace.has_all_values() {
+            return Needs::Nothing;
+        }
+        let Some(client) = self.clients.get(&id) else {
+            return Needs::Nothing;
+        };
+        let mut needed = Vec::new();
+        let queued = match &client.transaction {
+            Some(open) if command.is_word(0, "EXEC") => open.queue.as_slice(),
+            Some(_) => &[],
+            None => std::slice::from_ref(command),
+        };
+        for command in queued {
+            let Some(spec) = table::find(command.name()) else {
+                continue;
+            };
+            if spec.flags.has(Flags::ALL_KEYS) && !self.keyspace.is_complete() {
+                return Needs::AllNames;
+            }
+            let places = spec.keys.places(command);
+            let keys = places.into_iter().map(|place| command.arg(place));
+            needed.extend(
+                self.keyspace
+                    .missing(client.db, keys, spec.flags.has(Flags::NO_VALUE)),
+            );
+        }
+        if needed.is_empty() {
+            return Needs::Nothing;
+        }
+        Needs::Values(needed)
+    }
+
+    /// Runs a command of a connection.
+    pub fn handle(&mut self, id: ClientId, command: &Command, stamp: Stamp) -> Handled {
+        self.commands += 1;
+        let mut effects = Effects::default();
+        let reply = self.admit_and_run(id, command, stamp, &mut effects);
+        let reply = self.by_reply_mode(id, reply);
+        self.after(&mut effects, stamp);
+        Handled { reply, effects }
+    }
+
+    fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return reply;
+        };
+        match client.replies {
+            ReplyMode::On => reply,
+            ReplyMode::Off => Reply::Later,
+            ReplyMode::SkipNext if client.last_command == "client" => reply,
+            ReplyMode::SkipNext => {
+                client.replies = ReplyMode::On;
+                Reply::Later
+            }
+        }
+    }
+
+    fn admit_and_run(
+        &mut self,
+        id: ClientId,
+        command: &Command,
+        stamp: Stamp,
+        effects: &mut Effects,
+    ) -> Reply {
+        let spec = match table::admit(command) {
+            Ok(spec) => spec,
+            Err(refused) => return self.refuse(id, refused),
+        };
+        if let Err(refused) = self.check(id, spec, command) {
+            return self.refuse(id, refused);
+        }
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Reply::Later;
+        };
+        client.last_command = spec.name;
+        if let Some(open) = &mut client.transaction
+            && !spec.flags.has(Flags::NO_MULTI)
+            && spec.name != "quit"
+        {
+            open.queue.push(command.clone());
+            return Reply::Simple("QUEUED");
+        }
+        let (reply, written) = self.run(id, spec, command, stamp);
+        effects.append(written);
+        if reply == Reply::Later && spec.flags.has(Flags::BLOCKING) {
+            self.wait(id, spec, command, stamp);
+        }
+        reply
+    }
+
+    /// An error; between MULTI and EXEC it breaks the transaction.
+    fn refuse(&mut self, id: ClientId, refused: CommandError) -> Reply {
+        if let Some(client) = self.clients.get_mut(&id)
+            && let Some(open) = &mut client.transaction
+        {
+            open.is_broken = true;
+        }
+        Reply::Error(refused)
+    }
+
+    fn check(
+        &self,
+        id: ClientId,
+        spec: &CommandSpec,
+        command: &Command,
+    ) -> Result<(), CommandError> {
+        let Some(client) = self.clients.get(&id) else {
+            return Ok(());
+        };
+        if !spec.flags.has(Flags::NO_AUTH) {
+            let Some(user) = &client.user else {
+                return Err(CommandError::text("NOAUTH Authentication required."));
+            };
+            self.users.check(user, spec, command)?;
+        }
+        let is_listening = client.protocol == Protocol::Resp2 && client.subscriptions() > 0;
+        let is_allowed = spec.flags.has(Flags::PUBSUB) && spec.flags.has(Flags::NOSCRIPT)
+            || matches!(spec.name, "ping" | "quit" | "reset");
+        if is_listening && !is_allowed {
+            return Err(CommandError::new(format!(
+                "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+                 RESET are allowed in this context",
+                spec.name
+            )));
+        }
+        let limit = self.settings.memory_bytes;
+        if limit > 0 && spec.flags.has(Flags::DENYOOM) && self.keyspace.memory() > limit {
+            return Err(CommandError::OUT_OF_MEMORY);
+        }
+        Ok(())
+    }
+
+    /// Runs a command that was admitted.
+    pub(super) fn run(
+        &mut self,
+        id: ClientId,
+        spec: &'static CommandSpec,
+        command: &Command,
+        stamp: Stamp,
+    ) -> (Reply, Effects) {
+        match spec.run {
+            Run::Data(run) => {
+                let db = self.clients.get(&id).map_or(0, |client| client.db);
+                self.keyspace.begin(stamp);
+                let mut context = Context {
+                    random: Random(stamp.seed),
+                    keyspace: &mut self.keyspace,
+                    db,
+                    stamp,
+                };
+                let reply = Reply::from(run(&mut context, command));
+                (reply, self.keyspace.finish())
+            }
+            Run::Connection(run) => {
+                let mut call = Call {
+                    server: self,
+                    id,
+                    stamp,
+                    effects: Effects::default(),
+                };
+                let reply = Reply::from(run(&mut call, command));
+                (reply, call.effects)
+            }
+        }
+    }
+
+    /// Tells those who watch keys that changed, and serves those who wait for them.
+    fn after(&mut self, effects: &mut Effects, stamp: Stamp) {
+        let mut next = 0;
+        while next < effects.touched.len() {
+            let key = effects.touched[next].clone();
+            next += 1;
+            if !self.watchers.is_empty()
+                && let Some(watchers) = self.watchers.get(&key)
+            {
+                for id in watchers.clone() {
+                    if let Some(client) = self.clients.get_mut(&id) {
+                        client.is_outdated = true;
+                    }
+                }
+            }
+            if !self.waiting.is_empty() {
+                let written = self.serve_waiting(&key, stamp);
+                effects.append(written);
+            }
+        }
+    }
+
+    /// What time does: keys expire, waits end.
+    pub fn tick(&mut self, stamp: Stamp) -> Effects {
+        const EXPIRED_AT_ONCE: usize = 1000;
+        self.keyspace.begin(stamp);
+        self.keyspace.expire_due(EXPIRED_AT_ONCE);
+        let mut effects = self.keyspace.finish();
+        self.after(&mut effects, stamp);
+        for (id, reply) in self.waiting.due(stamp.now_millis) {
+            self.answer_waiting(id, reply);
+        }
+        effects
+    }
+
+    /// A value came from the store.
+    ///
+    /// # Errors
+    /// The key of a row that cannot be read.
+    pub fn install(&mut self, loaded: LoadedRow, stamp: Stamp) -> Result<Effects, Vec<u8>> {
+        let key =
+            crate::keyspace::rows::split_meta_key(&loaded.row).map(|(db, key)| (db, key.into()));
+        self.keyspace.install(loaded)?;
+        Ok(match key {
+            Some(key) if !self.waiting.is_empty() => {
+                let mut effects = self.serve_waiting(&key, stamp);
+                self.after(&mut effects, stamp);
+                effects
+            }
+            _ => Effects::default(),
+        })
+    }
+
+    /// Sends a reply to a connection that did not ask just now.
+    pub(super) fn send(&mut self, id: ClientId, reply: Reply) {
+        self.outbox.push((id, reply));
+    }
+
+    pub(super) fn load(&mut self, loads: Vec<Load>) {
+        self.loads.extend(loads);
+    }
+
+    /// Replies to connections beside the one that asked, in order. They leave with the same round.
+    pub fn take_outbox(&mut self) -> Vec<(ClientId, Reply)> {
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Values that waiting connections need.
+    pub fn take_loads(&mut self) -> Vec<Load> {
+        std::mem::take(&mut self.loads)
+    }
+
+    /// Connections to be closed when they were sent what there is.
+    pub fn take_closing(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.closing)
+    }
+
+    /// Lets values leave memory that the store has, down to the limit.
+    pub fn evict(&mut self, seed: u64) {
+        let limit = self.settings.memory_bytes;
+        if limit > 0 && self.keyspace.memory() > limit {
+            self.keyspace.evict(limit, seed);
+        }
+    }
+}

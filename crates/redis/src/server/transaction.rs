@@ -1,0 +1,118 @@
+//! MULTI, EXEC, DISCARD, WATCH.
+
+use super::call::Call;
+use super::client::{ClientId, Transaction};
+use super::state::Server;
+use super::waiting::timeout_reply;
+use crate::command::Command;
+use crate::error::CommandError;
+use crate::resp::Reply;
+use crate::table;
+
+type Answer = Result<Reply, CommandError>;
+
+impl Server {
+    /// Forgets what a connection watches.
+    pub(super) fn unwatch(&mut self, id: ClientId) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        client.is_outdated = false;
+        for key in std::mem::take(&mut client.watched) {
+            if let Some(watchers) = self.watchers.get_mut(&key) {
+                watchers.retain(|watcher| *watcher != id);
+                if watchers.is_empty() {
+                    self.watchers.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+pub fn multi(call: &mut Call<'_>, _command: &Command) -> Answer {
+    if call.client().transaction.is_some() {
+        return Err(CommandError::text("ERR MULTI calls can not be nested"));
+    }
+    call.client_mut().transaction = Some(Transaction::default());
+    Ok(Reply::OK)
+}
+
+pub fn discard(call: &mut Call<'_>, _command: &Command) -> Answer {
+    if call.client_mut().transaction.take().is_none() {
+        return Err(CommandError::text("ERR DISCARD without MULTI"));
+    }
+    call.server.unwatch(call.id);
+    Ok(Reply::OK)
+}
+
+pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
+    let Some(open) = call.client_mut().transaction.take() else {
+        return Err(CommandError::text("ERR EXEC without MULTI"));
+    };
+    let is_outdated = call.client().is_outdated || watched_is_over(call);
+    call.server.unwatch(call.id);
+    if open.is_broken {
+        return Err(CommandError::text(
+            "EXECABORT Transaction discarded because of previous errors.",
+        ));
+    }
+    if is_outdated {
+        return Ok(Reply::NullArray);
+    }
+    let mut replies = Vec::with_capacity(open.queue.len());
+    for command in &open.queue {
+        // It was admitted when it was queued.
+        let reply = match table::admit(command) {
+            Ok(spec) => {
+                let (reply, effects) = call.server.run(call.id, spec, command, call.stamp);
+                call.effects.append(effects);
+                match reply {
+                    Reply::Later if spec.flags.has(table::Flags::BLOCKING) => {
+                        timeout_reply(spec.name)
+                    }
+                    reply => reply,
+                }
+            }
+            Err(refused) => Reply::Error(refused),
+        };
+        replies.push(reply);
+    }
+    Ok(Reply::Array(replies))
+}
+
+/// Whether the time of a watched key is over, though nobody has noticed.
+fn watched_is_over(call: &mut Call<'_>) -> bool {
+    let watched = call.client().watched.clone();
+    let now = call.stamp.now_millis;
+    let is_over = |(db, key): &(usize, Box<[u8]>)| {
+        call.server
+            .keyspace
+            .peek(*db, key)
+            .is_some_and(|entry| entry.is_over(now))
+    };
+    watched.iter().any(is_over)
+}
+
+pub fn watch(call: &mut Call<'_>, command: &Command) -> Answer {
+    if call.client().transaction.is_some() {
+        return Err(CommandError::text("ERR WATCH inside MULTI is not allowed"));
+    }
+    let db = call.client().db;
+    for key in command.args_from(1) {
+        let key = (db, Box::from(key));
+        if !call.client().watched.contains(&key) {
+            call.server
+                .watchers
+                .entry(key.clone())
+                .or_default()
+                .push(call.id);
+            call.client_mut().watched.push(key);
+        }
+    }
+    Ok(Reply::OK)
+}
+
+pub fn unwatch(call: &mut Call<'_>, _command: &Command) -> Answer {
+    call.server.unwatch(call.id);
+    Ok(Reply::OK)
+}

@@ -1,0 +1,195 @@
+//! Who waits for which key, first come first served.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use super::client::ClientId;
+use super::state::Server;
+use crate::Stamp;
+use crate::command::Command;
+use crate::keyspace::Effects;
+use crate::resp::Reply;
+use crate::table::CommandSpec;
+
+type Key = (usize, Box<[u8]>);
+
+/// A command that found nothing yet.
+pub(super) struct Wait {
+    pub spec: &'static CommandSpec,
+    pub command: Command,
+    pub db: usize,
+    keys: Vec<Box<[u8]>>,
+    /// When it ends in vain, in milliseconds since 1970; 0: never.
+    until: u64,
+}
+
+impl Wait {
+    /// What is answered when nothing came.
+    pub fn timeout_reply(&self) -> Reply {
+        timeout_reply(self.spec.name)
+    }
+}
+
+/// What a command answers that waited in vain.
+pub(super) fn timeout_reply(name: &str) -> Reply {
+    match name {
+        "blmove" | "brpoplpush" => Reply::Null,
+        _ => Reply::NullArray,
+    }
+}
+
+/// All that wait.
+#[derive(Default)]
+pub(super) struct Waiting {
+    by_client: HashMap<ClientId, Wait>,
+    by_key: HashMap<Key, VecDeque<ClientId>>,
+    by_time: BTreeSet<(u64, ClientId)>,
+}
+
+impl Waiting {
+    pub fn is_empty(&self) -> bool {
+        self.by_client.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.by_client.len()
+    }
+
+    fn add(&mut self, id: ClientId, wait: Wait) {
+        for key in &wait.keys {
+            let queue = self.by_key.entry((wait.db, key.clone())).or_default();
+            if !queue.contains(&id) {
+                queue.push_back(id);
+            }
+        }
+        if wait.until > 0 {
+            self.by_time.insert((wait.until, id));
+        }
+        self.by_client.insert(id, wait);
+    }
+
+    pub fn remove(&mut self, id: ClientId) -> Option<Wait> {
+        let wait = self.by_client.remove(&id)?;
+        self.by_time.remove(&(wait.until, id));
+        for key in &wait.keys {
+            let key = (wait.db, key.clone());
+            if let Some(queue) = self.by_key.get_mut(&key) {
+                queue.retain(|waiting| *waiting != id);
+                if queue.is_empty() {
+                    self.by_key.remove(&key);
+                }
+            }
+        }
+        Some(wait)
+    }
+
+    /// Those whose time is over, and what they are answered.
+    pub fn due(&mut self, now: u64) -> Vec<(ClientId, Reply)> {
+        let mut due = Vec::new();
+        while let Some(&(until, id)) = self.by_time.first()
+            && until <= now
+        {
+            self.by_time.remove(&(until, id));
+            if let Some(wait) = self.remove(id) {
+                due.push((id, wait.timeout_reply()));
+            }
+        }
+        due
+    }
+
+    fn waiting_for(&self, key: &Key) -> Vec<ClientId> {
+        self.by_key
+            .get(key)
+            .map_or_else(Vec::new, |queue| queue.iter().copied().collect())
+    }
+}
+
+impl Server {
+    /// A connection waits for the keys of `command`.
+    pub(super) fn wait(
+        &mut self,
+        id: ClientId,
+        spec: &'static CommandSpec,
+        command: &Command,
+        stamp: Stamp,
+    ) {
+        let at = match spec.name {
+            "blmpop" | "bzmpop" => 1,
+            _ => command.len() - 1,
+        };
+        // The command itself has checked it.
+        let timeout = crate::lists::blocking::timeout_millis(command.arg(at)).unwrap_or(1);
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        client.is_waiting = true;
+        let places = spec.keys.places(command);
+        let wait = Wait {
+            spec,
+            db: client.db,
+            keys: places
+                .into_iter()
+                .map(|place| command.arg(place).into())
+                .collect(),
+            until: if timeout == 0 {
+                0
+            } else {
+                stamp.now_millis.saturating_add(timeout)
+            },
+            command: command.clone(),
+        };
+        self.waiting.add(id, wait);
+    }
+
+    /// Runs again what waits for `key`, in the order of coming.
+    pub(super) fn serve_waiting(&mut self, key: &Key, stamp: Stamp) -> Effects {
+        let mut effects = Effects::default();
+        for id in self.waiting.waiting_for(key) {
+            if self.keyspace.peek(key.0, &key.1).is_none() {
+                break;
+            }
+            let Some(wait) = self.waiting.by_client.get(&id) else {
+                continue;
+            };
+            let (spec, command) = (wait.spec, wait.command.clone());
+            let places = spec.keys.places(&command);
+            let keys = places.iter().map(|place| command.arg(*place));
+            let missing = self.keyspace.missing(wait.db, keys, false);
+            if !missing.is_empty() {
+                self.load(missing);
+                continue;
+            }
+            let (reply, written) = self.run(id, spec, &command, stamp);
+            effects.append(written);
+            // A key of another type: it goes on waiting, as in Redis.
+            if reply != Reply::Later && !reply.is_error() {
+                self.waiting.remove(id);
+                self.answer_waiting(id, reply);
+            }
+        }
+        effects
+    }
+
+    /// Ends a wait with a reply.
+    pub(super) fn answer_waiting(&mut self, id: ClientId, reply: Reply) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.is_waiting = false;
+        }
+        self.send(id, reply);
+    }
+
+    /// When something is due, in milliseconds since 1970.
+    #[must_use]
+    pub fn next_wait_end(&self) -> Option<u64> {
+        self.waiting.by_time.first().map(|(until, _)| *until)
+    }
+
+    /// Connections that wait, by the type of what they wait for.
+    #[must_use]
+    pub fn waiting_by_command(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for wait in self.waiting.by_client.values() {
+            *counts.entry(wait.spec.name).or_default() += 1;
+        }
+        counts
+    }
+}

@@ -1,0 +1,204 @@
+//! What is written comes back: after any commands, the rows of all effects make the same keyspace.
+
+use std::collections::BTreeMap;
+
+use manxdb_redis::keyspace::{DATABASES, LoadedRow, rows};
+use manxdb_redis::{Command, Effects, Keyspace, Reply, Stamp, execute};
+use proptest::prelude::*;
+
+/// A store of rows.
+#[derive(Default)]
+struct Store(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Store {
+    fn apply(&mut self, effects: &Effects) {
+        for row in &effects.rows {
+            match &row.value {
+                Some(value) => self.0.insert(row.key.clone(), value.clone()),
+                None => self.0.remove(&row.key),
+            };
+        }
+    }
+
+    fn with_prefix(&self, prefix: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let from = self.0.range(prefix.to_vec()..);
+        let found = from.take_while(|(key, _)| key.starts_with(prefix));
+        found
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    fn opened(&self) -> Keyspace {
+        let epoch = |db| self.0.get(&rows::epoch_key(db)).cloned();
+        let reserved = self.0.get(&rows::reserved_key()).map(Vec::as_slice);
+        let mut keyspace = Keyspace::over_store(epoch, reserved);
+        keyspace
+            .take_page(&self.with_prefix(&rows::meta_prefix()))
+            .unwrap();
+        keyspace.complete();
+        keyspace
+    }
+
+    fn load_all(&self, keyspace: &mut Keyspace) {
+        for db in 0..DATABASES {
+            let keys: Vec<Vec<u8>> = (0..keyspace.len(db))
+                .filter_map(|place| keyspace.at(db, place).map(|(key, _)| key.to_vec()))
+                .collect();
+            for load in keyspace.missing(db, keys.iter().map(Vec::as_slice), false) {
+                let meta = self.0.get(&load.row).cloned();
+                let prefix = meta
+                    .as_ref()
+                    .and_then(|meta| Keyspace::elements_of(&load.row, meta));
+                let elements = prefix.map_or_else(Vec::new, |prefix| {
+                    let rows = self.with_prefix(&prefix).into_iter();
+                    rows.map(|(key, value)| (key[prefix.len()..].to_vec(), value))
+                        .collect()
+                });
+                let row = load.row;
+                keyspace
+                    .install(LoadedRow {
+                        row,
+                        meta,
+                        elements,
+                    })
+                    .unwrap();
+            }
+        }
+    }
+}
+
+/// All keys with their values, by name.
+fn contents(keyspace: &Keyspace) -> BTreeMap<(usize, Vec<u8>), (u64, String)> {
+    let mut all = BTreeMap::new();
+    for db in 0..DATABASES {
+        for place in 0..keyspace.len(db) {
+            let (key, entry) = keyspace.at(db, place).unwrap();
+            let mut elements = Vec::new();
+            let shown = match &entry.value {
+                manxdb_redis::keyspace::Value::Hash(hash) => {
+                    elements.extend(hash.iter().map(|pair| format!("{pair:?}")));
+                    elements.sort();
+                    format!("{elements:?}")
+                }
+                manxdb_redis::keyspace::Value::Set(set) => {
+                    elements.extend(set.iter().map(|member| format!("{member:?}")));
+                    elements.sort();
+                    format!("{elements:?}")
+                }
+                manxdb_redis::keyspace::Value::List(list) => {
+                    elements.extend(list.iter().map(|element| format!("{element:?}")));
+                    format!("{elements:?}")
+                }
+                manxdb_redis::keyspace::Value::ZSet(zset) => {
+                    elements.extend((0..zset.len()).map(|place| format!("{:?}", zset.at(place))));
+                    elements.sort();
+                    format!("{elements:?}")
+                }
+                other => format!("{other:?}"),
+            };
+            all.insert((db, key.to_vec()), (entry.expires, shown));
+        }
+    }
+    all
+}
+
+fn words() -> impl Strategy<Value = Vec<String>> {
+    let key = || "[ab]";
+    let item = || "[a-e]{1,2}";
+    let line = |text: String| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    prop_oneof![
+        (key(), item()).prop_map(|(k, v)| format!("SET s{k} {v}")),
+        (key(), 1..9_u32).prop_map(|(k, t)| format!("SET s{k} x PX {t}")),
+        (key(), item()).prop_map(|(k, v)| format!("APPEND s{k} {v}")),
+        (key(), item(), item()).prop_map(|(k, f, v)| format!("HSET h{k} {f} {v}")),
+        (key(), item()).prop_map(|(k, f)| format!("HDEL h{k} {f}")),
+        (key(), item()).prop_map(|(k, v)| format!("LPUSH l{k} {v} {v}")),
+        (key(), item()).prop_map(|(k, v)| format!("RPUSH l{k} {v}")),
+        (key(), 0..3_u32).prop_map(|(k, n)| format!("LPOP l{k} {n}")),
+        key().prop_map(|k| format!("RPOP l{k}")),
+        (key(), item()).prop_map(|(k, v)| format!("LREM l{k} 1 {v}")),
+        (key(), 0..200_i32, item()).prop_map(|(k, n, v)| format!("LSET l{k} {n} {v}")),
+        (key(), item(), item()).prop_map(|(k, p, v)| format!("LINSERT l{k} BEFORE {p} {v}")),
+        (key(), 0..4_u32).prop_map(|(k, n)| format!("LTRIM l{k} {n} -2")),
+        (key(), item()).prop_map(|(k, v)| format!("SADD t{k} {v}")),
+        (key(), item()).prop_map(|(k, v)| format!("SREM t{k} {v}")),
+        key().prop_map(|k| format!("SPOP t{k}")),
+        (key(), 0..9_i32, item()).prop_map(|(k, s, v)| format!("ZADD z{k} {s} {v}")),
+        key().prop_map(|k| format!("ZPOPMIN z{k}")),
+        ("[hltz]", key(), key()).prop_map(|(t, a, b)| format!("RENAME {t}{a} {t}{b}")),
+        ("[hltz]", key(), key()).prop_map(|(t, a, b)| format!("COPY {t}{a} {t}{b} REPLACE")),
+        ("[shltz]", key()).prop_map(|(t, k)| format!("DEL {t}{k}")),
+        ("[hltz]", key(), 5..20_u32).prop_map(|(t, k, n)| format!("PEXPIRE {t}{k} {n}")),
+        // Beyond what one row holds.
+        (key(), 0..3_u32).prop_map(|(k, n)| {
+            let many: Vec<String> = (0..150).map(|i| format!("m{}", i + n * 20)).collect();
+            format!("SADD t{k} {}", many.join(" "))
+        }),
+        (key(), 0..3_u32).prop_map(|(k, n)| {
+            let many: Vec<String> = (0..150).map(|i| format!("e{}", i + n * 20)).collect();
+            format!("RPUSH l{k} {}", many.join(" "))
+        }),
+        key().prop_map(|k| {
+            let many: Vec<String> = (0..150).map(|i| format!("{i} e{i}")).collect();
+            format!("ZADD z{k} {}", many.join(" "))
+        }),
+        key().prop_map(|k| {
+            let many: Vec<String> = (0..150).map(|i| format!("f{i} v")).collect();
+            format!("HSET h{k} {}", many.join(" "))
+        }),
+        Just("FLUSHDB".to_owned()),
+    ]
+    .prop_map(line)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn rows_make_the_same_keyspace(
+        commands in prop::collection::vec(words(), 1..60),
+        evicts in any::<bool>(),
+    ) {
+        let mut store = Store::default();
+        let mut keyspace = Keyspace::new();
+        let mut twin = Keyspace::new();
+        for (number, words) in (1_u64..).zip(&commands) {
+            let stamp = Stamp::new(1_000 + number, number);
+            let command = Command::of(words);
+            let (reply, effects) = execute(&mut keyspace, 0, &command, stamp);
+            store.apply(&effects);
+            let (again, _) = execute(&mut twin, 0, &command, stamp);
+            if evicts {
+                // What left memory and came back answers as what stayed.
+                keyspace.evict(0, number);
+                store.load_all(&mut keyspace);
+            } else {
+                prop_assert_eq!(&reply, &again);
+            }
+            prop_assert!(!matches!(&reply, Reply::Error(e) if e.0.starts_with("LOADING")));
+        }
+        let mut opened = store.opened();
+        store.load_all(&mut opened);
+        prop_assert_eq!(contents(&opened), contents(&keyspace));
+        if !commands.iter().any(|words| words[0] == "SPOP") {
+            prop_assert_eq!(contents(&opened), contents(&twin));
+        }
+    }
+}
+
+#[test]
+fn deleting_a_huge_key_writes_two_rows() {
+    let mut keyspace = Keyspace::new();
+    let stamp = Stamp::new(1, 1);
+    let mut words = vec!["SADD".to_owned(), "s".to_owned()];
+    words.extend((0..10_000).map(|member| member.to_string()));
+    execute(&mut keyspace, 0, &Command::of(&words), stamp);
+    let (reply, effects) = execute(&mut keyspace, 0, &Command::of(&["DEL", "s"]), stamp);
+    assert_eq!(reply, Reply::Integer(1));
+    assert_eq!(effects.rows.len(), 2, "{:?}", effects.rows);
+    let garbage = rows::garbage_of(&effects.rows[0].key).or(rows::garbage_of(&effects.rows[1].key));
+    assert!(
+        garbage.is_some(),
+        "the elements are named for the pass that removes them"
+    );
+}
