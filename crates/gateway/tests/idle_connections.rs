@@ -2,6 +2,7 @@
 //! process.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::net::TcpStream;

@@ -1,6 +1,7 @@
 //! Connections without a thread are killed, drained and dropped as those with one.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! Many connections, killed ones, idle ones, and the end of a server.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::time::Duration;

@@ -2,26 +2,19 @@
 //! node are.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../../txn/tests/common/mod.rs"]
-mod common;
-#[path = "../../txn/tests/history/mod.rs"]
-mod history;
-#[path = "../../txn/tests/schedule/mod.rs"]
-mod schedule;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use history::{Anomaly, Model, check};
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
+use manxdb_fixtures::history::{Anomaly, Model, check};
+use manxdb_fixtures::schedule::{Plan, run_on};
 use manxdb_rack::path::RsiPath;
 use manxdb_rack::rows::RowsPlan;
 use manxdb_storage::{Direction, KeyRange, Version};
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::procedure::{Call, Values};
 use manxdb_txn::{CommitPath, Intent, LockTable, ReadSet, Reply, Snapshot, TxnError, Waiter};
-use schedule::{Plan, run_on};
 
 const SEEDS: u64 = 300;
 

@@ -1,0 +1,9 @@
+//! Tests of the MySQL and admin listeners over sockets. What counts the threads, the memory or the
+//! descriptors of its process is a program of its own beside this one.
+
+mod admin_listener;
+mod compression;
+mod hostile_clients;
+mod logins;
+mod results;
+mod support;

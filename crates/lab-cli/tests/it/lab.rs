@@ -1,0 +1,212 @@
+//! `manxdb lab`: what it writes, and what it says of bad input.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic)]
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{laboratory, output};
+
+const EXPERIMENTS: [&str; 15] = [
+    "n-clients",
+    "crt-ratio",
+    "tpca",
+    "scalability",
+    "robust",
+    "targets",
+    "caas-many",
+    "caas-fillrandom",
+    "caas-crossdc",
+    "rsi-scale",
+    "rsi-hotset",
+    "rsi-cpu",
+    "rsi-recovery",
+    "olap-join",
+    "olap-agg",
+];
+
+/// The files that depend on the seed alone.
+const FILES: [&str; 6] = [
+    "data.json",
+    "data.csv",
+    "figure.svg",
+    "figure.png",
+    "figure.pdf",
+    "report.md",
+];
+
+fn lab(arguments: &[&str], out: &Path) -> (Option<i32>, String, String) {
+    output(
+        laboratory()
+            .arg("lab")
+            .args(arguments)
+            .arg("--out")
+            .arg(out),
+    )
+}
+
+fn read(out: &Path, name: &str) -> Vec<u8> {
+    fs::read(out.join("dast/crt-ratio").join(name)).unwrap()
+}
+
+#[test]
+fn the_list_names_every_experiment() {
+    let (code, out, error) = output(laboratory().args(["lab", "list"]));
+    assert_eq!((code, error.as_str()), (Some(0), ""));
+    for name in EXPERIMENTS {
+        assert!(out.lines().any(|line| line.starts_with(name)), "{out}");
+    }
+}
+
+#[test]
+fn results_depend_on_the_seed_and_not_on_threads() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |name: &str, seed: &str, threads: &str| {
+        let out = directory.path().join(name);
+        let flags = ["run", "crt-ratio", "--scale", "smoke", "--seed", seed];
+        let (code, said, error) = lab(&[&flags[..], &["--threads", threads]].concat(), &out);
+        assert_eq!(code, Some(0), "{error}");
+        // The smallest scale has too few samples for a verdict, and says so.
+        assert!(said.contains("Throughput falls"), "{said}");
+        assert!(said.contains("samples are fewer than"), "{said}");
+        out
+    };
+    let (one, two) = (run("one", "7", "1"), run("two", "7", "2"));
+    let other = run("other", "8", "2");
+    for name in FILES {
+        assert_eq!(read(&one, name), read(&two, name), "{name}");
+        assert_ne!(read(&one, name), read(&other, name), "{name}");
+    }
+    let index = fs::read_to_string(one.join("dast/README.md")).unwrap();
+    assert!(index.contains("(crt-ratio/report.md)"), "{index}");
+    assert!(read(&one, "figure.png").starts_with(b"\x89PNG"));
+    assert!(read(&one, "figure.pdf").starts_with(b"%PDF-"));
+    let machine = String::from_utf8(read(&one, "run.json")).unwrap();
+    for name in [
+        "\"finished\": true",
+        "\"cores\"",
+        "\"wall_seconds\"",
+        "\"events\"",
+    ] {
+        assert!(machine.contains(name), "{machine}");
+    }
+    // Figure and report come again from the data alone.
+    for name in ["figure.svg", "figure.png", "figure.pdf", "report.md"] {
+        fs::remove_file(two.join("dast/crt-ratio").join(name)).unwrap();
+    }
+    let (code, _, error) = lab(&["figure", "crt-ratio"], &two);
+    assert_eq!(code, Some(0), "{error}");
+    for name in FILES {
+        assert_eq!(read(&one, name), read(&two, name), "{name}");
+    }
+}
+
+#[test]
+fn a_part_of_an_experiment_can_be_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let part = ["run", "crt-ratio", "--scale", "smoke", "--at"];
+    let (code, _, error) = lab(&[&part[..], &["90"]].concat(), directory.path());
+    assert_eq!(code, Some(0), "{error}");
+    let rows = String::from_utf8(read(directory.path(), "data.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    let report = String::from_utf8(read(directory.path(), "report.md")).unwrap();
+    assert!(report.contains("one point was run"), "{report}");
+    let (code, _, error) = lab(&[&part[..], &["91"]].concat(), directory.path());
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("no point at [91.0]") && error.contains("10, 90"),
+        "{error}"
+    );
+}
+
+#[test]
+fn joins_and_aggregations_of_nodes_are_run_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, algorithms) in [("olap-join", 4), ("olap-agg", 2)] {
+        let (code, said, error) = lab(&["run", name, "--scale", "smoke"], directory.path());
+        assert_eq!(code, Some(0), "{error}");
+        // Too small to be judged.
+        assert!(
+            said.contains("  open  ") && !said.contains("holds"),
+            "{said}"
+        );
+        let of = directory.path().join("rack").join(name);
+        let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+        assert_eq!(rows.lines().count(), 1 + 2 * algorithms, "{rows}");
+        assert!(of.join("figure.png").exists());
+    }
+    let index = fs::read_to_string(directory.path().join("rack/README.md")).unwrap();
+    assert!(index.contains("(olap-agg/report.md)"), "{index}");
+}
+
+#[test]
+fn kills_in_a_rack_are_run_and_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, said, error) = lab(
+        &["run", "rsi-recovery", "--scale", "smoke"],
+        directory.path(),
+    );
+    assert_eq!(code, Some(0), "{error}");
+    // Too small to be judged.
+    assert!(
+        said.contains("  open  ") && !said.contains("holds"),
+        "{said}"
+    );
+    let of = directory.path().join("rack/rsi-recovery");
+    let rows = fs::read_to_string(of.join("data.csv")).unwrap();
+    assert_eq!(rows.lines().count(), 1 + 4, "{rows}");
+    let report = fs::read_to_string(of.join("report.md")).unwrap();
+    assert!(report.contains("| another client | 1 | "), "{report}");
+    assert!(of.join("figure.png").exists());
+}
+
+#[test]
+fn the_published_machines_are_simulated_beside_what_is_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let run = |name: &str| {
+        let out = directory.path().join(name);
+        // So many clients are simulated alone.
+        let flags = ["run", "rsi-scale", "--scale", "smoke", "--at", "70"];
+        let (code, said, error) = lab(&flags, &out);
+        assert_eq!(code, Some(0), "{error}");
+        assert!(said.contains("Simulated: RSI has 56 times"), "{said}");
+        fs::read_to_string(out.join("rack/rsi-scale/data.csv")).unwrap()
+    };
+    let rows = run("one");
+    let simulated = rows.lines().filter(|row| row.contains("simulated,70"));
+    assert_eq!((simulated.count(), rows.lines().count()), (4, 5), "{rows}");
+    assert_eq!(run("other"), rows);
+}
+
+#[test]
+fn bad_input_is_told_with_the_way_out() {
+    let directory = tempfile::tempdir().unwrap();
+    let (code, _, error) = lab(&["run", "nonsense"], directory.path());
+    assert_eq!(code, Some(2));
+    for name in EXPERIMENTS {
+        assert!(error.contains(name), "{error}");
+    }
+    let (code, _, error) = lab(&["run", "tpca", "--scale", "huge"], directory.path());
+    assert_eq!(code, Some(2));
+    assert!(error.contains("smoke, laptop, paper"), "{error}");
+    // A file where the directory should be: nobody can write there, not even root.
+    let file = directory.path().join("file");
+    fs::write(&file, "").unwrap();
+    let (code, out, error) = lab(&["run", "tpca", "--scale", "smoke"], &file);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(
+        error.contains("--out") && error.lines().count() == 1,
+        "{error}"
+    );
+    let (code, _, error) = lab(&["figure", "tpca"], directory.path());
+    assert_eq!(code, Some(1));
+    assert!(error.contains("run the experiment first"), "{error}");
+    let results = directory.path().join("dast/tpca");
+    fs::create_dir_all(&results).unwrap();
+    fs::write(results.join("data.json"), "{}").unwrap();
+    let (code, _, error) = lab(&["figure", "tpca"], directory.path());
+    assert_eq!(code, Some(1));
+    assert!(
+        error.contains("data.json: not data of an experiment"),
+        "{error}"
+    );
+}

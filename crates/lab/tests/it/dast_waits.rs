@@ -1,0 +1,152 @@
+//! What transactions under DAST wait for, at every replica: a local one never for the place of a
+//! cross-region one; and every latency is explained to the nanosecond.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::Increments;
+use manxdb_core::Nanos;
+use manxdb_dast::mutants::Mutant;
+use manxdb_dast::waits::{CROSS_REGION, GATE, LEDGER};
+use manxdb_dast::{Level, Options, Topology};
+use manxdb_lab::dast::{DastSystem, paper_links, place};
+use manxdb_lab::load::{Load, LoadOptions};
+use manxdb_sim::explain::{OTHER, explain, waits};
+use manxdb_sim::{ClockOptions, CostModel, Link, SimTime, World, WorldOptions};
+
+const THREE_BY_FIVE: Topology = Topology {
+    regions: 3,
+    shards_per_region: 5,
+};
+
+type Run = (World<DastSystem>, Load<Increments>);
+
+fn run(mutant: Option<Mutant>, cost: CostModel, crt_percent: u64, links: (Link, Link)) -> Run {
+    run_with(mutant, cost, ClockOptions::default(), crt_percent, links)
+}
+
+fn run_with(
+    mutant: Option<Mutant>,
+    cost: CostModel,
+    clocks: ClockOptions,
+    crt_percent: u64,
+    links: (Link, Link),
+) -> Run {
+    let topology = THREE_BY_FIVE;
+    let (places, clients) = place(topology, 4, links.0, links.1);
+    let options = Options {
+        explains: true,
+        mutant,
+        ..Options::default()
+    };
+    let mut world_options = WorldOptions::new(7, places);
+    world_options.explain = true;
+    world_options.cost = cost;
+    world_options.clocks = clocks;
+    let system = DastSystem::new(crate::common::shared(topology, options));
+    let mut world = World::new(system, world_options);
+    let generator = Increments {
+        topology,
+        crt_percent,
+        level: Level::Serializable,
+    };
+    let options = LoadOptions {
+        clients,
+        outstanding: 1,
+        until: SimTime::from_secs(2),
+        explain: false,
+    };
+    let mut load = Load::new(generator, options);
+    world.run_until(&mut load, SimTime::from_secs(4)).unwrap();
+    assert_eq!(load.open(), 0, "every call ends");
+    (world, load)
+}
+
+/// Paper distances with a wide network whose decisions come early and late.
+fn shaken() -> (Link, Link) {
+    let (lan, wan) = paper_links();
+    (lan, wan.with_jitter(Nanos::from_millis(30)))
+}
+
+/// By what transactions waited for at any replica: how many local ones did, and the longest time.
+fn local_waits((world, load): &Run) -> BTreeMap<&'static str, (usize, Nanos)> {
+    let made = load.made().iter();
+    let local = made.filter(|made| !made.job.crosses_regions);
+    let local: BTreeSet<u64> = local
+        .filter_map(|made| Some(made.answered.as_ref()?.1.id.for_traces()))
+        .collect();
+    let mut found: BTreeMap<&'static str, (usize, Nanos)> = BTreeMap::new();
+    for (_, steps) in world.steps().filter(|(txn, _)| local.contains(txn)) {
+        for waited in waits(steps) {
+            // The client waits too, until the end of the run, and says nothing more.
+            let Some(until) = waited.until else {
+                continue;
+            };
+            let (count, longest) = found.entry(waited.wait.reason).or_default();
+            *count += 1;
+            *longest = until.since(waited.from).max(*longest);
+        }
+    }
+    found
+}
+
+#[test]
+fn no_local_transaction_waits_for_the_place_of_a_cross_region_one() {
+    for crt_percent in [10, 90] {
+        let run = run(None, CostModel::free(), crt_percent, shaken());
+        let waits = local_waits(&run);
+        assert!(waits[GATE].0 > 100, "{waits:?}");
+        assert_eq!(waits.get(CROSS_REGION), None, "{waits:?}");
+    }
+}
+
+#[test]
+fn nor_with_busy_processors_wrong_clocks_and_jitter_everywhere() {
+    let (lan, wan) = shaken();
+    let links = (lan.with_jitter(Nanos::from_millis(1)), wan);
+    let clocks = ClockOptions {
+        offset_max: Nanos::from_millis(5),
+        drift_max_ppm: 100,
+    };
+    let run = run_with(None, CostModel::default(), clocks, 30, links);
+    let waits = local_waits(&run);
+    assert!(waits[GATE].0 > 100, "{waits:?}");
+    assert_eq!(waits.get(CROSS_REGION), None, "{waits:?}");
+}
+
+#[test]
+fn without_floors_on_all_nodes_they_do() {
+    let mutant = Some(Mutant::NoFloorsElsewhere);
+    let waits = local_waits(&run(mutant, CostModel::free(), 10, shaken()));
+    let (count, longest) = waits[CROSS_REGION];
+    assert!(count > 10, "{waits:?}");
+    assert!(longest > Nanos::from_millis(5), "{waits:?}");
+}
+
+#[test]
+fn every_latency_is_explained_to_the_nanosecond() {
+    for cost in [CostModel::free(), CostModel::default()] {
+        let (world, load) = run(None, cost, 30, shaken());
+        let steps: BTreeMap<u64, _> = world.steps().collect();
+        let mut reasons = BTreeSet::new();
+        for made in load.made() {
+            let (at, answer) = made.answered.as_ref().unwrap();
+            let parts = explain(made.asked, *at, steps[&answer.id.for_traces()]);
+            let sum = parts
+                .iter()
+                .fold(Nanos::ZERO, |sum, part| sum + part.span());
+            assert_eq!(sum, made.latency().unwrap());
+            assert!(parts.windows(2).all(|pair| pair[0].until == pair[1].from));
+            assert!(
+                parts.iter().all(|part| part.reason != OTHER),
+                "{:?}: {parts:#?}",
+                answer.id
+            );
+            reasons.extend(parts.iter().map(|part| part.reason));
+        }
+        assert!(
+            reasons.contains(GATE) && reasons.contains(LEDGER),
+            "{reasons:?}"
+        );
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of protocols in the simulator, and of experiments.
+
+mod caas_many;
+mod common;
+mod dast_clocks;
+mod dast_faults;
+mod dast_floors;
+mod dast_history;
+mod dast_levels;
+mod dast_order;
+mod dast_scenarios;
+mod dast_steps;
+mod dast_tpcc;
+mod dast_waits;
+mod experiments;
+mod rack_model;

@@ -1,0 +1,5 @@
+//! Tests of cores as processes.
+
+mod common;
+mod hostile;
+mod loopback;

@@ -1,0 +1,21 @@
+//! Tests of SQL through sessions.
+
+mod alter_interleaving;
+mod changes;
+mod connect_statements;
+mod dead_clients;
+mod garbage;
+mod gdpr_get;
+mod half_done;
+mod index_choice;
+mod isolation;
+mod load_data;
+mod nesting;
+mod online_changes;
+mod ownership;
+mod privileges;
+mod reads;
+mod sessions;
+mod sqllogic;
+mod templates;
+mod temporary;

@@ -1,0 +1,11 @@
+//! Tests of transactions and of the commit path of one node.
+
+mod isolation;
+mod large;
+mod local_path;
+mod locking;
+mod overlay;
+mod procedure;
+mod second_opinion;
+mod threads;
+mod used_parts;

@@ -1,0 +1,6 @@
+//! Tests of workloads.
+
+mod append;
+mod common;
+mod tpca;
+mod tpcc;
