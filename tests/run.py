@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Runs all tests, or some; the last line is `N passed, N failed`. See README.md."""
+"""Runs all tests, or some; the last line is `N passed, N failed, N skipped`. See README.md."""
 
 import argparse
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,16 +11,16 @@ import time
 
 from harness.report import Report, load_known_gaps
 from harness.servers import Manxdb, Mariadb, ServerError
-from harness.suites import FEATURES, ROOT, all_suites, missing_tool, suite_environment, target_directory
-
-CARGO_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed")
-CARGO_FAILED = re.compile(r"^test (\S+) .*\bFAILED$")
+from harness import rust_tests
+from harness.suites import QUICK, ROOT, all_suites, missing_tool, suite_environment, target_directory
 
 
 def parse_arguments():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="comma-separated suites, for example pymysql,sql")
+    parser.add_argument("--tier", choices=("quick", "all"), default="all",
+                        help="quick: unit tests, SQL files and a few clients, in minutes")
     parser.add_argument("--skip", default="", help="comma-separated suites to leave out")
     parser.add_argument("--server", choices=("manxdb", "mariadb"), default="manxdb",
                         help="mariadb: checks the tests themselves")
@@ -31,39 +30,28 @@ def parse_arguments():
     return parser.parse_args()
 
 
-CARGO_TEST = ("cargo", "test", "--workspace", *FEATURES)
-# The second runs Rust tests against servers that it has fetched.
-CARGO_COMMANDS = (
-    [*CARGO_TEST, "--no-fail-fast"],
-    [*CARGO_TEST, "--test", "stores", "--", "--ignored"],
-)
-
-
-def run_cargo(report, command):
-    """One cargo test; every Rust test counts as a check."""
-    process = subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    passed = failed = 0
-    names = []
-    for line in process.stdout:
-        sys.stdout.write(line)
-        sys.stdout.flush()
-        if match := CARGO_RESULT.match(line):
-            passed, failed = passed + int(match[1]), failed + int(match[2])
-        elif match := CARGO_FAILED.match(line):
-            names.append(match[1])
-    code = process.wait()
-    report.passed += passed
-    for name in names:
-        report.add_failed("cargo", name, "see above")
-    if code != 0 and not names:
-        report.add_failed("cargo", "cargo test", f"ended with {code} (build error or crash)")
+def run_cargo(report, tier):
+    """All Rust tests, or the quick ones; every test counts as a check."""
+    programs = rust_tests.build(report)
+    if programs is None:
+        return
+    if tier == "quick":
+        # Unit tests, and SQL's files in this process.
+        rust_tests.run(report, [program for program in programs if program.kind in ("lib", "bin")])
+        files = [program for program in programs if program.title == "sql/it"]
+        rust_tests.run(report, files, ["sqllogic::", "connect_statements::"])
+        return
+    rust_tests.run(report, programs)
+    # Against servers that these tests have fetched.
+    stores = [program for program in programs if program.name == "stores"]
+    rust_tests.run(report, stores, ["--ignored"])
+    rust_tests.run_examples(report)
 
 
 def build_binary(report):
-    """Builds the server as Rust tests have it, so that nothing is built twice; its path or None."""
+    """Builds the programs as Rust tests have them, so that nothing is built twice; the server's path or None."""
     print("building the server", flush=True)
-    code = subprocess.run([*CARGO_TEST, "--no-run", "--test", "command_line"], cwd=ROOT,
+    code = subprocess.run([*rust_tests.BUILD, "--test", "it"], cwd=ROOT,
                           stdin=subprocess.DEVNULL, check=False).returncode
     if code != 0:
         report.add_failed("cargo", "building the server", f"ended with {code}")
@@ -138,7 +126,9 @@ def run_suite(suite, options, binary, report):
             report.add_failed(suite.name, "server", str(error))
         finally:
             server.close()
-    print(f"   {suite.name}: {time.monotonic() - started:.0f} s", flush=True)
+    seconds = time.monotonic() - started
+    report.add_time(suite.name, seconds)
+    print(f"   {suite.name}: {seconds:.0f} s", flush=True)
 
 
 def choose(options):
@@ -149,6 +139,8 @@ def choose(options):
     skip = {name for name in options.skip.split(",") if name}
     if unknown := (only | skip) - known:
         raise SystemExit(f"no such suite: {', '.join(sorted(unknown))}; have: {', '.join(sorted(known))}")
+    if options.tier == "quick" and not only:
+        only = {"cargo", *QUICK}
     chosen = [suite for suite in suites
               if (suite.name in only if only else suite.by_default) and suite.name not in skip
               and not (options.server == "mariadb" and suite.only_manxdb)]
@@ -160,7 +152,7 @@ def main():
     """Runs and reports."""
     options = parse_arguments()
     if options.list:
-        print(f"{'cargo':14} cargo test --workspace")
+        print(f"{'cargo':14} all Rust tests")
         for suite in all_suites():
             print(f"{suite.name:14} {suite.about}")
         return 0
@@ -170,8 +162,7 @@ def main():
         # What would make the next build quicker is most of what a build writes, and CI builds once.
         os.environ.setdefault("CARGO_INCREMENTAL", "0")
     if cargo:
-        for command in CARGO_COMMANDS:
-            run_cargo(report, command)
+        run_cargo(report, options.tier)
     # Suites run in folders of their own.
     binary = options.binary and os.path.abspath(options.binary)
     if options.server == "manxdb" and not binary and chosen:

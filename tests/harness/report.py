@@ -31,6 +31,8 @@ class Report:
     gaps: list = field(default_factory=list)
     skipped: list = field(default_factory=list)
     closed: list = field(default_factory=list)
+    # Seconds of tests and suites, by name.
+    times: list = field(default_factory=list)
 
     def add_passed(self, suite, check, quiet=False):
         """A check passed; one that is listed as a gap should leave the list."""
@@ -55,6 +57,17 @@ class Report:
         self.skipped.append((suite, check, why))
         print(f"  SKIP {check}: {why}", flush=True)
 
+    def add_time(self, name, seconds):
+        """How long a test or a suite took."""
+        self.times.append((seconds, name))
+
+    def print_slowest(self, count=10):
+        """What a shorter run would begin with."""
+        if self.times:
+            print(f"\nslowest {count}:")
+        for seconds, name in sorted(self.times, reverse=True)[:count]:
+            print(f"  {seconds:6.1f} s  {name}")
+
     def take_line(self, suite, line):
         """Understands one line of a suite; returns False when it is not a result."""
         word, _, rest = line.partition(" ")
@@ -77,7 +90,8 @@ class Report:
                 print(f"\n{title}:")
                 for suite, check, why in rows:
                     print(f"  {suite} / {check}: {why}")
+        self.print_slowest()
         print()
-        print(f"{self.passed} passed, {len(self.failures)} failed")
+        print(f"{self.passed} passed, {len(self.failures)} failed, {len(self.skipped)} skipped")
         sys.stdout.flush()
         return 1 if self.failures else 0

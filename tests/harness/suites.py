@@ -18,6 +18,10 @@ def target_directory():
     return Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
 
 
+# One client of each protocol, for a run of minutes.
+QUICK = ("mariadb-cli", "pymysql")
+
+
 @dataclass
 class Suite:
     """One program that prints PASS and FAIL lines."""

@@ -16,7 +16,9 @@ fn five_thousand_idle_connections_leave_room_for_work() {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     // Both ends of each connection live in this process.
     if limit.is_some_and(|limit| limit < 2 * IDLE as u64 + 500) {
-        eprintln!("skipped: {limit:?} file descriptors are too few for {IDLE} connections");
+        manxdb_test_harness::skip(&format!(
+            "{limit:?} file descriptors are too few for {IDLE} connections"
+        ));
         return;
     }
     let mut server = TestServer::start();

@@ -64,7 +64,7 @@ fn a_volume_that_is_full_loses_nothing() {
     let mut cluster = Cluster::new();
     let volume = cluster.path().join("volume");
     let Some(disk) = Disk::mount(&volume) else {
-        println!("skipped: no right to mount a small file system");
+        manxdb_test_harness::skip("no right to mount a small file system");
         return;
     };
     let mut worker = cluster.worker(&[]);

@@ -13,6 +13,7 @@ use manxdb_dast::{Level, Options};
 use manxdb_lab::soak::{Setting, of_case, plan};
 use manxdb_sim::hunt::{Case, Found, VARIABLE, hunt};
 use manxdb_sim::{Fault, FaultKind, Group, Plan, SimTime};
+use manxdb_test_harness::seeds;
 use manxdb_workloads::append::Settings;
 
 fn draw(seed: u64) -> Plan {
@@ -49,7 +50,8 @@ fn seeds_up_to_750_hold() {
 
 #[test]
 fn seeds_up_to_1000_hold() {
-    hold("seeds_up_to_1000", 750..1_000);
+    // A longer run goes on from here.
+    hold("seeds_up_to_1000", 750..seeds(1_000));
 }
 
 fn with(mutant: Mutant) -> Options {

@@ -7,6 +7,7 @@ use manxdb_dast::{Level, Options};
 use manxdb_lab::soak::{Ran, Setting};
 use manxdb_sim::hunt::Case;
 use manxdb_sim::{CostModel, Plan, SimTime};
+use manxdb_test_harness::seeds;
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::Settings;
 
@@ -32,7 +33,7 @@ fn run(setting: &Setting, seed: u64, faults: &str) -> Ran {
 }
 
 fn holds(setting: &Setting, faults: &str) {
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         run(setting, seed, faults);
     }
 }

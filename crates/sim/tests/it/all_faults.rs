@@ -9,6 +9,7 @@ use manxdb_sim::counters::Counters as Counts;
 use manxdb_sim::{
     ClockOptions, CostModel, Link, Profile, SimTime, Topology, Transport, World, WorldOptions,
 };
+use manxdb_test_harness::seeds;
 
 const NODES: u32 = 6;
 const END: SimTime = SimTime::from_secs(4);
@@ -53,7 +54,7 @@ fn troubles(seed: u64, transport: Transport) -> Counts {
 #[test]
 fn every_kind_of_fault_happens() {
     let mut counts = Counts::default();
-    for seed in 0..300 {
+    for seed in 0..seeds(300) {
         counts.add_troubles(&troubles(seed, Transport::default()));
         counts.add_troubles(&troubles(seed, Transport::Datagram));
     }

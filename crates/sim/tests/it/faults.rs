@@ -9,6 +9,7 @@ use manxdb_sim::clock::{Clock, EPOCH};
 use manxdb_sim::{
     CostModel, Fault, FaultKind, Link, SimTime, Topology, Transport, World, WorldOptions,
 };
+use manxdb_test_harness::seeds;
 
 const A: NodeId = NodeId(0);
 const B: NodeId = NodeId(1);
@@ -68,7 +69,7 @@ fn clocks_step_and_drift_and_timers_follow_only_the_drift() {
 #[test]
 fn a_crash_loses_what_no_sync_has_covered_and_no_acknowledged_record() {
     let (mut lost, mut torn) = (0, 0);
-    for seed in 0..200 {
+    for seed in 0..seeds(200) {
         let mut options = WorldOptions::small(seed, 1);
         options.cost = CostModel::default();
         options.cost.sync = Nanos::from_micros(500);

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use manxdb_storage::{Durability, RocksEngine, StorageError, backup};
+use manxdb_test_harness::skip;
 
 use super::history;
 
@@ -24,14 +25,11 @@ impl SmallDisk {
         match mounted {
             Ok(output) if output.status.success() => Some(Self { place }),
             Ok(output) => {
-                println!(
-                    "skipped: {}",
-                    String::from_utf8_lossy(&output.stderr).trim()
-                );
+                skip(String::from_utf8_lossy(&output.stderr).trim());
                 None
             }
             Err(error) => {
-                println!("skipped: cannot run mount: {error}");
+                skip(&format!("cannot run mount: {error}"));
                 None
             }
         }

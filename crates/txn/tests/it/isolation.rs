@@ -9,6 +9,7 @@ use manxdb_fixtures::history::{Anomalies, Anomaly, Model, check};
 use manxdb_fixtures::local::HookedEngine;
 use manxdb_fixtures::schedule::{Plan, run, run_over};
 use manxdb_storage::{Options, RocksEngine};
+use manxdb_test_harness::seeds;
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::mutants::Mutants;
 
@@ -18,7 +19,7 @@ const MODELS: [Model; 2] = [Model::List, Model::Register];
 /// Anomalies over all seeds with the seeds that showed them, and commits counted.
 fn survey(isolation: IsolationLevel, model: Model, mutants: Mutants) -> Survey {
     let mut survey = Survey::default();
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let mut plan = Plan::new(seed, isolation, model);
         plan.mutants = mutants;
         let history = run(plan);
@@ -41,7 +42,7 @@ struct Survey {
 /// Checks every seed; panics with the first history that shows more than `allowed`.
 fn only(isolation: IsolationLevel, model: Model, allowed: &[Anomaly]) -> Survey {
     let mut survey = Survey::default();
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let plan = Plan::new(seed, isolation, model);
         let history = run(plan);
         let found = check(model, &history);
@@ -110,7 +111,7 @@ fn read_committed_shows_also_two_states_to_one_reader_but_nothing_uncommitted() 
 #[test]
 fn every_transaction_gets_its_own_level_among_others() {
     for model in MODELS {
-        for seed in 0..SEEDS {
+        for seed in 0..seeds(SEEDS) {
             let mut plan = Plan::new(seed, Serializable, model);
             plan.mixed = true;
             let history = run(plan);

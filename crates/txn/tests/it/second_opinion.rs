@@ -5,6 +5,7 @@
 use manxdb_fixtures::history::Model;
 use manxdb_fixtures::history::others::{can_be_told, verdict};
 use manxdb_fixtures::schedule::{Plan, run};
+use manxdb_test_harness::seeds;
 use manxdb_txn::IsolationLevel::{self, ReadCommitted, RepeatableRead, Serializable};
 use manxdb_txn::mutants::Mutants;
 
@@ -13,7 +14,7 @@ const SEEDS: u64 = 400;
 /// Seeds judged, and those found wrong with what was found first.
 fn judge(isolation: IsolationLevel, mutants: Mutants, model: &str) -> (u64, Vec<(u64, String)>) {
     let (mut judged, mut wrong) = (0, Vec::new());
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let mut plan = Plan::new(seed, isolation, Model::List);
         plan.mutants = mutants;
         let history = run(plan);

@@ -9,6 +9,7 @@ use crate::isolation::defects::{Defect, index};
 use crate::isolation::random::{BY_CODE, Plan, ROWS, Theatre};
 use manxdb_fixtures::history::others::{can_be_told, verdict};
 use manxdb_fixtures::history::{Anomalies, Anomaly, Model, check};
+use manxdb_test_harness::seeds;
 
 const SEEDS: u64 = 300;
 const MODELS: [Model; 2] = [Model::List, Model::Register];
@@ -17,7 +18,7 @@ const MODELS: [Model; 2] = [Model::List, Model::Register];
 fn only(plan: &Plan, allowed: &[Anomaly]) -> BTreeMap<Anomaly, u64> {
     let mut theatre = Theatre::new(plan.clone());
     let (mut seen, mut committed, mut transactions) = (BTreeMap::new(), 0, 0);
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let history = theatre.play(seed);
         let found = check(plan.model, &history);
         let is_forbidden = |anomaly: &Anomaly| !allowed.contains(anomaly);
@@ -108,7 +109,7 @@ fn others_find(isolation: IsolationLevel, mutants: Mutants, model: &str) -> Vec<
     plan.mutants = mutants;
     let mut theatre = Theatre::new(plan);
     let (mut judged, mut found) = (0, Vec::new());
-    for seed in 0..SEEDS {
+    for seed in 0..seeds(SEEDS) {
         let history = theatre.play(seed);
         if can_be_told(&history) {
             judged += 1;

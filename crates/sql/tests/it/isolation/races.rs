@@ -10,6 +10,7 @@ use crate::isolation::defects::{Defect, index};
 use crate::isolation::stage::{Progress, Stage, affected};
 use manxdb_fixtures::history::Random;
 use manxdb_fixtures::sql::Answer;
+use manxdb_test_harness::seeds;
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 const ACTORS: usize = 3;
@@ -178,7 +179,7 @@ fn holds(race: &Race, each: impl Fn(&Stage, &Run)) {
         let stage = Stage::new(ACTORS, race.schema);
         set_level(&stage, level);
         let (mut done, mut errors) = (0, BTreeMap::new());
-        for seed in 0..SEEDS {
+        for seed in 0..seeds(SEEDS) {
             let run = run(race, &stage, seed, 8);
             if let Some(what) = broken(race, &stage) {
                 panic!("{level}, seed {seed}: {what}\n{:#?}", run.done);
@@ -374,7 +375,7 @@ fn statements_by_themselves_are_retried_until_they_count() {
     for level in LEVELS {
         let stage = Stage::new(ACTORS, COUNTERS.schema);
         set_level(&stage, level);
-        for seed in 0..SEEDS * 2 {
+        for seed in 0..seeds(SEEDS * 2) {
             let run = run(&COUNTERS, &stage, seed, 8);
             let wrong = counts_wrong(&stage, &run, level == "SERIALIZABLE");
             assert_eq!(wrong, None, "{level}, seed {seed}");

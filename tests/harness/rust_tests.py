@@ -1,0 +1,141 @@
+"""Rust tests: built once by cargo, which says which programs it made, then run by this module.
+
+Run by hand, each test's time is known and a test that skips itself is counted as skipped."""
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.suites import FEATURES, ROOT, target_directory
+
+BUILD = ("cargo", "test", "--workspace", *FEATURES, "--no-run")
+RESULT = re.compile(r"^test (?P<name>\S+)( - should panic)? \.\.\. (?P<word>ok|FAILED|ignored)(?P<why>.*?)"
+                    r"( <(?P<seconds>[\d.]+)s>)?$")
+SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
+# Programs that start themselves, or count threads, memory and descriptors of a machine that is theirs.
+ALONE = {"crash", "faults", "idle_connections", "idle_life", "lifecycle", "losses", "processes"}
+
+
+@dataclass
+class Program:
+    """One test program of a crate."""
+
+    crate: str
+    name: str
+    kind: str
+    path: str
+    folder: str
+
+    @property
+    def title(self):
+        """How it is told apart."""
+        return self.crate if self.kind in ("lib", "bin") else f"{self.crate}/{self.name}"
+
+
+def build(report, *more):
+    """Builds all test programs and the programs they run; None when that fails."""
+    process = subprocess.Popen([*BUILD, "--message-format=json-render-diagnostics", *more], cwd=ROOT,
+                               text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    programs = []
+    for line in process.stdout:
+        message = json.loads(line) if line.startswith("{") else {}
+        if message.get("reason") != "compiler-artifact" or not message.get("executable"):
+            continue
+        if not message["profile"]["test"]:
+            continue
+        folder = Path(message["manifest_path"]).parent
+        target = message["target"]
+        crate = str(folder.relative_to(ROOT)).removeprefix("crates/")
+        programs.append(Program(crate, target["name"], target["kind"][0], message["executable"], str(folder)))
+    code = process.wait()
+    if code != 0:
+        report.add_failed("cargo", "cargo test --no-run", f"ended with {code}")
+        return None
+    return sorted(programs, key=lambda program: program.title)
+
+
+def run_examples(report):
+    """The examples in the documentation of crates, which cargo alone can run."""
+    done = subprocess.run([*BUILD[:-1], "--doc", "--no-fail-fast"], cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    sums = [SUMMARY.match(line) for line in done.stdout.splitlines()]
+    passed = sum(int(found[1]) for found in sums if found)
+    failed = sum(int(found[2]) for found in sums if found)
+    report.passed += passed
+    print(f"   examples in documentation: {passed} passed, {failed} failed", flush=True)
+    if done.returncode != 0 or failed or not any(sums):
+        report.add_failed("cargo", "examples in documentation", f"ended with {done.returncode}\n{done.stdout[-3000:]}")
+
+
+def library_path():
+    """Where cargo would have the loader look."""
+    sysroot = subprocess.run(["rustc", "--print", "sysroot"], text=True, capture_output=True, check=True)
+    places = [target_directory() / "debug" / "deps", target_directory() / "debug",
+              Path(sysroot.stdout.strip()) / "lib", os.environ.get("LD_LIBRARY_PATH", "")]
+    return ":".join(str(place) for place in places if str(place))
+
+
+def environment(program, skipped, libraries):
+    """As cargo runs a test. RUSTC_BOOTSTRAP lets the test library measure each test; nothing is compiled
+    under it."""
+    return {**os.environ, "CARGO_MANIFEST_DIR": program.folder, "CARGO": os.environ.get("CARGO", "cargo"),
+            "LD_LIBRARY_PATH": libraries, "MANXDB_SKIPPED": str(skipped), "RUSTC_BOOTSTRAP": "1"}
+
+
+def run_program(program, arguments, libraries):
+    """Runs one; gives (program, its lines, exit code, what it skipped, seconds)."""
+    with tempfile.NamedTemporaryFile(prefix="manxdb-skipped-") as skipped:
+        began = time.monotonic()
+        done = subprocess.run([program.path, "-Zunstable-options", "--report-time", *arguments],
+                              cwd=program.folder, env=environment(program, skipped.name, libraries), text=True,
+                              errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, check=False)
+        told = dict(line.split("\t", 1) for line in Path(skipped.name).read_text().splitlines() if "\t" in line)
+    return program, done.stdout.splitlines(), done.returncode, told, time.monotonic() - began
+
+
+def take(report, ran):
+    """Counts what a program's lines say. What is not as expected is a failure, never a success."""
+    program, lines, code, skipped, seconds = ran
+    passed = failed = 0
+    summary = None
+    for line in lines:
+        if match := SUMMARY.match(line):
+            summary = (int(match[1]), int(match[2]))
+        if not (match := RESULT.match(line)):
+            continue
+        name = match["name"]
+        if match["seconds"]:
+            report.add_time(f"{program.title} {name}", float(match["seconds"]))
+        if match["word"] == "FAILED":
+            failed += 1
+            report.add_failed("cargo", f"{program.title} {name}", "see above")
+        elif match["word"] == "ok":
+            passed += 1
+            if name not in skipped:
+                report.add_passed("cargo", f"{program.title} {name}", quiet=True)
+    for name, why in skipped.items():
+        report.add_skipped("cargo", f"{program.title} {name}", why)
+    print(f"   {program.title}: {passed - len(skipped)} passed, {failed} failed, {len(skipped)} skipped, "
+          f"{seconds:.0f} s", flush=True)
+    if summary is None or code not in (0, 101) or (code != 0) != (failed > 0) or summary[0] < passed:
+        report.add_failed("cargo", program.title, f"ended with {code}; said {summary}, counted {passed} and {failed}")
+    elif summary[0] > passed:
+        # Lines that a test's own output was mixed into.
+        report.passed += summary[0] - passed
+    return failed
+
+
+def run(report, programs, arguments=()):
+    """Runs programs one after the other: each uses every processor by itself."""
+    libraries = library_path()
+    for program in sorted(programs, key=lambda program: (program.name in ALONE, program.title)):
+        print(f"== {program.title}", flush=True)
+        ran = run_program(program, arguments, libraries)
+        if take(report, ran):
+            print("\n".join(ran[1]), flush=True)
