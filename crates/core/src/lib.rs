@@ -12,12 +12,14 @@
 //! | what a step cost, for the simulated CPU | [`work`] |
 //! | messages in order and exactly once over a network that loses, repeats and reorders | [`channel`] |
 //! | equal digests for equal histories | [`digest`] |
+//! | invariants: by what name, and at which level they are checked | [`check`] |
 //! | random numbers that a seed decides | [`random`] |
 //!
 //! Start reading at [`machine`].
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod check;
 pub mod digest;
 pub mod machine;
 pub mod random;

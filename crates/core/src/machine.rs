@@ -219,13 +219,11 @@ pub trait Core {
     fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>);
 
     /// Checks every invariant that can be seen from this node alone. Tests and simulations call
-    /// it after every step.
+    /// it after every step. Without a default: a core whose state nothing checks says so itself.
     ///
     /// # Errors
     /// What is broken, in words.
-    fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
+    fn check(&self) -> Result<(), String>;
 
     /// A number that is equal for nodes with equal histories.
     fn digest(&self) -> u64;

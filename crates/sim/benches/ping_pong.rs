@@ -77,6 +77,11 @@ impl Core for Player {
         }
     }
 
+    /// Nothing: what is measured is a step without one.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     fn digest(&self) -> u64 {
         let mut digest = Digest::default();
         digest.number(self.pongs);

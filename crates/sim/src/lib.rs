@@ -56,6 +56,8 @@
 //!         }
 //!     }
 //!
+//!     fn check(&self) -> Result<(), String> { Ok(()) } // it has no state
+//!
 //!     fn digest(&self) -> u64 { 0 }
 //! }
 //!

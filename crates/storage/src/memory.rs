@@ -93,6 +93,7 @@ impl Engine for MemoryEngine {
 
     fn append(&self, batch: &WriteBatch) -> Result<Appended, StorageError> {
         let mut state = self.state.write();
+        batch.assert_newer_than(state.latest);
         let watermark = state.watermark;
         for (version, key, value) in &batch.writes {
             let chain = state.chains.entry(key.clone()).or_default();

@@ -175,8 +175,32 @@ pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 /// Writes that become visible together at one version.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WriteBatch {
-    /// `(version, key, value)`; `None` deletes the key. A group commit carries several versions.
+    /// `(version, key, value)`; `None` deletes the key. A group commit carries several versions,
+    /// in ascending order and newer than all before.
     pub writes: Vec<(Version, Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl WriteBatch {
+    /// Checks what every reader relies on: a newer layer hides all older ones, so a batch never
+    /// writes behind `latest`, nor behind itself.
+    ///
+    /// # Panics
+    /// When it does: a defect of the commit path, which must not reach the disk.
+    pub(crate) fn assert_newer_than(&self, latest: Version) {
+        let mut before = latest;
+        for (place, (version, _, _)) in self.writes.iter().enumerate() {
+            let is_ordered = if place == 0 {
+                *version > before
+            } else {
+                *version >= before
+            };
+            assert!(
+                is_ordered,
+                "a batch is newer than all before it: {version:?} after {before:?}"
+            );
+            before = *version;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -123,6 +123,7 @@ pub fn encode_value(physical_key: &[u8], record: Record<'_>, out: &mut Vec<u8>) 
         }
         Record::Delete => out.push(KIND_DELETE),
     }
+    assert!(is_delete(out).is_some(), "a value is read back by its kind");
     let checksum = checksum(physical_key, out);
     out.extend_from_slice(&checksum.to_le_bytes());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{Digest, NodeId, RequestId};
 use manxdb_txn::procedure::ShardId;
 
@@ -96,7 +97,8 @@ impl Client {
             after,
             attempts: 0,
         };
-        self.asked.insert(number, asked);
+        let before = self.asked.insert(number, asked);
+        assert!(before.is_none(), "a number names one call of a client");
         self.submit(number, out);
     }
 
@@ -152,6 +154,25 @@ impl Client {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.asked.len()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (number, asked) in &self.asked {
+            ensure(*number <= self.next, || {
+                format!("call {number} is asked and was never numbered")
+            })?;
+            let id = asked.call.id;
+            ensure(id.number == *number && id.client == self.me, || {
+                format!("call {number} is asked under the name of {id:?}")
+            })?;
+            ensure(asked.call.ended_below <= *number, || {
+                format!("call {number} is asked and said to have ended")
+            })?;
+            ensure(asked.attempts > 0, || {
+                format!("call {number} was never sent")
+            })?;
+        }
+        Ok(())
     }
 
     pub(crate) fn digest(&self) -> u64 {

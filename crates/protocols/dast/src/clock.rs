@@ -9,10 +9,12 @@
 //! |---|---|
 //! | C1 | stamps strictly increase |
 //! | C2 | while a floor above the last stamp is held, every stamp is below it |
+//! | C3 | every floor is that of a cross-region transaction that is not decided |
 
 use std::collections::BTreeMap;
 
 use manxdb_core::LocalTime;
+use manxdb_core::check::ensure;
 
 use crate::call::CallId;
 use crate::timestamp::Timestamp;
@@ -112,7 +114,11 @@ impl Clock {
     pub fn add_floor(&mut self, at: Timestamp, call: CallId) {
         // By whole microseconds: within the floor's own there is no room to stretch.
         if self.last.micros < at.micros {
-            self.floors.insert(at, call);
+            let other = self.floors.insert(at, call);
+            assert!(
+                other.is_none_or(|other| other == call),
+                "one timestamp is one transaction's"
+            );
         }
     }
 
@@ -139,6 +145,20 @@ impl Clock {
     /// So many microseconds have passed by a timer, which nobody can set: they are believed.
     pub fn pass_time(&mut self, micros: u64) {
         self.bound = self.bound.saturating_add(micros);
+    }
+
+    /// Checks that every floor is one of `open`: a floor that nobody lets go of would hold the
+    /// clock back for ever.
+    ///
+    /// # Errors
+    /// The floor that is left over.
+    pub fn check(&self, open: &BTreeMap<CallId, Timestamp>) -> Result<(), String> {
+        for (at, call) in &self.floors {
+            ensure(open.get(call) == Some(at), || {
+                format!("C3: the clock keeps below {at:?} for {call:?}, which is not open")
+            })?;
+        }
+        Ok(())
     }
 
     /// Stamps given so far end here.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use manxdb_core::NodeId;
+use manxdb_core::check::ensure;
 use manxdb_vr::State;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,22 @@ pub struct Ledger {
     pub members: Membership,
 }
 
+impl Membership {
+    /// Checks that nobody is counted twice.
+    fn check(&self) -> Result<(), String> {
+        ensure(self.live.is_disjoint(&self.closing), || {
+            format!(
+                "M1: of {:?} some are being put out: {:?}",
+                self.live, self.closing
+            )
+        })?;
+        let joins = |node: NodeId| !self.live.contains(&node) && !self.closing.contains(&node);
+        ensure(self.joining.is_none_or(joins), || {
+            format!("M2: {:?} is being let in and counts already", self.joining)
+        })
+    }
+}
+
 impl Ledger {
     /// At the start all of `nodes` take part.
     #[must_use]
@@ -140,6 +157,37 @@ impl Ledger {
     pub fn is_over(&self, id: CallId) -> bool {
         let ended_below = self.ended_below.get(&id.client);
         self.finished.contains_key(&id) || ended_below.is_some_and(|below| id.number < *below)
+    }
+
+    /// Checks what holds between any two entries.
+    ///
+    /// # Errors
+    /// The invariant that is broken, in words.
+    pub fn check(&self) -> Result<(), String> {
+        for (id, crt) in &self.crts {
+            ensure(crt.planned.id() == *id, || {
+                format!("L1: {:?} is in the ledger as {id:?}", crt.planned.id())
+            })?;
+            ensure(crt.at <= self.assigned, || {
+                format!(
+                    "L2: {id:?} is at {:?}, behind all given, {:?}",
+                    crt.at, self.assigned
+                )
+            })?;
+            if let Some(Decision::Commit(at)) = crt.decision {
+                ensure(at >= crt.at, || {
+                    format!("I3: {id:?} is decided at {at:?}, before {:?}", crt.at)
+                })?;
+            }
+            ensure(
+                !self.finished.contains_key(id) && !self.refused.contains(id),
+                || format!("L3: {id:?} is both under way and over"),
+            )?;
+        }
+        ensure(self.refused.len() <= REFUSED_MAX, || {
+            format!("L4: {} refusals are remembered", self.refused.len())
+        })?;
+        self.members.check()
     }
 
     /// Notes that a client waits for nothing below `number` any more.

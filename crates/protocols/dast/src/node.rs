@@ -46,6 +46,19 @@ pub enum DastNode {
     Client(Client),
 }
 
+impl DastTimer {
+    /// Whether nodes that are a `node` set such a timer. A role sets its own only, so one that
+    /// goes to another role is a defect of the driver or of the core.
+    fn is_of(&self, node: &DastNode) -> bool {
+        match self {
+            Self::Report | Self::ReportPast(_) => matches!(node, DastNode::Replica(_)),
+            Self::Tick | Self::Progress => matches!(node, DastNode::Manager(_)),
+            Self::Retry => !matches!(node, DastNode::Client(_)),
+            Self::Again { .. } => matches!(node, DastNode::Client(_)),
+        }
+    }
+}
+
 impl DastNode {
     /// The node of that number in its `life`th life, which has no memory of the earlier ones.
     /// `rows` are those a replica begins with.
@@ -57,6 +70,22 @@ impl DastNode {
             Role::Manager(region) => Self::Manager(Manager::new(me, region, life, shared.clone())),
             Role::Client => Self::Client(Client::new(me, life, shared.clone())),
         }
+    }
+
+    /// That our own code gave the event to the node it is for. Messages are not looked at: they
+    /// come from the network.
+    fn assert_routed(&self, event: &EventOf<Self>) {
+        if let Event::Timer(timer) = event {
+            assert!(
+                timer.is_of(self),
+                "a role gets its own timers only: {timer:?}"
+            );
+        }
+        let is_request = matches!(event, Event::Request { .. });
+        let is_client = matches!(self, Self::Client(_));
+        assert!(is_client || !is_request, "requests go to clients only");
+        let is_persisted = matches!(event, Event::Persisted(_));
+        assert!(!is_persisted, "nothing is persisted that nobody wrote");
     }
 
     /// The replica it is.
@@ -96,6 +125,7 @@ impl Core for DastNode {
     type Record = ();
 
     fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        self.assert_routed(&event);
         match (self, event) {
             (Self::Replica(replica), Event::Start) => replica.start(now, out),
             (Self::Replica(replica), Event::Message { from, body }) => {
@@ -110,6 +140,7 @@ impl Core for DastNode {
             (Self::Client(client), Event::Message { body, .. }) => client.on_message(body, out),
             (Self::Client(client), Event::Timer(timer)) => client.on_timer(&timer, out),
             (Self::Client(client), Event::Request { id, body }) => client.ask(id, body, out),
+            // A client begins with its first request; the others are misrouted.
             (_, Event::Start | Event::Request { .. } | Event::Persisted(_)) => {}
         }
     }
@@ -118,7 +149,7 @@ impl Core for DastNode {
         match self {
             Self::Replica(replica) => replica.check(),
             Self::Manager(manager) => manager.check(),
-            Self::Client(_) => Ok(()),
+            Self::Client(client) => client.check(),
         }
     }
 

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, RequestId};
 
 use crate::job::{AttemptId, DatabaseId, JobId, LocalReason, Pressure, SessionId, Spec};
@@ -356,10 +357,31 @@ impl Core for Client {
     }
 
     fn check(&self) -> Result<(), String> {
-        match self.waiting.keys().next_back() {
-            Some(last) if *last >= self.next => Err(format!("job {last} was not given out yet")),
-            _ => Ok(()),
+        let last = self.waiting.keys().next_back();
+        ensure(last.is_none_or(|last| *last < self.next), || {
+            format!("job {last:?} was not given out yet")
+        })?;
+        for attempt in &self.unsettled {
+            let job = attempt.job;
+            ensure(self.id(job.number) == job, || {
+                format!("{attempt} is of another session")
+            })?;
+            ensure(!self.waiting.contains_key(&job.number), || {
+                format!("job {job} is answered and waited for")
+            })?;
+            ensure(!self.settled.contains_key(attempt), || {
+                format!("{attempt} is settled and is not")
+            })?;
         }
+        for (attempt, (_, said)) in &self.settled {
+            ensure(said.is_none_or(|said| said <= self.beat), || {
+                format!(
+                    "{attempt} was said settled by beat {said:?} of {}",
+                    self.beat
+                )
+            })?;
+        }
+        Ok(())
     }
 
     fn digest(&self) -> u64 {

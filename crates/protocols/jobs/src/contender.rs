@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use manxdb_core::check::ensure;
 use manxdb_core::{
     Action, Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, Random, RequestId,
     Token, Weight,
@@ -449,10 +450,27 @@ impl Core for Contender {
     }
 
     fn check(&self) -> Result<(), String> {
-        match &self.state {
-            State::Leads(leader) => leader.control.check(),
-            State::Follows(_) => Ok(()),
-        }
+        ensure(self.sent.len() <= SENT_MAX, || {
+            format!("{} questions to the store are kept", self.sent.len())
+        })?;
+        let last = self.sent.keys().next_back();
+        ensure(last.is_none_or(|last| *last <= self.numbers), || {
+            format!("question {last:?} was not asked yet")
+        })?;
+        let State::Leads(leader) = &self.state else {
+            return Ok(());
+        };
+        ensure(leader.until.is_some() == self.lease.is_some(), || {
+            format!(
+                "term {} has a lease where there is none, or none",
+                leader.term.0
+            )
+        })?;
+        ensure(!self.ends, || {
+            format!("term {} goes on, and it ends", leader.term.0)
+        })?;
+        ensure(leader.first > 0, || "records are counted from 1".to_owned())?;
+        leader.control.check()
     }
 
     fn digest(&self) -> u64 {

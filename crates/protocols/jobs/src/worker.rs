@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use manxdb_core::check::ensure;
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, Nanos, NodeId, RequestId};
 
 use crate::job::{AttemptId, Spec, WorkerId};
@@ -289,14 +290,30 @@ impl Core for Worker {
     }
 
     fn check(&self) -> Result<(), String> {
-        match self
-            .ended
-            .keys()
-            .find(|one| self.running.contains_key(*one))
-        {
-            Some(attempt) => Err(format!("attempt {attempt} ended and runs")),
-            None => Ok(()),
+        for attempt in self.ended.keys() {
+            ensure(!self.running.contains_key(attempt), || {
+                format!("attempt {attempt} ended and runs")
+            })?;
         }
+        for attempt in &self.pending {
+            ensure(self.running.contains_key(attempt), || {
+                format!("attempt {attempt} waits for a slot and does not run")
+            })?;
+        }
+        ensure(self.idle.is_empty() || self.pending.is_empty(), || {
+            format!(
+                "{} slots have nothing to do, {:?} waits",
+                self.idle.len(),
+                self.pending
+            )
+        })?;
+        let last = self.sent.keys().next_back();
+        ensure(last.is_none_or(|last| *last <= self.beat), || {
+            format!("beat {last:?} was sent, {} is the last", self.beat)
+        })?;
+        ensure(self.sent.len() <= SENT_MAX, || {
+            format!("{} beats are kept", self.sent.len())
+        })
     }
 
     fn digest(&self) -> u64 {

@@ -72,6 +72,9 @@ impl<S: System> World<S> {
     /// A cluster whose nodes start at time zero.
     pub fn new(system: S, options: WorldOptions) -> Self {
         let seed = options.seed;
+        if options.check {
+            manxdb_core::check::enable_deep();
+        }
         let nodes = options.topology.node_ids().map(|id| {
             let mut random = streams::of_node(seed, id, Purpose::Clock);
             let clock = options.clocks.draw(&mut random);

@@ -15,7 +15,7 @@ use super::operator::{Demand, Run};
 use super::page::Entry;
 use super::used::used_part;
 use crate::encoding;
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
 use crate::expr::ExprKind;
 use crate::planner::physical::{KeyPart, Scan};
 use crate::types::{Row, Value};
@@ -37,9 +37,11 @@ pub(super) struct Prepared {
     limit: usize,
     /// What the openings to come will read, in their order.
     places: VecDeque<Place>,
-    /// The rows they will be over, to prove that they come in that order.
-    #[cfg(debug_assertions)]
-    bases: VecDeque<Row>,
+    /// The columns of a base row that decide what its opening reads.
+    key_columns: Vec<usize>,
+    /// Their values in the rows that the openings to come are over, row by row: an opening over
+    /// another row must not take what was read for this one.
+    key_values: VecDeque<Value>,
 }
 
 /// What an opening reads.
@@ -72,14 +74,16 @@ impl Prepared {
     }
 
     /// What the next opening, which is over `base`, finds.
-    pub fn next_opening(&mut self, base: &[Value]) -> Opening {
-        #[cfg(debug_assertions)]
-        if let Some(expected) = self.bases.pop_front() {
-            assert_eq!(expected, base, "openings come in the order prepared");
+    ///
+    /// # Errors
+    /// Error 1105 when openings do not come in the order prepared: a defect of the operator above,
+    /// which would join rows that do not belong together.
+    pub fn next_opening(&mut self, base: &[Value]) -> SqlResult<Opening> {
+        let place = self.places.pop_front();
+        if place.is_some() {
+            self.check_is_next(base)?;
         }
-        #[cfg(not(debug_assertions))]
-        let _ = base;
-        match self.places.pop_front() {
+        Ok(match place {
             None => Opening::Unknown,
             Some(Place::Nowhere) => Opening::Value(None),
             Some(Place::Point(key)) => match self.value(&key) {
@@ -94,7 +98,18 @@ impl Prepared {
                 }
                 None => Opening::Unknown,
             },
+        })
+    }
+
+    /// That `base` is the row that the opening was prepared for, as far as it matters.
+    fn check_is_next(&mut self, base: &[Value]) -> SqlResult<()> {
+        for column in &self.key_columns {
+            let value = base.get(*column).unwrap_or(&Value::Null);
+            if self.key_values.pop_front().as_ref() != Some(value) {
+                return Err(SqlError::internal("openings come in the order prepared"));
+            }
         }
+        Ok(())
     }
 
     /// What was read at `key`, if it was: perhaps nothing.
@@ -129,8 +144,7 @@ impl Prepared {
                 Demand::All => ENTRIES_OF_ALL,
                 Demand::Some => ENTRIES_OF_SOME,
             },
-            #[cfg(debug_assertions)]
-            bases: bases.iter().cloned().collect(),
+            key_columns: key_columns(scan),
             ..Self::default()
         };
         let (mut keys, mut ranges) = (Vec::new(), Vec::new());
@@ -146,7 +160,15 @@ impl Prepared {
                 Some(Place::Nowhere) | None => {}
             }
             prepared.places.push_back(place.unwrap_or(Place::Nowhere));
+            let values = prepared.key_columns.iter().map(|column| base.get(*column));
+            let values = values.map(|value| value.cloned().unwrap_or(Value::Null));
+            prepared.key_values.extend(values);
         }
+        assert_eq!(
+            prepared.places.len(),
+            bases.len(),
+            "each opening has its place"
+        );
         let used = used_part(run, scan);
         let of_rows = used.filter(|_| scan.access.index.is_none());
         prepared.read_values(run, keys, of_rows.as_ref())?;
@@ -186,6 +208,11 @@ impl Prepared {
             return Ok(());
         }
         let values = run.context.txn.get_many_used(&keys, run.mode, used)?;
+        assert_eq!(
+            values.len(),
+            keys.len(),
+            "a read of many keys answers each of them"
+        );
         self.values.extend(keys.into_iter().zip(values));
         self.values.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(())
@@ -210,6 +237,11 @@ impl Prepared {
         }
         let txn = run.context.txn;
         let pages = txn.scan_many(&ranges, self.limit, run.mode)?;
+        assert_eq!(
+            pages.len(),
+            ranges.len(),
+            "a read of many ranges answers each of them"
+        );
         self.pages = ranges
             .into_iter()
             .zip(pages.into_iter().map(Rc::new))
@@ -223,6 +255,19 @@ fn start(range: &KeyRange) -> &[u8] {
         Bound::Included(start) | Bound::Excluded(start) => start,
         Bound::Unbounded => &[],
     }
+}
+
+/// The columns of a base row whose values `scan` looks up, where [`can_prepare`] holds.
+fn key_columns(scan: &Scan) -> Vec<usize> {
+    let values = scan.access.parts.iter().flat_map(|part| match part {
+        KeyPart::Points { values, .. } => values.as_slice(),
+        KeyPart::Span { .. } => &[],
+    });
+    let columns = values.filter_map(|value| match value.kind {
+        ExprKind::Column(column) => Some(column),
+        _ => None,
+    });
+    columns.collect()
 }
 
 /// Whether openings can be prepared: each looks up one value of every key column, and working
@@ -243,4 +288,41 @@ pub(super) fn can_prepare(scan: &Scan) -> bool {
             ),
             KeyPart::Span { .. } => false,
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two openings over rows whose second column is looked up.
+    fn prepared() -> Prepared {
+        Prepared {
+            places: VecDeque::from([Place::Nowhere, Place::Point(vec![7])]),
+            values: vec![(vec![7], Some(vec![1]))],
+            key_columns: vec![1],
+            key_values: VecDeque::from([Value::Null, Value::Int(7)]),
+            ..Prepared::default()
+        }
+    }
+
+    #[test]
+    fn openings_in_the_order_prepared_find_what_was_read_for_them() {
+        let mut prepared = prepared();
+        let first = prepared.next_opening(&[Value::Int(1), Value::Null]);
+        assert!(matches!(first, Ok(Opening::Value(None))));
+        let second = prepared.next_opening(&[Value::Int(2), Value::Int(7)]);
+        assert!(matches!(second, Ok(Opening::Value(Some(_)))));
+        let third = prepared.next_opening(&[Value::Int(3), Value::Int(9)]);
+        assert!(matches!(third, Ok(Opening::Unknown)));
+    }
+
+    #[test]
+    fn an_opening_over_another_row_is_an_error_and_not_a_wrong_row() {
+        let mut prepared = prepared();
+        // An operator that passed over the first row.
+        let second = prepared.next_opening(&[Value::Int(2), Value::Int(7)]);
+        let error = second.err().map(|error| error.to_string());
+        let told = error.is_some_and(|error| error.contains("openings come in the order prepared"));
+        assert!(told);
+    }
 }

@@ -83,16 +83,16 @@ impl<'p> ScanOp<'p> {
     }
 
     /// Takes what was read for this opening, if it was.
-    fn open_prepared(&mut self, base: &[Value]) -> bool {
-        match self.prepared.next_opening(base) {
-            Opening::Unknown => return false,
+    fn open_prepared(&mut self, base: &[Value]) -> SqlResult<bool> {
+        match self.prepared.next_opening(base)? {
+            Opening::Unknown => return Ok(false),
             Opening::Page { page, rest } => {
                 self.page = Page::new(page);
                 self.current = rest;
             }
             Opening::Value(entry) => self.page = Page::new(Vec::from_iter(entry)),
         }
-        true
+        Ok(true)
     }
 
     /// Takes the way in with the fewest entries, if there is a choice.
@@ -433,7 +433,7 @@ impl Operator for ScanOp<'_> {
         self.page = Page::default();
         self.looked_up = Vec::new().into_iter();
         self.start_small(run);
-        if self.open_prepared(base) || self.open_fewest(run, base)? {
+        if self.open_prepared(base)? || self.open_fewest(run, base)? {
             return Ok(());
         }
         let reverse = self.access.reverse;

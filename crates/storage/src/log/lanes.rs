@@ -55,7 +55,8 @@ impl Lanes {
 
     /// The operating system has the segment up to `end`.
     pub fn written(&self, end: u64) {
-        self.written_to.fetch_max(end, Ordering::AcqRel);
+        let before = self.written_to.fetch_max(end, Ordering::AcqRel);
+        assert!(before < end, "a segment is written from front to back");
     }
 
     /// Waits until the segment is on disk up to `end`.
@@ -76,10 +77,16 @@ impl Lanes {
             return Err(std::io::Error::other("an earlier sync failed"));
         }
         let written_to = self.written_to.load(Ordering::Acquire);
-        debug_assert!(written_to >= end, "waiting for what is not written");
+        // The sync covers what was written before it and nothing else: a caller that asks for more
+        // would acknowledge a commit that no sync covers.
+        assert!(
+            written_to >= end,
+            "a sync covers only what was written before it"
+        );
         self.counters.syncs.fetch_add(1, Ordering::Relaxed);
         disk::sync(&file, path).inspect_err(|_| self.has_failed.store(true, Ordering::Release))?;
         self.synced_to.fetch_max(written_to, Ordering::AcqRel);
+        assert!(self.synced_to() >= end, "an acknowledged batch is on disk");
         Ok(())
     }
 
@@ -145,6 +152,16 @@ mod tests {
         lanes.written(300);
         lanes.sync_to(300, &path).unwrap();
         assert_eq!((lanes.synced_to(), watch.count()), (300, 2));
+    }
+
+    #[test]
+    #[should_panic(expected = "a sync covers only what was written before it")]
+    fn a_batch_that_was_not_written_is_never_acknowledged() {
+        let watch = Watch::new();
+        let (lanes, path) = lanes(&watch);
+        lanes.written(100);
+        // A caller that forgot to say that the batch behind 100 is written.
+        let _ = lanes.sync_to(200, &path);
     }
 
     /// The system tells the error once: who asks again would hear that all is well.

@@ -113,6 +113,11 @@ impl CommitLog {
             )));
         }
         let next_number = recovered.newest + 1;
+        let numbers = recovered.segments.iter().map(|(number, _)| *number);
+        assert!(
+            numbers.is_sorted_by(|one, two| one < two),
+            "segments are in order"
+        );
         for path in &recovered.obsolete {
             spares.give_back(path);
         }
@@ -157,8 +162,11 @@ impl CommitLog {
         if !self.active.as_ref().is_some_and(is_fitting) {
             self.roll_over(size as u64)?;
         }
-        let end = self.active.as_ref().map(Segment::end);
-        let end = end.ok_or_else(|| StorageError::Engine("the log has no segment".to_owned()))?;
+        let fitting = self.active.as_ref().filter(|active| is_fitting(active));
+        // Somebody else cut the file short.
+        let end = fitting.map(Segment::end).ok_or_else(|| {
+            StorageError::Engine("a new file of the log is shorter than it was made".to_owned())
+        })?;
         Ok(LogPosition {
             offset: end.offset + size as u64,
             ..end
@@ -173,12 +181,22 @@ impl CommitLog {
     /// [`StorageError::Io`]: whether the batch is in the log is not known, and it takes nothing
     /// more until it is opened again.
     pub fn append(&mut self) -> Result<Unsynced, StorageError> {
+        assert!(
+            !self.pending.is_empty(),
+            "a batch is prepared before it is appended"
+        );
+        assert!(
+            self.broken.is_none(),
+            "nothing is appended to a log that has failed"
+        );
         let Some(active) = &mut self.active else {
             return Err(StorageError::Engine("nothing was prepared".to_owned()));
         };
         let appended = active.append(&mut self.pending).map(|()| active.unsynced());
         let bytes = self.pending.len() as u64;
         self.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        // A batch that is appended twice would be read twice.
+        self.pending.clear();
         self.or_broken(appended)
     }
 
@@ -245,6 +263,7 @@ impl CommitLog {
             let synced = active.unsynced().wait();
             self.or_broken(synced)?;
         }
+        assert!(self.next_number > 0, "segments are counted from 1");
         let header = Header {
             number: self.next_number,
             previous: self.end(),
@@ -264,6 +283,8 @@ impl CommitLog {
         self.or_broken(synced)?;
         self.next_number += 1;
         if let Some(full) = self.active.replace(segment) {
+            let last = self.sealed.back().map_or(0, |last| last.number);
+            assert!(last < full.end().segment, "segments are sealed in order");
             self.sealed.push_back(Sealed {
                 number: full.end().segment,
                 path: full.path().to_owned(),

@@ -22,6 +22,8 @@ pub const ALIGNMENT: usize = 8;
 const MAGIC: [u8; 4] = *b"MXR1";
 /// Length that stands for a deleted key.
 const DELETED: u32 = u32::MAX;
+/// Of a write, its version and the lengths of its key and value.
+const WRITE_BYTES: usize = 16;
 
 /// Where a record stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,12 +64,28 @@ pub fn encode(batch: &WriteBatch, out: &mut Vec<u8>) -> Option<()> {
         out.extend_from_slice(value.as_deref().unwrap_or_default());
     }
     u32::try_from(out.len()).ok()?;
+    assert!(
+        out.len() >= HEADER_BYTES + batch.writes.len() * WRITE_BYTES,
+        "each write has its version and its lengths"
+    );
     Some(())
 }
 
 /// Completes the record that [`encode`] began, for `place`.
 pub fn seal(place: LogPosition, synced_to: u64, out: &mut Vec<u8>) {
+    assert!(
+        out.len() >= HEADER_BYTES,
+        "a record is encoded before it is sealed"
+    );
+    assert!(
+        synced_to <= place.offset,
+        "nothing behind a record is on disk before it"
+    );
     let payload_bytes = out.len().saturating_sub(HEADER_BYTES);
+    assert!(
+        u32::try_from(payload_bytes).is_ok(),
+        "a length is read as it was written"
+    );
     // Both fit: `encode` refuses longer payloads, and a segment is no longer than its records.
     let length = u32::try_from(payload_bytes)
         .unwrap_or(u32::MAX)

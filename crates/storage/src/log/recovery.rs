@@ -43,6 +43,10 @@ pub fn recover(
     let first_needed = applied.map_or(0, |place| place.segment);
     let mut before: Option<SegmentContents> = None;
     for (number, path) in numbered(directory)? {
+        assert!(
+            recovered.segments.is_empty() || number > recovered.newest,
+            "segments ascend"
+        );
         recovered.newest = number;
         if number < first_needed {
             recovered.obsolete.push(path);
@@ -162,6 +166,7 @@ fn replay_segment(
 ) -> Result<(), StorageError> {
     for (place, payload) in found.records(applied) {
         let batch = record::decode(payload).ok_or_else(|| damaged(found, place.start))?;
+        assert!(place.start < place.end, "each record is replayed once");
         replay(place.end, batch)?;
     }
     Ok(())

@@ -40,6 +40,11 @@ pub struct Header {
 
 impl Header {
     fn bytes(&self) -> Vec<u8> {
+        assert!(
+            self.previous
+                .is_none_or(|previous| previous.segment < self.number),
+            "a segment follows an earlier one"
+        );
         let previous = self.previous.unwrap_or(LogPosition {
             segment: 0,
             offset: 0,
@@ -48,8 +53,17 @@ impl Header {
         for field in [self.number, previous.segment, previous.offset] {
             bytes.extend_from_slice(&field.to_le_bytes());
         }
+        assert_eq!(
+            bytes.len(),
+            FIELDS_BYTES,
+            "a header is read as it was written"
+        );
         let checksum = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&checksum.to_le_bytes());
+        assert!(
+            bytes.len() as u64 <= HEADER_BYTES,
+            "records begin behind the header"
+        );
         bytes
     }
 
@@ -149,9 +163,17 @@ impl Segment {
     /// [`StorageError::Io`]: whether the record is in the file is not known.
     pub fn append(&mut self, bytes: &mut Vec<u8>) -> Result<(), StorageError> {
         record::seal(self.end(), self.lanes.synced_to(), bytes);
+        assert!(
+            self.has_room(bytes.len()),
+            "a record ends inside its segment"
+        );
         disk::write_at(&self.file, &self.path, bytes, self.end)
             .map_err(|error| unknown("write", &self.path, error))?;
         self.end += bytes.len() as u64;
+        assert!(
+            self.end.is_multiple_of(ALIGNMENT as u64),
+            "records begin at multiples"
+        );
         self.lanes.written(self.end);
         Ok(())
     }
@@ -287,6 +309,10 @@ impl SegmentContents {
     /// # Errors
     /// [`StorageError::Full`], [`StorageError::ReadOnly`] or [`StorageError::Io`].
     pub fn secure(&self, end: LogPosition) -> Result<(), StorageError> {
+        assert_eq!(
+            end.segment, self.header.number,
+            "a segment is secured to its own end"
+        );
         let length = usize::try_from(end.offset).unwrap_or(usize::MAX);
         let needed = self.bytes.get(..length).unwrap_or(&self.bytes);
         let write = || {
@@ -307,6 +333,10 @@ impl SegmentContents {
     /// like the heads of a million records that reach to the end, so no payload is read for its
     /// head's sake.
     pub fn is_damaged_at(&self, end: LogPosition) -> bool {
+        assert_eq!(
+            end.segment, self.header.number,
+            "damage is looked for behind its own end"
+        );
         let rest = usize::try_from(end.offset).ok();
         let Some(rest) = rest.and_then(|from| self.bytes.get(from..)) else {
             return false;

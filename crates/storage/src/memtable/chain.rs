@@ -81,6 +81,17 @@ impl Chain {
             }
         }
         self.collapse(watermark, &mut change);
+        let second = self.older.last().map(|older| older.version);
+        assert!(
+            second.is_none_or(|second| second < self.newest.version),
+            "the newest version of a key is at hand"
+        );
+        assert!(
+            self.older
+                .get(1)
+                .is_none_or(|second| second.version > watermark),
+            "of what nobody reads below, one version is left"
+        );
         change
     }
 
@@ -109,12 +120,22 @@ impl Chain {
             return Some(&self.newest);
         }
         let after = self.older.partition_point(|older| older.version <= at);
-        self.older.get(after.checked_sub(1)?)
+        let found = self.older.get(after.checked_sub(1)?);
+        assert!(
+            found.is_none_or(|found| found.version <= at),
+            "a reader sees nothing newer than its snapshot"
+        );
+        found
     }
 
     /// What readers at or above `watermark` may see, newest first.
     pub fn needed(&self, watermark: Version) -> impl Iterator<Item = &Stored> {
-        let older = &self.older[self.hidden(watermark)..];
+        let hidden = self.hidden(watermark);
+        assert!(
+            hidden <= self.older.len(),
+            "the newest version is never hidden"
+        );
+        let older = &self.older[hidden..];
         std::iter::once(&self.newest).chain(older.iter().rev())
     }
 }

@@ -124,7 +124,11 @@ impl Memtable {
         match change {
             Some(change) => {
                 self.bytes.fetch_add(change.added, Ordering::Relaxed);
-                self.bytes.fetch_sub(change.removed, Ordering::Relaxed);
+                let held = self.bytes.fetch_sub(change.removed, Ordering::Relaxed);
+                assert!(
+                    held >= change.removed,
+                    "a memtable frees no more than it holds"
+                );
                 let collapsed = change.collapsed as u64;
                 if collapsed > 0 {
                     let counter = &self.shared.collapsed;
@@ -144,7 +148,8 @@ impl Memtable {
             hash,
             chain: Mutex::new(chain),
         });
-        self.ordered.write().insert(key, Arc::clone(&node));
+        let other = self.ordered.write().insert(key, Arc::clone(&node));
+        assert!(other.is_none(), "a key has one node: there is one writer");
         let mut shard = self.shard(hash).write();
         shard.insert_unique(hash, node, |node| node.hash);
         drop(shard);

@@ -68,7 +68,7 @@ impl<'a> RocksCursor<'a> {
     /// Goes on at the physical key `lower`, which lies behind everything read so far, and ends
     /// before `upper`. Ascending only. A near place is walked to.
     pub fn go_to(&mut self, lower: &[u8], upper: Option<Vec<u8>>) {
-        debug_assert_eq!(self.direction, Direction::Forward, "go_to is for ascending");
+        assert_eq!(self.direction, Direction::Forward, "go_to is for ascending");
         self.upper = upper;
         if std::mem::replace(&mut self.started, true) {
             for _ in 0..STEPS_BEFORE_SEEK {

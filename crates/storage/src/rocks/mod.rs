@@ -425,11 +425,19 @@ impl Engine for RocksEngine {
         if writer.filling.is_full(&self.store.layers().active) {
             self.freeze(&mut writer)?;
         }
+        // Before anything is written: a batch out of order must not reach the log.
+        batch.assert_newer_than(Version(self.latest.load(Ordering::Acquire)));
         let end = writer.prepare(batch)?;
         let unsynced = Some(writer.append()?);
+        assert_eq!(
+            writer.end(),
+            Some(end),
+            "a batch ends where room was reserved for it"
+        );
         let latest = self.store.apply(batch, self.store.watermark());
         writer.filling.wrote(latest, end);
-        self.latest.fetch_max(latest.0, Ordering::AcqRel);
+        let before = self.latest.swap(latest.0, Ordering::AcqRel);
+        assert!(before < latest.0, "the newest version only grows");
         let bytes = size_bytes(batch);
         let written = &self.counters.written_bytes;
         written.fetch_add(bytes as u64, Ordering::Relaxed);

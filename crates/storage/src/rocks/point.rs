@@ -157,6 +157,10 @@ impl PointReaders {
 
     fn give_back(&self, reader: Reader) {
         let mut idle = self.idle.lock();
+        assert!(
+            reader.generation <= idle.generation,
+            "no reader is newer than the pool"
+        );
         if reader.generation == idle.generation && idle.readers.len() < POOLED_READERS {
             idle.readers.push(reader);
         }

@@ -23,6 +23,11 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Whether `later` has all of this: neither versions nor the log go back.
+    pub fn is_at_most(self, later: Self) -> bool {
+        self.latest <= later.latest && self.applied <= later.applied
+    }
+
     fn payload(&self) -> Vec<u8> {
         let mut payload = self.latest.0.to_be_bytes().to_vec();
         if let Some(place) = self.applied {
@@ -135,7 +140,8 @@ mod tests {
             assert_eq!(engine.latest().unwrap(), Version(expected));
             let found = engine.get(b"k", Version::MAX).unwrap().unwrap();
             assert_eq!((found.version, found.value), (Version(5), b"old".to_vec()));
-            let writes = vec![(Version(6), b"n".to_vec(), Some(b"new".to_vec()))];
+            let next = Version(expected + 1);
+            let writes = vec![(next, b"n".to_vec(), Some(b"new".to_vec()))];
             let batch = WriteBatch { writes };
             engine.write(&batch, Durability::Sync).unwrap();
         }

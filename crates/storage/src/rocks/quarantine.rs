@@ -106,7 +106,9 @@ impl Quarantine {
     pub fn hurry<T>(&self, work: impl FnOnce() -> T) -> T {
         self.release();
         let done = work();
-        self.state.lock().hurries -= 1;
+        let mut state = self.state.lock();
+        assert!(state.hurries > 0, "a hurry ends once");
+        state.hurries -= 1;
         done
     }
 
@@ -137,6 +139,10 @@ impl CompactionListener for Quarantine {
             return;
         }
         state.held += 1;
+        assert!(
+            state.held <= HELD_MAX,
+            "no more compactions are held than there are threads for"
+        );
         while let Some(until) = state.until(inputs) {
             if self.changed.wait_until(&mut state, until).timed_out() {
                 break;

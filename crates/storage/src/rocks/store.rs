@@ -198,6 +198,15 @@ impl Store {
     pub fn freeze(&self, progress: Progress) {
         let active = Arc::new(Memtable::new(&self.shared));
         self.layers.rcu(|layers| {
+            assert!(
+                layers.frozen.len() < FROZEN_MAX,
+                "no more memtables wait than may"
+            );
+            let before = layers.frozen.first().map(|frozen| frozen.progress);
+            assert!(
+                before.is_none_or(|before| before.is_at_most(progress)),
+                "a memtable goes on where the one before it ended"
+            );
             let memtable = Arc::clone(&layers.active);
             let mut frozen = vec![Frozen { memtable, progress }];
             frozen.extend(layers.frozen.iter().cloned());
@@ -212,6 +221,7 @@ impl Store {
     /// The sorted files hold the oldest frozen memtable.
     pub fn ingested(&self) {
         self.layers.rcu(|layers| {
+            assert!(!layers.frozen.is_empty(), "what is written out was frozen");
             let kept = layers.frozen.len().saturating_sub(1);
             Layers {
                 active: Arc::clone(&layers.active),
@@ -255,10 +265,20 @@ impl Store {
         }
         if layers.has_files && !rest.is_empty() {
             let older = many::get_many(&self.db, &self.readers, &rest, at, layers.ingested)?;
+            assert_eq!(
+                older.len(),
+                places.len(),
+                "the files answer each key they are asked"
+            );
             for (place, older) in places.into_iter().zip(older) {
                 found[place] = older;
             }
         }
+        assert_eq!(
+            found.len(),
+            keys.len(),
+            "a read of many keys answers each of them"
+        );
         Ok(found)
     }
 
@@ -287,7 +307,13 @@ impl Store {
         at: Version,
         limit: usize,
     ) -> Result<Vec<Rows>, StorageError> {
-        many::scan_many(&self.db, &self.layers(), ranges, at, limit)
+        let pages = many::scan_many(&self.db, &self.layers(), ranges, at, limit)?;
+        assert_eq!(
+            pages.len(),
+            ranges.len(),
+            "a read of many ranges answers each of them"
+        );
+        Ok(pages)
     }
 }
 

@@ -497,3 +497,25 @@ proptest! {
         run(steps);
     }
 }
+
+fn batch(versions: &[u64]) -> WriteBatch {
+    let write = |version: &u64| (Version(*version), b"key".to_vec(), None);
+    WriteBatch {
+        writes: versions.iter().map(write).collect(),
+    }
+}
+
+#[test]
+#[should_panic(expected = "a batch is newer than all before it")]
+fn a_batch_that_is_older_than_the_store_never_reaches_the_log() {
+    let subject = Subject::new();
+    subject.engine().append(&batch(&[7])).unwrap();
+    let _ = subject.engine().append(&batch(&[6]));
+}
+
+#[test]
+#[should_panic(expected = "a batch is newer than all before it")]
+fn a_batch_whose_versions_go_back_never_reaches_the_log() {
+    let subject = Subject::new();
+    let _ = subject.engine().append(&batch(&[7, 8, 7]));
+}

@@ -49,6 +49,7 @@ impl Tombstones {
         let mut notes = self.notes.lock();
         taken.truncate(NOTES_MAX.saturating_sub(notes.len()));
         notes.append(&mut taken);
+        assert!(notes.len() <= NOTES_MAX, "notes have a limit");
     }
 
     /// Notes not taken yet.

@@ -76,6 +76,7 @@ impl Filling {
     /// The memtable has a batch whose newest version is `latest`, and with which the log ends at
     /// `end`.
     pub fn wrote(&mut self, latest: Version, end: LogPosition) {
+        assert!(self.progress.applied < Some(end), "the log only grows");
         self.progress.latest = self.progress.latest.max(latest);
         self.progress.applied = Some(end);
         self.begun_at.get_or_insert(end);

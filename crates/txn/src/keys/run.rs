@@ -80,6 +80,15 @@ impl RunBuilder {
     pub(crate) fn finish(mut self) -> KeyRun {
         self.packed.bytes.shrink_to_fit();
         self.packed.blocks.shrink_to_fit();
+        assert_eq!(
+            self.packed.blocks.len(),
+            self.packed.len.div_ceil(BLOCK_ENTRIES),
+            "each block but the last is full"
+        );
+        assert!(
+            self.packed.oldest <= self.packed.newest,
+            "a run has its versions between two"
+        );
         KeyRun {
             packed: Arc::new(self.packed),
             moved_to: None,
@@ -295,6 +304,10 @@ impl RunCursor<'_> {
         let shared = get_number(&packed.bytes, &mut self.next);
         let rest = get_number(&packed.bytes, &mut self.next);
         let (shared, rest) = (as_length(shared), as_length(rest));
+        assert!(
+            shared <= self.key.len(),
+            "a key shares no more than the one before it has"
+        );
         self.key.truncate(shared);
         self.key
             .extend_from_slice(&packed.bytes[self.next..self.next + rest]);

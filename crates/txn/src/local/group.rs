@@ -48,6 +48,10 @@ impl Line {
         if is_free {
             self.is_led = true;
             self.groups += 1;
+            assert!(
+                self.groups <= GROUPS_MAX,
+                "no more groups are under way than may"
+            );
         }
         is_free
     }
@@ -121,8 +125,12 @@ fn left_out() -> TxnError {
 impl Lead<'_> {
     /// The next group may be staged.
     fn staged(&mut self) {
+        assert!(self.stage == Stage::Staging, "a group is staged once");
         self.stage = Stage::Finishing;
-        self.pass(|line| line.is_led = false);
+        self.pass(|line| {
+            assert!(line.is_led, "only the leader gives the lead away");
+            line.is_led = false;
+        });
     }
 
     /// This group takes no part any more.
@@ -131,6 +139,7 @@ impl Lead<'_> {
         if was != Stage::Over {
             self.pass(|line| {
                 line.is_led &= was != Stage::Staging;
+                assert!(line.groups > 0, "a group that ends was under way");
                 line.groups -= 1;
             });
         }
@@ -178,19 +187,36 @@ impl GroupQueue {
             followers: VecDeque::new(),
         };
         let intents = self.take_group(&mut lead.followers);
+        let members = intents.len();
         // The leader itself stands first in its group.
-        lead.followers.pop_front();
+        let leader = lead.followers.pop_front();
+        let is_leader = |first: &Arc<Waiter>| Arc::ptr_eq(first, &waiter);
+        assert!(
+            leader.as_ref().is_some_and(is_leader),
+            "a leader leads its own group"
+        );
         let staged = stage(intents);
         lead.staged();
-        let mut verdicts = finish(staged).into_iter();
+        let verdicts = finish(staged);
+        // A verdict too few or too many would give a session the outcome of another one.
+        assert_eq!(
+            verdicts.len(),
+            members,
+            "a group has as many verdicts as intents"
+        );
         // Before the followers: the disk has less to do than they.
         lead.over();
+        let mut verdicts = verdicts.into_iter();
         let own = verdicts.next();
         for verdict in verdicts {
             if let Some(follower) = lead.followers.pop_front() {
                 follower.tell(Call::Done(verdict));
             }
         }
+        assert!(
+            lead.followers.is_empty(),
+            "every member of a group has its verdict"
+        );
         own.unwrap_or_else(|| Err(left_out()))
     }
 
@@ -199,7 +225,7 @@ impl GroupQueue {
         let mut line = self.line.lock();
         // Nobody stands in line while the lead is free: whoever freed it called the first.
         let leads = line.take_lead();
-        debug_assert!(!leads || line.waiting.is_empty(), "a lead passed someone");
+        assert!(!leads || line.waiting.is_empty(), "a lead passed someone");
         line.waiting.push_back(Committer {
             intent,
             waiter: Arc::clone(waiter),
@@ -219,6 +245,12 @@ impl GroupQueue {
             intents.push(committer.intent);
             waiters.push_back(committer.waiter);
         }
+        assert!(!intents.is_empty(), "whoever has the lead stands in line");
+        assert_eq!(
+            intents.len(),
+            waiters.len(),
+            "each intent has somebody who waits for it"
+        );
         intents
     }
 }
@@ -378,6 +410,24 @@ mod tests {
             assert_eq!(after, Version(8));
             assert_idle(&queue);
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a group has as many verdicts as intents")]
+    fn a_group_with_fewer_verdicts_than_intents_is_no_success() {
+        let queue = GroupQueue::default();
+        let _ = queue.submit(intent(0), versions, |_| Vec::new());
+    }
+
+    #[test]
+    #[should_panic(expected = "a group has as many verdicts as intents")]
+    fn a_group_with_more_verdicts_than_intents_is_no_success() {
+        let queue = GroupQueue::default();
+        let twice = |verdicts: Vec<Verdict>| {
+            let more = [Ok(Version(9))];
+            verdicts.into_iter().chain(more).collect::<Vec<Verdict>>()
+        };
+        let _ = queue.submit(intent(0), versions, twice);
     }
 
     #[test]

@@ -172,7 +172,18 @@ impl LocalPath {
     /// Validates a group and writes it; in the order of groups.
     fn stage_group(&self, intents: Vec<Intent>) -> Staged {
         let mut order = self.order.lock();
+        let before = order.assigned;
+        let members = intents.len();
         let mut staged = self.stage(&mut order, intents);
+        assert_eq!(staged.verdicts.len(), members, "each intent is judged");
+        assert!(
+            order.assigned >= before,
+            "versions are given in order and once"
+        );
+        assert_eq!(
+            staged.last, order.assigned,
+            "a group ends with the last version given"
+        );
         if staged.batch.writes.is_empty() {
             return staged;
         }
@@ -205,6 +216,12 @@ impl LocalPath {
             self.publish(staged.last);
             self.collect();
         }
+        let has_committed = staged.verdicts.iter().any(Result::is_ok);
+        let has_written = staged.appended.is_some() || staged.batch.writes.is_empty();
+        assert!(
+            !has_committed || has_written,
+            "what is acknowledged is in the log"
+        );
         self.count(&staged);
         staged.verdicts
     }
@@ -301,6 +318,7 @@ impl LocalPath {
         let oldest = self.pins.oldest();
         self.engine.set_watermark(oldest);
         let visible = self.pins.visible();
+        assert!(oldest <= visible, "nobody reads behind what is visible");
         self.recent.write().trim(oldest, visible);
     }
 
@@ -322,6 +340,7 @@ impl LocalPath {
                 None => break,
             }
         }
+        assert!(page.len() <= limit, "a page is no longer than it may be");
         Ok(page)
     }
 }

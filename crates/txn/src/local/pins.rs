@@ -27,7 +27,9 @@ struct VersionPin {
 
 impl VersionPin {
     fn new(version: Version, live: &Arc<Live>) -> Arc<Self> {
-        live.lock().insert(version);
+        let is_new = live.lock().insert(version);
+        // A second pin of a version would take the first one's away when it goes.
+        assert!(is_new, "a version is pinned once, and shared");
         Arc::new(Self {
             version,
             live: Arc::clone(live),
@@ -37,7 +39,11 @@ impl VersionPin {
 
 impl Drop for VersionPin {
     fn drop(&mut self) {
-        self.live.lock().remove(&self.version);
+        let was_live = self.live.lock().remove(&self.version);
+        assert!(
+            was_live || std::thread::panicking(),
+            "what is unpinned was pinned"
+        );
     }
 }
 
@@ -78,8 +84,12 @@ impl Pins {
 
     /// The oldest version any snapshot, also one taken from now on, may read at.
     pub(super) fn oldest(&self) -> Version {
-        // Never empty: the visible version is pinned by `current` itself.
-        self.live.lock().first().copied().unwrap_or(Version::ZERO)
+        let oldest = self.live.lock().first().copied();
+        assert!(
+            oldest.is_some(),
+            "the visible version is pinned by `current` itself"
+        );
+        oldest.unwrap_or(Version::ZERO)
     }
 }
 

@@ -175,12 +175,26 @@ impl Recent {
         let keys = writes.iter().map(|(key, _)| (key.as_slice(), version));
         let run = KeyRun::pack(version, keys);
         self.bytes += run.size_bytes();
+        let newest = self.runs.back().map_or(Version::ZERO, KeyRun::newest);
+        assert!(
+            newest <= run.newest(),
+            "runs are in the order of their newest versions"
+        );
         self.runs.push_back(run);
         undo.runs += 1;
     }
 
     /// Notes a write; versions never go back.
     pub(super) fn stage(&mut self, version: Version, key: &[u8], undo: &mut Undo) {
+        let newest = self.log.back().map_or(Version::ZERO, |(newest, _)| *newest);
+        assert!(
+            newest <= version,
+            "writes are noted in the order of their versions"
+        );
+        assert!(
+            version > self.floor,
+            "what is noted is newer than what is forgotten"
+        );
         let key: Key = key.into();
         let previous = self.last.insert(Arc::clone(&key), version);
         self.bytes += entry_bytes(&key);
@@ -191,12 +205,18 @@ impl Recent {
     /// Takes back the newest staged writes, all that `undo` lists.
     pub(super) fn take_back(&mut self, undo: Undo) {
         for _ in 0..undo.runs {
-            if let Some(run) = self.runs.pop_back() {
+            let run = self.runs.pop_back();
+            assert!(run.is_some(), "what is taken back was noted");
+            if let Some(run) = run {
                 self.bytes -= run.size_bytes();
             }
         }
         for (key, previous) in undo.keys.into_iter().rev() {
-            self.log.pop_back();
+            let last = self.log.pop_back();
+            assert!(
+                last.is_some_and(|(_, last)| last == key),
+                "the last write goes first"
+            );
             self.bytes -= entry_bytes(&key);
             match previous {
                 Some(version) => self.last.insert(key, version),
@@ -209,6 +229,7 @@ impl Recent {
     /// past the byte limit the oldest is forgotten too: reads at snapshots older than that then
     /// count as changed. Writes above `visible` may still be taken back: they stay as they are.
     pub(super) fn trim(&mut self, oldest: Version, visible: Version) {
+        assert!(oldest <= visible, "nobody reads behind what is visible");
         self.forget_through(oldest);
         while self.bytes > self.bytes_max / FOLD_SHARE && self.fold(visible) {}
         while self.bytes > self.bytes_max {
@@ -246,7 +267,15 @@ impl Recent {
             newest = newest.max(run.newest());
             self.runs.pop_front();
         }
+        assert!(
+            newest <= through,
+            "nothing is forgotten that is still validated against"
+        );
         self.floor = self.floor.max(newest);
+        assert!(
+            self.bytes > 0 || self.log.is_empty() && self.runs.is_empty(),
+            "what is held is counted"
+        );
     }
 
     /// Packs the oldest single writes, none of them above `visible`; whether there were enough.
@@ -261,6 +290,7 @@ impl Recent {
             if self.last.get(&key) == Some(&version) {
                 self.last.remove(&key);
             }
+            assert!(version <= visible, "what may be taken back is not folded");
             newest.insert(key, version);
         }
         let Some(oldest) = newest.values().min() else {
@@ -288,6 +318,15 @@ impl Recent {
             return;
         };
         let both = self.runs[at].merge(&self.runs[at + 1], Version::max);
+        assert!(
+            both.newest() <= visible,
+            "what may be taken back is not merged"
+        );
+        assert_eq!(
+            both.newest(),
+            self.runs[at + 1].newest(),
+            "a merged run stays in its place"
+        );
         self.bytes += both.size_bytes();
         self.bytes -= self.runs[at].size_bytes() + self.runs[at + 1].size_bytes();
         self.runs[at] = both;

@@ -59,7 +59,12 @@ impl Entry {
 
     /// Queues a request that [`Entry::try_grant`] refused.
     pub(super) fn enqueue(&mut self, ticket: Arc<Ticket>) {
-        let is_holder = self.held_strength(ticket.owner).is_some();
+        let held = self.held_strength(ticket.owner);
+        assert!(
+            held.is_none_or(|held| held < ticket.strength),
+            "who holds it does not queue"
+        );
+        let is_holder = held.is_some();
         let queue = &mut self.more.get_or_insert_default().queue;
         if is_holder {
             queue.push_front(ticket);
@@ -96,7 +101,8 @@ impl Entry {
                 more.queue.pop_front();
             }
             self.hold(ticket.owner, ticket.strength);
-            ticket.granted.store(true, Ordering::Release);
+            let was_granted = ticket.granted.swap(true, Ordering::AcqRel);
+            assert!(!was_granted, "a ticket is granted once");
             granted.push(ticket);
         }
         granted
@@ -130,6 +136,10 @@ impl Entry {
     }
 
     fn hold(&mut self, owner: TxnId, strength: Strength) {
+        assert!(
+            self.holders_allow(owner, strength),
+            "an exclusive lock has one holder"
+        );
         let more = self.more.iter_mut().flat_map(|more| &mut more.holders);
         let mut holders = self.first.iter_mut().chain(more);
         if let Some(held) = holders.find(|(holder, _)| *holder == owner) {

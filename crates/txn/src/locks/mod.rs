@@ -132,7 +132,9 @@ impl LockTable {
             }
             entry.enqueue(Arc::clone(&ticket));
         }
-        waiting.insert(owner, Arc::clone(&ticket));
+        let other = waiting.insert(owner, Arc::clone(&ticket));
+        // Else a cycle through the other one would not be seen.
+        assert!(other.is_none(), "an owner waits for one key at a time");
         if self.closes_cycle(&waiting, &ticket) {
             waiting.remove(&owner);
             drop(waiting);

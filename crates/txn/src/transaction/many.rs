@@ -52,7 +52,7 @@ impl Transaction {
         mode: ReadMode,
         used: Option<&Arc<dyn UsedPart>>,
     ) -> Result<Vec<Option<Vec<u8>>>, TxnError> {
-        debug_assert!(
+        assert!(
             keys.is_sorted_by(|a, b| a < b),
             "keys are given in order, once"
         );
@@ -75,7 +75,7 @@ impl Transaction {
             .collect();
         let at = self.unlocked_view(mode)?;
         let values = resolve(self.path.get_many(at.version, &asked), &self.waiter)?;
-        debug_assert_eq!(values.len(), asked.len(), "an answer for every key");
+        assert_eq!(values.len(), asked.len(), "an answer for every key");
         if self.records(mode) {
             let mut inner = self.inner.borrow_mut();
             for key in asked {
@@ -111,7 +111,7 @@ impl Transaction {
         self.check_usable()?;
         let at = self.unlocked_view(mode)?;
         let pages = self.merged_pages(&at, ranges, limit)?;
-        debug_assert_eq!(pages.len(), ranges.len(), "a page for every range");
+        assert_eq!(pages.len(), ranges.len(), "a page for every range");
         if self.records(mode) {
             let mut inner = self.inner.borrow_mut();
             for (range, page) in ranges.iter().zip(&pages) {

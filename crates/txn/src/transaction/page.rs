@@ -116,6 +116,7 @@ impl Transaction {
         limit: usize,
     ) -> Result<Vec<Page>, TxnError> {
         let pages = resolve(self.path.scan_many(at.version, ranges, limit), &self.waiter)?;
+        assert_eq!(pages.len(), ranges.len(), "a page for every range");
         if self.inner.borrow().visible_writes().is_empty() {
             return Ok(pages);
         }
@@ -159,6 +160,7 @@ impl Transaction {
                 merged.push((own_key.to_vec(), value.to_vec()));
             }
         }
+        assert!(merged.len() <= limit, "a page is no longer than it may be");
         Ok(merged)
     }
 }

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
 
 use manxdb_core::channel::{ChannelOptions, Life};
+use manxdb_core::check::ensure;
 use manxdb_core::{
     Actions, Core, Event, EventOf, LocalTime, Message, Nanos, NodeId, Random, RequestId, Weight,
 };
@@ -79,6 +80,13 @@ impl Core for ToyCore {
             },
             _ => {}
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (arrived, out_of_order) = (self.arrived, self.out_of_order);
+        ensure(out_of_order <= arrived, || {
+            format!("{out_of_order} of {arrived} came out of order")
+        })
     }
 
     fn digest(&self) -> u64 {

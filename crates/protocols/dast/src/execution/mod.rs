@@ -33,6 +33,7 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use manxdb_core::check::ensure;
 use manxdb_core::{Digest, NodeId};
 use manxdb_txn::procedure::{Placement, Registry, ShardId, Slot};
 use manxdb_txn::rows::Rows;
@@ -202,6 +203,37 @@ impl Execution {
         if let Some(known) = self.known.get_mut(&at) {
             known.settled = true;
         }
+    }
+
+    /// Checks what holds between any two steps.
+    ///
+    /// # Errors
+    /// The invariant that is broken, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let first = self.known.keys().next();
+        ensure(first.is_none_or(|first| *first > self.turn), || {
+            format!(
+                "X1: {first:?} waits for its turn, which came before {:?}",
+                self.turn
+            )
+        })?;
+        let last = self.running.keys().next_back();
+        ensure(last.is_none_or(|last| *last <= self.turn), || {
+            format!(
+                "X2: {last:?} runs, and the last turn was at {:?}",
+                self.turn
+            )
+        })?;
+        for (at, running) in &self.running {
+            let id = running.planned.id();
+            ensure(!self.done.contains_key(&id), || {
+                format!("X3: {id:?} at {at:?} runs and is done")
+            })?;
+            ensure(!running.left.is_empty() && running.left.is_sorted(), || {
+                format!("X4: {id:?} at {at:?} runs, left {:?}", running.left)
+            })?;
+        }
+        Ok(())
     }
 
     /// The last transaction whose turn came.

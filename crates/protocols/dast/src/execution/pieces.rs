@@ -70,7 +70,8 @@ impl Execution {
                 running.answered = true;
                 progress.answerable.push(ended);
             }
-            self.running.insert(at, running);
+            let other = self.running.insert(at, running);
+            assert!(other.is_none(), "one transaction runs at a timestamp");
             return;
         }
         progress.ended.push(ended);
@@ -88,7 +89,9 @@ impl Execution {
             planned: running.planned,
             given,
         };
-        self.done.insert(ended.id, done);
+        assert!(at <= self.turn, "what is done has had its turn");
+        let before = self.done.insert(ended.id, done);
+        assert!(before.is_none(), "a transaction runs once");
     }
 
     /// Whether a planted defect lets a piece run before an earlier one on its row.

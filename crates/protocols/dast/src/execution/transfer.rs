@@ -1,6 +1,9 @@
 //! All that a replica knows of its shard, for a new replica of it.
 
+use std::collections::BTreeSet;
+
 use manxdb_core::NodeId;
+use manxdb_core::check::ensure;
 use serde::{Deserialize, Serialize};
 
 use super::{Crossings, Done, Execution, Inputs, Known, Running};
@@ -24,6 +27,31 @@ pub struct Copy {
     crossings: Crossings,
     /// Empty unless it is kept.
     order: Vec<(Timestamp, CallId)>,
+}
+
+impl Copy {
+    /// Checks what comes from a peer before anything relies on it.
+    ///
+    /// # Errors
+    /// What does not fit together, in words.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let waits = self.known.iter().all(|(at, _)| *at > self.turn);
+        let has_had_turn = self.running.iter().all(|(at, _)| *at <= self.turn);
+        let is_done = self.done.iter().all(|done| done.at <= self.turn);
+        ensure(waits && has_had_turn && is_done, || {
+            format!("a copy is on both sides of its turn at {:?}", self.turn)
+        })?;
+        let ends: BTreeSet<CallId> = self.done.iter().map(|done| done.planned.id()).collect();
+        let mut running = self.running.iter();
+        ensure(
+            running.all(|(_, one)| !ends.contains(&one.planned.id())),
+            || "a copy has what runs among what is done".to_owned(),
+        )?;
+        let mut running = self.running.iter();
+        ensure(running.all(|(_, one)| !one.left.is_empty()), || {
+            "a copy has what has ended among what runs".to_owned()
+        })
+    }
 }
 
 impl Execution {

@@ -92,6 +92,7 @@ impl Clocks {
 
     /// A cut is told.
     pub(super) fn tell(&mut self, upto: Timestamp) {
+        assert!(upto > self.told, "cuts of one leader only grow");
         self.told = upto;
     }
 
@@ -130,6 +131,10 @@ impl Clocks {
     /// A node does not count any more.
     pub(super) fn forget(&mut self, node: NodeId) {
         let place = self.place(node);
+        assert!(
+            place < self.reported.len(),
+            "a node that is put out is one of the region's"
+        );
         if let Some(reported) = self.reported.get_mut(place) {
             *reported = None;
         }
@@ -169,6 +174,10 @@ impl Clocks {
         };
         let before = reported.as_ref();
         let clock = before.map_or(report.clock, |before| before.clock.max(report.clock));
+        assert!(
+            before.is_none_or(|before| before.heard_tick <= heard_tick),
+            "the manager's own ticks only grow"
+        );
         let told = before.map_or(0, |before| before.told_corrections);
         *reported = Some(Reported {
             clock,

@@ -82,6 +82,11 @@ impl Manager {
         if upto <= told || !(somebody_waits || is_new_round) {
             return;
         }
+        let first = lead.untold.values().min();
+        assert!(
+            first.is_none_or(|first| upto < *first),
+            "no cut passes a timestamp not told yet"
+        );
         lead.clocks.tell(upto);
         while lead.waiting.first().is_some_and(|first| *first <= upto) {
             lead.waiting.pop_first();

@@ -10,12 +10,14 @@
 //! | [`cuts`] | what all replicas have passed, told to them and to other regions |
 //! | [`cross`] | timestamps and decisions of cross-region transactions (DAST §4.3) |
 //! | [`membership`] | who is out, and who comes back |
+//! | [`invariants`] | what holds between any two steps |
 //! | [`estimate`] | how long a decision takes |
 
 mod clocks;
 mod cross;
 mod cuts;
 mod estimate;
+mod invariants;
 mod membership;
 mod slowest;
 
@@ -94,7 +96,6 @@ pub struct Manager {
     /// Whom it believes to lead each region.
     leaders: Vec<NodeId>,
     estimates: BTreeMap<RegionId, Estimate>,
-    violation: Option<String>,
 }
 
 impl Manager {
@@ -102,6 +103,7 @@ impl Manager {
     pub fn new(me: NodeId, region: RegionId, life: u64, shared: Shared) -> Self {
         let topology = shared.topology;
         let members: Vec<NodeId> = topology.managers(region).collect();
+        assert!(members.contains(&me), "a manager is one of its region's");
         let place = members.iter().position(|member| *member == me).unwrap_or(0);
         let nonce = (life > 1).then_some(life);
         let ledger = Ledger::new(topology.nodes(region));
@@ -115,7 +117,6 @@ impl Manager {
             lead: None,
             leaders: topology.all_regions().map(first_manager).collect(),
             estimates: BTreeMap::new(),
-            violation: None,
             shared,
         }
     }
@@ -211,7 +212,8 @@ impl Manager {
                 out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
                 self.retry_crossing(now, out);
             }
-            _ => {}
+            // [`DastNode`](crate::DastNode) gives each role its own timers only.
+            DastTimer::Report | DastTimer::ReportPast(_) | DastTimer::Again { .. } => {}
         }
     }
 
@@ -334,6 +336,8 @@ impl Manager {
         if let Some(number) = self.group.propose(entry, &mut wanted)
             && let Some(lead) = &mut self.lead
         {
+            let last = lead.effects.back().map_or(0, |(last, _)| *last);
+            assert!(number > last, "effects follow the order of their entries");
             lead.effects.push_back((number, effect));
         }
         out.work(Work {
@@ -447,13 +451,6 @@ impl Manager {
             .copied()
             .chain(members.joining)
             .collect()
-    }
-
-    pub(crate) fn check(&self) -> Result<(), String> {
-        match &self.violation {
-            Some(violation) => Err(format!("{:?}: {violation}", self.me)),
-            None => Ok(()),
-        }
     }
 
     pub(crate) fn digest(&self) -> u64 {

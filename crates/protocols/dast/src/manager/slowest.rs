@@ -23,7 +23,7 @@ impl Slowest {
     /// Sets one; [`Timestamp::MAX`] when it does not count.
     pub(super) fn set(&mut self, index: usize, at: Timestamp) {
         let mut place = self.tree.len() / 2 + index;
-        debug_assert!(
+        assert!(
             place < self.tree.len(),
             "a timestamp that was not reckoned with"
         );

@@ -40,6 +40,11 @@ pub(super) struct Coordination {
 }
 
 impl Coordination {
+    /// Whom it is about.
+    pub(super) fn id(&self) -> CallId {
+        self.planned.id()
+    }
+
     fn is_replicated(&self, needed: usize) -> bool {
         let held = |shard: &u32| self.acknowledged.get(shard).map_or(0, BTreeSet::len);
         !self.is_local

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use manxdb_core::NodeId;
+use manxdb_core::check::ensure;
 
 use crate::message::Cut;
 use crate::timestamp::Timestamp;
@@ -86,6 +87,17 @@ impl Cuts {
     /// No region stamps below this any more.
     pub(super) fn closed(&self) -> Timestamp {
         self.closed
+    }
+
+    /// Checks that what is applied was told, and that what is not waits for something.
+    ///
+    /// # Errors
+    /// The invariant that is broken, in words.
+    pub(super) fn check(&self) -> Result<(), String> {
+        ensure(self.closed <= self.safe, || {
+            let (closed, safe) = (self.closed, self.safe);
+            format!("K1: regions are closed up to {closed:?}, this one is safe up to {safe:?}")
+        })
     }
 
     /// Notes a coordinator's `number`th local transaction; false: it was here already, or one
@@ -179,6 +191,16 @@ mod tests {
         assert!(cuts.receive(NodeId(1), 2));
         cuts.apply(counted);
         assert_eq!(cuts.safe(), Timestamp::at(20, 0));
+    }
+
+    #[test]
+    fn a_region_that_is_closed_beyond_what_is_known_is_found() {
+        let mut cuts = Cuts::default();
+        cuts.told(cut(10, &[]));
+        cuts.apply(|_| true);
+        assert_eq!(cuts.check(), Ok(()));
+        cuts.closed = Timestamp::at(11, 0);
+        assert!(cuts.check().is_err_and(|broken| broken.contains("K1")));
     }
 
     #[test]

@@ -346,6 +346,13 @@ impl Replica {
         if epoch < self.epoch {
             return;
         }
+        if let Err(broken) = state.copy.check() {
+            // It goes on asking, and gets the next state of somebody else.
+            self.violated(format!(
+                "T1: {donor:?} gave a state that cannot be: {broken}"
+            ));
+            return;
+        }
         let Standing::Out { kept } = &mut self.standing else {
             return;
         };

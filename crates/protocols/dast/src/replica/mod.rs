@@ -8,12 +8,14 @@
 //! | [`coordination`] | what a coordinator waits for before it answers |
 //! | [`cuts`] | what the manager says of the region's clocks: up to where everything is known |
 //! | [`membership`] | leaving and coming back |
+//! | [`invariants`] | what holds between any two steps |
 //! | [`waits`] | what is said of transactions that cannot run yet |
 
 mod coordination;
 mod cross;
 mod cuts;
 mod holders;
+mod invariants;
 mod local;
 mod membership;
 mod waits;
@@ -254,7 +256,8 @@ impl Replica {
                 out.set_timer(self.shared.options.retry_every, DastTimer::Retry);
                 self.retry(now, out);
             }
-            _ => {}
+            // [`DastNode`](crate::DastNode) gives each role its own timers only.
+            DastTimer::Tick | DastTimer::Progress | DastTimer::Again { .. } => {}
         }
         self.advance(out);
     }
@@ -432,13 +435,6 @@ impl Replica {
 
     fn violated(&mut self, what: String) {
         self.violation.get_or_insert(what);
-    }
-
-    pub(crate) fn check(&self) -> Result<(), String> {
-        match &self.violation {
-            Some(violation) => Err(format!("{:?}: {violation}", self.me)),
-            None => Ok(()),
-        }
     }
 
     pub(crate) fn digest(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! One member of a group.
 
+mod invariants;
 mod recovery;
 mod view_change;
 
@@ -91,6 +92,10 @@ impl<S: State> Group<S> {
         options: GroupOptions,
     ) -> Self {
         assert!(me < members.len(), "a member is one of the members");
+        assert!(
+            options.patience_ticks > options.heartbeat_ticks,
+            "a leader says that it lives before its members lose patience"
+        );
         let status = match nonce {
             None => Status::Normal,
             Some(_) => Status::Recovering,
@@ -191,6 +196,11 @@ impl<S: State> Group<S> {
         }
         self.log.push_back(entry.clone());
         let number = self.last();
+        assert!(number > self.committed, "a new entry is not agreed on yet");
+        assert!(
+            number > self.held[self.me],
+            "a leader holds more with each entry"
+        );
         self.held[self.me] = number;
         self.quiet_ticks = 0;
         let prepare = GroupMessage::Prepare {
@@ -245,15 +255,26 @@ impl<S: State> Group<S> {
     }
 
     fn commit_what_a_majority_holds(&mut self) {
+        assert_eq!(
+            self.held.len(),
+            self.members.len(),
+            "each member's entries are counted"
+        );
         let mut held = self.held.clone();
         held.sort_unstable();
         let by_majority = held[self.members.len() - self.majority()];
+        assert!(
+            by_majority <= self.last(),
+            "no member holds more than its leader"
+        );
         self.commit_to(by_majority);
     }
 
     /// Takes a message of another member. What it leads to is seen in [`Group::state`].
     pub fn receive(&mut self, from: NodeId, message: GroupMessage<S, S::Entry>, out: &mut Out<S>) {
-        let Some(from) = self.members.iter().position(|member| *member == from) else {
+        // A member sends itself nothing: what claims to come from it is not of this group.
+        let others = |member: &NodeId| *member == from && from != self.members[self.me];
+        let Some(from) = self.members.iter().position(others) else {
             return;
         };
         match message {
@@ -330,6 +351,7 @@ impl<S: State> Group<S> {
         }
         // A member never holds more than its leader gave it.
         self.held[from] = self.held[from].max(number.min(self.last()));
+        assert_ne!(from, self.me, "a leader does not acknowledge itself");
         self.commit_what_a_majority_holds();
     }
 

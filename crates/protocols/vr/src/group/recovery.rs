@@ -54,8 +54,14 @@ impl<S: State> Group<S> {
         if self.status != Status::Recovering || nonce != self.recovery.nonce {
             return;
         }
+        assert_ne!(from, self.me, "a member without memory does not ask itself");
         self.recovery.answers.insert(from, view);
-        if let Some(copy) = copy {
+        assert!(
+            self.recovery.answers.len() < self.members.len(),
+            "each other member answers once"
+        );
+        // Only the leader of a view knows all of it.
+        if let Some(copy) = copy.filter(|_| self.leader_of(view) == from) {
             let newer = |(known, _): &(u64, Copy<S, S::Entry>)| *known <= view;
             if self.recovery.newest.as_ref().is_none_or(newer) {
                 self.recovery.newest = Some((view, copy));
@@ -68,6 +74,7 @@ impl<S: State> Group<S> {
             return;
         }
         if let Some((view, copy)) = self.recovery.newest.take() {
+            assert!(view >= self.view, "a member comes back to no earlier view");
             self.install(copy);
             self.view = view;
             self.last_normal = view;

@@ -7,7 +7,11 @@ use crate::message::{Copy, GroupMessage};
 impl<S: State> Group<S> {
     /// Gives up the view for a later one.
     pub(super) fn want(&mut self, view: u64, out: &mut Out<S>) {
-        assert!(view > self.view || self.status == Status::ViewChange);
+        assert!(view >= self.view, "views only grow");
+        assert!(
+            view > self.view || self.status == Status::ViewChange,
+            "a view that is normal is given up for a later one only"
+        );
         if view > self.view {
             self.wanting.clear();
             self.known.clear();
@@ -52,6 +56,15 @@ impl<S: State> Group<S> {
         else {
             return;
         };
+        assert_eq!(
+            self.leader_of(self.view),
+            self.me,
+            "a view is begun by its leader"
+        );
+        assert!(
+            self.wanting.contains(&self.me),
+            "a leader wants the view that it begins"
+        );
         self.install(best);
         self.last_normal = self.view;
         self.status = Status::Normal;
@@ -66,10 +79,15 @@ impl<S: State> Group<S> {
 
     /// Takes over what another member knows. What is committed here stays committed.
     pub(super) fn install(&mut self, copy: Copy<S, S::Entry>) {
+        let before = self.committed;
         if copy.committed >= self.committed {
             self.state = copy.state;
             self.committed = copy.committed;
             self.log = copy.log.into();
+            assert!(
+                self.committed >= before,
+                "what is agreed on stays agreed on"
+            );
             return;
         }
         let known_here = self.committed - copy.committed;

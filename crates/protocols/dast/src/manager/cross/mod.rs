@@ -103,7 +103,8 @@ impl Manager {
             return;
         };
         lead.assigned = at;
-        lead.untold.insert(id, at);
+        let other = lead.untold.insert(id, at);
+        assert!(other.is_none(), "a transaction is given one timestamp");
         let crossing = lead
             .crossing
             .entry(id)
@@ -131,7 +132,13 @@ impl Manager {
         }
         let behind = [lead.assigned, lead.clocks.told(), after];
         let behind = behind.iter().map(|at| at.micros + 1).max().unwrap_or(0);
-        Timestamp::at(expected.max(behind), site)
+        let at = Timestamp::at(expected.max(behind), site);
+        assert!(at > lead.assigned, "timestamps of one leader grow");
+        assert!(
+            at > lead.clocks.told() && at > after,
+            "a timestamp is behind all promised"
+        );
+        at
     }
 
     /// The timestamp is in the ledger: the region hears it, and the home does.
