@@ -297,7 +297,7 @@ mod tests {
     fn figures_reports_and_tables_have_every_mode() {
         for design in EXPERIMENTS {
             let data = data(design, Quotas::Version1, |_| 1.0);
-            let [svg, _, report] = design.pictures(&data).unwrap();
+            let [svg, _, _, report] = design.pictures(&data).unwrap();
             let (svg, report) = (
                 String::from_utf8(svg.bytes).unwrap(),
                 String::from_utf8(report.bytes).unwrap(),

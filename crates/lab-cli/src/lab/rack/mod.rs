@@ -282,7 +282,7 @@ mod tests {
     fn figures_and_tables_have_every_system_that_ran() {
         for design in EXPERIMENTS {
             let data = data(design, |_| 1.0);
-            let [svg, _, report] = design.pictures(&data).unwrap();
+            let [svg, _, _, report] = design.pictures(&data).unwrap();
             let svg = String::from_utf8(svg.bytes).unwrap();
             let report = String::from_utf8(report.bytes).unwrap();
             let ran =

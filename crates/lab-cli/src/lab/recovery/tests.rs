@@ -87,7 +87,7 @@ fn smoke_judges_nothing() {
 #[test]
 fn figure_and_report_have_all_that_was_run() {
     let data = data(|_| 1.0, 1.25);
-    let [svg, _, report] = EXPERIMENT.pictures(&data).unwrap();
+    let [svg, _, _, report] = EXPERIMENT.pictures(&data).unwrap();
     let svg = String::from_utf8(svg.bytes).unwrap();
     for text in [
         "Killed: the client that leads",
