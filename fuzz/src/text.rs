@@ -1,6 +1,6 @@
 //! What a client means by its text.
 
-use manxdb_sql::expr::SqlMode;
+use manxdb_sql::types::SqlMode;
 use manxdb_sql::parser::{
     Parsed, Template, parse, parse_expression, parse_template, template as template_of,
 };

@@ -9,8 +9,9 @@ use super::literal::text_literal;
 use super::scope::ColumnName;
 use crate::catalog::{ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, SqlMode};
+use crate::expr::Expr;
 use crate::functions;
+use crate::types::SqlMode;
 use crate::types::{DataType, Value};
 
 /// Functions that compare their arguments as character strings, so that these need a collation in

@@ -48,8 +48,9 @@ use sqlparser::ast;
 
 use crate::catalog::{Catalog, Table, TableId};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::{Expr, SqlMode};
+use crate::expr::Expr;
 use crate::planner::Locking;
+use crate::types::SqlMode;
 use crate::types::{Collation, DataType, Row, TextSize};
 use cte::Cte;
 use manxdb_txn::ReadMode;

@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 
 use crate::catalog::{Column, ColumnDefault, Table};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 use crate::types::{
     DataType, Date, DateTime, Decimal, Row, StoreRules, Time, Value, fit, from_utc_micros,
     implicit_default, json_to_text, normalise, to_utc_micros,

@@ -15,7 +15,7 @@ mod walk;
 
 pub use arithmetic::binary_values;
 pub use build::result_collation;
-pub use context::{EvalContext, SessionInfo, SqlMode, Subqueries, Warning, WarningLevel};
+pub use context::{EvalContext, SessionInfo, Subqueries, Warning, WarningLevel};
 pub use eval::{Held, compare_values};
 pub use matching::{compiled as compiled_regex, like_prefix, like_text};
 pub use members::{ConstantLists, RowSet};

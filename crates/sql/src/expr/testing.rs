@@ -2,10 +2,10 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{EvalContext, Expr, SessionInfo, SqlMode, Subqueries, Warning};
+use super::{EvalContext, Expr, SessionInfo, Subqueries, Warning};
 use crate::error::{SqlError, SqlResult};
 use crate::planner::Plan;
-use crate::types::{Collation, DataType, Row, Value, parse_decimal, to_text};
+use crate::types::{Collation, DataType, Row, SqlMode, Value, parse_decimal, to_text};
 
 /// 2024-02-29 12:34:56.789012 UTC.
 pub const NOW: i64 = 1_709_210_096_789_012;

@@ -9,7 +9,7 @@ use sqlparser::ast::{
     Ident, UnaryOperator, Value,
 };
 
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// How stored expressions are read, whatever the session's mode was when they were written:
 /// quotes are doubled, backslashes are themselves, `||` concatenates. Double quotes hold names:
@@ -409,7 +409,7 @@ pub(crate) fn displayed(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     for piece in pieces(text) {
         match piece {
-            Piece::Column(name) => out.push_str(&crate::statement::quote_name(&name)),
+            Piece::Column(name) => out.push_str(&super::words::quote_name(&name)),
             Piece::Text(quoted) => {
                 if !out.ends_with(|before: char| before.is_alphanumeric() || before == '_') {
                     out.push_str("_utf8mb4");

@@ -9,7 +9,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::words::is_word;
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// [`MySqlDialect`] under one `sql_mode`.
 #[derive(Debug, Clone, Copy)]

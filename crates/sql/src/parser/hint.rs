@@ -23,7 +23,7 @@ pub(super) fn time_limit(clean: &str, raw: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use crate::expr::SqlMode;
+    use crate::types::SqlMode;
 
     fn limit(text: &str) -> Option<u32> {
         let parts = super::super::scan::split(text, SqlMode::default()).unwrap();

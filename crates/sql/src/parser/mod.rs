@@ -40,6 +40,7 @@ mod transaction;
 mod tree;
 mod words;
 
+pub(crate) use self::words::quote_name;
 pub(crate) use canonical::{
     calls_in, canonical, columns_in, displayed, displayed_definition, has_query, stored_mode,
 };
@@ -61,7 +62,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlResult};
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 use dialect::ModeDialect;
 
 /// Table alias under which ON DUPLICATE KEY UPDATE knows the row to be inserted: `VALUES(a)`

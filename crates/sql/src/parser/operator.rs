@@ -9,7 +9,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use super::precedence::{CONCATENATION, PREDICATE, PREFIX};
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 type Parsed = Option<Result<Expr, ParserError>>;
 

@@ -11,7 +11,7 @@ use sqlparser::tokenizer::Token;
 use super::tree::{GdprFormat, OwnershipChange, Special};
 use super::words::{at_end, expect, name, peek_is, take, take_all, take_any};
 use crate::catalog::OwnershipAnnotation;
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// Annotations of links, by their words.
 pub(super) const LINKS: [(&str, OwnershipAnnotation); 4] = [

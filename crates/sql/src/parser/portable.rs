@@ -24,8 +24,8 @@ pub(crate) fn in_default_mode(query: &Query) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::SqlMode;
     use crate::parser::parse;
+    use crate::types::SqlMode;
 
     #[test]
     fn every_mode_has_a_text_in_the_default_one() {

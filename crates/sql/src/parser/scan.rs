@@ -7,7 +7,7 @@
 
 use super::hint::time_limit;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// The server version conditional comments are compared with: 8.0.36.
 const VERSION: u32 = 80_036;

@@ -68,3 +68,8 @@ pub(super) fn name(parser: &mut Parser) -> Result<String, ParserError> {
         _ => parser.expected("name", token),
     }
 }
+
+/// A name in back-quotes.
+pub(crate) fn quote_name(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}

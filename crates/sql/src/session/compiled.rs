@@ -78,7 +78,7 @@ impl Compiled {
     /// An empty statement for tests of the cache.
     pub(crate) fn for_test(catalog_version: u64) -> Self {
         Self {
-            parsed: crate::parser::parse("DO 1", crate::expr::SqlMode::default())
+            parsed: crate::parser::parse("DO 1", crate::types::SqlMode::default())
                 .unwrap()
                 .remove(0),
             plan: None,

@@ -18,10 +18,11 @@ use super::accounts::{Need, Privileges, access};
 use super::compiled::Compiled;
 use super::session::Session;
 use crate::error::{SqlError, SqlResult};
-use crate::expr::SqlMode;
+use crate::parser::quote_name;
 use crate::parser::{TableLock, parse};
+use crate::statement::StatementPlan;
 use crate::statement::ddl::TableGate;
-use crate::statement::{StatementPlan, quote_name};
+use crate::types::SqlMode;
 
 /// Lower-case database and table.
 type Place = (String, String);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::compiled::Compiled;
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 use crate::types::{Collation, DataType};
 
 const SHARDS: usize = 16;

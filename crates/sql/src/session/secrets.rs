@@ -42,7 +42,7 @@ fn first_word(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expr::SqlMode;
+    use crate::types::SqlMode;
 
     fn shown(text: &str) -> String {
         let parsed = crate::parser::parse(text, SqlMode::default()).unwrap();

@@ -25,7 +25,6 @@ mod update;
 pub(crate) use ddl::quote_text;
 pub use insert::LoadedFile;
 pub(crate) use load::put_line;
-pub(crate) use names::quote_name;
 
 use std::io::Read;
 

@@ -89,8 +89,3 @@ pub(super) fn is_default(expr: &Expr) -> bool {
 pub(crate) fn missing_length(column: &str) -> SqlError {
     SqlError::syntax(format!("VARCHAR column '{column}' needs a length"))
 }
-
-/// A name in back-quotes.
-pub(crate) fn quote_name(name: &str) -> String {
-    format!("`{}`", name.replace('`', "``"))
-}

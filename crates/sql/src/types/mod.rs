@@ -20,6 +20,7 @@ mod general_ci;
 mod json_text;
 mod members;
 mod number;
+mod sql_mode;
 mod store;
 mod temporal;
 mod temporal_text;
@@ -44,6 +45,7 @@ pub use number::{
     decimal_to_integer, parse_decimal, parse_double, parse_integer, round_decimal, write_decimal,
     write_double, write_float,
 };
+pub use sql_mode::SqlMode;
 pub use store::{Issue, StoreRules, date_allowed, fit, integer_value};
 pub use temporal::{
     Date, DateTime, MAX_DAY_NUMBER, MICROS_PER_DAY, MICROS_PER_SECOND, Time, days_in_month,

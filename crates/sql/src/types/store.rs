@@ -16,7 +16,7 @@ use super::temporal::{Date, DateTime, Time, round_micros};
 use super::temporal_text::{parse_datetime, parse_time};
 use super::time_zone::{from_utc_micros, to_utc_micros};
 use super::value::{Decimal, Value};
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// What did not fit.
 #[derive(Debug, Clone, PartialEq, Eq)]

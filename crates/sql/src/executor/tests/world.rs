@@ -19,8 +19,9 @@ use crate::encoding;
 use crate::error::{SqlError, SqlResult};
 use crate::executor::operator::{Demand, Making, Reading, Run, build};
 use crate::executor::{Analysis, SubqueryRunner};
-use crate::expr::{EvalContext, SessionInfo, SqlMode, Warning};
+use crate::expr::{EvalContext, SessionInfo, Warning};
 use crate::planner::{ExplainFormat, Plan, explain, plan_query};
+use crate::types::SqlMode;
 use crate::types::{self, Collation, DataType, Row, Value};
 
 /// Nobody to wait for in a test of one thread.

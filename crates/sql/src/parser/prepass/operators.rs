@@ -5,8 +5,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::{Tokens, keyword};
 use crate::error::SqlResult;
-use crate::expr::SqlMode;
 use crate::parser::depth;
+use crate::types::SqlMode;
 
 /// Numbers `?`, gives `||` its meaning under the mode, makes double-quoted text plain text,
 /// joins `@` with a quoted name, and keeps the tree shallow.

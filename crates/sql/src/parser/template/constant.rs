@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::TEXT_BYTES_MAX;
 use super::token::Kind;
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 use crate::types::{Collation, DataType, Decimal, Value};
 
 /// The value that parsing would find in `text`.

@@ -16,7 +16,7 @@ mod place;
 mod tests;
 mod token;
 
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 use crate::types::{Collation, DataType, Value};
 use constant::constant;
 use place::places;

@@ -1,6 +1,6 @@
 //! A text as tokens, told apart as far as the places of constants depend on them.
 
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// Digits of a number that surely fits its type.
 const DIGITS_MAX: usize = 18;

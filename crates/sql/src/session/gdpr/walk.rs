@@ -9,11 +9,9 @@ use manxdb_ownership::{EdgeKind, Link, OwnershipGraph, TableName, TableShape};
 use super::{shown, unknown};
 use crate::catalog::{Catalog, Table, ownership};
 use crate::error::{SqlError, SqlResult};
-use crate::expr::SqlMode;
-use crate::parser::parse;
+use crate::parser::{parse, quote_name};
 use crate::session::session::Session;
-use crate::statement::quote_name;
-use crate::types::{Row, Value};
+use crate::types::{Row, SqlMode, Value};
 
 /// Values that one query asks for.
 const BATCH: usize = 64;

@@ -8,12 +8,12 @@ use crate::catalog::{
     Column, ColumnDefault, ForeignKey, ForeignKeyAction, OwnershipAnnotation, Table, View,
 };
 use crate::error::{SqlError, SqlResult};
+use crate::parser::quote_name as quoted;
 use crate::parser::{Show, displayed, displayed_definition};
 use crate::session::ResultSink;
 use crate::session::accounts::{Need, Privileges, access};
 use crate::session::schema::{keys, relations};
 use crate::session::session::Session;
-use crate::statement::quote_name as quoted;
 use crate::types::{Collation, DataType, Value};
 
 impl Session {

@@ -3,10 +3,10 @@
 use crate::error::{SqlError, SqlResult};
 use crate::expr::WarningLevel;
 use crate::parser::Show;
+use crate::parser::quote_name as quoted;
 use crate::session::ResultSink;
 use crate::session::accounts::{privilege, show as account_text};
 use crate::session::session::Session;
-use crate::statement::quote_name as quoted;
 use crate::types::{Row, Value};
 
 /// There is no binary log to be at a place of.

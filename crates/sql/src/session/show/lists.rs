@@ -2,8 +2,8 @@
 
 use crate::error::{SqlError, SqlResult};
 use crate::parser::Show;
+use crate::parser::quote_name as quoted;
 use crate::session::session::Session;
-use crate::statement::quote_name as quoted;
 use crate::types::Value;
 
 /// A list: a query whose columns are the shown ones, and the column LIKE is about.

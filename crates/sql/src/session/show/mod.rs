@@ -66,7 +66,7 @@ impl Session {
             text.extend([" WHERE `", &list.filtered, "` LIKE ?"]);
             params.push(Value::Text(pattern.clone()));
         }
-        let mut parsed = parse(&text, crate::expr::SqlMode::default())?
+        let mut parsed = parse(&text, crate::types::SqlMode::default())?
             .pop()
             .ok_or_else(|| SqlError::internal("an empty SHOW query"))?;
         if let Some(condition) = &show.selection

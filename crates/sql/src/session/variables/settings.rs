@@ -6,7 +6,7 @@ use manxdb_txn::IsolationLevel;
 use super::charset;
 use super::sql_mode;
 use super::store::Values;
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 use crate::types::{Collation, Value};
 
 /// Typed copy of a session's variables, made anew after every SET.

@@ -1,7 +1,7 @@
 //! `sql_mode`: a list of names, and the bits execution reads.
 
 use crate::error::{SqlError, SqlResult};
-use crate::expr::SqlMode;
+use crate::types::SqlMode;
 
 /// Modes by MySQL's bit position; empty names are unused bits.
 const MODES: [&str; 32] = [

@@ -10,9 +10,10 @@ use crate::catalog::name_locks::LockedNames;
 use crate::catalog::store::Edit;
 use crate::catalog::{Catalog, Column, ColumnId, IndexId, Ownership, SequenceKind, Table, TableId};
 use crate::error::{SqlError, SqlResult};
+use crate::parser::quote_name;
 use crate::parser::{self, Parsed};
 use crate::planner::plan_query;
-use crate::statement::names::{quote_name, relation};
+use crate::statement::names::relation;
 use crate::statement::{ModifyStatement, StatementOutcome, StatementPlan, plan, run_modify};
 use crate::types::Collation;
 
@@ -430,7 +431,7 @@ pub(super) fn insert_plan(
         .collect();
     let target = format!("{}.{}", quote_name(database), quote_name(name));
     let text = format!("INSERT INTO {target} ({}) SELECT 1", columns.join(", "));
-    let mut parsed = parser::parse(&text, crate::expr::SqlMode::default())?;
+    let mut parsed = parser::parse(&text, crate::types::SqlMode::default())?;
     let Some(sqlparser::ast::Statement::Insert(mut insert)) = parsed.pop().map(|p| p.statement)
     else {
         return Err(SqlError::internal("an INSERT is no INSERT"));

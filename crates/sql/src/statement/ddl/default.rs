@@ -171,7 +171,7 @@ pub(super) fn settle(context: &DdlContext<'_>, column: &mut Column) -> SqlResult
     let Some(ColumnDefault::Literal(text)) = &column.default else {
         return Ok(());
     };
-    let parsed = parse_expression(text, crate::expr::SqlMode::default())?;
+    let parsed = parse_expression(text, crate::types::SqlMode::default())?;
     let catalog = context.store.current();
     let bound = bind_definition(
         &bind_context(context, &catalog),
