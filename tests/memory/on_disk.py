@@ -31,8 +31,8 @@ class OnDisk(Rack):
         for memory in self.memory:
             memory.command += ["--disk", self.disk]
 
-    def keepers(self):
-        """Process numbers of all keepers."""
+    def archivers(self):
+        """Process numbers of all archivers."""
         found = []
         for memory in self.memory:
             if memory.process.poll() is None:
@@ -43,14 +43,14 @@ class OnDisk(Rack):
 
     def kill_all(self):
         """Every process at once, as when power fails; but what the system has of files is left."""
-        keepers = self.keepers()
+        archivers = self.archivers()
         servers = [server.process for server in self.databases if server.alive()]
         for server in self.databases:
             server.is_struck = True
         for process in servers:
             process.kill()
-        for keeper in keepers:
-            kill(keeper)
+        for archiver in archivers:
+            kill(archiver)
         for memory in self.memory:
             memory.process.kill()
         for process in [*servers, *(memory.process for memory in self.memory)]:
@@ -62,7 +62,7 @@ class OnDisk(Rack):
             process.start()
 
     def logs(self):
-        """What memory servers and their keepers have said."""
+        """What memory servers and their archivers have said."""
         return "".join(memory.log_path.read_text() for memory in self.memory)
 
     def files(self, kind):
@@ -134,15 +134,15 @@ def all_is_killed_again_and_again(rack, times):
 
 
 def check_keeper(rack):
-    """One keeper is at work, and says what it does; what is published is on disk by and by."""
+    """One archiver is at work, and says what it does; what is published is on disk by and by."""
     wait_for("all is on disk", lambda: rack.memory[0].numbers()["manxdb_memory_behind_disk_transactions"] == 0)
     numbers = [memory.numbers() for memory in rack.memory]
-    at_work = [one for one in numbers if one["manxdb_memory_keeper_at_work"] == 1]
-    expect(len(at_work), 1, "keepers at work")
+    at_work = [one for one in numbers if one["manxdb_memory_archiver_at_work"] == 1]
+    expect(len(at_work), 1, "archivers at work")
     for name in ("written_bytes_total", "syncs_total"):
-        if not at_work[0][f"manxdb_memory_keeper_{name}"] > 0:
+        if not at_work[0][f"manxdb_memory_archiver_{name}"] > 0:
             raise AssertionError(at_work)
-    expect([one["manxdb_memory_keeper_gaps_total"] for one in numbers], [0, 0])
+    expect([one["manxdb_memory_archiver_gaps_total"] for one in numbers], [0, 0])
 
 
 @check
@@ -208,8 +208,8 @@ def a_keeper_is_killed_and_the_next_one_goes_on():
         tellers = start_tellers(servers, 0)
         for turn in range(6):
             go_on(tellers, 10)
-            for keeper in rack.keepers()[:1 + turn % 2]:
-                kill(keeper)
+            for archiver in rack.archivers()[:1 + turn % 2]:
+                kill(archiver)
         go_on(tellers, 10)
         rack.kill_all()
         for teller in tellers:
@@ -219,9 +219,9 @@ def a_keeper_is_killed_and_the_next_one_goes_on():
 
 
 def lose_what_was_written(rack, before):
-    """All keepers die, and before others begin the disk is as it was."""
-    for keeper in rack.keepers():
-        kill(keeper)
+    """All archivers die, and before others begin the disk is as it was."""
+    for archiver in rack.archivers():
+        kill(archiver)
     for path in Path(rack.disk).iterdir():
         path.unlink()
     shutil.copytree(before, rack.disk, dirs_exist_ok=True)
@@ -278,8 +278,8 @@ def who_brings_rows_back_is_killed_over_it_and_the_next_one_begins_anew():
                 rack.memory[turn % 2].end()
                 rack.memory[turn % 2].start()
             else:
-                for keeper in rack.keepers():
-                    kill(keeper)
+                for archiver in rack.archivers():
+                    kill(archiver)
             begun = max(begun, rack.logs().count("rows are being restored"))
             expect(rack.logs().count("rows are restored from"), 0, "it was killed too late")
         server.start()
@@ -326,7 +326,7 @@ def fill_a_disk(rack):
             acknowledged.add(row)
         except pymysql.err.OperationalError as error:
             codes.append(error.args[0])
-            contains(str(error), "the keeper of the memory servers has not written")
+            contains(str(error), "the archiver of the memory servers has not written")
             break
     if not codes or codes[0] not in (1021, 1180):
         raise AssertionError(codes)
@@ -362,11 +362,11 @@ def a_flipped_bit_is_refused_by_file_and_offset():
         for memory in rack.memory:
             memory.start()
         wait_for("it is refused", lambda: f"{path} is damaged at offset" in rack.logs())
-        # Each memory server says that nobody is served; the one whose keeper tries, why.
+        # Each memory server says that nobody is served; the one whose archiver tries, why.
         wait_for("the page says it", lambda: any(
             f"{path} is damaged at offset" in memory.ready()[1] for memory in rack.memory))
         expect([memory.ready()[0] for memory in rack.memory], [503, 503])
-        tries = lambda: sum(memory.numbers().get("manxdb_memory_keeper_failures_total", 0) for memory in rack.memory)
+        tries = lambda: sum(memory.numbers().get("manxdb_memory_archiver_failures_total", 0) for memory in rack.memory)
         before = tries()
         wait_for("it is tried again", lambda: tries() > before + 1)
         for words in ("rows are being restored", "is damaged at offset"):

@@ -75,7 +75,7 @@ def the_mariadb_client_creates_writes_and_reads():
         numbers = rack.memory[0].numbers()
         expect(numbers["manxdb_memory_registered_bytes"], 512 << 20)
         expect(numbers["manxdb_memory_places_taken"], 4)
-        for name in ("given_bytes", "clients", "logged_total", "warden_term"):
+        for name in ("given_bytes", "clients", "logged_total", "coordinator_term"):
             if not numbers[f"manxdb_memory_{name}"] > 0:
                 raise AssertionError(numbers)
         expect(server.numbers()["manxdb_memory_own_places"], 4)
@@ -183,7 +183,7 @@ def strike(rack, servers, how, all_tellers):
     busy = lambda: all(len(teller.acknowledged) >= 10 for teller in tellers)
     wait_for("all tellers work", busy)
     victim, other = servers
-    buried = rack.memory[0].numbers()["manxdb_memory_shut_out_total"]
+    reaped = rack.memory[0].numbers()["manxdb_memory_shut_out_total"]
     victim.is_struck = True
     victim.process.send_signal(how)
     struck = time.monotonic()
@@ -193,7 +193,7 @@ def strike(rack, servers, how, all_tellers):
         insist(link, f"UPDATE account SET balance = balance WHERE id = {number}")
     freed = time.monotonic() - struck
     wait_for("the dead one is shut out", lambda: victim.process.poll() is not None)
-    wait_for("its clients are shut out", lambda: rack.memory[0].numbers()["manxdb_memory_shut_out_total"] >= buried + 4)
+    wait_for("its clients are shut out", lambda: rack.memory[0].numbers()["manxdb_memory_shut_out_total"] >= reaped + 4)
     gone = time.monotonic() - struck
     before = [len(teller.acknowledged) for teller in tellers[2:]]
     wait_for("the other one goes on", lambda: all(
@@ -272,7 +272,7 @@ def who_dies_with_locks_leaves_a_transaction_whole_or_not_at_all():
         run(link, "CREATE TABLE bank.wide (id INT PRIMARY KEY, v INT NOT NULL, touched INT NOT NULL)")
         rows = ", ".join(f"({number}, 0, 0)" for number in range(WIDE_ROWS))
         insist(link, f"INSERT INTO bank.wide VALUES {rows}")
-        # Once it is the one whose warden leads.
+        # Once it is the one whose coordinator leads.
         for _ in range(3):
             victim, other = servers
             link = connect(other)
@@ -450,7 +450,7 @@ def a_database_server_is_killed_while_a_memory_server_is_lost():
         open_bank(servers[0])
         tellers = start_tellers(servers, 0)
         wait_for("all tellers work", lambda: all(len(teller.acknowledged) >= 10 for teller in tellers))
-        # Whose warden leads is one of both.
+        # Whose coordinator leads is one of both.
         servers[0].is_struck = True
         servers[0].process.kill()
         rack.memory[2].end()

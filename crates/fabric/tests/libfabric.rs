@@ -12,7 +12,8 @@ use std::thread;
 use common::{OTHER, Process, SERVER, add, at, listen, role, run, say, until};
 use manxdb_fabric::conformance::{self, REGISTERED};
 use manxdb_fabric::libfabric::{
-    ConnectError, Copies, Door, MemoryServer, Provider, RemoteMemory, ShutOutError, shut_out,
+    ConnectError, Copies, ListenerAddress, MemoryServer, Provider, RemoteMemory, ShutOutError,
+    shut_out,
 };
 use manxdb_fabric::{BatchId, Fabric, Fault, Grants, Operation, Outcome, WORD_LENGTH};
 use rustix::process::Signal;
@@ -72,10 +73,10 @@ fn named(name: &str) -> Provider {
 }
 
 fn server(provider: &Provider) -> MemoryServer {
-    MemoryServer::start(&door(), SERVER, REGISTERED, provider).unwrap()
+    MemoryServer::start(&listener_address(), SERVER, REGISTERED, provider).unwrap()
 }
 
-fn door() -> Door {
+fn listener_address() -> ListenerAddress {
     SocketAddr::new(HERE.parse().unwrap(), 0).into()
 }
 
@@ -202,7 +203,7 @@ fn a_provider_that_does_not_grant_enough_is_refused_by_name() {
     let refused = |name: &str| {
         let provider = Provider::named(name);
         let client = RemoteMemory::open(&provider).err().unwrap().to_string();
-        let server = MemoryServer::start(&door(), SERVER, REGISTERED, &provider);
+        let server = MemoryServer::start(&listener_address(), SERVER, REGISTERED, &provider);
         assert_eq!(server.err().unwrap().to_string(), client);
         client
     };
@@ -327,15 +328,18 @@ fn a_client_is_shut_out_from_another_process() {
 #[test]
 fn who_does_not_know_the_token_is_not_heard() {
     let token = "between us".to_owned();
-    let ours = Door { token, ..door() };
+    let ours = ListenerAddress {
+        token,
+        ..listener_address()
+    };
     let server = MemoryServer::start(&ours, SERVER, REGISTERED, &tcp()).unwrap();
     let address = server.address();
-    let ours = Door { address, ..ours };
+    let ours = ListenerAddress { address, ..ours };
     let mut memory = RemoteMemory::open(&tcp()).unwrap();
     memory.connect(&ours, 1).unwrap();
     for token in ["", "between u", "between them"] {
         let token = token.to_owned();
-        let theirs = Door { address, token };
+        let theirs = ListenerAddress { address, token };
         let away = memory.connect(&theirs, 2).unwrap_err().to_string();
         assert!(away.ends_with("its token is another one than the server's"));
         let kept = shut_out(&theirs, 1).unwrap_err().to_string();
@@ -351,7 +355,9 @@ fn a_server_begins_with_what_it_is_filled_with() {
     let words: Vec<u8> = (0..32).collect();
     let beyond = (REGISTERED, words.clone());
     let first = [(64, words.clone()), beyond];
-    let server = MemoryServer::start_filled(&door(), SERVER, REGISTERED, &first, &tcp()).unwrap();
+    let server =
+        MemoryServer::start_filled(&listener_address(), SERVER, REGISTERED, &first, &tcp())
+            .unwrap();
     server.populate().unwrap();
     let mut memory = client(&tcp(), server.address(), 1);
     let (at, bytes) = (at(64), 32);

@@ -17,7 +17,7 @@ pub use self::compaction::{CompactionArgs, CompactionChoice};
 pub use self::compactor::{
     CompactorCommand, ControlArgs, EtcdArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
-pub use self::memory::{MEMORY_HELP, MemoryArgs, MemoryKeeperArgs};
+pub use self::memory::{MEMORY_HELP, MemoryArchiverArgs, MemoryArgs};
 pub use self::rows::{CommitPathChoice, RowsArgs};
 
 /// ManxDB: a MySQL-compatible database with short tails.
@@ -79,8 +79,8 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     #[command(after_help = MEMORY_HELP)]
     Memory(Box<MemoryArgs>),
     /// Writes what is committed in memory servers to disk; started by each of them
-    #[command(hide = true)]
-    MemoryKeeper(MemoryKeeperArgs),
+    #[command(hide = true, alias = "memory-keeper")]
+    MemoryArchiver(MemoryArchiverArgs),
     /// Repeat published experiments in the simulator, and draw their figures (manxdb-lab)
     Lab,
     /// Run a cluster over several regions in virtual time, and say where the time of calls went

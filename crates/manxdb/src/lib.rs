@@ -76,7 +76,7 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),
         cli::Command::Memory(args) => memory::run(&args, settings_matches),
-        cli::Command::MemoryKeeper(args) => memory::keep(&args),
+        cli::Command::MemoryArchiver(args) => memory::keep(&args),
         cli::Command::Config(cli::ConfigCommand::Check { config }) => {
             config::check(config.as_deref())
         }

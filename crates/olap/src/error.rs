@@ -22,7 +22,7 @@ pub enum OlapError {
     },
     /// Memory that cannot be laid out.
     #[error("{0}")]
-    Room(String),
+    NodeRegion(String),
     /// More rows for a node than its memory holds.
     #[error("node {node} has room for {pieces} pieces of partitions, and more come")]
     Full {

@@ -101,10 +101,10 @@ impl Rows {
     /// is missing is zero.
     pub fn push(&mut self, key: Key, payload: &[u8]) {
         let end = self.bytes.len() + self.width.bytes();
-        let room = self.width.bytes() - KEY;
+        let region = self.width.bytes() - KEY;
         self.bytes.extend_from_slice(&key.0.to_le_bytes());
         self.bytes
-            .extend_from_slice(payload.get(..room).unwrap_or(payload));
+            .extend_from_slice(payload.get(..region).unwrap_or(payload));
         self.bytes.resize(end, 0);
     }
 

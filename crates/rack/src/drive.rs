@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, ServerId, Waiting};
-use manxdb_rsi::{Carrier, Lease, Map, Once, Spread, Step, Work};
+use manxdb_rsi::{Carrier, Lease, Machine, Map, Once, ReplicatedOp, Step};
 
 use crate::silence::Silence;
 
@@ -32,7 +32,7 @@ const LOOK: u32 = 64;
 pub struct Driver<F> {
     fabric: F,
     batches: u64,
-    place: Option<Kept>,
+    place: Option<DurablePositions>,
     fault: Option<Fault>,
     /// Of the epoch in which it acts; none: no memory is replicated.
     map: Option<Arc<Map>>,
@@ -45,7 +45,7 @@ pub struct Driver<F> {
 
 /// The place of the thread whose operations are carried, which is to be kept.
 #[derive(Debug)]
-struct Kept {
+struct DurablePositions {
     lease: Lease,
     every: Duration,
     began: Instant,
@@ -53,7 +53,7 @@ struct Kept {
     last: Option<Instant>,
 }
 
-impl Kept {
+impl DurablePositions {
     fn is_due(&self) -> bool {
         self.last.is_none_or(|last| last.elapsed() >= self.every)
     }
@@ -122,7 +122,7 @@ impl<F: Fabric> Driver<F> {
     /// is asked for, and whenever [`Driver::keep`] is called.
     #[must_use]
     pub fn keeping(mut self, place: Lease, lease: Nanos) -> Self {
-        self.place = Some(Kept {
+        self.place = Some(DurablePositions {
             lease: place,
             every: Duration::from_nanos(Lease::every(lease).0),
             began: Instant::now(),
@@ -136,7 +136,7 @@ impl<F: Fabric> Driver<F> {
     /// # Errors
     /// [`Misuse`], of a table that lies nowhere.
     pub fn keep(&mut self) -> Result<(), Misuse> {
-        if self.place.as_ref().is_some_and(Kept::is_due) {
+        if self.place.as_ref().is_some_and(DurablePositions::is_due) {
             self.ask(Vec::new())?; // with a beat
         }
         Ok(())
@@ -153,20 +153,20 @@ impl<F: Fabric> Driver<F> {
     /// # Errors
     /// [`Misuse`]: it asks for what makes no sense, such as memory that no server has. What it was
     /// about is then as if its client had died there.
-    pub fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Misuse> {
+    pub fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Misuse> {
         match &self.map {
             None => self.carry(work),
-            Some(map) => self.carry(Spread::new(Arc::clone(map), work)),
+            Some(map) => self.carry(ReplicatedOp::new(Arc::clone(map), work)),
         }
     }
 
-    fn carry<W: Work>(&mut self, mut work: W) -> Result<W::Output, Misuse> {
+    fn carry<W: Machine>(&mut self, mut work: W) -> Result<W::Output, Misuse> {
         let mut outcomes = Vec::new();
         loop {
             let operations = match work.step(outcomes) {
                 Step::Done(output) => return Ok(output),
-                Step::Ask(operations) => operations,
-                Step::Again(operations, times) => {
+                Step::Post(operations) => operations,
+                Step::Backoff(operations, times) => {
                     pause(times);
                     operations
                 }
@@ -180,18 +180,18 @@ impl<F: Fabric> Driver<F> {
     ///
     /// # Errors
     /// [`Misuse`].
-    pub fn run_until<W: Work>(
+    pub fn run_until<W: Machine>(
         &mut self,
         work: W,
         until: Instant,
     ) -> Result<Option<W::Output>, Misuse> {
         match &self.map {
             None => self.carry_until(work, until),
-            Some(map) => self.carry_until(Spread::new(Arc::clone(map), work), until),
+            Some(map) => self.carry_until(ReplicatedOp::new(Arc::clone(map), work), until),
         }
     }
 
-    fn carry_until<W: Work>(
+    fn carry_until<W: Machine>(
         &mut self,
         mut work: W,
         until: Instant,
@@ -200,9 +200,9 @@ impl<F: Fabric> Driver<F> {
         loop {
             let operations = match work.step(outcomes) {
                 Step::Done(output) => return Ok(Some(output)),
-                Step::Ask(operations) => operations,
-                Step::Again(..) if Instant::now() >= until => return Ok(None),
-                Step::Again(operations, _) => {
+                Step::Post(operations) => operations,
+                Step::Backoff(..) if Instant::now() >= until => return Ok(None),
+                Step::Backoff(operations, _) => {
                     thread::sleep(REST);
                     operations
                 }
@@ -225,7 +225,7 @@ impl<F: Fabric> Driver<F> {
     /// [`Misuse`].
     pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
         let count = operations.len();
-        if let Some(beat) = self.place.as_mut().and_then(Kept::beat) {
+        if let Some(beat) = self.place.as_mut().and_then(DurablePositions::beat) {
             operations.extend(beat);
         }
         let missing = self.missing(&operations);
@@ -294,7 +294,7 @@ impl<F: Fabric> Driver<F> {
 impl<F: Fabric> Carrier for Driver<F> {
     type Error = Misuse;
 
-    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Misuse> {
+    async fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Misuse> {
         Self::run(self, work)
     }
 }

@@ -12,17 +12,17 @@
 //!
 //! And rows with procedures on them, such as TPC-C's, on our protocol alone: [`rows`]; and SQL: [`path`].
 //! Memory servers that outlive their clients, and clients that may die: [`memory`]; what is committed
-//! there on disk: [`keeper`], [`disk`].
+//! there on disk: [`archiver`], [`disk`].
 //!
 //! Start reading at [`checkout`], then [`drive`].
 #![forbid(unsafe_code)]
 // Sockets, threads and clocks are what this crate carries the protocols with.
 #![allow(clippy::disallowed_methods)]
 
+pub mod archiver;
 pub mod checkout;
 pub mod disk;
 pub mod drive;
-pub mod keeper;
 pub mod mailbox;
 pub mod memory;
 pub mod path;

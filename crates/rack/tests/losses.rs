@@ -19,7 +19,9 @@ use common::{ready, submit, until};
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
-use manxdb_rack::memory::{Geometry, Memory, SharedWay, Source, Superblock, Watched, Way, watch};
+use manxdb_rack::memory::{
+    Geometry, Memory, SharedTransport, Source, Superblock, Transport, Watched, watch,
+};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::{CommitPath, ReadSet, TxnError};
@@ -76,7 +78,7 @@ type Offered = (Box<dyn Any>, String);
 
 /// Memory that is shared.
 fn share(directory: &Path, server: u16, first: &[(u64, Vec<u8>)]) -> Offered {
-    let socket = SharedWay::socket(directory, server);
+    let socket = SharedTransport::socket(directory, server);
     let _ = std::fs::remove_file(&socket);
     let memory = MemoryServer::start_filled(&socket, ServerId(server), GEOMETRY.bytes, first);
     (Box::new(memory.unwrap()), String::new())
@@ -148,7 +150,7 @@ fn start(directory: &Path, server: u16, address: Option<&str>) -> Server {
     }
 }
 
-/// Memory servers, and a process on them of two clients and a warden, as often as wanted.
+/// Memory servers, and a process on them of two clients and a recovery coordinator, as often as wanted.
 struct Rack {
     directory: TempDir,
     servers: Vec<Server>,
@@ -164,7 +166,7 @@ impl Drop for Rack {
 }
 
 /// What a database server has.
-struct House<W: Way> {
+struct House<W: Transport> {
     path: RsiPath<W::Fabric>,
     memory: Arc<Memory<W>>,
     watched: Watched,
@@ -209,7 +211,7 @@ enum Strike {
     Stop,
 }
 
-impl<W: Way> House<W> {
+impl<W: Transport> House<W> {
     fn new(way: W, seed: u64) -> Self {
         let memory = Arc::new(Memory::open(way, seed).unwrap());
         let source: Arc<dyn Source<W::Fabric>> = memory.clone();
@@ -221,7 +223,7 @@ impl<W: Way> House<W> {
         }
     }
 
-    /// Its warden, and the thread that keeps its places.
+    /// Its recovery coordinator, and the thread that keeps its places.
     fn run<'s>(&'s self, scope: &'s thread::Scope<'s, '_>) {
         scope.spawn(|| {
             watch(&self.memory, &self.watched, &self.stop, &|what| {
@@ -304,9 +306,9 @@ fn judge(path: &dyn CommitPath, counts: &[u64]) {
 }
 
 /// Has all threads end, also when the test fails in their midst.
-struct End<'a, W: Way>(&'a [House<W>], &'a AtomicBool);
+struct End<'a, W: Transport>(&'a [House<W>], &'a AtomicBool);
 
-impl<W: Way> Drop for End<'_, W> {
+impl<W: Transport> Drop for End<'_, W> {
     fn drop(&mut self) {
         let stops = self.0.iter().map(|house| &house.stop);
         for stop in stops.chain([self.1]) {
@@ -316,7 +318,7 @@ impl<W: Way> Drop for End<'_, W> {
 }
 
 /// Two servers are struck one after the other, while two houses are at work.
-fn everybody_goes_on<W: Way>(
+fn everybody_goes_on<W: Transport>(
     address: Option<&str>,
     strikes: [(u16, Strike); 2],
     way: impl Fn(&Rack) -> W,
@@ -360,7 +362,7 @@ fn everybody_goes_on<W: Way>(
             let mut epochs = houses.iter().map(|house| &house.watched.epoch);
             epochs.all(|epoch| epoch.load(Ordering::Relaxed) == 2)
         };
-        until("all wardens have heard of it", have_heard);
+        until("all recovery coordinators have heard of it", have_heard);
         stop.store(true, Ordering::Relaxed);
         let ended = workers.into_iter().map(|worker| worker.join().unwrap());
         let ended: Vec<_> = ended.collect();
@@ -380,7 +382,9 @@ fn everybody_goes_on<W: Way>(
 #[test]
 fn two_servers_are_killed_one_after_the_other_and_everybody_goes_on() {
     let strikes = [(1, Strike::Kill), (0, Strike::Kill)];
-    everybody_goes_on(None, strikes, |rack| SharedWay::new(rack.directory.path()));
+    everybody_goes_on(None, strikes, |rack| {
+        SharedTransport::new(rack.directory.path())
+    });
 }
 
 /// The same over TCP.
@@ -388,7 +392,7 @@ fn two_servers_are_killed_one_after_the_other_and_everybody_goes_on() {
 mod remote {
     use std::process::Child;
 
-    use manxdb_rack::memory::RemoteWay;
+    use manxdb_rack::memory::RemoteTransport;
     use rustix::process::{Pid, Signal, kill_process};
 
     use super::{Rack, Strike, everybody_goes_on};
@@ -399,13 +403,13 @@ mod remote {
         kill_process(Pid::from_child(child), Signal::STOP).unwrap();
     }
 
-    fn way(rack: &Rack) -> RemoteWay {
+    fn way(rack: &Rack) -> RemoteTransport {
         let addresses = rack.servers.iter().map(|server| &server.address);
         let doors = addresses.map(|address| {
             let address: std::net::SocketAddr = address.parse().unwrap();
             address.into()
         });
-        RemoteWay::new(PROVIDER, doors.collect()).unwrap()
+        RemoteTransport::new(PROVIDER, doors.collect()).unwrap()
     }
 
     #[test]

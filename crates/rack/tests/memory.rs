@@ -12,7 +12,7 @@ use common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
-use manxdb_rack::memory::{Geometry, Memory, MemoryError, SharedWay, Source, Superblock};
+use manxdb_rack::memory::{Geometry, Memory, MemoryError, SharedTransport, Source, Superblock};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange};
 use manxdb_txn::{CommitPath, ReadSet, TxnError};
@@ -39,7 +39,7 @@ fn start(directory: &Path, server: u16, geometry: Geometry) -> MemoryServer {
         directory: 0,
         geometry,
     };
-    let socket = SharedWay::socket(directory, server);
+    let socket = SharedTransport::socket(directory, server);
     let first = [(0, superblock.encode())];
     MemoryServer::start_filled(&socket, ServerId(server), geometry.bytes, &first).unwrap()
 }
@@ -51,8 +51,8 @@ fn rack() -> (TempDir, Vec<MemoryServer>) {
     (directory, servers)
 }
 
-fn open(directory: &TempDir, seed: u64) -> Result<Memory<SharedWay>, MemoryError> {
-    Memory::open(SharedWay::new(directory.path()), seed)
+fn open(directory: &TempDir, seed: u64) -> Result<Memory<SharedTransport>, MemoryError> {
+    Memory::open(SharedTransport::new(directory.path()), seed)
 }
 
 fn said<T>(result: Result<T, MemoryError>) -> String {
@@ -100,7 +100,7 @@ fn servers_that_do_not_belong_together_are_refused() {
     let words = "places is 7 at memory server 1 and 6 at memory server 0";
     assert!(said(open(&directory, 1)).contains(words));
     drop(second);
-    let socket = SharedWay::socket(directory.path(), 1);
+    let socket = SharedTransport::socket(directory.path(), 1);
     let wrong = MemoryServer::start(&socket, ServerId(5), GEOMETRY.bytes).unwrap();
     assert!(said(open(&directory, 2)).contains("but memory server 5 answers there"));
     drop(wrong);
@@ -187,6 +187,6 @@ fn processes_know_who_else_is_there() {
     assert!(others.may_live(second).unwrap() && others.may_live(others.me().unwrap()).unwrap());
     assert!(!others.may_live(second + 1).unwrap());
     two.leave();
-    // Nobody here buries who has left.
+    // Nobody here reaps who has left.
     assert!(others.may_live(second).unwrap());
 }

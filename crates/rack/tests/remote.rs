@@ -12,11 +12,11 @@ use std::thread;
 
 use common::{ready, submit};
 use manxdb_core::Nanos;
-use manxdb_fabric::libfabric::{Door, MemoryServer, Provider};
+use manxdb_fabric::libfabric::{ListenerAddress, MemoryServer, Provider};
 use manxdb_fabric::{Address, Fabric, Fault, Operation, Outcome, ServerId, WORD};
 use manxdb_rack::drive::Driver;
 use manxdb_rack::memory::{
-    Geometry, Memory, MemoryError, NotOut, RemoteWay, Source, Superblock, Way,
+    Geometry, Memory, MemoryError, NotOut, RemoteTransport, Source, Superblock, Transport,
 };
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::Durability;
@@ -50,18 +50,25 @@ fn start(server: u16) -> MemoryServer {
         geometry: GEOMETRY,
     };
     let first = [(0, superblock.encode())];
-    let (door, provider) = (here(0).into(), Provider::at(PROVIDER, here(0).ip()));
+    let (listener_address, provider) = (here(0).into(), Provider::at(PROVIDER, here(0).ip()));
     let bytes = GEOMETRY.bytes;
-    MemoryServer::start_filled(&door, ServerId(server), bytes, &first, &provider).unwrap()
+    MemoryServer::start_filled(
+        &listener_address,
+        ServerId(server),
+        bytes,
+        &first,
+        &provider,
+    )
+    .unwrap()
 }
 
 fn rack() -> Vec<MemoryServer> {
     (0..GEOMETRY.servers).map(start).collect()
 }
 
-fn way(addresses: impl IntoIterator<Item = SocketAddr>) -> RemoteWay {
-    let doors = addresses.into_iter().map(Door::from).collect();
-    RemoteWay::new(PROVIDER, doors).unwrap()
+fn way(addresses: impl IntoIterator<Item = SocketAddr>) -> RemoteTransport {
+    let listener_addresses = addresses.into_iter().map(ListenerAddress::from).collect();
+    RemoteTransport::new(PROVIDER, listener_addresses).unwrap()
 }
 
 fn addresses(rack: &[MemoryServer]) -> Vec<SocketAddr> {
@@ -86,7 +93,7 @@ fn stranger(words: &'static [u8]) -> SocketAddr {
 }
 
 /// What becomes of reading a word of a server, as this client.
-fn read(way: &RemoteWay, server: u16, client: u64) -> Outcome {
+fn read(way: &RemoteTransport, server: u16, client: u64) -> Outcome {
     let (fabric, missing) = way.reach(&[server], client).unwrap();
     assert!(missing.is_empty(), "{missing:?}");
     word(&mut Driver::new(fabric), server)
@@ -102,7 +109,7 @@ fn word<F: Fabric>(driver: &mut Driver<F>, server: u16) -> Outcome {
 }
 
 /// What becomes of what is asked of the one server that is not reached, and why.
-fn missing(way: &RemoteWay, server: u16, client: u64) -> (Option<Fault>, String) {
+fn missing(way: &RemoteTransport, server: u16, client: u64) -> (Option<Fault>, String) {
     let (_, missing) = way.reach(&[server], client).unwrap();
     let one = missing.into_iter().next().unwrap();
     assert_eq!(one.server, server);
@@ -210,7 +217,7 @@ fn servers_that_cannot_be_reached_are_told_apart() {
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_asked() {
     let rack = rack();
-    let refused = |provider| RemoteWay::new(provider, vec![rack[0].address().into()]);
+    let refused = |provider| RemoteTransport::new(provider, vec![rack[0].address().into()]);
     let absent = said(refused("nosuch"));
     assert!(
         absent.starts_with("libfabric has no provider 'nosuch' here"),
@@ -225,11 +232,11 @@ fn what_cannot_be_is_refused_before_anything_is_asked() {
         turned.contains("is said to be of memory server 0, but memory server 1"),
         "{turned}"
     );
-    let doors = addresses(&rack).into_iter().map(|address| Door {
+    let listener_addresses = addresses(&rack).into_iter().map(|address| ListenerAddress {
         address,
         token: "not ours".to_owned(),
     });
-    let strange = RemoteWay::new(PROVIDER, doors.collect()).unwrap();
+    let strange = RemoteTransport::new(PROVIDER, listener_addresses.collect()).unwrap();
     let strange = said(Memory::open(strange, 1));
     assert!(
         strange.ends_with("its token is another one than the server's"),

@@ -10,7 +10,7 @@ use common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
-use manxdb_rack::memory::{Geometry, Memory, SharedWay, Source, Superblock};
+use manxdb_rack::memory::{Geometry, Memory, SharedTransport, Source, Superblock};
 use manxdb_rack::path::RsiPath;
 use manxdb_storage::{Direction, Durability, KeyRange, Version};
 use manxdb_txn::{CommitPath, ReadSet, TxnError};
@@ -43,7 +43,7 @@ fn rack() -> (TempDir, Vec<MemoryServer>) {
             directory: 0,
             geometry: GEOMETRY,
         };
-        let socket = SharedWay::socket(directory.path(), server);
+        let socket = SharedTransport::socket(directory.path(), server);
         let first = [(0, superblock.encode())];
         MemoryServer::start_filled(&socket, ServerId(server), GEOMETRY.bytes, &first).unwrap()
     };
@@ -52,7 +52,7 @@ fn rack() -> (TempDir, Vec<MemoryServer>) {
 }
 
 fn path(directory: &TempDir, seed: u64) -> Path {
-    let memory = Memory::open(SharedWay::new(directory.path()), seed).unwrap();
+    let memory = Memory::open(SharedTransport::new(directory.path()), seed).unwrap();
     let source: Arc<dyn Source<SharedMemory>> = Arc::new(memory);
     RsiPath::open(source, 2, GEOMETRY.value).unwrap()
 }
@@ -81,13 +81,16 @@ fn turn(path: &Path, number: u32) -> Result<(), TxnError> {
 }
 
 /// All processes keep their places and collect.
-fn tidy(paths: &[&Path]) -> usize {
+fn collect_garbage(paths: &[&Path]) -> usize {
     let mut gone = 0;
     for _ in 0..3 {
         for path in paths {
             path.keep();
         }
-        gone += paths.iter().map(|path| path.tidy().unwrap()).sum::<usize>();
+        gone += paths
+            .iter()
+            .map(|path| path.collect_garbage().unwrap())
+            .sum::<usize>();
     }
     gone
 }
@@ -107,7 +110,7 @@ fn rows_come_and_go_for_ever_in_little_memory() {
     for number in 0..3 * untidy {
         let path = if number % 2 == 0 { &one } else { &two_too };
         turn(path, number).unwrap_or_else(|error| panic!("turn {number}, {gone} gone: {error}"));
-        gone += tidy(&[&one, &two_too]);
+        gone += collect_garbage(&[&one, &two_too]);
     }
     assert!(gone > 100, "{gone}");
     let snapshot = ready(two_too.snapshot()).unwrap();
@@ -130,18 +133,18 @@ fn nothing_goes_that_a_snapshot_of_any_process_sees() {
     assert_eq!(before.len(), 100);
     for number in 1..10 {
         turn(&one, number).unwrap();
-        assert_eq!(tidy(&[&one, &two]), 0, "turn {number}");
+        assert_eq!(collect_garbage(&[&one, &two]), 0, "turn {number}");
     }
     assert_eq!(scan(&two, snapshot.version).unwrap(), before);
     drop(snapshot);
-    assert!(tidy(&[&one, &two]) > 100);
+    assert!(collect_garbage(&[&one, &two]) > 100);
     // A process that neither keeps its places nor has left them is waited for.
     let three = path(&directory, 3);
     turn(&one, 10).unwrap();
-    tidy(&[&one, &two]);
+    collect_garbage(&[&one, &two]);
     turn(&one, 11).unwrap();
-    assert_eq!(tidy(&[&one, &two]), 0);
-    assert!(tidy(&[&one, &two, &three]) > 0);
+    assert_eq!(collect_garbage(&[&one, &two]), 0);
+    assert!(collect_garbage(&[&one, &two, &three]) > 0);
 }
 
 #[test]
@@ -153,7 +156,7 @@ fn what_is_gone_waits_for_no_snapshot_that_is_old_enough() {
     let snapshot = ready(two.snapshot()).unwrap();
     assert_eq!(scan(&two, snapshot.version).unwrap().len(), 100);
     turn(&one, 1).unwrap();
-    assert!(tidy(&[&one, &two]) > 0);
+    assert!(collect_garbage(&[&one, &two]) > 0);
     let end = scan(&two, snapshot.version);
     assert!(matches!(end, Err(TxnError::Conflict { .. })), "{end:?}");
 }

@@ -5,10 +5,10 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use super::door::{ARRIVAL, Door, PATIENCE, stay_awake};
 use super::hello::{self, Ask, Denial, Place, What};
-use super::ledger::{Ledger, Piece};
+use super::inflight::{InFlight, Piece};
 use super::link::Link;
+use super::listener::{ARRIVAL, ListenerAddress, PATIENCE, stay_awake};
 use super::needs::Refused;
 use super::provider::{Granted, Provider};
 use crate::address::{ServerId, WORD};
@@ -22,7 +22,7 @@ use crate::operation::{Fault, Misuse, Operation};
 pub struct RemoteMemory {
     granted: Arc<Granted>,
     servers: BTreeMap<ServerId, Server>,
-    ledger: Ledger,
+    inflight: InFlight,
 }
 
 /// A provider that grants what is needed: asked once, for all clients of a process.
@@ -51,10 +51,14 @@ impl Asked {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub fn visit(&self, door: &Door, client: u64) -> Result<Visit, ConnectError> {
-        let address = door.address;
+    pub fn visit(
+        &self,
+        listener_address: &ListenerAddress,
+        client: u64,
+    ) -> Result<Visit, ConnectError> {
+        let address = listener_address.address;
         let ask = Ask {
-            token: door.token.clone(),
+            token: listener_address.token.clone(),
             client,
             what: What::Admit {
                 provider: self.0.offer.provider.clone(),
@@ -136,17 +140,17 @@ pub enum ShutOutError {
 ///
 /// # Errors
 /// [`ShutOutError`].
-pub fn shut_out(door: &Door, client: u64) -> Result<(), ShutOutError> {
-    let kept = |reason: String| ShutOutError::Kept(door.address, reason);
-    let mut stream = match TcpStream::connect_timeout(&door.address, ARRIVAL) {
+pub fn shut_out(listener_address: &ListenerAddress, client: u64) -> Result<(), ShutOutError> {
+    let kept = |reason: String| ShutOutError::Kept(listener_address.address, reason);
+    let mut stream = match TcpStream::connect_timeout(&listener_address.address, ARRIVAL) {
         Ok(stream) => stream,
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            return Err(ShutOutError::Gone(door.address, error));
+            return Err(ShutOutError::Gone(listener_address.address, error));
         }
         Err(error) => return Err(kept(error.to_string())),
     };
     let ask = Ask {
-        token: door.token.clone(),
+        token: listener_address.token.clone(),
         client,
         what: What::ShutOut,
     };
@@ -174,7 +178,7 @@ impl RemoteMemory {
         Self {
             granted: Arc::clone(&asked.0),
             servers: BTreeMap::new(),
-            ledger: Ledger::default(),
+            inflight: InFlight::default(),
         }
     }
 
@@ -183,8 +187,12 @@ impl RemoteMemory {
     ///
     /// # Errors
     /// [`ConnectError`].
-    pub fn connect(&mut self, door: &Door, client: u64) -> Result<ServerId, ConnectError> {
-        let visit = Asked(Arc::clone(&self.granted)).visit(door, client)?;
+    pub fn connect(
+        &mut self,
+        listener_address: &ListenerAddress,
+        client: u64,
+    ) -> Result<ServerId, ConnectError> {
+        let visit = Asked(Arc::clone(&self.granted)).visit(listener_address, client)?;
         self.stay(visit)
     }
 
@@ -207,7 +215,7 @@ impl RemoteMemory {
         if let Some(known) = self.servers.get_mut(&server)
             && let Ok(link) = std::mem::replace(&mut known.link, Err(fault))
         {
-            link.end(fault, &mut self.ledger);
+            link.end(fault, &mut self.inflight);
         }
     }
 
@@ -216,10 +224,10 @@ impl RemoteMemory {
         match self.servers.get_mut(&server).map(|known| &mut known.link) {
             Some(Ok(link)) => link.push(piece),
             Some(Err(fault)) => {
-                self.ledger.finish(&piece, Err(*fault));
+                self.inflight.finish(&piece, Err(*fault));
             }
             None => {
-                self.ledger.finish(&piece, Err(Fault::Gone(server)));
+                self.inflight.finish(&piece, Err(Fault::Gone(server)));
             }
         }
     }
@@ -228,7 +236,7 @@ impl RemoteMemory {
         let mut lost = Vec::new();
         for (server, known) in &mut self.servers {
             if let Ok(link) = &mut known.link
-                && let Err(fault) = link.turn(&mut self.ledger)
+                && let Err(fault) = link.turn(&mut self.inflight)
             {
                 lost.push((*server, fault));
             }
@@ -258,7 +266,7 @@ impl Fabric for RemoteMemory {
 
     fn post(&mut self, batch: BatchId, operations: Vec<Operation>) -> Result<(), Misuse> {
         check(&operations, |server| self.registered(server))?;
-        for piece in self.ledger.begin(batch, operations, self.granted.shape) {
+        for piece in self.inflight.begin(batch, operations, self.granted.shape) {
             self.push(piece);
         }
         self.turn();
@@ -266,11 +274,11 @@ impl Fabric for RemoteMemory {
     }
 
     fn poll(&mut self) -> Option<Completion> {
-        if let Some(done) = self.ledger.done() {
+        if let Some(done) = self.inflight.done() {
             return Some(done);
         }
         self.turn();
-        self.ledger.done()
+        self.inflight.done()
     }
 
     fn awaited(&self) -> Vec<(ServerId, u64)> {

@@ -28,7 +28,7 @@ pub(super) const SHUT_OUT: u8 = 2;
 const ALREADY: u8 = 3;
 const DONE: u8 = 4;
 
-/// What somebody at the door wants.
+/// What somebody at the listener wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ask {
     /// Who may ask.

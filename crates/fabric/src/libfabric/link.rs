@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::hello::{Place, SHUT_OUT};
-use super::ledger::{Ledger, Piece};
+use super::inflight::{InFlight, Piece};
 use super::needs::Refused;
 use super::port::{Call, Code, Made, Memory, OPERANDS, Peer, Port};
 use super::provider::{DEPTH, Granted, PIECE, memory};
@@ -88,10 +88,10 @@ impl Link {
     ///
     /// # Errors
     /// Why nothing more will come: the link is to be ended.
-    pub(super) fn turn(&mut self, ledger: &mut Ledger) -> Result<(), Fault> {
+    pub(super) fn turn(&mut self, inflight: &mut InFlight) -> Result<(), Fault> {
         while let Some(over) = self.port.poll().map_err(|code| self.why(code))? {
             over.result.map_err(|code| self.why(code))?;
-            self.land(over.token, ledger);
+            self.land(over.token, inflight);
         }
         let is_idle = self.free.len() == self.flying.len();
         self.turns += 1;
@@ -109,7 +109,7 @@ impl Link {
             self.last_word = self.heard().map(|fault| (fault, 0));
         }
         match self.last_word {
-            None => self.start(ledger),
+            None => self.start(inflight),
             Some((fault, _)) if is_idle => Err(fault),
             Some(_) => Ok(()), // the next turn sees to it
         }
@@ -122,20 +122,20 @@ impl Link {
     }
 
     /// Gives the server up: nobody knows what has become of all that is left.
-    pub(super) fn end(self, fault: Fault, ledger: &mut Ledger) {
+    pub(super) fn end(self, fault: Fault, inflight: &mut InFlight) {
         drop(self.port); // nothing comes late
         let flying = self.flying.iter().flatten().map(|(piece, _)| piece);
         for piece in flying.chain(&self.waiting) {
-            ledger.finish(piece, Err(fault));
+            inflight.finish(piece, Err(fault));
         }
     }
 
-    fn start(&mut self, ledger: &Ledger) -> Result<(), Fault> {
+    fn start(&mut self, inflight: &InFlight) -> Result<(), Fault> {
         while let (Some(piece), Some(slot)) = (self.waiting.front(), self.free.last()) {
             let (piece, slot) = (*piece, *slot);
-            if let Some(kind) = ledger.kind(&piece, self.shape.copies) {
+            if let Some(kind) = inflight.kind(&piece, self.shape.copies) {
                 let call = self.call(piece, slot, kind);
-                self.memory.write(call.local, &ledger.sent(&piece));
+                self.memory.write(call.local, &inflight.sent(&piece));
                 match self.port.post(&call) {
                     Made::Started => {}
                     Made::Later => return Ok(()),
@@ -162,7 +162,7 @@ impl Link {
     }
 
     /// A piece is over.
-    fn land(&mut self, token: u64, ledger: &mut Ledger) {
+    fn land(&mut self, token: u64, inflight: &mut InFlight) {
         let slot = usize::try_from(token.wrapping_sub(1)).unwrap_or(usize::MAX);
         let Some((piece, kind)) = self.flying.get_mut(slot).and_then(Option::take) else {
             return; // none of ours
@@ -178,7 +178,7 @@ impl Link {
         };
         self.free.push(slot);
         self.landed += 1;
-        self.waiting.extend(ledger.finish(&piece, Ok(&came)));
+        self.waiting.extend(inflight.finish(&piece, Ok(&came)));
     }
 
     /// What an error says of the server.

@@ -22,8 +22,8 @@
 //! Addresses and keys are exchanged over a TCP connection, which stays: its end tells each side
 //! that the other is gone, which not every provider does, and so does that of its machine. A server
 //! that neither ends nor answers is given up by who has a clock ([`Fabric::give_up`](crate::Fabric)).
-//! Who is dead is shut out at the same door, by whoever asks ([`shut_out`]). Who does not know the
-//! server's token ([`Door`]) is not heard there, and without a key that nobody guesses nothing can be
+//! Who is dead is shut out at the same listener, by whoever asks ([`shut_out`]). Who does not know the
+//! server's token ([`ListenerAddress`]) is not heard there, and without a key that nobody guesses nothing can be
 //! asked of a port. But neither that connection nor the fabric itself is encrypted: who can read or
 //! change what travels between the machines of a rack can do all that its clients can.
 //!
@@ -36,10 +36,10 @@
 // What needs no library is tested without it, too.
 #![cfg_attr(not(feature = "libfabric"), allow(dead_code))]
 
-#[cfg(feature = "libfabric")]
-mod door;
 mod hello;
-mod ledger;
+mod inflight;
+#[cfg(feature = "libfabric")]
+mod listener;
 mod needs;
 mod shape;
 
@@ -52,14 +52,14 @@ mod port;
 #[cfg(feature = "libfabric")]
 mod provider;
 #[cfg(feature = "libfabric")]
-mod rooms;
+mod recv_buffers;
 #[cfg(feature = "libfabric")]
 mod server;
 
 #[cfg(feature = "libfabric")]
 pub use client::{Asked, ConnectError, RemoteMemory, ShutOutError, Visit, shut_out};
 #[cfg(feature = "libfabric")]
-pub use door::Door;
+pub use listener::ListenerAddress;
 pub use needs::Refused;
 #[cfg(feature = "libfabric")]
 pub use provider::Provider;

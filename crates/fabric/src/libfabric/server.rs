@@ -1,4 +1,4 @@
-//! A memory server's side: a door, and rooms behind it.
+//! A memory server's side: a listener, and rooms behind it.
 
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,12 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::door::{Door, PATIENCE, stay_awake};
 use super::hello::{self, Ask, Denial, Place, Report, What};
+use super::listener::{ListenerAddress, PATIENCE, stay_awake};
 use super::needs::Refused;
 use super::port::{Memory, Port};
 use super::provider::{Granted, Provider, memory};
-use super::rooms::{Order, Rooms, Seen, Shown};
+use super::recv_buffers::{Order, RecvBuffers, Seen, Shown};
 use crate::address::ServerId;
 use crate::memory::words::Words;
 
@@ -48,17 +48,17 @@ pub struct FenceError {
 }
 
 impl MemoryServer {
-    /// Registers so many bytes, all zero, and waits for clients at a door.
+    /// Registers so many bytes, all zero, and waits for clients at a listener.
     ///
     /// # Errors
     /// [`StartError`].
     pub fn start(
-        door: &Door,
+        listener_address: &ListenerAddress,
         server: ServerId,
         bytes: u64,
         provider: &Provider,
     ) -> Result<Self, StartError> {
-        Self::start_filled(door, server, bytes, &[], provider)
+        Self::start_filled(listener_address, server, bytes, &[], provider)
     }
 
     /// The same with something in memory before anybody is let in: bytes at offsets, multiples of
@@ -67,35 +67,35 @@ impl MemoryServer {
     /// # Errors
     /// [`StartError`].
     pub fn start_filled(
-        door: &Door,
+        listener_address: &ListenerAddress,
         server: ServerId,
         bytes: u64,
         first: &[(u64, Vec<u8>)],
         provider: &Provider,
     ) -> Result<Self, StartError> {
         let granted = Arc::new(provider.ask()?);
-        let failed = |error| StartError::Failed(door.address, error);
+        let failed = |error| StartError::Failed(listener_address.address, error);
         let memory = memory(bytes).map_err(|error| failed(error.into()))?;
         for (offset, bytes) in first {
             memory.write(*offset, bytes);
         }
-        let listener = TcpListener::bind(door.address).map_err(failed)?;
+        let listener = TcpListener::bind(listener_address.address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let (orders, ordered) = channel();
         let is_over = Arc::<AtomicBool>::default();
         let porter = Porter {
-            token: door.token.clone(),
+            token: listener_address.token.clone(),
             granted,
             server,
             memory: Arc::clone(&memory),
             orders: orders.clone(),
         };
         let seen = Seen::default();
-        let rooms = Rooms::new(Arc::clone(&seen));
+        let rooms = RecvBuffers::new(Arc::clone(&seen));
         let rooms = spawn("memory-rooms", move || rooms.run(&ordered)).map_err(failed)?;
         let over = Arc::clone(&is_over);
         let open = move || open(&listener, &porter, &over);
-        spawn("memory-door", open).map_err(failed)?;
+        spawn("memory-listener_address", open).map_err(failed)?;
         Ok(Self {
             address,
             memory,
@@ -163,7 +163,7 @@ fn fence(orders: &Sender<Order>, client: u64) -> Report {
 impl Drop for MemoryServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect_timeout(&self.address, PATIENCE); // wakes the door, which ends
+        let _ = TcpStream::connect_timeout(&self.address, PATIENCE); // wakes the listener, which ends
         let _ = self.orders.send(Order::End);
         if let Some(rooms) = self.rooms.take() {
             let _ = rooms.join(); // it has nothing to panic over

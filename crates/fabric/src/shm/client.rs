@@ -22,7 +22,7 @@ use crate::memory::segment;
 use crate::memory::words::Words;
 use crate::operation::{Fault, Misuse, Operation, Outcome};
 
-/// How long one waits at the door of a server for a word.
+/// How long one waits at the listener of a server for a word.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The memory of servers on this machine.

@@ -28,12 +28,12 @@ const ANSWER: usize = 10;
 const DONE: u8 = 1;
 const KEPT: u8 = 2;
 const DYING: u8 = 4;
-/// The answer to whoever is at the door of a server that has no thread for it.
+/// The answer to whoever is at the listener of a server that has no thread for it.
 const BUSY: u8 = 5;
 /// Longest reason.
 const REASON_MAX: u64 = 1024;
 
-/// What somebody at the door wants.
+/// What somebody at the listener wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ask {
     /// The segment, as this client.
@@ -51,7 +51,7 @@ pub(super) enum Report {
     Dying,
     /// It may still write, and why.
     Kept(String),
-    /// The server has not heard it: it lives, and has no thread for whoever is at its door.
+    /// The server has not heard it: it lives, and has no thread for whoever is at its listener.
     Busy,
 }
 

@@ -29,7 +29,7 @@ const DYING: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Between two looks at who is at the door when the system has no descriptor for whoever it is.
+/// Between two looks at who is at the listener when the system has no descriptor for whoever it is.
 const BREATH: Duration = Duration::from_millis(10);
 
 /// Memory that other processes of this machine may use.
@@ -105,13 +105,13 @@ impl MemoryServer {
         }
         let listener = UnixListener::bind(path)?;
         let clients = Arc::<Shared>::default();
-        let door = Arc::new(Door {
+        let acceptor = Arc::new(Acceptor {
             server,
             segment,
             clients: Arc::clone(&clients),
         });
-        let open = move || open(&listener, &door, spawn);
-        spawn("memory-door", open)?;
+        let open = move || open(&listener, &acceptor, spawn);
+        spawn("memory-acceptor", open)?;
         Ok(Self {
             path: path.to_owned(),
             words,
@@ -215,7 +215,7 @@ fn end(process: &OwnedFd) -> rustix::io::Result<bool> {
 impl Drop for MemoryServer {
     fn drop(&mut self) {
         self.clients.lock().is_over = true;
-        let _ = UnixStream::connect(&self.path); // wakes the door, which ends
+        let _ = UnixStream::connect(&self.path); // wakes the listener, which ends
         let _ = std::fs::remove_file(&self.path); // nobody is behind it
     }
 }
@@ -226,7 +226,7 @@ fn spawn<T: FnOnce() + Send + 'static>(name: &str, what: T) -> io::Result<()> {
 }
 
 /// Where others come in.
-struct Door {
+struct Acceptor {
     server: ServerId,
     segment: OwnedFd,
     clients: Arc<Shared>,
@@ -234,27 +234,27 @@ struct Door {
 
 /// A thread for each of them, so that one who says nothing keeps nobody waiting. Who gets none is told
 /// so at once: nobody is to take a server that lives for one that is gone.
-fn open<S>(listener: &UnixListener, door: &Arc<Door>, spawn: S)
+fn open<S>(listener: &UnixListener, acceptor: &Arc<Acceptor>, spawn: S)
 where
     S: Fn(&str, Box<dyn FnOnce() + Send>) -> io::Result<()>,
 {
     for stream in listener.incoming() {
-        if door.clients.lock().is_over {
+        if acceptor.clients.lock().is_over {
             return;
         }
         let Ok(stream) = stream.map(Arc::new) else {
             thread::sleep(BREATH); // and whoever it is waits
             continue;
         };
-        let (door, theirs) = (Arc::clone(door), Arc::clone(&stream));
-        let receive = move || drop(door.receive(&theirs)); // whoever it was is gone again
+        let (acceptor, theirs) = (Arc::clone(acceptor), Arc::clone(&stream));
+        let receive = move || drop(acceptor.receive(&theirs)); // whoever it was is gone again
         if spawn("memory-client", Box::new(receive)).is_err() {
             let _ = hello::report(&stream, &Report::Busy); // it may be gone
         }
     }
 }
 
-impl Door {
+impl Acceptor {
     fn receive(&self, stream: &UnixStream) -> io::Result<()> {
         stream.set_read_timeout(Some(PATIENCE))?;
         match hello::asked(stream)? {
@@ -313,7 +313,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("memory");
         let server = MemoryServer::start(&directory.path().join("other"), ServerId(0), 64).unwrap();
-        let door = Arc::new(Door {
+        let acceptor = Arc::new(Acceptor {
             server: ServerId(3),
             segment: segment::make(64).unwrap(),
             clients: Arc::clone(&server.clients),
@@ -321,8 +321,8 @@ mod tests {
         let listener = UnixListener::bind(&path).unwrap();
         let left = Arc::new(AtomicU32::new(20));
         let without = Arc::clone(&left);
-        spawn("door", move || {
-            open(&listener, &door, |name, what| {
+        spawn("acceptor", move || {
+            open(&listener, &acceptor, |name, what| {
                 if without.load(Ordering::Relaxed) > 0 {
                     without.fetch_sub(1, Ordering::Relaxed);
                     return Err(io::ErrorKind::WouldBlock.into());

@@ -31,9 +31,9 @@ Nothing is encrypted on the way: whoever can read or change what travels between
 read and write all rows. Each memory server needs a processor.\n\n\
 SIGTERM or SIGINT ends it.";
 
-/// Flags of the keeper of a memory server, which starts it.
+/// Flags of the log archiver of a memory server, which starts it.
 #[derive(Debug, Args)]
-pub struct MemoryKeeperArgs {
+pub struct MemoryArchiverArgs {
     /// Where memory servers meet their clients
     #[arg(long, value_name = "DIR")]
     pub directory: PathBuf,

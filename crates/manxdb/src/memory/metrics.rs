@@ -1,4 +1,4 @@
-//! What the admin door shows of a memory server.
+//! What the admin listener shows of a memory server.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use manxdb_fabric::WORD_LENGTH;
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
 use manxdb_rack::disk::{Directory, DiskError, Kind};
-use manxdb_rack::memory::{Counted, Plan, Superblock, waits_for_rows};
+use manxdb_rack::memory::{MemoryStats, Plan, Superblock, waits_for_rows};
 use serde_json::json;
 
 use super::Registered;
-use super::keeper::{Kept, NAMES, Numbers};
+use super::archiver::{ArchiverProcess, NAMES, Numbers};
 use crate::config::DiskSettings;
 use crate::fault::Fault;
 use crate::process::random_secret;
 
-/// Connects the admin door to the memory.
+/// Connects the admin listener to the memory.
 ///
 /// # Errors
 /// The system has no randomness to give.
 pub fn sources(
     memory: Arc<dyn Registered>,
     superblock: &Superblock,
-    disk: Option<(&DiskSettings, &Kept)>,
+    disk: Option<(&DiskSettings, &ArchiverProcess)>,
 ) -> Result<AdminSources, Fault> {
     let server = superblock.server;
     let disk = disk
@@ -39,7 +39,7 @@ pub fn sources(
             let mut all = gauges(memory.as_ref(), server, &plan);
             if let Some((directory, numbers)) = &disk {
                 all.extend(files(directory));
-                all.extend(keeper(numbers));
+                all.extend(archiver(numbers));
             }
             all
         }),
@@ -56,21 +56,21 @@ pub fn sources(
     })
 }
 
-/// How a memory server is: whether its rows are there, and what is in its keeper's way.
-fn health(memory: &dyn Registered, keeper: Option<&Numbers>) -> HealthReport {
+/// How a memory server is: whether its rows are there, and what is in its log archiver's way.
+fn health(memory: &dyn Registered, archiver: Option<&Numbers>) -> HealthReport {
     let word = |offset: u64| {
         let bytes = memory.read(offset, WORD_LENGTH);
         bytes
             .first_chunk()
             .map_or(0, |word| u64::from_le_bytes(*word))
     };
-    let trouble = keeper.and_then(Numbers::trouble);
+    let trouble = archiver.and_then(Numbers::trouble);
     match (waits_for_rows(&word), trouble) {
         (true, Some(trouble)) => HealthReport::unavailable(trouble, ""),
         (true, None) => HealthReport::unavailable(
             "rows are not restored from disk yet",
             "this goes on by itself when all memory servers run; what is in the way is said by the one \
-             whose manxdb_memory_keeper_at_work is 1",
+             whose manxdb_memory_archiver_at_work is 1",
         ),
         (false, Some(trouble)) => HealthReport::degraded(trouble, ""),
         (false, None) => HealthReport::ok(),
@@ -85,7 +85,7 @@ fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {
             .first_chunk()
             .map_or(0, |word| u64::from_le_bytes(*word))
     };
-    let counted = Counted::of(plan, server, &word);
+    let counted = MemoryStats::of(plan, server, &word);
     let numbers = [
         ("manxdb_memory_registered_bytes", geometry.bytes),
         ("manxdb_memory_given_bytes", counted.given),
@@ -99,13 +99,13 @@ fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {
             ("manxdb_memory_places", u64::from(geometry.places)),
             ("manxdb_memory_places_taken", counted.taken),
             ("manxdb_memory_places_over", counted.over),
-            ("manxdb_memory_warden_term", term),
+            ("manxdb_memory_coordinator_term", term),
         ]
     });
-    let lots = counted.lots.map(|(given, all)| {
+    let lots = counted.chunks.map(|(given, all)| {
         [
-            ("manxdb_memory_lots", all),
-            ("manxdb_memory_lots_given", given),
+            ("manxdb_memory_chunks", all),
+            ("manxdb_memory_chunks_given", given),
         ]
     });
     let behind = counted.behind;
@@ -116,8 +116,8 @@ fn gauges(memory: &dyn Registered, server: u16, plan: &Plan) -> Vec<Gauge> {
     all.chain(behind).map(gauge).collect()
 }
 
-/// What the keeper of this server tells; that it is not at work, if there is none.
-fn keeper(numbers: &Numbers) -> Vec<Gauge> {
+/// What the log archiver of this server tells; that it is not at work, if there is none.
+fn archiver(numbers: &Numbers) -> Vec<Gauge> {
     let told = numbers.get();
     let known = told.map_or(1, |_| NAMES.len());
     let all = NAMES.into_iter().zip(told.unwrap_or_default());

@@ -1,7 +1,7 @@
 //! `manxdb memory`: a process that offers its memory to database servers, and does nothing else for
 //! them but to shut out who is dead.
 
-mod keeper;
+mod archiver;
 mod metrics;
 pub mod remote;
 
@@ -18,7 +18,7 @@ use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_rack::disk::{Directory, DiskError, History};
-use manxdb_rack::memory::{SharedWay, Superblock, first_words};
+use manxdb_rack::memory::{SharedTransport, Superblock, first_words};
 
 use crate::cli::MemoryArgs;
 use crate::config::{self, DiskSettings, Meeting, MemorySettings};
@@ -27,7 +27,7 @@ use crate::lock;
 use crate::notify::notify;
 use crate::process::{raise_descriptor_limit, random_u64, start_log, stop_signal};
 
-pub use self::keeper::run as keep;
+pub use self::archiver::run as keep;
 
 /// Runs a memory server until it is told to stop.
 ///
@@ -50,14 +50,16 @@ pub fn run(args: &MemoryArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fa
     let memory = Arc::clone(&offered.memory);
     let disk = settings.disk.as_ref();
     let mut kept = match (&settings.at, disk) {
-        (Meeting::Directory(directory), Some(disk)) => {
-            Some(keeper::Kept::start(directory, disk, &settings.log)?)
-        }
+        (Meeting::Directory(directory), Some(disk)) => Some(archiver::ArchiverProcess::start(
+            directory,
+            disk,
+            &settings.log,
+        )?),
         _ => None,
     };
     let sources = metrics::sources(memory, &settings.superblock, disk.zip(kept.as_ref()))?;
     let admin = AdminServer::start(admin, sources)
-        .map_err(|error| Fault::io("cannot start the admin door", error))?;
+        .map_err(|error| Fault::io("cannot start the admin listener", error))?;
     announce(&settings, &admin);
     let waited = stop.read_exact(&mut [0]);
     waited.map_err(|error| Fault::io("cannot watch signals", error))?;
@@ -103,7 +105,7 @@ fn announce(settings: &MemorySettings, admin: &AdminServer) {
 /// Looks at files that others may take away.
 const LOOKS_MAX: u32 = 8;
 
-/// Memory that others use, as the admin door sees it.
+/// Memory that others use, as the admin listener sees it.
 pub trait Registered: Send + Sync {
     /// Bytes of it.
     fn read(&self, offset: u64, bytes: usize) -> Vec<u8>;
@@ -156,7 +158,7 @@ impl Offered {
             .create(directory);
         made.map_err(|error| Fault::io(format!("cannot make {}", directory.display()), error))?;
         let lock = lock(directory, superblock.server)?;
-        let socket = SharedWay::socket(directory, superblock.server);
+        let socket = SharedTransport::socket(directory, superblock.server);
         // Whoever left one here has not ended in order: the lock was free.
         let _ = std::fs::remove_file(&socket);
         let server = ServerId(superblock.server);
@@ -199,7 +201,7 @@ fn on_disk(superblock: &Superblock, disk: &DiskSettings) -> Result<Vec<(u64, Vec
     let history = loop {
         tries += 1;
         match History::look(&directory, &superblock) {
-            // The keeper of another server may have taken older files away just then.
+            // The log archiver of another server may have taken older files away just then.
             Err(DiskError::Io(_, error)) if error.kind() == NotFound && tries < LOOKS_MAX => {}
             found => break found.map_err(fault)?,
         }

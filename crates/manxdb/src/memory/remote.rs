@@ -13,8 +13,8 @@ mod present {
     use std::sync::Arc;
 
     use manxdb_fabric::ServerId;
-    use manxdb_fabric::libfabric::{Door, MemoryServer, Provider};
-    use manxdb_rack::memory::{RemoteWay, first_words};
+    use manxdb_fabric::libfabric::{ListenerAddress, MemoryServer, Provider};
+    use manxdb_rack::memory::{RemoteTransport, first_words};
 
     use super::super::Registered;
     use crate::config::{MemorySettings, RemoteSettings};
@@ -44,14 +44,15 @@ mod present {
         settings: &MemorySettings,
     ) -> Result<Arc<dyn Registered>, Fault> {
         let superblock = &settings.superblock;
-        let door = Door {
+        let listener_address = ListenerAddress {
             address,
             token: token(remote.token_file.as_deref())?,
         };
         let (server, bytes) = (ServerId(superblock.server), superblock.geometry.bytes);
         let provider = Provider::at(&remote.provider, address.ip());
         let first = first_words(superblock, None);
-        let memory = MemoryServer::start_filled(&door, server, bytes, &first, &provider);
+        let memory =
+            MemoryServer::start_filled(&listener_address, server, bytes, &first, &provider);
         let memory = memory.map_err(|error| Fault::Other(error.to_string()))?;
         if settings.populate {
             let cannot = || format!("cannot offer {bytes} bytes of memory at {address}");
@@ -65,20 +66,22 @@ mod present {
     ///
     /// # Errors
     /// An address that is none, or a provider that cannot be used.
-    pub fn way(addresses: &[String], remote: &RemoteSettings) -> Result<RemoteWay, Fault> {
+    pub fn way(addresses: &[String], remote: &RemoteSettings) -> Result<RemoteTransport, Fault> {
         let token = token(remote.token_file.as_deref())?;
-        let door = |address: &String| {
+        let listener_address = |address: &String| {
             let cannot = || format!("cannot find the memory server {address}");
             let found = address.to_socket_addrs();
             let found = found.map_err(|error| Fault::io(cannot(), error))?.next();
             let found = found.ok_or_else(|| Fault::Other(cannot()))?;
-            Ok(Door {
+            Ok(ListenerAddress {
                 address: found,
                 token: token.clone(),
             })
         };
-        let doors: Result<Vec<Door>, Fault> = addresses.iter().map(door).collect();
-        RemoteWay::new(&remote.provider, doors?).map_err(|error| Fault::Other(error.to_string()))
+        let listener_addresses: Result<Vec<ListenerAddress>, Fault> =
+            addresses.iter().map(listener_address).collect();
+        RemoteTransport::new(&remote.provider, listener_addresses?)
+            .map_err(|error| Fault::Other(error.to_string()))
     }
 
     /// What is in the file of a token; nothing without a file.
@@ -89,12 +92,12 @@ mod present {
         let cannot = || format!("cannot read {}", file.display());
         let token = std::fs::read_to_string(file).map_err(|error| Fault::io(cannot(), error))?;
         let token = token.trim();
-        if token.is_empty() || token.len() > Door::TOKEN_MAX {
+        if token.is_empty() || token.len() > ListenerAddress::TOKEN_MAX {
             return Err(Fault::Config(format!(
                 "the token in {} has {} bytes but must have 1 to {}",
                 file.display(),
                 token.len(),
-                Door::TOKEN_MAX
+                ListenerAddress::TOKEN_MAX
             )));
         }
         Ok(token.to_owned())
@@ -106,7 +109,7 @@ mod absent {
     use std::net::SocketAddr;
     use std::sync::Arc;
 
-    use manxdb_rack::memory::SharedWay;
+    use manxdb_rack::memory::SharedTransport;
 
     use super::super::Registered;
     use crate::config::{MemorySettings, RemoteSettings};
@@ -137,7 +140,7 @@ mod absent {
     ///
     /// # Errors
     /// Always, saying so.
-    pub fn way(_: &[String], _: &RemoteSettings) -> Result<SharedWay, Fault> {
+    pub fn way(_: &[String], _: &RemoteSettings) -> Result<SharedTransport, Fault> {
         Err(absent())
     }
 }

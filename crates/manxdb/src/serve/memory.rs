@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use manxdb_core::Nanos;
 use manxdb_gateway::admin::HealthReport;
 use manxdb_rack::memory::{
-    Memory, MemoryError, ServerProbe, SharedWay, Source, Watched, Way, watch,
+    Memory, MemoryError, ServerProbe, SharedTransport, Source, Transport, Watched, watch,
 };
 use manxdb_rack::path::RsiPath;
 use manxdb_txn::CommitPath;
@@ -103,7 +103,7 @@ impl MemoryRows {
         let lock = lock(data)?;
         match at {
             MemoryAt::Directory(directory) if directory.is_dir() => {
-                let memory = open(&SharedWay::new(directory))?;
+                let memory = open(&SharedTransport::new(directory))?;
                 Self::on(memory, directory.display().to_string(), used, lock)
             }
             MemoryAt::Directory(directory) => Err(Fault::Other(format!(
@@ -124,7 +124,7 @@ impl MemoryRows {
         }
     }
 
-    fn on<W: Way>(
+    fn on<W: Transport>(
         memory: Memory<W>,
         place: String,
         used: MemoryUse,
@@ -133,7 +133,7 @@ impl MemoryRows {
         let memory = Arc::new(memory);
         let (watched, threads) = (Arc::<Watched>::default(), Threads::default());
         let (watching, seen) = (Arc::clone(&memory), Arc::clone(&watched));
-        threads.start("warden", move |stop| {
+        threads.start("coordinator", move |stop| {
             let note = |what: &str| tracing::warn!("{what}");
             watch(&watching, &seen, stop, &note);
         })?;
@@ -159,7 +159,7 @@ impl MemoryRows {
             while !stop.load(Ordering::Relaxed) {
                 kept.keep();
                 if last.elapsed() > rest {
-                    rest = match kept.tidy() {
+                    rest = match kept.collect_garbage() {
                         Ok(0) => TIDY.1.min(2 * rest),
                         Ok(_) => TIDY.0,
                         Err(error) => {
@@ -200,13 +200,13 @@ impl MemoryRows {
 
     /// Numbers for metrics.
     pub fn numbers(&self) -> [(&'static str, u64); 4] {
-        let buried = self.watched.buried.load(Ordering::Relaxed);
+        let reaped = self.watched.reaped.load(Ordering::Relaxed);
         let lost = self.watched.epoch.load(Ordering::Relaxed);
         let (clients, faults) = (self.counts)();
         [
             ("manxdb_memory_own_places", clients),
             ("manxdb_memory_own_faults_total", faults),
-            ("manxdb_memory_recovered_total", buried),
+            ("manxdb_memory_recovered_total", reaped),
             ("manxdb_memory_lost_servers", lost),
         ]
     }
@@ -225,7 +225,7 @@ impl fmt::Display for MemoryRows {
 }
 
 /// Opens memory; waits a while for servers that were started again to have their rows.
-fn open<W: Way + Clone>(way: &W) -> Result<Memory<W>, Fault> {
+fn open<W: Transport + Clone>(way: &W) -> Result<Memory<W>, Fault> {
     let began = Instant::now();
     let mut is_told = false;
     loop {
@@ -243,7 +243,10 @@ fn open<W: Way + Clone>(way: &W) -> Result<Memory<W>, Fault> {
 }
 
 /// Takes places; those of servers that died become free a little later.
-fn join<W: Way>(memory: &Arc<Memory<W>>, clients: u16) -> Result<RsiPath<W::Fabric>, MemoryError> {
+fn join<W: Transport>(
+    memory: &Arc<Memory<W>>,
+    clients: u16,
+) -> Result<RsiPath<W::Fabric>, MemoryError> {
     let geometry = memory.geometry();
     let patience = Duration::from_nanos(geometry.lease.0 * PATIENCE);
     let began = Instant::now();

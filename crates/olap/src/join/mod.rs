@@ -142,7 +142,7 @@ fn filters(
 
 /// RDMA GHJ and RRJ: rows travel as writes into the memory of the nodes of their keys, by the
 /// partitions of the node's room, each of which the receiver divides into so many: with many
-/// partitions in the room and a division into one it is RRJ, the other way round RDMA GHJ. Returns
+/// partitions in the region and a division into one it is RRJ, the other way round RDMA GHJ. Returns
 /// what this node has sent; `each` is called for every pair of rows of equal keys that it finds.
 ///
 /// # Errors
@@ -165,7 +165,7 @@ pub fn by_writes<F: Fabric>(
     })?;
     let gathered = Gathered::find(node)?;
     let (build_width, probe_width) = (tables.build.width(), tables.probe.width());
-    let shares = usize::from(node.room().nodes()) * gathered.parts();
+    let shares = usize::from(node.region().nodes()) * gathered.parts();
     for part in 0..gathered.parts() {
         let build = gathered.rows(node, (Side::Build, part), build_width)?;
         if divided > 1 {

@@ -3,7 +3,7 @@
 use manxdb_fabric::{Fabric, Operation, Outcome};
 
 use super::node::{Node, astray};
-use super::room::{HEAD, Room};
+use super::region::{HEAD, NodeRegion};
 use super::scatter::Head;
 use crate::error::OlapError;
 use crate::rows::{Rows, Side, Width};
@@ -24,13 +24,13 @@ impl Gathered {
     /// # Errors
     /// A piece makes no sense.
     pub fn find<F: Fabric>(node: &mut Node<F>) -> Result<Self, OlapError> {
-        let (room, me) = (node.room, node.me);
-        let given = node.read(Room::counter(me), HEAD)?;
+        let (region, me) = (node.region, node.me);
+        let given = node.read(NodeRegion::counter(me), HEAD)?;
         let given = given
             .first_chunk()
             .map_or(0, |one| u64::from_le_bytes(*one));
-        let numbers: Vec<u64> = (0..given.min(room.pieces())).collect();
-        let parts = usize::try_from(room.parts()).unwrap_or(0);
+        let numbers: Vec<u64> = (0..given.min(region.pieces())).collect();
+        let parts = usize::try_from(region.parts()).unwrap_or(0);
         let mut pieces = [vec![Vec::new(); parts], vec![Vec::new(); parts]];
         for numbers in numbers.chunks(TOGETHER) {
             let wanted = numbers.iter().map(|number| (*number, HEAD));
@@ -43,7 +43,7 @@ impl Gathered {
                 };
                 let of_side = &mut pieces[usize::from(head.is_probe)];
                 let part = usize::try_from(head.part).unwrap_or(usize::MAX);
-                let fits = u64::from(head.bytes) + HEAD <= room.piece_bytes() as u64;
+                let fits = u64::from(head.bytes) + HEAD <= region.piece_bytes() as u64;
                 let Some(part) = of_side.get_mut(part).filter(|_| fits) else {
                     let what = format!("piece {number} is {head:?}");
                     return Err(OlapError::Nonsense { node: me, what });
@@ -101,9 +101,9 @@ fn read_each<F: Fabric>(
     offset: u64,
     mut take: impl FnMut(&[u8]) -> Result<(), OlapError>,
 ) -> Result<(), OlapError> {
-    let (room, me) = (node.room, node.me);
+    let (region, me) = (node.region, node.me);
     let read = |(number, bytes)| Operation::Read {
-        at: room.piece(me, number).plus(offset),
+        at: region.piece(me, number).plus(offset),
         bytes,
     };
     for outcome in node.pipe.ask(wanted.map(read).collect())? {

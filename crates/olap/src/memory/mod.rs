@@ -1,6 +1,6 @@
 //! Rows that travel as writes into other nodes' memory, whose processors do not run for it.
 //!
-//! Every node registers the same [`Room`]: a counter, and places for pieces of partitions. Who has
+//! Every node registers the same [`NodeRegion`]: a counter, and places for pieces of partitions. Who has
 //! a piece full of rows adds to the counter of the node that they belong to, which gives it places
 //! that nobody else gets, and writes the piece there while it goes on; the piece says which
 //! partition it is of. When a node has written all it says so in the memory of all others, and when
@@ -13,10 +13,10 @@
 mod gather;
 mod node;
 mod pipe;
-mod room;
+mod region;
 mod scatter;
 
 pub(crate) use gather::Gathered;
 pub use node::Node;
-pub use room::{Load, Room};
+pub use region::{Load, NodeRegion};
 pub(crate) use scatter::Scatter;

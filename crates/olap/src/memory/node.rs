@@ -5,7 +5,7 @@ use std::ops::Range;
 use manxdb_fabric::{Address, Fabric, Grants, Operation, Outcome, ServerId, WORD, turn};
 
 use super::pipe::Pipe;
-use super::room::{AT_A_TIME, Room};
+use super::region::{AT_A_TIME, NodeRegion};
 use crate::error::OlapError;
 use crate::traffic::Traffic;
 
@@ -21,7 +21,7 @@ const GIVEN_UP: u64 = 2;
 #[derive(Debug)]
 pub struct Node<F> {
     pub(super) pipe: Pipe<F>,
-    pub(super) room: Room,
+    pub(super) region: NodeRegion,
     pub(super) me: u16,
     /// At each node, places that are this one's and that it has not used.
     stock: Vec<Range<u64>>,
@@ -33,7 +33,7 @@ impl<F: Fabric> Node<F> {
     ///
     /// # Errors
     /// The fabric promises too little, or a node's memory is not there or too small.
-    pub fn new(fabric: F, room: Room, me: u16) -> Result<Self, OlapError> {
+    pub fn new(fabric: F, region: NodeRegion, me: u16) -> Result<Self, OlapError> {
         let needed = Grants {
             complete_means_visible: true,
             atomic_among_clients: true,
@@ -41,30 +41,32 @@ impl<F: Fabric> Node<F> {
         };
         let granted = fabric.grants().include(needed);
         granted.map_err(|missing| OlapError::Fabric(missing.to_string()))?;
-        if me >= room.nodes() {
-            let nodes = room.nodes();
-            return Err(OlapError::Room(format!("node {me} of {nodes}, from 0 on")));
+        if me >= region.nodes() {
+            let nodes = region.nodes();
+            return Err(OlapError::NodeRegion(format!(
+                "node {me} of {nodes}, from 0 on"
+            )));
         }
-        for node in 0..room.nodes() {
+        for node in 0..region.nodes() {
             let registered = fabric.registered(ServerId(node)).unwrap_or(0);
-            if registered < room.bytes() {
-                return Err(OlapError::Room(format!(
+            if registered < region.bytes() {
+                return Err(OlapError::NodeRegion(format!(
                     "node {node} has registered {registered} bytes of {}",
-                    room.bytes()
+                    region.bytes()
                 )));
             }
         }
         Ok(Self {
             pipe: Pipe::new(fabric, me),
-            room,
+            region,
             me,
-            stock: vec![0..0; usize::from(room.nodes())],
+            stock: vec![0..0; usize::from(region.nodes())],
         })
     }
 
     /// How memory is laid out.
-    pub(crate) fn room(&self) -> Room {
-        self.room
+    pub(crate) fn region(&self) -> NodeRegion {
+        self.region
     }
 
     /// A place at a node that nobody else writes.
@@ -72,7 +74,7 @@ impl<F: Fabric> Node<F> {
     /// # Errors
     /// The node has none left.
     pub(super) fn place(&mut self, node: u16) -> Result<Address, OlapError> {
-        let (pieces, at) = (self.room.pieces(), Room::counter(node));
+        let (pieces, at) = (self.region.pieces(), NodeRegion::counter(node));
         let Some(stock) = self.stock.get_mut(usize::from(node)) else {
             return Err(OlapError::Gone(node)); // unreachable: callers count to `nodes`
         };
@@ -85,7 +87,7 @@ impl<F: Fabric> Node<F> {
             *stock = *first..first.saturating_add(AT_A_TIME).min(pieces);
         }
         match stock.next() {
-            Some(number) => Ok(self.room.piece(node, number)),
+            Some(number) => Ok(self.region.piece(node, number)),
             None => Err(OlapError::Full { node, pieces }),
         }
     }
@@ -123,8 +125,8 @@ impl<F: Fabric> Node<F> {
     /// Says to all what has become of this node's rows, as far as they can be reached.
     fn say(&mut self, what: u64) -> Result<(), OlapError> {
         let mut said = Ok(());
-        for node in 0..self.room.nodes() {
-            let at = Room::end(node, self.me);
+        for node in 0..self.region.nodes() {
+            let at = NodeRegion::end(node, self.me);
             let bytes = what.to_le_bytes().to_vec();
             let told = self.pipe.ask(vec![Operation::Write { at, bytes }]);
             said = said.and(told.map(|_| ()));
@@ -134,8 +136,8 @@ impl<F: Fabric> Node<F> {
 
     /// Who has not written everything.
     fn late(&mut self) -> Result<Vec<u16>, OlapError> {
-        let ends = Room::end(self.me, 0);
-        let said = self.read(ends, u64::from(self.room.nodes()) * WORD)?;
+        let ends = NodeRegion::end(self.me, 0);
+        let said = self.read(ends, u64::from(self.region.nodes()) * WORD)?;
         let (words, _) = said.as_chunks::<8>();
         let mut late = Vec::new();
         for (node, word) in (0..).zip(words) {
@@ -150,7 +152,7 @@ impl<F: Fabric> Node<F> {
 
     /// Fails if a node is gone that has not said that it has written everything.
     fn look_after(&mut self, node: u16) -> Result<(), OlapError> {
-        let seen = self.read(Room::counter(node), WORD);
+        let seen = self.read(NodeRegion::counter(node), WORD);
         match seen {
             // It may have said so, and ended, since it was late.
             Err(error) if self.late()?.contains(&node) => Err(error),

@@ -3,7 +3,7 @@
 use manxdb_fabric::{Fabric, Operation};
 
 use super::node::Node;
-use super::room::HEAD;
+use super::region::HEAD;
 use crate::error::OlapError;
 use crate::hash::{hash, share};
 use crate::rows::{Key, Side, Width};
@@ -20,10 +20,10 @@ pub(crate) struct Scatter<'a, F> {
 
 impl<'a, F: Fabric> Scatter<'a, F> {
     pub fn new(node: &'a mut Node<F>, side: Side, width: Width) -> Self {
-        let room = node.room;
-        let parts = usize::from(room.nodes()) * usize::try_from(room.parts()).unwrap_or(0);
+        let region = node.region;
+        let parts = usize::from(region.nodes()) * usize::try_from(region.parts()).unwrap_or(0);
         Self {
-            full: room.piece_rows(width) + HEAD_LENGTH,
+            full: region.piece_rows(width) + HEAD_LENGTH,
             node,
             side,
             pieces: vec![Vec::new(); parts],
@@ -40,7 +40,7 @@ impl<'a, F: Fabric> Scatter<'a, F> {
             return Ok(()); // unreachable: a share is below their number
         };
         if piece.is_empty() {
-            piece.reserve_exact(self.node.room.piece_bytes());
+            piece.reserve_exact(self.node.region.piece_bytes());
             piece.extend_from_slice(&[0; HEAD_LENGTH]);
         }
         piece.extend_from_slice(row);
@@ -67,7 +67,7 @@ impl<'a, F: Fabric> Scatter<'a, F> {
         let Some(mut bytes) = piece.filter(|piece| !piece.is_empty()) else {
             return Ok(());
         };
-        let parts = usize::try_from(self.node.room.parts()).unwrap_or(1);
+        let parts = usize::try_from(self.node.region.parts()).unwrap_or(1);
         let (node, own) = (part / parts, part % parts);
         let rows = bytes.len() - HEAD_LENGTH;
         if let Some(head) = bytes.first_chunk_mut() {
@@ -95,7 +95,7 @@ impl Head {
     fn new(side: Side, part: usize, bytes: usize) -> Self {
         Self {
             is_probe: side == Side::Probe,
-            // Both are bounded by the room.
+            // Both are bounded by the region.
             part: u32::try_from(part).unwrap_or(u32::MAX),
             bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::common::{Keys, all, rows};
 use manxdb_core::Random;
 use manxdb_olap::aggregate::{Partial, by_messages, by_writes, parts};
-use manxdb_olap::memory::{Load, Room};
+use manxdb_olap::memory::{Load, NodeRegion};
 use manxdb_olap::{Key, Rows, Traffic};
 
 fn drawn(seed: u64, nodes: usize, bytes: usize, count: u64, keys: Keys) -> Vec<Rows> {
@@ -52,8 +52,8 @@ fn writes(nodes: &[Rows], parts: u32) -> (Vec<Partial>, Vec<Traffic>) {
         width: Partial::WIDTH,
     };
     let count = u16::try_from(nodes.len()).unwrap();
-    let room = Room::new(count, parts, 2 << 10, &[load]).unwrap();
-    together(crate::common::by_writes(room, |me, node| {
+    let region = NodeRegion::new(count, parts, 2 << 10, &[load]).unwrap();
+    together(crate::common::by_writes(region, |me, node| {
         let mut groups = Vec::new();
         let sent = by_writes(node, &nodes[me], |group| groups.push(group)).unwrap();
         (groups, sent)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::common::{Keys, all, rows, width};
 use manxdb_core::Random;
 use manxdb_olap::join::{Tables, Travel, by_messages, by_writes, parts};
-use manxdb_olap::memory::{Load, Room};
+use manxdb_olap::memory::{Load, NodeRegion};
 use manxdb_olap::{Key, OlapError, Rows, Traffic};
 
 /// Pairs of rows, in order.
@@ -77,18 +77,18 @@ impl Case {
         ))
     }
 
-    fn room(&self, parts: u32, piece: u64) -> Room {
+    fn region(&self, parts: u32, piece: u64) -> NodeRegion {
         let load = |rows: &[Rows]| Load {
             rows: all(rows).len() as u64,
             width: rows[0].width(),
         };
         let loads = [load(&self.build), load(&self.probe)];
-        Room::new(self.nodes(), parts, piece, &loads).unwrap()
+        NodeRegion::new(self.nodes(), parts, piece, &loads).unwrap()
     }
 
     fn by_writes(&self, parts: u32, piece: u64, divided: u32) -> (Pairs, Vec<Traffic>) {
-        let room = self.room(parts, piece);
-        together(crate::common::by_writes(room, |me, node| {
+        let region = self.region(parts, piece);
+        together(crate::common::by_writes(region, |me, node| {
             let mut pairs = Pairs::new();
             let each = |one: &[u8], other: &[u8]| pairs.push((one.to_vec(), other.to_vec()));
             let sent = by_writes(node, self.tables(me), divided, each).unwrap();
@@ -221,10 +221,10 @@ fn a_partition_fits_a_cache() {
 }
 
 #[test]
-fn a_node_without_room_is_named_and_nobody_waits() {
+fn a_node_without_region_is_named_and_nobody_waits() {
     let case = Case::drawn(1, 2, ((8, 500, Keys::One), (8, 500, Keys::One)));
-    let room = case.room(1, 1 << 10).with_pieces(9);
-    let found = crate::common::by_writes(room, |me, node| {
+    let region = case.region(1, 1 << 10).with_pieces(9);
+    let found = crate::common::by_writes(region, |me, node| {
         by_writes(node, case.tables(me), 1, |_, _| {}).unwrap_err()
     });
     let full = |error: &OlapError| matches!(error, OlapError::Full { .. });

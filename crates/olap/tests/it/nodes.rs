@@ -15,7 +15,7 @@ use manxdb_fabric::{
     BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, Outcome, ServerId,
 };
 use manxdb_olap::join::{Tables, Travel, by_messages, by_writes};
-use manxdb_olap::memory::{Load, Node, Room};
+use manxdb_olap::memory::{Load, Node, NodeRegion};
 use manxdb_olap::sockets::Sockets;
 use manxdb_olap::{OlapError, Rows, Traffic, aggregate};
 
@@ -117,14 +117,14 @@ fn load(rows: u64) -> Load {
 #[test]
 fn a_node_whose_memory_is_gone_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    let room = Room::new(2, 1, 1 << 10, &[load(1_000), load(1_000)]).unwrap();
-    let _servers = memory(directory.path(), room);
+    let region = NodeRegion::new(2, 1, 1 << 10, &[load(1_000), load(1_000)]).unwrap();
+    let _servers = memory(directory.path(), region);
     let fabric = Without {
-        memory: connect(directory.path(), room, 0),
+        memory: connect(directory.path(), region, 0),
         server: ServerId(1),
         failed: VecDeque::new(),
     };
-    let mut node = Node::new(fabric, room, 0).unwrap();
+    let mut node = Node::new(fabric, region, 0).unwrap();
     let (build, probe) = (some(), some());
     let tables = Tables {
         build: &build,
@@ -171,16 +171,16 @@ impl Fabric for Looking {
 #[test]
 fn what_is_sent_does_not_depend_on_who_is_late() {
     let directory = tempfile::tempdir().unwrap();
-    let room = Room::new(2, 1, 1 << 10, &[load(1_000), load(1_000)]).unwrap();
-    let _servers = memory(directory.path(), room);
+    let region = NodeRegion::new(2, 1, 1 << 10, &[load(1_000), load(1_000)]).unwrap();
+    let _servers = memory(directory.path(), region);
     let (said, looked) = channel();
     let fabric = Looking {
-        memory: connect(directory.path(), room, 0),
+        memory: connect(directory.path(), region, 0),
         server: ServerId(1),
         looks: 0,
         said,
     };
-    let late = connect(directory.path(), room, 1);
+    let late = connect(directory.path(), region, 1);
     let nothing = Rows::new(width(8));
     let tables = Tables {
         build: &nothing,
@@ -189,10 +189,10 @@ fn what_is_sent_does_not_depend_on_who_is_late() {
     let sent = thread::scope(|scope| {
         scope.spawn(move || {
             looked.recv().unwrap();
-            let mut late = Node::new(late, room, 1).unwrap();
+            let mut late = Node::new(late, region, 1).unwrap();
             by_writes(&mut late, tables, 1, |_, _| {}).unwrap();
         });
-        let mut node = Node::new(fabric, room, 0).unwrap();
+        let mut node = Node::new(fabric, region, 0).unwrap();
         by_writes(&mut node, tables, 1, |_, _| {}).unwrap()
     });
     // That it has written all that it had.
@@ -201,23 +201,23 @@ fn what_is_sent_does_not_depend_on_who_is_late() {
 }
 
 #[test]
-fn memory_that_does_not_fit_the_room_is_refused() {
+fn memory_that_does_not_fit_the_region_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    let room = Room::new(2, 1, 1 << 10, &[load(10)]).unwrap();
-    let _servers = memory(directory.path(), room);
-    let refused = |client, room: Room, me| {
-        let paths = Room::new(2, 1, 1 << 10, &[load(10)]).unwrap();
+    let region = NodeRegion::new(2, 1, 1 << 10, &[load(10)]).unwrap();
+    let _servers = memory(directory.path(), region);
+    let refused = |client, region: NodeRegion, me| {
+        let paths = NodeRegion::new(2, 1, 1 << 10, &[load(10)]).unwrap();
         let fabric = connect(directory.path(), paths, client);
-        match Node::new(fabric, room, me) {
+        match Node::new(fabric, region, me) {
             Ok(_) => panic!("it is let in"),
             Err(error) => error.to_string(),
         }
     };
-    let larger = Room::new(2, 1, 1 << 10, &[load(10_000)]).unwrap();
+    let larger = NodeRegion::new(2, 1, 1 << 10, &[load(10_000)]).unwrap();
     assert!(refused(1, larger, 0).contains("node 0 has registered"));
-    let more = Room::new(3, 1, 1 << 10, &[]).unwrap().with_pieces(1);
+    let more = NodeRegion::new(3, 1, 1 << 10, &[]).unwrap().with_pieces(1);
     assert!(refused(2, more, 0).contains("node 2 has registered 0 bytes"));
-    assert_eq!(refused(3, room, 2), "node 2 of 2, from 0 on");
+    assert_eq!(refused(3, region, 2), "node 2 of 2, from 0 on");
 }
 
 #[test]

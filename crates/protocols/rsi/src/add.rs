@@ -8,25 +8,25 @@ use manxdb_fabric::{Address, Operation, Outcome};
 
 use crate::block::Block;
 use crate::commit::Abort;
-use crate::directory::{BUCKET, Bucket, Place, entry};
+use crate::directory::{BUCKET, Bucket, RecordAddress, entry};
 use crate::find::{Absence, Find, Found};
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::Seen;
 use crate::replicas::is_region;
 use crate::vector::Snapshot;
 use crate::version::{Head, Stamp};
-use crate::work::{Step, Work, fault};
 
 /// Memory that is the caller's alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Room {
+pub struct FreeSpace {
     /// For a record of the table.
-    pub record: Place,
+    pub record: RecordAddress,
     /// How often that place was given to a record before.
     pub generation: u64,
     /// For a bucket, should the chain be full.
-    pub bucket: Place,
+    pub bucket: RecordAddress,
 }
 
 /// What has come of it.
@@ -44,7 +44,7 @@ pub struct Added {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Add {
     absence: Absence,
-    room: Room,
+    room: FreeSpace,
     snapshot: Snapshot,
     phase: Phase,
     #[cfg(feature = "mutants")]
@@ -65,7 +65,7 @@ enum Phase {
 }
 
 impl Add {
-    pub(crate) fn new(absence: Absence, room: Room, snapshot: Snapshot) -> Self {
+    pub(crate) fn new(absence: Absence, room: FreeSpace, snapshot: Snapshot) -> Self {
         Self {
             absence,
             room,
@@ -91,7 +91,7 @@ impl Add {
             operations.push(self.write_bucket());
         }
         self.phase = Phase::Writing;
-        Step::Ask(operations)
+        Step::Post(operations)
     }
 
     /// A bucket whose first entry is ours.
@@ -132,7 +132,7 @@ impl Add {
         let before = self.absence.trail.iter().take(number);
         let before = before.filter(|bucket| is_region(bucket.at));
         let links = before.map(Bucket::confirm_link);
-        Step::Ask(std::iter::once(own).chain(links).collect())
+        Step::Post(std::iter::once(own).chain(links).collect())
     }
 
     fn look(&mut self) -> Step<Result<Added, Abort>> {
@@ -161,13 +161,13 @@ impl Add {
                 self.absence = absence;
                 self.write()
             }
-            Step::Ask(operations) => {
+            Step::Post(operations) => {
                 self.phase = Phase::Looking(find);
-                Step::Ask(operations)
+                Step::Post(operations)
             }
-            Step::Again(operations, times) => {
+            Step::Backoff(operations, times) => {
                 self.phase = Phase::Looking(find);
-                Step::Again(operations, times)
+                Step::Backoff(operations, times)
             }
         }
     }
@@ -225,7 +225,7 @@ fn vacancy((bucket, number): (&Bucket, usize)) -> Option<(usize, Address)> {
     Some((number, bucket.vacancy()?))
 }
 
-impl Work for Add {
+impl Machine for Add {
     type Output = Result<Added, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {

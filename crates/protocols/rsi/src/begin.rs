@@ -2,8 +2,8 @@
 
 use manxdb_fabric::{Fault, Outcome};
 
+use crate::machine::{Machine, Step};
 use crate::vector::{Snapshot, Vector};
-use crate::work::{Step, Work};
 
 /// Lines that are being written are waited for this often. Without them the snapshot is older.
 const TRIES_MAX: u32 = 3;
@@ -28,12 +28,12 @@ impl Begin {
     }
 }
 
-impl Work for Begin {
+impl Machine for Begin {
     type Output = Result<Snapshot, Fault>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         let bytes = match outcomes.into_iter().next() {
-            None => return Step::Ask(vec![self.vector.read()]),
+            None => return Step::Post(vec![self.vector.read()]),
             Some(Outcome::Failed(fault)) => return Step::Done(Err(fault)),
             Some(Outcome::Read(bytes)) => bytes,
             Some(_) => Vec::new(), // no carrier answers a read otherwise
@@ -42,7 +42,7 @@ impl Work for Begin {
         self.seen.join(&snapshot);
         self.tries += 1;
         if torn > 0 && self.tries < TRIES_MAX {
-            return Step::Again(vec![self.vector.read()], self.tries);
+            return Step::Backoff(vec![self.vector.read()], self.tries);
         }
         Step::Done(Ok(self.seen.clone()))
     }

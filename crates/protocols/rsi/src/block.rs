@@ -23,7 +23,7 @@ use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
 use twox_hash::XxHash3_64;
 
 pub use self::layout::{Layout, LayoutError};
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 use crate::version::{Head, Label, Stamp};
 
 /// A copy that is not of one time, or not of a block: it must be read again.
@@ -73,7 +73,7 @@ pub(crate) struct Leaving<'a> {
     pub sum: u32,
     pub value: &'a [u8],
     /// Where the one is that left before it.
-    pub before: Option<Place>,
+    pub before: Option<RecordAddress>,
 }
 
 /// A version as a reader gets it.
@@ -154,7 +154,7 @@ impl Block {
         &self,
         stamp: Stamp,
         value: Option<&[u8]>,
-        older: Option<Place>,
+        older: Option<RecordAddress>,
     ) -> Self {
         let bytes = value.unwrap_or_default();
         debug_assert!(bytes.len() <= self.layout.value, "checked by the session");
@@ -176,7 +176,7 @@ impl Block {
             body.extend_from_slice(&Slot::empty(Stamp::NOTHING).words());
         }
         if layout.has_overflow {
-            body.extend_from_slice(&older.map_or(0, Place::word).to_le_bytes());
+            body.extend_from_slice(&older.map_or(0, RecordAddress::word).to_le_bytes());
         }
         body.extend_from_slice(&u64::from(sum_of(&body)).to_le_bytes());
         body.extend_from_slice(bytes);
@@ -192,10 +192,10 @@ impl Block {
     }
 
     /// Where the version is that has left the record last.
-    pub(crate) fn older(&self) -> Option<Place> {
+    pub(crate) fn older(&self) -> Option<RecordAddress> {
         let is_there = self.layout.has_overflow;
         let word = is_there.then(|| self.word(self.layout.words() - 3))?;
-        Place::parse(word)
+        RecordAddress::parse(word)
     }
 
     /// Of the version that the next one will push out; none: nobody can want it.
@@ -419,7 +419,7 @@ fn assemble<'a>(
     (generation, key): (u64, &[u8]),
     slots: impl Iterator<Item = Slot<'a>> + Clone,
     missing: Stamp,
-    older: Option<Place>,
+    older: Option<RecordAddress>,
 ) -> Block {
     debug_assert!(key.len() <= layout.key, "checked where keys come in");
     let slots = slots.chain(iter::repeat(Slot::empty(missing)));
@@ -435,7 +435,7 @@ fn assemble<'a>(
         body.extend(slot.words());
     }
     if layout.has_overflow {
-        body.extend(older.map_or(0, Place::word).to_le_bytes());
+        body.extend(older.map_or(0, RecordAddress::word).to_le_bytes());
     }
     let sum = u64::from(sum_of(&body));
     body.extend(sum.to_le_bytes());

@@ -2,7 +2,7 @@
 //!
 //! | phase | asked of the fabric | round trips |
 //! |---|---|---|
-//! | wait | where a keeper writes logs to disk, a few times in a round of the thread's ring: read how far it has come | 1 |
+//! | wait | where a log archiver writes logs to disk, a few times in a round of the thread's ring: read how far it has come | 1 |
 //! | lock | swap each head: the version that was read, unlocked, for our lock | 1 |
 //! | validate | serializable only: read the heads of what was read and is not written, and the buckets in which nothing was found | 1 |
 //! | log | where the session has a log: write all changes to it, on several servers, and versions that are pushed out to the overflow area | 1 |
@@ -19,17 +19,17 @@
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
-use crate::directory::{Bucket, Place, Print};
+use crate::directory::{Bucket, Print, RecordAddress};
+use crate::durable_positions::Need;
 use crate::find::Found;
-use crate::kept::Need;
 use crate::log::{Entry, Log};
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::overflow::{self, Overflow};
 use crate::read::Seen;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
-use crate::work::{Step, Work, fault};
 
 /// A record to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -78,9 +78,9 @@ pub enum Abort {
     /// A transaction does not fit into the log.
     #[error("the changes take {0} bytes of a log that has room for {1}")]
     TooLarge(u64, u64),
-    /// The thread's log has no room until the keeper has written what is in it to disk, which it has
+    /// The thread's log has no room until the log archiver has written what is in it to disk, which it has
     /// not for as long as we have waited. To be tried again.
-    #[error("the keeper does not write to disk what thread {0} has logged")]
+    #[error("the log archiver does not write to disk what thread {0} has logged")]
     Unwritten(ThreadId),
     /// A thread has no numbers left.
     #[error("thread {0} has committed all that it can")]
@@ -126,7 +126,7 @@ pub struct Commit {
     /// By address; those that need no lock are the last.
     changes: Vec<Change>,
     /// Where the versions are kept that the first of them push out, as many as need a lock.
-    kept: Vec<Option<Place>>,
+    kept: Vec<Option<RecordAddress>>,
     /// Writes them there.
     keeping: Vec<Operation>,
     phase: Phase,
@@ -190,7 +190,7 @@ impl Check {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Phase {
     Begun,
-    /// Looks how far the keeper is, the how manieth time.
+    /// Looks how far the log archiver is, the how manieth time.
     Waiting(u32),
     Locking,
     Validating,
@@ -259,10 +259,10 @@ impl Commit {
 
     fn go(&mut self, phase: Phase, operations: Vec<Operation>) -> Step<Committed> {
         self.phase = phase;
-        Step::Ask(operations)
+        Step::Post(operations)
     }
 
-    /// Looks how far the keeper is, if that matters.
+    /// Looks how far the log archiver is, if that matters.
     fn begin(&mut self, times: u32) -> Step<Committed> {
         let Some(need) = &self.need else {
             return self.lock();
@@ -270,9 +270,9 @@ impl Commit {
         let look = vec![need.operation.clone()];
         self.phase = Phase::Waiting(times);
         match times {
-            0 => Step::Ask(look),
+            0 => Step::Post(look),
             Need::TRIES_MAX => Step::Done(Err(Abort::Unwritten(self.stamp.thread))),
-            times => Step::Again(look, times),
+            times => Step::Backoff(look, times),
         }
     }
 
@@ -316,7 +316,7 @@ impl Commit {
     }
 
     /// Changes that push out a version which is to be kept, and where.
-    fn leaving(&self) -> impl Iterator<Item = (&Change, Place)> {
+    fn leaving(&self) -> impl Iterator<Item = (&Change, RecordAddress)> {
         let places = self.changes.iter().zip(&self.kept);
         places.filter_map(|(change, kept)| Some((change, (*kept)?)))
     }
@@ -338,7 +338,9 @@ impl Commit {
                 Some(Outcome::Read(copy)) => copy.as_slice(),
                 _ => &[],
             };
-            let Some((leaving, record)) = block.leaving(beyond).zip(Place::new(change.seen.at))
+            let Some((leaving, record)) = block
+                .leaving(beyond)
+                .zip(RecordAddress::new(change.seen.at))
             else {
                 *kept = None; // nobody can have it any more
                 continue;
@@ -443,7 +445,7 @@ impl Commit {
         }
         let stamp = self.stamp;
         let kept = self.kept.iter().copied().chain(std::iter::repeat(None));
-        let write = |(change, older): (&Change, Option<Place>)| {
+        let write = |(change, older): (&Change, Option<RecordAddress>)| {
             let block = &change.seen.block;
             #[cfg(feature = "mutants")]
             let older = match self.mutant {
@@ -489,7 +491,7 @@ impl Commit {
 }
 
 /// Where the versions are to be kept that changes push out.
-fn places(overflow: Option<&mut Overflow>, changes: &[Change]) -> Vec<Option<Place>> {
+fn places(overflow: Option<&mut Overflow>, changes: &[Change]) -> Vec<Option<RecordAddress>> {
     let Some(overflow) = overflow else {
         return Vec::new();
     };
@@ -509,7 +511,7 @@ fn give_back(change: &Change) -> Operation {
     }
 }
 
-impl Work for Commit {
+impl Machine for Commit {
     type Output = Committed;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {

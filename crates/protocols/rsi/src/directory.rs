@@ -30,9 +30,9 @@ pub const PLACE: u64 = 64;
 
 /// Where a record or a bucket begins, in 48 bits: ten of the server, the rest of the offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(u64);
+pub struct RecordAddress(u64);
 
-impl Place {
+impl RecordAddress {
     /// Bits of a place.
     const BITS: u32 = 48;
     const OFFSET_BITS: u32 = 38;
@@ -83,8 +83,8 @@ impl Place {
 pub(crate) struct Print(u16);
 
 /// An entry as it is in memory.
-pub(crate) fn entry(print: Print, place: Place) -> u64 {
-    u64::from(print.0) << Place::BITS | place.0
+pub(crate) fn entry(print: Print, place: RecordAddress) -> u64 {
+    u64::from(print.0) << RecordAddress::BITS | place.0
 }
 
 /// A table's directory, and how its records lie in memory.
@@ -141,7 +141,7 @@ impl Table {
         }
         let is_unplaced = |share: &&Address| {
             let last = share.plus(buckets.saturating_mul(BUCKET));
-            !share.offset.is_multiple_of(PLACE) || Place::new(last).is_none()
+            !share.offset.is_multiple_of(PLACE) || RecordAddress::new(last).is_none()
         };
         match shares.iter().find(is_unplaced) {
             Some(share) => Err(TableError::Unplaced(*share)),
@@ -195,11 +195,11 @@ impl Bucket {
     }
 
     /// Where records are whose keys have this print.
-    pub(crate) fn places(&self, print: Print) -> impl Iterator<Item = Place> {
+    pub(crate) fn places(&self, print: Print) -> impl Iterator<Item = RecordAddress> {
         let entries = self.words.into_iter().take(ENTRIES);
         entries
-            .filter(move |word| word >> Place::BITS == u64::from(print.0))
-            .filter_map(Place::of_word)
+            .filter(move |word| word >> RecordAddress::BITS == u64::from(print.0))
+            .filter_map(RecordAddress::of_word)
     }
 
     /// The first empty entry.
@@ -231,7 +231,7 @@ impl Bucket {
 
     /// The next bucket of the chain.
     pub(crate) fn next(&self) -> Option<Address> {
-        Place::of_word(self.words[WORDS - 1]).map(Place::address)
+        RecordAddress::of_word(self.words[WORDS - 1]).map(RecordAddress::address)
     }
 
     /// Where the link to it goes.
@@ -266,10 +266,10 @@ mod tests {
     #[test]
     fn a_place_is_an_address_or_none() {
         for address in [at(0, 64), at(1023, 0), at(7, ((1 << 38) - 1) * 64)] {
-            assert_eq!(Place::new(address).unwrap().address(), address);
+            assert_eq!(RecordAddress::new(address).unwrap().address(), address);
         }
         for address in [at(0, 0), at(0, 8), at(1024, 64), at(0, 1 << 44)] {
-            assert_eq!(Place::new(address), None, "{address}");
+            assert_eq!(RecordAddress::new(address), None, "{address}");
         }
     }
 

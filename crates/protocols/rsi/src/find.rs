@@ -3,14 +3,14 @@
 use manxdb_fabric::{Address, Outcome};
 
 use crate::commit::Abort;
-use crate::directory::{Bucket, Place, Print, Table, entry};
+use crate::directory::{Bucket, Print, RecordAddress, Table, entry};
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::{Read, Seen};
 use crate::replicas::is_region;
 use crate::vector::Snapshot;
 use crate::version::Stamp;
-use crate::work::{Step, Work, fault};
 
 /// What a look for a key has come to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ enum Phase {
     /// Reads a bucket.
     Walking(Address),
     /// Reads a record that may be it, at this place; these are others of the same bucket.
-    Trying(Box<Read>, Place, Vec<Place>),
+    Trying(Box<Read>, RecordAddress, Vec<RecordAddress>),
     /// Makes sure that its entry is on all replicas.
     Confirming(Box<Seen>),
 }
@@ -100,7 +100,7 @@ impl Find {
 
     fn walk(&mut self, at: Address) -> Step<Result<Found, Abort>> {
         self.phase = Phase::Walking(at);
-        Step::Ask(vec![Bucket::read(at)])
+        Step::Post(vec![Bucket::read(at)])
     }
 
     fn walked(&mut self, at: Address, copy: &[u8]) -> Step<Result<Found, Abort>> {
@@ -111,7 +111,7 @@ impl Find {
     }
 
     /// Reads the next record that may be it, or goes on to the next bucket.
-    fn try_next(&mut self, mut places: Vec<Place>) -> Step<Result<Found, Abort>> {
+    fn try_next(&mut self, mut places: Vec<RecordAddress>) -> Step<Result<Found, Abort>> {
         if let Some(place) = places.pop() {
             let layout = self.sought.table.layout();
             let read = Read::new(place.address(), layout, self.snapshot.clone());
@@ -128,21 +128,21 @@ impl Find {
     fn tried(
         &mut self,
         read: Box<Read>,
-        place: Place,
-        places: Vec<Place>,
+        place: RecordAddress,
+        places: Vec<RecordAddress>,
         step: Step<Result<Seen, Abort>>,
     ) -> Step<Result<Found, Abort>> {
         match step {
             Step::Done(Ok(seen)) => self.confirm(place, seen),
             Step::Done(Err(Abort::Elsewhere(_))) => self.try_next(places),
             Step::Done(Err(abort)) => Step::Done(Err(abort)),
-            Step::Ask(operations) => {
+            Step::Post(operations) => {
                 self.phase = Phase::Trying(read, place, places);
-                Step::Ask(operations)
+                Step::Post(operations)
             }
-            Step::Again(operations, times) => {
+            Step::Backoff(operations, times) => {
                 self.phase = Phase::Trying(read, place, places);
-                Step::Again(operations, times)
+                Step::Backoff(operations, times)
             }
         }
     }
@@ -150,7 +150,7 @@ impl Find {
 
 impl Find {
     /// A record that somebody has written has its entry everywhere; of another one nobody knows.
-    fn confirm(&mut self, place: Place, seen: Seen) -> Step<Result<Found, Abort>> {
+    fn confirm(&mut self, place: RecordAddress, seen: Seen) -> Step<Result<Found, Abort>> {
         let trail = &self.sought.trail;
         let is_written = seen.block.newest() != Stamp::NOTHING;
         #[cfg(feature = "mutants")]
@@ -165,11 +165,11 @@ impl Find {
         let own = last.confirm(entry(self.sought.print, place));
         let swaps = links.chain(own).collect();
         self.phase = Phase::Confirming(Box::new(seen));
-        Step::Ask(swaps)
+        Step::Post(swaps)
     }
 }
 
-impl Work for Find {
+impl Machine for Find {
     type Output = Result<Found, Abort>;
 
     fn step(&mut self, mut outcomes: Vec<Outcome>) -> Step<Self::Output> {

@@ -3,12 +3,12 @@
 //!
 //! A lease is kept by writing a word that differs from the one before, at least every
 //! [`Lease::every`]. No clock is compared with another one: whoever judges a lease sees whether the
-//! word changes, and for how long it has not, by its own clock ([`crate::warden`]). Nor does an owner
+//! word changes, and for how long it has not, by its own clock ([`crate::membership`]). Nor does an owner
 //! judge by itself whether its lease holds: one that is over is shut out of all memory before
 //! anything else is done about it, so what it does late has no effect, and it hears so.
 //!
-//! **Over replicas.** Whoever has swapped a seat on all of them is not its owner yet. It asks those who
-//! decide about losses whether the next one is undecided ([`Next`]); then whoever restores after that
+//! **Over replicas.** Whoever has swapped a client slot on all of them is not its owner yet. It asks those who
+//! decide about losses whether the next one is undecided ([`LearnEpoch`]); then whoever restores after that
 //! one finds it in the table. If it is decided, a place that was just taken is given up ([`Join`]). A
 //! place that was kept is wanted again in the next epoch, for it is nobody else's ([`Rejoin`]).
 
@@ -20,12 +20,12 @@ use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 pub use self::rejoin::{Rejoin, RejoinError, Rejoined};
+use crate::client_slots::{ClientSlot, ClientSlots, Owner};
+use crate::machine::{Machine, Once, Step};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::replicas::{Chart, Event, Learn, Map, Next, Spread, Undecided};
-use crate::seats::{Owner, Seat, Seats};
+use crate::replicas::{Chart, Event, Learn, LearnEpoch, Map, ReplicatedOp, Undecided};
 use crate::version::{Stamp, ThreadId};
-use crate::work::{Once, Step, Work};
 
 /// Why nobody gets a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -55,7 +55,7 @@ pub struct Joined {
 /// of servers, by a guest ([`crate::Name::Guest`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Join {
-    seats: Seats,
+    client_slots: ClientSlots,
     chart: Chart,
     /// Where it begins to look, so that those who come at once do not all want the same.
     first: u16,
@@ -71,9 +71,9 @@ enum Phase {
     Learning(Learn),
     /// Whether a loss is being seen to. Asked before a place is taken, or who tries again and again
     /// meanwhile would take all of them; and after it, because only then nobody begins to.
-    Asking(Option<Owner>, Next),
-    Looking(Spread<Once>),
-    Swapping(Owner, Spread<Once>),
+    Asking(Option<Owner>, LearnEpoch),
+    Looking(ReplicatedOp<Once>),
+    Swapping(Owner, ReplicatedOp<Once>),
 }
 
 type Taken = Result<Joined, JoinError>;
@@ -81,9 +81,9 @@ type Taken = Result<Joined, JoinError>;
 impl Join {
     /// Looks from some place on, drawn by chance.
     #[must_use]
-    pub fn new(seats: Seats, chart: Chart, first: u16) -> Self {
+    pub fn new(client_slots: ClientSlots, chart: Chart, first: u16) -> Self {
         Self {
-            seats,
+            client_slots,
             chart,
             first,
             tries: 0,
@@ -109,7 +109,7 @@ impl Join {
     }
 
     fn ask_next(&mut self, owner: Option<Owner>) -> Step<Taken> {
-        let next = Next::new(&self.chart);
+        let next = LearnEpoch::new(&self.chart);
         self.go(Phase::Asking(owner, next))
     }
 
@@ -124,41 +124,46 @@ impl Join {
         step
     }
 
-    fn ask(&self, operation: Operation, tries: u32) -> Spread<Once> {
+    fn ask(&self, operation: Operation, tries: u32) -> ReplicatedOp<Once> {
         let once = Once::late(vec![operation], tries);
-        let spread = Spread::new(Arc::clone(&self.chart.map), once);
+        let spread = ReplicatedOp::new(Arc::clone(&self.chart.map), once);
         #[cfg(feature = "mutants")]
         let spread = spread.with(self.mutant);
         spread
     }
 
     fn look(&mut self) -> Step<Taken> {
-        let look = self.ask(self.seats.read(), self.tries);
+        let look = self.ask(self.client_slots.read(), self.tries);
         self.go(Phase::Looking(look))
     }
 
     fn looked(&mut self, copy: &[u8]) -> Step<Taken> {
-        let chairs = self.seats.parse(copy).chairs;
-        let threads = self.seats.threads();
+        let chairs = self.client_slots.parse(copy).chairs;
+        let threads = self.client_slots.threads();
         let numbers = (0..threads).map(|step| (self.first % threads + step) % threads);
         let owner = numbers.into_iter().find_map(|number| {
             let thread = ThreadId::new(number)?;
-            match chairs.get(usize::from(number))?.seat {
-                Seat::Free(after) if after < Stamp::SEQUENCE_MAX => Some(Owner { thread, after }),
+            match chairs.get(usize::from(number))?.client_slot {
+                ClientSlot::Free(after) if after < Stamp::SEQUENCE_MAX => {
+                    Some(Owner { thread, after })
+                }
                 _ => None,
             }
         });
         let Some(owner) = owner else {
             return Step::Done(Err(JoinError::Full(threads)));
         };
-        let (free, taken) = (Seat::Free(owner.after), Seat::Taken(owner.after));
-        let swap = self.seats.swap(owner.thread, free, taken);
+        let (free, taken) = (
+            ClientSlot::Free(owner.after),
+            ClientSlot::Taken(owner.after),
+        );
+        let swap = self.client_slots.swap(owner.thread, free, taken);
         let swap = self.ask(swap, 0);
         self.go(Phase::Swapping(owner, swap))
     }
 
     fn swapped(&mut self, owner: Owner, word: u64) -> Step<Taken> {
-        if word != Seat::Free(owner.after).word() {
+        if word != ClientSlot::Free(owner.after).word() {
             self.tries += 1; // somebody else was faster
             return self.look();
         }
@@ -191,7 +196,7 @@ impl Join {
     }
 }
 
-impl Work for Join {
+impl Machine for Join {
     type Output = Taken;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
@@ -249,8 +254,8 @@ pub struct Lease {
 impl Lease {
     /// Of the owner of a place, by the map of its epoch.
     #[must_use]
-    pub fn new(seats: Seats, owner: Owner, map: &Map) -> Self {
-        let beats = map.all(seats.beat(owner.thread));
+    pub fn new(client_slots: ClientSlots, owner: Owner, map: &Map) -> Self {
+        let beats = map.all(client_slots.beat(owner.thread));
         Self { beats, last: 0 }
     }
 
@@ -273,10 +278,10 @@ impl Lease {
     }
 
     /// Leaves a place, when nothing is under way any more. Not to be kept after it. To be carried out
-    /// as an operation of the table's region is ([`Spread`]).
+    /// as an operation of the table's region is ([`ReplicatedOp`]).
     #[must_use]
-    pub fn leave(seats: Seats, owner: Owner) -> Operation {
+    pub fn leave(client_slots: ClientSlots, owner: Owner) -> Operation {
         let Owner { thread, after } = owner;
-        seats.swap(thread, Seat::Taken(after), Seat::Over(after))
+        client_slots.swap(thread, ClientSlot::Taken(after), ClientSlot::Over(after))
     }
 }

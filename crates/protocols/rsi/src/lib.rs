@@ -6,7 +6,7 @@
 //! each thread (Zamanian et al., "The End of a Myth"), not by the paper's bit vector, which stands
 //! still as soon as one client does.
 //!
-//! Nothing in here does I/O. Each step of a transaction is a [`Work`]: it asks for operations of a
+//! Nothing in here does I/O. Each step of a transaction is a [`Machine`]: it asks for operations of a
 //! fabric, gets their outcomes, and asks again or ends. A driver carries them: over memory shared
 //! by processes at once, in the simulator whenever their time has come.
 //!
@@ -18,14 +18,14 @@
 //! | where the record under a key is | [`directory`], [`find`], [`add`] |
 //! | where the records between two keys are | [`tree`] |
 //! | rows under keys, in transactions | [`rows`] |
-//! | how steps are carried out | [`work`] |
+//! | how steps are carried out | [`machine`] |
 //! | a thread's transactions: begin, read, commit | [`session`], [`begin`], [`read`], [`commit`] |
 //! | what an old snapshot reads of records that are often written | [`overflow`] |
-//! | which snapshots nobody uses any more, and what goes then | [`horizon`], [`rows::collect`] |
+//! | which snapshots nobody uses any more, and what goes then | [`low_watermark`], [`rows::collect`] |
 //! | what survives a thread, and who goes on with it | [`log`], [`recover`] |
 //! | what survives all servers, and who writes it | [`drain`], [`kept`] |
 //! | what survives a server, and who goes on with it | [`replicas`] |
-//! | whose a thread is, and who decides that its owner is dead | [`seats`], [`lease`], [`warden`] |
+//! | whose a thread is, and who decides that its owner is dead | [`client_slots`], [`lease`], [`coordinator`] |
 //!
 //! What is promised (reference: rack, §2.6): an unlocked head is the newest version's (I1); only
 //! the owner of a lock writes (I2); what a snapshot admits is installed everywhere (I5); a snapshot
@@ -40,12 +40,12 @@
 //! | `tests/isolation.rs`, `tests/crash.rs`, `tests/keys.rs` | anomalies by name, deaths at any moment, keys that stay unique |
 //! | `tests/tree` | a tree against a model, under many writers, under deaths; no phantoms |
 //! | `tests/entering` | keys that are entered together: in how many commits, in a crowd, and by a client that stops at each step |
-//! | `tests/purses.rs` | owners of places that die over drawing memory: nobody uses a place that another has used |
+//! | `tests/free_extents.rs` | owners of places that die over drawing memory: nobody uses a place that another has used |
 //! | `tests/rows.rs` | rows against a model, money that stays, what was not there |
-//! | `tests/leases` | processes and wardens that die, stand still and are late: each owner of a place is buried once, within two leases, and nobody who keeps his lease |
+//! | `tests/leases` | processes and recovery coordinators that die, stand still and are late: each owner of a place is reaped once, within two leases, and nobody who keeps his lease |
 //! | `tests/replicas` | losses of servers at each step of a commit and under load, by hand: whole or absent, replicas equal |
-//! | `tests/places` | losses that wardens see to, while somebody joins, is buried, is elected or restores: one owner of a place at a time, whoever lives goes on, what is lost is filled again |
-//! | `tests/drains` | all memory is lost, while keepers, clients and servers die: what is on disk is a state that was, with all that was promised; nobody is in anybody's way |
+//! | `tests/places` | losses that recovery coordinators see to, while somebody joins, is reaped, is elected or restores: one owner of a place at a time, whoever lives goes on, what is lost is filled again |
+//! | `tests/drains` | all memory is lost, while log archivers, clients and servers die: what is on disk is a state that was, with all that was promised; nobody is in anybody's way |
 //! | `tests/processes.rs` | processes on real shared memory, killed and stopped; torn copies that are not delivered |
 //!
 //! Start reading at [`session`], then [`commit`].
@@ -54,14 +54,17 @@
 pub mod add;
 pub mod begin;
 pub mod block;
+pub mod client_slots;
 pub mod commit;
 pub mod directory;
 pub mod drain;
+pub mod durable_positions;
 pub mod find;
-pub mod horizon;
-pub mod kept;
 pub mod lease;
 pub mod log;
+pub mod low_watermark;
+pub mod machine;
+pub mod membership;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 pub mod overflow;
@@ -69,33 +72,34 @@ pub mod read;
 pub mod recover;
 pub mod replicas;
 pub mod rows;
-pub mod seats;
 pub mod session;
 pub mod tree;
 pub mod vector;
 pub mod version;
-pub mod warden;
-pub mod work;
 
-pub use add::{Add, Added, Room};
+pub use add::{Add, Added, FreeSpace};
 pub use begin::Begin;
 pub use block::{Block, Layout, LayoutError};
+pub use client_slots::{ClientSlot, ClientSlots, Name, Owner};
 pub use commit::{Abort, Change, Commit, Committed};
-pub use directory::{Place, Table, TableError};
-pub use drain::{Anew, Batch, Drain, Drained, Progress, Replay, ReplayError, Replayed, Survey};
+pub use directory::{RecordAddress, Table, TableError};
+pub use drain::{
+    Batch, Bootstrap, Drain, Drained, Progress, Replay, ReplayError, Replayed, Survey,
+};
+pub use durable_positions::{Await, DurablePositions};
 pub use find::{Absence, Find, Found};
-pub use horizon::{Bound, Horizon};
-pub use kept::{Await, Kept};
 pub use lease::{Join, JoinError, Joined, Lease, Rejoin, RejoinError, Rejoined};
 pub use log::{Entry, Log, Redo};
+pub use low_watermark::{Bound, LowWatermark};
+pub use machine::{Carrier, Machine, Once, Step};
+pub use membership::{End, MembershipAction, MembershipEvent, RecoveryCoordinator, Ward};
 pub use overflow::Overflow;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
 pub use replicas::{
-    Annals, Chart, Closed, Event, Kind, Learn, Map, MapError, Mapped, Next, Propose, Refill,
-    Region, Replica, Restore, Spread, Undecided,
+    Chart, Closed, EpochLog, Event, Kind, Learn, LearnEpoch, Map, MapError, Mapped, Propose,
+    Refill, Region, Replica, ReplicatedOp, Restore, Undecided,
 };
-pub use seats::{Name, Owner, Seat, Seats};
 pub use session::{Isolation, Session};
 pub use tree::enter::{Draft, EnterError, Entered, Record, rely_on_own};
 pub use tree::locate::{Locate, Located, Seek};
@@ -103,5 +107,3 @@ pub use tree::scan::{Scan, Scanned, Span};
 pub use tree::{Hint, Tree, TreeError};
 pub use vector::{Snapshot, Vector};
 pub use version::{Head, Stamp, ThreadId};
-pub use warden::{End, Heard, Ward, Warden, Wish};
-pub use work::{Carrier, Once, Step, Work};

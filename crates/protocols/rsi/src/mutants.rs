@@ -25,7 +25,7 @@ pub enum Mutant {
     NeverCloses,
     /// An owner is recovered without being shut out.
     RecoversTheLiving,
-    /// A warden leads while the one before it still writes.
+    /// A recovery coordinator leads while the one before it still writes.
     SucceedsTheLiving,
     /// A lease is judged by its owner's clock.
     BelievesClocks,
@@ -54,14 +54,14 @@ pub enum Mutant {
     /// A version that is pushed out is not kept, and those before it stay linked.
     LinksOverAGap,
     /// Who swaps a word of the table of places leaves it to its primary.
-    SeatsAtThePrimaryAlone,
+    SlotsAtThePrimaryAlone,
     /// Who takes a place does not ask whether the epoch is about to end.
     JoinsWithoutAsking,
     /// The places of those who may live on are free after a loss.
     KeepsNoPlaces,
-    /// A warden that is elected in the map of a loss leads at once.
+    /// A recovery coordinator that is elected in the map of a loss leads at once.
     LeadsBeforeItRestores,
-    /// Who restores shuts out the wardens before it, and no owners.
+    /// Who restores shuts out the recovery coordinators before it, and no owners.
     RestoresUnderTheLiving,
     /// A bound is taken for agreed whoever heeds it.
     AsksNobody,
@@ -77,17 +77,17 @@ pub enum Mutant {
     EntersTheLastKeyAlone,
     /// Of the places that keys got together, the first is counted as given away.
     CountsRoomOnce,
-    /// What a client has drawn stays in the purse of its place.
-    UsesWhatIsInThePurse,
-    /// A lapse is counted over the time that a warden waits for an answer.
+    /// What a client has drawn stays in the free-extent record of its place.
+    UsesWhatIsInTheFreeExtentRecord,
+    /// A lapse is counted over the time that a recovery coordinator waits for an answer.
     CountsTheWait,
     /// What is published and in no log is taken for written.
     GoesOnOverAGap,
     /// What is written behind a gap counts as synced before the gap is closed.
     PromisesOverAGap,
-    /// What is logged is written over what the keeper has not written.
+    /// What is logged is written over what the log archiver has not written.
     OverwritesTheUnwritten,
-    /// The keeper takes what is logged for published.
+    /// The log archiver takes what is logged for published.
     DrainsWhatIsLogged,
     /// An answer waits for what its own transaction wrote, not for what it had seen.
     WaitsForItselfAlone,

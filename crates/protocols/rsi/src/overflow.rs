@@ -24,7 +24,7 @@
 use manxdb_fabric::{Address, Operation, WORD_LENGTH};
 
 use crate::block::{Layout, Leaving, sum_of};
-use crate::directory::{PLACE, Place};
+use crate::directory::{PLACE, RecordAddress};
 use crate::version::Label;
 
 /// Words before the value.
@@ -45,7 +45,7 @@ impl Overflow {
     #[must_use]
     pub fn new(base: Address, bytes: u64, layout: Layout) -> Option<Self> {
         let count = bytes / stride(layout);
-        Place::new(base)?;
+        RecordAddress::new(base)?;
         (count > 0).then_some(Self {
             base,
             layout,
@@ -55,13 +55,13 @@ impl Overflow {
     }
 
     /// The next place, for one more version of a record of this layout.
-    pub(crate) fn take(&mut self, layout: Layout) -> Option<Place> {
+    pub(crate) fn take(&mut self, layout: Layout) -> Option<RecordAddress> {
         if layout != self.layout {
             return None;
         }
         let number = self.next % self.count;
         self.next = number + 1;
-        Place::new(self.base.plus(number * stride(layout)))
+        RecordAddress::new(self.base.plus(number * stride(layout)))
     }
 }
 
@@ -78,17 +78,17 @@ fn bytes(layout: Layout) -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Older {
     /// Of which record.
-    pub record: Place,
+    pub record: RecordAddress,
     /// Which.
     pub label: Label,
     /// Nothing for one that was deleted.
     pub value: Vec<u8>,
     /// The one before it.
-    pub before: Option<Place>,
+    pub before: Option<RecordAddress>,
 }
 
 impl Older {
-    pub(crate) fn read(layout: Layout, at: Place) -> Operation {
+    pub(crate) fn read(layout: Layout, at: RecordAddress) -> Operation {
         Operation::Read {
             at: at.address(),
             bytes: bytes(layout),
@@ -104,7 +104,7 @@ impl Older {
         }
         let (words, _) = said.as_chunks::<WORD_LENGTH>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-        let record = Place::parse(words.next()?)?;
+        let record = RecordAddress::parse(words.next()?)?;
         let label = Label::of_word(words.next()?);
         let about = words.next()?;
         let value = value.get(..usize::try_from(about & LENGTH).ok()?)?;
@@ -115,7 +115,7 @@ impl Older {
             record,
             label,
             value: value.to_vec(),
-            before: Place::parse(words.next()?),
+            before: RecordAddress::parse(words.next()?),
         })
     }
 }
@@ -124,8 +124,13 @@ impl Older {
 const LENGTH: u64 = (1 << 32) - 1;
 
 /// Writes a version that leaves a record, and links it to the one that left before it.
-pub(crate) fn keep(layout: Layout, record: Place, leaving: &Leaving<'_>, at: Place) -> Operation {
-    let before = leaving.before.map_or(0, Place::word);
+pub(crate) fn keep(
+    layout: Layout,
+    record: RecordAddress,
+    leaving: &Leaving<'_>,
+    at: RecordAddress,
+) -> Operation {
+    let before = leaving.before.map_or(0, RecordAddress::word);
     let about = u64::from(leaving.length) | u64::from(leaving.sum) << LENGTH.count_ones();
     let words = [record.word(), leaving.label.word(), about, before];
     let mut bytes = Vec::with_capacity(FIRST * WORD_LENGTH + layout.slot());
@@ -164,7 +169,7 @@ mod tests {
             thread: ThreadId::new(3).unwrap(),
             sequence: 9,
         };
-        let place = |offset| Place::new(at(offset)).unwrap();
+        let place = |offset| RecordAddress::new(at(offset)).unwrap();
         for (is_deleted, before) in [(false, None), (true, Some(place(640)))] {
             let kept = Older {
                 record: place(64),

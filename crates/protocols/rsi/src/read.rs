@@ -6,13 +6,13 @@ use manxdb_fabric::{Address, Operation, Outcome};
 
 use crate::block::{Block, Layout, Torn, Version};
 use crate::commit::Abort;
-use crate::directory::Place;
+use crate::directory::RecordAddress;
+use crate::machine::{Machine, Step};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::overflow::Older;
 use crate::vector::Snapshot;
 use crate::version::{Head, Stamp};
-use crate::work::{Step, Work};
 
 /// What was read of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -112,7 +112,7 @@ enum Said {
     /// Its oldest value may be, which a front does not have.
     NotInFront,
     /// It may have left the record, to this place.
-    Left(Seen, Place),
+    Left(Seen, RecordAddress),
 }
 
 /// Reads a block until a copy of it is whole: its front, and all of it if that is not enough.
@@ -138,7 +138,7 @@ struct Trail {
     /// The record, of which nothing is admitted.
     seen: Box<Seen>,
     /// Where it looks.
-    place: Place,
+    place: RecordAddress,
     /// How many it has looked at.
     count: u32,
 }
@@ -233,7 +233,7 @@ impl Read {
         }
         let read = Older::read(self.layout, trail.place);
         self.trail = Some(trail);
-        Step::Ask(vec![read])
+        Step::Post(vec![read])
     }
 
     /// What is there: the version that is sought, or one that is newer, or of another record.
@@ -269,7 +269,7 @@ impl Read {
     }
 }
 
-impl Work for Read {
+impl Machine for Read {
     type Output = Result<Seen, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
@@ -281,7 +281,7 @@ impl Read {
     /// Goes on with what has come of its one operation; with nothing at the beginning.
     fn hear(&mut self, outcome: Option<Outcome>) -> Step<Result<Seen, Abort>> {
         let bytes = match outcome {
-            None => return Step::Ask(vec![self.operation()]),
+            None => return Step::Post(vec![self.operation()]),
             Some(Outcome::Failed(fault)) => return Step::Done(Err(Abort::Fault(fault))),
             Some(Outcome::Read(bytes)) => bytes,
             Some(_) => Vec::new(), // no carrier answers a read otherwise
@@ -294,7 +294,7 @@ impl Read {
             Ok(Ok(Said::Seen(seen))) => Step::Done(Ok(seen)),
             Ok(Ok(Said::NotInFront)) => {
                 self.is_all = true;
-                Step::Ask(vec![self.operation()])
+                Step::Post(vec![self.operation()])
             }
             Ok(Ok(Said::Left(seen, place))) => self.follow(Trail {
                 seen: Box::new(seen),
@@ -312,7 +312,7 @@ impl Read {
                 if self.torn > DAMAGED_MAX {
                     return Step::Done(Err(Abort::Damaged(self.at)));
                 }
-                Step::Again(vec![self.operation()], self.torn)
+                Step::Backoff(vec![self.operation()], self.torn)
             }
         }
     }
@@ -341,11 +341,11 @@ impl ReadAll {
             return Step::Done(Ok(Vec::new()));
         }
         self.asked = (0..self.reads.len()).collect();
-        Step::Ask(self.reads.iter().map(Read::operation).collect())
+        Step::Post(self.reads.iter().map(Read::operation).collect())
     }
 }
 
-impl Work for ReadAll {
+impl Machine for ReadAll {
     type Output = Result<Vec<Seen>, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
@@ -365,8 +365,8 @@ impl Work for ReadAll {
                     *seen = Some(found);
                     continue;
                 }
-                Step::Ask(next) => next,
-                Step::Again(next, times) => {
+                Step::Post(next) => next,
+                Step::Backoff(next, times) => {
                     again = again.max(times);
                     next
                 }
@@ -380,8 +380,8 @@ impl Work for ReadAll {
                 .into_iter()
                 .flatten()
                 .collect())),
-            (false, 0) => Step::Ask(operations),
-            (false, times) => Step::Again(operations, times),
+            (false, 0) => Step::Post(operations),
+            (false, times) => Step::Backoff(operations, times),
         }
     }
 }
@@ -418,7 +418,7 @@ mod tests {
                 Step::Done(seen) => {
                     return (seen.map(|seen| seen.value().map(<[u8]>::to_vec)), asked);
                 }
-                Step::Ask(operations) => {
+                Step::Post(operations) => {
                     let [Operation::Read { at: AT, bytes }] = operations[..] else {
                         panic!("{operations:?}");
                     };
@@ -426,7 +426,7 @@ mod tests {
                     asked.push(bytes);
                     outcomes = vec![Outcome::Read(memory[..bytes].to_vec())];
                 }
-                Step::Again(..) => panic!("nobody writes"),
+                Step::Backoff(..) => panic!("nobody writes"),
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Only for a thread that writes nothing any more: it was shut out of all servers (reference: rack,
 //! §2.5). One recovers a thread at a time; who dies over it is shut out too and followed by another,
-//! which begins anew and finds what is done already ([`crate::warden`] sees to both).
+//! which begins anew and finds what is done already ([`crate::membership`] sees to both).
 //!
 //! A transaction that is whole in one of the thread's logs is installed: its records are still
 //! locked, or were installed by the thread itself. First it is written to the other logs: were
@@ -19,11 +19,11 @@ use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 use crate::block::{Block, Layout};
 use crate::log::{Entry, Fetch, Log, Redo, newest};
+use crate::machine::{Machine, Step};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Head, Stamp, ThreadId};
-use crate::work::{Step, Work};
 
 /// What was done for a dead thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,7 +91,7 @@ impl Recover {
         let mut operations = vec![self.vector.read()];
         operations.extend(fetch.fronts());
         self.phase = Phase::Looking(fetch);
-        Step::Ask(operations)
+        Step::Post(operations)
     }
 
     /// The vector is here, and the fronts of what is in the logs.
@@ -113,7 +113,7 @@ impl Recover {
             return self.judge(seen, &fetch.copies(Vec::new()));
         }
         self.phase = Phase::Reading(seen, fetch);
-        Step::Ask(rests)
+        Step::Post(rests)
     }
 
     /// All that is in the logs is here. A server that is gone has its log elsewhere.
@@ -146,7 +146,7 @@ impl Recover {
         let entry = Entry::closing(stamp, seen, self.last.as_ref());
         let writes = self.log.complete(&entry, &[]);
         self.phase = Phase::Logging(entry);
-        Step::Ask(writes)
+        Step::Post(writes)
     }
 
     fn recovered(&self, last: Stamp) -> Step<Result<Recovered, Fault>> {
@@ -160,7 +160,7 @@ impl Recover {
             return self.compare(entry);
         }
         self.phase = Phase::Logging(entry);
-        Step::Ask(writes)
+        Step::Post(writes)
     }
 
     /// The logs have it, but for those whose servers are gone since; the closing is in one at least.
@@ -186,7 +186,7 @@ impl Recover {
         };
         let reads = entry.redo.iter().map(read).collect();
         self.phase = Phase::Comparing(entry);
-        Step::Ask(reads)
+        Step::Post(reads)
     }
 
     fn compared(&mut self, entry: Entry, outcomes: &[Outcome]) -> Step<Result<Recovered, Fault>> {
@@ -203,13 +203,13 @@ impl Recover {
             return self.publish(entry);
         }
         self.phase = Phase::Installing(entry);
-        Step::Ask(writes)
+        Step::Post(writes)
     }
 
     fn publish(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
         let line = self.vector.publish(entry.stamp, &entry.seen);
         self.phase = Phase::Publishing(entry);
-        Step::Ask(vec![line])
+        Step::Post(vec![line])
     }
 
     fn published(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
@@ -241,7 +241,7 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
     Some(block.install(redo.at))
 }
 
-impl Work for Recover {
+impl Machine for Recover {
     type Output = Result<Recovered, Fault>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
@@ -297,9 +297,9 @@ impl Release {
             bytes: self.layout.bytes() as u64,
         }];
         if tries == 0 {
-            Step::Ask(read)
+            Step::Post(read)
         } else {
-            Step::Again(read, tries)
+            Step::Backoff(read, tries)
         }
     }
 
@@ -315,7 +315,7 @@ impl Release {
             return self.look(1); // somebody else has taken it over since, and writes
         };
         self.is_looking = false;
-        Step::Ask(vec![Operation::CompareSwap {
+        Step::Post(vec![Operation::CompareSwap {
             at: self.at,
             expected: head.word(),
             new: Head::Free(block.newest()).word(),
@@ -323,7 +323,7 @@ impl Release {
     }
 }
 
-impl Work for Release {
+impl Machine for Release {
     /// Whether a lock was let go of.
     type Output = Result<bool, Fault>;
 

@@ -2,13 +2,13 @@
 
 use manxdb_fabric::Address;
 
-use crate::add::{Add, Room};
+use crate::add::{Add, FreeSpace};
 use crate::begin::Begin;
 use crate::block::Layout;
 use crate::commit::{Abort, Change, Commit, Committed};
 use crate::directory::Table;
+use crate::durable_positions::{Await, DurablePositions, Ring};
 use crate::find::{Absence, Find, Found};
-use crate::kept::{Await, Kept, Ring};
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -46,8 +46,8 @@ pub struct Session {
     seen: Snapshot,
     /// Where it logs what it installs; nowhere: its transactions do not survive it.
     log: Option<Log>,
-    /// Where it reads how far the keeper is; none: nobody writes logs to disk.
-    kept: Option<Kept>,
+    /// Where it reads how far the log archiver is; none: nobody writes logs to disk.
+    kept: Option<DurablePositions>,
     /// Its way round its log.
     ring: Option<Ring>,
     /// Where it keeps versions that it pushes out of records; nowhere: they are gone.
@@ -91,11 +91,11 @@ impl Session {
         self
     }
 
-    /// The same where a keeper writes what is logged to disk: nothing is logged over what it has not
+    /// The same where a log archiver writes what is logged to disk: nothing is logged over what it has not
     /// written. None: the session's log is no ring ([`Log::RING_MIN`]), or nothing is said there of
     /// its thread.
     #[must_use]
-    pub fn with_kept(mut self, kept: Kept) -> Option<Self> {
+    pub fn with_durable_positions(mut self, kept: DurablePositions) -> Option<Self> {
         self.ring = Some(Ring::new(kept, self.log.as_ref()?, self.thread)?);
         self.kept = Some(kept);
         Some(self)
@@ -224,7 +224,7 @@ impl Session {
     /// Adds a record that nobody has written yet under a key that was looked for, unless somebody
     /// else does so. It is no part of the transaction, which goes on to write it.
     #[must_use]
-    pub fn add(&self, snapshot: &Snapshot, absence: Absence, room: Room) -> Add {
+    pub fn add(&self, snapshot: &Snapshot, absence: Absence, room: FreeSpace) -> Add {
         #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]
         let mut add = Add::new(absence, room, snapshot.clone());
         #[cfg(feature = "mutants")]

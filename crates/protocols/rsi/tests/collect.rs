@@ -14,7 +14,7 @@ use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::collect::Collector;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
-use manxdb_rsi::{Horizon, Isolation, Layout, Place, Snapshot, Span, ThreadId};
+use manxdb_rsi::{Isolation, Layout, LowWatermark, RecordAddress, Snapshot, Span, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 120;
@@ -41,8 +41,8 @@ fn keyspace() -> Keyspace {
     common::keyspace(NODES, RECORDS)
 }
 
-fn horizon() -> Horizon {
-    Horizon::new(at(1, 64 << 10), at(1, 66 << 10), THREADS).unwrap()
+fn low_watermark() -> LowWatermark {
+    LowWatermark::new(at(1, 64 << 10), at(1, 66 << 10), THREADS).unwrap()
 }
 
 /// A client of the house with memory of its own.
@@ -71,9 +71,9 @@ struct World {
     /// Threads that have places.
     present: RefCell<BTreeSet<ThreadId>>,
     /// Places that are given to other rows.
-    free: RefCell<Vec<Place>>,
+    free: RefCell<Vec<RecordAddress>>,
     /// The same of nodes.
-    nodes: RefCell<Vec<Place>>,
+    nodes: RefCell<Vec<RecordAddress>>,
     again: Cell<u32>,
     /// Movers that have not come to their end.
     at_work: Cell<u64>,
@@ -85,7 +85,7 @@ struct World {
 
 impl World {
     /// Places for rows to come, at most so many.
-    fn give(&self, most: usize) -> Vec<Place> {
+    fn give(&self, most: usize) -> Vec<RecordAddress> {
         let mut free = self.free.borrow_mut();
         let count = free.len().min(most);
         self.reused
@@ -102,14 +102,20 @@ fn must_be_conflict<E: std::fmt::Debug + std::fmt::Display>(failure: &Failure<E>
 async fn join(hand: &Hand, world: &World, rows: u64) -> Client<Carried> {
     let mut client = client(hand, rows);
     world.present.borrow_mut().insert(hand.thread);
-    let bound = client.look_at(horizon()).await.unwrap();
-    client.heed(horizon(), &bound).await.unwrap();
+    let bound = client.look_at(low_watermark()).await.unwrap();
+    client
+        .advance_watermark(low_watermark(), &bound)
+        .await
+        .unwrap();
     client
 }
 
-async fn heed(client: &mut Client<Carried>) {
-    let bound = client.look_at(horizon()).await.unwrap();
-    client.heed(horizon(), &bound).await.unwrap();
+async fn advance_watermark(client: &mut Client<Carried>) {
+    let bound = client.look_at(low_watermark()).await.unwrap();
+    client
+        .advance_watermark(low_watermark(), &bound)
+        .await
+        .unwrap();
 }
 
 /// Moves some tokens from their keys to others that are free, which they are under for the first time,
@@ -149,7 +155,7 @@ async fn mover(hand: Hand, world: Rc<World>) {
             let moved = move_some(&mut client, &mut random).await;
             world.moves.set(world.moves.get() + moved.unwrap_or(0));
         }
-        heed(&mut client).await;
+        advance_watermark(&mut client).await;
     }
     world.present.borrow_mut().remove(&hand.thread);
     world.at_work.set(world.at_work.get() - 1);
@@ -171,7 +177,7 @@ async fn reader(hand: Hand, world: Rc<World>, seed: u64, is_patient: bool) {
             }
             None => world.too_old.set(world.too_old.get() + 1),
         }
-        heed(&mut client).await;
+        advance_watermark(&mut client).await;
     }
     world.present.borrow_mut().remove(&hand.thread);
 }
@@ -205,20 +211,20 @@ async fn look(
             client.snapshot().await.unwrap(); // something else, meanwhile
         }
         if !is_patient && random.below(3) == 0 {
-            heed(client).await;
+            advance_watermark(client).await;
         }
     }
 }
 
 async fn collector(hand: Hand, world: Rc<World>, mutant: Option<Mutant>) {
     let mut client = join(&hand, &world, 1).await;
-    let mut collector = Collector::new(horizon()).with(mutant);
+    let mut collector = Collector::new(low_watermark()).with(mutant);
     while world.at_work.get() > 0 {
         let proposed = collector.propose(&mut client).await;
         if let Err(failure) = proposed {
             must_be_conflict(&failure);
         }
-        heed(&mut client).await;
+        advance_watermark(&mut client).await;
         let present: Vec<ThreadId> = world.present.borrow().iter().copied().collect();
         collector.agree(&mut client, &present).await.unwrap();
         for _ in 0..4 {
@@ -349,7 +355,7 @@ fn planted_defects_are_found() {
 /// Everybody has heeded everything, so that all that is gone may go.
 async fn settle(collector: &mut Collector, client: &mut Client<Carried>, own: ThreadId) {
     collector.propose(client).await.unwrap();
-    heed(client).await;
+    advance_watermark(client).await;
     assert!(collector.agree(client, &[own]).await.unwrap());
 }
 
@@ -361,7 +367,7 @@ fn reads_past_a_leaf_that_went(mutant: Option<Mutant>) -> bool {
     let found = Rc::clone(&is_fine);
     house.client(move |hand| async move {
         let mut client = client(&hand, 75);
-        let mut collector = Collector::new(horizon()).with(mutant);
+        let mut collector = Collector::new(low_watermark()).with(mutant);
         let write =
             async |client: &mut Client<Carried>, keys: std::ops::Range<u64>, value: Option<u64>| {
                 for number in keys {

@@ -197,7 +197,7 @@ impl Ends {
 }
 
 /// What the client heard of its commit.
-type Heard = Rc<Cell<Option<Result<bool, Abort>>>>;
+type MembershipEvent = Rc<Cell<Option<Result<bool, Abort>>>>;
 
 /// Moves half of the money; whether there was something to write.
 async fn move_half(hand: &mut Hand) -> Result<bool, Abort> {
@@ -211,7 +211,7 @@ async fn move_half(hand: &mut Hand) -> Result<bool, Abort> {
 }
 
 /// Two records with money in one, and a client that is about to move half of it.
-fn house(seed: u64) -> (House, Heard) {
+fn house(seed: u64) -> (House, MembershipEvent) {
     assert_eq!(SERVERS, 2);
     let mut house = House::new(seed, THREADS, 3, MemoryOptions::default()).with_logs();
     house.client(|mut hand| async move {
@@ -221,7 +221,7 @@ fn house(seed: u64) -> (House, Heard) {
         assert!(hand.commit(&[], changes, Isolation::Snapshot).await);
     });
     house.run();
-    let heard = Heard::default();
+    let heard = MembershipEvent::default();
     let hears = Rc::clone(&heard);
     let client = house.client(move |mut hand| async move {
         let end = move_half(&mut hand).await;
@@ -247,7 +247,7 @@ fn ends(seed: u64) -> Ends {
 }
 
 /// Runs a seed until a moment comes; none if it never does.
-fn until(seed: u64, ends: &Ends, row: &Row) -> Option<(House, Heard)> {
+fn until(seed: u64, ends: &Ends, row: &Row) -> Option<(House, MembershipEvent)> {
     let (mut house, heard) = house(seed);
     loop {
         if (row.is_at)(&ends.view(&house)) {

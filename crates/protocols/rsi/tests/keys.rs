@@ -13,7 +13,8 @@ use common::{Hand, House, at, value};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Change, Found, Isolation, Layout, Place, Release, Room, Snapshot, Table, ThreadId,
+    Abort, Change, Found, FreeSpace, Isolation, Layout, RecordAddress, Release, Snapshot, Table,
+    ThreadId,
 };
 use manxdb_sim::memory::MemoryOptions;
 
@@ -46,12 +47,12 @@ impl Extent {
         }
     }
 
-    fn room(&self) -> Room {
+    fn room(&self) -> FreeSpace {
         let record = self.records.get() * (LAYOUT.bytes() as u64).next_multiple_of(64);
         let bucket = (12 << 10) + self.buckets.get() * 64;
         let base = (320 << 10) + self.client * (16 << 10);
-        let place = |offset| Place::new(at(0, base + offset)).unwrap();
-        Room {
+        let place = |offset| RecordAddress::new(at(0, base + offset)).unwrap();
+        FreeSpace {
             record: place(record),
             generation: 0,
             bucket: place(bucket),

@@ -14,8 +14,8 @@ use manxdb_core::Random;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_fabric::{Address, BatchId, Fabric as _, Operation, Outcome, ServerId, WORD};
 use manxdb_rsi::{
-    Abort, Block, Change, Head, Isolation, Layout, Log, Recover, Release, Seen, Session, Snapshot,
-    Step, ThreadId, Vector, Work,
+    Abort, Block, Change, Head, Isolation, Layout, Log, Machine, Recover, Release, Seen, Session,
+    Snapshot, Step, ThreadId, Vector,
 };
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tempfile::TempDir;
@@ -111,13 +111,13 @@ impl Client {
         self.memory.poll().unwrap().outcomes
     }
 
-    fn run<W: Work>(&mut self, mut work: W) -> W::Output {
+    fn run<W: Machine>(&mut self, mut work: W) -> W::Output {
         let mut outcomes = Vec::new();
         loop {
             outcomes = match work.step(outcomes) {
                 Step::Done(output) => return output,
-                Step::Ask(operations) => self.post(operations),
-                Step::Again(operations, _) => {
+                Step::Post(operations) => self.post(operations),
+                Step::Backoff(operations, _) => {
                     thread::yield_now();
                     self.post(operations)
                 }

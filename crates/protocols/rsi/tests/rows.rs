@@ -238,17 +238,17 @@ fn money_that_comes_or_goes_is_found() {
     }
 }
 
-/// Two want the last seat of a row of seats, and look whether anybody has one; returns whether both
+/// Two want the last client slot of a row of client slots, and look whether anybody has one; returns whether both
 /// got one.
 fn both_sit(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> bool {
     let mut house = House::new(seed, 4, 0, MemoryOptions::default()).with(mutant);
-    let seated = Rc::<Cell<u32>>::default();
+    let in_slot = Rc::<Cell<u32>>::default();
     for number in 0..2 {
-        let seated = Rc::clone(&seated);
+        let in_slot = Rc::clone(&in_slot);
         house.client(move |hand| async move {
             let mut client = client(&hand);
             // Each may be in the way of the other, until one is faster.
-            while seated.get() == 0 {
+            while in_slot.get() == 0 {
                 let mut rows = client.begin(isolation).await.unwrap();
                 match rows.scan(whole(number == 0)).await {
                     Ok(taken) if taken.is_empty() => {}
@@ -256,15 +256,15 @@ fn both_sit(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> bool {
                 }
                 rows.write(key(number), Some(vec![1]));
                 match rows.commit().await {
-                    Ok(_) => return seated.set(seated.get() + 1),
+                    Ok(_) => return in_slot.set(in_slot.get() + 1),
                     Err(failure) => assert!(failure.is_conflict(), "{failure}"),
                 }
             }
         });
     }
     house.run();
-    assert!(seated.get() > 0, "seed {seed}: nobody sits");
-    seated.get() == 2
+    assert!(in_slot.get() > 0, "seed {seed}: nobody sits");
+    in_slot.get() == 2
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use manxdb_fabric::{Address, Fabric, Operation, Outcome};
 use manxdb_rsi::{
-    Abort, Block, Change, Isolation, Layout, Seen, Session, Snapshot, Stamp, ThreadId, Vector, Work,
+    Abort, Block, Change, Isolation, Layout, Machine, Seen, Session, Snapshot, Stamp, ThreadId,
+    Vector,
 };
 
 use super::plan::{LINE_LAYOUT, Plan};
@@ -91,7 +92,7 @@ impl<F: Fabric> OneSided<F> {
         Ok(committed.map(|_| ()))
     }
 
-    fn run<W: Work>(&mut self, work: W) -> Result<W::Output, ShopError> {
+    fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, ShopError> {
         run(&mut self.driver, work)
     }
 }
@@ -120,7 +121,7 @@ impl<F: Fabric> Shop for OneSided<F> {
     }
 }
 
-fn run<F: Fabric, W: Work>(driver: &mut Driver<F>, work: W) -> Result<W::Output, ShopError> {
+fn run<F: Fabric, W: Machine>(driver: &mut Driver<F>, work: W) -> Result<W::Output, ShopError> {
     let done = driver.run(work);
     done.map_err(|misuse| ShopError(misuse.to_string()))
 }

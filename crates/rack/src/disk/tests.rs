@@ -1,4 +1,4 @@
-//! Files as keepers write and read them: torn, damaged, missing, and on disks that fail.
+//! Files as log archivers write and read them: torn, damaged, missing, and on disks that fail.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -11,7 +11,7 @@
 //! Whoever finds `FORMING(x)` goes on with it: nobody has rows before `FORMED(x)`.
 //!
 //! A server that finds its rows on disk says so, and nobody forms a database on it. When all of a
-//! database do, a keeper writes their rows into them ([`super::again`]), and says to each that it has
+//! database do, a log archiver writes their rows into them ([`super::again`]), and says to each that it has
 //! them; to the first one last, as `FORMING(x)`: then it goes on as above.
 //!
 //! ```text

@@ -122,7 +122,7 @@ impl Geometry {
         Ok(())
     }
 
-    /// Whether a keeper writes to disk what is committed.
+    /// Whether a log archiver writes to disk what is committed.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         self.log_slots != 1

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Memory, Way, forming};
+use super::{Memory, Transport, forming};
 use crate::drive::Driver;
 
 /// Looks at all memory servers, as a guest who stays connected.
-pub struct ServerProbe<W: Way> {
+pub struct ServerProbe<W: Transport> {
     memory: Arc<Memory<W>>,
     /// Its way to all servers; none: one of them did not answer, and is called on anew.
     driver: Option<Driver<W::Fabric>>,
 }
 
-impl<W: Way> ServerProbe<W> {
+impl<W: Transport> ServerProbe<W> {
     /// One that has not looked yet.
     pub fn new(memory: Arc<Memory<W>>) -> Self {
         Self {

@@ -7,10 +7,10 @@
 //! | what a server says about its memory | [`superblock`] |
 //! | which servers belong together, and which is empty again | [`forming`] |
 //! | how they are reached | [`way`] |
-//! | whose memory is whose | [`rooms`] |
-//! | what is on disk of it, and what is to be | [`ledger`] |
+//! | whose memory is whose | [`unused`] |
+//! | what is on disk of it, and what is to be | [`durability`] |
 //! | how servers that were started again get their rows | [`again`] |
-//! | who has a place, and how it goes on after the loss of a server | [`places`] |
+//! | who has a place, and how it goes on after the loss of a server | [`client_slots`] |
 //! | who decides that a client is dead, or a server lost | [`watch`] |
 //! | which servers do not answer, for people | [`missing`] |
 //! | what a server sees of all that | [`counted`] |
@@ -21,21 +21,21 @@
 //! server was lost, goes on with its own in the next epoch ([`Source::go_on`]). What is lost when a
 //! memory server without replicas ends is in [`MemoryError::Empty`].
 
-mod again;
-mod counted;
+mod chunks;
+mod client_slots;
+mod durability;
 mod forming;
 mod geometry;
-mod ledger;
 mod missing;
-mod places;
 mod plan;
+mod region_layout;
 #[cfg(feature = "libfabric")]
 mod remote;
-mod rooms;
-mod shape;
+mod restore;
+mod stats;
 mod superblock;
+mod transport;
 mod watch;
-mod way;
 
 use std::collections::BTreeMap;
 
@@ -45,21 +45,21 @@ use manxdb_rsi::rows::Failure;
 use manxdb_rsi::{Chart, JoinError, Map, Name, Ward};
 use parking_lot::Mutex;
 
-pub use self::again::{Again, first_words};
-pub use self::counted::Counted;
+pub use self::client_slots::{Member, Source};
+pub use self::durability::DurabilityRecord;
 pub use self::forming::waits_for_rows;
 #[cfg(test)]
 pub(crate) use self::geometry::tests::GEOMETRY;
 pub use self::geometry::{Geometry, GeometryError};
-pub use self::ledger::Ledger;
 pub use self::missing::ServerProbe;
-pub use self::places::{Member, Source};
 pub use self::plan::{Plan, SUPERBLOCK};
 #[cfg(feature = "libfabric")]
-pub use self::remote::RemoteWay;
+pub use self::remote::RemoteTransport;
+pub use self::restore::{MemoryRestore, first_words};
+pub use self::stats::MemoryStats;
 pub use self::superblock::{Mismatch, NAME_MAX, Superblock, SuperblockError};
+pub use self::transport::{Missing, NotOut, SharedTransport, Transport};
 pub use self::watch::{Watched, watch};
-pub use self::way::{Missing, NotOut, SharedWay, Way};
 use crate::drive::Driver;
 
 /// Why memory cannot be used.
@@ -155,7 +155,7 @@ pub struct Memory<W> {
     random: Mutex<Random>,
 }
 
-impl<W: Way> Memory<W> {
+impl<W: Transport> Memory<W> {
     /// Finds out what memory there is, and forms it if all of it is empty. Numbers are drawn from
     /// the seed: no other process has the same.
     ///
@@ -206,7 +206,7 @@ impl<W: Way> Memory<W> {
         &self.superblock.name
     }
 
-    /// What a warden is to know.
+    /// What a recovery coordinator is to know.
     fn ward(&self) -> Ward {
         self.plan.ward(self.chart.clone())
     }
@@ -274,7 +274,7 @@ fn faults(
 }
 
 /// What the first server says that is there; the others say the same.
-fn any_superblock<W: Way>(way: &W, random: &mut Random) -> Result<Superblock, MemoryError> {
+fn any_superblock<W: Transport>(way: &W, random: &mut Random) -> Result<Superblock, MemoryError> {
     let mut why = None;
     for server in 0..Map::FIRST {
         let (fabric, missing) = way.reach(&[server], guest(random).client())?;

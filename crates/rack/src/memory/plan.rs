@@ -4,34 +4,34 @@
 //!
 //! ```text
 //! every server   0 superblock | 512 FORMATION | 576 NEXT | 1024 …
-//! the first one  1024 seats, vector | logs | old versions | root of the tree, bound, purses | rooms …
+//! the first one  1024 client slots, vector | logs | old versions | root of the tree, bound, free-extent records | rooms …
 //! the others     1024 (unused)      | logs | old versions | (unused)                        | rooms …
 //! ```
 //!
 //! With several, in regions of a [`Map`], whose servers have nothing of their own but
 //!
 //! ```text
-//! every server   0 superblock | 512 FORMATION | 1024 annals | regions …
+//! every server   0 superblock | 512 FORMATION | 1024 epoch log | regions …
 //! ```
 //!
 //! `FORMATION` says which database it is part of ([`super::forming`]). Memory that is nobody's yet
-//! begins at `NEXT`, or is of lots in shelves ([`super::rooms`]): a shelf is a region for records and
+//! begins at `NEXT`, or is of chunks in chunk regions ([`super::chunks`]): a chunk region is a region for records and
 //! one for nodes of the tree. A share of each server is left to no region, so that after one loss
 //! every region finds a server for its new replica.
 
 use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rsi::rows::{Keyspace, Purse};
+use manxdb_rsi::rows::{FreeExtentRecord, Keyspace};
 use manxdb_rsi::{
-    Annals, Chart, Horizon, Kept, Kind, Layout, Log, Map, Overflow, Owner, Place, Seats, Session,
-    ThreadId, Tree, Vector, Ward,
+    Chart, ClientSlots, DurablePositions, EpochLog, Kind, Layout, Log, LowWatermark, Map, Overflow,
+    Owner, RecordAddress, Session, ThreadId, Tree, Vector, Ward,
 };
 
 use super::MemoryError;
+use super::chunks::{Chunk, ChunkRegions, UnusedMemory};
 use super::geometry::{Geometry, GeometryError};
-use super::rooms::{Lot, Rooms, Shelves};
-use super::shape::Shape;
+use super::region_layout::RegionLayout;
 
 /// Bytes of a superblock.
 pub const SUPERBLOCK: u64 = 512;
@@ -50,25 +50,25 @@ const EVENTS: u64 = 1 << 13;
 pub struct Plan {
     pub(super) geometry: Geometry,
     /// The first map, and where it is noted what becomes of it; none: everything is at servers.
-    pub(super) first: Option<(Annals, Arc<Map>)>,
+    pub(super) first: Option<(EpochLog, Arc<Map>)>,
     /// The table of places.
     pub(super) table: Address,
     pub(super) vector: Vector,
-    /// What the keeper says; none: nothing is written to disk.
-    pub(super) kept: Option<Kept>,
+    /// What the log archiver says; none: nothing is written to disk.
+    pub(super) kept: Option<DurablePositions>,
     /// Where the logs of all places are, in their order: at several servers, or in a region.
     logs: Vec<Vec<Address>>,
     /// Where versions that are pushed out of rows are kept, by places in their order.
     rings: Vec<Address>,
     /// Which snapshots nobody uses any more.
-    pub(super) horizon: Horizon,
+    pub(super) low_watermark: LowWatermark,
     /// Its record, and the bytes of that.
     pub(super) bound: (Address, u64),
-    /// Where the purses of all places are, in their order, one behind the other.
-    purses: Address,
+    /// Where the free-extent records of all places are, in their order, one behind the other.
+    free_extent_records: Address,
     /// The tree and the rows.
     pub(super) keyspace: Keyspace,
-    pub(super) rooms: Rooms,
+    pub(super) unused: UnusedMemory,
 }
 
 impl Plan {
@@ -82,7 +82,7 @@ impl Plan {
             server: ServerId(geometry.servers - 1),
             offset: geometry.bytes / LINE * LINE,
         };
-        Place::new(last).ok_or(GeometryError::Large(geometry.bytes))?;
+        RecordAddress::new(last).ok_or(GeometryError::Large(geometry.bytes))?;
         if geometry.is_replicated() {
             Self::in_regions(geometry)
         } else {
@@ -96,9 +96,9 @@ impl Plan {
             Address { server, offset }
         };
         let table = first(TABLES);
-        let seats = lines(Seats::new(table, geometry.places).bytes());
-        let vector = vector(first(TABLES + seats), geometry)?;
-        let mut next = TABLES + seats + lines(vector.bytes());
+        let client_slots = lines(ClientSlots::new(table, geometry.places).bytes());
+        let vector = vector(first(TABLES + client_slots), geometry)?;
+        let mut next = TABLES + client_slots + lines(vector.bytes());
         let kept = kept(first(next), geometry);
         next += kept.map_or(0, |kept| lines(kept.bytes()));
         let mut logs = Vec::new();
@@ -120,12 +120,12 @@ impl Plan {
         next += rings_each(geometry);
         let keyspace = keyspace(geometry, first(next))?;
         next += bytes(keyspace.tree.layout());
-        let (record, words) = horizon_bytes(geometry)?;
+        let (record, words) = low_watermark_bytes(geometry)?;
         let bound = (first(next), record);
-        let horizon = horizon(geometry, first(next), first(next + record))?;
+        let low_watermark = low_watermark(geometry, first(next), first(next + record))?;
         next += record + words;
-        let purses = first(next);
-        next += purse_bytes(geometry);
+        let free_extent_records = first(next);
+        next += free_extent_record_bytes(geometry);
         let least = next + ROOM_LEAST;
         if geometry.bytes < least {
             let (bytes, places) = (geometry.bytes, geometry.places);
@@ -139,18 +139,18 @@ impl Plan {
             kept,
             logs,
             rings,
-            horizon,
+            low_watermark,
             bound,
-            purses,
+            free_extent_records,
             keyspace,
-            rooms: Rooms::Servers(next),
+            unused: UnusedMemory::Servers(next),
         })
     }
 
     fn in_regions(geometry: Geometry) -> Result<Self, GeometryError> {
-        let annals = Annals::new(TABLES, EVENTS);
-        let begin = lines(TABLES + annals.bytes());
-        let shape = Shape::of(geometry, begin)?;
+        let epoch_log = EpochLog::new(TABLES, EVENTS);
+        let begin = lines(TABLES + epoch_log.bytes());
+        let shape = RegionLayout::of(geometry, begin)?;
         let server = |number| (ServerId(number), begin, geometry.bytes);
         let servers: Vec<_> = (0..geometry.servers).map(server).collect();
         // All numbers are checked: what does not fit now is memory that was cut too fine.
@@ -174,42 +174,45 @@ impl Plan {
         }
         logs.truncate(geometry.places.into());
         rings.truncate(geometry.places.into());
-        let (record, heeding) = horizon_bytes(geometry)?;
-        let layout = Horizon::layout(geometry.places);
+        let (record, heeding) = low_watermark_bytes(geometry)?;
+        let layout = LowWatermark::layout(geometry.places);
         let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
         let bound = add(Kind::Records(layout), record)?;
-        let horizon = horizon(geometry, bound, add(Kind::Lines, heeding)?)?;
+        let low_watermark = low_watermark(geometry, bound, add(Kind::Lines, heeding)?)?;
         let bound = (bound, record);
-        let purses = add(Kind::Records(Purse::LAYOUT), purse_bytes(geometry))?;
+        let free_extent_records = add(
+            Kind::Records(FreeExtentRecord::LAYOUT),
+            free_extent_record_bytes(geometry),
+        )?;
         let kept = match kept(bound.0, geometry) {
             Some(sized) => kept(add(Kind::Lines, lines(sized.bytes()))?, geometry),
             None => None,
         };
-        let mut shelves = |layout: Layout, each: u64| {
+        let mut chunk_regions = |layout: Layout, each: u64| {
             let kind = Kind::Records(layout);
-            let bytes = shape.lots * each * bytes(layout);
-            let all = (0..shape.shelves).map(|_| add(kind, bytes));
+            let bytes = shape.chunks * each * bytes(layout);
+            let all = (0..shape.chunk_regions).map(|_| add(kind, bytes));
             all.collect::<Result<Vec<_>, _>>()
         };
-        let rooms = Rooms::Shelves(Shelves {
+        let unused = UnusedMemory::ChunkRegions(ChunkRegions {
             words,
-            lots: shape.lots,
-            records: shelves(keyspace.records, Lot::RECORDS)?,
-            nodes: shelves(nodes, Lot::NODES)?,
+            chunks: shape.chunks,
+            records: chunk_regions(keyspace.records, Chunk::RECORDS)?,
+            nodes: chunk_regions(nodes, Chunk::NODES)?,
         });
         Ok(Self {
             geometry,
-            first: Some((annals, Arc::new(map))),
+            first: Some((epoch_log, Arc::new(map))),
             table,
             vector,
             kept,
             logs,
             rings,
-            horizon,
+            low_watermark,
             bound,
-            purses,
+            free_extent_records,
             keyspace,
-            rooms,
+            unused,
         })
     }
 
@@ -223,15 +226,15 @@ impl Plan {
     pub(super) fn chart(&self) -> Chart {
         match &self.first {
             None => Chart::fixed(),
-            Some((annals, map)) => Chart::new(*annals, Arc::clone(map)),
+            Some((epoch_log, map)) => Chart::new(*epoch_log, Arc::clone(map)),
         }
     }
 
-    /// What a warden is to know.
+    /// What a recovery coordinator is to know.
     pub(super) fn ward(&self, chart: Chart) -> Ward {
         let threads = (0..self.geometry.places).filter_map(ThreadId::new);
         Ward {
-            seats: self.seats(),
+            client_slots: self.client_slots(),
             vector: self.vector,
             logs: threads.filter_map(|thread| self.log(thread)).collect(),
             lease: self.geometry.lease,
@@ -241,8 +244,8 @@ impl Plan {
 
     /// The table of places.
     #[must_use]
-    pub fn seats(&self) -> Seats {
-        Seats::new(self.table, self.geometry.places)
+    pub fn client_slots(&self) -> ClientSlots {
+        ClientSlots::new(self.table, self.geometry.places)
     }
 
     pub(super) fn log(&self, thread: ThreadId) -> Option<Log> {
@@ -251,26 +254,34 @@ impl Plan {
         Log::new(places.clone(), self.geometry.log_bytes, slots)
     }
 
-    /// The purse of a place.
+    /// The free-extent record of a place.
     ///
     /// # Errors
     /// [`MemoryError::Geometry`]: there is no such place.
-    pub(super) fn purse(&self, thread: ThreadId) -> Result<Purse, MemoryError> {
+    pub(super) fn free_extent_record(
+        &self,
+        thread: ThreadId,
+    ) -> Result<FreeExtentRecord, MemoryError> {
         let number = u64::from(thread.number());
-        let at = self.purses.plus(number * bytes(Purse::LAYOUT));
-        let at = Place::new(at).filter(|_| thread.number() < self.geometry.places);
-        at.map(Purse::new).ok_or(MemoryError::Geometry)
+        let at = self
+            .free_extent_records
+            .plus(number * bytes(FreeExtentRecord::LAYOUT));
+        let at = RecordAddress::new(at).filter(|_| thread.number() < self.geometry.places);
+        at.map(FreeExtentRecord::new).ok_or(MemoryError::Geometry)
     }
 
-    /// Whether a purse is there.
-    pub(super) fn is_purse(&self, at: Address) -> bool {
-        let (first, bytes) = self.purses();
+    /// Whether a free-extent record is there.
+    pub(super) fn is_free_extent_record(&self, at: Address) -> bool {
+        let (first, bytes) = self.free_extent_records();
         at.server == first.server && (first.offset..first.offset + bytes).contains(&at.offset)
     }
 
-    /// Where all purses are, and their bytes.
-    pub(super) fn purses(&self) -> (Address, u64) {
-        (self.purses, purse_bytes(self.geometry))
+    /// Where all free-extent records are, and their bytes.
+    pub(super) fn free_extent_records(&self) -> (Address, u64) {
+        (
+            self.free_extent_records,
+            free_extent_record_bytes(self.geometry),
+        )
     }
 
     /// The session of an owner, over a map of its epoch; none if there is no such place.
@@ -278,7 +289,7 @@ impl Plan {
         let session = Session::new(owner.thread, self.vector, owner.after)?;
         let session = session.with_log(self.log(owner.thread)?.on(map)?);
         let session = match self.kept {
-            Some(kept) => session.with_kept(kept)?,
+            Some(kept) => session.with_durable_positions(kept)?,
             None => session,
         };
         let ring = *self.rings.get(usize::from(owner.thread.number()))?;
@@ -327,9 +338,9 @@ pub(super) fn ring(geometry: Geometry) -> u64 {
     lines(geometry.log_bytes * u64::from(geometry.log_slots))
 }
 
-/// What the keeper says, at an address; none where there is none.
-pub(super) fn kept(base: Address, geometry: Geometry) -> Option<Kept> {
-    let kept = Kept::new(base, geometry.places);
+/// What the log archiver says, at an address; none where there is none.
+pub(super) fn kept(base: Address, geometry: Geometry) -> Option<DurablePositions> {
+    let kept = DurablePositions::new(base, geometry.places);
     geometry.is_kept().then_some(kept)
 }
 
@@ -339,24 +350,28 @@ fn rings_each(geometry: Geometry) -> u64 {
 }
 
 /// Bytes of the bound of snapshots, and of the words of those who heed it.
-pub(super) fn horizon_bytes(geometry: Geometry) -> Result<(u64, u64), GeometryError> {
-    let layout = Horizon::layout(geometry.places);
+pub(super) fn low_watermark_bytes(geometry: Geometry) -> Result<(u64, u64), GeometryError> {
+    let layout = LowWatermark::layout(geometry.places);
     let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
-    Ok((bytes(layout), lines(Horizon::bytes(geometry.places))))
+    Ok((bytes(layout), lines(LowWatermark::bytes(geometry.places))))
 }
 
-/// Bytes of the purses of all places.
-pub(super) fn purse_bytes(geometry: Geometry) -> u64 {
-    u64::from(geometry.places) * bytes(Purse::LAYOUT)
+/// Bytes of the free-extent records of all places.
+pub(super) fn free_extent_record_bytes(geometry: Geometry) -> u64 {
+    u64::from(geometry.places) * bytes(FreeExtentRecord::LAYOUT)
 }
 
-fn horizon(geometry: Geometry, record: Address, words: Address) -> Result<Horizon, GeometryError> {
-    let horizon = Horizon::new(record, words, geometry.places);
-    horizon.ok_or(GeometryError::Large(geometry.bytes)) // not reached
+fn low_watermark(
+    geometry: Geometry,
+    record: Address,
+    words: Address,
+) -> Result<LowWatermark, GeometryError> {
+    let low_watermark = LowWatermark::new(record, words, geometry.places);
+    low_watermark.ok_or(GeometryError::Large(geometry.bytes)) // not reached
 }
 
 pub(super) fn keyspace(geometry: Geometry, root: Address) -> Result<Keyspace, GeometryError> {
-    let root = Place::new(root).ok_or(GeometryError::Large(geometry.bytes))?;
+    let root = RecordAddress::new(root).ok_or(GeometryError::Large(geometry.bytes))?;
     Ok(Keyspace {
         tree: Tree::new(root, geometry.nodes()?)?,
         records: geometry.records()?,
@@ -384,20 +399,20 @@ mod tests {
     #[test]
     fn nothing_lies_over_anything_else() {
         let plan = Plan::of(GEOMETRY).unwrap();
-        let seats = plan.seats().bytes();
+        let client_slots = plan.client_slots().bytes();
         const { assert!(NEXT + WORD <= TABLES) };
         let vector = plan.vector.bytes();
         let log = |number: u16| {
             let server = number % GEOMETRY.servers;
             plan.log_here(server, thread(number)).unwrap()
         };
-        assert!(plan.table.offset + seats + vector <= log(0));
+        assert!(plan.table.offset + client_slots + vector <= log(0));
         for number in 1..GEOMETRY.places {
             assert!(log(number - 1) + GEOMETRY.log_bytes <= log(number));
         }
         let root = plan.keyspace.tree.root().address().offset;
         assert!(log(GEOMETRY.places - 1) + GEOMETRY.log_bytes <= root);
-        assert!(matches!(plan.rooms, Rooms::Servers(begin) if begin > root));
+        assert!(matches!(plan.unused, UnusedMemory::Servers(begin) if begin > root));
     }
 
     #[test]
@@ -443,8 +458,8 @@ mod tests {
             };
             let plan = Plan::of(geometry).unwrap();
             let (_, map) = plan.first.unwrap();
-            let Rooms::Shelves(shelves) = plan.rooms else {
-                panic!("it has shelves");
+            let UnusedMemory::ChunkRegions(chunk_regions) = plan.unused else {
+                panic!("it has chunk regions");
             };
             for lost in map.servers() {
                 let next = map.after(Event::Lost(lost));
@@ -454,9 +469,10 @@ mod tests {
                 assert!(ends(&next).iter().all(|end| *end <= geometry.bytes));
             }
             // What is left to no region is not much more than the share of one server.
-            let records = shelves.records.len() as u64 * shelves.lots * Lot::RECORDS;
+            let records =
+                chunk_regions.records.len() as u64 * chunk_regions.chunks * Chunk::RECORDS;
             let all = records * bytes(plan.keyspace.records)
-                + records / Lot::RECORDS * Lot::NODES * bytes(plan.keyspace.tree.layout());
+                + records / Chunk::RECORDS * Chunk::NODES * bytes(plan.keyspace.tree.layout());
             let used = all * u64::from(replicas) / u64::from(servers - 1);
             assert!(used * 2 > geometry.bytes, "{servers} {replicas}: {used}");
         }

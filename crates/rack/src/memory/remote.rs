@@ -5,57 +5,66 @@ use std::thread;
 
 use manxdb_fabric::ServerId;
 use manxdb_fabric::libfabric::{
-    Asked, ConnectError, Door, Provider, RemoteMemory, ShutOutError, Visit, shut_out,
+    Asked, ConnectError, ListenerAddress, Provider, RemoteMemory, ShutOutError, Visit, shut_out,
 };
 
 use super::MemoryError;
-use super::way::{Door as Met, Missing, NotOut, PAUSE, Way, insist};
+use super::transport::{ConnectRefusal as Met, Missing, NotOut, PAUSE, Transport, insist};
 
-/// Memory of servers on other machines, through libfabric: their doors, in the order of their numbers.
+/// Memory of servers on other machines, through libfabric: their listeners, in the order of their numbers.
 #[derive(Debug, Clone)]
-pub struct RemoteWay {
-    doors: Vec<Door>,
+pub struct RemoteTransport {
+    listener_addresses: Vec<ListenerAddress>,
     asked: Asked,
 }
 
-impl RemoteWay {
-    /// Through a provider of libfabric to servers behind these doors, of which there is at least one.
+impl RemoteTransport {
+    /// Through a provider of libfabric to servers behind these listeners, of which there is at least one.
     ///
     /// # Errors
     /// [`MemoryError::Connect`]: the provider cannot be used, or this machine has no way there.
-    pub fn new(provider: &str, doors: Vec<Door>) -> Result<Self, MemoryError> {
+    pub fn new(
+        provider: &str,
+        listener_addresses: Vec<ListenerAddress>,
+    ) -> Result<Self, MemoryError> {
         let failed = |why: String| MemoryError::Connect(why);
-        let first = doors.first().ok_or(MemoryError::Geometry)?.address;
+        let first = listener_addresses
+            .first()
+            .ok_or(MemoryError::Geometry)?
+            .address;
         let provider = Provider::towards(provider, first)
             .map_err(|error| failed(format!("no way to the memory server at {first}: {error}")))?;
         let asked = Asked::of(&provider).map_err(|refused| failed(refused.to_string()))?;
-        Ok(Self { doors, asked })
+        Ok(Self {
+            listener_addresses,
+            asked,
+        })
     }
 
-    /// How many doors it knows.
+    /// How many listeners it knows.
     #[must_use]
-    pub fn doors(&self) -> usize {
-        self.doors.len()
+    pub fn listener_addresses(&self) -> usize {
+        self.listener_addresses.len()
     }
 
     fn visit(&self, server: u16, client: u64) -> Result<Visit, (Met, MemoryError)> {
-        let Some(door) = self.doors.get(usize::from(server)) else {
-            let error = MemoryError::Address(server, self.doors.len());
+        let Some(listener_address) = self.listener_addresses.get(usize::from(server)) else {
+            let error = MemoryError::Address(server, self.listener_addresses.len());
             return Err((Met::Wrong, error));
         };
-        let visit = self.asked.visit(door, client);
+        let visit = self.asked.visit(listener_address, client);
         let visit =
             visit.map_err(|error| (met(&error), MemoryError::Connect(error.to_string())))?;
         let found = visit.server();
         if found == ServerId(server) {
             return Ok(visit);
         }
-        let error = MemoryError::Number(door.address.to_string(), server, found.0);
+        let error = MemoryError::Number(listener_address.address.to_string(), server, found.0);
         Err((Met::Wrong, error))
     }
 }
 
-/// What is met at a door over TCP.
+/// What is met at a listener over TCP.
 fn met(error: &ConnectError) -> Met {
     match error {
         ConnectError::ShutOut(_) => Met::Shut,
@@ -63,7 +72,7 @@ fn met(error: &ConnectError) -> Met {
         ConnectError::Already(_) => Met::Busy,
         ConnectError::Failed(_, error) => match error.kind() {
             // Nobody listens, or nobody who runs, or there is no machine. Over shared memory nobody needs
-            // a server that hangs; here all who go on without it come to its door first, and who waits
+            // a server that hangs; here all who go on without it come to its listener first, and who waits
             // there for longer than a lease loses its own place over it.
             io::ErrorKind::ConnectionRefused
             | io::ErrorKind::HostUnreachable
@@ -80,7 +89,7 @@ fn met(error: &ConnectError) -> Met {
     }
 }
 
-impl Way for RemoteWay {
+impl Transport for RemoteTransport {
     type Fabric = RemoteMemory;
 
     /// All at once: most of the time goes by waiting for them.
@@ -114,8 +123,11 @@ impl Way for RemoteWay {
     }
 
     fn shut_out(&self, server: u16, client: u64) -> Result<(), NotOut> {
-        let door = self.doors.get(usize::from(server)).ok_or(NotOut::Unheard)?;
-        match shut_out(door, client) {
+        let listener_address = self
+            .listener_addresses
+            .get(usize::from(server))
+            .ok_or(NotOut::Unheard)?;
+        match shut_out(listener_address, client) {
             Ok(()) | Err(ShutOutError::Gone(..)) => Ok(()),
             // Nothing is waited for there but the server itself.
             Err(ShutOutError::Kept(..)) => Err(NotOut::Unheard),

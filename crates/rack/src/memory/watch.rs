@@ -1,6 +1,6 @@
-//! A warden in a process: what [`Warden`] wishes, done with threads and clocks.
+//! A recovery coordinator in a process: what [`RecoveryCoordinator`] wishes, done with threads and clocks.
 //!
-//! Wardens are in the processes of clients, not in memory servers: over shared memory a warden that
+//! Recovery coordinators are in the processes of clients, not in memory servers: over shared memory a recovery coordinator that
 //! is followed by another, and does not let go, is ended with its process, and the memory of a server
 //! would end with it.
 
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
 use manxdb_fabric::{Fault, Outcome, ServerId};
-use manxdb_rsi::{End, Heard, Name, Warden, Wish};
+use manxdb_rsi::{End, MembershipAction, MembershipEvent, Name, RecoveryCoordinator};
 
-use super::{Memory, MemoryError, NotOut, Way};
+use super::{Memory, MemoryError, NotOut, Transport};
 use crate::drive::Driver;
 
 /// Between two looks at whether to end, and between two orders to shut the same client out.
@@ -22,19 +22,19 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// them up for it, one after the other, would lose all rows.
 const TRIES_MAX: u32 = 4;
 
-/// What the warden of a process has done.
+/// What the recovery coordinator of a process has done.
 #[derive(Debug, Default)]
 pub struct Watched {
     /// The term in which it leads; 0: it stands by.
     pub term: AtomicU64,
     /// Owners that it has shut out and recovered, and whose places it has freed.
-    pub buried: AtomicU64,
+    pub reaped: AtomicU64,
     /// Memory servers that were lost, as far as it has heard.
     pub epoch: AtomicU64,
 }
 
 /// Watches until it is told to end. `note` hears of what people should know.
-pub fn watch<W: Way>(
+pub fn watch<W: Transport>(
     memory: &Memory<W>,
     watched: &Watched,
     stop: &AtomicBool,
@@ -50,66 +50,66 @@ pub fn watch<W: Way>(
             memory,
             stop,
             began,
-            warden: Warden::new(ward),
+            coordinator: RecoveryCoordinator::new(ward),
             driver: None,
             watched,
             before,
             note,
         };
         let news = match post.stand() {
-            Ok(Some(end)) => format!("the warden of this server begins anew: {end}"),
+            Ok(Some(end)) => format!("the recovery coordinator of this server begins anew: {end}"),
             Ok(None) => String::new(),
-            Err(error) => format!("no warden here for now: {error}"),
+            Err(error) => format!("no recovery coordinator here for now: {error}"),
         };
         if news != said && !news.is_empty() {
             note(&news); // once, however long it lasts
         }
         said = news;
-        before += post.warden.buried();
+        before += post.coordinator.reaped();
         watched.term.store(0, Ordering::Relaxed);
         rest(Duration::from_nanos(lease.0 / 4), stop);
     }
 }
 
-/// A warden at its post.
-struct Post<'m, W: Way> {
+/// A recovery coordinator at its post.
+struct Post<'m, W: Transport> {
     memory: &'m Memory<W>,
     stop: &'m AtomicBool,
     began: Instant,
-    warden: Warden,
+    coordinator: RecoveryCoordinator,
     driver: Option<Driver<W::Fabric>>,
     watched: &'m Watched,
-    /// What wardens of this process have buried before.
+    /// What recovery coordinators of this process have reaped before.
     before: u64,
     note: &'m dyn Fn(&str),
 }
 
-impl<W: Way> Post<'_, W> {
+impl<W: Transport> Post<'_, W> {
     /// Until it ends, or is told to: none.
     fn stand(&mut self) -> Result<Option<End>, MemoryError> {
-        let servers = self.warden.map();
+        let servers = self.coordinator.map();
         self.driver = Some(self.memory.connect(self.memory.guest(), servers)?);
-        let mut heard = Heard::Done;
+        let mut heard = MembershipEvent::Done;
         let mut opened = 0;
         while !self.stop.load(Ordering::Relaxed) {
             let span = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let wish = self.warden.step(LocalTime(span), heard);
+            let wish = self.coordinator.step(LocalTime(span), heard);
             self.show(&mut opened);
             heard = match wish {
-                Wish::End(end) => return Ok(Some(end)),
-                Wish::Pause(Nanos(span)) => {
+                MembershipAction::End(end) => return Ok(Some(end)),
+                MembershipAction::Pause(Nanos(span)) => {
                     rest(Duration::from_nanos(span), self.stop);
-                    Heard::Done
+                    MembershipEvent::Done
                 }
-                Wish::Ask(operations, times) => {
+                MembershipAction::Ask(operations, times) => {
                     if times > 0 {
                         thread::yield_now(); // who is in the way may wait for this processor
                     }
                     let driver = self.driver.as_mut().ok_or(MemoryError::Geometry)?;
-                    Heard::Outcomes(driver.ask(operations)?)
+                    MembershipEvent::Outcomes(driver.ask(operations)?)
                 }
-                Wish::ShutOut(names, servers) => self.shut_out(&names, &servers),
-                Wish::Become(name) => self.become_one(name)?,
+                MembershipAction::ShutOut(names, servers) => self.shut_out(&names, &servers),
+                MembershipAction::Become(name) => self.become_one(name)?,
             };
         }
         Ok(None)
@@ -117,13 +117,13 @@ impl<W: Way> Post<'_, W> {
 
     /// What it has come to, for people.
     fn show(&self, before: &mut u64) {
-        let term = self.warden.term().unwrap_or(0);
+        let term = self.coordinator.term().unwrap_or(0);
         self.watched.term.store(term, Ordering::Relaxed);
-        let buried = self.before + self.warden.buried();
-        self.watched.buried.store(buried, Ordering::Relaxed);
-        let map = self.warden.map();
+        let reaped = self.before + self.coordinator.reaped();
+        self.watched.reaped.store(reaped, Ordering::Relaxed);
+        let map = self.coordinator.map();
         self.watched.epoch.store(map.epoch(), Ordering::Relaxed);
-        let opened = self.warden.opened();
+        let opened = self.coordinator.opened();
         if opened > *before {
             *before = opened;
             let left = map.servers().count();
@@ -133,7 +133,7 @@ impl<W: Way> Post<'_, W> {
     }
 
     /// Until each of these servers has shut all of them out, or is gone.
-    fn shut_out(&self, names: &[Name], servers: &[ServerId]) -> Heard {
+    fn shut_out(&self, names: &[Name], servers: &[ServerId]) -> MembershipEvent {
         let all: Vec<u16> = if servers.is_empty() {
             (0..self.memory.geometry().servers).collect()
         } else {
@@ -143,11 +143,11 @@ impl<W: Way> Post<'_, W> {
             for name in names {
                 if !self.shut_out_at(server, *name) {
                     let gone = Fault::Gone(ServerId(server));
-                    return Heard::Outcomes(vec![Outcome::Failed(gone)]);
+                    return MembershipEvent::Outcomes(vec![Outcome::Failed(gone)]);
                 }
             }
         }
-        Heard::Done
+        MembershipEvent::Done
     }
 
     /// Whether a server has shut somebody out. One of several that does not answer is given up.
@@ -163,17 +163,17 @@ impl<W: Way> Post<'_, W> {
     }
 
     /// A server without replicas that does not let it in is one that is gone for it.
-    fn become_one(&mut self, name: Name) -> Result<Heard, MemoryError> {
+    fn become_one(&mut self, name: Name) -> Result<MembershipEvent, MemoryError> {
         self.driver = None;
-        match self.memory.connect(name, self.warden.map()) {
+        match self.memory.connect(name, self.coordinator.map()) {
             Ok(driver) => {
                 self.driver = Some(driver);
-                Ok(Heard::Done)
+                Ok(MembershipEvent::Done)
             }
             Err(error) if self.memory.geometry().is_replicated() => Err(error),
-            Err(_) => Ok(Heard::Outcomes(vec![Outcome::Failed(Fault::Gone(
-                ServerId(0),
-            ))])),
+            Err(_) => Ok(MembershipEvent::Outcomes(vec![Outcome::Failed(
+                Fault::Gone(ServerId(0)),
+            )])),
         }
     }
 }

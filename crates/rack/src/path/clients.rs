@@ -12,14 +12,14 @@ use std::time::Duration;
 use manxdb_fabric::Fabric;
 use manxdb_rsi::rows::Client;
 use manxdb_rsi::rows::collect::Collector;
-use manxdb_rsi::{Closed, Owner, Place, Snapshot};
+use manxdb_rsi::{Closed, Owner, RecordAddress, Snapshot};
 use manxdb_storage::StorageError;
 use manxdb_txn::{Others, TxnError};
 use parking_lot::{Condvar, Mutex};
 
 use super::PORTION;
 use super::failed as unreadable;
-use super::tidy::{Freed, SPARE, heed, step};
+use super::gc::{Freed, SPARE, advance_watermark, step};
 use crate::drive::{Driver, now};
 use crate::memory::{Member, MemoryError, Source};
 
@@ -237,7 +237,7 @@ impl<F: Fabric + Send> Clients<F> {
         if (records, nodes) == (0, 0) {
             return Ok(());
         }
-        let some = |free: &mut Vec<Place>, lacking: u64, least: u64| {
+        let some = |free: &mut Vec<RecordAddress>, lacking: u64, least: u64| {
             let count = if lacking > 0 { lacking.max(least) } else { 0 };
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             free.split_off(free.len().saturating_sub(count))
@@ -261,7 +261,7 @@ impl<F: Fabric + Send> Clients<F> {
             let slot = slot.and_then(|mut joined| {
                 let _ = joined.client().carrier_mut().keep(); // or it has met a fault
                 if let Some(source) = &self.source {
-                    let _ = heed(joined.client(), source.horizon(), is_included); // as above
+                    let _ = advance_watermark(joined.client(), source.low_watermark(), is_included); // as above
                 }
                 self.judge(joined).0
             });
@@ -288,7 +288,7 @@ impl<F: Fabric + Send> Clients<F> {
     /// One that collects; none where nobody has a place.
     pub(super) fn collector(&self) -> Option<Collector> {
         let source = self.source.as_ref()?;
-        Some(Collector::new(source.horizon()))
+        Some(Collector::new(source.low_watermark()))
     }
 
     /// Places, and clients that have met a fault.

@@ -1,4 +1,4 @@
-//! Commits that count when they are on disk, where a keeper writes what is committed: of memory without
+//! Commits that count when they are on disk, where a log archiver writes what is committed: of memory without
 //! one they count at once.
 //!
 //! A commit that has not come to disk for long is there for everybody, and its end is unknown to who
@@ -56,7 +56,7 @@ pub(super) fn may_try_again(until: Instant) -> Result<(), TxnError> {
 fn why() -> String {
     let seconds = PATIENCE.as_secs();
     format!(
-        "the keeper of the memory servers has not written for {seconds} s what is committed (the disk \
+        "the archiver of the memory servers has not written for {seconds} s what is committed (the disk \
          may be full; their logs say)"
     )
 }

@@ -14,7 +14,7 @@
 //! older than the versions which memory keeps can read what has changed often no more, which is a
 //! conflict.
 //!
-//! Where a keeper writes to disk what is committed, an intent says when its commit counts as done
+//! Where a log archiver writes to disk what is committed, an intent says when its commit counts as done
 //! ([`durable`]).
 //!
 //! Over memory servers that run for long ([`RsiPath::open`]) clients have places that are kept, get
@@ -24,8 +24,8 @@
 
 mod clients;
 mod durable;
+mod gc;
 mod long;
-mod tidy;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ use manxdb_txn::{
 use parking_lot::Mutex;
 
 use self::clients::Clients;
+pub(crate) use self::gc::advance_watermark;
 use self::long::ROWS;
-pub(crate) use self::tidy::heed;
 use crate::drive::{Driver, now};
 use crate::memory::{MemoryError, Source};
 use crate::rows::{CallError, RowsPlan};
@@ -249,7 +249,7 @@ impl<F: Fabric + Send + 'static> RsiPath<F> {
     ///
     /// # Errors
     /// [`TxnError`].
-    pub fn tidy(&self) -> Result<usize, TxnError> {
+    pub fn collect_garbage(&self) -> Result<usize, TxnError> {
         match self.collector.lock().as_mut() {
             Some(collector) => self.clients.collect(collector),
             None => Ok(0),

@@ -3,7 +3,7 @@
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::rows::{Client, Extent, Keyspace};
 use manxdb_rsi::{
-    Carrier, Layout, LayoutError, Log, Place, Session, ThreadId, Tree, TreeError, Vector,
+    Carrier, Layout, LayoutError, Log, RecordAddress, Session, ThreadId, Tree, TreeError, Vector,
 };
 
 use super::CallError;
@@ -76,7 +76,7 @@ impl RowsPlan {
             return Err(RowsPlanError::Copies(self.log_copies, self.servers));
         }
         let nodes = Layout::new(self.versions, self.node)?;
-        let root = Place::new(self.root()).ok_or(RowsPlanError::TooLarge)?;
+        let root = RecordAddress::new(self.root()).ok_or(RowsPlanError::TooLarge)?;
         Tree::new(root, nodes)?;
         let last = self
             .threads()
@@ -131,7 +131,7 @@ impl RowsPlan {
     pub fn keyspace(self) -> Option<Keyspace> {
         let nodes = Layout::new(self.versions, self.node).ok()?;
         Some(Keyspace {
-            tree: Tree::new(Place::new(self.root())?, nodes).ok()?,
+            tree: Tree::new(RecordAddress::new(self.root())?, nodes).ok()?,
             records: Layout::new(self.versions, self.value).ok()?,
         })
     }

@@ -34,7 +34,7 @@ pub struct Database {
 
 /// What RocksDB counted.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Counted {
+pub struct MemoryStats {
     /// Microseconds that writes were slowed down or stopped, of all threads together.
     pub stall_micros: u64,
     /// Bytes that flushes wrote.
@@ -91,9 +91,9 @@ impl Database {
     }
 
     /// What RocksDB has counted since it was opened.
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> MemoryStats {
         let ticker = |ticker| self.options.get_ticker_count(ticker);
-        Counted {
+        MemoryStats {
             stall_micros: ticker(Ticker::StallMicros),
             flush_bytes: ticker(Ticker::FlushWriteBytes),
             compact_read_bytes: ticker(Ticker::CompactReadBytes),

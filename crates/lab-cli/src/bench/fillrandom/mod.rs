@@ -16,7 +16,7 @@ use manxdb_compaction::database::service::RemotePool;
 use manxdb_core::Nanos;
 use rocksdb::{DB, WriteOptions};
 
-use self::database::{Counted, Database, failed};
+use self::database::{Database, MemoryStats, failed};
 use self::load::{Load, key_bytes};
 use self::verify::Contents;
 use super::histogram::Histogram;
@@ -38,7 +38,7 @@ struct Outcome {
     drain: Duration,
     /// CPU of this process in the load and in the drain; none where the system does not say.
     cpu: Option<(Duration, Duration)>,
-    counted: Counted,
+    counted: MemoryStats,
     /// Stalls of the load alone.
     stalled: Duration,
     pool: Option<Vec<(String, u64)>>,

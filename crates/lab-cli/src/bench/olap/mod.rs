@@ -8,7 +8,7 @@ mod node;
 
 use std::process::ExitCode;
 
-use manxdb_olap::memory::Room;
+use manxdb_olap::memory::NodeRegion;
 use manxdb_olap::workload::{Answer, Grouped, Pairs};
 use manxdb_olap::{Width, aggregate, join, memory};
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,7 @@ impl OlapShape {
 
     /// How memory is laid out, and into how many partitions each that comes is divided; none for
     /// those that use messages.
-    fn room(&self, width: Width) -> Result<Option<(Room, u32)>, String> {
+    fn room(&self, width: Width) -> Result<Option<(NodeRegion, u32)>, String> {
         let all = u64::from(self.rows) * u64::from(self.nodes);
         let load = |width| memory::Load { rows: all, width };
         let buffers = u32::try_from(BUFFERS / SMALL).unwrap_or(u32::MAX);
@@ -150,16 +150,16 @@ impl OlapShape {
         let buffered = parts.min(buffers / u32::from(self.nodes)).max(1);
         let room = match self.algorithm {
             Algorithm::RdmaGhj => {
-                let room = Room::new(self.nodes, 1, LARGE, &[load(width); 2]);
+                let room = NodeRegion::new(self.nodes, 1, LARGE, &[load(width); 2]);
                 room.map(|room| (room, parts))
             }
             Algorithm::Rrj => {
-                let room = Room::new(self.nodes, buffered, SMALL, &[load(width); 2]);
+                let room = NodeRegion::new(self.nodes, buffered, SMALL, &[load(width); 2]);
                 room.map(|room| (room, parts.div_ceil(buffered)))
             }
             Algorithm::RdmaAgg => {
                 let partials = load(aggregate::Partial::WIDTH);
-                let room = Room::new(self.nodes, buffered, SMALL, &[partials]);
+                let room = NodeRegion::new(self.nodes, buffered, SMALL, &[partials]);
                 room.map(|room| (room, 1))
             }
             Algorithm::Ghj | Algorithm::GhjBloom | Algorithm::Agg => return Ok(None),

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_olap::join::{Tables, Travel};
-use manxdb_olap::memory::{Node, Room};
+use manxdb_olap::memory::{Node, NodeRegion};
 use manxdb_olap::sockets::Sockets;
 use manxdb_olap::workload::Answer;
 use manxdb_olap::{Traffic, aggregate, join};
@@ -113,7 +113,7 @@ fn answer(
 }
 
 /// This node's way to the memory of all.
-fn reach(args: &OlapNode, room: Room) -> io::Result<Box<Node<SharedMemory>>> {
+fn reach(args: &OlapNode, room: NodeRegion) -> io::Result<Box<Node<SharedMemory>>> {
     let me = args.number;
     let fabric = memories::connect(&args.directory, room.nodes(), u64::from(me))?;
     let node = Node::new(fabric, room, me).map_err(io::Error::other)?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_fabric::{BatchId, Completion, Fabric, Grants, Misuse, Operation, ServerId};
 use manxdb_rack::checkout::ITEMS;
-use manxdb_rack::memory::{MemoryError, Missing, NotOut, SharedWay, Way};
+use manxdb_rack::memory::{MemoryError, Missing, NotOut, SharedTransport, Transport};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// The memory of servers. As soon as its client is told to die, its process is killed with SIGKILL right
@@ -51,17 +51,17 @@ impl Fabric for Mortal {
     }
 }
 
-/// How a client gets such memory. Its warden, whose swaps are no checkouts, has other memory.
+/// How a client gets such memory. Its recovery coordinator, whose swaps are no checkouts, has other memory.
 pub struct MortalWay {
     /// Where servers are.
-    pub way: SharedWay,
+    pub way: SharedTransport,
     /// As of [`Mortal`].
     pub is_to_die: Arc<AtomicBool>,
     /// All pages are in this process's tables from when it connects.
     pub is_populated: bool,
 }
 
-impl Way for MortalWay {
+impl Transport for MortalWay {
     type Fabric = Mortal;
 
     fn reach(&self, servers: &[u16], client: u64) -> Result<(Mortal, Vec<Missing>), MemoryError> {

@@ -12,7 +12,7 @@ use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
 use manxdb_rack::checkout::{Basket, InRows, Shop as _, Verdict, draw};
 use manxdb_rack::drive::Driver;
-use manxdb_rack::memory::{Memory, SharedWay, Source, Superblock, Watched, watch};
+use manxdb_rack::memory::{Memory, SharedTransport, Source, Superblock, Watched, watch};
 use serde::{Deserialize, Serialize};
 
 use super::board::Notes;
@@ -29,7 +29,7 @@ use crate::fault::Fault;
 pub(super) const DIE: &str = "die";
 /// The name of the database.
 const NAME: &str = "rack-recovery";
-/// Between two looks at what a warden has done.
+/// Between two looks at what a recovery coordinator has done.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Leases that the first client waits until it leads.
 const PATIENCE: u32 = 16;
@@ -45,10 +45,10 @@ pub(super) struct Bought {
     pub seconds: f64,
     pub cpu_seconds: f64,
     pub longest_ms: f64,
-    /// When its warden led first.
+    /// When its recovery coordinator led first.
     pub led_ms: Option<f64>,
-    /// When it had buried somebody.
-    pub buried_ms: Option<f64>,
+    /// When it had reaped somebody.
+    pub reaped_ms: Option<f64>,
     /// When it was in the epoch behind a loss.
     pub agreed_ms: Option<f64>,
 }
@@ -80,7 +80,7 @@ fn serve(args: &RecoveryPart, shape: &RecoveryShape) -> io::Result<()> {
             directory: 0,
             geometry: geometry(shape).map_err(io::Error::other)?,
         };
-        let socket = SharedWay::socket(&args.directory, server);
+        let socket = SharedTransport::socket(&args.directory, server);
         let bytes = superblock.geometry.bytes;
         let first = [(0, superblock.encode())];
         MemoryServer::start_filled(&socket, ServerId(server), bytes, &first)?
@@ -116,7 +116,7 @@ fn client(args: &RecoveryPart, shape: &RecoveryShape) -> io::Result<()> {
         return buy(&mut shop, args, shape, &dying, &Seen::default());
     }
     let way = MortalWay {
-        way: SharedWay::new(&args.directory),
+        way: SharedTransport::new(&args.directory),
         is_to_die: Arc::clone(&dying),
         is_populated: shape.populate,
     };
@@ -135,28 +135,28 @@ fn number_by_chance(args: &RecoveryPart, way: u64) -> u64 {
     Random::stream(std::process::id().into(), &[args.number.into(), way]).next_bits()
 }
 
-/// Does something beside the warden of this process.
+/// Does something beside the recovery coordinator of this process.
 fn watched<T>(
     args: &RecoveryPart,
     shape: &RecoveryShape,
     work: impl FnOnce(&Seen) -> io::Result<T>,
 ) -> io::Result<T> {
-    let way = SharedWay::new(&args.directory);
+    let way = SharedTransport::new(&args.directory);
     let memory = Memory::open(way, number_by_chance(args, 1)).map_err(io::Error::other)?;
-    let (warden, seen, stop) = (Watched::default(), Seen::default(), AtomicBool::new(false));
+    let (coordinator, seen, stop) = (Watched::default(), Seen::default(), AtomicBool::new(false));
     thread::scope(|scope| {
-        scope.spawn(|| watch(&memory, &warden, &stop, &|_| {}));
-        scope.spawn(|| seen.look(&warden, &stop));
-        let done = lead(args, shape, &warden).and_then(|()| work(&seen));
+        scope.spawn(|| watch(&memory, &coordinator, &stop, &|_| {}));
+        scope.spawn(|| seen.look(&coordinator, &stop));
+        let done = lead(args, shape, &coordinator).and_then(|()| work(&seen));
         stop.store(true, Ordering::Relaxed);
         done
     })
 }
 
 /// The first client looks after the others, who are started when it does.
-fn lead(args: &RecoveryPart, shape: &RecoveryShape, warden: &Watched) -> io::Result<()> {
+fn lead(args: &RecoveryPart, shape: &RecoveryShape, coordinator: &Watched) -> io::Result<()> {
     let until = Instant::now() + Duration::from_millis(shape.lease_ms.into()) * PATIENCE;
-    while args.number == 0 && warden.term.load(Ordering::Relaxed) == 0 {
+    while args.number == 0 && coordinator.term.load(Ordering::Relaxed) == 0 {
         if Instant::now() > until {
             return Err(io::Error::other("the first client does not come to lead"));
         }
@@ -165,23 +165,23 @@ fn lead(args: &RecoveryPart, shape: &RecoveryShape, warden: &Watched) -> io::Res
     Ok(())
 }
 
-/// When a warden did something first, in microseconds since its client was told to go; 0: not yet.
+/// When a recovery coordinator did something first, in microseconds since its client was told to go; 0: not yet.
 #[derive(Default)]
 struct Seen {
     led: AtomicU64,
-    buried: AtomicU64,
+    reaped: AtomicU64,
     agreed: AtomicU64,
     /// Whether time has begun.
     began: OnceLock<Instant>,
 }
 
 impl Seen {
-    fn look(&self, warden: &Watched, stop: &AtomicBool) {
+    fn look(&self, coordinator: &Watched, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             let pairs = [
-                (&self.led, &warden.term),
-                (&self.buried, &warden.buried),
-                (&self.agreed, &warden.epoch),
+                (&self.led, &coordinator.term),
+                (&self.reaped, &coordinator.reaped),
+                (&self.agreed, &coordinator.epoch),
             ];
             for (when, what) in pairs {
                 if what.load(Ordering::Relaxed) > 0 && when.load(Ordering::Relaxed) == 0 {
@@ -247,7 +247,7 @@ fn buy(
     done.cpu_seconds = cpu().saturating_sub(used).as_secs_f64();
     let _ = listening.join(); // until it is told to stop, or whoever has started it is gone
     done.led_ms = Seen::ms(&seen.led);
-    done.buried_ms = Seen::ms(&seen.buried);
+    done.reaped_ms = Seen::ms(&seen.reaped);
     done.agreed_ms = Seen::ms(&seen.agreed);
     say(&serde_json::to_string(&done).map_err(io::Error::other)?)
 }

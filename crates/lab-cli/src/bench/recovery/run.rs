@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_rack::checkout::{Basket, InRows, Sales, Shop as _, Verdict};
 use manxdb_rack::drive::Driver;
-use manxdb_rack::memory::{Memory, SharedWay, Source};
+use manxdb_rack::memory::{Memory, SharedTransport, Source};
 
 use super::board::Board;
 use super::part::{Bought, DIE};
@@ -189,7 +189,7 @@ impl<'r> Run<'r> {
             led: false,
             at_ms,
             locks_ms,
-            buried_ms: None,
+            reaped_ms: None,
         })
     }
 
@@ -287,7 +287,7 @@ fn seen(death: Death, done: &[Bought]) -> Death {
     let has_led = |one: &Bought| one.led_ms.is_some_and(|led| led < death.at_ms);
     Death {
         led: !done.iter().any(has_led),
-        buried_ms: first(done, death.at_ms, |one| one.buried_ms),
+        reaped_ms: first(done, death.at_ms, |one| one.reaped_ms),
         ..death
     }
 }
@@ -313,7 +313,7 @@ fn stocked(directory: &Path, shape: &RecoveryShape) -> Result<InRows<SharedMemor
         return thread(number);
     }
     let seed = u64::from(std::process::id()) << 32 | shape.seed & 0xffff_ffff;
-    let memory = Memory::open(SharedWay::new(directory), seed).map_err(text)?;
+    let memory = Memory::open(SharedTransport::new(directory), seed).map_err(text)?;
     let source: Arc<dyn Source<SharedMemory>> = Arc::new(memory);
     let mut starter = InRows::join(source, number).map_err(text)?;
     starter.stock_up(shape.products, bytes).map_err(text)?;
@@ -357,16 +357,16 @@ mod tests {
             led: false,
             at_ms: 100.0,
             locks_ms: 5.0,
-            buried_ms: None,
+            reaped_ms: None,
         };
-        let saw = |led_ms, buried_ms| Bought {
+        let saw = |led_ms, reaped_ms| Bought {
             led_ms,
-            buried_ms,
+            reaped_ms,
             ..Bought::default()
         };
         let one = seen(death, &[saw(None, None), saw(Some(130.0), Some(160.0))]);
-        assert!(one.led && one.buried_ms == Some(60.0), "{one:?}");
+        assert!(one.led && one.reaped_ms == Some(60.0), "{one:?}");
         let other = seen(death, &[saw(Some(0.001), Some(150.0)), saw(None, None)]);
-        assert!(!other.led && other.buried_ms == Some(50.0), "{other:?}");
+        assert!(!other.led && other.reaped_ms == Some(50.0), "{other:?}");
     }
 }

@@ -44,7 +44,7 @@ pub struct Death {
     /// From then until somebody else had written all that it had locked.
     pub locks_ms: f64,
     /// From then until it was recovered and its place was free, as others saw it.
-    pub buried_ms: Option<f64>,
+    pub reaped_ms: Option<f64>,
 }
 
 /// The end of a memory server.
@@ -234,7 +234,7 @@ mod tests {
                 led: false,
                 at_ms: 300.0,
                 locks_ms: 150.0,
-                buried_ms: Some(149.0),
+                reaped_ms: Some(149.0),
             }),
             loss: Some(Loss {
                 server: 0,

@@ -180,7 +180,7 @@ impl ExperimentKind for Surviving {
 
     fn columns() -> String {
         "clients,servers,replicas,logs,products,row_bytes,lease_ms,killed,seed,seconds,committed,\
-         aborted,per_second,client_cpu_us,server_cpu_us,longest_ms,death_at_ms,led,locks_ms,buried_ms,\
+         aborted,per_second,client_cpu_us,server_cpu_us,longest_ms,death_at_ms,led,locks_ms,reaped_ms,\
          death_silent_ms,death_back_ms,loss_at_ms,agreed_ms,loss_silent_ms,loss_back_ms,loss_all_ms,\
          before_loss,after_loss"
             .to_owned()
@@ -211,7 +211,7 @@ impl ExperimentKind for Surviving {
             said(death.map(|one| one.at_ms)),
             death.map(|one| one.led.to_string()).unwrap_or_default(),
             said(death.map(|one| one.locks_ms)),
-            said(death.and_then(|one| one.buried_ms)),
+            said(death.and_then(|one| one.reaped_ms)),
             said(by_death.map(|one| one.silent_ms)),
             said(by_death.and_then(|one| one.back_ms)),
             said(loss.map(|one| one.at_ms)),
@@ -298,7 +298,7 @@ fn deaths(data: &Data<Surviving>) -> String {
                 record.trial.seed,
                 death.locks_ms,
                 claims::leases(record),
-                or_never(death.buried_ms),
+                or_never(death.reaped_ms),
                 effect.silent_ms,
                 or_never(effect.back_ms),
                 effect.before,
@@ -344,7 +344,7 @@ const UNLIKE: &str = "
 
 - Rows are found by keys in a tree and have four versions: a checkout looks for each and writes the \
 leaf of its four new keys with them; a checkout of `rsi-scale` finds records by their places.
-- With no log there are no leases, places or wardens; with one there are, and versions that are \
+- With no log there are no leases, places or coordinators; with one there are, and versions that are \
 pushed out of rows are kept.
 - Memory servers have all of their memory before anybody buys (`manxdb memory --populate`), as cards \
 pin it. A client's own tables of pages are filled before it buys where nobody is killed, as in \

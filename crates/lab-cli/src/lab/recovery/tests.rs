@@ -36,7 +36,7 @@ fn data(micros: impl Fn(&RecoveryShape) -> f64, leases: f64) -> Data<Surviving> 
                 led: dead == 0,
                 at_ms: 3_000.0,
                 locks_ms: leases * lease,
-                buried_ms: Some(leases * lease),
+                reaped_ms: Some(leases * lease),
             });
             outcome.loss = Some(Lost {
                 server: 0,

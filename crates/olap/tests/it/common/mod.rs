@@ -8,7 +8,7 @@ use std::thread;
 use manxdb_core::Random;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
-use manxdb_olap::memory::{Node, Room};
+use manxdb_olap::memory::{Node, NodeRegion};
 use manxdb_olap::sockets::Sockets;
 use manxdb_olap::{Key, Rows, Width};
 
@@ -71,18 +71,18 @@ pub fn sockets(nodes: usize) -> Vec<Sockets> {
 }
 
 /// Memory of so many nodes, in a directory.
-pub fn memory(directory: &Path, room: Room) -> Vec<MemoryServer> {
+pub fn memory(directory: &Path, region: NodeRegion) -> Vec<MemoryServer> {
     let start = |node: u16| {
         let path = directory.join(node.to_string());
-        MemoryServer::start(&path, ServerId(node), room.bytes()).unwrap()
+        MemoryServer::start(&path, ServerId(node), region.bytes()).unwrap()
     };
-    (0..room.nodes()).map(start).collect()
+    (0..region.nodes()).map(start).collect()
 }
 
 /// A node's way to it.
-pub fn connect(directory: &Path, room: Room, me: u16) -> SharedMemory {
+pub fn connect(directory: &Path, region: NodeRegion, me: u16) -> SharedMemory {
     let mut fabric = SharedMemory::default();
-    for node in 0..room.nodes() {
+    for node in 0..region.nodes() {
         let path = directory.join(node.to_string());
         fabric.connect(&path, u64::from(me)).unwrap();
     }
@@ -104,16 +104,16 @@ pub fn by_messages<T: Send>(nodes: usize, run: impl Fn(usize, &mut Sockets) -> T
 
 /// The same, each with its memory.
 pub fn by_writes<T: Send>(
-    room: Room,
+    region: NodeRegion,
     run: impl Fn(usize, &mut Node<SharedMemory>) -> T + Sync,
 ) -> Vec<T> {
     let directory = tempfile::tempdir().unwrap();
-    let _servers = memory(directory.path(), room);
+    let _servers = memory(directory.path(), region);
     let (run, path) = (&run, directory.path());
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..room.nodes())
+        let threads: Vec<_> = (0..region.nodes())
             .map(|me| {
-                let mut node = Node::new(connect(path, room, me), room, me).unwrap();
+                let mut node = Node::new(connect(path, region, me), region, me).unwrap();
                 scope.spawn(move || run(usize::from(me), &mut node))
             })
             .collect();

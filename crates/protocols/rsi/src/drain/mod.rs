@@ -1,44 +1,44 @@
 //! What is committed, on disk: batches of it, and what they come to after all memory is gone.
 //!
-//! One keeper at a time copies what is *published*, for all threads. A [`Batch`] is a copy of the
+//! One log archiver at a time copies what is *published*, for all threads. A [`Batch`] is a copy of the
 //! vector, which is a consistent cut whenever it was taken, and all transactions between the batch
 //! before and this cut. So the whole batches of a file are a consistent state; what was logged and not
 //! published was not committed for anybody (reference: rack, §5.2).
 //!
-//! | a keeper | with |
+//! | a log archiver | with |
 //! |---|---|
 //! | reads what is new | [`Drain`] |
-//! | writes it to a file, and says so | [`Batch`], [`Progress`], [`Kept::publish`](crate::Kept::publish) |
+//! | writes it to a file, and says so | [`Batch`], [`Progress`], [`DurablePositions::publish`](crate::DurablePositions::publish) |
 //! | has copied all memory, and knows when no batch before that is needed | [`Survey`] |
 //! | reads its files after all memory is gone | [`Replay`] |
-//! | begins the database anew behind them | [`Anew`] |
+//! | begins the database anew behind them | [`Bootstrap`] |
 //!
 //! **Nothing is skipped.** Sequences of a thread have no gaps ([`crate::log`]), and a slot is written
-//! over when the keeper has said that it has written what was in it. So what a cut holds and the
-//! batch before does not is in the logs. What is not was written by a keeper whose disk has lost it: that
+//! over when the log archiver has said that it has written what was in it. So what a cut holds and the
+//! batch before does not is in the logs. What is not was written by a log archiver whose disk has lost it: that
 //! is a gap, which a copy of all memory closes ([`Progress`]).
 //!
 //! Why it is so: decision 23 of this repository.
 
-mod anew;
 mod batch;
+mod bootstrap;
 mod progress;
 mod replay;
 mod survey;
 
 use manxdb_fabric::{Fault, Operation, Outcome};
 
-pub use self::anew::Anew;
 pub use self::batch::Batch;
+pub use self::bootstrap::Bootstrap;
 pub use self::progress::Progress;
 pub use self::replay::{Replay, ReplayError, Replayed};
 pub use self::survey::Survey;
 use crate::log::{Entry, Fetch, Log};
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Stamp, ThreadId};
-use crate::work::{Step, Work, fault};
 
 /// Slots that are read at once.
 const PIECE: usize = 64;
@@ -172,7 +172,7 @@ impl Drain {
         let fetch = Fetch::new(slots);
         let fronts = fetch.fronts();
         self.phase = Phase::Reading(wanted, fetch, Part::Fronts);
-        Step::Ask(fronts)
+        Step::Post(fronts)
     }
 
     /// Slots at one place each are here: takes what is in them, in order.
@@ -229,8 +229,8 @@ impl Drain {
         let fronts = fetch.fronts();
         self.phase = Phase::Searching(stamp, fetch, Part::Fronts, times);
         match times {
-            0 => Step::Ask(fronts),
-            times => Step::Again(fronts, times),
+            0 => Step::Post(fronts),
+            times => Step::Backoff(fronts, times),
         }
     }
 
@@ -259,18 +259,18 @@ impl Drain {
         if rests.is_empty() {
             return self.step(Vec::new());
         }
-        Step::Ask(rests)
+        Step::Post(rests)
     }
 }
 
-impl Work for Drain {
+impl Machine for Drain {
     type Output = Back;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => {
                 self.phase = Phase::Looking;
-                Step::Ask(vec![self.vector.read()])
+                Step::Post(vec![self.vector.read()])
             }
             Phase::Looking => self.looked(&outcomes),
             Phase::Reading(wanted, mut fetch, Part::Fronts) => {

@@ -1,9 +1,9 @@
-//! How far a keeper is, and what it may say of it.
+//! How far a log archiver is, and what it may say of it.
 //!
-//! A keeper says that a batch is *written* when a file has it; then the slots of its transactions may be
-//! written over. When a sync fails, files may lose what was written, and the keeper writes it again. A
-//! keeper that dies before it has leaves a *gap*: transactions that are published, and neither in a file
-//! nor in a log. They are in memory, as all that is published, so the next keeper closes the gap by a copy
+//! A log archiver says that a batch is *written* when a file has it; then the slots of its transactions may be
+//! written over. When a sync fails, files may lose what was written, and the log archiver writes it again. A
+//! log archiver that dies before it has leaves a *gap*: transactions that are published, and neither in a file
+//! nor in a log. They are in memory, as all that is published, so the next log archiver closes the gap by a copy
 //! of memory:
 //!
 //! | | until the copy is complete | then |
@@ -19,7 +19,7 @@
 use crate::mutants::Mutant;
 use crate::vector::Snapshot;
 
-/// How far a keeper is.
+/// How far a log archiver is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Progress {
     /// All of this is in files, or was published when a gap was found.
@@ -31,7 +31,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a keeper that begins to work behind what files have.
+    /// Of a log archiver that begins to work behind what files have.
     #[must_use]
     pub fn new(files: Snapshot) -> Self {
         Self {

@@ -56,7 +56,7 @@ pub enum ReplayError {
         /// Its.
         found: u64,
     },
-    /// It lacks something that the one before has, or has what is not new in its cut. No keeper
+    /// It lacks something that the one before has, or has what is not new in its cut. No log archiver
     /// writes such a batch.
     #[error("batch {0} is not behind the one before it")]
     Backwards(u64),

@@ -8,19 +8,19 @@
 
 use manxdb_fabric::{Fault, Outcome};
 
-use crate::kept::Kept;
+use crate::durable_positions::DurablePositions;
 use crate::log::{Fetch, Log, by_log, newest};
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
-use crate::work::{Step, Work, fault};
 
 /// Finds out what is logged by now, to be carried out when all memory is copied. The copy is complete
 /// when this is synced.
 #[derive(Debug, Clone)]
 pub struct Survey {
     vector: Vector,
-    kept: Kept,
+    kept: DurablePositions,
     logs: Vec<Log>,
     logged: Snapshot,
     phase: Phase,
@@ -35,7 +35,7 @@ enum Phase {
     Fronts(Fetch),
     /// then the rests.
     Rests(Fetch),
-    /// Reads the vector, and what the keeper has written: what was in a slot that was written over
+    /// Reads the vector, and what the log archiver has written: what was in a slot that was written over
     /// meanwhile is in that.
     Ending,
 }
@@ -43,7 +43,7 @@ enum Phase {
 impl Survey {
     /// Of all logs of the vector's threads, in their order, at servers ([`Log::on`]).
     #[must_use]
-    pub fn new(vector: Vector, kept: Kept, logs: Vec<Log>) -> Self {
+    pub fn new(vector: Vector, kept: DurablePositions, logs: Vec<Log>) -> Self {
         Self {
             vector,
             kept,
@@ -71,7 +71,7 @@ impl Survey {
         let fetch = Fetch::new(self.logs.iter().flat_map(Log::all).collect());
         let fronts = fetch.fronts();
         self.phase = Phase::Fronts(fetch);
-        Step::Ask(fronts)
+        Step::Post(fronts)
     }
 
     fn have_read(&mut self, all: &[Outcome]) -> Step<Result<Snapshot, Fault>> {
@@ -90,7 +90,7 @@ impl Survey {
 
     fn end(&mut self) -> Step<Result<Snapshot, Fault>> {
         self.phase = Phase::Ending;
-        Step::Ask(vec![self.vector.read(), self.kept.read()])
+        Step::Post(vec![self.vector.read(), self.kept.read()])
     }
 
     fn ended(&mut self, outcomes: &[Outcome]) -> Step<Result<Snapshot, Fault>> {
@@ -105,7 +105,7 @@ impl Survey {
     }
 }
 
-impl Work for Survey {
+impl Machine for Survey {
     type Output = Result<Snapshot, Fault>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
@@ -117,7 +117,7 @@ impl Work for Survey {
                 if rests.is_empty() {
                     return self.step(Vec::new());
                 }
-                Step::Ask(rests)
+                Step::Post(rests)
             }
             Phase::Rests(fetch) => self.have_read(&fetch.copies(outcomes)),
             Phase::Ending => self.ended(&outcomes),

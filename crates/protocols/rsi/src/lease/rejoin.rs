@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
 
+use crate::client_slots::{ClientSlot, ClientSlots, Owner};
 use crate::lease::one;
-use crate::replicas::{Chart, Closed, Event, Learn, Map, Next, Raise, Spread, Undecided};
-use crate::seats::{Owner, Seat, Seats};
+use crate::machine::{Machine, Once, Step};
+use crate::replicas::{
+    Chart, Closed, Event, Learn, LearnEpoch, Map, RaiseMax, ReplicatedOp, Undecided,
+};
 use crate::version::Stamp;
-use crate::work::{Once, Step, Work};
 
 /// Why an owner does not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
@@ -39,7 +41,7 @@ pub struct Rejoined {
 /// that, or after its lease has lapsed in the epoch that it knows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rejoin {
-    seats: Seats,
+    client_slots: ClientSlots,
     chart: Chart,
     owner: Owner,
     /// What it has heard of its end.
@@ -56,12 +58,12 @@ pub struct Rejoin {
 enum Phase {
     Begun,
     Learning(Learn),
-    Looking(Spread<Once>),
+    Looking(ReplicatedOp<Once>),
     /// Swaps what is kept.
-    Swapping(u64, Spread<Once>),
+    Swapping(u64, ReplicatedOp<Once>),
     /// Makes sure that all replicas say so.
-    Raising(u64, Raise),
-    Asking(u64, Next),
+    Raising(u64, RaiseMax),
+    Asking(u64, LearnEpoch),
 }
 
 type Back = Result<Rejoined, RejoinError>;
@@ -69,10 +71,10 @@ type Back = Result<Rejoined, RejoinError>;
 impl Rejoin {
     /// Of an owner, by the map of the epoch in which it was one.
     #[must_use]
-    pub fn new(seats: Seats, chart: Chart, owner: Owner) -> Self {
+    pub fn new(client_slots: ClientSlots, chart: Chart, owner: Owner) -> Self {
         let past = chart.map.epoch();
         Self {
-            seats,
+            client_slots,
             chart,
             owner,
             closed: None,
@@ -93,9 +95,9 @@ impl Rejoin {
         step
     }
 
-    fn ask(&self, operation: Operation, rounds: u32) -> Spread<Once> {
+    fn ask(&self, operation: Operation, rounds: u32) -> ReplicatedOp<Once> {
         let once = Once::late(vec![operation], rounds);
-        Spread::new(Arc::clone(&self.chart.map), once)
+        ReplicatedOp::new(Arc::clone(&self.chart.map), once)
     }
 
     /// Looks for a later map, and where its place is by it.
@@ -107,7 +109,7 @@ impl Rejoin {
     }
 
     fn look(&mut self) -> Step<Back> {
-        let at = self.seats.seat(self.owner.thread);
+        let at = self.client_slots.client_slot(self.owner.thread);
         let bytes = 3 * WORD;
         let look = self.ask(Operation::Read { at, bytes }, self.rounds);
         self.rounds += 1;
@@ -117,19 +119,23 @@ impl Rejoin {
     fn looked(&mut self, copy: &[u8]) -> Step<Back> {
         let (words, _) = copy.as_chunks::<WORD_LENGTH>();
         let word = |place: usize| words.get(place).map_or(0, |word| u64::from_le_bytes(*word));
-        let (seat, former) = (Seat::of_word(word(0)), word(2));
+        let (client_slot, former) = (ClientSlot::of_word(word(0)), word(2));
         let is_past = self.chart.map.epoch() <= self.past;
         let own = self.owner.after;
         let is_own = |number| number == own || Some(number) == self.wanted;
-        match seat {
-            // The epoch is about to end, or its lease to lapse; or the seat is kept already, and what
+        match client_slot {
+            // The epoch is about to end, or its lease to lapse; or the client slot is kept already, and what
             // has happened is to be noted next.
-            Seat::Taken(number) if is_past && is_own(number) => self.begin(),
-            Seat::Kept(number) if is_past && (is_own(number) || is_own(former)) => self.begin(),
-            Seat::Taken(by) if Some(by) == self.wanted => self.raise(by),
-            Seat::Kept(by) if !is_past && is_own(former) => {
+            ClientSlot::Taken(number) if is_past && is_own(number) => self.begin(),
+            ClientSlot::Kept(number) if is_past && (is_own(number) || is_own(former)) => {
+                self.begin()
+            }
+            ClientSlot::Taken(by) if Some(by) == self.wanted => self.raise(by),
+            ClientSlot::Kept(by) if !is_past && is_own(former) => {
                 self.close(by);
-                let kept = self.seats.swap(self.owner.thread, seat, Seat::Taken(by));
+                let kept =
+                    self.client_slots
+                        .swap(self.owner.thread, client_slot, ClientSlot::Taken(by));
                 let swap = self.ask(kept, 0);
                 self.wanted = Some(by);
                 self.go(Phase::Swapping(by, swap))
@@ -151,20 +157,20 @@ impl Rejoin {
     /// A server did not answer: others know whether that is one that is lost.
     fn again(&mut self, fault: Fault) -> Step<Back> {
         match fault {
-            Fault::Gone(_) if self.chart.annals.is_some() => self.begin(),
+            Fault::Gone(_) if self.chart.epoch_log.is_some() => self.begin(),
             fault => Step::Done(Err(fault.into())),
         }
     }
 
     fn raise(&mut self, by: u64) -> Step<Back> {
-        let at = self.seats.seat(self.owner.thread);
-        let word = |at: Address| (at, Seat::Taken(by).word());
-        let raise = Raise::new(self.chart.map.all(at).into_iter().map(word));
+        let at = self.client_slots.client_slot(self.owner.thread);
+        let word = |at: Address| (at, ClientSlot::Taken(by).word());
+        let raise = RaiseMax::new(self.chart.map.all(at).into_iter().map(word));
         self.go(Phase::Raising(by, raise))
     }
 
     fn next(&mut self, by: u64) -> Step<Back> {
-        let next = Next::new(&self.chart);
+        let next = LearnEpoch::new(&self.chart);
         self.go(Phase::Asking(by, next))
     }
 
@@ -192,7 +198,7 @@ impl Rejoin {
     }
 }
 
-impl Work for Rejoin {
+impl Machine for Rejoin {
     type Output = Back;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
@@ -216,7 +222,7 @@ impl Work for Rejoin {
             },
             Phase::Swapping(by, mut work) => match work.step(outcomes).done() {
                 Ok(found) => match one(found) {
-                    Ok(Outcome::Word(word)) if word == Seat::Kept(by).word() => self.next(by),
+                    Ok(Outcome::Word(word)) if word == ClientSlot::Kept(by).word() => self.next(by),
                     Ok(_) => self.begin(), // its lease has lapsed, or the swap was done before
                     Err(fault) => self.again(fault),
                 },

@@ -2,7 +2,7 @@
 
 use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
 
-use crate::work::fault;
+use crate::machine::fault;
 
 /// Bytes that are read of each slot first.
 const FRONT: u64 = 4 << 10;

@@ -6,7 +6,7 @@
 //! one that is half written over the one before has a wrong sum; the one before is published, and of
 //! the new one nothing is installed.
 //!
-//! **Rings.** Where a keeper writes what is published to disk ([`crate::drain`]), a log is a ring of
+//! **Rings.** Where a log archiver writes what is published to disk ([`crate::drain`]), a log is a ring of
 //! a few slots, so that threads need not wait for it each time. The sequences of what a thread logs
 //! have no gaps: a session counts what it commits, whoever closes a place takes the number behind the
 //! last one, and the next owner begins behind that. So the transaction of a sequence is in the slot
@@ -14,11 +14,11 @@
 //!
 //! | who logs | may write over what is in a slot because |
 //! |---|---|
-//! | a transaction | its session has seen that the keeper has written it ([`crate::kept`]); two slots are left free behind it |
+//! | a transaction | its session has seen that the log archiver has written it ([`crate::kept`]); two slots are left free behind it |
 //! | the first closings behind a transaction | these are those two |
 //! | one more closing | it stands for all closings in a row before it, and leaves the last one where it is |
 //!
-//! So nobody who closes the dead ever waits for the keeper, how often it may be.
+//! So nobody who closes the dead ever waits for the log archiver, how often it may be.
 
 mod entry;
 mod fetch;

@@ -15,9 +15,9 @@
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
+use crate::machine::{Machine, Step};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::work::{Step, Work};
 
 /// What an acceptor remembers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,9 +124,9 @@ impl Decide {
         let tries = self.tries;
         self.tries += 1;
         if tries == 0 {
-            Step::Ask(reads)
+            Step::Post(reads)
         } else {
-            Step::Again(reads, tries)
+            Step::Backoff(reads, tries)
         }
     }
 
@@ -165,7 +165,7 @@ impl Decide {
         });
         let swaps = swaps.collect();
         self.phase = Phase::Promising(found, ballot);
-        Step::Ask(swaps)
+        Step::Post(swaps)
     }
 
     fn swap(&self, place: usize, from: Acceptor, to: Acceptor) -> Operation {
@@ -214,7 +214,7 @@ impl Decide {
         let swaps = swaps.map(|(place, before)| self.swap(*place, *before, accepted));
         let swaps = swaps.collect();
         self.phase = Phase::Accepting(promised, value);
-        Step::Ask(swaps)
+        Step::Post(swaps)
     }
 
     fn accepted(
@@ -239,13 +239,13 @@ fn swapped(asked: Vec<(usize, Acceptor)>, outcomes: &[Outcome]) -> Vec<(usize, A
 
 /// Why too few have answered.
 fn fault(outcomes: &[Outcome]) -> Undecided {
-    match crate::work::fault(outcomes) {
+    match crate::machine::fault(outcomes) {
         Some(fault) => fault.into(),
         None => Undecided::Exhausted, // there are no words at all
     }
 }
 
-impl Work for Decide {
+impl Machine for Decide {
     type Output = Decided;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {

@@ -6,7 +6,7 @@ use manxdb_fabric::{Address, ServerId};
 
 use crate::block::Layout;
 use crate::log::Log;
-use crate::replicas::annals::{Annals, Event, Learn};
+use crate::replicas::epoch_log::{EpochLog, Event, Learn};
 use crate::vector::Vector;
 
 /// What a region is for, which decides how it is written.
@@ -19,7 +19,7 @@ pub enum Kind {
     /// Lines, each of which one thread writes: the vector.
     Lines,
     /// Words that only ever go up, changed by swaps; and beside them some that those write who can be
-    /// shut out: the table of places ([`crate::seats`]).
+    /// shut out: the table of places ([`crate::client_slots`]).
     Places,
     /// What threads log. Its replicas are written by their own addresses ([`Map::log`]).
     Logs,
@@ -80,7 +80,7 @@ impl Region {
 
 /// Memory of a server that no region has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Room {
+struct FreeBytes {
     server: ServerId,
     next: u64,
     end: u64,
@@ -95,7 +95,7 @@ pub struct Map {
     epoch: u64,
     /// Replicas that a region is to have.
     wanted: usize,
-    rooms: Vec<Room>,
+    rooms: Vec<FreeBytes>,
     regions: Vec<Region>,
 }
 
@@ -134,7 +134,7 @@ impl Map {
         if let Some((server, ..)) = servers.iter().find(is_region) {
             return Err(MapError::NoServer(*server));
         }
-        let room = |(server, next, end): &(ServerId, u64, u64)| Room {
+        let room = |(server, next, end): &(ServerId, u64, u64)| FreeBytes {
             server: *server,
             next: *next,
             end: *end,
@@ -233,7 +233,7 @@ impl Map {
     /// The map of the next epoch, without a server: the next replica of each region is its primary,
     /// and servers with room get new ones, which lack what the others have. Lines, logs and places
     /// are written anew before the epoch begins, and so their replicas are whole
-    /// ([`crate::Restore`], [`crate::warden`]).
+    /// ([`crate::Restore`], [`crate::membership`]).
     fn without(&self, lost: ServerId) -> Self {
         let mut next = self.clone();
         next.epoch += 1;
@@ -320,7 +320,7 @@ impl Map {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Chart {
     /// Where events are agreed on and noted; nowhere: no server is ever lost.
-    pub annals: Option<Annals>,
+    pub epoch_log: Option<EpochLog>,
     /// The map as far as one has heard.
     pub map: Arc<Map>,
 }
@@ -330,22 +330,22 @@ impl Chart {
     #[must_use]
     pub fn fixed() -> Self {
         Self {
-            annals: None,
+            epoch_log: None,
             map: Arc::new(Map::fixed()),
         }
     }
 
     /// Of replicated memory, by its first map or a later one.
     #[must_use]
-    pub fn new(annals: Annals, map: Arc<Map>) -> Self {
-        let annals = Some(annals);
-        Self { annals, map }
+    pub fn new(epoch_log: EpochLog, map: Arc<Map>) -> Self {
+        let epoch_log = Some(epoch_log);
+        Self { epoch_log, map }
     }
 
     /// Finds the map that may be used; none: it is this one for good.
     pub(crate) fn learn(&self) -> Option<Learn> {
-        let annals = self.annals?;
-        Some(annals.learn((*self.map).clone()))
+        let epoch_log = self.epoch_log?;
+        Some(epoch_log.learn((*self.map).clone()))
     }
 }
 
@@ -354,7 +354,7 @@ pub(crate) fn is_region(at: Address) -> bool {
     at.server.0 >= Map::FIRST
 }
 
-impl Room {
+impl FreeBytes {
     fn has(&self, bytes: u64) -> bool {
         let end = self.next.checked_add(bytes);
         end.is_some_and(|end| end <= self.end)

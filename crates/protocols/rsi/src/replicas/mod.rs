@@ -1,7 +1,7 @@
 //! Memory that survives the loss of a server: regions of it lie on several.
 //!
 //! A region is memory that everybody addresses as one server's; the [`Map`] says on which servers
-//! its replicas are. What a protocol asks of a region is asked of replicas by [`Spread`], so that
+//! its replicas are. What a protocol asks of a region is asked of replicas by [`ReplicatedOp`], so that
 //! commits, directories, trees and recoveries are the same with one replica and with three:
 //!
 //! | asked of a region | done | so that |
@@ -20,7 +20,7 @@
 //! client with an old map can still do is therefore something that it does at the lost server
 //! alone, if that should live on; and every step that counts touches another one: a snapshot two
 //! replicas of the vector, a commit all of its logs and all replicas of what it writes. Losses are
-//! agreed on, and noted where everybody finds them, in the [`Annals`].
+//! agreed on, and noted where everybody finds them, in the [`EpochLog`].
 //!
 //! **After a loss** ([`Restore`]) nobody has a lock any more, for locks are at primaries only and
 //! everybody is shut out. What is in a log and was not published is installed on all replicas that
@@ -31,21 +31,21 @@
 //! Why it is so: decision 20 of this repository.
 
 mod agree;
-mod annals;
+mod epoch_log;
+mod learn_epoch;
 mod map;
-mod next;
-mod raise;
+mod raise_max;
 mod refill;
+mod replicated_op;
 mod restore;
-mod spread;
 
 pub use self::agree::Undecided;
-pub(crate) use self::annals::News;
-pub use self::annals::{Annals, Event, Learn, Propose};
+pub(crate) use self::epoch_log::News;
+pub use self::epoch_log::{EpochLog, Event, Learn, Propose};
+pub use self::learn_epoch::LearnEpoch;
 pub(crate) use self::map::is_region;
 pub use self::map::{Chart, Kind, Map, MapError, Region, Replica};
-pub use self::next::Next;
-pub(crate) use self::raise::Raise;
+pub(crate) use self::raise_max::RaiseMax;
 pub use self::refill::Refill;
+pub use self::replicated_op::{Mapped, ReplicatedOp};
 pub use self::restore::{Closed, Restore};
-pub use self::spread::{Mapped, Spread};

@@ -12,12 +12,12 @@ use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
 
 use crate::block::{Block, Layout};
 use crate::directory::PLACE;
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::{Kind, Map};
 use crate::vector::Snapshot;
 use crate::version::{Head, Stamp};
-use crate::work::{Step, Work, fault};
 
 /// Records that are looked at in one round trip.
 const RECORDS: usize = 16;
@@ -137,7 +137,7 @@ impl Refill {
         self.phase = Phase::Words;
         let bytes = BYTES.min(bytes - self.next);
         let at = from.plus(self.next);
-        Step::Ask(vec![Operation::Read { at, bytes }])
+        Step::Post(vec![Operation::Read { at, bytes }])
     }
 
     /// Writes those that somebody has set.
@@ -158,7 +158,7 @@ impl Refill {
         if writes.is_empty() {
             return self.proceed(&[]);
         }
-        Step::Ask(writes)
+        Step::Post(writes)
     }
 
     /// Goes on with the records under way, or to the next ones.
@@ -183,7 +183,7 @@ impl Refill {
             _ => Vec::new(),
         };
         if !next.is_empty() {
-            return Step::Ask(next);
+            return Step::Post(next);
         }
         self.look(layout, bytes, from)
     }
@@ -209,8 +209,8 @@ impl Refill {
         self.phase = Phase::Looking;
         let reads = self.reads(layout, from, State::Unseen);
         match self.waits {
-            0 => Step::Ask(reads),
-            waits => Step::Again(reads, waits),
+            0 => Step::Post(reads),
+            waits => Step::Backoff(reads, waits),
         }
     }
 
@@ -314,7 +314,7 @@ impl Refill {
             record.state = State::Copied(head);
         }
         self.phase = Phase::Writing;
-        Step::Ask(writes)
+        Step::Post(writes)
     }
 
     fn unlock(&mut self, from: Address) -> Vec<Operation> {
@@ -346,7 +346,7 @@ impl Refill {
     }
 }
 
-impl Work for Refill {
+impl Machine for Refill {
     type Output = Result<(), Fault>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {

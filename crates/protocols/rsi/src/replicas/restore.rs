@@ -13,7 +13,7 @@
 //! the lost replica of the vector alone, where somebody saw it, and wrote over what it stands for.
 //! Who has done so says it in a log, or in a line: both hold what their thread had seen.
 //!
-//! New replicas of logs get all that is in the others: a keeper may not have written it to disk yet.
+//! New replicas of logs get all that is in the others: a log archiver may not have written it to disk yet.
 //! Nobody waits for it here, for it is shut out as well ([`crate::log`]).
 
 use std::sync::Arc;
@@ -21,14 +21,14 @@ use std::sync::Arc;
 use manxdb_fabric::{Fault, Operation, Outcome};
 
 use crate::block::Block;
+use crate::client_slots::Owner;
 use crate::log::{Entry, Fetch, Log, Redo, by_log, newest};
+use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::Map;
-use crate::seats::Owner;
 use crate::vector::{Snapshot, Vector};
 use crate::version::{Stamp, ThreadId};
-use crate::work::{Step, Work, fault};
 
 /// What became of an owner of a thread's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -130,7 +130,7 @@ impl Restore {
         if operations.is_empty() {
             return self.proceed(Vec::new());
         }
-        Step::Ask(operations)
+        Step::Post(operations)
     }
 
     fn proceed(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
@@ -328,7 +328,7 @@ fn redone(stamp: Stamp, redo: &Redo, copies: Vec<Outcome>) -> Block {
     before.with(stamp, redo.value.as_deref())
 }
 
-impl Work for Restore {
+impl Machine for Restore {
     /// How those who had places end, or why it is to be begun anew.
     type Output = Result<Vec<Closed>, Fault>;
 

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops;
 
 use crate::commit::{Abort, Change};
-use crate::directory::Place;
+use crate::directory::RecordAddress;
+use crate::durable_positions::Await;
 use crate::find::Found;
-use crate::horizon::Bound;
-use crate::kept::Await;
+use crate::low_watermark::Bound;
+use crate::machine::{Carrier, Machine};
 use crate::read::Seen;
 use crate::rows::extent::Stock;
 use crate::rows::{Extent, Failure, Keyspace, Transaction};
@@ -16,7 +17,6 @@ use crate::tree::Hint;
 use crate::tree::locate::{Located, Seek};
 use crate::vector::Snapshot;
 use crate::version::{Stamp, ThreadId};
-use crate::work::{Carrier, Work};
 
 /// Leaves that are remembered; then all are forgotten, and found anew.
 const HINTS_MAX: usize = 1 << 16;
@@ -31,7 +31,7 @@ pub struct Client<C> {
     pub(super) records: Stock,
     pub(super) nodes: Stock,
     /// Places of records whose rows are gone.
-    pub(super) recycled: Vec<Place>,
+    pub(super) recycled: Vec<RecordAddress>,
     /// Such records, which have been read: they are given away first.
     pub(super) records_again: Vec<Seen>,
     /// Nodes that were taken out of the tree.
@@ -138,7 +138,10 @@ impl<C: Carrier> Client<C> {
         Transaction::new(self, snapshot, isolation)
     }
 
-    pub(super) async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Failure<C::Error>> {
+    pub(super) async fn run<W: Machine>(
+        &mut self,
+        work: W,
+    ) -> Result<W::Output, Failure<C::Error>> {
         self.carrier.run(work).await.map_err(Failure::Carrier)
     }
 

@@ -1,7 +1,7 @@
 //! Takes keys out of the tree whose rows were deleted before all snapshots in use, and gives their
 //! records to other rows.
 //!
-//! When a deletion is in the bound that is agreed ([`crate::horizon`]), its key is taken out of its
+//! When a deletion is in the bound that is agreed ([`crate::low_watermark`]), its key is taken out of its
 //! leaf and the record is deleted once more, in one transaction: whoever writes the record meanwhile,
 //! or relies on it, conflicts. Then its place is anybody's, as it is:
 //!
@@ -25,8 +25,9 @@
 use std::collections::VecDeque;
 
 use crate::commit::{Abort, Change};
-use crate::directory::Place;
-use crate::horizon::{Bound, Horizon};
+use crate::directory::RecordAddress;
+use crate::low_watermark::{Bound, LowWatermark};
+use crate::machine::{Carrier, Once};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::{ReadAll, Seen};
@@ -34,7 +35,6 @@ use crate::rows::{Client, Failure};
 use crate::tree::locate::{Located, Seek};
 use crate::tree::node::Node;
 use crate::version::{Stamp, ThreadId};
-use crate::work::{Carrier, Once};
 
 /// Keys that go in one transaction: they are to fit into any log, with their leaf.
 const KEYS_MAX: usize = 16;
@@ -42,13 +42,13 @@ const KEYS_MAX: usize = 16;
 /// One that collects. Of those who do at the same time, one gets a leaf, and the others another.
 #[derive(Debug)]
 pub struct Collector {
-    horizon: Horizon,
+    low_watermark: LowWatermark,
     proposed: Option<Bound>,
     agreed: Option<Bound>,
     /// Keys below it were looked at in this round.
     cursor: Vec<u8>,
     /// Nodes that were taken out of the tree, and as which version.
-    nodes: VecDeque<(Stamp, Place)>,
+    nodes: VecDeque<(Stamp, RecordAddress)>,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
 }
@@ -57,7 +57,7 @@ pub struct Collector {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Collected {
     /// Records whose keys have gone, for other rows ([`Client::recycle`]).
-    pub places: Vec<Place>,
+    pub places: Vec<RecordAddress>,
     /// The last leaf was looked at; the next step begins with the first.
     pub is_round: bool,
 }
@@ -68,8 +68,11 @@ impl<C: Carrier> Client<C> {
     ///
     /// # Errors
     /// [`Failure`].
-    pub async fn look_at(&mut self, horizon: Horizon) -> Result<Bound, Failure<C::Error>> {
-        let (at, layout) = horizon.record();
+    pub async fn look_at(
+        &mut self,
+        low_watermark: LowWatermark,
+    ) -> Result<Bound, Failure<C::Error>> {
+        let (at, layout) = low_watermark.record();
         let none = Bound::none(self.session.threads());
         let read = self.session.read_newest(at, layout);
         let bound = Bound::of(&self.run(read).await??).unwrap_or(none);
@@ -82,20 +85,24 @@ impl<C: Carrier> Client<C> {
     ///
     /// # Errors
     /// [`Failure`]: it is heeded all the same, only nobody knows.
-    pub async fn heed(&mut self, horizon: Horizon, bound: &Bound) -> Result<(), Failure<C::Error>> {
+    pub async fn advance_watermark(
+        &mut self,
+        low_watermark: LowWatermark,
+        bound: &Bound,
+    ) -> Result<(), Failure<C::Error>> {
         if self.bound.number < bound.number {
             self.bound = bound.clone();
         }
-        let write = horizon.heed(self.session.thread(), bound);
+        let write = low_watermark.advance_watermark(self.session.thread(), bound);
         let outcomes = self.run(Once::new(vec![write])).await?;
-        match crate::work::fault(&outcomes) {
+        match crate::machine::fault(&outcomes) {
             Some(fault) => Err(Abort::Fault(fault).into()),
             None => Ok(()),
         }
     }
 
     /// Gives it places of records for rows to come.
-    pub fn recycle(&mut self, places: impl IntoIterator<Item = Place>) {
+    pub fn recycle(&mut self, places: impl IntoIterator<Item = RecordAddress>) {
         self.recycled.extend(places);
     }
 
@@ -103,9 +110,12 @@ impl<C: Carrier> Client<C> {
     ///
     /// # Errors
     /// [`Failure`].
-    pub async fn recycle_nodes(&mut self, places: &[Place]) -> Result<(), Failure<C::Error>> {
+    pub async fn recycle_nodes(
+        &mut self,
+        places: &[RecordAddress],
+    ) -> Result<(), Failure<C::Error>> {
         let layout = self.keyspace.tree.layout();
-        let read = |place: &Place| self.session.read_newest(place.address(), layout);
+        let read = |place: &RecordAddress| self.session.read_newest(place.address(), layout);
         let nodes = self.run(ReadAll::new(places.iter().map(read).collect()));
         let nodes = nodes.await??;
         // One that is something again is not ours.
@@ -118,9 +128,9 @@ impl<C: Carrier> Client<C> {
 impl Collector {
     /// One that has collected nothing yet.
     #[must_use]
-    pub fn new(horizon: Horizon) -> Self {
+    pub fn new(low_watermark: LowWatermark) -> Self {
         Self {
-            horizon,
+            low_watermark,
             proposed: None,
             agreed: None,
             cursor: Vec::new(),
@@ -150,7 +160,7 @@ impl Collector {
             return Ok(());
         }
         let snapshot = client.snapshot().await?;
-        let (at, layout) = self.horizon.record();
+        let (at, layout) = self.low_watermark.record();
         let read = client.session.read(&snapshot, at, layout);
         let seen = client.run(read).await??;
         let number = 1 + Bound::of(&seen).map_or(0, |bound| bound.number);
@@ -174,9 +184,11 @@ impl Collector {
         let Some(bound) = self.proposed.clone() else {
             return Ok(false);
         };
-        let outcomes = client.run(Once::new(vec![self.horizon.read()])).await?;
+        let outcomes = client
+            .run(Once::new(vec![self.low_watermark.read()]))
+            .await?;
         #[cfg_attr(not(feature = "mutants"), expect(unused_mut))]
-        let mut is_agreed = Horizon::is_heeded(&bound, present, outcomes.first());
+        let mut is_agreed = LowWatermark::is_acknowledged(&bound, present, outcomes.first());
         #[cfg(feature = "mutants")]
         {
             is_agreed |= self.mutant == Some(Mutant::AsksNobody);
@@ -203,8 +215,9 @@ impl Collector {
         let seek = Seek::At(self.cursor.clone());
         let locate = client.session.locate(&snapshot, tree, seek, None);
         let located = client.run(locate).await??;
-        let read =
-            |(_, place): &(Vec<u8>, Place)| client.session.read_newest(place.address(), layout);
+        let read = |(_, place): &(Vec<u8>, RecordAddress)| {
+            client.session.read_newest(place.address(), layout)
+        };
         let reads = located.leaf().node.entries().iter().map(read).collect();
         let rows = client.run(ReadAll::new(reads)).await??;
         let gone = Self::gone(&bound, &located, rows);
@@ -247,7 +260,7 @@ impl Collector {
     ) -> Result<(), Failure<C::Error>> {
         let leaf = located.leaf();
         let is_old = bound.snapshot.admits(leaf.seen.stamp);
-        let (Some(place), Some(above)) = (Place::new(leaf.seen.at), located.above()) else {
+        let (Some(place), Some(above)) = (RecordAddress::new(leaf.seen.at), located.above()) else {
             return Ok(());
         };
         let Some(left) = above.node.before(leaf.node.low(), place) else {
@@ -283,11 +296,11 @@ impl Collector {
     }
 
     /// Nodes that nobody looks for any more: no snapshot in use sees them in the tree.
-    pub fn nodes(&mut self) -> Vec<Place> {
+    pub fn nodes(&mut self) -> Vec<RecordAddress> {
         let Some(bound) = &self.agreed else {
             return Vec::new();
         };
-        let is_free = |(stamp, _): &&(Stamp, Place)| {
+        let is_free = |(stamp, _): &&(Stamp, RecordAddress)| {
             #[cfg(feature = "mutants")]
             if self.mutant == Some(Mutant::GivesNodesAtOnce) {
                 return true;
@@ -302,7 +315,7 @@ impl Collector {
         client: &mut Client<C>,
         located: &Located,
         gone: &[(Vec<u8>, Seen)],
-    ) -> Result<Vec<Place>, Failure<C::Error>> {
+    ) -> Result<Vec<RecordAddress>, Failure<C::Error>> {
         let leaf = located.leaf();
         let is_gone = |key: &[u8]| gone.iter().any(|(other, _)| other == key);
         let node = leaf.node.without(is_gone);
@@ -322,7 +335,9 @@ impl Collector {
         }
         changes.extend(records.map(deleted));
         client.commit_alone(changes).await?;
-        let places = gone.iter().filter_map(|(_, seen)| Place::new(seen.at));
+        let places = gone
+            .iter()
+            .filter_map(|(_, seen)| RecordAddress::new(seen.at));
         Ok(places.collect())
     }
 }

@@ -27,7 +27,8 @@
 //! writes it any more till then ([`super::collect`]).
 
 use crate::commit::{Abort, Change};
-use crate::directory::Place;
+use crate::directory::RecordAddress;
+use crate::machine::Carrier;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::{ReadAll, Seen};
@@ -36,7 +37,6 @@ use crate::tree::enter::{Draft, EnterError, Entered, Record};
 use crate::tree::locate::Located;
 use crate::vector::Snapshot;
 use crate::version::Stamp;
-use crate::work::Carrier;
 
 /// Leaves that get keys in one commit, at most: others wait for all of them to be written.
 const LEAVES_MAX: usize = 16;
@@ -190,7 +190,7 @@ impl<C: Carrier> Client<C> {
             return Ok(());
         }
         let layout = self.keyspace.records;
-        let read = |place: &Place| self.session.read_newest(place.address(), layout);
+        let read = |place: &RecordAddress| self.session.read_newest(place.address(), layout);
         let seen = self.run(ReadAll::new(places.iter().rev().map(read).collect()));
         let seen = seen.await??;
         for (seen, place) in seen.into_iter().zip(places.into_iter().rev()) {

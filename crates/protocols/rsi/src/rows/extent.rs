@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use manxdb_fabric::Address;
 
-use crate::directory::{PLACE, Place};
+use crate::directory::{PLACE, RecordAddress};
 
 /// Places of one size, one behind the other, whose memory is all zero at first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,12 +21,12 @@ impl Extent {
     pub fn new(base: Address, bytes: usize, count: u64) -> Option<Self> {
         let each = (bytes as u64).next_multiple_of(PLACE);
         let end = base.offset.checked_add(each.checked_mul(count)?)?;
-        Place::new(base)?;
+        RecordAddress::new(base)?;
         let last = Address {
             offset: end,
             ..base
         };
-        Place::new(last)?;
+        RecordAddress::new(last)?;
         let taken = 0;
         Some(Self {
             base,
@@ -49,9 +49,10 @@ impl Extent {
     }
 
     /// The places that are left, in order; [`Extent::take`] takes the first of them.
-    pub fn left(&self) -> impl Iterator<Item = Place> + use<> {
+    pub fn left(&self) -> impl Iterator<Item = RecordAddress> + use<> {
         let (base, each) = (self.base, self.each);
-        (self.taken..self.count).filter_map(move |number| Place::new(base.plus(number * each)))
+        (self.taken..self.count)
+            .filter_map(move |number| RecordAddress::new(base.plus(number * each)))
     }
 
     /// How many places are left.
@@ -87,7 +88,7 @@ pub(super) struct Stock(VecDeque<Extent>);
 
 impl Stock {
     /// The places that are left, in order; [`Stock::take`] takes the first of them.
-    pub(super) fn left(&self) -> impl Iterator<Item = Place> + '_ {
+    pub(super) fn left(&self) -> impl Iterator<Item = RecordAddress> + '_ {
         self.0.iter().flat_map(Extent::left)
     }
 
@@ -97,7 +98,7 @@ impl Stock {
     }
 
     /// The pieces in order, none of them empty: where each begins, and how many places it has.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = (Place, u64)> + '_ {
+    pub(super) fn pieces(&self) -> impl Iterator<Item = (RecordAddress, u64)> + '_ {
         let pieces = self.0.iter();
         pieces.filter_map(|piece| Some((piece.left().next()?, piece.count())))
     }
@@ -168,7 +169,7 @@ mod tests {
         Extent::new(Address { server, offset }, 100, count).unwrap()
     }
 
-    fn offsets(places: impl Iterator<Item = Place>) -> Vec<u64> {
+    fn offsets(places: impl Iterator<Item = RecordAddress>) -> Vec<u64> {
         places.map(|place| place.address().offset).collect()
     }
 

@@ -8,26 +8,26 @@
 //! | write | kept until the commit |
 //! | commit | everything at once, as [`crate::commit`] does it, with the leaves that get new keys; where others write these, the keys are entered before |
 //!
-//! Unlike the rest of this crate these are futures, not [`crate::work::Work`]: whoever carries the
+//! Unlike the rest of this crate these are futures, not [`crate::machine::Machine`]: whoever carries the
 //! work out also polls them, and nothing here waits for anything else.
 
 mod client;
 pub mod collect;
 mod enter;
 mod extent;
-mod purse;
+mod free_extents;
 mod transaction;
 
 use crate::block::Layout;
 use crate::commit::Abort;
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 use crate::drain::Replayed;
 use crate::tree::Tree;
 use crate::tree::node::Node;
 
 pub use self::client::Client;
 pub use self::extent::Extent;
-pub use self::purse::{Opened, Purse};
+pub use self::free_extents::{FreeExtentRecord, Opened};
 pub use self::transaction::Transaction;
 
 /// Where rows are: the tree of their keys, and how the records lie in memory.
@@ -43,7 +43,7 @@ impl Keyspace {
     /// Where a record leads that came back from disk, if it is a node: to records, which may never
     /// have been written, or to nodes, and how these lie there.
     #[must_use]
-    pub fn leads_to(&self, record: &Replayed) -> Option<(Layout, Vec<Place>)> {
+    pub fn leads_to(&self, record: &Replayed) -> Option<(Layout, Vec<RecordAddress>)> {
         let nodes = self.tree.layout();
         let value = record.redo.value.as_ref();
         let node = Node::parse(value.filter(|_| record.layout() == nodes)?)?;
@@ -72,7 +72,7 @@ pub enum Failure<E> {
 }
 
 impl<E> Failure<E> {
-    /// Whether the keeper has not written to disk for long what is in the thread's log.
+    /// Whether the log archiver has not written to disk for long what is in the thread's log.
     #[must_use]
     pub fn is_unwritten(&self) -> bool {
         matches!(self, Self::Abort(Abort::Unwritten(_)))

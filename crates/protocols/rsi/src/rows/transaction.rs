@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::commit::{Abort, Change};
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 use crate::find::Found;
+use crate::machine::Carrier;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::Seen;
@@ -17,7 +18,6 @@ use crate::tree::locate::Located;
 use crate::tree::scan::Span;
 use crate::vector::Snapshot;
 use crate::version::Stamp;
-use crate::work::Carrier;
 
 /// Rows and their keys, in order.
 pub type Page = Vec<(Vec<u8>, Vec<u8>)>;
@@ -363,7 +363,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     /// Reads the records under keys, all at once.
     async fn read_records(
         &mut self,
-        unread: Vec<(Vec<u8>, Place)>,
+        unread: Vec<(Vec<u8>, RecordAddress)>,
     ) -> Result<(), Failure<C::Error>> {
         if unread.is_empty() {
             return Ok(());

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use manxdb_fabric::Address;
 
 use crate::commit::{Abort, Change};
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 use crate::find::Found;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -40,7 +40,7 @@ pub enum EnterError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// The tree had the key, with the record at this place.
-    There(Place),
+    There(RecordAddress),
     /// The key gets this one, which was the caller's.
     New(Seen),
 }
@@ -62,10 +62,10 @@ pub struct Entered {
 impl Record {
     /// Where it is; none where it is not at a place, which no room is.
     #[must_use]
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<RecordAddress> {
         match self {
             Self::There(place) => Some(*place),
-            Self::New(seen) => Place::new(seen.at),
+            Self::New(seen) => RecordAddress::new(seen.at),
         }
     }
 }
@@ -73,7 +73,7 @@ impl Record {
 impl Located {
     /// The place of the record under a key that was located.
     #[must_use]
-    pub fn place(&self, key: &[u8]) -> Option<Place> {
+    pub fn place(&self, key: &[u8]) -> Option<RecordAddress> {
         self.leaf.node.find(key)
     }
 }
@@ -93,7 +93,7 @@ pub struct Draft {
 }
 
 /// Entries that a node gets.
-type Entries = BTreeMap<Vec<u8>, Place>;
+type Entries = BTreeMap<Vec<u8>, RecordAddress>;
 
 /// Nodes of one level that get entries.
 type Level<'d> = BTreeMap<Address, (&'d Visited, Entries)>;
@@ -291,7 +291,7 @@ impl<'r> Growth<'r> {
     }
 
     /// A new node's place.
-    fn room(&mut self) -> Result<(Seen, Place), EnterError> {
+    fn room(&mut self) -> Result<(Seen, RecordAddress), EnterError> {
         let room = next(self.rooms, "nodes of the tree")?;
         self.taken += 1;
         Ok(room)
@@ -308,7 +308,7 @@ impl<'r> Growth<'r> {
         home: Seen,
         node: Node,
         last: &[u8],
-    ) -> Result<Vec<(Vec<u8>, Place)>, EnterError> {
+    ) -> Result<Vec<(Vec<u8>, RecordAddress)>, EnterError> {
         let mut parts = Vec::new();
         let mut rest = vec![(home, node)];
         while let Some((seen, mut node)) = rest.pop() {
@@ -318,7 +318,7 @@ impl<'r> Growth<'r> {
                 rest.extend([(room, right), (seen, node)]);
                 continue;
             }
-            parts.extend(Place::new(seen.at).map(|place| (node.low().to_vec(), place)));
+            parts.extend(RecordAddress::new(seen.at).map(|place| (node.low().to_vec(), place)));
             self.changes.push(change(seen, &node));
         }
         Ok(parts)
@@ -341,10 +341,10 @@ impl<'r> Growth<'r> {
 fn next(
     rooms: &mut dyn Iterator<Item = Seen>,
     what: &'static str,
-) -> Result<(Seen, Place), EnterError> {
+) -> Result<(Seen, RecordAddress), EnterError> {
     let none = EnterError::NoRoom(what);
     let seen = rooms.next().ok_or(none.clone())?;
-    let place = Place::new(seen.at).ok_or(none)?; // rooms are places
+    let place = RecordAddress::new(seen.at).ok_or(none)?; // rooms are places
     Ok((seen, place))
 }
 

@@ -3,13 +3,13 @@
 use manxdb_fabric::{Address, Outcome};
 
 use crate::commit::Abort;
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 use crate::find::Found;
+use crate::machine::{Machine, Step};
 use crate::read::{Read, Seen, Take};
 use crate::tree::node::Node;
 use crate::tree::{Hint, Tree};
 use crate::vector::Snapshot;
-use crate::work::{Step, Work};
 
 /// What is sought.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ impl Seek {
     }
 
     /// The entry to go down by.
-    fn child<'n>(&self, node: &'n Node) -> Option<&'n (Vec<u8>, Place)> {
+    fn child<'n>(&self, node: &'n Node) -> Option<&'n (Vec<u8>, RecordAddress)> {
         match self {
             Self::Last => node.entries().last(),
             Self::At(key) => node.child(key, false),
@@ -91,7 +91,7 @@ impl Located {
     /// Where the next search of a key thereabouts may begin.
     #[must_use]
     pub fn hint(&self) -> Option<Hint> {
-        Place::new(self.leaf.seen.at).map(Hint)
+        RecordAddress::new(self.leaf.seen.at).map(Hint)
     }
 
     /// For a transaction that relies on what the leaf holds and what it does not.
@@ -156,7 +156,7 @@ impl Locate {
         }
     }
 
-    fn go(&mut self, place: Place, expected: Expected) -> Step<Result<Located, Abort>> {
+    fn go(&mut self, place: RecordAddress, expected: Expected) -> Step<Result<Located, Abort>> {
         self.at = place.address();
         let read = Read::new(self.at, self.tree.layout, self.snapshot.clone());
         self.read = read.taking(expected.take());
@@ -172,8 +172,8 @@ impl Locate {
     fn ask(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Located, Abort>> {
         let is_hinted = self.expected == Expected::Hinted;
         match self.read.step(outcomes) {
-            Step::Ask(operations) => Step::Ask(operations),
-            Step::Again(operations, times) => Step::Again(operations, times),
+            Step::Post(operations) => Step::Post(operations),
+            Step::Backoff(operations, times) => Step::Backoff(operations, times),
             Step::Done(Ok(seen)) => self.visit(seen),
             Step::Done(Err(Abort::SnapshotTooOld(_))) if is_hinted => self.start_over(),
             Step::Done(Err(abort)) => Step::Done(Err(abort)),
@@ -222,7 +222,7 @@ impl Locate {
     }
 }
 
-impl Work for Locate {
+impl Machine for Locate {
     type Output = Result<Located, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {

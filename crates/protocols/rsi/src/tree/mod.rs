@@ -37,12 +37,12 @@ pub mod node;
 pub mod scan;
 
 use crate::block::Layout;
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 
 /// Where a tree begins, and how its nodes lie in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tree {
-    root: Place,
+    root: RecordAddress,
     layout: Layout,
 }
 
@@ -70,7 +70,7 @@ impl Tree {
     ///
     /// # Errors
     /// [`TreeError`].
-    pub const fn new(root: Place, layout: Layout) -> Result<Self, TreeError> {
+    pub const fn new(root: RecordAddress, layout: Layout) -> Result<Self, TreeError> {
         let (_, value, key) = layout.sizes();
         let least = node::room(Self::KEY_LEAST, Self::FAN_LEAST);
         if key > 0 || value < least {
@@ -87,7 +87,7 @@ impl Tree {
 
     /// Where the root is, for good.
     #[must_use]
-    pub const fn root(&self) -> Place {
+    pub const fn root(&self) -> RecordAddress {
         self.root
     }
 
@@ -100,4 +100,4 @@ impl Tree {
 
 /// A leaf that was found before, where a search may begin. It is never wrong, only late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Hint(pub(crate) Place);
+pub struct Hint(pub(crate) RecordAddress);

@@ -6,7 +6,7 @@
 //!
 //! Numbers are little-endian; a key is its length in two bytes and itself.
 
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 
 /// Bytes before the bounds.
 const HEAD: usize = 12;
@@ -26,9 +26,9 @@ pub struct Node {
     /// Its keys are below it; none: it is the last of its level.
     high: Option<Vec<u8>>,
     /// The next node of its level: there is one if it has an upper bound.
-    right: Option<Place>,
+    right: Option<RecordAddress>,
     /// By key. Above the leaves the key is the lower bound of the node at the place.
-    entries: Vec<(Vec<u8>, Place)>,
+    entries: Vec<(Vec<u8>, RecordAddress)>,
 }
 
 /// Bytes that so many entries with keys of so many bytes take, with bounds as long.
@@ -79,13 +79,16 @@ impl Node {
         let count = u16::from_le_bytes(reader.array()?);
         let right = match reader.word()? {
             0 => None,
-            word => Some(Place::parse(word)?),
+            word => Some(RecordAddress::parse(word)?),
         };
         let low = reader.key()?.to_vec();
         let high = reader.key()?.to_vec();
         let mut entries = Vec::with_capacity(usize::from(count).min(value.len() / PLACE));
         for _ in 0..count {
-            entries.push((reader.key()?.to_vec(), Place::parse(reader.word()?)?));
+            entries.push((
+                reader.key()?.to_vec(),
+                RecordAddress::parse(reader.word()?)?,
+            ));
         }
         let node = Self {
             level,
@@ -121,7 +124,7 @@ impl Node {
         // A node of 32 KiB has room for fewer entries than that.
         let count = u16::try_from(self.entries.len()).unwrap_or(u16::MAX);
         bytes.extend(count.to_le_bytes());
-        bytes.extend(self.right.map_or(0, Place::word).to_le_bytes());
+        bytes.extend(self.right.map_or(0, RecordAddress::word).to_le_bytes());
         put_key(&mut bytes, &self.low);
         put_key(&mut bytes, self.high.as_deref().unwrap_or_default());
         for (key, place) in &self.entries {
@@ -140,7 +143,7 @@ impl Node {
     }
 
     /// What stands above parts of it, which are under these keys: the root, when it has become them.
-    pub(super) fn over(&self, parts: Vec<(Vec<u8>, Place)>) -> Self {
+    pub(super) fn over(&self, parts: Vec<(Vec<u8>, RecordAddress)>) -> Self {
         Self {
             level: self.level.saturating_add(1),
             low: self.low.clone(),
@@ -170,13 +173,13 @@ impl Node {
 
     /// The next node of its level.
     #[must_use]
-    pub fn right(&self) -> Option<Place> {
+    pub fn right(&self) -> Option<RecordAddress> {
         self.right
     }
 
     /// Its entries, by key.
     #[must_use]
-    pub fn entries(&self) -> &[(Vec<u8>, Place)] {
+    pub fn entries(&self) -> &[(Vec<u8>, RecordAddress)] {
         &self.entries
     }
 
@@ -188,14 +191,14 @@ impl Node {
 
     /// The place under exactly this key.
     #[must_use]
-    pub fn find(&self, key: &[u8]) -> Option<Place> {
+    pub fn find(&self, key: &[u8]) -> Option<RecordAddress> {
         let number = self.number_of(key).ok()?;
         self.entries.get(number).map(|(_, place)| *place)
     }
 
     /// The last entry whose key is not above this one, or, if `below`, is below it.
-    pub(super) fn child(&self, key: &[u8], below: bool) -> Option<&(Vec<u8>, Place)> {
-        let comes_before = |(low, _): &(Vec<u8>, Place)| {
+    pub(super) fn child(&self, key: &[u8], below: bool) -> Option<&(Vec<u8>, RecordAddress)> {
+        let comes_before = |(low, _): &(Vec<u8>, RecordAddress)| {
             if below { **low < *key } else { **low <= *key }
         };
         let count = self.entries.partition_point(comes_before);
@@ -208,7 +211,7 @@ impl Node {
     }
 
     /// Adds an entry under a key that has none.
-    pub(super) fn put(&mut self, key: &[u8], place: Place) {
+    pub(super) fn put(&mut self, key: &[u8], place: RecordAddress) {
         if let Err(number) = self.number_of(key) {
             self.entries.insert(number, (key.to_vec(), place));
         }
@@ -222,7 +225,7 @@ impl Node {
     }
 
     /// Above the leaves: the node before the one at a place, if it has both.
-    pub(crate) fn before(&self, low: &[u8], place: Place) -> Option<Place> {
+    pub(crate) fn before(&self, low: &[u8], place: RecordAddress) -> Option<RecordAddress> {
         let number = self.number_of(low).ok()?;
         let (_, found) = self.entries.get(number)?;
         let (_, before) = self.entries.get(number.checked_sub(1)?)?;
@@ -231,7 +234,7 @@ impl Node {
 
     /// The same node with the span of its right neighbour, which is at a place; none: it is another
     /// one's neighbour.
-    pub(crate) fn with_right(&self, right: &Self, place: Place) -> Option<Self> {
+    pub(crate) fn with_right(&self, right: &Self, place: RecordAddress) -> Option<Self> {
         let is_neighbour = self.right == Some(place) && self.high() == Some(right.low());
         is_neighbour.then(|| Self {
             high: right.high.clone(),
@@ -243,7 +246,7 @@ impl Node {
     /// Gives its upper half to a new node to its right, which will be at `place`. Where the last
     /// entry is the one that was added, and of all keys the last, it gives away as little as leaves
     /// it with at most `room` bytes: keys that come in their order leave full nodes behind.
-    pub(super) fn split(&mut self, added: &[u8], place: Place, room: usize) -> Self {
+    pub(super) fn split(&mut self, added: &[u8], place: RecordAddress, room: usize) -> Self {
         let is_last = self.entries.last().is_some_and(|(key, _)| key == added);
         let kept = if is_last && self.high.is_none() {
             self.fitting(room)
@@ -265,7 +268,7 @@ impl Node {
     /// How many entries it may keep in so many bytes, with the next one's key as its upper bound.
     fn fitting(&self, room: usize) -> usize {
         let mut size = HEAD + 2 * LENGTH + self.low.len();
-        let fits = |pair: &&[(Vec<u8>, Place)]| {
+        let fits = |pair: &&[(Vec<u8>, RecordAddress)]| {
             size += entry_size(&pair[0]);
             size + pair[1].0.len() <= room
         };
@@ -277,7 +280,7 @@ impl Node {
     fn half(&self) -> usize {
         let all: usize = self.entries.iter().map(entry_size).sum();
         let mut sum = 0;
-        let before_half = |entry: &&(Vec<u8>, Place)| {
+        let before_half = |entry: &&(Vec<u8>, RecordAddress)| {
             sum += entry_size(entry);
             sum <= all / 2
         };
@@ -286,7 +289,7 @@ impl Node {
     }
 }
 
-fn entry_size((key, _): &(Vec<u8>, Place)) -> usize {
+fn entry_size((key, _): &(Vec<u8>, RecordAddress)) -> usize {
     LENGTH + key.len() + PLACE
 }
 
@@ -298,10 +301,10 @@ mod tests {
 
     use super::*;
 
-    fn place(number: u64) -> Place {
+    fn place(number: u64) -> RecordAddress {
         let server = ServerId(1);
         let offset = number * 64;
-        Place::new(Address { server, offset }).unwrap()
+        RecordAddress::new(Address { server, offset }).unwrap()
     }
 
     fn node(keys: impl IntoIterator<Item = Vec<u8>>) -> Node {

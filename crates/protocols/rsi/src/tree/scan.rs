@@ -3,12 +3,12 @@
 use manxdb_fabric::Outcome;
 
 use crate::commit::Abort;
-use crate::directory::Place;
+use crate::directory::RecordAddress;
 use crate::find::Found;
+use crate::machine::{Machine, Step};
 use crate::tree::locate::{Locate, Located, Seek};
 use crate::tree::{Hint, Tree};
 use crate::vector::Snapshot;
-use crate::work::{Step, Work};
 
 /// Which keys are sought.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -101,7 +101,7 @@ pub fn after(key: &[u8]) -> Vec<u8> {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Scanned {
     /// In the order that was asked for.
-    pub entries: Vec<(Vec<u8>, Place)>,
+    pub entries: Vec<(Vec<u8>, RecordAddress)>,
     /// The leaves, for a transaction that relies on there being no more.
     pub leaves: Vec<Found>,
     /// There may be more behind the last one.
@@ -159,15 +159,15 @@ impl Scan {
 
     fn ask(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Scanned, Abort>> {
         match self.locate.step(outcomes) {
-            Step::Ask(operations) => Step::Ask(operations),
-            Step::Again(operations, times) => Step::Again(operations, times),
+            Step::Post(operations) => Step::Post(operations),
+            Step::Backoff(operations, times) => Step::Backoff(operations, times),
             Step::Done(Err(abort)) => Step::Done(Err(abort)),
             Step::Done(Ok(located)) => self.take(&located),
         }
     }
 }
 
-impl Work for Scan {
+impl Machine for Scan {
     type Output = Result<Scanned, Abort>;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {

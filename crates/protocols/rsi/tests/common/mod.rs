@@ -16,8 +16,8 @@ use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::Keyspace;
 use manxdb_rsi::{
-    Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Place, Recover,
-    Release, Seen, Session, Snapshot, Stamp, Step, ThreadId, Tree, Vector, Work,
+    Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Machine,
+    RecordAddress, Recover, Release, Seen, Session, Snapshot, Stamp, Step, ThreadId, Tree, Vector,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -43,13 +43,13 @@ pub struct Hand {
 
 impl Hand {
     /// Carries a piece of work out.
-    pub async fn run<W: Work>(&self, mut work: W) -> W::Output {
+    pub async fn run<W: Machine>(&self, mut work: W) -> W::Output {
         let mut step = work.step(Vec::new());
         loop {
             let (operations, torn) = match step {
                 Step::Done(output) => return output,
-                Step::Ask(operations) => (operations, 0),
-                Step::Again(operations, torn) => (operations, torn),
+                Step::Post(operations) => (operations, 0),
+                Step::Backoff(operations, torn) => (operations, torn),
             };
             self.desk.borrow_mut().asked = Some((operations, torn));
             let outcomes = poll_fn(|_| match self.desk.borrow_mut().answered.take() {
@@ -121,7 +121,7 @@ pub struct Carried(Hand);
 impl Carrier for Carried {
     type Error = Infallible;
 
-    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Infallible> {
+    async fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Infallible> {
         Ok(self.0.run(work).await)
     }
 }
@@ -166,7 +166,7 @@ pub fn record(place: u64) -> Address {
 
 /// Rows under keys, with the root where a house has nothing.
 pub fn keyspace(nodes: Layout, records: Layout) -> Keyspace {
-    let root = Place::new(at(0, 64 << 10)).unwrap();
+    let root = RecordAddress::new(at(0, 64 << 10)).unwrap();
     let tree = Tree::new(root, nodes).unwrap();
     Keyspace { tree, records }
 }

@@ -1,9 +1,9 @@
-//! Keepers and others die one after the other, while nothing is written.
+//! Log archivers and others die one after the other, while nothing is written.
 
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 
-use crate::keeper::Cellar;
+use crate::archiver::Cellar;
 use crate::plan::{self, THREADS};
 use crate::rack::LEASE;
 use crate::story::Story;
@@ -25,7 +25,7 @@ fn behind(story: &Story) -> u64 {
         .unwrap()
 }
 
-/// Nobody writes to disk what the dead leave, keepers least of all.
+/// Nobody writes to disk what the dead leave, log archivers least of all.
 fn deaths(seed: u64) -> u64 {
     let mut random = Random::stream(seed, &[33]);
     let cellar = Cellar::new(seed, Snapshot::empty(THREADS));
@@ -33,7 +33,7 @@ fn deaths(seed: u64) -> u64 {
     let losses = [random.below(50), 50 + random.below(50)];
     let until = story.rack.now() + LEASE * 200;
     for round in 0..100 {
-        story.rack.kill(story.keeper);
+        story.rack.kill(story.archiver);
         if round % 3 > 0 {
             story.cellar.asleep.set(100 * LEASE.0);
             story.begin_to_keep();
@@ -54,7 +54,7 @@ fn deaths(seed: u64) -> u64 {
             }
         }
     }
-    story.rack.kill(story.keeper);
+    story.rack.kill(story.archiver);
     let behind = behind(&story);
     story.cellar.asleep.set(0);
     story.begin_to_keep();
@@ -68,7 +68,7 @@ fn deaths(seed: u64) -> u64 {
 }
 
 #[test]
-fn who_closes_the_dead_never_waits_for_a_keeper() {
+fn who_closes_the_dead_never_waits_for_a_archiver() {
     let behind = (0..20).map(deaths);
     let behind: Vec<u64> = behind.collect();
     println!("deaths: threads were {behind:?} transactions ahead of what is written");

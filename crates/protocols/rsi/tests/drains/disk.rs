@@ -1,4 +1,4 @@
-//! What a keeper's disk has, and what is left of it when the power is gone.
+//! What a log archiver's disk has, and what is left of it when the power is gone.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct Disk {
     pub checkpoint: Option<Checkpoint>,
     /// Batches that were written.
     pub batches: u64,
-    /// Checkpoints that were completed, and batches that a keeper found cut off.
+    /// Checkpoints that were completed, and batches that a log archiver found cut off.
     pub completed: u64,
     pub cut_off: u64,
     /// Gaps that were found, and that were closed.

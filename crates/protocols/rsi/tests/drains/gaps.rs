@@ -1,17 +1,17 @@
-//! What is not synced is lost under keepers that die over it.
+//! What is not synced is lost under log archivers that die over it.
 
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
 
-use crate::keeper::Cellar;
+use crate::archiver::Cellar;
 use crate::plan::THREADS;
 use crate::rack::LEASE;
 use crate::story::Story;
 use crate::tally::Tally;
 use crate::{SEEDS, TELLERS};
 
-/// Keepers seldom sync, and what they have not is lost when they die; then all power is lost, twice.
+/// Log archivers seldom sync, and what they have not is lost when they die; then all power is lost, twice.
 fn gaps(seed: u64) -> Tally {
     let mut random = Random::stream(seed, &[34]);
     let mut story = Story::new(seed, None, Cellar::new(seed, Snapshot::empty(THREADS)));
@@ -40,7 +40,7 @@ fn gaps(seed: u64) -> Tally {
     tally
 }
 
-/// Once, and the power is lost as soon as the next keeper has written something.
+/// Once, and the power is lost as soon as the next log archiver has written something.
 pub fn gap_and_power(seed: u64, mutant: Option<Mutant>) -> Tally {
     let mut random = Random::stream(seed, &[35]);
     let mut story = Story::new(seed, mutant, Cellar::new(seed, Snapshot::empty(THREADS)));
@@ -73,7 +73,7 @@ pub fn gap_and_power(seed: u64, mutant: Option<Mutant>) -> Tally {
 const GAP_SEEDS: u64 = 60;
 
 #[test]
-fn what_a_disk_loses_under_a_keeper_that_dies_is_copied_from_memory() {
+fn what_a_disk_loses_under_a_archiver_that_dies_is_copied_from_memory() {
     let mut tally = Tally::default();
     for seed in 0..GAP_SEEDS {
         tally.join(&gaps(seed));

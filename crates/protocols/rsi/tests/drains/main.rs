@@ -1,16 +1,17 @@
-//! What a keeper writes to disk, in virtual time, under load, with deaths and losses: then all power
+//! What a log archiver writes to disk, in virtual time, under load, with deaths and losses: then all power
 //! is gone, and what comes of the disk is judged.
 //!
 //! | test | what happens | what must hold |
 //! |---|---|---|
-//! | power | processes and keepers die, servers are lost; then all is lost but what is on disk, twice | history up to the cut, money, replicas; what was promised is there; no lock is in the way; all go on |
-//! | gaps | what is not synced is lost under keepers that die over it, again and again; then as above | the same; nothing is promised that needs a copy of memory which is not complete |
-//! | slow | a keeper is slow, or dead for long | nothing is written over that is not written; those who wait go on |
+//! | power | processes and log archivers die, servers are lost; then all is lost but what is on disk, twice | history up to the cut, money, replicas; what was promised is there; no lock is in the way; all go on |
+//! | gaps | what is not synced is lost under log archivers that die over it, again and again; then as above | the same; nothing is promised that needs a copy of memory which is not complete |
+//! | slow | a log archiver is slow, or dead for long | nothing is written over that is not written; those who wait go on |
 //! | rows | the same of rows in a tree, inserted and deleted | of each client what it did up to some moment is there, and what was promised |
-//! | deaths | keepers and others die one after the other, and servers are lost, while nothing is written | all are buried; then all is written |
+//! | deaths | log archivers and others die one after the other, and servers are lost, while nothing is written | all are reaped; then all is written |
 //! | defects | each is planted | one of the above finds it |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
+mod archiver;
 #[allow(dead_code)]
 #[path = "../places/bank.rs"]
 mod bank;
@@ -21,7 +22,6 @@ mod disk;
 mod gaps;
 #[path = "../places/hand.rs"]
 mod hand;
-mod keeper;
 #[path = "../places/plan.rs"]
 mod plan;
 mod power;

@@ -1,10 +1,10 @@
-//! Processes and keepers die, and servers are lost; then all power is gone, twice.
+//! Processes and log archivers die, and servers are lost; then all power is gone, twice.
 
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
 
-use crate::keeper::Cellar;
+use crate::archiver::Cellar;
 use crate::plan::THREADS;
 use crate::rack::LEASE;
 use crate::story::Story;

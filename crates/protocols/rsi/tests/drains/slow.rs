@@ -1,17 +1,17 @@
-//! A keeper is slow, or there is none for long.
+//! A log archiver is slow, or there is none for long.
 
 use manxdb_core::Random;
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
 
-use crate::keeper::Cellar;
+use crate::archiver::Cellar;
 use crate::plan::THREADS;
 use crate::rack::LEASE;
 use crate::story::Story;
 use crate::tally::Tally;
 use crate::{SEEDS, SLOTS, TELLERS};
 
-/// A keeper takes far longer than threads take to go round their logs.
+/// A log archiver takes far longer than threads take to go round their logs.
 pub fn slow(seed: u64, mutant: Option<Mutant>) -> Tally {
     let mut random = Random::stream(seed, &[32]);
     let mut story = Story::new(seed, mutant, Cellar::new(seed, Snapshot::empty(THREADS)));
@@ -30,7 +30,7 @@ pub fn slow(seed: u64, mutant: Option<Mutant>) -> Tally {
 }
 
 #[test]
-fn nothing_is_written_over_that_a_slow_keeper_has_not_written() {
+fn nothing_is_written_over_that_a_slow_archiver_has_not_written() {
     let mut tally = Tally::default();
     for seed in 0..SEEDS {
         tally.join(&slow(seed, None));
@@ -38,14 +38,14 @@ fn nothing_is_written_over_that_a_slow_keeper_has_not_written() {
     tally.print(&format!("slow, {SEEDS} seeds"));
 }
 
-/// No keeper lives for so long that commits give up; then one does.
+/// No log archiver lives for so long that commits give up; then one does.
 #[test]
-fn who_waits_for_a_keeper_in_vain_goes_on_when_there_is_one() {
+fn who_waits_for_a_archiver_in_vain_goes_on_when_there_is_one() {
     let room = SLOTS - 2;
     for seed in 0..20 {
         let cellar = Cellar::new(seed, Snapshot::empty(THREADS));
         let mut story = Story::new(seed, None, cellar);
-        story.rack.kill(story.keeper);
+        story.rack.kill(story.archiver);
         let before = story.notes.count() as u64;
         let until = story.rack.now() + LEASE * 60;
         for _ in 0..TELLERS {

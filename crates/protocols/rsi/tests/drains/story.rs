@@ -1,4 +1,4 @@
-//! A rack with a keeper, and what happens to it until all power is gone and it begins again.
+//! A rack with a log archiver, and what happens to it until all power is gone and it begins again.
 
 use std::rc::Rc;
 
@@ -6,12 +6,12 @@ use manxdb_checker::versions::Outcome;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Anew, Layout, Replay, Snapshot, Stamp, ThreadId};
+use manxdb_rsi::{Bootstrap, Layout, Replay, Snapshot, Stamp, ThreadId};
 use manxdb_sim::SimTime;
 
+use crate::archiver::{self, Cellar};
 use crate::bank::{self, Notes};
 use crate::disk::Checkpoint;
-use crate::keeper::{self, Cellar};
 use crate::plan::{self, SERVERS};
 use crate::rack::{LEASE, Pid, Rack};
 
@@ -20,7 +20,7 @@ pub struct Story {
     pub rack: Rack,
     pub notes: Notes,
     pub cellar: Cellar,
-    pub keeper: Pid,
+    pub archiver: Pid,
     pub tellers: Vec<Pid>,
     pub seed: u64,
 }
@@ -29,15 +29,15 @@ impl Story {
     /// Begins with what others have left.
     fn begin(mut rack: Rack, notes: &Notes, cellar: Cellar, seed: u64) -> Self {
         for _ in 0..3 {
-            rack.warden();
+            rack.coordinator();
         }
         let (own, disk) = (Rc::clone(notes), cellar.clone());
-        let keeper = rack.program(|hand| keeper::keep(hand, own, disk));
+        let archiver = rack.program(|hand| archiver::keep(hand, own, disk));
         Self {
             rack,
             notes: Rc::clone(notes),
             cellar,
-            keeper,
+            archiver,
             tellers: Vec::new(),
             seed,
         }
@@ -59,16 +59,18 @@ impl Story {
         self.tellers.push(teller);
     }
 
-    /// A keeper dies; the next one goes on.
+    /// A log archiver dies; the next one goes on.
     pub fn succeed(&mut self) {
-        self.rack.kill(self.keeper);
+        self.rack.kill(self.archiver);
         self.begin_to_keep();
     }
 
     pub fn begin_to_keep(&mut self) {
         let (notes, cellar) = (Rc::clone(&self.notes), self.cellar.clone());
-        let keeper = self.rack.program(|hand| keeper::keep(hand, notes, cellar));
-        self.keeper = keeper;
+        let archiver = self
+            .rack
+            .program(|hand| archiver::keep(hand, notes, cellar));
+        self.archiver = archiver;
     }
 
     /// Runs until some have come to their end.
@@ -112,12 +114,12 @@ impl Story {
                 3 => {
                     if let Some(leader) = self.rack.leader() {
                         self.rack.kill(leader);
-                        self.rack.warden();
+                        self.rack.coordinator();
                     }
                 }
                 4 => self
                     .rack
-                    .still(self.keeper, Nanos(random.below(2 * LEASE.0))),
+                    .still(self.archiver, Nanos(random.below(2 * LEASE.0))),
                 5 => {
                     let server = ServerId(u16::try_from(random.below(SERVERS.into())).unwrap());
                     let epochs = self.rack.watch.map.epoch();
@@ -159,9 +161,9 @@ impl Story {
         for record in replay.records() {
             put(&mut rack, record.at(), record.bytes());
         }
-        let anew = Anew::behind(replay.cut());
+        let anew = Bootstrap::behind(replay.cut());
         let plan = rack.plan.clone();
-        for operation in anew.operations(plan.vector, plan.seats, plan.kept.unwrap()) {
+        for operation in anew.operations(plan.vector, plan.client_slots, plan.kept.unwrap()) {
             let Operation::Write { at, bytes } = operation else {
                 panic!("{operation:?}");
             };

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
-use manxdb_rsi::{Carrier, Isolation, Layout, Map, Place, Snapshot, Span, Tree, Work};
+use manxdb_rsi::{Carrier, Isolation, Layout, Machine, Map, RecordAddress, Snapshot, Span, Tree};
 use manxdb_sim::SimTime;
 
+use crate::archiver::Cellar;
 use crate::bank::{Notes, Teller};
 use crate::hand::Hand;
-use crate::keeper::Cellar;
 use crate::plan::{NODES, PLACES, ROWS, SERVERS, THREADS, each};
 use crate::rack::LEASE;
 use crate::story::Story;
@@ -53,7 +53,7 @@ struct Carried {
 impl Carrier for Carried {
     type Error = Infallible;
 
-    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Infallible> {
+    async fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Infallible> {
         Ok(self.hand.run_by(&self.map, work).await)
     }
 }
@@ -69,7 +69,7 @@ async fn client(hand: Hand, notes: &Notes, share: u64) -> (Client<Carried>, manx
         Extent::new(base.plus(first * each(layout)), layout.bytes(), SHARE).unwrap()
     };
     let keyspace = Keyspace {
-        tree: Tree::new(Place::new(nodes).unwrap(), NODES).unwrap(),
+        tree: Tree::new(RecordAddress::new(nodes).unwrap(), NODES).unwrap(),
         records: ROWS,
     };
     let (nodes, rows) = (extent(nodes, NODES), extent(rows, ROWS));

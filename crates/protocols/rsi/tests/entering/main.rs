@@ -20,7 +20,7 @@ use common::{Carried, Hand, House, at};
 use manxdb_fabric::Outcome;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
-use manxdb_rsi::{Abort, Carrier, Isolation, Layout, Span, Step, Work};
+use manxdb_rsi::{Abort, Carrier, Isolation, Layout, Machine, Span, Step};
 use manxdb_sim::memory::MemoryOptions;
 
 const RECORDS: Layout = match Layout::new(3, 8) {
@@ -60,7 +60,7 @@ struct Counted(Carried, Rc<Tally>);
 
 struct Counting<W>(W, Rc<Tally>);
 
-impl<W: Work> Work for Counting<W> {
+impl<W: Machine> Machine for Counting<W> {
     type Output = W::Output;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<W::Output> {
@@ -75,7 +75,7 @@ impl<W: Work> Work for Counting<W> {
 impl Carrier for Counted {
     type Error = Infallible;
 
-    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Infallible> {
+    async fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Infallible> {
         if std::any::type_name::<W>().ends_with("::Commit") {
             self.1.commits.update(|count| count + 1);
         }

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use manxdb_fabric::Address;
-use manxdb_rsi::{Head, Isolation, Layout, Place, Snapshot, Span};
+use manxdb_rsi::{Head, Isolation, Layout, RecordAddress, Snapshot, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{self, Hand, House, thread_of};
@@ -271,7 +271,7 @@ async fn keys(hand: &mut Hand) -> Vec<Vec<u8>> {
         .session
         .scan(&snapshot, keyspace(SMALL).tree, Span::all(), None);
     let entries = hand.run(scan).await.unwrap().entries;
-    let mut places: Vec<Place> = entries.iter().map(|(_, place)| *place).collect();
+    let mut places: Vec<RecordAddress> = entries.iter().map(|(_, place)| *place).collect();
     places.sort();
     assert!(places.is_sorted_by(|a, b| a < b), "two keys share a record");
     entries.into_iter().map(|(key, _)| key).collect()

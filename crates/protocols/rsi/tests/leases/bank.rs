@@ -51,7 +51,10 @@ impl Teller {
         hand.be_a_guest().await;
         loop {
             let first = u16::try_from(hand.random.below(u64::from(THREADS))).unwrap();
-            match hand.run(Join::new(hand.seats, Chart::fixed(), first)).await {
+            match hand
+                .run(Join::new(hand.client_slots, Chart::fixed(), first))
+                .await
+            {
                 Ok(Joined { owner, .. }) => {
                     hand.own(owner).await;
                     let session = Session::new(owner.thread, hand.vector, owner.after).unwrap();

@@ -1,12 +1,12 @@
 //! Places that are taken, kept, lost and given out again, in virtual time: processes die, stand
-//! still and have operations that arrive late, and so do wardens. Meanwhile money moves, and all
+//! still and have operations that arrive late, and so do recovery coordinators. Meanwhile money moves, and all
 //! that is seen is judged.
 //!
 //! | test | what happens | what must hold |
 //! |---|---|---|
-//! | deaths | processes die, one of them with the warden that leads | two leases later nothing of theirs is in anybody's way |
-//! | chaos | all of it at once, to wardens too | history, money, places; who is over hears so; all is buried once |
-//! | calm | wardens stand still, nobody else does | nobody who keeps his lease loses it |
+//! | deaths | processes die, one of them with the recovery coordinator that leads | two leases later nothing of theirs is in anybody's way |
+//! | chaos | all of it at once, to recovery coordinators too | history, money, places; who is over hears so; all is reaped once |
+//! | calm | recovery coordinators stand still, nobody else does | nobody who keeps his lease loses it |
 //!
 //! Nobody looks for locks of the dead: who writes such a record takes them over.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
@@ -33,12 +33,12 @@ fn leases(count: u64) -> SimTime {
     SimTime((LEASE * count).0)
 }
 
-/// Money, wardens, and processes that move it for so many leases.
-fn open(seed: u64, plan: Plan, wardens: u64, until: SimTime) -> (Rack, Notes, Vec<Pid>) {
+/// Money, recovery coordinators, and processes that move it for so many leases.
+fn open(seed: u64, plan: Plan, coordinators: u64, until: SimTime) -> (Rack, Notes, Vec<Pid>) {
     let mut rack = Rack::new(seed, ACCOUNTS, plan);
     let notes = Notes::default();
-    for _ in 0..wardens {
-        rack.warden();
+    for _ in 0..coordinators {
+        rack.coordinator();
     }
     let first = rack.program(seed, |hand| bank::fill(hand, Rc::clone(&notes)));
     rack.run_until(leases(1));
@@ -61,7 +61,7 @@ fn close(mut rack: Rack, notes: &Notes, seed: u64) -> Rack {
     rack
 }
 
-/// Processes die one after another, and others come; once the warden that leads dies too.
+/// Processes die one after another, and others come; once the recovery coordinator that leads dies too.
 fn deaths(seed: u64, mutant: Option<Mutant>) -> (Rack, u64) {
     let plan = Plan {
         is_prompt: true,
@@ -69,7 +69,7 @@ fn deaths(seed: u64, mutant: Option<Mutant>) -> (Rack, u64) {
     };
     let mut random = Random::stream(seed, &[1]);
     let (mut rack, notes, mut tellers) = open(seed, plan, 2, leases(18));
-    let with_warden = random.below(4);
+    let with_coordinator = random.below(4);
     let mut held = 0;
     for round in 0..4 {
         let wait = Nanos(LEASE.0 + random.below(LEASE.0));
@@ -77,10 +77,10 @@ fn deaths(seed: u64, mutant: Option<Mutant>) -> (Rack, u64) {
         let victim = until_locked(&mut rack, &tellers);
         held += u64::from(victim.is_some());
         rack.kill(victim.unwrap_or(tellers[0]));
-        if round == with_warden {
+        if round == with_coordinator {
             let leader = rack.leader().unwrap();
             rack.kill(leader);
-            rack.warden();
+            rack.coordinator();
         }
         tellers.push(rack.program(seed, |hand| bank::work(hand, Rc::clone(&notes), leases(18))));
     }
@@ -102,15 +102,15 @@ fn until_locked(rack: &mut Rack, tellers: &[Pid]) -> Option<Pid> {
 
 #[test]
 fn who_dies_is_in_nobodys_way_two_leases_later() {
-    let (mut buried, mut locked, mut longest) = (0, 0, Nanos::ZERO);
+    let (mut reaped, mut locked, mut longest) = (0, 0, Nanos::ZERO);
     for seed in 0..SEEDS {
         let (rack, held) = deaths(seed, None);
-        buried += rack.watch.buried.len();
+        reaped += rack.watch.reaped.len();
         locked += held;
         longest = longest.max(rack.watch.longest());
     }
     let leases = longest.as_millis_f64() / LEASE.as_millis_f64();
-    println!("{buried} owners buried, {locked} died with locks; at most {leases:.3} leases later");
+    println!("{reaped} owners reaped, {locked} died with locks; at most {leases:.3} leases later");
     assert!(locked > SEEDS, "this test is blind");
 }
 
@@ -143,7 +143,7 @@ fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, usize) {
             _ => {
                 if let Some(leader) = rack.leader() {
                     rack.kill(leader);
-                    rack.warden();
+                    rack.coordinator();
                 }
             }
         }
@@ -154,19 +154,21 @@ fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, usize) {
 }
 
 #[test]
-fn whatever_happens_the_history_is_of_snapshots_and_each_owner_is_buried_once() {
-    let (mut buried, mut lost, mut deposed) = (0, 0, 0);
+fn whatever_happens_the_history_is_of_snapshots_and_each_owner_is_reaped_once() {
+    let (mut reaped, mut lost, mut deposed) = (0, 0, 0);
     for seed in 0..SEEDS {
         let (rack, own) = chaos(seed, None);
-        buried += rack.watch.buried.len();
+        reaped += rack.watch.reaped.len();
         deposed += rack.deposed;
         lost += own;
     }
-    println!("{buried} owners buried, {lost} of them heard so; {deposed} wardens deposed");
+    println!(
+        "{reaped} owners reaped, {lost} of them heard so; {deposed} recovery coordinators deposed"
+    );
     assert!(lost > 100 && deposed > 100, "this test is blind");
 }
 
-/// Processes keep their leases; the only warden stands still again and again.
+/// Processes keep their leases; the only recovery coordinator stands still again and again.
 fn calm(seed: u64, mutant: Option<Mutant>) {
     let plan = Plan {
         mutant,
@@ -174,16 +176,16 @@ fn calm(seed: u64, mutant: Option<Mutant>) {
     };
     let mut random = Random::stream(seed, &[3]);
     let (mut rack, notes, _) = open(seed, plan, 1, leases(14));
-    let warden = rack.leader().unwrap();
+    let coordinator = rack.leader().unwrap();
     while rack.now() < leases(12) {
         rack.run_until(rack.now() + Nanos(random.below(LEASE.0)));
-        rack.still(warden, Nanos(random.below(3 * LEASE.0)));
+        rack.still(coordinator, Nanos(random.below(3 * LEASE.0)));
     }
     close(rack, &notes, seed);
 }
 
 #[test]
-fn who_keeps_a_lease_has_it_however_slow_the_warden_is() {
+fn who_keeps_a_lease_has_it_however_slow_the_coordinator_is() {
     for seed in 0..SEEDS {
         calm(seed, None);
     }

@@ -1,4 +1,4 @@
-//! A rack in virtual time: memory, processes that take places and lose them, wardens; and what can
+//! A rack in virtual time: memory, processes that take places and lose them, recovery coordinators; and what can
 //! happen to them. Each process has a clock of its own, may stand still, and may die; whatever it
 //! has asked for may arrive late.
 
@@ -13,8 +13,8 @@ use manxdb_core::{LocalTime, Nanos, Random};
 use manxdb_fabric::{BatchId, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Block, Chart, Heard, Lease, Name, Owner, Seats, Step, ThreadId, Vector, Ward, Warden, Wish,
-    Work,
+    Block, Chart, ClientSlots, Lease, Machine, MembershipAction, MembershipEvent, Name, Owner,
+    RecoveryCoordinator, Step, ThreadId, Vector, Ward,
 };
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
@@ -52,7 +52,7 @@ enum Request {
 /// A program's hand on the rack.
 pub struct Hand {
     pub random: Random,
-    pub seats: Seats,
+    pub client_slots: ClientSlots,
     pub vector: Vector,
     desk: Rc<RefCell<Desk>>,
 }
@@ -67,13 +67,13 @@ impl Hand {
         .await
     }
 
-    pub async fn run<W: Work>(&self, mut work: W) -> W::Output {
+    pub async fn run<W: Machine>(&self, mut work: W) -> W::Output {
         let mut step = work.step(Vec::new());
         loop {
             let request = match step {
                 Step::Done(output) => return output,
-                Step::Ask(operations) => Request::Ask(operations, 0),
-                Step::Again(operations, times) => Request::Ask(operations, times),
+                Step::Post(operations) => Request::Ask(operations, 0),
+                Step::Backoff(operations, times) => Request::Ask(operations, times),
             };
             step = work.step(self.request(request).await);
         }
@@ -106,7 +106,7 @@ type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 enum Role {
     Program(Rc<RefCell<Desk>>, Program),
-    Warden(Box<Warden>),
+    RecoveryCoordinator(Box<RecoveryCoordinator>),
     /// It has come to its end.
     Nothing,
 }
@@ -126,7 +126,7 @@ enum Alarm {
     /// A process goes on with what came of its operations.
     Deliver(Pid, Vec<Outcome>),
     Beat(Pid, Name),
-    /// The servers have shut somebody out, and tell a warden.
+    /// The servers have shut somebody out, and tell a recovery coordinator.
     Shut(Pid, Vec<Name>),
     Check(Owner),
 }
@@ -146,7 +146,7 @@ pub struct Rack {
     pub late_one_in: u64,
     plan: Plan,
     random: Random,
-    seats: Seats,
+    client_slots: ClientSlots,
     vector: Vector,
     processes: BTreeMap<Pid, Process>,
     agenda: BTreeMap<(SimTime, u64), Alarm>,
@@ -155,7 +155,7 @@ pub struct Rack {
     batches: BTreeMap<u64, Option<Pid>>,
     asked: u64,
     next_pid: Pid,
-    /// Wardens that ended because others lead.
+    /// Recovery coordinators that ended because others lead.
     pub deposed: u64,
 }
 
@@ -165,7 +165,7 @@ impl Rack {
         for server in 0..SERVERS {
             memory.register(ServerId(server), 1 << 20);
         }
-        let seats = Seats::new(place(SEATS), THREADS);
+        let client_slots = ClientSlots::new(place(SEATS), THREADS);
         let vector = Vector::new(place(VECTOR), THREADS).unwrap();
         for number in 0..records {
             let empty = Operation::Write {
@@ -177,11 +177,11 @@ impl Rack {
         }
         Self {
             memory,
-            watch: Watch::new(seats, vector, records),
+            watch: Watch::new(client_slots, vector, records),
             late_one_in: 0,
             plan,
             random: Random::stream(seed, &[0x7261]),
-            seats,
+            client_slots,
             vector,
             processes: BTreeMap::new(),
             agenda: BTreeMap::new(),
@@ -221,7 +221,7 @@ impl Rack {
         let desk = Rc::<RefCell<Desk>>::default();
         let hand = Hand {
             random: Random::stream(seed, &[self.next_pid]),
-            seats: self.seats,
+            client_slots: self.client_slots,
             vector: self.vector,
             desk: Rc::clone(&desk),
         };
@@ -230,18 +230,18 @@ impl Rack {
         pid
     }
 
-    pub fn warden(&mut self) -> Pid {
+    pub fn coordinator(&mut self) -> Pid {
         let logs = (0..THREADS).map(|number| log(ThreadId::new(number).unwrap()));
         let ward = Ward {
-            seats: self.seats,
+            client_slots: self.client_slots,
             vector: self.vector,
             logs: logs.collect(),
             lease: LEASE,
             chart: Chart::fixed(),
         };
-        let warden = Warden::new(ward).with(self.plan.mutant);
-        let pid = self.enter(Role::Warden(Box::new(warden)));
-        self.tend(pid, Heard::Done);
+        let coordinator = RecoveryCoordinator::new(ward).with(self.plan.mutant);
+        let pid = self.enter(Role::RecoveryCoordinator(Box::new(coordinator)));
+        self.tend(pid, MembershipEvent::Done);
         pid
     }
 
@@ -289,10 +289,10 @@ impl Rack {
             .map(|(pid, _)| *pid)
     }
 
-    /// The warden that leads, if one does.
+    /// The recovery coordinator that leads, if one does.
     pub fn leader(&self) -> Option<Pid> {
         let leads = |process: &Process| match &process.role {
-            Role::Warden(warden) => warden.term(),
+            Role::RecoveryCoordinator(coordinator) => coordinator.term(),
             _ => None,
         };
         let terms = self.processes.iter();
@@ -315,7 +315,7 @@ impl Rack {
         self.at(self.now() + span, alarm);
     }
 
-    /// Runs until programs are at their ends and the dead are buried; at most for so long.
+    /// Runs until programs are at their ends and the dead are reaped; at most for so long.
     pub fn settle(&mut self, span: Nanos) {
         let end = self.now() + span;
         let is_program = |process: &Process| matches!(process.role, Role::Program(..));
@@ -379,8 +379,10 @@ impl Rack {
                 desk.borrow_mut().answered = Some(outcomes);
                 self.poll(pid);
             }
-            Role::Warden(_) if outcomes.is_empty() => self.tend(pid, Heard::Done),
-            Role::Warden(_) => self.tend(pid, Heard::Outcomes(outcomes)),
+            Role::RecoveryCoordinator(_) if outcomes.is_empty() => {
+                self.tend(pid, MembershipEvent::Done)
+            }
+            Role::RecoveryCoordinator(_) => self.tend(pid, MembershipEvent::Outcomes(outcomes)),
             Role::Nothing => {}
         }
     }
@@ -442,7 +444,7 @@ impl Rack {
                 process.lease = None;
                 if let Name::Owner(owner) = name {
                     self.watch.excuse(owner);
-                    let leave = Lease::leave(self.seats, owner);
+                    let leave = Lease::leave(self.client_slots, owner);
                     self.post(name, Some(pid), vec![leave], Nanos::ZERO);
                 }
             }
@@ -451,14 +453,14 @@ impl Rack {
     }
 
     fn rename(&mut self, pid: Pid, name: Name) {
-        let seats = self.seats;
+        let client_slots = self.client_slots;
         let process = self.processes.get_mut(&pid).unwrap();
         process.name = name;
         process.names.push(name);
         process.lease = None;
         if let Name::Owner(owner) = name {
             self.watch.keep(owner);
-            process.lease = Some(Lease::new(seats, owner, &Chart::fixed().map));
+            process.lease = Some(Lease::new(client_slots, owner, &Chart::fixed().map));
             self.beat(pid, name);
         }
     }
@@ -484,34 +486,34 @@ impl Rack {
         self.after(Lease::every(LEASE), Alarm::Beat(pid, name));
     }
 
-    /// Lets a warden go on, and does what it wishes.
-    fn tend(&mut self, pid: Pid, heard: Heard) {
+    /// Lets a recovery coordinator go on, and does what it wishes.
+    fn tend(&mut self, pid: Pid, heard: MembershipEvent) {
         let now = self.now();
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
         let (name, ahead) = (process.name, process.ahead);
-        let Role::Warden(warden) = &mut process.role else {
+        let Role::RecoveryCoordinator(coordinator) = &mut process.role else {
             return;
         };
-        match warden.step(LocalTime(now.0 + ahead), heard) {
-            Wish::Pause(span) => self.after(span, Alarm::Deliver(pid, Vec::new())),
-            Wish::Ask(operations, times) => {
+        match coordinator.step(LocalTime(now.0 + ahead), heard) {
+            MembershipAction::Pause(span) => self.after(span, Alarm::Deliver(pid, Vec::new())),
+            MembershipAction::Ask(operations, times) => {
                 let pause = self.patience(times);
                 self.post(name, Some(pid), operations, pause);
             }
-            Wish::ShutOut(others, _) => {
+            MembershipAction::ShutOut(others, _) => {
                 let span = Nanos(self.random.below(SHUTTING));
                 self.after(span, Alarm::Shut(pid, others));
             }
-            Wish::Become(name) => {
+            MembershipAction::Become(name) => {
                 self.rename(pid, name);
                 self.after(Nanos::ZERO, Alarm::Deliver(pid, Vec::new()));
             }
-            Wish::End(_) => {
+            MembershipAction::End(_) => {
                 self.processes.remove(&pid);
                 self.deposed += 1;
-                self.warden();
+                self.coordinator();
             }
         }
     }

@@ -4,24 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::Nanos;
 use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
-use manxdb_rsi::{Head, Owner, Seat, Seats, Snapshot, Stamp, ThreadId, Vector};
+use manxdb_rsi::{ClientSlot, ClientSlots, Head, Owner, Snapshot, Stamp, ThreadId, Vector};
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::Memory;
 
 use crate::common::record;
 
 pub struct Watch {
-    seats: Seats,
+    client_slots: ClientSlots,
     vector: Vector,
     records: u64,
-    table: BTreeMap<ThreadId, Seat>,
+    table: BTreeMap<ThreadId, ClientSlot>,
     published: Snapshot,
     /// Those who have begun to keep their leases,
     keeping: BTreeSet<Owner>,
     /// and who died, left, stood still, or of whom something was late: these may be condemned.
     excused: BTreeSet<Owner>,
     /// When their places were freed.
-    pub buried: BTreeMap<Owner, SimTime>,
+    pub reaped: BTreeMap<Owner, SimTime>,
     /// When owners were killed.
     pub died: BTreeMap<Owner, SimTime>,
     now: SimTime,
@@ -41,16 +41,16 @@ fn word(memory: &Memory, at: Address) -> u64 {
 }
 
 impl Watch {
-    pub fn new(seats: Seats, vector: Vector, records: u64) -> Self {
+    pub fn new(client_slots: ClientSlots, vector: Vector, records: u64) -> Self {
         Self {
-            seats,
+            client_slots,
             vector,
             records,
             table: BTreeMap::new(),
             published: Snapshot::empty(vector.threads()),
             keeping: BTreeSet::new(),
             excused: BTreeSet::new(),
-            buried: BTreeMap::new(),
+            reaped: BTreeMap::new(),
             died: BTreeMap::new(),
             now: SimTime::ZERO,
         }
@@ -65,12 +65,12 @@ impl Watch {
     }
 
     fn threads(&self) -> impl Iterator<Item = ThreadId> + use<> {
-        (0..self.seats.threads()).map(|number| ThreadId::new(number).unwrap())
+        (0..self.client_slots.threads()).map(|number| ThreadId::new(number).unwrap())
     }
 
     /// The longest time from a death to a place that is free.
     pub fn longest(&self) -> Nanos {
-        let freed = |owner| self.buried.get(owner).copied();
+        let freed = |owner| self.reaped.get(owner).copied();
         let died = self.died.iter();
         let spans = died.filter_map(|(owner, died)| Some(freed(owner)?.since(*died)));
         spans.max().unwrap_or_default()
@@ -79,10 +79,14 @@ impl Watch {
     pub fn look(&mut self, memory: &Memory) {
         self.now = memory.now();
         for thread in self.threads() {
-            let seat = Seat::of_word(word(memory, self.seats.seat(thread)));
-            let former = self.table.insert(thread, seat).unwrap_or(Seat::Free(0));
-            if former != seat {
-                self.note(thread, former, seat);
+            let client_slot =
+                ClientSlot::of_word(word(memory, self.client_slots.client_slot(thread)));
+            let former = self
+                .table
+                .insert(thread, client_slot)
+                .unwrap_or(ClientSlot::Free(0));
+            if former != client_slot {
+                self.note(thread, former, client_slot);
             }
         }
         let copy = memory.look(place(VECTOR), self.vector.bytes());
@@ -97,11 +101,11 @@ impl Watch {
         }
     }
 
-    /// A place goes from hand to hand as it should, and each of its owners is buried once.
-    fn note(&mut self, thread: ThreadId, former: Seat, seat: Seat) {
-        match (former, seat) {
-            (Seat::Free(before), Seat::Taken(after)) if before == after => {}
-            (Seat::Taken(before), Seat::Over(after)) if before == after => {
+    /// A place goes from hand to hand as it should, and each of its owners is reaped once.
+    fn note(&mut self, thread: ThreadId, former: ClientSlot, client_slot: ClientSlot) {
+        match (former, client_slot) {
+            (ClientSlot::Free(before), ClientSlot::Taken(after)) if before == after => {}
+            (ClientSlot::Taken(before), ClientSlot::Over(after)) if before == after => {
                 let owner = Owner { thread, after };
                 let is_innocent = self.keeping.contains(&owner) && !self.excused.contains(&owner);
                 assert!(
@@ -109,14 +113,14 @@ impl Watch {
                     "{owner:?} is condemned, and shows that it lives"
                 );
             }
-            (Seat::Over(after), Seat::Free(next)) if next > after => {
-                let former = self.buried.insert(Owner { thread, after }, self.now);
+            (ClientSlot::Over(after), ClientSlot::Free(next)) if next > after => {
+                let former = self.reaped.insert(Owner { thread, after }, self.now);
                 assert!(
                     former.is_none(),
-                    "thread {thread} after {after} is buried twice"
+                    "thread {thread} after {after} is reaped twice"
                 );
             }
-            _ => panic!("the place of thread {thread} goes from {former:?} to {seat:?}"),
+            _ => panic!("the place of thread {thread} goes from {former:?} to {client_slot:?}"),
         }
     }
 
@@ -132,11 +136,16 @@ impl Watch {
 
     /// Of an owner that died two leases ago: its place is another's, and its locks are nobody's.
     pub fn check_recovered(&mut self, memory: &Memory, owner: Owner) {
-        let seat = self.table.get(&owner.thread).copied();
-        let Some(Seat::Free(number) | Seat::Taken(number) | Seat::Over(number)) = seat else {
+        let client_slot = self.table.get(&owner.thread).copied();
+        let Some(ClientSlot::Free(number) | ClientSlot::Taken(number) | ClientSlot::Over(number)) =
+            client_slot
+        else {
             panic!("{owner:?} had no place");
         };
-        assert!(number > owner.after, "{owner:?} is not recovered: {seat:?}");
+        assert!(
+            number > owner.after,
+            "{owner:?} is not recovered: {client_slot:?}"
+        );
         for holder in self.locks(memory) {
             if holder.thread == owner.thread && holder.sequence <= number {
                 assert!(
@@ -149,8 +158,11 @@ impl Watch {
 
     /// In the end: no place is anybody's, no lock is in the way.
     pub fn check_end(&self, memory: &Memory) {
-        for (thread, seat) in &self.table {
-            assert!(matches!(seat, Seat::Free(_)), "thread {thread}: {seat:?}");
+        for (thread, client_slot) in &self.table {
+            assert!(
+                matches!(client_slot, ClientSlot::Free(_)),
+                "thread {thread}: {client_slot:?}"
+            );
         }
         for holder in self.locks(memory) {
             assert!(self.published.admits(holder), "{holder} is in the way");

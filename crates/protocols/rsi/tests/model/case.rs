@@ -13,11 +13,11 @@ pub const AT_FIRST: u64 = 5;
 
 /// A transaction of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum MembershipDeed {
     /// Takes so much from the first record and adds it to the second.
     Move(u64),
     /// Adds one to a record.
-    Raise(usize),
+    RaiseMax(usize),
     /// Writes into the second record what is in the first.
     Copy,
     /// Writes 0 into this record if the other one is not 0.
@@ -26,11 +26,11 @@ pub enum Deed {
     Look,
 }
 
-impl Deed {
+impl MembershipDeed {
     pub fn reads(self) -> &'static [usize] {
         match self {
-            Self::Raise(0) => &[0],
-            Self::Raise(_) => &[1],
+            Self::RaiseMax(0) => &[0],
+            Self::RaiseMax(_) => &[1],
             _ => &[0, 1],
         }
     }
@@ -41,7 +41,7 @@ impl Deed {
             (Self::Move(amount), [from, to]) => {
                 vec![(0, from.wrapping_sub(amount)), (1, to + amount)]
             }
-            (Self::Raise(record), [value]) => vec![(record, value + 1)],
+            (Self::RaiseMax(record), [value]) => vec![(record, value + 1)],
             (Self::Copy, [from, _]) => vec![(1, *from)],
             (Self::Leave(record), both) if both[1 - record] != 0 => vec![(record, 0)],
             _ => Vec::new(),
@@ -64,7 +64,7 @@ pub enum Grain {
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The transactions of each client, one after another.
-    pub clients: Vec<Vec<Deed>>,
+    pub clients: Vec<Vec<MembershipDeed>>,
     pub isolation: Isolation,
     pub grain: Grain,
     /// Clients that may die.
@@ -81,7 +81,7 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn new(clients: &[&[Deed]], isolation: Isolation, grain: Grain) -> Self {
+    pub fn new(clients: &[&[MembershipDeed]], isolation: Isolation, grain: Grain) -> Self {
         let mut case = Self {
             clients: clients.iter().map(|deeds| deeds.to_vec()).collect(),
             isolation,

@@ -4,11 +4,11 @@
 
 use manxdb_fabric::Outcome;
 use manxdb_rsi::{
-    Abort, Begin, Change, Commit, Found, Read, Recover, Recovered, Release, Seen, Session,
-    Snapshot, Stamp, Step, ThreadId, Work,
+    Abort, Begin, Change, Commit, Found, Machine, Read, Recover, Recovered, Release, Seen, Session,
+    Snapshot, Stamp, Step, ThreadId,
 };
 
-use crate::case::{Case, Deed, RECORDS};
+use crate::case::{Case, MembershipDeed, RECORDS};
 use crate::memory::Batch;
 
 /// What a client does.
@@ -73,14 +73,14 @@ enum Ended {
 
 fn map<T, U>(step: Step<T>, to: impl FnOnce(T) -> U) -> Step<U> {
     match step {
-        Step::Ask(operations) => Step::Ask(operations),
-        Step::Again(operations, tries) => Step::Again(operations, tries),
+        Step::Post(operations) => Step::Post(operations),
+        Step::Backoff(operations, tries) => Step::Backoff(operations, tries),
         Step::Done(output) => Step::Done(to(output)),
     }
 }
 
 /// What those do who have gone on for the dead.
-const LOOK: &[Deed] = &[Deed::Look];
+const LOOK: &[MembershipDeed] = &[MembershipDeed::Look];
 
 /// The same copies so many times: then whoever reads them has given up, or never will.
 const STUTTERS: u32 = 40;
@@ -123,11 +123,11 @@ impl Client {
         matches!(self.doing, Doing::Nothing | Doing::ShutOut)
     }
 
-    fn deeds<'a>(&self, case: &'a Case) -> &'a [Deed] {
+    fn deeds<'a>(&self, case: &'a Case) -> &'a [MembershipDeed] {
         case.clients.get(self.number).map_or(LOOK, Vec::as_slice)
     }
 
-    fn deed(&self, case: &Case) -> Deed {
+    fn deed(&self, case: &Case) -> MembershipDeed {
         self.deeds(case)[self.begun - 1]
     }
 
@@ -150,16 +150,16 @@ impl Client {
         let mut stutters = 0;
         while !matches!(self.doing, Doing::Nothing) {
             match self.step(std::mem::take(&mut given)) {
-                Step::Again(_, _) if is_same && stutters < STUTTERS => {
+                Step::Backoff(_, _) if is_same && stutters < STUTTERS => {
                     stutters += 1;
                     given.clone_from(&outcomes);
                 }
-                Step::Again(_, _) if is_same => return false,
-                Step::Again(operations, _) => {
+                Step::Backoff(_, _) if is_same => return false,
+                Step::Backoff(operations, _) => {
                     self.batch = Some(Batch::new(&case.seams, operations, Some(outcomes)));
                     return true;
                 }
-                Step::Ask(operations) => {
+                Step::Post(operations) => {
                     self.batch = Some(Batch::new(&case.seams, operations, None));
                     return true;
                 }

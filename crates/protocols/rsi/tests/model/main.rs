@@ -22,7 +22,7 @@ mod memory;
 mod properties;
 mod state;
 
-use case::{Case, Deed, Grain};
+use case::{Case, Grain, MembershipDeed};
 use manxdb_rsi::Isolation::{Serializable, Snapshot};
 use manxdb_rsi::mutants::Mutant;
 use properties::{AGAIN, ALL_COMMIT, CONFLICT, REDONE, SKEW, UNDONE};
@@ -54,37 +54,52 @@ fn found(case: Case, expected: &'static str) -> Vec<&'static str> {
 }
 
 fn one_writer_one_reader() -> Case {
-    Case::new(&[&[Deed::Raise(0)], &[Deed::Look]], Snapshot, Grain::Words)
+    Case::new(
+        &[&[MembershipDeed::RaiseMax(0)], &[MembershipDeed::Look]],
+        Snapshot,
+        Grain::Words,
+    )
 }
 
 fn two_movers() -> Case {
-    Case::new(&[&[Deed::Move(1)], &[Deed::Move(2)]], Snapshot, Grain::Fine)
+    Case::new(
+        &[&[MembershipDeed::Move(1)], &[MembershipDeed::Move(2)]],
+        Snapshot,
+        Grain::Fine,
+    )
 }
 
 fn two_movers_of_whom_one_dies() -> Case {
-    let movers: &[&[Deed]] = &[&[Deed::Move(1)], &[Deed::Move(2)]];
+    let movers: &[&[MembershipDeed]] = &[&[MembershipDeed::Move(1)], &[MembershipDeed::Move(2)]];
     Case::new(movers, Snapshot, Grain::Coarse).mortal(&[0, 1], 1)
 }
 
 fn a_mover_and_those_who_go_on_for_it_die() -> Case {
-    let mover: &[&[Deed]] = &[&[Deed::Move(1)]];
+    let mover: &[&[MembershipDeed]] = &[&[MembershipDeed::Move(1)]];
     Case::new(mover, Snapshot, Grain::Fine)
         .mortal(&[0], 2)
         .with_logs(2)
 }
 
 fn a_mover_dies_and_another_looks() -> Case {
-    let movers: &[&[Deed]] = &[&[Deed::Move(1), Deed::Move(2)], &[Deed::Look]];
+    let movers: &[&[MembershipDeed]] = &[
+        &[MembershipDeed::Move(1), MembershipDeed::Move(2)],
+        &[MembershipDeed::Look],
+    ];
     Case::new(movers, Snapshot, Grain::Coarse).mortal(&[0], 1)
 }
 
 fn a_chain() -> Case {
-    let chain: &[&[Deed]] = &[&[Deed::Raise(0)], &[Deed::Copy], &[Deed::Look]];
+    let chain: &[&[MembershipDeed]] = &[
+        &[MembershipDeed::RaiseMax(0)],
+        &[MembershipDeed::Copy],
+        &[MembershipDeed::Look],
+    ];
     Case::new(chain, Snapshot, Grain::Coarse)
 }
 
 fn doctors(isolation: manxdb_rsi::Isolation) -> Case {
-    let doctors: &[&[Deed]] = &[&[Deed::Leave(0)], &[Deed::Leave(1)]];
+    let doctors: &[&[MembershipDeed]] = &[&[MembershipDeed::Leave(0)], &[MembershipDeed::Leave(1)]];
     Case::new(doctors, isolation, Grain::Coarse).mortal(&[0], 1)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use manxdb_rsi::{Block, Head, Isolation, Snapshot, Stamp};
 use stateright::{Model as _, Property};
 
-use crate::case::{AT_FIRST, Case, Deed, RECORDS};
+use crate::case::{AT_FIRST, Case, MembershipDeed, RECORDS};
 use crate::client::{Client, Doing, Fact, Fate};
 use crate::memory::Batch;
 use crate::state::State;
@@ -177,7 +177,8 @@ fn sessions(_: &Case, state: &State) -> bool {
 
 /// Where money only moves, every snapshot has all of it, and so has memory in the end.
 fn sums(case: &Case, state: &State) -> bool {
-    let moves_only = |deed: &Deed| matches!(deed, Deed::Move(_) | Deed::Look);
+    let moves_only =
+        |deed: &MembershipDeed| matches!(deed, MembershipDeed::Move(_) | MembershipDeed::Look);
     if !case.clients.iter().flatten().all(moves_only) {
         return true;
     }

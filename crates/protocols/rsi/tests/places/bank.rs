@@ -20,7 +20,7 @@ use crate::plan::{RECORDS, THREADS, replicas};
 use crate::rack::Rack;
 
 pub const TOTAL: u64 = 1_000;
-/// Who waits for the keeper looks so often.
+/// Who waits for the log archiver looks so often.
 const PATIENCE: u32 = 400;
 
 /// What all processes note.
@@ -35,7 +35,7 @@ pub struct Ledger {
     pub late: RefCell<(u64, u64)>,
     /// What those had seen who were told that nothing of it is lost, whatever happens.
     pub synced: RefCell<Vec<Snapshot>>,
-    /// Commits that waited for the keeper in vain.
+    /// Commits that waited for the log archiver in vain.
     pub unwritten: RefCell<u64>,
     /// Nobody waits for what is synced.
     pub is_hasty: Cell<bool>,
@@ -74,7 +74,7 @@ impl Teller {
         hand.be_a_guest().await;
         loop {
             let first = u16::try_from(hand.random.below(u64::from(THREADS))).unwrap();
-            let join = Join::new(hand.plan.seats, hand.plan.chart.clone(), first);
+            let join = Join::new(hand.plan.client_slots, hand.plan.chart.clone(), first);
             match hand.run(join.with(hand.mutant)).await {
                 Ok(joined) => {
                     hand.own(joined.owner, &joined.map).await;
@@ -97,9 +97,9 @@ impl Teller {
     /// another place, and does not.
     pub async fn go_on(mut self, cut_off: Option<Stamp>) -> (Self, Option<bool>) {
         self.hand.be_a_guest().await;
-        let annals = self.hand.plan.chart.annals.unwrap();
-        let chart = Chart::new(annals, Arc::clone(&self.map));
-        let rejoin = Rejoin::new(self.hand.plan.seats, chart, self.owner);
+        let epoch_log = self.hand.plan.chart.epoch_log.unwrap();
+        let chart = Chart::new(epoch_log, Arc::clone(&self.map));
+        let rejoin = Rejoin::new(self.hand.plan.client_slots, chart, self.owner);
         match self.hand.run(rejoin).await {
             Ok(rejoined) => {
                 self.hand.own(rejoined.owner, &rejoined.map).await;
@@ -147,7 +147,7 @@ impl Teller {
         }
     }
 
-    /// Waits where a keeper writes to disk, more often than not, until all that it has seen is synced.
+    /// Waits where a log archiver writes to disk, more often than not, until all that it has seen is synced.
     async fn wait(mut self) -> Self {
         let Some(wait) = self.session.wait() else {
             return self;

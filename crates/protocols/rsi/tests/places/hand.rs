@@ -9,7 +9,7 @@ use std::task::Poll;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Operation, Outcome};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Lease, Map, Once, Owner, Session, Spread, Step, Work};
+use manxdb_rsi::{Lease, Machine, Map, Once, Owner, ReplicatedOp, Session, Step};
 use manxdb_sim::SimTime;
 
 use crate::plan::Plan;
@@ -53,34 +53,39 @@ impl Hand {
     }
 
     /// Carries out what is asked of servers.
-    pub async fn run<W: Work>(&self, mut work: W) -> W::Output {
+    pub async fn run<W: Machine>(&self, mut work: W) -> W::Output {
         let mut step = work.step(Vec::new());
         loop {
             let request = match step {
                 Step::Done(output) => return output,
-                Step::Ask(operations) => Request::Ask(operations, 0),
-                Step::Again(operations, times) => Request::Ask(operations, times),
+                Step::Post(operations) => Request::Ask(operations, 0),
+                Step::Backoff(operations, times) => Request::Ask(operations, times),
             };
             step = work.step(self.request(request).await);
         }
     }
 
     /// Carries out what is asked of regions.
-    pub async fn run_by<W: Work>(&self, map: &Arc<Map>, work: W) -> W::Output {
-        let spread = Spread::new(Arc::clone(map), work);
+    pub async fn run_by<W: Machine>(&self, map: &Arc<Map>, work: W) -> W::Output {
+        let spread = ReplicatedOp::new(Arc::clone(map), work);
         self.run(spread.with(self.mutant)).await
     }
 
     /// The same; none: it is given up when it asks for the same once more so many times running.
-    pub async fn try_by<W: Work>(&self, map: &Arc<Map>, work: W, tries: u32) -> Option<W::Output> {
-        let mut spread = Spread::new(Arc::clone(map), work).with(self.mutant);
+    pub async fn try_by<W: Machine>(
+        &self,
+        map: &Arc<Map>,
+        work: W,
+        tries: u32,
+    ) -> Option<W::Output> {
+        let mut spread = ReplicatedOp::new(Arc::clone(map), work).with(self.mutant);
         let mut step = spread.step(Vec::new());
         loop {
             let request = match step {
                 Step::Done(output) => return Some(output),
-                Step::Ask(operations) => Request::Ask(operations, 0),
-                Step::Again(_, times) if times > tries => return None,
-                Step::Again(operations, times) => Request::Ask(operations, times),
+                Step::Post(operations) => Request::Ask(operations, 0),
+                Step::Backoff(_, times) if times > tries => return None,
+                Step::Backoff(operations, times) => Request::Ask(operations, times),
             };
             step = spread.step(self.request(request).await);
         }
@@ -108,10 +113,10 @@ impl Hand {
 
     /// Leaves the place, if the servers that have the table are all there.
     pub async fn leave(&self, owner: Owner, map: &Arc<Map>) {
-        let leave = Once::new(vec![Lease::leave(self.plan.seats, owner)]);
-        let mut work = Spread::new(Arc::clone(map), leave);
+        let leave = Once::new(vec![Lease::leave(self.plan.client_slots, owner)]);
+        let mut work = ReplicatedOp::new(Arc::clone(map), leave);
         let mut step = work.step(Vec::new());
-        while let Step::Ask(operations) | Step::Again(operations, _) = step {
+        while let Step::Post(operations) | Step::Backoff(operations, _) = step {
             step = work.step(self.request(Request::Leave(operations)).await);
         }
     }

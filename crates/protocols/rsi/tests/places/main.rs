@@ -1,11 +1,11 @@
-//! The table of places on several servers, and wardens that restore what servers had that are lost:
+//! The table of places on several servers, and recovery coordinators that restore what servers had that are lost:
 //! in virtual time, under load.
 //!
 //! | test | what happens | what must hold |
 //! |---|---|---|
-//! | moments | a server is lost while somebody joins, is buried, is elected or restores; then another | history, money, places, replicas; whoever lives goes on |
-//! | chaos | deaths, standstills, late operations, also of wardens; servers lost, or taken for lost | the same |
-//! | series | servers are lost one after the other, each when the one before is made up for; wardens die that copy | the same; every region is whole again each time |
+//! | moments | a server is lost while somebody joins, is reaped, is elected or restores; then another | history, money, places, replicas; whoever lives goes on |
+//! | chaos | deaths, standstills, late operations, also of recovery coordinators; servers lost, or taken for lost | the same |
+//! | series | servers are lost one after the other, each when the one before is made up for; recovery coordinators die that copy | the same; every region is whole again each time |
 //! | defects | each is planted | one of the above finds it |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -40,12 +40,12 @@ fn leases(count: u64) -> SimTime {
     SimTime((LEASE * count).0)
 }
 
-/// Money, wardens, processes that move it until a time, and one that comes and goes.
+/// Money, recovery coordinators, processes that move it until a time, and one that comes and goes.
 fn open(seed: u64, mutant: Option<Mutant>, until: SimTime) -> (Rack, Notes, Vec<Pid>) {
     let mut rack = Rack::new(seed, mutant);
     let notes = Notes::default();
     for _ in 0..3 {
-        rack.warden();
+        rack.coordinator();
     }
     let first = rack.program(|hand| bank::fill(hand, Rc::clone(&notes)));
     rack.run_until(leases(1));
@@ -78,12 +78,12 @@ fn victim(rack: &Rack, random: &mut Random) -> ServerId {
 }
 
 /// A server is lost at a moment, and another one later, perhaps while the first loss is seen to;
-/// processes die, one of which may be the warden that leads.
+/// processes die, one of which may be the recovery coordinator that leads.
 fn moments(seed: u64, moment: Moment, mutant: Option<Mutant>) -> (Rack, Notes) {
     let mut random = Random::stream(seed, &[21]);
     let (mut rack, notes, mut tellers) = open(seed, mutant, leases(9));
     rack.run_until(leases(2) + Nanos(random.below(LEASE.0)));
-    if random.below(2) == 0 || moment == Moment::Burial {
+    if random.below(2) == 0 || moment == Moment::Reaping {
         rack.kill(tellers.pop().unwrap());
     }
     if moment == Moment::Election {
@@ -114,7 +114,7 @@ fn moments(seed: u64, moment: Moment, mutant: Option<Mutant>) -> (Rack, Notes) {
         && let Some(leader) = rack.leader()
     {
         rack.kill(leader);
-        rack.warden();
+        rack.coordinator();
     }
     if random.below(2) == 0 {
         rack.kill(tellers.pop().unwrap());
@@ -139,7 +139,7 @@ struct Tally {
     there: u64,
     absent: u64,
     returned: u64,
-    buried: usize,
+    reaped: usize,
     opened: u64,
     deposed: u64,
     longest: Nanos,
@@ -152,7 +152,7 @@ impl Tally {
         self.there += notes.late.borrow().0;
         self.absent += notes.late.borrow().1;
         self.returned += *notes.returned.borrow();
-        self.buried += rack.watch.buried.len();
+        self.reaped += rack.watch.reaped.len();
         self.opened += rack.opened;
         self.deposed += rack.deposed;
         self.longest = self.longest.max(rack.watch.longest());
@@ -163,13 +163,13 @@ impl Tally {
         let leases = |span: Nanos| span.as_millis_f64() / LEASE.as_millis_f64();
         println!(
             "{story}: {} commits, {} cut off that are there, {} that are not; {} owners went on, {} \
-             dead ones buried at most {:.2} leases later, {:.2} after the last loss; {} epochs \
-             opened, {} wardens deposed",
+             dead ones reaped at most {:.2} leases later, {:.2} after the last loss; {} epochs \
+             opened, {} coordinators deposed",
             self.commits,
             self.there,
             self.absent,
             self.returned,
-            self.buried,
+            self.reaped,
             leases(self.longest),
             leases(self.longest_since),
             self.opened,
@@ -220,7 +220,7 @@ fn chaos(seed: u64, mutant: Option<Mutant>) -> (Rack, Notes) {
             3 => {
                 if let Some(leader) = rack.leader() {
                     rack.kill(leader);
-                    rack.warden();
+                    rack.coordinator();
                 }
             }
             _ if lost.len() < 2 && rack.losses() == lost.len() as u64 => {
@@ -258,7 +258,7 @@ fn whatever_happens_nothing_is_lost_and_places_are_one_owners_at_a_time() {
 }
 
 /// Servers are lost one after the other, each when what the one before had is copied; processes die,
-/// and so do wardens that copy.
+/// and so do recovery coordinators that copy.
 fn series(seed: u64, mutant: Option<Mutant>) -> (Rack, Notes) {
     let mut random = Random::stream(seed, &[23]);
     let (mut rack, notes, mut tellers) = open(seed, mutant, leases(11));
@@ -268,14 +268,14 @@ fn series(seed: u64, mutant: Option<Mutant>) -> (Rack, Notes) {
         rack.memory.lose(server);
         let is_killed = random.below(2) == 0;
         if is_killed {
-            rack.run_until_moment(Moment::Join, leases(40)); // a warden takes a place, too
+            rack.run_until_moment(Moment::Join, leases(40)); // a recovery coordinator takes a place, too
             for _ in 0..random.below(300) {
                 rack.step(leases(40));
             }
         }
         if let Some(leader) = rack.leader().filter(|_| is_killed) {
             rack.kill(leader);
-            rack.warden();
+            rack.coordinator();
         }
         if random.below(3) == 0
             && let Some(teller) = tellers.pop()
@@ -329,7 +329,7 @@ fn planted_defects_are_found() {
         chaos(seed, Some(mutant));
     };
     let cases = [
-        (Mutant::SeatsAtThePrimaryAlone, joined),
+        (Mutant::SlotsAtThePrimaryAlone, joined),
         (Mutant::JoinsWithoutAsking, joined),
         (Mutant::KeepsNoPlaces, restored),
         (Mutant::LeadsBeforeItRestores, elected),
@@ -346,12 +346,12 @@ fn a_server_is_lost_while_somebody_joins() {
 }
 
 #[test]
-fn a_server_is_lost_while_somebody_is_buried() {
-    all_moments(Moment::Burial, SEEDS);
+fn a_server_is_lost_while_somebody_is_reaped() {
+    all_moments(Moment::Reaping, SEEDS);
 }
 
 #[test]
-fn a_server_is_lost_while_a_warden_is_elected() {
+fn a_server_is_lost_while_a_coordinator_is_elected() {
     all_moments(Moment::Election, SEEDS);
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{
-    Annals, Chart, Kept, Kind, Layout, Log, Map, Owner, Seats, Session, ThreadId, Vector, Ward,
+    Chart, ClientSlots, DurablePositions, EpochLog, Kind, Layout, Log, Map, Owner, Session,
+    ThreadId, Vector, Ward,
 };
 
 use crate::SLOTS;
@@ -42,13 +43,13 @@ pub const ANNALS: u64 = 64;
 #[derive(Clone)]
 pub struct Plan {
     pub chart: Chart,
-    pub seats: Seats,
+    pub client_slots: ClientSlots,
     pub vector: Vector,
     /// Where the vector is.
     pub lines: Address,
     logs: Address,
-    /// Where a keeper says how far it is, if logs are rings.
-    pub kept: Option<Kept>,
+    /// Where a log archiver says how far it is, if logs are rings.
+    pub kept: Option<DurablePositions>,
     shelves: Vec<Address>,
     /// Nodes and rows, if logs are rings.
     pub tree: Option<(Address, Address)>,
@@ -60,10 +61,10 @@ pub fn each(layout: Layout) -> u64 {
 }
 
 impl Plan {
-    /// The table is the first region, so that its primary is the first server, and a keeper.
+    /// The table is the first region, so that its primary is the first server, and a log archiver.
     pub fn new() -> Self {
-        let annals = Annals::new(ANNALS, 32);
-        let from = ANNALS + annals.bytes();
+        let epoch_log = EpochLog::new(ANNALS, 32);
+        let from = ANNALS + epoch_log.bytes();
         let servers: Vec<_> = (0..SERVERS)
             .map(|number| (ServerId(number), from, BYTES))
             .collect();
@@ -72,8 +73,8 @@ impl Plan {
             server: ServerId(0),
             offset: 0,
         };
-        let bytes = Seats::new(nowhere, THREADS).bytes();
-        let seats = map.add(Kind::Places, bytes).unwrap();
+        let bytes = ClientSlots::new(nowhere, THREADS).bytes();
+        let client_slots = map.add(Kind::Places, bytes).unwrap();
         let bytes = Vector::new(nowhere, THREADS).unwrap().bytes();
         let vector = map.add(Kind::Lines, bytes).unwrap();
         let logs = u64::from(THREADS) * SLOTS * LOG_BYTES;
@@ -84,8 +85,8 @@ impl Plan {
         };
         let shelves = (0..SHELVES).map(|_| shelf(&mut map, LAYOUT, EACH));
         let shelves = shelves.collect();
-        let bytes = Kept::new(nowhere, THREADS).bytes();
-        let mut kept = || Kept::new(map.add(Kind::Lines, bytes).unwrap(), THREADS);
+        let bytes = DurablePositions::new(nowhere, THREADS).bytes();
+        let mut kept = || DurablePositions::new(map.add(Kind::Lines, bytes).unwrap(), THREADS);
         let kept = (SLOTS > 1).then(&mut kept);
         let mut tree = || {
             let nodes = shelf(&mut map, NODES, PLACES);
@@ -93,8 +94,8 @@ impl Plan {
         };
         let tree = (SLOTS > 1).then(&mut tree);
         Self {
-            chart: Chart::new(annals, Arc::new(map)),
-            seats: Seats::new(seats, THREADS),
+            chart: Chart::new(epoch_log, Arc::new(map)),
+            client_slots: ClientSlots::new(client_slots, THREADS),
             vector: Vector::new(vector, THREADS).unwrap(),
             lines: vector,
             logs,
@@ -137,7 +138,7 @@ impl Plan {
         let session = Session::new(owner.thread, self.vector, owner.after).unwrap();
         let session = session.with_log(self.log(owner.thread).on(map).unwrap());
         match self.kept {
-            Some(kept) => session.with_kept(kept).unwrap(),
+            Some(kept) => session.with_durable_positions(kept).unwrap(),
             None => session,
         }
     }
@@ -145,7 +146,7 @@ impl Plan {
     pub fn ward(&self) -> Ward {
         let threads = (0..THREADS).filter_map(ThreadId::new);
         Ward {
-            seats: self.seats,
+            client_slots: self.client_slots,
             vector: self.vector,
             logs: threads.map(|thread| self.log(thread)).collect(),
             lease: LEASE,

@@ -1,4 +1,4 @@
-//! A rack in virtual time whose memory is replicated, with processes that have places and wardens
+//! A rack in virtual time whose memory is replicated, with processes that have places and recovery coordinators
 //! that see to deaths and losses. Each process has a clock of its own, may stand still, and may die;
 //! whatever it has asked for may arrive late; servers are lost, or only taken for lost.
 
@@ -12,7 +12,9 @@ use std::task::{Context, Waker};
 use manxdb_core::{LocalTime, Nanos, Random};
 use manxdb_fabric::{BatchId, Fault, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Block, Heard, Lease, Map, Name, Owner, Warden, Wish};
+use manxdb_rsi::{
+    Block, Lease, Map, MembershipAction, MembershipEvent, Name, Owner, RecoveryCoordinator,
+};
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -32,7 +34,7 @@ type Program = Pin<Box<dyn Future<Output = ()>>>;
 
 enum Role {
     Program(Rc<RefCell<Desk>>, Program),
-    Warden(Box<Warden>),
+    RecoveryCoordinator(Box<RecoveryCoordinator>),
     /// It has come to its end.
     Nothing,
 }
@@ -56,7 +58,7 @@ enum Alarm {
     /// A process goes on with what came of its operations.
     Deliver(Pid, Vec<Outcome>),
     Beat(Pid, Name),
-    /// The first of these servers shuts all of these out; a warden hears when all have.
+    /// The first of these servers shuts all of these out; a recovery coordinator hears when all have.
     Shut(Pid, Vec<Name>, Vec<ServerId>),
 }
 
@@ -66,7 +68,7 @@ pub struct Rack {
     pub plan: Plan,
     /// One operation in this many is under way for up to two leases; 0: none.
     pub late_one_in: u64,
-    /// Wardens do not reach this server, which is there.
+    /// Recovery coordinators do not reach this server, which is there.
     pub unreached: Option<ServerId>,
     mutant: Option<Mutant>,
     seed: u64,
@@ -78,9 +80,9 @@ pub struct Rack {
     batches: BTreeMap<u64, (Option<Pid>, Vec<ServerId>)>,
     asked: u64,
     next_pid: Pid,
-    /// Wardens that ended because others lead.
+    /// Recovery coordinators that ended because others lead.
     pub deposed: u64,
-    /// Epochs that wardens have opened.
+    /// Epochs that recovery coordinators have opened.
     pub opened: u64,
 }
 
@@ -165,10 +167,10 @@ impl Rack {
         pid
     }
 
-    pub fn warden(&mut self) -> Pid {
-        let warden = Warden::new(self.plan.ward()).with(self.mutant);
-        let pid = self.enter(Role::Warden(Box::new(warden)));
-        self.tend(pid, Heard::Done);
+    pub fn coordinator(&mut self) -> Pid {
+        let coordinator = RecoveryCoordinator::new(self.plan.ward()).with(self.mutant);
+        let pid = self.enter(Role::RecoveryCoordinator(Box::new(coordinator)));
+        self.tend(pid, MembershipEvent::Done);
         pid
     }
 
@@ -198,10 +200,10 @@ impl Rack {
         }
     }
 
-    /// The warden that leads, if one does.
+    /// The recovery coordinator that leads, if one does.
     pub fn leader(&self) -> Option<Pid> {
         let leads = |process: &Process| match &process.role {
-            Role::Warden(warden) => warden.term(),
+            Role::RecoveryCoordinator(coordinator) => coordinator.term(),
             _ => None,
         };
         let terms = self.processes.iter();
@@ -209,13 +211,13 @@ impl Rack {
         terms.max().map(|(_, pid)| pid)
     }
 
-    /// Losses that all wardens know are decided.
+    /// Losses that all recovery coordinators know are decided.
     pub fn losses(&self) -> u64 {
         let epochs = self
             .processes
             .values()
             .filter_map(|process| match &process.role {
-                Role::Warden(warden) => Some(warden.map().epoch()),
+                Role::RecoveryCoordinator(coordinator) => Some(coordinator.map().epoch()),
                 _ => None,
             });
         epochs.min().unwrap_or(0)
@@ -236,7 +238,7 @@ impl Rack {
         self.at(self.now() + span, alarm);
     }
 
-    /// Runs until programs are at their ends and the dead are buried; at most for so long.
+    /// Runs until programs are at their ends and the dead are reaped; at most for so long.
     pub fn settle(&mut self, span: Nanos) {
         let end = self.now() + span;
         let is_program = |process: &Process| matches!(process.role, Role::Program(..));
@@ -288,11 +290,11 @@ impl Rack {
         true
     }
 
-    /// What a process hears of what has come of operations: a warden hears nothing of a server that
+    /// What a process hears of what has come of operations: a recovery coordinator hears nothing of a server that
     /// it does not reach.
     fn reached(&self, pid: Pid, servers: &[ServerId], mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
         let role = self.processes.get(&pid).map(|process| &process.role);
-        if let (Some(Role::Warden(_)), Some(unreached)) = (role, self.unreached) {
+        if let (Some(Role::RecoveryCoordinator(_)), Some(unreached)) = (role, self.unreached) {
             let pairs = outcomes.iter_mut().zip(servers);
             for (outcome, server) in pairs.filter(|(_, server)| **server == unreached) {
                 *outcome = Outcome::Failed(Fault::Gone(*server));
@@ -333,8 +335,10 @@ impl Rack {
                 desk.borrow_mut().answered = Some(outcomes);
                 self.poll(pid);
             }
-            Role::Warden(_) if outcomes.is_empty() => self.tend(pid, Heard::Done),
-            Role::Warden(_) => self.tend(pid, Heard::Outcomes(outcomes)),
+            Role::RecoveryCoordinator(_) if outcomes.is_empty() => {
+                self.tend(pid, MembershipEvent::Done)
+            }
+            Role::RecoveryCoordinator(_) => self.tend(pid, MembershipEvent::Outcomes(outcomes)),
             Role::Nothing => {}
         }
     }
@@ -425,7 +429,7 @@ impl Rack {
         let name = Name::Owner(owner);
         self.rename(pid, name);
         self.watch.own(owner);
-        let lease = Lease::new(self.plan.seats, owner, map);
+        let lease = Lease::new(self.plan.client_slots, owner, map);
         if let Some(process) = self.processes.get_mut(&pid) {
             process.owner = Some(owner);
             process.lease = Some(lease);
@@ -457,41 +461,42 @@ impl Rack {
         self.after(Lease::every(LEASE), Alarm::Beat(pid, name));
     }
 
-    /// Lets a warden go on, and does what it wishes.
-    fn tend(&mut self, pid: Pid, heard: Heard) {
+    /// Lets a recovery coordinator go on, and does what it wishes.
+    fn tend(&mut self, pid: Pid, heard: MembershipEvent) {
         let now = self.now();
         let Some(process) = self.processes.get_mut(&pid) else {
             return;
         };
         let (name, ahead) = (process.name, process.ahead);
-        let Role::Warden(warden) = &mut process.role else {
+        let Role::RecoveryCoordinator(coordinator) = &mut process.role else {
             return;
         };
-        let opened = warden.opened();
-        let wish = warden.step(LocalTime(now.0 + ahead), heard);
-        self.opened += warden.opened() - opened;
+        let opened = coordinator.opened();
+        let wish = coordinator.step(LocalTime(now.0 + ahead), heard);
+        self.opened += coordinator.opened() - opened;
         match wish {
-            Wish::Pause(span) => self.after(span, Alarm::Deliver(pid, Vec::new())),
-            Wish::Ask(operations, times) => {
+            MembershipAction::Pause(span) => self.after(span, Alarm::Deliver(pid, Vec::new())),
+            MembershipAction::Ask(operations, times) => {
                 let pause = self.patience(times);
                 self.post(name, Some(pid), operations, pause);
             }
-            Wish::ShutOut(names, servers) => {
+            MembershipAction::ShutOut(names, servers) => {
                 let is_owner = |name: &Name| matches!(name, Name::Owner(_));
-                if warden.map().epoch() > self.watch.map.epoch() && names.iter().any(is_owner) {
+                if coordinator.map().epoch() > self.watch.map.epoch() && names.iter().any(is_owner)
+                {
                     self.watch.moments.insert(Moment::Restore);
                 }
                 let span = Nanos(self.random.below(SHUTTING));
                 self.after(span, Alarm::Shut(pid, names, servers));
             }
-            Wish::Become(name) => {
+            MembershipAction::Become(name) => {
                 self.rename(pid, name);
                 self.after(Nanos::ZERO, Alarm::Deliver(pid, Vec::new()));
             }
-            Wish::End(_) => {
+            MembershipAction::End(_) => {
                 self.processes.remove(&pid);
                 self.deposed += 1;
-                self.warden();
+                self.coordinator();
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use manxdb_core::Nanos;
 use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
-use manxdb_rsi::{Event, Map, Name, Owner, Seat, Stamp, ThreadId};
+use manxdb_rsi::{ClientSlot, Event, Map, Name, Owner, Stamp, ThreadId};
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::Memory;
 
@@ -14,10 +14,10 @@ use crate::plan::{ANNALS, Plan, SERVERS, THREADS, replicas};
 /// What somebody is about when a server is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Moment {
-    /// A seat was just taken at the primary.
+    /// A client slot was just taken at the primary.
     Join,
-    /// A seat is over.
-    Burial,
+    /// A client slot is over.
+    Reaping,
     /// The term has changed.
     Election,
     /// Owners are shut out after a loss.
@@ -30,7 +30,7 @@ pub struct Watch {
     pub map: Arc<Map>,
     /// Where the table was read last: another primary is another table.
     primary: Option<Address>,
-    table: BTreeMap<ThreadId, Seat>,
+    table: BTreeMap<ThreadId, ClientSlot>,
     term: u64,
     /// Who has become the owner of a place last.
     holders: BTreeMap<ThreadId, Owner>,
@@ -40,7 +40,7 @@ pub struct Watch {
     pub excused: BTreeSet<Owner>,
     /// When owners were killed, and when their places were free.
     pub died: BTreeMap<Owner, SimTime>,
-    pub buried: BTreeMap<Owner, SimTime>,
+    pub reaped: BTreeMap<Owner, SimTime>,
     /// When an epoch began last: leases count from then.
     began: SimTime,
     /// The longest time from a death, or from the beginning of an epoch after it, to a free place.
@@ -65,7 +65,7 @@ impl Watch {
             fenced: BTreeSet::new(),
             excused: BTreeSet::new(),
             died: BTreeMap::new(),
-            buried: BTreeMap::new(),
+            reaped: BTreeMap::new(),
             began: SimTime::ZERO,
             longest_since: Nanos::ZERO,
             moments: BTreeSet::new(),
@@ -78,7 +78,11 @@ impl Watch {
 
     /// Where the table is now.
     pub fn primary(&self) -> ServerId {
-        replicas(&self.map, self.plan.seats.seat(ThreadId::FIRST))[0].server
+        replicas(
+            &self.map,
+            self.plan.client_slots.client_slot(ThreadId::FIRST),
+        )[0]
+        .server
     }
 
     /// A process is an owner from now on. Whoever had the place is shut out by every server that
@@ -108,7 +112,10 @@ impl Watch {
                 self.began = memory.now();
             }
         }
-        let term = replicas(&self.map, self.plan.seats.seat(ThreadId::FIRST))[0];
+        let term = replicas(
+            &self.map,
+            self.plan.client_slots.client_slot(ThreadId::FIRST),
+        )[0];
         let is_same = self.primary.replace(term) == Some(term);
         let base = Address {
             offset: term.offset - 32,
@@ -120,11 +127,14 @@ impl Watch {
         }
         self.term = term;
         for thread in (0..THREADS).filter_map(ThreadId::new) {
-            let at = replicas(&self.map, self.plan.seats.seat(thread))[0];
-            let seat = Seat::of_word(word(memory, at));
-            let former = self.table.insert(thread, seat).unwrap_or(Seat::Free(0));
-            if former != seat {
-                self.note(thread, former, seat, is_same, memory.now());
+            let at = replicas(&self.map, self.plan.client_slots.client_slot(thread))[0];
+            let client_slot = ClientSlot::of_word(word(memory, at));
+            let former = self
+                .table
+                .insert(thread, client_slot)
+                .unwrap_or(ClientSlot::Free(0));
+            if former != client_slot {
+                self.note(thread, former, client_slot, is_same, memory.now());
             }
         }
     }
@@ -145,28 +155,35 @@ impl Watch {
         })
     }
 
-    /// Words of a table only go up; whoever died is buried when the place is somebody else's.
-    fn note(&mut self, thread: ThreadId, former: Seat, seat: Seat, is_same: bool, now: SimTime) {
-        let is_more = former.word() < seat.word();
+    /// Words of a table only go up; whoever died is reaped when the place is somebody else's.
+    fn note(
+        &mut self,
+        thread: ThreadId,
+        former: ClientSlot,
+        client_slot: ClientSlot,
+        is_same: bool,
+        now: SimTime,
+    ) {
+        let is_more = former.word() < client_slot.word();
         assert!(
             is_more || !is_same,
-            "{thread} goes from {former:?} to {seat:?}"
+            "{thread} goes from {former:?} to {client_slot:?}"
         );
-        match seat {
-            Seat::Taken(_) => self.moments.insert(Moment::Join),
-            Seat::Over(_) => self.moments.insert(Moment::Burial),
+        match client_slot {
+            ClientSlot::Taken(_) => self.moments.insert(Moment::Join),
+            ClientSlot::Over(_) => self.moments.insert(Moment::Reaping),
             _ => false,
         };
-        let (Seat::Free(number) | Seat::Taken(number)) = seat else {
+        let (ClientSlot::Free(number) | ClientSlot::Taken(number)) = client_slot else {
             return;
         };
         let dead = self.died.iter();
         let dead = dead.filter(|(owner, _)| owner.thread == thread && owner.after < number);
         for (owner, died) in dead {
-            if self.buried.contains_key(owner) {
+            if self.reaped.contains_key(owner) {
                 continue;
             }
-            self.buried.insert(*owner, now);
+            self.reaped.insert(*owner, now);
             let since = now.since(self.began.max(*died));
             self.longest_since = self.longest_since.max(since);
         }
@@ -175,7 +192,7 @@ impl Watch {
     /// The longest time from a death to a place that is free.
     pub fn longest(&self) -> Nanos {
         let died = self.died.iter();
-        let spans = died.filter_map(|(owner, died)| Some(self.buried.get(owner)?.since(*died)));
+        let spans = died.filter_map(|(owner, died)| Some(self.reaped.get(owner)?.since(*died)));
         spans.max().unwrap_or_default()
     }
 
@@ -183,18 +200,22 @@ impl Watch {
     /// primary has: what a guest had swapped that gave up may have come late to some.
     pub fn check_end(&self, memory: &Memory) {
         for thread in (0..THREADS).filter_map(ThreadId::new) {
-            let at = replicas(&self.map, self.plan.seats.seat(thread));
+            let at = replicas(&self.map, self.plan.client_slots.client_slot(thread));
             let words: Vec<u64> = at.iter().map(|at| word(memory, *at)).collect();
-            let seat = Seat::of_word(words[0]);
-            assert!(matches!(seat, Seat::Free(_)), "{thread}: {seat:?}");
+            let client_slot = ClientSlot::of_word(words[0]);
+            assert!(
+                matches!(client_slot, ClientSlot::Free(_)),
+                "{thread}: {client_slot:?}"
+            );
             let is_there = words.iter().all(|word| *word >= words[0]);
             assert!(is_there, "{thread}: {words:?}");
         }
         for owner in self.died.keys() {
             // Who was slow may have been over before it died.
-            let seat = self.table.get(&owner.thread);
-            let is_free = matches!(seat, Some(Seat::Free(number)) if *number > owner.after);
-            assert!(is_free, "{owner:?} is not buried: {seat:?}");
+            let client_slot = self.table.get(&owner.thread);
+            let is_free =
+                matches!(client_slot, Some(ClientSlot::Free(number)) if *number > owner.after);
+            assert!(is_free, "{owner:?} is not reaped: {client_slot:?}");
         }
     }
 

@@ -12,11 +12,11 @@ use manxdb_rsi::mutants::Mutant;
 use crate::hand::{Hand, REPLICAS};
 use crate::house::House;
 
-type Heard = Rc<RefCell<Vec<Event>>>;
+type MembershipEvent = Rc<RefCell<Vec<Event>>>;
 
-async fn propose(hand: Hand, number: u16, heard: Heard) {
+async fn propose(hand: Hand, number: u16, heard: MembershipEvent) {
     let event = Event::Lost(ServerId(number));
-    let propose = hand.plan.annals.propose(&hand.map, event).unwrap();
+    let propose = hand.plan.epoch_log.propose(&hand.map, event).unwrap();
     if let Ok(agreed) = hand.run(propose.with(hand.mutant)).await {
         heard.borrow_mut().push(agreed);
     }
@@ -27,7 +27,7 @@ async fn propose(hand: Hand, number: u16, heard: Heard) {
 pub fn agree(seed: u64, mutant: Option<Mutant>) {
     let mut house = House::slow(seed, REPLICAS, 4);
     house.mutant = mutant;
-    let heard = Heard::default();
+    let heard = MembershipEvent::default();
     let mut random = Random::stream(seed, &[13]);
     let mut proposers = Vec::new();
     for number in 0..4 {
@@ -38,8 +38,8 @@ pub fn agree(seed: u64, mutant: Option<Mutant>) {
     house.kill(proposers[0]);
     house.steps(random.below(30));
     if random.below(2) == 0 {
-        let keeper = u16::try_from(random.below(3)).unwrap();
-        house.memory.lose(ServerId(keeper));
+        let archiver = u16::try_from(random.below(3)).unwrap();
+        house.memory.lose(ServerId(archiver));
     }
     house.run();
     house.client(|hand| propose(hand, 4, Rc::clone(&heard)));

@@ -11,8 +11,8 @@ use manxdb_core::Random;
 use manxdb_fabric::{Address, Operation, Outcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Annals, Carrier, Closed, Kind, Layout, Log, Map, Owner, Session, Spread, Step, ThreadId,
-    Vector, Work,
+    Carrier, Closed, EpochLog, Kind, Layout, Log, Machine, Map, Owner, ReplicatedOp, Session, Step,
+    ThreadId, Vector,
 };
 use manxdb_sim::SimTime;
 
@@ -44,7 +44,7 @@ pub struct Plan {
     /// Nodes of a tree, and the rows that it leads to.
     pub nodes: Address,
     pub rows: Address,
-    pub annals: Annals,
+    pub epoch_log: EpochLog,
 }
 
 impl Plan {
@@ -85,9 +85,9 @@ pub fn each(layout: Layout) -> u64 {
 }
 
 pub fn build(replicas: usize) -> (Map, Plan) {
-    let annals = Annals::new(64, 64);
+    let epoch_log = EpochLog::new(64, 64);
     let servers: Vec<_> = (0..SERVERS)
-        .map(|number| (ServerId(number), 64 + annals.bytes(), BYTES))
+        .map(|number| (ServerId(number), 64 + epoch_log.bytes(), BYTES))
         .collect();
     let mut map = Map::new(&servers, replicas).unwrap();
     let base = Address {
@@ -111,7 +111,7 @@ pub fn build(replicas: usize) -> (Map, Plan) {
         keyed,
         nodes,
         rows,
-        annals,
+        epoch_log,
     };
     (map, plan)
 }
@@ -162,14 +162,14 @@ impl Hand {
         .await
     }
 
-    pub async fn run<W: Work>(&self, work: W) -> W::Output {
-        let mut work = Spread::new(Arc::clone(&self.map), work).with(self.mutant);
+    pub async fn run<W: Machine>(&self, work: W) -> W::Output {
+        let mut work = ReplicatedOp::new(Arc::clone(&self.map), work).with(self.mutant);
         let mut step = work.step(Vec::new());
         loop {
             let request = match step {
                 Step::Done(output) => return output,
-                Step::Ask(operations) => Request::Ask(operations, 0),
-                Step::Again(operations, times) => Request::Ask(operations, times),
+                Step::Post(operations) => Request::Ask(operations, 0),
+                Step::Backoff(operations, times) => Request::Ask(operations, times),
             };
             let Answer::Outcomes(outcomes) = self.request(request).await else {
                 panic!("nobody asked to be let in");
@@ -183,7 +183,7 @@ impl Hand {
         let mut times = 0;
         let (map, closed) = loop {
             self.request(Request::BeAGuest).await;
-            let learn = self.plan.annals.learn((*self.map).clone());
+            let learn = self.plan.epoch_log.learn((*self.map).clone());
             let map = self.run(Late(learn, times)).await.unwrap();
             times += 1;
             if map.epoch() == self.map.epoch() {
@@ -221,26 +221,26 @@ pub fn session(plan: &Plan, map: &Map, owner: Owner, mutant: Option<Mutant>) -> 
 /// Operations that are done once.
 pub struct Once(pub Vec<Operation>);
 
-impl Work for Once {
+impl Machine for Once {
     type Output = ();
 
     fn step(&mut self, _: Vec<Outcome>) -> Step<()> {
         match std::mem::take(&mut self.0) {
             operations if operations.is_empty() => Step::Done(()),
-            operations => Step::Ask(operations),
+            operations => Step::Post(operations),
         }
     }
 }
 
-/// Work that is begun after a pause, the how manieth time.
+/// Machine that is begun after a pause, the how manieth time.
 struct Late<W>(W, u32);
 
-impl<W: Work> Work for Late<W> {
+impl<W: Machine> Machine for Late<W> {
     type Output = W::Output;
 
     fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match (self.0.step(outcomes), std::mem::take(&mut self.1)) {
-            (Step::Ask(operations), times) if times > 0 => Step::Again(operations, times),
+            (Step::Post(operations), times) if times > 0 => Step::Backoff(operations, times),
             (step, _) => step,
         }
     }
@@ -252,7 +252,7 @@ pub struct Carried(pub Hand);
 impl Carrier for Carried {
     type Error = Infallible;
 
-    async fn run<W: Work>(&mut self, work: W) -> Result<W::Output, Infallible> {
+    async fn run<W: Machine>(&mut self, work: W) -> Result<W::Output, Infallible> {
         Ok(self.0.run(work).await)
     }
 }

@@ -1,5 +1,5 @@
 //! A rack in virtual time whose memory is replicated: servers that are lost, or only taken for
-//! lost, and clients that act under names of their epochs. The house does what wardens do: it
+//! lost, and clients that act under names of their epochs. The house does what recovery coordinators do: it
 //! agrees on the next map, has everybody shut out, has all restored, and lets those in who live.
 
 use std::cell::{Cell, RefCell};
@@ -14,8 +14,8 @@ use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, BatchId, Operation, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Block, Closed, Event, Head, Map, Owner, Recover, Refill, Restore, Snapshot, Stamp, Step,
-    ThreadId, Work,
+    Block, Closed, Event, Head, Machine, Map, Owner, Recover, Refill, Restore, Snapshot, Stamp,
+    Step, ThreadId,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
@@ -47,7 +47,7 @@ pub struct House {
     batches: u64,
     names: u64,
     /// Dead clients that somebody goes on for, and their closings when that is done.
-    buried: Vec<(u64, Rc<Cell<Option<Stamp>>>)>,
+    reaped: Vec<(u64, Rc<Cell<Option<Stamp>>>)>,
     /// The next event is decided, and is a loss.
     is_ending: bool,
     /// Names that are not shut out.
@@ -81,7 +81,7 @@ impl House {
             random: Random::stream(seed, &[0x0068_6f75]),
             batches: 0,
             names: 0,
-            buried: Vec::new(),
+            reaped: Vec::new(),
             is_ending: false,
             let_in: Vec::new(),
         };
@@ -316,7 +316,7 @@ impl House {
 
     /// Two propose the same, of whom one dies over it.
     fn agree(&mut self, event: Event) -> Event {
-        let propose = self.plan.annals.propose(&self.map, event).unwrap();
+        let propose = self.plan.epoch_log.propose(&self.map, event).unwrap();
         let events = self.random.below(20);
         self.serve(&mut propose.clone(), Some(events));
         let agreed = self.serve(&mut propose.clone(), None);
@@ -327,7 +327,7 @@ impl House {
     fn restore(&mut self, map: &Arc<Map>, cut: Option<u64>) -> Option<Vec<Closed>> {
         let threads = (0..THREADS).filter_map(ThreadId::new);
         let logs = threads.map(|thread| self.plan.log(map, thread)).collect();
-        for (number, last) in &self.buried {
+        for (number, last) in &self.reaped {
             if let (Some(client), Some(last)) = (self.clients.get_mut(number), last.take()) {
                 client.owner.after = last.sequence;
             }
@@ -340,7 +340,7 @@ impl House {
     }
 
     /// Somebody without a place does a piece of work; none: it dies after so many events.
-    fn serve<W: Work>(&mut self, work: &mut W, cut: Option<u64>) -> Option<W::Output> {
+    fn serve<W: Machine>(&mut self, work: &mut W, cut: Option<u64>) -> Option<W::Output> {
         let name = self.name();
         let mut step = work.step(Vec::new());
         let mut left = cut;
@@ -350,8 +350,8 @@ impl House {
                     self.let_in.retain(|other| *other != name);
                     return Some(output);
                 }
-                Step::Ask(operations) => (operations, 0),
-                Step::Again(operations, times) => (operations, times),
+                Step::Post(operations) => (operations, 0),
+                Step::Backoff(operations, times) => (operations, times),
             };
             self.post(name, operations, times);
             let batch = BatchId(self.batches);
@@ -376,7 +376,7 @@ impl House {
 
     /// The map with an event is the present one, for all who ask.
     fn note_down(&mut self, event: Event) {
-        let writes = self.plan.annals.write(&self.map, event);
+        let writes = self.plan.epoch_log.write(&self.map, event);
         self.map = Arc::new(self.map.after(event));
         self.is_ending = false;
         self.serve(&mut Once(writes), None);
@@ -448,7 +448,7 @@ impl House {
     }
 
     /// A dead client is shut out, and somebody goes on for it in the same epoch.
-    pub fn bury(&mut self, number: u64) {
+    pub fn reap(&mut self, number: u64) {
         let client = &self.clients[&number];
         let (owner, name) = (client.owner, client.name);
         self.memory.fence(name);
@@ -460,7 +460,7 @@ impl House {
             let recovered = hand.run(Recover::new(owner.thread, vector, log)).await;
             noted.set(recovered.ok().map(|recovered| recovered.last));
         });
-        self.buried.push((number, last));
+        self.reaped.push((number, last));
     }
 
     /// What every whole replica of a record says: the same version with the same value.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Abort, Change, Found, Isolation, Place, Room, Seen, Stamp, Table};
+use manxdb_rsi::{Abort, Change, Found, FreeSpace, Isolation, RecordAddress, Seen, Stamp, Table};
 use manxdb_sim::SimTime;
 
 use crate::common::{can_be_tried_again, number, value};
@@ -39,16 +39,17 @@ struct Counter {
     hand: Hand,
     notes: Rc<Notes>,
     /// Places that are its own.
-    rooms: Vec<Place>,
-    buckets: Vec<Place>,
+    rooms: Vec<RecordAddress>,
+    buckets: Vec<RecordAddress>,
 }
 
 impl Counter {
     fn new(hand: Hand, notes: Rc<Notes>, own: u64) -> Self {
         let share = ROOMS / CLIENTS;
-        let room = |number| Place::new(hand.plan.keyed.plus(number * each(KEYED))).unwrap();
-        let bucket =
-            |number: u64| Place::new(hand.plan.entries.plus(OVERFLOW + number * 64)).unwrap();
+        let room = |number| RecordAddress::new(hand.plan.keyed.plus(number * each(KEYED))).unwrap();
+        let bucket = |number: u64| {
+            RecordAddress::new(hand.plan.entries.plus(OVERFLOW + number * 64)).unwrap()
+        };
         let rooms = (own * share..(own + 1) * share).map(room).collect();
         let buckets = (own * share..(own + 1) * share).map(bucket).collect();
         Self {
@@ -80,7 +81,7 @@ impl Counter {
         let (seen, is_anothers) = match self.hand.run(find).await? {
             Found::Record(seen) => (seen, true),
             Found::Nothing(absence) => {
-                let room = Room {
+                let room = FreeSpace {
                     record: self.rooms[self.rooms.len() - 1],
                     generation: 0,
                     bucket: self.buckets[self.buckets.len() - 1],

@@ -88,16 +88,16 @@ fn they_take_two_where_others_have_entered_keys_since() {
 }
 
 /// How a client's one commit ended, as it heard.
-type Heard = Rc<Cell<Option<bool>>>;
+type MembershipEvent = Rc<Cell<Option<bool>>>;
 
 /// Money in the first record, and a client that is about to move half of it to the second.
-fn one_move(seed: u64, mutant: Option<Mutant>) -> (House, Heard, Notes) {
+fn one_move(seed: u64, mutant: Option<Mutant>) -> (House, MembershipEvent, Notes) {
     let mut house = House::new(seed, REPLICAS);
     let notes = Notes::default();
     house.client(|hand| bank::fill(hand, Rc::clone(&notes)));
     house.run();
     house.mutant = mutant;
-    let heard = Heard::default();
+    let heard = MembershipEvent::default();
     let hears = Rc::clone(&heard);
     let noted = Rc::clone(&notes);
     house.client(move |hand| async move {
@@ -176,7 +176,7 @@ fn losses(seed: u64, story: Story) -> Notes {
         house.kill(tellers[0]);
         house.steps(random.below(200));
         if random.below(2) == 0 {
-            house.bury(tellers[0]);
+            house.reap(tellers[0]);
             house.steps(random.below(200));
         }
     }
@@ -239,7 +239,7 @@ fn deaths(seed: u64, mutant: Option<Mutant>) {
     for teller in tellers {
         house.steps(random.below(600));
         house.kill(teller);
-        house.bury(teller);
+        house.reap(teller);
     }
     house.run();
     bank::judge(&house, &notes, seed);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace, Transaction};
-use manxdb_rsi::{Isolation, Place, Snapshot, Span, Tree};
+use manxdb_rsi::{Isolation, RecordAddress, Snapshot, Span, Tree};
 use manxdb_sim::SimTime;
 
 use crate::hand::{Carried, Hand, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, each};
@@ -20,7 +20,7 @@ const CLIENTS: u64 = 3;
 type Notes = Rc<RefCell<BTreeMap<Vec<u8>, Vec<u8>>>>;
 
 fn keyspace(plan: &Plan) -> Keyspace {
-    let root = Place::new(plan.nodes).unwrap();
+    let root = RecordAddress::new(plan.nodes).unwrap();
     Keyspace {
         tree: Tree::new(root, NODES).unwrap(),
         records: ROWS,

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use common::Hand;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{
-    Abort, Change, Draft, EnterError, Hint, Isolation, Layout, Place, Scanned, Seek, Seen,
+    Abort, Change, Draft, EnterError, Hint, Isolation, Layout, RecordAddress, Scanned, Seek, Seen,
     Snapshot, Span, Stamp, Tree,
 };
 
@@ -35,9 +35,9 @@ const LAYOUT: Layout = match Layout::new(2, 176) {
     Err(_) => panic!("a layout"),
 };
 
-fn place(server: u16, offset: u64) -> Place {
+fn place(server: u16, offset: u64) -> RecordAddress {
     let server = ServerId(server);
-    Place::new(Address { server, offset }).unwrap()
+    RecordAddress::new(Address { server, offset }).unwrap()
 }
 
 fn tree() -> Tree {
@@ -64,7 +64,7 @@ impl Rooms {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+    fn all(&self) -> impl Iterator<Item = RecordAddress> + Clone + use<> {
         let node = (LAYOUT.bytes() as u64).next_multiple_of(64);
         let base = (128 << 10) + node + self.client * Self::EACH * node;
         let server = u16::try_from(self.client % 2).unwrap();
@@ -72,14 +72,14 @@ impl Rooms {
     }
 
     /// What stands for records: nobody goes there.
-    fn records(&self) -> impl Iterator<Item = Place> + Clone + use<> {
+    fn records(&self) -> impl Iterator<Item = RecordAddress> + Clone + use<> {
         let (client, taken) = (self.client, self.records.get());
         (taken..).map(move |number| place(7, (1 + number * 16 + client) * 64))
     }
 }
 
 /// What is in a room.
-fn fresh(place: Place) -> Seen {
+fn fresh(place: RecordAddress) -> Seen {
     Seen::fresh(place.address(), LAYOUT)
 }
 
@@ -89,7 +89,7 @@ fn key(number: u64) -> Vec<u8> {
 
 /// What came of entering keys.
 struct Known {
-    places: BTreeMap<Vec<u8>, Place>,
+    places: BTreeMap<Vec<u8>, RecordAddress>,
     /// To the leaf of the first one.
     hint: Option<Hint>,
     /// What they took, and as which version that was committed.
@@ -103,7 +103,7 @@ async fn enter_with(
     hand: &mut Hand,
     rooms: &Rooms,
     numbers: &[u64],
-    records: impl Iterator<Item = Place> + Clone,
+    records: impl Iterator<Item = RecordAddress> + Clone,
     hint: Option<Hint>,
 ) -> Result<Known, Abort> {
     let snapshot = hand.begin().await;
@@ -179,7 +179,7 @@ fn everything(descending: bool) -> Span {
 }
 
 /// All entries; they are the same in both directions, and each can be found.
-async fn all_of(hand: &mut Hand) -> BTreeMap<Vec<u8>, Place> {
+async fn all_of(hand: &mut Hand) -> BTreeMap<Vec<u8>, RecordAddress> {
     let snapshot = hand.begin().await;
     let forward = scan(hand, &snapshot, everything(false)).await;
     let mut backward = scan(hand, &snapshot, everything(true)).await.entries;

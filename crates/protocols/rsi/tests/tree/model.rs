@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 
 use manxdb_core::Random;
-use manxdb_rsi::{Place, Seek, Span};
+use manxdb_rsi::{RecordAddress, Seek, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{Hand, House};
 use crate::{Rooms, SEEDS, all_of, enter, enter_once, everything, key, scan, tree};
 
 /// What a span has of a model.
-fn expected(model: &BTreeMap<Vec<u8>, Place>, span: &Span) -> Vec<(Vec<u8>, Place)> {
+fn expected(
+    model: &BTreeMap<Vec<u8>, RecordAddress>,
+    span: &Span,
+) -> Vec<(Vec<u8>, RecordAddress)> {
     let has = |key: &Vec<u8>| *key >= span.low && span.high.as_ref().is_none_or(|high| key < high);
     let entries = model.iter().filter(|(key, _)| has(key));
     let mut entries: Vec<_> = entries.map(|(key, place)| (key.clone(), *place)).collect();
@@ -37,7 +40,11 @@ fn random_span(random: &mut Random) -> Span {
 }
 
 /// Batches of few keys and of many, some of which are known; none of which is somebody else's.
-async fn enter_batches(hand: &mut Hand, rooms: &Rooms, model: &mut BTreeMap<Vec<u8>, Place>) {
+async fn enter_batches(
+    hand: &mut Hand,
+    rooms: &Rooms,
+    model: &mut BTreeMap<Vec<u8>, RecordAddress>,
+) {
     let mut hints = Vec::new();
     let mut left = 150_u64;
     while left > 0 {
@@ -64,7 +71,7 @@ async fn enter_batches(hand: &mut Hand, rooms: &Rooms, model: &mut BTreeMap<Vec<
         }
         left = left.saturating_sub(count);
     }
-    let mut places: Vec<Place> = model.values().copied().collect();
+    let mut places: Vec<RecordAddress> = model.values().copied().collect();
     places.sort();
     assert!(places.is_sorted_by(|a, b| a < b), "two keys share a record");
 }

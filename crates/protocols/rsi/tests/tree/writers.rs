@@ -7,17 +7,17 @@ use std::rc::Rc;
 
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Place, Release, ThreadId};
+use manxdb_rsi::{RecordAddress, Release, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{self, House};
 use crate::{LAYOUT, Rooms, SEEDS, all_of, enter, enter_once, tree};
 
 /// What is known to be under keys.
-type Notes = RefCell<BTreeMap<Vec<u8>, Place>>;
+type Notes = RefCell<BTreeMap<Vec<u8>, RecordAddress>>;
 
 /// Nobody has heard of another place for these keys, nor of other keys for these places.
-fn note(known: &Notes, places: BTreeMap<Vec<u8>, Place>, seed: u64) {
+fn note(known: &Notes, places: BTreeMap<Vec<u8>, RecordAddress>, seed: u64) {
     let mut known = known.borrow_mut();
     for (key, place) in places {
         let former = *known.entry(key.clone()).or_insert(place);
