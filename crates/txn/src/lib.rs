@@ -33,7 +33,7 @@ pub mod testing;
 pub mod transaction;
 pub mod waiter;
 
-pub use local::{LocalOptions, LocalPath, LocalStatistics};
+pub use local::{AppendedRows, LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;
 pub use path::{
     CommitPath, Intent, IsolationLevel, Others, ReadSet, Reply, Snapshot, TxnError, TxnId,
