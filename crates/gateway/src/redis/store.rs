@@ -41,7 +41,7 @@ pub enum FromStore {
 pub struct Values {
     wanted: Sender<Load>,
     pages: Receiver<FromStore>,
-    values: Receiver<FromStore>,
+    loaded: Receiver<FromStore>,
 }
 
 impl Values {
@@ -53,7 +53,7 @@ impl Values {
 
     /// What has come.
     pub fn next(&self) -> Option<FromStore> {
-        match self.values.try_recv() {
+        match self.loaded.try_recv() {
             Ok(value) => Some(value),
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => self.pages.try_recv().ok(),
         }
@@ -99,7 +99,7 @@ pub fn start(
     let ends = Values {
         wanted,
         pages,
-        values,
+        loaded: values,
     };
     Ok((ends, vec![names, loads]))
 }
