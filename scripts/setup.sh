@@ -102,6 +102,9 @@ want_test_packages() {
     # The -core package is the server's programs without a service that takes port 3306.
     need_command mariadb mariadb-client
     need_command mariadbd mariadb-server-core
+    # What the Redis server is compared with, and its command line.
+    need_command redis-server redis-server
+    need_command redis-cli redis-tools
     need_command python3 python3
     python3 -c 'import venv, ensurepip' 2>/dev/null || apt_wanted+=(python3-venv)
     need_command node nodejs

@@ -116,6 +116,8 @@ def all_suites():
         python_suite("dist", "dist/run.py", "the packages of make dist in an empty root",
                      prepare=["bash", str(ROOT / "scripts" / "empty_root.sh")],
                      own_server=True, only_manxdb=True, seconds=300),
+        python_suite("redis", "redis/run.py", "the Redis server beside redis-server, and under kill -9",
+                     own_server=True, only_manxdb=True, seconds=300),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),
     ]

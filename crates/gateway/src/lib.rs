@@ -19,6 +19,7 @@ mod host;
 pub mod key_files;
 pub mod mysql;
 pub mod password_key;
+pub mod redis;
 mod spill;
 pub mod tls;
 

@@ -4,6 +4,7 @@ mod cluster;
 mod compaction;
 mod compactor;
 mod memory;
+mod redis;
 mod rows;
 
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ pub use self::compactor::{
     CompactorCommand, ControlArgs, EtcdArgs, PolicyChoice, SecurityArgs, TopArgs, WorkerArgs,
 };
 pub use self::memory::{MEMORY_HELP, MemoryArchiverArgs, MemoryArgs};
+pub use self::redis::{RedisArgs, RedisEngineChoice};
 pub use self::rows::{CommitPathChoice, RowsArgs};
 
 /// ManxDB: a MySQL-compatible database with short tails.
@@ -239,6 +241,9 @@ pub struct SettingsArgs {
     /// Where rows are.
     #[command(flatten)]
     pub rows: RowsArgs,
+    /// Redis clients.
+    #[command(flatten)]
+    pub redis: RedisArgs,
     /// What is logged to standard error: error, warn, info, debug, trace, or a filter such as
     /// `info,manxdb_storage=debug` [default: info]
     #[arg(long, env = "MANXDB_LOG", value_name = "FILTER")]

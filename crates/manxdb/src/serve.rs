@@ -6,6 +6,7 @@ mod first_start;
 mod health;
 mod lost;
 mod memory;
+mod redis;
 mod store;
 
 pub use admin::TOKEN_FILE;
@@ -24,6 +25,7 @@ use manxdb_gateway::ProcessHost;
 use manxdb_gateway::admin::AdminServer;
 use manxdb_gateway::mysql::{MysqlOptions, MysqlServer};
 use manxdb_gateway::password_key::PasswordKey;
+use manxdb_gateway::redis::RedisServer;
 use manxdb_gateway::tls;
 use manxdb_sql::session::{Instance, InstanceOptions};
 use manxdb_storage::Durability;
@@ -63,9 +65,12 @@ pub fn run(args: &ServeArgs, matches: &clap::ArgMatches) -> Result<ExitCode, Fau
     // Ports first: a start that fails here has touched nothing.
     let mysql = listen(settings.mysql_listen, "MySQL clients", "mysql-listen")?;
     let admin = listen(settings.admin_listen, "the admin page", "admin-listen")?;
+    let redis = settings.redis.as_ref();
+    let redis = redis.map(|redis| listen(redis.listen, "Redis clients", "redis-listen"));
+    let redis = redis.transpose()?;
     let server = Server::open(&settings)?;
     let welcome = server.initialise(&settings, args.root_password.as_deref())?;
-    let running = server.start(&settings, mysql, admin)?;
+    let running = server.start(&settings, mysql, redis, admin)?;
     running.announce(&settings, welcome.as_deref());
     running.watch(&stop);
     running.stop(Duration::from_secs(settings.shutdown_grace_seconds.into()))
@@ -148,6 +153,7 @@ impl Server {
         self,
         settings: &Settings,
         mysql: TcpListener,
+        redis: Option<TcpListener>,
         admin: TcpListener,
     ) -> Result<Running, Fault> {
         let tls = match &settings.tls {
@@ -163,6 +169,13 @@ impl Server {
         let instance = Arc::clone(&self.instance);
         let mysql = MysqlServer::start(mysql, instance, Arc::clone(&self.host), options)
             .map_err(|error| Fault::io("cannot start the MySQL listener", error))?;
+        let redis = match (redis, &settings.redis) {
+            (Some(listener), Some(redis)) => {
+                Some(redis::start(listener, redis, settings, &self.store)?)
+            }
+            _ => None,
+        };
+        let redis_counters = redis.as_ref().map(RedisServer::counters);
         let stopping = Arc::new(AtomicBool::new(false));
         let health = Arc::new(StoreHealth::default());
         let asking = HealthThreads::start(&health, &self.instance)
@@ -172,6 +185,7 @@ impl Server {
             Arc::clone(&self.store),
             Arc::clone(&self.instance),
             health,
+            redis_counters,
             Arc::clone(&stopping),
         )?;
         let admin = AdminServer::start(admin, sources)
@@ -179,6 +193,7 @@ impl Server {
         Ok(Running {
             server: self,
             mysql,
+            redis,
             admin,
             asking,
             stopping,
@@ -190,6 +205,7 @@ impl Server {
 struct Running {
     server: Server,
     mysql: MysqlServer,
+    redis: Option<RedisServer>,
     admin: AdminServer,
     asking: HealthThreads,
     stopping: Arc<AtomicBool>,
@@ -207,8 +223,11 @@ impl Running {
                  mysql -h 127.0.0.1 -P {port} -u root -p\n"
             )
         });
+        let redis = self.redis.as_ref().map_or_else(String::new, |redis| {
+            format!("  Redis  {}\n", redis.address())
+        });
         let text = format!(
-            "ManxDB {} serves {}\n  MySQL  {mysql}\n  admin  http://{admin}/\n{first_start}",
+            "ManxDB {} serves {}\n  MySQL  {mysql}\n{redis}  admin  http://{admin}/\n{first_start}",
             env!("CARGO_PKG_VERSION"),
             self.server.store.place(settings),
         );
@@ -281,6 +300,9 @@ impl Running {
         notify("STOPPING=1");
         tracing::info!(grace_seconds = grace.as_secs(), "stopping");
         self.stopping.store(true, Ordering::SeqCst);
+        if let Some(redis) = self.redis {
+            redis.shutdown();
+        }
         self.mysql.shutdown(grace);
         drop(self.admin);
         drop(self.asking); // nothing is written any more when the store ends

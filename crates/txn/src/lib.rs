@@ -39,7 +39,7 @@ pub mod transaction;
 pub mod waiter;
 
 pub use error::TxnError;
-pub use local::{LocalOptions, LocalPath, LocalStatistics};
+pub use local::{AppendedRows, LocalOptions, LocalPath, LocalStatistics};
 pub use locks::LockTable;
 pub use model::{Intent, IsolationLevel, Page, ReadSet, Reply, Snapshot, TxnId};
 pub use path::{CommitPath, Others};

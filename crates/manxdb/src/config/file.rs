@@ -7,7 +7,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::Spanned;
 
-use crate::cli::{CommitPathChoice, CompactionChoice, DurabilityChoice, IsolationChoice};
+use crate::cli::{
+    CommitPathChoice, CompactionChoice, DurabilityChoice, IsolationChoice, RedisEngineChoice,
+};
 use crate::fault::Fault;
 
 /// A configuration file as read: that of `serve`, or another role's.
@@ -64,6 +66,10 @@ pub struct Keys {
     pub memory_snapshot_seconds: Option<Spanned<u32>>,
     pub memory_provider: Option<Spanned<String>>,
     pub memory_token_file: Option<Spanned<PathBuf>>,
+    pub redis_listen: Option<Spanned<SocketAddr>>,
+    pub redis_engine: Option<Spanned<RedisEngineChoice>>,
+    pub redis_memory_mb: Option<Spanned<usize>>,
+    pub redis_password: Option<Spanned<String>>,
     pub log: Option<Spanned<String>>,
 }
 

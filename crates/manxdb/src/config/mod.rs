@@ -3,6 +3,7 @@
 mod compaction;
 mod file;
 mod memory;
+mod redis;
 mod resolve;
 mod rows;
 
@@ -13,6 +14,7 @@ use crate::cli::{CompactionArgs, SettingsArgs};
 use crate::fault::Fault;
 pub use compaction::RemoteCompaction;
 pub use memory::{DiskSettings, Meeting, MemorySettings, load as load_memory};
+pub use redis::RedisSettings;
 pub use resolve::{Explained, Settings};
 pub use rows::{MemoryAt, MemoryUse, RemoteSettings, Rows};
 

@@ -8,8 +8,11 @@ use toml::Spanned;
 
 use super::compaction::{self, RemoteCompaction};
 use super::file::{ConfigFile, Keys, Text};
+use super::redis::{self, RedisSettings};
 use super::rows::{self, Rows};
-use crate::cli::{CompactionArgs, DurabilityChoice, IsolationChoice, RowsArgs, SettingsArgs};
+use crate::cli::{
+    CompactionArgs, DurabilityChoice, IsolationChoice, RedisArgs, RowsArgs, SettingsArgs,
+};
 use crate::fault::Fault;
 
 /// Largest `max_allowed_packet_mb`, as in MySQL.
@@ -58,6 +61,8 @@ pub struct Settings {
     pub compaction: Option<RemoteCompaction>,
     /// Where rows are.
     pub rows: Rows,
+    /// Redis clients, when they are served.
+    pub redis: Option<RedisSettings>,
     /// Log filter.
     pub log: String,
 }
@@ -204,6 +209,7 @@ fn no_flags() -> SettingsArgs {
         shutdown_grace_seconds: None,
         compaction: CompactionArgs::default(),
         rows: RowsArgs::default(),
+        redis: RedisArgs::default(),
         log: None,
     }
 }
@@ -233,11 +239,12 @@ fn settle(
     let none = Keys::default();
     let keys = file.map_or(&none, |file| &file.keys);
     let mut r = Resolver::new(matches, file.map(|file| &file.text), PREFIX);
+    let insecure = pick!(r, args, keys, insecure, false, plain);
     let settings = Settings {
         data: pick!(r, args, keys, data, PathBuf::from("./manxdb-data"), path),
         mysql_listen: pick!(r, args, keys, mysql_listen, loopback(3306), quoted),
         admin_listen: pick!(r, args, keys, admin_listen, loopback(8088), quoted),
-        insecure: pick!(r, args, keys, insecure, false, plain),
+        insecure,
         durability: pick!(r, args, keys, durability, DurabilityChoice::Sync, quoted),
         transaction_isolation: pick!(
             r,
@@ -280,6 +287,7 @@ fn settle(
         shutdown_grace_seconds: pick!(r, args, keys, shutdown_grace_seconds, 10, plain),
         compaction: compaction::settle(&mut r, &args.compaction, keys)?,
         rows: rows::settle(&mut r, &args.rows, keys)?,
+        redis: redis::settle(&mut r, &args.redis, keys, insecure)?,
         log: pick!(r, args, keys, log, "info".to_owned(), quoted),
     };
     if settings.rows != Rows::Local && settings.compaction.is_some() {
@@ -378,7 +386,7 @@ pub(super) mod tests {
     #[test]
     fn every_setting_is_explained() {
         let (_, explained) = resolved(&[], "").unwrap();
-        assert_eq!(explained.len(), 35);
+        assert_eq!(explained.len(), 39);
     }
 
     #[test]

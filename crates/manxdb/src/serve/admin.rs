@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
+use manxdb_gateway::redis::RedisCounters;
 use manxdb_sql::session::{Instance, SlowStatement};
 use serde_json::{Value, json};
 
@@ -27,6 +28,7 @@ pub fn sources(
     store: Arc<Store>,
     instance: Arc<Instance>,
     health: Arc<StoreHealth>,
+    redis: Option<Arc<RedisCounters>>,
     stopping: Arc<AtomicBool>,
 ) -> Result<AdminSources, Fault> {
     let token = random_secret()?;
@@ -52,6 +54,9 @@ pub fn sources(
                 name: "manxdb_writes_refused".to_owned(),
                 value: f64::from(u8::from(health_stats.write_refusal().is_some())),
             });
+            if let Some(counters) = &redis {
+                gauges.extend(super::redis::gauges(counters));
+            }
             gauges
         }),
         slow: Box::new(move || {

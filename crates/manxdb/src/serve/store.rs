@@ -18,7 +18,7 @@ use crate::fault::Fault;
 /// What a server keeps rows in.
 pub enum Store {
     /// Its own.
-    Local(Arc<RocksEngine>),
+    Local(Arc<RocksEngine>, Arc<LocalPath>),
     /// Others' memory.
     Memory(MemoryRows),
 }
@@ -34,7 +34,8 @@ impl Store {
                 let engine = open_engine(settings)?;
                 let path = LocalPath::open(engine.clone(), LocalOptions::default())
                     .map_err(manxdb_sql::error::SqlError::from)?;
-                Ok((Self::Local(engine), Arc::new(path)))
+                let path = Arc::new(path);
+                Ok((Self::Local(engine, Arc::clone(&path)), path))
             }
             Rows::Memory(at, used) => {
                 let rows = MemoryRows::open(&settings.data, at, *used)?;
@@ -47,7 +48,7 @@ impl Store {
     /// Where it is, for people.
     pub fn place(&self, settings: &Settings) -> String {
         match self {
-            Self::Local(_) => settings.data.display().to_string(),
+            Self::Local(..) => settings.data.display().to_string(),
             Self::Memory(rows) => rows.to_string(),
         }
     }
@@ -55,7 +56,7 @@ impl Store {
     /// How it is, by what was found out about reads and writes.
     pub fn health(&self, known: &StoreHealth) -> HealthReport {
         match self {
-            Self::Local(engine) => known.report().or_worse(damage(&engine.damaged_files())),
+            Self::Local(engine, _) => known.report().or_worse(damage(&engine.damaged_files())),
             Self::Memory(rows) => rows.health(known),
         }
     }
@@ -64,7 +65,7 @@ impl Store {
     pub fn gauges(&self) -> Vec<Gauge> {
         let gauge = |name: String, value: f64| Gauge { name, value };
         match self {
-            Self::Local(engine) => {
+            Self::Local(engine, _) => {
                 let stats = engine.stats().into_iter();
                 let stats = stats.map(|(name, value)| gauge(format!("manxdb_{name}"), value));
                 #[allow(clippy::cast_precision_loss)] // counters beyond 2^53 are not met
@@ -87,7 +88,7 @@ impl Store {
     /// # Errors
     /// Why there is none.
     pub fn back_up(&self, directory: &Path, label: &str) -> Result<Value, String> {
-        let Self::Local(engine) = self else {
+        let Self::Local(engine, _) = self else {
             return Err("rows in memory servers cannot be backed up: use mariadb-dump".to_owned());
         };
         let made = backup::create(engine.as_ref(), directory, label);
@@ -101,7 +102,7 @@ impl Store {
     /// The store cannot be read.
     pub fn close(&self) -> Result<(), Fault> {
         let engine = match self {
-            Self::Local(engine) => engine,
+            Self::Local(engine, _) => engine,
             Self::Memory(rows) => {
                 rows.close();
                 return Ok(());

@@ -11,7 +11,7 @@ use crate::resp::Reply;
 type Answer = Result<Reply, CommandError>;
 
 pub fn hset(context: &mut Context<'_>, command: &Command) -> Answer {
-    if command.len() % 2 != 0 {
+    if !command.len().is_multiple_of(2) {
         return Err(CommandError::arity("hset"));
     }
     let hash = context.hash_or_new(command.arg(1))?;
@@ -23,7 +23,7 @@ pub fn hset(context: &mut Context<'_>, command: &Command) -> Answer {
 }
 
 pub fn hmset(context: &mut Context<'_>, command: &Command) -> Answer {
-    if command.len() % 2 != 0 {
+    if !command.len().is_multiple_of(2) {
         return Err(CommandError::arity("hmset"));
     }
     hset(context, command)?;

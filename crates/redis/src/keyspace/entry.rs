@@ -45,7 +45,7 @@ impl Entry {
     pub fn bytes(&self) -> usize {
         let elements = match &self.value {
             Value::Str(_) | Value::Cold(_) => 0,
-            collection => collection.len() * ELEMENT_BYTES,
+            collection => collection.elements() * ELEMENT_BYTES,
         };
         ENTRY_BYTES + self.value.payload_bytes() + elements
     }

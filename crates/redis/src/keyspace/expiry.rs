@@ -3,10 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// When, and which key of which database.
+type Due = (u64, usize, Box<[u8]>);
+
 /// Expiries, earliest first. One that was changed since is found stale when it comes up.
 #[derive(Debug, Default)]
 pub struct Expiring {
-    heap: BinaryHeap<Reverse<(u64, usize, Box<[u8]>)>>,
+    heap: BinaryHeap<Reverse<Due>>,
 }
 
 impl Expiring {
@@ -23,7 +26,7 @@ impl Expiring {
     }
 
     /// The earliest one that is at or before `now`.
-    pub fn pop_due(&mut self, now: u64) -> Option<(u64, usize, Box<[u8]>)> {
+    pub fn pop_due(&mut self, now: u64) -> Option<Due> {
         let Reverse((at, _, _)) = self.heap.peek()?;
         if *at > now {
             return None;

@@ -162,7 +162,7 @@ impl Keyspace {
                     return Err(wrong());
                 }
             }
-            if Some(value.len() as u64) != rows::elements_told(meta) {
+            if Some(value.elements() as u64) != rows::elements_told(meta) {
                 return Err(wrong());
             }
             if let Some(pending) = value.pending_mut() {

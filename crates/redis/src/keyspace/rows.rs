@@ -170,7 +170,7 @@ pub fn encode_meta(entry: &Entry) -> Vec<u8> {
     }
     if in_rows {
         out.extend_from_slice(&entry.generation.to_be_bytes());
-        out.extend_from_slice(&(entry.value.len() as u64).to_be_bytes());
+        out.extend_from_slice(&(entry.value.elements() as u64).to_be_bytes());
         return out;
     }
     match &entry.value {
@@ -223,7 +223,7 @@ pub fn decode_meta(value: &[u8]) -> Option<Entry> {
             collection
         }
     };
-    (entry.value.len() > 0).then_some(entry)
+    (entry.value.elements() > 0).then_some(entry)
 }
 
 /// Number of elements that the row of a large object tells.

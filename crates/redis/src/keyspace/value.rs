@@ -95,7 +95,7 @@ impl Value {
 
     /// Elements, 1 for bytes.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn elements(&self) -> usize {
         match self {
             Self::Str(_) | Self::Cold(_) => 1,
             Self::List(list) => list.len(),
@@ -108,7 +108,7 @@ impl Value {
     /// Whether it is a collection without elements, which no key keeps.
     #[must_use]
     pub fn is_empty_collection(&self) -> bool {
-        self.len() == 0
+        self.elements() == 0
     }
 
     /// Bytes of its elements, without what holds them together.
@@ -127,7 +127,7 @@ impl Value {
     /// Whether it fits into one row.
     #[must_use]
     pub fn is_small(&self) -> bool {
-        self.len() <= SMALL_ELEMENTS && self.payload_bytes() <= SMALL_BYTES
+        self.elements() <= SMALL_ELEMENTS && self.payload_bytes() <= SMALL_BYTES
     }
 
     pub(crate) fn pending_mut(&mut self) -> Option<&mut Pending> {

@@ -65,9 +65,10 @@ fn changed(
 ) -> Answer {
     let id = call.id;
     let nothing = names.is_empty();
-    let names: Vec<Option<Vec<u8>>> = match nothing {
-        true => vec![None],
-        false => names.into_iter().map(Some).collect(),
+    let names: Vec<Option<Vec<u8>>> = if nothing {
+        vec![None]
+    } else {
+        names.into_iter().map(Some).collect()
     };
     let mut last = Reply::Later;
     for name in names {

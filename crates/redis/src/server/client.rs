@@ -89,10 +89,9 @@ impl Client {
             () if self.transaction.is_some() => "x",
             () => "N",
         };
-        let queued = self
-            .transaction
-            .as_ref()
-            .map_or(-1, |open| open.queue.len() as i64);
+        let queued = self.transaction.as_ref().map_or(-1, |open| {
+            i64::try_from(open.queue.len()).unwrap_or(i64::MAX)
+        });
         format!(
             "id={} addr={} laddr= fd=0 name={} age={} idle=0 flags={flags} db={} sub={} psub={} \
              ssub=0 multi={queued} qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 \
@@ -138,7 +137,7 @@ pub fn client(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandEr
     };
     let word = command.arg(1).to_ascii_uppercase();
     match (word.as_slice(), command.len()) {
-        (b"ID", 2) => Ok(Reply::Integer(id.0 as i64)),
+        (b"ID", 2) => Ok(Reply::Integer(id.0.cast_signed())),
         (b"GETNAME", 2) => {
             let name = &call.client().name;
             Ok(if name.is_empty() {
@@ -228,7 +227,7 @@ fn unblock(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError
 
 fn kill(call: &mut Call<'_>, command: &Command) -> Result<Reply, CommandError> {
     let is_old = command.len() == 3;
-    if !is_old && command.len() % 2 != 0 {
+    if !is_old && !command.len().is_multiple_of(2) {
         return Err(CommandError::SYNTAX);
     }
     let mut skips_me = true;

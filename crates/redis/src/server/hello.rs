@@ -87,7 +87,7 @@ pub fn hello(call: &mut Call<'_>, command: &Command) -> Answer {
         text("server", "redis"),
         text("version", REDIS_VERSION),
         (Reply::bulk("proto"), Reply::Integer(version)),
-        (Reply::bulk("id"), Reply::Integer(id.0 as i64)),
+        (Reply::bulk("id"), Reply::Integer(id.0.cast_signed())),
         text("mode", "standalone"),
         text("role", "master"),
         (Reply::bulk("modules"), Reply::Array(Vec::new())),

@@ -129,7 +129,7 @@ pub fn config(call: &mut Call<'_>, command: &Command) -> Answer {
                 .collect(),
         ));
     }
-    if command.is_word(1, "SET") && command.len() >= 4 && command.len() % 2 == 0 {
+    if command.is_word(1, "SET") && command.len() >= 4 && command.len().is_multiple_of(2) {
         return set_config(call, command);
     }
     if command.is_word(1, "RESETSTAT") && command.len() == 2 {

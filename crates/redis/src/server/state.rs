@@ -54,6 +54,8 @@ pub struct Server {
     pub(super) commands: u64,
     pub(super) connections: u64,
     pub(super) started_millis: u64,
+    /// Why nothing can be written.
+    refusal: Option<String>,
 }
 
 impl Server {
@@ -75,7 +77,30 @@ impl Server {
             commands: 0,
             connections: 0,
             started_millis: now_millis,
+            refusal: None,
         }
+    }
+
+    /// It begins to serve.
+    pub fn start(&mut self, now_millis: u64) {
+        self.started_millis = now_millis;
+    }
+
+    /// Commands run so far.
+    #[must_use]
+    pub fn commands(&self) -> u64 {
+        self.commands
+    }
+
+    /// Refuses commands that write, because the store takes no rows; `None` takes them again.
+    pub fn refuse_writes(&mut self, why: Option<String>) {
+        self.refusal = why;
+    }
+
+    /// Whether commands that write are refused.
+    #[must_use]
+    pub fn refuses_writes(&self) -> bool {
+        self.refusal.is_some()
     }
 
     /// A connection from `address` begins.
@@ -253,6 +278,13 @@ impl Server {
                 "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
                  RESET are allowed in this context",
                 spec.name
+            )));
+        }
+        if let Some(why) = &self.refusal
+            && spec.flags.has(Flags::WRITE)
+        {
+            return Err(CommandError::new(format!(
+                "MISCONF Errors writing to the commit log: {why}"
             )));
         }
         let limit = self.settings.memory_bytes;

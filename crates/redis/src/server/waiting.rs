@@ -40,42 +40,42 @@ pub(super) fn timeout_reply(name: &str) -> Reply {
 /// All that wait.
 #[derive(Default)]
 pub(super) struct Waiting {
-    by_client: HashMap<ClientId, Wait>,
-    by_key: HashMap<Key, VecDeque<ClientId>>,
-    by_time: BTreeSet<(u64, ClientId)>,
+    waits: HashMap<ClientId, Wait>,
+    queues: HashMap<Key, VecDeque<ClientId>>,
+    ends: BTreeSet<(u64, ClientId)>,
 }
 
 impl Waiting {
     pub fn is_empty(&self) -> bool {
-        self.by_client.is_empty()
+        self.waits.is_empty()
     }
 
     pub fn len(&self) -> usize {
-        self.by_client.len()
+        self.waits.len()
     }
 
     fn add(&mut self, id: ClientId, wait: Wait) {
         for key in &wait.keys {
-            let queue = self.by_key.entry((wait.db, key.clone())).or_default();
+            let queue = self.queues.entry((wait.db, key.clone())).or_default();
             if !queue.contains(&id) {
                 queue.push_back(id);
             }
         }
         if wait.until > 0 {
-            self.by_time.insert((wait.until, id));
+            self.ends.insert((wait.until, id));
         }
-        self.by_client.insert(id, wait);
+        self.waits.insert(id, wait);
     }
 
     pub fn remove(&mut self, id: ClientId) -> Option<Wait> {
-        let wait = self.by_client.remove(&id)?;
-        self.by_time.remove(&(wait.until, id));
+        let wait = self.waits.remove(&id)?;
+        self.ends.remove(&(wait.until, id));
         for key in &wait.keys {
             let key = (wait.db, key.clone());
-            if let Some(queue) = self.by_key.get_mut(&key) {
+            if let Some(queue) = self.queues.get_mut(&key) {
                 queue.retain(|waiting| *waiting != id);
                 if queue.is_empty() {
-                    self.by_key.remove(&key);
+                    self.queues.remove(&key);
                 }
             }
         }
@@ -85,10 +85,10 @@ impl Waiting {
     /// Those whose time is over, and what they are answered.
     pub fn due(&mut self, now: u64) -> Vec<(ClientId, Reply)> {
         let mut due = Vec::new();
-        while let Some(&(until, id)) = self.by_time.first()
+        while let Some(&(until, id)) = self.ends.first()
             && until <= now
         {
-            self.by_time.remove(&(until, id));
+            self.ends.remove(&(until, id));
             if let Some(wait) = self.remove(id) {
                 due.push((id, wait.timeout_reply()));
             }
@@ -97,7 +97,7 @@ impl Waiting {
     }
 
     fn waiting_for(&self, key: &Key) -> Vec<ClientId> {
-        self.by_key
+        self.queues
             .get(key)
             .map_or_else(Vec::new, |queue| queue.iter().copied().collect())
     }
@@ -147,7 +147,7 @@ impl Server {
             if self.keyspace.peek(key.0, &key.1).is_none() {
                 break;
             }
-            let Some(wait) = self.waiting.by_client.get(&id) else {
+            let Some(wait) = self.waiting.waits.get(&id) else {
                 continue;
             };
             let (spec, command) = (wait.spec, wait.command.clone());
@@ -180,14 +180,14 @@ impl Server {
     /// When something is due, in milliseconds since 1970.
     #[must_use]
     pub fn next_wait_end(&self) -> Option<u64> {
-        self.waiting.by_time.first().map(|(until, _)| *until)
+        self.waiting.ends.first().map(|(until, _)| *until)
     }
 
     /// Connections that wait, by the type of what they wait for.
     #[must_use]
     pub fn waiting_by_command(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
-        for wait in self.waiting.by_client.values() {
+        for wait in self.waiting.waits.values() {
             *counts.entry(wait.spec.name).or_default() += 1;
         }
         counts

@@ -21,7 +21,7 @@ pub fn mget(context: &mut Context<'_>, command: &Command) -> Answer {
 }
 
 pub fn mset(context: &mut Context<'_>, command: &Command) -> Answer {
-    if command.len() % 2 == 0 {
+    if command.len().is_multiple_of(2) {
         return Err(CommandError::arity("mset"));
     }
     for place in (1..command.len()).step_by(2) {
@@ -32,7 +32,7 @@ pub fn mset(context: &mut Context<'_>, command: &Command) -> Answer {
 }
 
 pub fn msetnx(context: &mut Context<'_>, command: &Command) -> Answer {
-    if command.len() % 2 == 0 {
+    if command.len().is_multiple_of(2) {
         return Err(CommandError::arity("msetnx"));
     }
     let mut keys = (1..command.len()).step_by(2);

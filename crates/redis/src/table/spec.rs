@@ -154,10 +154,15 @@ impl Keys {
     /// First, last and step, as COMMAND tells them.
     #[must_use]
     pub fn range(self) -> (i64, i64, i64) {
+        let number = |place| i64::try_from(place).unwrap_or(i64::MAX);
         match self {
             Self::None => (0, 0, 0),
-            Self::Range(first, last, step) => (first as i64, last as i64, step as i64),
-            Self::Counted(_, Some(place)) => (place as i64, place as i64, 1),
+            Self::Range(first, last, step) => (
+                number(first),
+                i64::try_from(last).unwrap_or(i64::MIN),
+                number(step),
+            ),
+            Self::Counted(_, Some(place)) => (number(place), number(place), 1),
             Self::Counted(_, None) => (0, 0, 0),
         }
     }

@@ -33,6 +33,8 @@ fn score_bound(text: &[u8]) -> Result<(f64, bool), CommandError> {
         Some((b'(', rest)) => (true, rest),
         _ => (false, text),
     };
+    // As in Redis, whose strtod reads nothing as 0.
+    let text = if text.is_empty() { b"0" } else { text };
     let score = number::float(text).ok_or(CommandError::text("ERR min or max is not a float"))?;
     Ok((score, is_outside))
 }

@@ -37,7 +37,7 @@ fn add_options(command: &Command) -> Result<(AddOptions, usize), CommandError> {
         place += 1;
     }
     let given = command.len() - place;
-    if given == 0 || given % 2 != 0 {
+    if given == 0 || !given.is_multiple_of(2) {
         return Err(CommandError::SYNTAX);
     }
     if options.only_new && options.only_old {
@@ -218,13 +218,16 @@ pub fn zrevrank(context: &mut Context<'_>, command: &Command) -> Answer {
     rank(context, command, true)
 }
 
+/// A member that was removed, and its score.
+pub type Taken = (Vec<u8>, f64);
+
 /// Up to `count` members with the lowest or highest scores, removed.
 pub fn take(
     context: &mut Context<'_>,
     key: &[u8],
     count: usize,
     is_max: bool,
-) -> Result<Option<Vec<(Vec<u8>, f64)>>, CommandError> {
+) -> Result<Option<Vec<Taken>>, CommandError> {
     let Some(zset) = context.zset(key)? else {
         return Ok(None);
     };

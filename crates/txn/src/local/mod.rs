@@ -13,6 +13,7 @@
 mod group;
 mod pins;
 mod recent;
+mod rows;
 mod staged;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use parking_lot::{Mutex, RwLock};
 use self::group::{GroupQueue, Verdict};
 use self::pins::Pins;
 use self::recent::{Recent, Undo};
+pub use self::rows::{AppendedRows, Row};
 use self::staged::{Order, Staged, left_untouched};
 use crate::error::TxnError;
 use crate::locks::LockTable;

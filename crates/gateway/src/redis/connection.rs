@@ -1,0 +1,167 @@
+//! One client's socket and what is on its way to and from it.
+
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+
+use manxdb_redis::Command;
+use manxdb_redis::resp::Decoder;
+
+/// Bytes read of a socket in a round.
+const READ_BYTES: usize = 64 << 10;
+/// Bytes of replies behind which a client's commands wait until it reads.
+const OUT_PAUSE_BYTES: usize = 1 << 20;
+/// Bytes of replies and messages at which a client that does not read is closed.
+const OUT_BYTES_MAX: usize = 256 << 20;
+/// Memory that an idle connection keeps.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// A client.
+pub struct Connection {
+    socket: TcpStream,
+    /// Bytes that no whole command was made of yet.
+    pub input: Vec<u8>,
+    pub decoder: Decoder,
+    pub command: Command,
+    out: Vec<u8>,
+    sent: usize,
+    /// Rounds whose rows are not on disk, and where in `out` their replies begin.
+    held: VecDeque<(u64, usize)>,
+    /// A command waits for the store.
+    pub is_parked: bool,
+    /// It is closed when all is sent.
+    pub is_ending: bool,
+    pub is_closed: bool,
+    /// epoll is asked to tell when it can be written.
+    pub wants_write: bool,
+    /// epoll is not asked to tell when it can be read.
+    pub is_paused: bool,
+    /// Bytes of input when it was last looked at in vain.
+    looked_at: usize,
+}
+
+impl Connection {
+    pub fn new(socket: TcpStream) -> Self {
+        Self {
+            socket,
+            input: Vec::new(),
+            decoder: Decoder::default(),
+            command: Command::default(),
+            out: Vec::new(),
+            sent: 0,
+            held: VecDeque::new(),
+            is_parked: false,
+            is_ending: false,
+            is_closed: false,
+            wants_write: false,
+            is_paused: false,
+            looked_at: 0,
+        }
+    }
+
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// Reads what there is, at most one round's bytes; whether there may be more.
+    pub fn read(&mut self, buffer: &mut [u8]) -> bool {
+        let length = buffer.len().min(READ_BYTES);
+        match self.socket.read(&mut buffer[..length]) {
+            Ok(0) => self.is_closed = true,
+            Ok(bytes) => {
+                self.look_again();
+                self.input.extend_from_slice(&buffer[..bytes]);
+                return bytes == length;
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => self.is_closed = true,
+        }
+        false
+    }
+
+    /// Whether its next command may run.
+    pub fn may_run(&self) -> bool {
+        !self.is_parked && !self.is_ending && !self.is_closed && self.unsent() < OUT_PAUSE_BYTES
+    }
+
+    /// Input is looked at again though nothing came: something else has changed.
+    pub fn look_again(&mut self) {
+        self.looked_at = usize::MAX;
+    }
+
+    /// Whether there is input that was not looked at, so that another round makes sense at once.
+    pub fn has_progressed(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.looked_at, self.input.len());
+        before != self.looked_at
+    }
+
+    fn unsent(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Where replies are added.
+    pub fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Replies from `start` on wait for the disk to have `round`.
+    pub fn hold(&mut self, round: u64, start: usize) {
+        if self.held.back().is_none_or(|(held, _)| *held < round) {
+            self.held.push_back((round, start));
+        }
+        debug_assert!(self.held.iter().is_sorted(), "rounds end in their order");
+    }
+
+    /// Whether replies wait for the disk.
+    pub fn is_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Rounds up to `synced` are on disk.
+    pub fn release(&mut self, synced: u64) {
+        while self.held.front().is_some_and(|(round, _)| *round <= synced) {
+            self.held.pop_front();
+        }
+    }
+
+    /// Sends what may leave; whether some of it could not be taken yet.
+    pub fn send(&mut self) -> bool {
+        // What follows a held reply is behind it.
+        let end = self
+            .held
+            .front()
+            .map_or(self.out.len(), |(_, start)| *start);
+        assert!(end >= self.sent, "a held reply was sent");
+        while self.sent < end {
+            match self.socket.write(&self.out[self.sent..end]) {
+                Ok(0) => self.is_closed = true,
+                Ok(bytes) => {
+                    self.sent += bytes;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return !self.is_overdue(),
+                Err(_) => self.is_closed = true,
+            }
+            return false;
+        }
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.sent = 0;
+            if self.out.capacity() > KEPT_BYTES {
+                self.out = Vec::new();
+            }
+            self.is_closed |= self.is_ending;
+        }
+        self.is_overdue();
+        false
+    }
+
+    fn is_overdue(&mut self) -> bool {
+        if self.unsent() > OUT_BYTES_MAX {
+            self.is_closed = true;
+        }
+        self.is_closed
+    }
+}

@@ -1,0 +1,154 @@
+//! The Redis frontend: `manxdb-redis` behind sockets, over the store that SQL has.
+//!
+//! One thread owns all keys and all connections (docs/decisions/033-one-loop-for-redis.md). It works in rounds: it
+//! takes what sockets have, runs all whole commands, appends what they wrote to the commit log as
+//! one batch, and sends the replies. With `sync` replies of connections that wrote are held until
+//! another thread has seen the batch on disk; rounds go on meanwhile.
+//!
+//! ```text
+//! redis-loop    epoll · commands · one append a round · replies      (event_loop, connection)
+//! redis-sync    waits for the disk, for all rounds before at once    (sync)
+//! redis-store   names of keys after a start, values that are in the  (store)
+//!               store only, rows that nobody sees any more
+//! ```
+//!
+//! Start reading at [`RedisServer`], then `event_loop`.
+
+mod connection;
+mod event_loop;
+mod store;
+mod sync;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use manxdb_redis::server::Settings;
+use manxdb_storage::{Engine, StorageError};
+use manxdb_txn::LocalPath;
+use rustix::event::{EventfdFlags, eventfd};
+
+use event_loop::EventLoop;
+
+/// What a Redis server keeps rows in.
+#[derive(Clone)]
+pub struct RedisStore {
+    /// Reads.
+    pub engine: Arc<dyn Engine>,
+    /// Writes, in the order of all commits of the store.
+    pub path: Arc<LocalPath>,
+}
+
+/// Numbers for metrics.
+#[derive(Debug, Default)]
+pub struct RedisCounters {
+    /// Commands run.
+    pub commands: AtomicU64,
+    /// Connections open.
+    pub connections: AtomicU64,
+    /// Keys.
+    pub keys: AtomicU64,
+    /// Bytes of keys and values in memory, roughly.
+    pub memory_bytes: AtomicU64,
+    /// Values that were loaded from the store.
+    pub loads: AtomicU64,
+    /// Values that left memory.
+    pub evictions: AtomicU64,
+    /// Batches appended to the log.
+    pub rounds: AtomicU64,
+}
+
+/// What the threads share.
+struct Shared {
+    /// Wakes the loop.
+    bell: OwnedFd,
+    is_stopping: AtomicBool,
+    counters: Arc<RedisCounters>,
+}
+
+impl Shared {
+    fn wake(&self) {
+        // Full is awake.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+/// A running Redis server.
+pub struct RedisServer {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl RedisServer {
+    /// Serves the connections of `listener` until [`RedisServer::shutdown`].
+    ///
+    /// # Errors
+    /// The store cannot be read, or the system gives no threads or descriptors.
+    pub fn start(
+        listener: TcpListener,
+        store: RedisStore,
+        settings: Settings,
+        connections_max: usize,
+    ) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let shared = Arc::new(Shared {
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            is_stopping: AtomicBool::new(false),
+            counters: Arc::default(),
+        });
+        let keyspace = store::open(store.engine.as_ref()).map_err(other)?;
+        let mut threads = Vec::new();
+        let (syncs, sync_thread) = sync::start(&shared, &store, settings.is_synced)?;
+        threads.push(sync_thread);
+        let (values, value_threads) = store::start(&shared, &store)?;
+        threads.extend(value_threads);
+        let round = EventLoop::new(
+            listener,
+            keyspace,
+            settings,
+            connections_max,
+            store,
+            syncs,
+            values,
+            &shared,
+        )?;
+        let thread = thread::Builder::new().name("redis-loop".to_owned());
+        threads.push(thread.spawn(move || round.run())?);
+        Ok(Self {
+            shared,
+            address,
+            threads,
+        })
+    }
+
+    /// Where it listens; the port is the real one when 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Numbers for metrics.
+    #[must_use]
+    pub fn counters(&self) -> Arc<RedisCounters> {
+        Arc::clone(&self.shared.counters)
+    }
+
+    /// Ends: what was answered is in the log.
+    pub fn shutdown(mut self) {
+        self.shared.is_stopping.store(true, Ordering::SeqCst);
+        self.shared.wake();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the Redis server ended with a panic");
+            }
+        }
+    }
+}
+
+fn other(error: StorageError) -> io::Error {
+    io::Error::other(error)
+}

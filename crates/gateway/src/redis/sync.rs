@@ -1,0 +1,92 @@
+//! The thread that waits for the disk.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use manxdb_txn::AppendedRows;
+use parking_lot::{Condvar, Mutex};
+
+use super::{RedisStore, Shared};
+
+/// How long rows may be in the operating system only when replies do not wait for the disk.
+const ASYNC_PAUSE: Duration = Duration::from_millis(200);
+/// How often the thread looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What the loop and the thread tell each other.
+pub struct Syncs {
+    newest: Mutex<Option<(u64, AppendedRows)>>,
+    bell: Condvar,
+    /// The last round that is on disk.
+    synced: AtomicU64,
+    has_failed: AtomicBool,
+}
+
+impl Syncs {
+    /// Rows of `round` are in the log.
+    pub fn appended(&self, round: u64, rows: AppendedRows) {
+        *self.newest.lock() = Some((round, rows));
+        self.bell.notify_one();
+    }
+
+    /// The last round that is on disk.
+    pub fn synced(&self) -> u64 {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    /// Whether the disk failed: held replies never leave.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
+    }
+}
+
+/// Starts the thread.
+pub fn start(
+    shared: &Arc<Shared>,
+    store: &RedisStore,
+    is_synced: bool,
+) -> io::Result<(Arc<Syncs>, JoinHandle<()>)> {
+    let syncs = Arc::new(Syncs {
+        newest: Mutex::new(None),
+        bell: Condvar::new(),
+        synced: AtomicU64::new(0),
+        has_failed: AtomicBool::new(false),
+    });
+    let (for_thread, shared, store) = (Arc::clone(&syncs), Arc::clone(shared), store.clone());
+    let thread = thread::Builder::new().name("redis-sync".to_owned());
+    let thread = thread.spawn(move || run(&for_thread, &shared, &store, is_synced))?;
+    Ok((syncs, thread))
+}
+
+fn run(syncs: &Syncs, shared: &Shared, store: &RedisStore, is_synced: bool) {
+    loop {
+        let taken = {
+            let mut newest = syncs.newest.lock();
+            if newest.is_none() {
+                syncs.bell.wait_for(&mut newest, LOOK);
+            }
+            newest.take()
+        };
+        let Some((round, rows)) = taken else {
+            if shared.is_stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            continue;
+        };
+        match store.path.sync_rows(&rows) {
+            Ok(()) => syncs.synced.store(round, Ordering::Release),
+            Err(error) => {
+                tracing::error!(%error, "Redis writes are not on disk");
+                syncs.has_failed.store(true, Ordering::Release);
+            }
+        }
+        if is_synced {
+            shared.wake();
+        } else if !shared.is_stopping.load(Ordering::SeqCst) {
+            thread::sleep(ASYNC_PAUSE);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+"""A RESP client of few lines: what it reads is what the server sent, errors included."""
+
+import socket
+
+
+class ReplyError(str):
+    """An error reply."""
+
+
+class Link:
+    """A connection."""
+
+    def __init__(self, port, timeout=20):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+        self.file = self.socket.makefile("rb")
+
+    def send(self, *words):
+        """Sends a command."""
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        parts = [b"*%d\r\n" % len(words)] + [b"$%d\r\n%s\r\n" % (len(word), word) for word in words]
+        self.socket.sendall(b"".join(parts))
+
+    def read(self):
+        """The next reply; EOFError when the server is gone."""
+        line = self.file.readline()
+        if not line.endswith(b"\r\n"):
+            raise EOFError("the connection ended")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return ReplyError(rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            if rest == b"-1":
+                return None
+            return self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.read() for _ in range(int(rest))]
+        raise ValueError(f"not RESP 2: {line!r}")
+
+    def call(self, *words):
+        """Sends a command and reads its reply."""
+        self.send(*words)
+        return self.read()
+
+    def close(self):
+        """Ends."""
+        self.file.close()
+        self.socket.close()

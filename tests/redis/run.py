@@ -1,0 +1,214 @@
+"""The Redis server beside redis-server, under kill -9, and under bytes that make no sense.
+
+    run.py [--commands 6000] [--cycles 5] [--seed 1]
+"""
+
+import argparse
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import commands
+from resp import Link, ReplyError
+
+
+# Differences that are told.
+PROBLEMS_MAX = 12
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(port, process):
+    """Until it answers."""
+    for _ in range(600):
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with {process.returncode}")
+        try:
+            link = Link(port)
+            if link.call("PING") == "PONG":
+                return link
+        except OSError:
+            pass
+        time.sleep(0.05)
+    raise RuntimeError("the server does not answer")
+
+
+class Ours:
+    """A server of this tree."""
+
+    def __init__(self, data, durability="sync"):
+        self.data, self.durability, self.port = data, durability, free_port()
+
+    def start(self):
+        binary = os.environ.get("MANXDB_TEST_BINARY", "target/debug/manxdb")
+        command = [binary, "serve", "--data", self.data, "--mysql-listen", f"127.0.0.1:{free_port()}", "--admin-listen",
+                   f"127.0.0.1:{free_port()}", "--redis-listen", f"127.0.0.1:{self.port}", "--insecure",
+                   "--durability", self.durability, "--log", "warn"]
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        return wait_for(self.port, self.process)
+
+    def kill(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        return self.process.wait()
+
+
+def differential(ours, theirs, seed, count):
+    """Random commands, replies compared; the names of those that were run."""
+    source, seen = random.Random(seed), set()
+    mine, other, problems = ours, theirs, []
+    families = [family for family in commands.FAMILIES if family != "flush"]
+    family = families[0]
+    for number in range(count):
+        if number % 20 == 0:
+            family = source.choice(families)
+        words = commands.made(source, "flush" if source.random() < 0.002 else family)
+        if words[0] == "RANDOMKEY":
+            continue
+        found, expected = mine.call(*words), other.call(*words)
+        seen.add(words[0].lower())
+        name = words[0]
+        if name == "EXEC":
+            found = None if found is None else repr(sorted(map(repr, found))) if isinstance(found, list) else found
+            expected = None if expected is None else repr(sorted(map(repr, expected))) if isinstance(expected, list) else expected
+            if isinstance(found, str) and found.startswith("["):
+                # Replies in no order are among them.
+                found, expected = len(found), len(expected)
+        found, expected = commands.comparable(name, found), commands.comparable(name, expected)
+        if found != expected:
+            problems.append(f"{number} {words}: {found!r}, redis-server says {expected!r}")
+            for link in (mine, other):
+                link.call("DISCARD")
+                link.call("FLUSHALL")
+    return "; ".join(problems[:PROBLEMS_MAX]) or None, seen
+
+
+def all_of_the_table(link, seen):
+    """Every row of the command table was run."""
+    table = {name.decode() for name in link.call("COMMAND", "LIST")}
+    for words in ("PTTL k|HELLO 2|AUTH x|CLIENT ID|CLIENT LIST|SUBSCRIBE c|UNSUBSCRIBE c|PSUBSCRIBE c*|PUNSUBSCRIBE c*|INFO|CONFIG GET *|"
+                  "COMMAND DOCS get|ACL WHOAMI|SAVE|BGSAVE|BGREWRITEAOF|LASTSAVE|ROLE|WAIT 0 0|MEMORY USAGE k|SLOWLOG LEN|LATENCY LATEST|"
+                  "DEBUG JMAP|LOLWUT|SHUTDOWN|TIME|RANDOMKEY|FLUSHALL|FLUSHDB|RESET|QUIT").split("|"):
+        other = Link(link.port_of_server)
+        reply = other.call(*words.split())
+        other.close()
+        if isinstance(reply, ReplyError) and "unknown" in reply:
+            return f"{words}: {reply}"
+        seen.add(words.split()[0].lower())
+    left = table - seen
+    return f"{len(left)} of {len(table)} commands were not run: {sorted(left)}" if left else None
+
+
+def cycles(data, seed, count):
+    """kill -9 under writers with a ledger of what was acknowledged."""
+    source = random.Random(seed)
+    ledger, uncertain, lock = {}, {}, threading.Lock()
+
+    def write(port, worker):
+        try:
+            link = Link(port)
+            while True:
+                key = f"w{worker}"
+                number = ledger.get(key, 0) + 1
+                uncertain[key] = number
+                # A counter, and a large list and a set that must agree with it.
+                link.send("MULTI")
+                link.send("SET", key, number)
+                link.send("RPUSH", f"list{worker}", f"element {number} " + "x" * 40)
+                link.send("SADD", f"set{worker}", number)
+                link.send("EXEC")
+                replies = [link.read() for _ in range(5)]
+                if not isinstance(replies[-1], list):
+                    raise ValueError(replies)
+                with lock:
+                    ledger[key] = number
+        except (OSError, EOFError):
+            pass
+
+    ours = Ours(data)
+    for _ in range(count):
+        ours.start().close()
+        workers = [threading.Thread(target=write, args=(ours.port, worker)) for worker in range(6)]
+        for worker in workers:
+            worker.start()
+        time.sleep(source.uniform(0.3, 1.0))
+        ours.kill()
+        for worker in workers:
+            worker.join()
+        link = ours.start()
+        for key, acknowledged in list(ledger.items()):
+            number, worker = int(link.call("GET", key) or 0), key[1:]
+            length, members = link.call("LLEN", f"list{worker}"), link.call("SCARD", f"set{worker}")
+            if number not in (acknowledged, uncertain[key]) or length != number or members != number:
+                return f"{key} is {number}, its list {length}, its set {members}; acknowledged {acknowledged}"
+            ledger[key] = number
+        ours.kill()
+    if sum(ledger.values()) < 10 * count:
+        return f"only {sum(ledger.values())} writes"
+    return None
+
+
+def hostile(port, seed):
+    """Bytes that make no sense end their connection at most."""
+    source = random.Random(seed)
+    pieces = [b"*", b"$", b"\r\n", b"1", b"-1", b"536870913", b"99999999999999999999", b"GET", b"*1048577\r\n", b"*3\r\n$3\r\nSET\r\n",
+              b"\x00", b'"', b"'", b"*1\r\n*1\r\n", b"x" * 70000]
+    for _ in range(200):
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as link:
+            try:
+                link.sendall(b"".join(source.choice(pieces) for _ in range(source.randint(1, 12))))
+            except OSError:
+                pass
+    link = Link(port)
+    return None if link.call("PING") == "PONG" else "no answer after hostile bytes"
+
+
+def report(name, problem):
+    print(f"FAIL {name}: {problem}" if problem else f"PASS {name}", flush=True)
+    return bool(problem)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commands", type=int, default=6000)
+    parser.add_argument("--cycles", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        ours = Ours(os.path.join(scratch, "one"))
+        port = free_port()
+        theirs = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", scratch], stdout=subprocess.DEVNULL)
+        try:
+            link = ours.start()
+            link.port_of_server = ours.port
+            problem, seen = differential(link, wait_for(port, theirs), options.seed, options.commands)
+            failed += report("redis: replies as redis-server's", problem)
+            fresh = Link(ours.port)
+            fresh.port_of_server = ours.port
+            failed += report("redis: every command of the table", all_of_the_table(fresh, seen))
+            failed += report("redis: hostile bytes", hostile(ours.port, options.seed))
+            code = ours.kill(signal.SIGTERM)
+            failed += report("redis: ends in order", None if code == 0 else f"exit code {code}")
+        finally:
+            theirs.kill()
+            theirs.wait()
+            if ours.process.poll() is None:
+                ours.kill()
+        failed += report("redis: kill -9 under writers", cycles(os.path.join(scratch, "two"), options.seed, options.cycles))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
