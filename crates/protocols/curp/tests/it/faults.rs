@@ -1,8 +1,7 @@
 //! Clusters under everything that may go wrong, seed after seed.
 
-mod common;
 
-use common::Setting;
+use crate::common::Setting;
 use manxdb_sim::hunt::hunt;
 
 /// Seeds of a run of the tests; `MANXDB_SEEDS` asks for more.

@@ -18,7 +18,7 @@ use manxdb_sim::{
     Topology, World, WorldOptions,
 };
 
-use machine::{Answer, Call, Command, KeyValue, OneKey, bytes, operations};
+use self::machine::{Answer, Call, Command, KeyValue, OneKey, bytes, operations};
 
 pub type Node = CurpNode<KeyValue>;
 

@@ -1,8 +1,7 @@
 //! A crash of each role at every quarter of a millisecond of one run, a message every half of one.
 
-mod common;
 
-use common::Setting;
+use crate::common::Setting;
 use manxdb_core::Nanos;
 use manxdb_sim::hunt::Case;
 use manxdb_sim::{AfterPause, SimTime};
@@ -25,7 +24,7 @@ fn a_crash_of_any_role_at_any_step_loses_nothing() {
     for node in [0, 1, 2, 4, 6] {
         for quarter in 0..24 {
             let at = 200_000 + quarter * 250;
-            let plan = common::plan(&format!("{at}us+60ms crash n{node}"));
+            let plan = crate::common::plan(&format!("{at}us+60ms crash n{node}"));
             let case = Case { seed: 7, plan };
             let ran = setting().run(&case);
             let ran = ran.unwrap_or_else(|why| panic!("{case}: {why}"));
@@ -49,7 +48,7 @@ fn a_crash_of_the_new_master_at_any_step_of_its_recovery_loses_nothing() {
         let text = format!("200ms+400ms crash n1; {second}us+100ms crash n2");
         let case = Case {
             seed: 7,
-            plan: common::plan(&text),
+            plan: crate::common::plan(&text),
         };
         let ran = setting.run(&case);
         let ran = ran.unwrap_or_else(|why| panic!("{case}: {why}"));

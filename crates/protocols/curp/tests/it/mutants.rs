@@ -3,9 +3,8 @@
 //! A mutant has a setting and a family of plans in which it does harm; some seed of few must show
 //! it. The same settings and plans without the mutant go well.
 
-mod common;
 
-use common::Setting;
+use crate::common::Setting;
 use manxdb_core::{Nanos, Random};
 use manxdb_curp::mutants::Mutant;
 use manxdb_sim::hunt::Case;

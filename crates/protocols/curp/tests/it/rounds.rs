@@ -1,9 +1,8 @@
 //! Round trips, counted: links of exactly one millisecond and work that takes no time.
 
-mod common;
 
-use common::machine::{Answer, Command, Value, bytes};
-use common::{Cluster, Load, Setting};
+use crate::common::machine::{Answer, Command, Value, bytes};
+use crate::common::{Cluster, Load, Setting};
 use manxdb_core::{Nanos, NodeId};
 use manxdb_curp::{ClientAnswer, Completion};
 use manxdb_sim::{CostModel, Driver, Link, Outside, SimTime, Topology, World, WorldOptions};
