@@ -62,6 +62,11 @@ impl Core for Talker {
         self.heard.borrow_mut().push(text);
     }
 
+    fn check(&self) -> Result<(), String> {
+        let heard = self.heard.borrow();
+        manxdb_core::check::ensure(heard.len() < 10_000, || "it hears its own words".to_owned())
+    }
+
     fn digest(&self) -> u64 {
         0
     }
