@@ -1,6 +1,5 @@
 //! Clusters under everything that may go wrong, seed after seed.
 
-
 use crate::common::Setting;
 use manxdb_sim::hunt::hunt;
 

@@ -3,7 +3,6 @@
 //! A mutant has a setting and a family of plans in which it does harm; some seed of few must show
 //! it. The same settings and plans without the mutant go well.
 
-
 use crate::common::Setting;
 use manxdb_core::{Nanos, Random};
 use manxdb_curp::mutants::Mutant;

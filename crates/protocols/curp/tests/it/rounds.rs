@@ -1,6 +1,5 @@
 //! Round trips, counted: links of exactly one millisecond and work that takes no time.
 
-
 use crate::common::machine::{Answer, Command, Value, bytes};
 use crate::common::{Cluster, Load, Setting};
 use manxdb_core::{Nanos, NodeId};

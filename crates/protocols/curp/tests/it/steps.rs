@@ -1,6 +1,5 @@
 //! A crash of each role at every quarter of a millisecond of one run, a message every half of one.
 
-
 use crate::common::Setting;
 use manxdb_core::Nanos;
 use manxdb_sim::hunt::Case;
