@@ -8,6 +8,7 @@
 //! |---|---|
 //! | is there a serial order that explains what clients read, and does it agree with sessions or with real time | [`append`] |
 //! | does a store that shows its versions keep snapshot isolation, or a serial order | [`versions`] |
+//! | does every key behave like one object that all clients share, in real time | [`linear`] |
 //! | did all replicas of a shard execute the same transactions in the same order | [`replicas`] |
 //! | did every call end, and is everything that was acknowledged really there | [`replies`] |
 //!
@@ -19,6 +20,7 @@
 
 pub mod append;
 mod graph;
+pub mod linear;
 mod proofs;
 pub mod replicas;
 pub mod replies;

@@ -34,6 +34,19 @@ pub trait Message: Clone + Debug {
     fn txn(&self) -> Option<u64> {
         None
     }
+
+    /// Whether it travels as a datagram of its own: lost, repeated and reordered at will, beside
+    /// whatever carries the protocol's other messages.
+    fn is_datagram(&self) -> bool {
+        false
+    }
+
+    /// What a receiver makes of its datagram with one bit flipped on the way: nothing, when the
+    /// datagram's checks find that out. `bit` is any number.
+    #[must_use]
+    fn with_bit_flipped(&self, _bit: u64) -> Option<Self> {
+        None
+    }
 }
 
 /// Something that happened to a node.

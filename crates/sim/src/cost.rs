@@ -1,6 +1,39 @@
 //! What protocol work costs a node's CPU.
 
-use manxdb_core::{Nanos, Weight, Work};
+use manxdb_core::{Nanos, Random, Weight, Work};
+
+use crate::topology::Ppm;
+
+/// How long a process that slept takes to run once something has arrived: the scheduler's doing,
+/// no CPU time of its own. The default: none, as in a data plane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wakeup {
+    /// Usually: at least half of this, evenly spread up to one and a half times.
+    pub usual: Nanos,
+    /// Share of wake-ups that find the CPU taken.
+    pub busy: Ppm,
+    /// The mean of what those take more; exponentially distributed.
+    pub busy_mean: Nanos,
+}
+
+impl Wakeup {
+    /// The next one; draws nothing when there is none.
+    pub(crate) fn draw(&self, random: &mut Random) -> Nanos {
+        if *self == Self::default() {
+            return Nanos::ZERO;
+        }
+        let mut span = Nanos(self.usual.0 / 2 + random.below(self.usual.0 + 1));
+        if random.below(1_000_000) < u64::from(self.busy.0) {
+            // Exponential, in sixteenths of the mean, without floating point.
+            let mut more = 0;
+            while more < 256 && random.below(16) > 0 {
+                more += 1;
+            }
+            span += Nanos(self.busy_mean.0 / 16 * more);
+        }
+        span
+    }
+}
 
 /// Prices in CPU time. The default is calibrated on published systems (one shard of three
 /// replicas executes about 2 to 2.5 thousand TPC-C transactions a second).
@@ -32,6 +65,8 @@ pub struct CostModel {
     pub append: Nanos,
     /// To be woken up by a timer or by the disk.
     pub wake: Nanos,
+    /// Before anything, when the process sleeps; no CPU time.
+    pub wakeup: Wakeup,
     /// Until the disk says that a record is safe; no CPU time. Zero: the log is memory.
     pub sync: Nanos,
     /// Whether a second server, with a line of its own, receives reports.
@@ -54,6 +89,7 @@ impl Default for CostModel {
             report_send: Nanos::from_micros(2),
             append: Nanos::from_micros(2),
             wake: Nanos::from_micros(1),
+            wakeup: Wakeup::default(),
             sync: Nanos::ZERO,
             report_server: false,
         }
@@ -78,6 +114,7 @@ impl CostModel {
             report_send: Nanos::ZERO,
             append: Nanos::ZERO,
             wake: Nanos::ZERO,
+            wakeup: Wakeup::default(),
             sync: Nanos::ZERO,
             report_server: false,
         }
@@ -144,6 +181,22 @@ mod tests {
             + model.receiving(small) * 2
             + model.working(work);
         assert_eq!(sum, Nanos::from_micros(8 + 24 + 2 * (4 + 12) + 2 * 8 + 360));
+    }
+
+    #[test]
+    fn a_busy_host_wakes_some_late() {
+        let wakeup = Wakeup {
+            usual: Nanos::from_micros(20),
+            busy: Ppm::percent(2),
+            busy_mean: Nanos::from_millis(2),
+        };
+        let mut random = Random::new(1);
+        let mut spans: Vec<Nanos> = (0..10_000).map(|_| wakeup.draw(&mut random)).collect();
+        spans.sort_unstable();
+        assert!((19..=21).contains(&spans[5_000].as_micros()), "{spans:?}");
+        assert!(spans[9_700] < Nanos::from_micros(31));
+        assert!(spans[9_900] > Nanos::from_micros(500));
+        assert_eq!(Wakeup::default().draw(&mut random), Nanos::ZERO);
     }
 
     #[test]

@@ -49,6 +49,11 @@ impl Cpu {
         self.paused_until = self.paused_until.max(until);
     }
 
+    /// Until when it does nothing.
+    pub fn paused_until(&self) -> SimTime {
+        self.paused_until
+    }
+
     /// Makes it this many times slower than it should be; 1 is healthy.
     pub fn set_slowness(&mut self, times: u32) {
         self.slowness = times.max(1);

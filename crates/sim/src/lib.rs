@@ -108,4 +108,4 @@ pub use network::Transport;
 pub use system::{Driver, NoDriver, System};
 pub use time::SimTime;
 pub use topology::{Link, LinkClass, Ppm, RegionId, Topology};
-pub use world::{ClockOptions, Failure, Outside, World, WorldOptions};
+pub use world::{AfterPause, ClockOptions, Failure, Outside, World, WorldOptions};

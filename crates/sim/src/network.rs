@@ -9,6 +9,10 @@
 //! | partition | messages wait for its end | messages are lost |
 //! | in flight to a node that crashes | lost | arrives at whoever lives there then |
 //! | in flight from a node that crashes | lost | arrives |
+//! | flipped bits | none | yes, for the receiver's checks to find |
+//!
+//! A run has one transport; messages that say that they are datagrams
+//! ([`manxdb_core::Message::is_datagram`]) travel as such beside it.
 
 use std::collections::BTreeMap;
 
@@ -59,6 +63,7 @@ struct Draws {
     loss: Random,
     duplicate: Random,
     reorder: Random,
+    flip: Random,
 }
 
 impl Draws {
@@ -69,6 +74,7 @@ impl Draws {
             loss: stream(Purpose::Loss),
             duplicate: stream(Purpose::Duplicate),
             reorder: stream(Purpose::Reorder),
+            flip: stream(Purpose::Flip),
         }
     }
 }
@@ -132,8 +138,37 @@ impl<M> Network<M> {
         to: NodeId,
         counters: &mut Counters,
     ) -> Fate {
+        self.carry(self.transport, departs, (from, to), counters)
+    }
+
+    /// What becomes of a datagram, whatever carries the other messages of the run.
+    pub fn send_datagram(
+        &mut self,
+        departs: SimTime,
+        from: NodeId,
+        to: NodeId,
+        counters: &mut Counters,
+    ) -> Fate {
+        self.carry(Transport::Datagram, departs, (from, to), counters)
+    }
+
+    /// Which bit of a datagram flips on its way, if one does.
+    pub fn flips(&mut self, from: NodeId, to: NodeId) -> Option<u64> {
+        let regions = (self.topology.region(from), self.topology.region(to));
+        let link = self.links[self.topology.index(regions.0, regions.1)];
+        let flip = &mut self.draws[from.0 as usize].flip;
+        (from != to && happens(link.flip, flip)).then(|| flip.next_bits())
+    }
+
+    fn carry(
+        &mut self,
+        transport: Transport,
+        departs: SimTime,
+        (from, to): (NodeId, NodeId),
+        counters: &mut Counters,
+    ) -> Fate {
         if from != to && self.is_cut(from, to) {
-            return match self.transport {
+            return match transport {
                 Transport::Fifo { .. } => {
                     counters.trouble("message held by a partition", 1);
                     Fate::Held
@@ -145,13 +180,16 @@ impl<M> Network<M> {
             };
         }
         if from == to {
-            return Fate::Arrives(self.in_order(departs, from, to));
+            return match transport {
+                Transport::Fifo { .. } => Fate::Arrives(self.in_order(departs, from, to)),
+                Transport::Datagram => Fate::Arrives(departs),
+            };
         }
         let regions = (self.topology.region(from), self.topology.region(to));
         let link = self.links[self.topology.index(regions.0, regions.1)];
         let draws = &mut self.draws[from.0 as usize];
         let mut arrives = departs + travel(&link, draws, counters);
-        match self.transport {
+        match transport {
             Transport::Fifo { resend_after } => {
                 // A share of 1 would never get through: the sixteenth attempt does.
                 for _ in 0..16 {
@@ -177,9 +215,6 @@ impl<M> Network<M> {
 
     /// Not before what was sent earlier to the same node.
     fn in_order(&mut self, arrives: SimTime, from: NodeId, to: NodeId) -> SimTime {
-        if self.last.is_empty() {
-            return arrives;
-        }
         let pair = self.pair(from, to);
         let arrives = arrives.max(self.last[pair]);
         self.last[pair] = arrives;

@@ -23,6 +23,10 @@ pub enum Purpose {
     Workload,
     /// What a system under test draws itself, through its driver.
     System,
+    /// Which bits of datagrams flip.
+    Flip,
+    /// How long an idle process takes to wake up.
+    Wakeup,
 }
 
 /// Numbers of the whole run for one purpose.

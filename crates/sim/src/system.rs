@@ -3,6 +3,7 @@
 use manxdb_core::channel::Life;
 use manxdb_core::{Core, NodeId, RequestId, Weight};
 
+use crate::cost::CostModel;
 use crate::world::Outside;
 
 /// The events, requests and so on of a system's cores.
@@ -21,6 +22,11 @@ pub trait System {
     /// the records that its disk has, oldest first. The world counts lives, also of a node whose
     /// disk is lost; a real process learns its life from the cluster's membership.
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<RecordOf<Self>>) -> Self::Core;
+
+    /// What things cost a node, where that differs from the run's prices.
+    fn cost(&self, _node: NodeId) -> Option<CostModel> {
+        None
+    }
 
     /// What it costs a node to receive a request.
     fn request_weight(&self, _request: &RequestOf<Self>) -> Weight {

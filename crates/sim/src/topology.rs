@@ -44,6 +44,8 @@ pub struct Link {
     pub reorder: Ppm,
     /// The longest such hold-up.
     pub reorder_by: Nanos,
+    /// Share of datagrams of which one bit flips.
+    pub flip: Ppm,
 }
 
 impl Link {
@@ -57,6 +59,7 @@ impl Link {
             duplicate: Ppm(0),
             reorder: Ppm(0),
             reorder_by: Nanos::ZERO,
+            flip: Ppm(0),
         }
     }
 

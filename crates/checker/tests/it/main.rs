@@ -2,6 +2,7 @@
 
 mod common;
 mod embedded;
+mod linear;
 mod planted;
 mod second_opinion;
 mod versions;

@@ -18,6 +18,7 @@ pub fn within(kind: &FaultKind, shape: Topology) -> Result<(), String> {
         FaultKind::Loss { between, .. }
         | FaultKind::Duplicate { between, .. }
         | FaultKind::Reorder { between, .. }
+        | FaultKind::Flip { between, .. }
         | FaultKind::Delay { between, .. } => links(*between, shape),
         FaultKind::DiskSlow { .. } | FaultKind::DiskFull { .. } | FaultKind::DiskFails { .. } => {
             Err("nodes of dast write nothing to disk".to_owned())

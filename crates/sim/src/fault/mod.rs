@@ -140,6 +140,13 @@ pub enum FaultKind {
         /// By at most this much.
         by: Nanos,
     },
+    /// One bit of datagrams flips.
+    Flip {
+        /// On these links.
+        between: Between,
+        /// Of so many.
+        share: Ppm,
+    },
     /// All messages take longer.
     Delay {
         /// On these links.
@@ -172,6 +179,7 @@ impl FaultKind {
             Self::Loss { .. } => "loss",
             Self::Duplicate { .. } => "duplicate",
             Self::Reorder { .. } => "reorder",
+            Self::Flip { .. } => "flip",
             Self::Delay { .. } => "delay",
         }
     }

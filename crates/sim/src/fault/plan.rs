@@ -73,6 +73,9 @@ pub enum Choice {
     Duplicate(Ppm),
     /// [`FaultKind::Reorder`], up to this share and this long.
     Reorder(Ppm, Nanos),
+    /// [`FaultKind::Flip`], up to this share. Not among [`Profile::all_choices`], since it means
+    /// nothing where no message is a datagram.
+    Flip(Ppm),
     /// [`FaultKind::Delay`], up to this long.
     Delay(Nanos),
 }
@@ -270,6 +273,10 @@ fn kind(choice: Choice, random: &mut Random, topology: &Topology) -> Option<Faul
             share: share(most, random),
         },
         Choice::Duplicate(most) => FaultKind::Duplicate {
+            between: links,
+            share: share(most, random),
+        },
+        Choice::Flip(most) => FaultKind::Flip {
             between: links,
             share: share(most, random),
         },

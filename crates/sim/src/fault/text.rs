@@ -149,7 +149,9 @@ impl Display for FaultKind {
             Self::ClockDrift { ppm, .. } => write!(formatter, " {ppm}ppm"),
             Self::Cut { from, to } => write!(formatter, " {from} {to}"),
             Self::Part { one, other } => write!(formatter, " {one} {other}"),
-            Self::Loss { between, share } | Self::Duplicate { between, share } => {
+            Self::Loss { between, share }
+            | Self::Duplicate { between, share }
+            | Self::Flip { between, share } => {
                 write!(formatter, " {between} {}ppm", share.0)
             }
             Self::Reorder { between, share, by } => {
@@ -212,6 +214,10 @@ impl FromStr for FaultKind {
                 share: share(part)?,
                 by: Nanos(span(by)?),
             },
+            ["flip", links, part] => Self::Flip {
+                between: between(links)?,
+                share: share(part)?,
+            },
             ["delay", links, extra] => Self::Delay {
                 between: between(links)?,
                 extra: Nanos(span(extra)?),
@@ -266,6 +272,7 @@ mod tests {
             "1s+1s loss r0>r1 200000ppm",
             "1s+1s duplicate *>r1 1ppm",
             "1s+1s reorder *>* 5000ppm 20ms",
+            "1s+1s flip *>* 100000ppm",
             "1s+1s delay r0>* 80ms",
         ] {
             let fault: Fault = text.parse().unwrap();

@@ -136,6 +136,7 @@ impl<S: System> World<S> {
             FaultKind::Loss { .. }
             | FaultKind::Duplicate { .. }
             | FaultKind::Reorder { .. }
+            | FaultKind::Flip { .. }
             | FaultKind::Delay { .. } => self.refresh_weather(),
             _ => {
                 if let Some(node) = kind.node() {
@@ -258,6 +259,9 @@ fn apply_weather(kind: &FaultKind, topology: &Topology, links: &mut [Link]) {
             link.reorder = more(link.reorder, *share);
             link.reorder_by = link.reorder_by.max(*by);
         }),
+        FaultKind::Flip { between, share } => {
+            change(between, &|link| link.flip = more(link.flip, *share));
+        }
         FaultKind::Delay { between, extra } => change(between, &|link| link.delay += *extra),
         _ => {}
     }

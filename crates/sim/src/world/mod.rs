@@ -21,7 +21,6 @@ use manxdb_core::{Actions, Core, NodeId};
 
 use crate::clock::Clock;
 use crate::counters::Counters;
-use crate::disk::Disk;
 use crate::fault::Fault;
 use crate::network::Network;
 use crate::node::Node;
@@ -30,10 +29,11 @@ use crate::system::System;
 use crate::time::SimTime;
 use crate::trace::Trace;
 
-pub use options::{ClockOptions, WorldOptions};
+pub use options::{AfterPause, ClockOptions, WorldOptions};
 pub use outside::Outside;
 use outside::Shared;
-use pending::{Held, Pending};
+use pending::Held;
+pub(crate) use pending::Pending;
 
 /// A run went wrong: a core's own check failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,17 +75,22 @@ impl<S: System> World<S> {
         if options.check {
             manxdb_core::check::enable_deep();
         }
+        let mut costs = !options.cost.is_free();
         let nodes = options.topology.node_ids().map(|id| {
             let mut random = streams::of_node(seed, id, Purpose::Clock);
             let clock = options.clocks.draw(&mut random);
-            let disk = Disk::new(options.cost.sync);
-            Node::new(clock, disk, streams::of_node(seed, id, Purpose::Disk))
+            let cost = system.cost(id).unwrap_or_else(|| options.cost.clone());
+            costs |= !cost.is_free();
+            let stream = |purpose| streams::of_node(seed, id, purpose);
+            let streams = [stream(Purpose::Disk), stream(Purpose::Wakeup)];
+            Node::new(clock, cost, streams)
         });
+        let nodes = nodes.collect();
         let mut world = Self {
-            nodes: nodes.collect(),
+            nodes,
             shared: Shared::new(&options),
             network: Network::new(seed, options.topology.clone(), options.transport),
-            costs: !options.cost.is_free(),
+            costs,
             faults: Vec::new(),
             active: BTreeSet::new(),
             counters: Counters::default(),

@@ -30,6 +30,18 @@ impl ClockOptions {
     }
 }
 
+/// What a process that stood still meets first when it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AfterPause {
+    /// Timers that are due and what arrived, in the order in which they came.
+    #[default]
+    ByTime,
+    /// All timers that are due, as with a driver that looks at timers first.
+    DueTimers,
+    /// All that arrived, as with a driver that looks at its sockets first.
+    Arrivals,
+}
+
 /// Everything about a run but its system, its workload and its faults.
 #[derive(Debug, Clone)]
 pub struct WorldOptions {
@@ -43,6 +55,8 @@ pub struct WorldOptions {
     pub client_delay: Nanos,
     /// What things cost.
     pub cost: CostModel,
+    /// What a process that stood still meets first.
+    pub after_pause: AfterPause,
     /// How wrong clocks are.
     pub clocks: ClockOptions,
     /// Whether a core's own check runs after each of its steps.
@@ -62,6 +76,7 @@ impl WorldOptions {
             transport: Transport::default(),
             client_delay: Nanos::ZERO,
             cost: CostModel::free(),
+            after_pause: AfterPause::default(),
             clocks: ClockOptions::default(),
             check: true,
             record: Record::Nothing,

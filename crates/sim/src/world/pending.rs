@@ -1,6 +1,6 @@
 //! What waits in the queue.
 
-use manxdb_core::{Core, NodeId, RequestId};
+use manxdb_core::{Core, Message, NodeId, RequestId};
 
 use crate::time::SimTime;
 
@@ -44,6 +44,8 @@ pub(crate) enum Pending<C: Core> {
     Synced { node: NodeId },
     /// A node starts.
     Start { node: NodeId },
+    /// A node that stood still goes on with what has arrived meanwhile.
+    Resume { node: NodeId },
     /// The workload asked for this time.
     Wake { key: u64 },
     /// A fault begins.
@@ -59,8 +61,13 @@ impl<C: Core> Pending<C> {
     pub fn dies_with(&self, node: NodeId, now: SimTime, fifo: bool) -> bool {
         match self {
             Self::Message {
-                to, from, departs, ..
+                to,
+                from,
+                departs,
+                body,
+                ..
             } => {
+                let fifo = fifo && !body.is_datagram();
                 let own = *to == node && *from == node;
                 let unsent = *from == node && *departs > now;
                 own || unsent || (fifo && (*to == node || *from == node))
@@ -68,9 +75,10 @@ impl<C: Core> Pending<C> {
             Self::Reply {
                 node: of, departs, ..
             } => *of == node && *departs > now,
-            Self::Timer { node: of, .. } | Self::Synced { node: of } | Self::Start { node: of } => {
-                *of == node
-            }
+            Self::Timer { node: of, .. }
+            | Self::Synced { node: of }
+            | Self::Start { node: of }
+            | Self::Resume { node: of } => *of == node,
             Self::Request { .. }
             | Self::Wake { .. }
             | Self::FaultBegins { .. }

@@ -4,7 +4,8 @@ use manxdb_core::{Core, Event, Message, Nanos, NodeId, Weight};
 
 use super::pending::Pending;
 use super::step::Arrival;
-use super::{Failure, World};
+use super::{AfterPause, Failure, World};
+use crate::cost::CostModel;
 use crate::explain::Trigger;
 use crate::system::{Driver, NoDriver, System};
 use crate::time::SimTime;
@@ -55,6 +56,9 @@ impl<S: System> World<S> {
         at: SimTime,
         pending: Pending<S::Core>,
     ) -> Result<(), Failure> {
+        let Some(pending) = self.unless_it_stands_still(at, pending) else {
+            return Ok(());
+        };
         match pending {
             Pending::Message {
                 to,
@@ -64,7 +68,7 @@ impl<S: System> World<S> {
                 ..
             } => self.message_arrives(at, (from, to), sent_in, body),
             Pending::Timer { node, timer } => {
-                let arrival = Arrival::new(at, 2, self.options.cost.wake);
+                let arrival = Arrival::new(at, 2, self.prices(node).wake);
                 self.step(node, arrival, Event::Timer(timer))
             }
             Pending::Request { node, id, body } => {
@@ -76,7 +80,7 @@ impl<S: System> World<S> {
                 let txn = |system: &S| system.request_txn(&body);
                 self.note(at, node, Kind::Request, "request", txn);
                 let weight = self.system.request_weight(&body);
-                let cost = self.options.cost.receiving(weight);
+                let cost = self.prices(node).receiving(weight);
                 let mut arrival = Arrival::new(at, 3, cost);
                 arrival.trigger = Trigger::Request;
                 self.step(node, arrival, Event::Request { id, body })
@@ -91,6 +95,7 @@ impl<S: System> World<S> {
             }
             Pending::Synced { node } => self.sync_ends(driver, at, node),
             Pending::Start { node } => self.start(at, node),
+            Pending::Resume { node } => self.resume(driver, at, node),
             Pending::Wake { key } => {
                 driver.wake(&mut self.outside(), key);
                 Ok(())
@@ -104,9 +109,76 @@ impl<S: System> World<S> {
         }
     }
 
+    /// What things cost a node.
+    fn prices(&self, node: NodeId) -> &CostModel {
+        &self.nodes[node.0 as usize].cost
+    }
+
+    /// Keeps what happens to a node that stands still, or has not yet dealt with all that
+    /// happened while it did, when that is not to come in the order of time
+    /// ([`super::WorldOptions::after_pause`]).
+    fn unless_it_stands_still(
+        &mut self,
+        at: SimTime,
+        pending: Pending<S::Core>,
+    ) -> Option<Pending<S::Core>> {
+        let (id, is_timer) = match &pending {
+            Pending::Message { to, .. } => (*to, false),
+            Pending::Request { node, .. } => (*node, false),
+            Pending::Timer { node, .. } => (*node, true),
+            _ => return Some(pending),
+        };
+        let kept = match self.options.after_pause {
+            AfterPause::ByTime => false,
+            AfterPause::DueTimers => !is_timer,
+            AfterPause::Arrivals => true,
+        };
+        if !kept || self.is_down(id) {
+            return Some(pending);
+        }
+        let node = &mut self.nodes[id.0 as usize];
+        let until = node.cpu.paused_until();
+        if at >= until && node.backlog.is_empty() {
+            return Some(pending);
+        }
+        if node.backlog.is_empty() {
+            let resume = Pending::Resume { node: id };
+            self.shared.queue.push(until, resume);
+        }
+        node.backlog.push_back(pending);
+        None
+    }
+
+    /// A pause is over, unless another one has begun.
+    fn resume(
+        &mut self,
+        driver: &mut impl Driver<S>,
+        at: SimTime,
+        id: NodeId,
+    ) -> Result<(), Failure> {
+        let node = &mut self.nodes[id.0 as usize];
+        let until = node.cpu.paused_until();
+        if at < until {
+            let resume = Pending::Resume { node: id };
+            self.shared.queue.push(until, resume);
+            return Ok(());
+        }
+        let mut backlog = std::mem::take(&mut node.backlog);
+        // Stable: arrivals keep their order, and so do timers.
+        backlog
+            .make_contiguous()
+            .sort_by_key(|pending| matches!(pending, Pending::Timer { .. }));
+        for pending in backlog {
+            if !self.is_down(id) {
+                self.happen(driver, at, pending)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Tells a core that it starts.
     pub(super) fn start(&mut self, at: SimTime, node: NodeId) -> Result<(), Failure> {
-        let arrival = Arrival::new(at, 4, self.options.cost.wake);
+        let arrival = Arrival::new(at, 4, self.prices(node).wake);
         self.step(node, arrival, Event::Start)
     }
 
@@ -125,8 +197,9 @@ impl<S: System> World<S> {
         let mut arrival = Arrival::new(at, 1 | u64::from(from.0) << 8, Nanos::ZERO);
         if self.costs {
             let weight = body.weight();
-            arrival.cost = self.options.cost.receiving(weight);
-            arrival.beside = self.options.cost.report_server && weight == Weight::Report;
+            let prices = self.prices(to);
+            arrival.cost = prices.receiving(weight);
+            arrival.beside = prices.report_server && weight == Weight::Report;
         }
         if self.shared.steps.are_wanted() {
             arrival.txn = body.txn();
@@ -152,7 +225,7 @@ impl<S: System> World<S> {
             return Ok(());
         };
         for token in tokens {
-            let arrival = Arrival::new(at, 5 | token.0 << 8, self.options.cost.wake);
+            let arrival = Arrival::new(at, 5 | token.0 << 8, self.prices(node).wake);
             self.step(node, arrival, Event::Persisted(token))?;
         }
         self.start_sync(node);

@@ -54,7 +54,11 @@ impl<S: System> World<S> {
         } else {
             &node.cpu
         };
-        let turn = cpu.turn(arrival.at);
+        let mut turn = cpu.turn(arrival.at);
+        if turn == arrival.at && self.costs && node.costs {
+            // The process slept: it has to be woken up first.
+            turn = turn + node.cost.wakeup.draw(&mut node.wakeup_random);
+        }
         let now = node.clock_at(turn);
         let Some(core) = node.core.as_mut() else {
             return Ok(());
@@ -67,8 +71,8 @@ impl<S: System> World<S> {
             Ok(())
         };
         let done = if self.costs && node.costs {
-            let mut cost = arrival.cost + self.options.cost.working(out.take_work());
-            cost += self.sending(out.as_slice());
+            let mut cost = arrival.cost + node.cost.working(out.take_work());
+            cost += self.sending(id, out.as_slice());
             let node = &mut self.nodes[id.0 as usize];
             let cpu = if arrival.beside {
                 &mut node.report_cpu
@@ -140,7 +144,8 @@ impl<S: System> World<S> {
     }
 
     /// What it costs to send all that goes out.
-    fn sending(&self, actions: &[ActionOf<S::Core>]) -> Nanos {
+    fn sending(&self, node: NodeId, actions: &[ActionOf<S::Core>]) -> Nanos {
+        let prices = &self.nodes[node.0 as usize].cost;
         let mut cost = Nanos::ZERO;
         for action in actions {
             let weight = match action {
@@ -148,7 +153,7 @@ impl<S: System> World<S> {
                 Action::Reply { body, .. } => self.system.reply_weight(body),
                 _ => continue,
             };
-            cost += self.options.cost.sending(weight);
+            cost += prices.sending(weight);
         }
         cost
     }
@@ -196,7 +201,8 @@ impl<S: System> World<S> {
         (from, to): (NodeId, NodeId),
         body: <S::Core as Core>::Message,
     ) {
-        if self.network.is_fifo() && self.is_down(to) {
+        let datagram = body.is_datagram();
+        if self.network.is_fifo() && !datagram && self.is_down(to) {
             // Nobody answers the connection.
             self.counters.trouble("message to a dead node", 1);
             return;
@@ -208,7 +214,23 @@ impl<S: System> World<S> {
             sent_in,
             body,
         };
-        match self.network.send(departs, from, to, &mut self.counters) {
+        let body = match self.network.flips(from, to).filter(|_| datagram) {
+            None => body,
+            Some(bit) => {
+                self.counters.trouble("bit flipped", 1);
+                let Some(flipped) = body.with_bit_flipped(bit) else {
+                    return; // the receiver's checks drop it
+                };
+                flipped
+            }
+        };
+        let fate = if datagram {
+            self.network
+                .send_datagram(departs, from, to, &mut self.counters)
+        } else {
+            self.network.send(departs, from, to, &mut self.counters)
+        };
+        match fate {
             Fate::Arrives(at) => self.shared.queue.push(at, message(body)),
             Fate::ArrivesTwice(one, other) => {
                 self.shared.queue.push(one, message(body.clone()));

@@ -2,6 +2,7 @@
 
 mod all_faults;
 mod channel;
+mod datagrams;
 mod determinism;
 mod faults;
 mod fifo;

@@ -1,0 +1,151 @@
+//! What a backup keeps: a log that its master writes, applied as far as all backups have it.
+//!
+//! A backup executes nothing. What follows the part that all have is a *tail*: another master
+//! may have it otherwise, so it can be cut off, and it is never applied and never shown.
+
+use std::collections::VecDeque;
+
+use crate::execute::Execute;
+use crate::ids::{Epoch, Position};
+use crate::message::{Change, Entry};
+use crate::options::Options;
+use crate::rifl::Rifl;
+
+/// Entries, state and completion records of one process.
+#[derive(Debug, Clone)]
+pub(crate) struct Store<E> {
+    /// The newest master heard of; older ones are refused.
+    pub(crate) epoch: Epoch,
+    /// The state after `applied` entries.
+    pub(crate) state: E,
+    /// The completion records after as many.
+    pub(crate) rifl: Rifl,
+    /// All backups have that much.
+    pub(crate) applied: Position,
+    /// What follows.
+    pub(crate) tail: VecDeque<Entry>,
+    /// The log is as the master of `epoch` has it up to here.
+    verified: Position,
+}
+
+impl<E: Execute> Store<E> {
+    /// Nothing.
+    pub(crate) fn empty() -> Self {
+        Self {
+            epoch: Epoch(0),
+            state: E::empty(),
+            rifl: Rifl::default(),
+            applied: 0,
+            tail: VecDeque::new(),
+            verified: 0,
+        }
+    }
+
+    /// The end of the log.
+    pub(crate) fn last(&self) -> Position {
+        self.applied + self.tail.len() as Position
+    }
+
+    /// Refuses masters before this one from now on; whether it is not refused itself.
+    pub(crate) fn fence(&mut self, epoch: Epoch) -> bool {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            self.verified = self.applied;
+        }
+        epoch == self.epoch
+    }
+
+    /// Takes entries that follow `after`; how far the log is then as the master has it, or
+    /// nothing when they do not fit on.
+    pub(crate) fn append(
+        &mut self,
+        options: &Options,
+        after: Position,
+        entries: Vec<Entry>,
+        last: Position,
+        synced: Position,
+    ) -> Option<Position> {
+        // What all backups have, this one has as the master has it, although nobody told it yet.
+        self.verified = self.verified.max(synced.min(self.last()));
+        if after > self.verified {
+            return None; // a hole
+        }
+        let mut at = after;
+        for entry in entries {
+            at += 1;
+            if at <= self.applied {
+                continue; // all have it: so it is the same
+            }
+            let index = usize::try_from(at - self.applied - 1).unwrap_or(usize::MAX);
+            match self.tail.get(index) {
+                Some(own) if own.epoch == entry.epoch => {}
+                _ => {
+                    // Another master wrote what follows, and not all had it.
+                    self.tail.truncate(index);
+                    self.tail.push_back(entry);
+                }
+            }
+        }
+        self.verified = self.verified.max(at);
+        if self.verified >= last && !keeps_tail(options) {
+            // The master has no more: neither may this backup, or a later master would take it
+            // for executed.
+            let keep = usize::try_from(self.verified - self.applied).unwrap_or(usize::MAX);
+            self.tail.truncate(keep);
+        }
+        self.apply(synced.min(self.verified));
+        Some(self.verified)
+    }
+
+    /// Applies what all backups have.
+    fn apply(&mut self, synced: Position) {
+        assert!(
+            synced <= self.verified,
+            "only what the master has is applied"
+        );
+        while self.applied < synced {
+            let Some(entry) = self.tail.pop_front() else {
+                break;
+            };
+            self.applied += 1;
+            self.rifl.take(self.applied, &entry.change);
+            if let Change::Executed { effects, .. } = &entry.change {
+                self.state.apply(effects);
+            }
+        }
+    }
+
+    /// Becomes a copy of a master's everything.
+    pub(crate) fn install(&mut self, last: Position, state: E, rifl: Rifl) {
+        self.state = state;
+        self.rifl = rifl;
+        self.applied = last;
+        self.verified = last;
+        self.tail.clear();
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.verified < self.applied || self.verified > self.last() {
+            return Err(format!(
+                "verified {} outside of {}..{}",
+                self.verified,
+                self.applied,
+                self.last()
+            ));
+        }
+        if self.tail.iter().any(|entry| entry.epoch > self.epoch) {
+            return Err("an entry of a master that is not there yet".to_owned());
+        }
+        self.rifl.check(self.applied)
+    }
+}
+
+#[cfg(feature = "mutants")]
+fn keeps_tail(options: &Options) -> bool {
+    options.has(crate::mutants::Mutant::TailNotCut)
+}
+
+#[cfg(not(feature = "mutants"))]
+fn keeps_tail(_: &Options) -> bool {
+    false
+}

@@ -1,0 +1,47 @@
+//! What is replicated: a deterministic machine of keys.
+
+use crate::ids::Stamp;
+
+/// What a command says of itself before it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Declared {
+    /// The keys that it is going to touch, reads included. Verified, not trusted.
+    pub keys: Vec<Vec<u8>>,
+    /// Whether it changes nothing, whatever the state.
+    pub reads_only: bool,
+}
+
+/// What a command does in a state.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Executed {
+    /// The answer for its client.
+    pub answer: Vec<u8>,
+    /// What changes, for [`Execute::apply`]; empty when nothing does.
+    pub effects: Vec<u8>,
+    /// The keys that it read or wrote, absent and deleted ones too.
+    pub touched: Vec<Vec<u8>>,
+}
+
+/// A machine of keys. Commands, answers and effects are bytes of the machine's own.
+///
+/// Equal states, commands and stamps give equal results, on every machine. Bytes that it cannot
+/// read give an answer that says so, or no change; never a panic.
+pub trait Execute: Clone {
+    /// The keys of a command; nothing when it is none of this machine's.
+    fn declare(command: &[u8]) -> Option<Declared>;
+
+    /// What a command does now. Changes nothing: so it can be looked at first.
+    fn execute(&self, command: &[u8], stamp: Stamp) -> Executed;
+
+    /// Lets effects happen: here, or at a backup, which executes nothing itself.
+    fn apply(&mut self, effects: &[u8]);
+
+    /// The whole state, for a new backup.
+    fn snapshot(&self) -> Vec<u8>;
+
+    /// The state of a snapshot; nothing when it is none.
+    fn restore(snapshot: &[u8]) -> Option<Self>;
+
+    /// The empty state.
+    fn empty() -> Self;
+}

@@ -1,0 +1,328 @@
+//! What nodes say to each other.
+
+use manxdb_core::{Message, Weight};
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ClientId, Config, Epoch, Member, Position, RpcId, Stamp, View};
+use crate::rifl::Rifl;
+use crate::table::Recorded;
+use crate::wire::{Datagram, GcEntry, Op};
+
+/// What an entry of a log is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// A client may ask from now on.
+    Opened(ClientId),
+    /// A client is forgotten; what it asks later is refused.
+    Expired(ClientId),
+    /// A command ran. Its completion record is part of it: both are kept, or neither (RIFL).
+    Executed {
+        /// Which.
+        rpc: RpcId,
+        /// The client asks again for nothing before this.
+        ack: u64,
+        /// What it was told.
+        answer: Vec<u8>,
+        /// What changed.
+        effects: Vec<u8>,
+        /// The hashes of the keys that it touched.
+        touched: Vec<u64>,
+    },
+}
+
+/// An entry of a master's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The master's life when it made it: entries of equal place and epoch are equal.
+    pub epoch: Epoch,
+    /// What happened.
+    pub change: Change,
+}
+
+/// Why a request was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// Not the master of that view, or not now: ask the coordinator, and try again.
+    WrongView,
+    /// The client is unknown: it is forgotten, and so is what became of its operations.
+    Expired,
+}
+
+/// What nodes of a cluster send each other. Clients name the view that they mean; nobody acts on
+/// a view that is not its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CurpMessage {
+    /// Between clients, masters and witnesses: records and their collection.
+    Datagram(Datagram),
+    /// Client to coordinator: who is master?
+    Locate,
+    /// The answer.
+    Located(Option<Config>),
+    /// Client to master: a name, please.
+    Open {
+        /// Of which view.
+        view: View,
+        /// To be repeated in the answer.
+        nonce: u64,
+    },
+    /// The answer, once it is synced.
+    Opened {
+        /// From the question.
+        nonce: u64,
+        /// The client's name.
+        client: ClientId,
+    },
+    /// Client to master: run a command.
+    Run {
+        /// Of which view.
+        view: View,
+        /// Which.
+        rpc: RpcId,
+        /// The first operation without an answer.
+        ack: u64,
+        /// When and with which luck.
+        stamp: Stamp,
+        /// What.
+        command: Vec<u8>,
+        /// Whether it is recorded at no witness, and so has to be synced.
+        sync: bool,
+    },
+    /// The answer.
+    Ran {
+        /// Of which view.
+        view: View,
+        /// Which.
+        rpc: RpcId,
+        /// What the machine answered.
+        answer: Vec<u8>,
+        /// Whether all backups have it.
+        synced: bool,
+    },
+    /// Client to master: say so when this operation is synced.
+    Sync {
+        /// Of which view.
+        view: View,
+        /// Which.
+        rpc: RpcId,
+    },
+    /// Master to client: not done.
+    Refused {
+        /// Of which view the request was.
+        view: View,
+        /// Which.
+        rpc: RpcId,
+        /// Why.
+        why: Refusal,
+    },
+    /// Master to backup: entries that follow `after`.
+    Append {
+        /// To which process.
+        to: u64,
+        /// The master's life.
+        epoch: Epoch,
+        /// The place before the first of them.
+        after: Position,
+        /// The entries.
+        entries: Vec<Entry>,
+        /// The end of the master's log.
+        last: Position,
+        /// All backups have everything up to here.
+        synced: Position,
+    },
+    /// Master to a new backup: everything.
+    Install {
+        /// To which process.
+        to: u64,
+        /// The master's life.
+        epoch: Epoch,
+        /// The end of the master's log.
+        last: Position,
+        /// The state after it.
+        state: Vec<u8>,
+        /// The completion records.
+        rifl: Rifl,
+    },
+    /// Backup to master: has everything up to here, as the master has it.
+    Appended {
+        /// The process.
+        life: u64,
+        /// The master's life.
+        epoch: Epoch,
+        /// The place.
+        at: Position,
+    },
+    /// New master to witness of the old view: stop, and give me what you have.
+    Freeze(View),
+    /// All of it.
+    Frozen {
+        /// The view.
+        view: View,
+        /// The process.
+        life: u64,
+        /// All records.
+        records: Vec<Recorded>,
+    },
+    /// Master to witness: the record of an operation that it never heard of.
+    Fetch {
+        /// Of which view.
+        view: View,
+        /// Which.
+        entry: GcEntry,
+    },
+    /// It.
+    Fetched {
+        /// Of which view.
+        view: View,
+        /// The record.
+        record: Recorded,
+    },
+    /// Server or witness to coordinator: alive.
+    Heartbeat {
+        /// Counts them; names the lease that is asked for.
+        number: u64,
+        /// The process.
+        life: u64,
+        /// The view that it serves as master.
+        serves: Option<View>,
+    },
+    /// Coordinator to server: heard. To the master: may answer reads for as long as agreed from
+    /// when it sent that heartbeat.
+    Lease {
+        /// Of which heartbeat.
+        number: u64,
+        /// The newest view.
+        view: View,
+        /// Whether it is granted.
+        granted: bool,
+    },
+    /// Coordinator to witness: serve a view, beside those that you serve.
+    StartWitness {
+        /// To which process.
+        to: u64,
+        /// The view.
+        view: View,
+        /// What clients have to show.
+        record_token: u64,
+        /// What the master has to show.
+        gc_token: u64,
+    },
+    /// Done.
+    WitnessStarted {
+        /// The process.
+        life: u64,
+        /// The view.
+        view: View,
+    },
+    /// Coordinator to witness: every view but this one is over.
+    EndWitness {
+        /// The newest view.
+        keep: View,
+    },
+    /// Coordinator to a backup: become master.
+    Recover {
+        /// The view whose master is gone; none when the cluster begins.
+        old: Option<Config>,
+        /// The one to come.
+        new: Config,
+    },
+    /// Coordinator to the master: change backups or witnesses.
+    Reconfigure {
+        /// The view to come.
+        new: Config,
+    },
+    /// Master to coordinator: everything is on the backups of the view to come.
+    Ready {
+        /// That view.
+        view: View,
+    },
+    /// Coordinator to master: the view is the cluster's, open for clients.
+    Serve(Config),
+}
+
+impl Message for CurpMessage {
+    fn weight(&self) -> Weight {
+        match self {
+            Self::Datagram(_)
+            | Self::Heartbeat { .. }
+            | Self::Lease { .. }
+            | Self::Appended { .. }
+            | Self::Sync { .. } => Weight::Report,
+            Self::Append { entries, .. } => Weight::Call {
+                pieces: u32::try_from(entries.len()).unwrap_or(u32::MAX),
+            },
+            Self::Run { .. } | Self::Ran { .. } => Weight::Call { pieces: 1 },
+            _ => Weight::Call { pieces: 0 },
+        }
+    }
+
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Datagram(datagram) => match (datagram.op, datagram.asks) {
+                (Op::Record, true) => "record",
+                (Op::Record, false) => "recorded",
+                (Op::Gc, true) => "gc",
+                (Op::Gc, false) => "collected",
+                (Op::Probe, true) => "probe",
+                (Op::Probe, false) => "probed",
+            },
+            Self::Locate => "locate",
+            Self::Located(_) => "located",
+            Self::Open { .. } => "open",
+            Self::Opened { .. } => "opened",
+            Self::Run { .. } => "run",
+            Self::Ran { .. } => "ran",
+            Self::Sync { .. } => "sync",
+            Self::Refused { .. } => "refused",
+            Self::Append { .. } => "append",
+            Self::Install { .. } => "install",
+            Self::Appended { .. } => "appended",
+            Self::Freeze(_) => "freeze",
+            Self::Frozen { .. } => "frozen",
+            Self::Fetch { .. } => "fetch",
+            Self::Fetched { .. } => "fetched",
+            Self::Heartbeat { .. } => "heartbeat",
+            Self::Lease { .. } => "lease",
+            Self::StartWitness { .. } => "start-witness",
+            Self::WitnessStarted { .. } => "witness-started",
+            Self::EndWitness { .. } => "end-witness",
+            Self::Recover { .. } => "recover",
+            Self::Reconfigure { .. } => "reconfigure",
+            Self::Ready { .. } => "ready",
+            Self::Serve(_) => "serve",
+        }
+    }
+
+    fn txn(&self) -> Option<u64> {
+        match self {
+            Self::Datagram(datagram) if datagram.op == Op::Record => {
+                Some(datagram.rpc.for_traces())
+            }
+            Self::Run { rpc, .. }
+            | Self::Ran { rpc, .. }
+            | Self::Sync { rpc, .. }
+            | Self::Refused { rpc, .. } => Some(rpc.for_traces()),
+            _ => None,
+        }
+    }
+
+    fn is_datagram(&self) -> bool {
+        matches!(self, Self::Datagram(_))
+    }
+
+    fn with_bit_flipped(&self, bit: u64) -> Option<Self> {
+        let Self::Datagram(datagram) = self else {
+            return None;
+        };
+        let mut bytes = datagram.encode()?;
+        let bit = usize::try_from(bit % (bytes.len() as u64 * 8)).ok()?;
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        Datagram::decode(&bytes).ok().map(Self::Datagram)
+    }
+}
+
+impl CurpMessage {
+    /// Whether a configuration names this process.
+    pub(crate) fn names(members: &[Member], member: Member) -> bool {
+        members.contains(&member)
+    }
+}

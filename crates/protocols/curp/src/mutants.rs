@@ -1,0 +1,72 @@
+//! Defects to plant, so that tests can show that they would be found.
+
+/// A planted defect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mutant {
+    /// A witness goes on recording after it was read for recovery.
+    NoFreeze,
+    /// A witness records what conflicts with another record.
+    WitnessIgnoresConflict,
+    /// A record that was given up half-way leaves its ids like one that was collected.
+    TombstoneOfAborted,
+    /// Witnesses forget what no backup has yet.
+    GcBeforeSync,
+    /// Recovery takes the records of two witnesses.
+    MixedWitnesses,
+    /// Acknowledgements inside replayed requests are believed.
+    AckInReplay,
+    /// Backups take the log of a master that was replaced.
+    NoEpoch,
+    /// A client is content with one witness less than all.
+    QuorumInsteadOfAll,
+    /// A master answers at once although an earlier update of a key is not synced.
+    NoConflictCheck,
+    /// One backup's acknowledgement counts as a sync.
+    SyncOfOne,
+    /// A master does not look for what it has executed already.
+    NoRifl,
+    /// A master answers reads without a lease.
+    NoLease,
+    /// A master answers reads of keys that are not synced.
+    ReadsUnsynced,
+    /// A script that touched undeclared keys is answered at once.
+    UndeclaredTrusted,
+    /// Replay keeps a script that touches undeclared keys.
+    ReplaysUndeclared,
+    /// The master runs commands at its own time and luck, not at those recorded.
+    StampIgnored,
+    /// A master opens before its log is on its backups.
+    OpensBeforeSync,
+    /// A new master replays no witness.
+    NoReplay,
+    /// A client counts acceptances of one view and a reply of another.
+    MixedViews,
+    /// A backup keeps what the new master does not have.
+    TailNotCut,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Mutant; 20] = [
+        Mutant::NoFreeze,
+        Mutant::WitnessIgnoresConflict,
+        Mutant::TombstoneOfAborted,
+        Mutant::GcBeforeSync,
+        Mutant::MixedWitnesses,
+        Mutant::AckInReplay,
+        Mutant::NoEpoch,
+        Mutant::QuorumInsteadOfAll,
+        Mutant::NoConflictCheck,
+        Mutant::SyncOfOne,
+        Mutant::NoRifl,
+        Mutant::NoLease,
+        Mutant::ReadsUnsynced,
+        Mutant::UndeclaredTrusted,
+        Mutant::ReplaysUndeclared,
+        Mutant::StampIgnored,
+        Mutant::OpensBeforeSync,
+        Mutant::NoReplay,
+        Mutant::MixedViews,
+        Mutant::TailNotCut,
+    ];
+}

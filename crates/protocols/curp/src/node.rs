@@ -1,0 +1,225 @@
+//! A node of a cluster: coordinator, server, witness or client, as one core.
+
+use std::marker::PhantomData;
+
+use manxdb_core::{
+    Actions, Core, Event, EventOf, LocalTime, Nanos, NodeId, RequestId, Token, Work,
+};
+
+use crate::client::{Client, ClientAnswer};
+use crate::coordinator::{Coordinator, CoordinatorRecord};
+use crate::execute::Execute;
+use crate::ids::{Epoch, Member, View};
+use crate::message::CurpMessage;
+use crate::options::{Options, Role};
+use crate::server::Server;
+use crate::witness::Witness;
+
+/// Timers of all kinds of nodes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CurpTimer {
+    /// A server or witness shows that it lives.
+    Heartbeat,
+    /// A server's lease of a heartbeat is over.
+    LeaseEnds(u64),
+    /// A server sends again what was not answered.
+    Tick,
+    /// A master starts a sync.
+    SyncDue(Epoch),
+    /// The coordinator looks for silent nodes.
+    Coordinate,
+    /// The lease that the coordinator granted is over for certain.
+    LeaseOver(u64),
+    /// A client has not all acceptances.
+    Race {
+        /// Of the operation.
+        seq: u64,
+        /// Of this attempt.
+        attempt: u32,
+    },
+    /// A client has no answer.
+    Again {
+        /// To the operation.
+        seq: u64,
+        /// To this attempt.
+        attempt: u32,
+    },
+    /// A client has no answer of the coordinator.
+    LocateAgain(u64),
+}
+
+/// What roles ask their driver for.
+pub(crate) trait Outbox {
+    fn send(&mut self, to: NodeId, body: CurpMessage);
+    fn set_timer(&mut self, after: Nanos, timer: CurpTimer);
+    fn reply(&mut self, id: RequestId, body: ClientAnswer);
+    fn persist(&mut self, record: CoordinatorRecord, token: Token);
+    fn work(&mut self, work: Work);
+}
+
+impl<E: Execute> Outbox for Actions<CurpNode<E>> {
+    fn send(&mut self, to: NodeId, body: CurpMessage) {
+        self.send(to, body);
+    }
+
+    fn set_timer(&mut self, after: Nanos, timer: CurpTimer) {
+        self.set_timer(after, timer);
+    }
+
+    fn reply(&mut self, id: RequestId, body: ClientAnswer) {
+        self.reply(id, body);
+    }
+
+    fn persist(&mut self, record: CoordinatorRecord, token: Token) {
+        self.persist(record, token);
+    }
+
+    fn work(&mut self, work: Work) {
+        self.work(work);
+    }
+}
+
+/// Shows the coordinator that a process lives, and sets the timer for the next time.
+pub(crate) fn heartbeat(
+    options: &Options,
+    number: u64,
+    life: u64,
+    serves: Option<View>,
+    out: &mut impl Outbox,
+) {
+    let heartbeat = CurpMessage::Heartbeat {
+        number,
+        life,
+        serves,
+    };
+    out.send(options.coordinator, heartbeat);
+    out.set_timer(options.heartbeat_every, CurpTimer::Heartbeat);
+}
+
+/// A node that replicates a machine `E`.
+#[allow(clippy::large_enum_variant)] // one of them a node, for as long as it lives
+pub enum CurpNode<E> {
+    /// It decides who does what.
+    Coordinator(Coordinator),
+    /// It is master or backup.
+    Server(Server<E>),
+    /// It keeps requests until they are synced.
+    Witness(Witness),
+    /// It asks.
+    Client(Client, PhantomData<E>),
+}
+
+impl<E: Execute> CurpNode<E> {
+    /// The node of that number in its `life`th life. Only a coordinator has anything on its
+    /// `disk`; its `secret` makes tokens.
+    #[must_use]
+    pub fn new(
+        node: NodeId,
+        life: u64,
+        options: Options,
+        secret: u64,
+        disk: Vec<CoordinatorRecord>,
+    ) -> Self {
+        let me = Member { node, life };
+        match options.role(node) {
+            Role::Coordinator => Self::Coordinator(Coordinator::new(options, secret, disk)),
+            Role::Server => Self::Server(Server::new(me, options)),
+            Role::Witness => Self::Witness(Witness::new(me, options)),
+            Role::Client => Self::Client(Client::new(node, life, options), PhantomData),
+        }
+    }
+
+    /// The coordinator it is.
+    #[must_use]
+    pub fn coordinator(&self) -> Option<&Coordinator> {
+        match self {
+            Self::Coordinator(coordinator) => Some(coordinator),
+            _ => None,
+        }
+    }
+
+    /// The server it is.
+    #[must_use]
+    pub fn server(&self) -> Option<&Server<E>> {
+        match self {
+            Self::Server(server) => Some(server),
+            _ => None,
+        }
+    }
+
+    /// The witness it is.
+    #[must_use]
+    pub fn witness(&self) -> Option<&Witness> {
+        match self {
+            Self::Witness(witness) => Some(witness),
+            _ => None,
+        }
+    }
+
+    /// The client it is.
+    #[must_use]
+    pub fn client(&self) -> Option<&Client> {
+        match self {
+            Self::Client(client, _) => Some(client),
+            _ => None,
+        }
+    }
+}
+
+impl<E: Execute> Core for CurpNode<E> {
+    type Message = CurpMessage;
+    type Timer = CurpTimer;
+    /// A command of the machine.
+    type Request = Vec<u8>;
+    type Reply = ClientAnswer;
+    /// Only the coordinator writes to disk: the data is in the memory of f + 1 processes.
+    type Record = CoordinatorRecord;
+
+    fn step(&mut self, now: LocalTime, event: EventOf<Self>, out: &mut Actions<Self>) {
+        match (self, event) {
+            (Self::Coordinator(node), Event::Start) => node.start(out),
+            (Self::Coordinator(node), Event::Message { from, body }) => {
+                node.on_message(from, body, out);
+            }
+            (Self::Coordinator(node), Event::Timer(timer)) => node.on_timer(&timer, out),
+            (Self::Coordinator(node), Event::Persisted(token)) => node.persisted(token, out),
+            (Self::Server(node), Event::Start) => node.start(out),
+            (Self::Server(node), Event::Message { from, body }) => {
+                node.on_message(now, from, body, out);
+            }
+            (Self::Server(node), Event::Timer(timer)) => node.on_timer(&timer, out),
+            (Self::Witness(node), Event::Start) => node.start(out),
+            (Self::Witness(node), Event::Message { from, body }) => {
+                node.on_message(from, body, out);
+            }
+            (Self::Witness(node), Event::Timer(timer)) => node.on_timer(&timer, out),
+            (Self::Client(node, _), Event::Start) => node.start(out),
+            (Self::Client(node, _), Event::Message { from, body }) => {
+                node.on_message(from, body, out);
+            }
+            (Self::Client(node, _), Event::Timer(timer)) => node.on_timer(&timer, out),
+            (Self::Client(node, _), Event::Request { id, body }) => {
+                node.ask::<E>(now, id, body, out);
+            }
+            (_, Event::Request { .. } | Event::Persisted(_)) => {}
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Coordinator(node) => node.check(),
+            Self::Server(node) => node.check(),
+            Self::Witness(node) => node.check(),
+            Self::Client(node, _) => node.check(),
+        }
+    }
+
+    fn digest(&self) -> u64 {
+        match self {
+            Self::Coordinator(node) => node.digest(),
+            Self::Server(node) => node.digest(),
+            Self::Witness(node) => node.digest(),
+            Self::Client(node, _) => node.digest(),
+        }
+    }
+}

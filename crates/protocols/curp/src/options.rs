@@ -1,0 +1,109 @@
+//! What can be set, and why it is what it is.
+
+use manxdb_core::{Nanos, NodeId};
+
+use crate::hash::KeyHasher;
+
+/// How a cluster behaves. The same on all its nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Crashes survived: so many backups and so many witnesses.
+    pub faults: usize,
+    /// The node that decides who does what.
+    pub coordinator: NodeId,
+    /// Nodes that can be master or backup; those after the coordinator.
+    pub servers: u32,
+    /// Nodes that can be witnesses; those after the servers. All others are clients.
+    pub witnesses: u32,
+    /// Sets of a witness's table, and slots a set.
+    pub table: (usize, usize),
+    /// The secret of key hashes.
+    pub hasher: KeyHasher,
+    /// Updates that a master executes before it starts a sync; it starts one anyway when none
+    /// is under way and `sync_after` has passed.
+    pub batch: u64,
+    /// How long the first update of a batch waits for others.
+    pub sync_after: Nanos,
+    /// How often every server and witness shows that it lives.
+    pub heartbeat_every: Nanos,
+    /// How long a node may be silent before it is replaced.
+    pub suspect_after: Nanos,
+    /// How long a master may answer reads after it has asked for its lease. The coordinator
+    /// waits for a quarter more before it lets another one answer: clocks drift.
+    pub lease: Nanos,
+    /// How often what should have been answered is sent again.
+    pub retry_every: Nanos,
+    /// When a client that has not all acceptances asks for a sync.
+    pub race_after: Nanos,
+    /// When a client asks who is master and tries again.
+    pub patience: Nanos,
+    /// Ticks (of `retry_every`) after which a silent client is forgotten.
+    pub client_ticks: u32,
+    /// How far a stamp may be from the master's clock.
+    pub stamp_slack: Nanos,
+    /// Planted defect.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<crate::mutants::Mutant>,
+}
+
+impl Default for Options {
+    /// Of one data centre, for one fault.
+    fn default() -> Self {
+        Self {
+            faults: 1,
+            coordinator: NodeId(0),
+            servers: 2,
+            witnesses: 1,
+            table: (1_024, 4),
+            hasher: KeyHasher { secret: [0, 0] },
+            batch: 50,
+            sync_after: Nanos::from_micros(200),
+            heartbeat_every: Nanos::from_millis(10),
+            suspect_after: Nanos::from_millis(60),
+            lease: Nanos::from_millis(50),
+            retry_every: Nanos::from_millis(10),
+            race_after: Nanos::from_millis(3),
+            patience: Nanos::from_millis(40),
+            client_ticks: 3_000,
+            stamp_slack: Nanos::from_secs(1),
+            #[cfg(feature = "mutants")]
+            mutant: None,
+        }
+    }
+}
+
+/// What a node is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Decides who does what.
+    Coordinator,
+    /// Master, backup, or neither yet.
+    Server,
+    /// Keeps requests until they are synced.
+    Witness,
+    /// Asks.
+    Client,
+}
+
+impl Options {
+    /// What a node is there for.
+    #[must_use]
+    pub fn role(&self, node: NodeId) -> Role {
+        let first = self.coordinator.0 + 1;
+        if node == self.coordinator {
+            Role::Coordinator
+        } else if node.0 < first + self.servers {
+            Role::Server
+        } else if node.0 < first + self.servers + self.witnesses {
+            Role::Witness
+        } else {
+            Role::Client
+        }
+    }
+
+    /// Whether a defect is planted.
+    #[cfg(feature = "mutants")]
+    pub(crate) fn has(&self, mutant: crate::mutants::Mutant) -> bool {
+        self.mutant == Some(mutant)
+    }
+}

@@ -1,0 +1,340 @@
+//! A server: a backup of one master, or the master, or neither yet.
+
+use manxdb_core::{Digest, LocalTime, NodeId};
+
+use crate::backup::Store;
+use crate::execute::Execute;
+use crate::ids::{Config, Member, Position, View};
+use crate::master::{Master, MasterCounts, Peer, Phase, RunRequest};
+use crate::message::CurpMessage;
+use crate::node::{CurpTimer, Outbox, heartbeat};
+use crate::options::Options;
+
+/// A lease by timers alone: clocks may be set, timers only drift.
+#[derive(Debug, Default)]
+struct Lease {
+    /// The last heartbeat sent; a timer runs since then for each.
+    sent: u64,
+    /// The last whose timer is over.
+    over: u64,
+    /// The last that was granted.
+    granted: u64,
+}
+
+impl Lease {
+    fn holds(&self) -> bool {
+        self.granted > self.over
+    }
+}
+
+/// One server. It forgets everything when it stops, and is an empty one when it starts again:
+/// what was a master comes back as a backup to be.
+pub struct Server<E> {
+    me: Member,
+    options: Options,
+    store: Store<E>,
+    master: Option<Box<Master<E>>>,
+    lease: Lease,
+}
+
+impl<E: Execute> Server<E> {
+    pub(crate) fn new(me: Member, options: Options) -> Self {
+        Self {
+            me,
+            options,
+            store: Store::empty(),
+            master: None,
+            lease: Lease::default(),
+        }
+    }
+
+    pub(crate) fn start(&mut self, out: &mut impl Outbox) {
+        self.heartbeat(out);
+        out.set_timer(self.options.retry_every, CurpTimer::Tick);
+    }
+
+    fn heartbeat(&mut self, out: &mut impl Outbox) {
+        self.lease.sent += 1;
+        let number = self.lease.sent;
+        out.set_timer(self.options.lease, CurpTimer::LeaseEnds(number));
+        let serves = self.serves();
+        heartbeat(&self.options, number, self.me.life, serves, out);
+    }
+
+    /// The view that it serves as master.
+    #[must_use]
+    pub fn serves(&self) -> Option<View> {
+        let master = self.master.as_ref()?;
+        master.is_serving().then_some(master.config.view)
+    }
+
+    /// The state as it serves it, if it is the master.
+    #[must_use]
+    pub fn served(&self) -> Option<&E> {
+        self.serves()?;
+        self.master.as_ref().map(|master| &master.state)
+    }
+
+    /// The state that all backups have, and its place in the log.
+    #[must_use]
+    pub fn applied(&self) -> (Position, &E) {
+        (self.store.applied, &self.store.state)
+    }
+
+    /// What it did as master.
+    #[must_use]
+    pub fn counts(&self) -> Option<MasterCounts> {
+        self.master.as_ref().map(|master| master.counts)
+    }
+
+    pub(crate) fn on_timer(&mut self, timer: &CurpTimer, out: &mut impl Outbox) {
+        match timer {
+            CurpTimer::Heartbeat => self.heartbeat(out),
+            CurpTimer::LeaseEnds(number) => self.lease.over = self.lease.over.max(*number),
+            CurpTimer::Tick => {
+                if let Some(master) = &mut self.master {
+                    master.tick(out);
+                }
+                out.set_timer(self.options.retry_every, CurpTimer::Tick);
+            }
+            CurpTimer::SyncDue(epoch) => {
+                if let Some(master) = &mut self.master
+                    && master.epoch() == *epoch
+                {
+                    master.sync_due(out);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_message(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        body: CurpMessage,
+        out: &mut impl Outbox,
+    ) {
+        match body {
+            CurpMessage::Append { .. } | CurpMessage::Install { .. } => {
+                self.as_backup(from, body, out);
+            }
+            CurpMessage::Lease {
+                number,
+                view,
+                granted,
+            } => self.leased(number, view, granted),
+            CurpMessage::Recover { old, new } => self.recover(old, new, out),
+            CurpMessage::Serve(config) => self.serve(&config, out),
+            CurpMessage::Run { view, rpc, .. } | CurpMessage::Sync { view, rpc }
+                if self.master.is_none() =>
+            {
+                let why = crate::message::Refusal::WrongView;
+                out.send(from, CurpMessage::Refused { view, rpc, why });
+            }
+            _ => self.as_master(now, from, body, out),
+        }
+    }
+
+    fn as_master(
+        &mut self,
+        now: LocalTime,
+        from: NodeId,
+        body: CurpMessage,
+        out: &mut impl Outbox,
+    ) {
+        let has_lease = self.lease.holds();
+        let Some(master) = &mut self.master else {
+            return;
+        };
+        match body {
+            CurpMessage::Run {
+                view,
+                rpc,
+                ack,
+                stamp,
+                command,
+                sync,
+            } => {
+                let request = RunRequest {
+                    view,
+                    rpc,
+                    ack,
+                    stamp,
+                    command,
+                    sync,
+                };
+                master.run(now, has_lease, from, request, out);
+            }
+            CurpMessage::Open { view, nonce } => master.open(from, view, nonce, out),
+            CurpMessage::Sync { view, rpc } => master.sync(from, view, rpc, out),
+            CurpMessage::Appended { life, epoch, at } if epoch == master.backup_epoch() => {
+                master.appended(Member { node: from, life }, at, out);
+            }
+            CurpMessage::Datagram(datagram) if !datagram.asks => {
+                master.collected(from, &datagram, out);
+            }
+            CurpMessage::Frozen {
+                view,
+                life,
+                records,
+            } => master.frozen(Member { node: from, life }, view, &records, out),
+            CurpMessage::Fetched { view, record } => master.fetched(view, &record, out),
+            CurpMessage::Reconfigure { new } => master.reconfigure(new, out),
+            _ => {}
+        }
+    }
+
+    fn as_backup(&mut self, from: NodeId, body: CurpMessage, out: &mut impl Outbox) {
+        let life = self.me.life;
+        let (epoch, at) = match body {
+            CurpMessage::Append {
+                to,
+                epoch,
+                after,
+                entries,
+                last,
+                synced,
+            } if to == life => {
+                if !self.obeys(epoch) {
+                    return;
+                }
+                let took = self
+                    .store
+                    .append(&self.options, after, entries, last, synced);
+                let Some(at) = took else {
+                    return;
+                };
+                (epoch, at)
+            }
+            CurpMessage::Install {
+                to,
+                epoch,
+                last,
+                state,
+                rifl,
+            } if to == life => {
+                let Some(state) = E::restore(&state) else {
+                    return;
+                };
+                if !self.obeys(epoch) {
+                    return;
+                }
+                // Sent again after entries that followed it: what is there is newer.
+                if last > self.store.last() || self.store.applied < last {
+                    self.store.install(last, state, rifl);
+                }
+                (epoch, last)
+            }
+            _ => return,
+        };
+        out.send(from, CurpMessage::Appended { life, epoch, at });
+    }
+
+    /// Whether a master of this epoch may write here; one that may ends what this server did as
+    /// a master of an older one.
+    fn obeys(&mut self, epoch: crate::ids::Epoch) -> bool {
+        #[cfg(feature = "mutants")]
+        if self.options.has(crate::mutants::Mutant::NoEpoch) && epoch < self.store.epoch {
+            return true;
+        }
+        let master = self.master.as_ref();
+        if master.is_some_and(|master| master.epoch() >= epoch) {
+            return false; // no backup
+        }
+        let obeys = self.store.fence(epoch);
+        if obeys {
+            self.master = None;
+        }
+        obeys
+    }
+
+    fn leased(&mut self, number: u64, view: View, granted: bool) {
+        if granted && number <= self.lease.sent {
+            self.lease.granted = self.lease.granted.max(number);
+        }
+        let master = self.master.as_ref();
+        if master.is_some_and(|master| view.epoch > master.epoch()) {
+            self.master = None; // another one has taken over
+        }
+    }
+
+    /// Becomes the master that replaces another one, or the first.
+    fn recover(&mut self, old: Option<Config>, new: Config, out: &mut impl Outbox) {
+        let epoch = new.view.epoch;
+        if new.master != self.me || epoch < self.store.epoch {
+            return;
+        }
+        if let Some(master) = &mut self.master {
+            if master.epoch() >= epoch {
+                return master.tick(out);
+            }
+            // What it did in an attempt that came to nothing is not in its store.
+            self.master = None;
+        }
+        if !self.store.fence(epoch) {
+            return;
+        }
+        let is_backup = |config: &Config| CurpMessage::names(&config.backups, self.me);
+        if old.as_ref().is_some_and(|old| !is_backup(old)) {
+            return; // it does not have what was completed
+        }
+        let synced = self.store.applied;
+        let peers = new.backups.iter().map(|member| {
+            let old = old.as_ref();
+            let has_log = old.is_some_and(|old| CurpMessage::names(&old.backups, *member));
+            Peer::new(*member, synced, !has_log)
+        });
+        let peers: Vec<Peer> = peers.collect();
+        let phase = match old {
+            None => Phase::Filling,
+            Some(old) => Phase::Freezing { old },
+        };
+        // The store stays as it is: should this attempt fail, the next one needs it.
+        let mut master = Master::new(
+            self.options,
+            new,
+            phase,
+            (self.store.state.clone(), self.store.rifl.clone()),
+            (synced, self.store.tail.clone()),
+            peers,
+        );
+        master.tick(out);
+        self.master = Some(Box::new(master));
+    }
+
+    fn serve(&mut self, config: &Config, out: &mut impl Outbox) {
+        let Some(master) = &mut self.master else {
+            return;
+        };
+        master.serve(config, out);
+        if master.is_serving() {
+            let epoch = self.store.epoch.max(config.view.epoch);
+            self.store = Store::empty();
+            self.store.epoch = epoch;
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.store.check()?;
+        if self.lease.granted > self.lease.sent || self.lease.over > self.lease.sent {
+            return Err("a lease that nobody asked for".to_owned());
+        }
+        self.master.as_ref().map_or(Ok(()), |master| master.check())
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        digest
+            .number(self.store.epoch.0)
+            .number(self.store.applied)
+            .bytes(&self.store.state.snapshot());
+        if let Some(master) = &self.master {
+            digest
+                .number(master.last())
+                .number(master.synced)
+                .bytes(&master.state.snapshot());
+        }
+        digest.value()
+    }
+}

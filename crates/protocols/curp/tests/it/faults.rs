@@ -1,0 +1,42 @@
+//! Clusters under everything that may go wrong, seed after seed.
+
+use crate::common::Setting;
+use manxdb_sim::hunt::hunt;
+
+/// Seeds of a run of the tests; `MANXDB_SEEDS` asks for more.
+fn seeds() -> u64 {
+    let asked = std::env::var("MANXDB_SEEDS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(40)
+}
+
+fn survives(setting: Setting) {
+    let profile = setting.profile();
+    let topology = setting.topology();
+    let mut fast = 0;
+    let found = hunt(
+        0..seeds(),
+        |seed| profile.draw(seed, &topology),
+        |case| {
+            let ran = setting.run(case)?;
+            fast += ran.fast;
+            Ok(ran.digest)
+        },
+    );
+    if let Err(found) = found {
+        panic!("{found}");
+    }
+    assert!(fast > 0, "nothing took one round trip");
+}
+
+#[test]
+fn a_cluster_for_one_fault_stays_linearizable_and_comes_to_rest() {
+    survives(Setting::default());
+}
+
+#[test]
+fn a_cluster_for_two_faults_stays_linearizable_and_comes_to_rest() {
+    survives(Setting {
+        faults: 2,
+        ..Setting::default()
+    });
+}

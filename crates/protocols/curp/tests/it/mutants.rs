@@ -1,0 +1,180 @@
+//! Each planted defect is found, or the tests prove nothing.
+//!
+//! A mutant has a setting and a family of plans in which it does harm; some seed of few must show
+//! it. The same settings and plans without the mutant go well.
+
+use crate::common::Setting;
+use manxdb_core::{Nanos, Random};
+use manxdb_curp::mutants::Mutant;
+use manxdb_sim::hunt::Case;
+use manxdb_sim::{Plan, SimTime};
+
+/// Seeds in which a mutant has to be found.
+const SEEDS: u64 = 300;
+
+/// What happens to the first master while many operations are not synced.
+#[derive(Debug, Clone, Copy)]
+enum Harm {
+    /// It stops.
+    Crash,
+    /// It stops, while records and their collection get lost, doubled and late.
+    CrashInBadWeather,
+    /// It can reach clients alone.
+    CutOff,
+    /// The coordinator does not hear it, and replaces it; all others do.
+    Deposed,
+    /// It stops; so does the next one, which reached its backups at no time.
+    CrashTwice,
+    /// It stands still.
+    Pause,
+}
+
+const HARMS: [Harm; 6] = [
+    Harm::Crash,
+    Harm::CrashInBadWeather,
+    Harm::CutOff,
+    Harm::Deposed,
+    Harm::CrashTwice,
+    Harm::Pause,
+];
+
+/// Seeds of runs without a defect; `MANXDB_SEEDS` asks for more.
+fn honest_seeds() -> u64 {
+    let asked = std::env::var("MANXDB_SEEDS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(8)
+}
+
+/// Many operations at once, on few keys, and syncs that come late.
+fn busy(faults: usize) -> Setting {
+    Setting {
+        faults,
+        until: SimTime::from_millis(600),
+        think: Nanos::from_micros(1_500),
+        sync_after: Nanos::from_millis(4),
+        draws: true,
+        reader: true,
+        outstanding: 2,
+        ..Setting::default()
+    }
+}
+
+/// Fewer operations on more keys: a deposed master has keys that are synced, and can be read.
+fn calm() -> Setting {
+    Setting {
+        keys: 16,
+        think: Nanos::from_millis(5),
+        sync_after: Nanos::ZERO,
+        outstanding: 3,
+        ..busy(1)
+    }
+}
+
+fn plan(harm: Harm, setting: &Setting, seed: u64) -> Plan {
+    let mut random = Random::stream(seed, &[0xBAD]);
+    let at = 220_000 + random.below(100_000);
+    let options = setting.options();
+    let servers: Vec<String> = (0..=options.servers + options.witnesses)
+        .filter(|node| *node != 1)
+        .map(|node| format!("n{node}"))
+        .collect();
+    let servers = servers.join(",");
+    let weather = "150ms+400ms loss *>* 200000ppm; 150ms+400ms duplicate *>* 300000ppm; \
+                   150ms+400ms reorder *>* 200000ppm 8ms";
+    // Until about when the next master opens.
+    let lasts = 76 + random.below(40);
+    let later = at + 250_000;
+    let text = match harm {
+        Harm::Crash => format!("{at}us+150ms crash n1"),
+        Harm::CrashInBadWeather => format!("{at}us+150ms crash n1; {weather}"),
+        Harm::CutOff => format!("{at}us+250ms part n1 {servers}"),
+        Harm::Deposed => format!("{at}us+250ms cut n1 n0"),
+        Harm::CrashTwice => {
+            format!("{at}us+150ms crash n1; {at}us+400ms part n2 n3,n4; {later}us+150ms crash n2")
+        }
+        Harm::Pause => format!("{at}us+{lasts}ms pause n1"),
+    };
+    text.parse().unwrap()
+}
+
+/// What a run of a seed says is wrong; a failed assertion counts as that too.
+fn wrong(setting: &Setting, harm: Harm, seed: u64) -> Option<String> {
+    let plan = plan(harm, setting, seed);
+    let run = || setting.run(&Case { seed, plan });
+    match std::panic::catch_unwind(run) {
+        Ok(Ok(_)) => None,
+        Ok(Err(why)) => Some(why),
+        Err(_) => Some("panic".to_owned()),
+    }
+}
+
+#[track_caller]
+fn is_found(mutant: Mutant, faults: usize, harm: Harm) {
+    let setting = match mutant {
+        Mutant::NoLease => calm(),
+        _ => busy(faults),
+    };
+    let setting = Setting {
+        mutant: Some(mutant),
+        ..setting
+    };
+    let found = (0..SEEDS).find_map(|seed| wrong(&setting, harm, seed).map(|why| (seed, why)));
+    let Some((seed, why)) = found else {
+        panic!("{mutant:?} was not found");
+    };
+    println!(
+        "{mutant:?}: seed {seed}: {}",
+        why.lines().next().unwrap_or_default()
+    );
+}
+
+#[test]
+fn without_a_defect_nothing_is_found() {
+    for harm in [Harm::Deposed, Harm::Pause] {
+        for seed in 0..honest_seeds() {
+            assert_eq!(wrong(&calm(), harm, seed), None, "{harm:?} seed {seed}");
+        }
+    }
+    for faults in [1, 2] {
+        for harm in HARMS {
+            let seeds = honest_seeds();
+            if faults == 1 && matches!(harm, Harm::CrashTwice) {
+                continue; // more than it survives
+            }
+            for seed in 0..seeds {
+                let wrong = wrong(&busy(faults), harm, seed);
+                assert_eq!(wrong, None, "f={faults} {harm:?} seed {seed}");
+            }
+        }
+    }
+}
+
+macro_rules! found {
+    ($($name:ident: $mutant:ident, $faults:literal, $harm:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            is_found(Mutant::$mutant, $faults, Harm::$harm);
+        }
+    )*};
+}
+
+found! {
+    a_witness_that_records_after_it_was_read_is_found: NoFreeze, 2, Deposed;
+    a_witness_that_records_what_conflicts_is_found: WitnessIgnoresConflict, 1, CrashInBadWeather;
+    a_collection_before_the_sync_is_found: GcBeforeSync, 1, Crash;
+    a_recovery_from_two_witnesses_is_found: MixedWitnesses, 2, CrashInBadWeather;
+    an_acknowledgement_in_a_replay_is_found: AckInReplay, 1, Crash;
+    a_backup_without_a_fence_is_found: NoEpoch, 2, Deposed;
+    a_client_content_with_a_quorum_is_found: QuorumInsteadOfAll, 1, CrashInBadWeather;
+    a_master_that_does_not_look_for_conflicts_is_found: NoConflictCheck, 1, CrashInBadWeather;
+    a_sync_with_one_backup_is_found: SyncOfOne, 2, CrashInBadWeather;
+    a_master_that_runs_twice_is_found: NoRifl, 1, CrashInBadWeather;
+    a_master_that_reads_without_a_lease_is_found: NoLease, 1, Deposed;
+    a_read_of_what_is_not_synced_is_found: ReadsUnsynced, 1, CrashInBadWeather;
+    an_undeclared_key_that_is_trusted_is_found: UndeclaredTrusted, 1, Crash;
+    a_replay_of_undeclared_keys_is_found: ReplaysUndeclared, 1, CrashInBadWeather;
+    a_stamp_that_is_ignored_is_found: StampIgnored, 1, Crash;
+    a_master_that_opens_before_its_sync_is_found: OpensBeforeSync, 2, CrashTwice;
+    a_master_that_replays_nothing_is_found: NoReplay, 1, Crash;
+    a_client_that_mixes_views_is_found: MixedViews, 1, CrashInBadWeather;
+    a_tail_that_is_not_cut_is_found: TailNotCut, 2, CrashInBadWeather;
+}
