@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use manxdb_gateway::ProcessHost;
 use manxdb_sql::error::{SqlError, SqlResult};
-use manxdb_sql::expr::SqlMode;
+use manxdb_sql::types::SqlMode;
 use manxdb_sql::parser;
 use manxdb_sql::session::{ClientInfo, Instance, InstanceOptions, ResultSink, Session, Status};
 use manxdb_sql::statement::StatementOutcome;

@@ -10,7 +10,8 @@ use crate::error::SqlResult;
 use crate::parser::GdprFormat;
 use crate::session::ResultSink;
 use crate::session::session::Session;
-use crate::statement::{quote_name, quote_text};
+use crate::parser::quote_name;
+use crate::statement::quote_text;
 use crate::types::{ColumnMeta, DataType, Row, TextSize, Value, to_json, to_text};
 
 /// The column that says why a row is among the person's.
