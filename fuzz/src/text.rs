@@ -1,9 +1,9 @@
 //! What a client means by its text.
 
-use manxdb_sql::types::SqlMode;
 use manxdb_sql::parser::{
     Parsed, Template, parse, parse_expression, parse_template, template as template_of,
 };
+use manxdb_sql::types::SqlMode;
 use manxdb_sql::types::{Collation, Decimal, Value};
 
 /// The modes that change how a text is read.

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use manxdb_gateway::ProcessHost;
 use manxdb_sql::error::{SqlError, SqlResult};
-use manxdb_sql::types::SqlMode;
 use manxdb_sql::parser;
 use manxdb_sql::session::{ClientInfo, Instance, InstanceOptions, ResultSink, Session, Status};
 use manxdb_sql::statement::StatementOutcome;
+use manxdb_sql::types::SqlMode;
 use manxdb_sql::types::{ColumnMeta, Value};
 use manxdb_storage::{Durability, MemoryEngine};
 use manxdb_txn::{IsolationLevel, LocalOptions, LocalPath};

@@ -156,7 +156,10 @@ fn no_crate_has_fewer_assertions_than_its_floor() {
             below.push(name);
         }
     }
-    println!("{table}wanted: {} in protocols, storage, txn, fabric and rack", WANTED / 10);
+    println!(
+        "{table}wanted: {} in protocols, storage, txn, fabric and rack",
+        WANTED / 10
+    );
     assert!(below.is_empty(), "below their floors: {below:?}\n{table}");
 }
 

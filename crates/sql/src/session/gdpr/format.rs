@@ -8,9 +8,9 @@ use super::walk::{FoundRow, FoundTable};
 use crate::catalog::{Column, Table};
 use crate::error::SqlResult;
 use crate::parser::GdprFormat;
+use crate::parser::quote_name;
 use crate::session::ResultSink;
 use crate::session::session::Session;
-use crate::parser::quote_name;
 use crate::statement::quote_text;
 use crate::types::{ColumnMeta, DataType, Row, TextSize, Value, to_json, to_text};
 
