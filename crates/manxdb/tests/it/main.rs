@@ -1,7 +1,9 @@
 //! Tests of the program manxdb, and rules of the repository.
 
+mod assertion_density;
 mod command_line;
 mod layering;
+mod links;
 mod server_process;
 mod sql_on_rsi;
 mod support;

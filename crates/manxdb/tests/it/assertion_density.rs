@@ -6,7 +6,7 @@
 //! `debug_assert!` counts for nothing: a release would go on with what it denies. Lines are all
 //! lines of `src` but for tests, as the figures of other projects in the style guide are counted.
 //!
-//! To see the table: `cargo test --test assertion_density -- --nocapture`.
+//! To see the table: `cargo test --test it assertion_density -- --nocapture`.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
