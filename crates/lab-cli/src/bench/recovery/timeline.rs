@@ -44,6 +44,7 @@ pub struct Death {
     /// From then until somebody else had written all that it had locked.
     pub locks_ms: f64,
     /// From then until it was recovered and its place was free, as others saw it.
+    #[serde(alias = "buried_ms")] // as measurements say that are kept
     pub reaped_ms: Option<f64>,
 }
 
