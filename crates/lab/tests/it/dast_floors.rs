@@ -241,13 +241,13 @@ two shards of a region                       13.750  10.000 network in the regio
 another shard of the region                  13.750  10.000 network in the region  3.750 ordering gate
 home waits for the other shard               13.750  10.000 network in the region  3.750 ordering gate
 one shard, strict                            11.250  5.000 network in the region  6.250 ordering gate
-2 regions                                   217.500  5.000 managers' durability  200.000 network between regions  7.500 network in the region  5.000 ordering gate
-3 regions                                   217.500  5.000 managers' durability  200.000 network between regions  7.500 network in the region  5.000 ordering gate
-4 regions                                   217.500  5.000 managers' durability  200.000 network between regions  7.500 network in the region  5.000 ordering gate
-2 others, none at home                      217.500  5.000 managers' durability  200.000 network between regions  7.500 network in the region  5.000 ordering gate
-one shard, in another region                127.501  5.000 managers' durability  100.000 network between regions  7.500 network in the region  15.001 ordering gate
-home waits for another region               217.500  5.000 managers' durability  200.000 network between regions  7.500 network in the region  5.000 ordering gate
-another region waits for home               262.501  5.000 managers' durability  200.000 network between regions  7.500 network in the region  50.001 ordering gate
-a third region waits for the second         267.500  5.000 managers' durability  250.000 network between regions  7.500 network in the region  5.000 ordering gate
-2 regions, strict                           223.750  5.000 managers' durability  200.000 network between regions  7.500 network in the region  5.000 ordering gate  6.250 strict order
+2 regions                                   217.500  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate
+3 regions                                   217.500  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate
+4 regions                                   217.500  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate
+2 others, none at home                      217.500  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate
+one shard, in another region                127.501  5.000 managers' ledger  100.000 network between regions  7.500 network in the region  15.001 ordering gate
+home waits for another region               217.500  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate
+another region waits for home               262.501  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  50.001 ordering gate
+a third region waits for the second         267.500  5.000 managers' ledger  250.000 network between regions  7.500 network in the region  5.000 ordering gate
+2 regions, strict                           223.750  5.000 managers' ledger  200.000 network between regions  7.500 network in the region  5.000 ordering gate  6.250 strict order
 ";

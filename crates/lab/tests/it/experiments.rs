@@ -78,7 +78,7 @@ fn tpcc_runs_with_more_and_more_clients() {
     let experiment = named("n-clients");
     let other = measure(experiment, 2);
     assert_ne!(data.to_json(), other.to_json());
-    let report = String::from_utf8(pictures[2].bytes.clone()).unwrap();
+    let report = String::from_utf8(pictures[3].bytes.clone()).unwrap();
     assert!(
         report.contains("| claim | by | measured | verdict |"),
         "{report}"

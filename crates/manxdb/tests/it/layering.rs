@@ -13,8 +13,9 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Rooms whose answers depend on their inputs alone (DESIGN §4).
-const DETERMINISTIC: [&str; 4] = [
+const DETERMINISTIC: [&str; 5] = [
     "manxdb-ownership",
+    "manxdb-redis",
     "manxdb-storage",
     "manxdb-txn",
     "manxdb-sql",
@@ -35,8 +36,9 @@ const RUNTIMES: [&str; 10] = [
 ];
 
 /// Each room with the rooms it may know.
-const BELOW: [(&str, &[&str]); 8] = [
+const BELOW: [(&str, &[&str]); 9] = [
     ("manxdb-ownership", &[]),
+    ("manxdb-redis", &[]),
     ("manxdb-fabric", &[]),
     ("manxdb-net", &["manxdb-core"]),
     ("manxdb-compaction-edge", &[]),
@@ -48,7 +50,12 @@ const BELOW: [(&str, &[&str]); 8] = [
     ),
     (
         "manxdb-gateway",
-        &["manxdb-storage", "manxdb-txn", "manxdb-sql"],
+        &[
+            "manxdb-redis",
+            "manxdb-storage",
+            "manxdb-txn",
+            "manxdb-sql",
+        ],
     ),
 ];
 
