@@ -326,7 +326,7 @@ def fill_a_disk(rack):
             acknowledged.add(row)
         except pymysql.err.OperationalError as error:
             codes.append(error.args[0])
-            contains(str(error), "the archiver of the memory servers has not written")
+            contains(str(error), "the log archiver of the memory servers has not written")
             break
     if not codes or codes[0] not in (1021, 1180):
         raise AssertionError(codes)

@@ -56,7 +56,7 @@ pub(super) fn may_try_again(until: Instant) -> Result<(), TxnError> {
 fn why() -> String {
     let seconds = PATIENCE.as_secs();
     format!(
-        "the archiver of the memory servers has not written for {seconds} s what is committed (the disk \
+        "the log archiver of the memory servers has not written for {seconds} s what is committed (the disk \
          may be full; their logs say)"
     )
 }
