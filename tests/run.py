@@ -77,6 +77,7 @@ def run_program(suite, environment, arguments, report):
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True)
     late = threading.Timer(suite.seconds, lambda: os.killpg(process.pid, 9))
+    late.daemon = True  # a run that is told to end does not wait for it
     if "--forever" not in arguments:
         late.start()
     checks = 0

@@ -17,8 +17,6 @@ BUILD = ("cargo", "test", "--workspace", *FEATURES, "--no-run")
 RESULT = re.compile(r"^test (?P<name>\S+)( - should panic)? \.\.\. (?P<word>ok|FAILED|ignored)(?P<why>.*?)"
                     r"( <(?P<seconds>[\d.]+)s>)?$")
 SUMMARY = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored")
-# Programs that start themselves, or count threads, memory and descriptors of a machine that is theirs.
-ALONE = {"crash", "faults", "idle_connections", "idle_life", "lifecycle", "losses", "processes"}
 
 
 @dataclass
@@ -128,14 +126,15 @@ def take(report, ran):
     elif summary[0] > passed:
         # Lines that a test's own output was mixed into.
         report.passed += summary[0] - passed
-    return failed
 
 
 def run(report, programs, arguments=()):
     """Runs programs one after the other: each uses every processor by itself."""
     libraries = library_path()
-    for program in sorted(programs, key=lambda program: (program.name in ALONE, program.title)):
+    for program in programs:
         print(f"== {program.title}", flush=True)
         ran = run_program(program, arguments, libraries)
-        if take(report, ran):
+        failures = len(report.failures)
+        take(report, ran)
+        if len(report.failures) > failures:
             print("\n".join(ran[1]), flush=True)
