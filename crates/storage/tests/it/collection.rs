@@ -29,7 +29,7 @@ fn fill_several_files(engine: &RocksEngine) {
     for row in 0..OTHERS {
         let key = [b"zebra", &row.to_be_bytes()[..]].concat();
         let value: Vec<u8> = (0..1000).map(|_| noise()).collect();
-        write(engine, 1, &key, Some(&value));
+        write(engine, 1 + u64::from(row), &key, Some(&value));
     }
 }
 
@@ -47,7 +47,7 @@ fn deletes_go_even_when_only_parts_of_the_store_are_compacted() {
     for row in 0..rows {
         write(
             &engine,
-            2 + row,
+            1_000 + row,
             &[b'a', u8::try_from(row).unwrap()],
             Some(b"x"),
         );
@@ -56,18 +56,18 @@ fn deletes_go_even_when_only_parts_of_the_store_are_compacted() {
     for row in 0..rows {
         write(
             &engine,
-            100 + row,
+            1_100 + row,
             &[b'a', u8::try_from(row).unwrap()],
             None,
         );
     }
-    engine.set_watermark(Version(150));
+    engine.set_watermark(Version(1_150));
     engine.compact_range(&KeyRange::prefix(b"a")).unwrap();
     assert!(
         stat(&engine, "storage_tombstones_to_purge") >= 20.0,
         "the deletes were noted"
     );
-    for version in 200..210 {
+    for version in 1_200..1_210 {
         write(&engine, version, b"other", Some(b"x"));
     }
     engine.flush().unwrap();
