@@ -703,7 +703,9 @@ impl<E: Execute> Master<E> {
             Phase::Freezing { old } => old,
             #[cfg(feature = "mutants")]
             Phase::Filling if self.has(Mutant::MixedWitnesses) => {
-                records.iter().for_each(|record| self.replay(record, true));
+                for record in records {
+                    self.replay(record, true);
+                }
                 return self.start_sync(out);
             }
             _ => return,

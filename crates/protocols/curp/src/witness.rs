@@ -69,12 +69,10 @@ impl Witness {
                 view,
                 record_token,
                 gc_token,
-            } if to == self.me.life => {
-                if self.views.len() < VIEWS_MAX || self.views.contains_key(&view) {
-                    self.serve(view, record_token, gc_token);
-                    let life = self.me.life;
-                    out.send(from, CurpMessage::WitnessStarted { life, view });
-                }
+            } if to == self.me.life && self.has_room(view) => {
+                self.serve(view, record_token, gc_token);
+                let life = self.me.life;
+                out.send(from, CurpMessage::WitnessStarted { life, view });
             }
             CurpMessage::EndWitness { keep } => self.views.retain(|view, _| *view >= keep),
             CurpMessage::Freeze(view) => {
@@ -98,6 +96,11 @@ impl Witness {
             }
             _ => {}
         }
+    }
+
+    /// Whether it serves a view, or can.
+    fn has_room(&self, view: View) -> bool {
+        self.views.len() < VIEWS_MAX || self.views.contains_key(&view)
     }
 
     /// Begins to serve a view; asked again it changes nothing.

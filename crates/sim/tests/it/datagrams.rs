@@ -32,7 +32,7 @@ impl Message for Word {
 
     fn with_bit_flipped(&self, bit: u64) -> Option<Self> {
         let number = self.number ^ 1 << (32 + bit % 2);
-        (bit % 2 == 0).then_some(Self { number, ..*self })
+        bit.is_multiple_of(2).then_some(Self { number, ..*self })
     }
 }
 

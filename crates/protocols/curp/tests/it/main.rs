@@ -1,4 +1,11 @@
 //! Tests of the replication core, alone and in the simulator.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests fail like tests"
+)]
 
 mod common;
 mod faults;

@@ -33,7 +33,7 @@ impl System for Cluster {
     type Core = Node;
 
     fn start(&mut self, node: NodeId, life: Life, disk: Vec<CoordinatorRecord>) -> Node {
-        CurpNode::new(node, life.0, self.options, 0x5EC2E7, disk)
+        CurpNode::new(node, life.0, self.options, 0x005E_C2E7, disk)
     }
 }
 
