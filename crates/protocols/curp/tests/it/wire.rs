@@ -29,7 +29,7 @@ fn record() -> Datagram {
 
 fn hex(bytes: &[u8]) -> String {
     let digits: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let words: Vec<String> = digits.chunks(8).map(|word| word.concat()).collect();
+    let words: Vec<String> = digits.chunks(8).map(<[String]>::concat).collect();
     words.join(" ")
 }
 
