@@ -1,4 +1,5 @@
 //! What is written comes back: after any commands, the rows of all effects make the same keyspace.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
 

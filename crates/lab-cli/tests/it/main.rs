@@ -1,4 +1,5 @@
 //! Tests of the program manxdb-lab.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod command_line;
 mod fillrandom;

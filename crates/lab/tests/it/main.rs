@@ -1,4 +1,5 @@
 //! Tests of protocols in the simulator, and of experiments.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod caas_many;
 mod common;

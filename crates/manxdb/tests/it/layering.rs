@@ -50,12 +50,7 @@ const BELOW: [(&str, &[&str]); 9] = [
     ),
     (
         "manxdb-gateway",
-        &[
-            "manxdb-redis",
-            "manxdb-storage",
-            "manxdb-txn",
-            "manxdb-sql",
-        ],
+        &["manxdb-redis", "manxdb-storage", "manxdb-txn", "manxdb-sql"],
     ),
 ];
 

@@ -1,4 +1,5 @@
 //! Tests of the program manxdb, and rules of the repository.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod assertion_density;
 mod command_line;

@@ -200,7 +200,7 @@ impl<W: Transport> Memory<W> {
             match ClientSlot::of_word(client_slot?) {
                 ClientSlot::Free(_) => {}
                 ClientSlot::Kept(_) | ClientSlot::Taken(_) | ClientSlot::Over(_) => {
-                    placed.push((thread, note?))
+                    placed.push((thread, note?));
                 }
             }
         }

@@ -1,4 +1,5 @@
 //! Tests of the simulator.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod all_faults;
 mod channel;

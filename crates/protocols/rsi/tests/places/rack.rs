@@ -336,7 +336,7 @@ impl Rack {
                 self.poll(pid);
             }
             Role::RecoveryCoordinator(_) if outcomes.is_empty() => {
-                self.tend(pid, MembershipEvent::Done)
+                self.tend(pid, MembershipEvent::Done);
             }
             Role::RecoveryCoordinator(_) => self.tend(pid, MembershipEvent::Outcomes(outcomes)),
             Role::Nothing => {}

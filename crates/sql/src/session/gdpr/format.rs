@@ -89,7 +89,7 @@ fn result_sets(
     Ok(())
 }
 
-fn columns<'a>(table: &'a FoundTable) -> impl Iterator<Item = &'a Column> {
+fn columns(table: &FoundTable) -> impl Iterator<Item = &Column> {
     table
         .visible
         .iter()

@@ -50,7 +50,7 @@ impl Session {
         let memory = self.instance().options.statement_memory_bytes;
         let mut found = self.at_one_snapshot(|session| {
             let mut walk = Walk::new(&catalog, &graph, memory);
-            walk.from_person(session, person, &id)?;
+            walk.walk_from_person(session, person, &id)?;
             Ok(walk.into_tables())
         })?;
         redact::apply(&mut found);

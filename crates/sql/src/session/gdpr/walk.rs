@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
     ///
     /// # Errors
     /// 51004 when there is no such row; 1038 when a person has more than a statement may hold.
-    pub(super) fn from_person(
+    pub(super) fn walk_from_person(
         &mut self,
         session: &mut Session,
         person: &Table,
@@ -130,14 +130,14 @@ impl<'a> Walk<'a> {
                 (false, true) => !kind.gives_ownership(),
                 (false, false) => true,
             };
-            self.to_children(session, table, &rows, &wanted, owning)?;
-            self.to_targets(session, table, &rows, &wanted, owning)?;
+            self.walk_to_children(session, table, &rows, &wanted, owning)?;
+            self.walk_to_targets(session, table, &rows, &wanted, owning)?;
         }
         Ok(())
     }
 
     /// Rows of tables whose OWNED_BY or ACCESSED_BY leads to `rows`.
-    fn to_children(
+    fn walk_to_children(
         &mut self,
         session: &mut Session,
         table: usize,
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Rows that OWNS or ACCESSES of `rows` leads to.
-    fn to_targets(
+    fn walk_to_targets(
         &mut self,
         session: &mut Session,
         table: usize,
