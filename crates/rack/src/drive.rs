@@ -266,6 +266,7 @@ impl<F: Fabric> Driver<F> {
         }
         self.batches += 1;
         let batch = BatchId(self.batches);
+        let posted = operations.len();
         self.fabric.post(batch, operations)?;
         let mut waited = 0_u32;
         let mut silence = Silence::of(self.silence);
@@ -273,6 +274,12 @@ impl<F: Fabric> Driver<F> {
             if let Some(completion) = self.fabric.poll()
                 && completion.batch == batch
             {
+                // All machines pair outcomes with operations by their places.
+                assert_eq!(
+                    completion.outcomes.len(),
+                    posted,
+                    "a batch completes with one outcome for each operation"
+                );
                 return Ok(completion.outcomes);
             }
             waited = waited.wrapping_add(1);

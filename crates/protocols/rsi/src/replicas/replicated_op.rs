@@ -233,6 +233,12 @@ impl<W: Machine> ReplicatedOp<W> {
     /// Takes what came of a round trip.
     fn hear(&mut self, outcomes: Vec<Outcome>) {
         let is_first = self.phase == Phase::First;
+        // An outcome that did not come must not be taken for success.
+        assert_eq!(
+            outcomes.len(),
+            self.asked.iter().map(|asked| asked.under_way).sum(),
+            "every operation that was posted has an outcome"
+        );
         let mut outcomes = outcomes.into_iter();
         for asked in &mut self.asked {
             let own = outcomes.by_ref().take(asked.under_way);
@@ -329,5 +335,52 @@ impl<C: Carrier> Carrier for Mapped<C> {
     fn run<W: Machine>(&mut self, work: W) -> impl Future<Output = Result<W::Output, Self::Error>> {
         let map = Arc::clone(&self.map);
         self.carrier.run(ReplicatedOp::new(map, work))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use manxdb_fabric::ServerId;
+
+    use super::*;
+    use crate::machine::Once;
+
+    /// Two writes to servers, posted.
+    fn posted() -> ReplicatedOp<Once> {
+        let servers: Vec<_> = (0..3).map(|number| (ServerId(number), 0, 4096)).collect();
+        let map = Arc::new(Map::new(&servers, 3).unwrap());
+        let write = |offset| Operation::Write {
+            at: Address {
+                server: ServerId(0),
+                offset,
+            },
+            bytes: vec![0; 8],
+        };
+        let mut op = ReplicatedOp::new(map, Once::new(vec![write(0), write(8)]));
+        match op.step(Vec::new()) {
+            Step::Post(operations) => assert_eq!(operations.len(), 2),
+            step => panic!("{step:?}"),
+        }
+        op
+    }
+
+    #[test]
+    fn outcomes_are_heard_in_the_order_of_their_operations() {
+        let gone = Outcome::Failed(Fault::Gone(ServerId(0)));
+        let step = posted().step(vec![Outcome::Written, gone.clone()]);
+        assert_eq!(step, Step::Done(vec![Outcome::Written, gone]));
+    }
+
+    #[test]
+    #[should_panic(expected = "every operation that was posted has an outcome")]
+    fn a_completion_that_is_short_is_no_success() {
+        let _ = posted().step(vec![Outcome::Written]);
+    }
+
+    #[test]
+    #[should_panic(expected = "every operation that was posted has an outcome")]
+    fn a_completion_that_is_too_long_is_no_success() {
+        let _ = posted().step(vec![Outcome::Written; 3]);
     }
 }
