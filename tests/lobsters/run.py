@@ -78,7 +78,8 @@ def dumped(binary, manxdb, mariadb):
     for database in ("owned", "again"):
         _, text, errors = client("mariadb", manxdb, database, "-e", "EXPLAIN COMPLIANCE")
         # A dump says of inferred owners what they are, so that they do not change with what is inferred.
-        owners[database] = text.replace("\tinferred\t", "\texplicit\t")
+        lines = [line for line in text.splitlines(keepends=True) if "\tnote\t" not in line]
+        owners[database] = "".join(lines).replace("\tinferred\t", "\texplicit\t")
     same = owners["owned"] == owners["again"] and "taggings.story_id -> stories.user_id -> users" in owners["owned"]
     good = check("the loaded dump has the same owners", int(not same), f"{owners} {errors}")
     done = subprocess.run([binary, "compliance", "check", "-"], input=dump, capture_output=True, text=True, check=False)
