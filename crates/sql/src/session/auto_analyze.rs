@@ -51,6 +51,9 @@ impl ChangedRows {
     /// Tables of `catalog` that are due at `now`; those that are gone are forgotten.
     fn due<'a>(&self, catalog: &'a Catalog, now: i64) -> Vec<&'a Table> {
         let mut tables = self.tables.lock();
+        if !tables.values().any(|changes| changes.may_be_due(now)) {
+            return Vec::new(); // the common case, asked ten times a second
+        }
         let known: HashMap<TableId, &Table> = catalog
             .tables()
             .filter(|table| tables.contains_key(&table.id))
@@ -64,23 +67,30 @@ impl ChangedRows {
         due.collect()
     }
 
-    /// Begins to count anew: what changes from here on is not in the analysis that begins now.
-    fn begin(&self, table: TableId, now: i64) {
+    /// Begins to count anew: what changes from here on is not in the analysis that begins now. The
+    /// rows counted before.
+    fn begin(&self, table: TableId, now: i64) -> u64 {
         let changes = Changes {
             rows: 0,
             analyzed_at: Some(now),
         };
-        self.tables.lock().insert(table, changes);
+        let before = self.tables.lock().insert(table, changes);
+        before.map_or(0, |changes| changes.rows)
     }
 }
 
 impl Changes {
-    fn is_due(self, table: &Table, now: i64) -> bool {
+    /// Whether it is, if the table is small enough.
+    fn may_be_due(self, now: i64) -> bool {
         let rested = self
             .analyzed_at
             .is_none_or(|at| now.saturating_sub(at) >= PAUSE_MICROS);
+        rested && self.rows > 0
+    }
+
+    fn is_due(self, table: &Table, now: i64) -> bool {
         let rows = table.statistics().map_or(0, |known| known.rows);
-        rested && self.rows > 0 && self.rows.saturating_mul(ONE_IN) >= rows
+        self.may_be_due(now) && self.rows.saturating_mul(ONE_IN) >= rows
     }
 }
 
@@ -135,7 +145,7 @@ impl Instance {
     ///
     /// # Errors
     /// Storage, damaged rows, interruption. A table that is being changed by a DDL statement is
-    /// left for the next call.
+    /// left for a later call, after the pause.
     pub fn analyze_changed_tables(
         &self,
         stopping: impl Fn() -> bool + Send + Sync + 'static,
@@ -150,9 +160,13 @@ impl Instance {
             .changed_rows
             .due(&catalog, self.host.monotonic_micros())
         {
-            self.changed_rows
-                .begin(table.id, self.host.monotonic_micros());
-            match ddl::analyze_again(&self.store, &waiter, table) {
+            let now = self.host.monotonic_micros();
+            let counted = self.changed_rows.begin(table.id, now);
+            let done = ddl::analyze_again(&self.store, &waiter, table);
+            if done.is_err() {
+                self.changed_rows.note(table.id, counted);
+            }
+            match done {
                 Ok(()) => analyzed += 1,
                 Err(error) if error.code == 1205 => {}
                 Err(error) => return Err(error),

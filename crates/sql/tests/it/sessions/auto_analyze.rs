@@ -84,6 +84,8 @@ fn it_can_be_switched_off_and_a_stopping_server_ends_it() {
     let stopped = instance.analyze_changed_tables(|| true);
     assert_eq!(stopped.map_err(|error| error.code), Err(1317));
     assert_eq!(planned_rows(&mut client), "1000");
+    rest(&mut client);
+    assert_eq!(analyzed(&instance), Ok(1), "what was counted is not lost");
 }
 
 #[test]
