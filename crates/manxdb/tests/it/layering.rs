@@ -54,12 +54,12 @@ const BELOW: [(&str, &[&str]); 9] = [
     ),
 ];
 
-fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     let manifest = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap());
     manifest.ancestors().nth(2).unwrap().to_path_buf()
 }
 
-fn answer_of(program: &str, arguments: &[&str]) -> Vec<u8> {
+pub(crate) fn answer_of(program: &str, arguments: &[&str]) -> Vec<u8> {
     let done = Command::new(program)
         .args(arguments)
         .current_dir(repository())

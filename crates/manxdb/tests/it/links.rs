@@ -1,12 +1,8 @@
 //! Every link of a page to another file leads somewhere.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-fn repository() -> PathBuf {
-    let manifest = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap());
-    manifest.ancestors().nth(2).unwrap().to_path_buf()
-}
+use crate::layering::{answer_of, repository};
 
 /// What stands between the brackets of `](target)`, without the part behind `#`.
 fn targets(text: &str) -> Vec<&str> {
@@ -30,12 +26,7 @@ fn broken(page: &Path, text: &str) -> Vec<String> {
 
 #[test]
 fn every_link_of_a_page_leads_to_a_file() {
-    let listed = Command::new("git")
-        .args(["ls-files", "-z", "*.md"])
-        .current_dir(repository())
-        .output()
-        .unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
+    let listed = String::from_utf8(answer_of("git", &["ls-files", "-z", "*.md"])).unwrap();
     let (mut found, mut links) = (Vec::new(), 0);
     for name in listed.split_terminator('\0') {
         let page = repository().join(name);
