@@ -43,7 +43,7 @@ fn head(marker: u8, db: usize, epoch: u32, more: usize) -> Vec<u8> {
     out.push(marker);
     out.push(u8::try_from(db).unwrap_or(u8::MAX));
     out.extend_from_slice(&epoch.to_be_bytes());
-    debug_assert_eq!(out.len(), META_HEAD);
+    assert_eq!(out.len(), META_HEAD, "the head of a row has one length");
     out
 }
 
