@@ -8,11 +8,16 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from harness.report import Report, load_known_gaps
 from harness.servers import Manxdb, Mariadb, ServerError
 from harness import rust_tests
 from harness.suites import QUICK, ROOT, all_suites, missing_tool, suite_environment, target_directory
+
+
+# Programs of suites that run now.
+RUNNING = set()
 
 
 def parse_arguments():
@@ -25,6 +30,8 @@ def parse_arguments():
     parser.add_argument("--server", choices=("manxdb", "mariadb"), default="manxdb",
                         help="mariadb: checks the tests themselves")
     parser.add_argument("--binary", help="an already built manxdb")
+    parser.add_argument("--jobs", type=int, choices=range(1, 17), metavar="N", default=min(2, os.cpu_count() or 1),
+                        help="how many suites run at once (default: 2, or 1 on one processor)")
     parser.add_argument("--list", action="store_true", help="prints the suites")
     parser.add_argument("suite_arguments", nargs="*", help="after --: passed on to the suites")
     return parser.parse_args()
@@ -76,6 +83,7 @@ def run_program(suite, environment, arguments, report):
                                errors="replace", stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True)
+    RUNNING.add(process)
     late = threading.Timer(suite.seconds, lambda: os.killpg(process.pid, 9))
     late.daemon = True  # a run that is told to end does not wait for it
     if "--forever" not in arguments:
@@ -88,8 +96,9 @@ def run_program(suite, environment, arguments, report):
             checks += 1
         else:
             tail = [*tail[-15:], line]
-            print(f"    {line}", flush=True)
+            report.say(f"    {line}")
     code = process.wait()
+    RUNNING.discard(process)
     timed_out = late.finished.is_set()
     late.cancel()
     if timed_out:
@@ -103,7 +112,7 @@ def run_program(suite, environment, arguments, report):
 def run_suite(suite, options, binary, report):
     """Starts the server the suite needs and runs it."""
     started = time.monotonic()
-    print(f"\n== {suite.name}: {suite.about}", flush=True)
+    report.say(f"\n== {suite.name}: {suite.about}")
     if tool := missing_tool(suite):
         report.add_failed(suite.name, "needs", f"{tool} is missing (make setup, scripts/setup.sh test)")
         return
@@ -129,7 +138,34 @@ def run_suite(suite, options, binary, report):
             server.close()
     seconds = time.monotonic() - started
     report.add_time(suite.name, seconds)
-    print(f"   {suite.name}: {seconds:.0f} s", flush=True)
+    report.say(f"   {suite.name}: {seconds:.0f} s")
+
+
+def run_suites(suites, options, binary, report):
+    """Runs suites, as many at once as were asked for; what each says is printed in one piece when it ends."""
+    if options.jobs == 1:
+        for suite in suites:
+            run_suite(suite, options, binary, report)
+        return
+    # Those that may take longest begin, so that none of them is left alone at the end.
+    waiting = sorted(suites, key=lambda suite: -suite.seconds)
+
+    def run_one(suite):
+        print(f"-- {suite.name} begins", flush=True)
+        part = report.part()
+        run_suite(suite, options, binary, part)
+        return part
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        try:
+            for done in as_completed([pool.submit(run_one, suite) for suite in waiting]):
+                report.merge(done.result())
+        except BaseException:
+            # Threads end behind the programs that they wait for, and stop their servers.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in RUNNING.copy():
+                os.killpg(process.pid, signal.SIGTERM)
+            raise
 
 
 def choose(options):
@@ -169,8 +205,7 @@ def main():
     if options.server == "manxdb" and not binary and chosen:
         binary = build_binary(report)
     if options.server == "mariadb" or binary:
-        for suite in chosen:
-            run_suite(suite, options, binary, report)
+        run_suites(chosen, options, binary, report)
     return report.close()
 
 

@@ -33,6 +33,27 @@ class Report:
     closed: list = field(default_factory=list)
     # Seconds of tests and suites, by name.
     times: list = field(default_factory=list)
+    # What was said, of a report that is printed in one piece when it is merged; None: it is printed at once.
+    said: list | None = None
+
+    def say(self, line):
+        """Prints a line, now or when this report is merged."""
+        if self.said is None:
+            print(line, flush=True)
+        else:
+            self.said.append(line)
+
+    def part(self):
+        """A report of something that runs beside others; `merge` takes it in."""
+        return Report(known=self.known, said=[])
+
+    def merge(self, part):
+        """Counts and prints what a part says."""
+        self.passed += part.passed
+        for mine, its in ((self.failures, part.failures), (self.gaps, part.gaps), (self.skipped, part.skipped),
+                          (self.closed, part.closed), (self.times, part.times)):
+            mine.extend(its)
+        self.say("\n".join(part.said))
 
     def add_passed(self, suite, check, quiet=False):
         """A check passed; one that is listed as a gap should leave the list."""
@@ -40,22 +61,22 @@ class Report:
         if (suite, check) in self.known:
             self.closed.append((suite, check, "passes now"))
         if not quiet:
-            print(f"  PASS {check}", flush=True)
+            self.say(f"  PASS {check}")
 
     def add_failed(self, suite, check, why):
         """A check failed, unless it is a known gap."""
         reason = self.known.get((suite, check))
         if reason:
             self.gaps.append((suite, check, reason))
-            print(f"  GAP  {check}: {reason}", flush=True)
+            self.say(f"  GAP  {check}: {reason}")
             return
         self.failures.append((suite, check, why))
-        print(f"  FAIL {check}: {why}", flush=True)
+        self.say(f"  FAIL {check}: {why}")
 
     def add_skipped(self, suite, check, why):
         """A check could not run here; said, not counted."""
         self.skipped.append((suite, check, why))
-        print(f"  SKIP {check}: {why}", flush=True)
+        self.say(f"  SKIP {check}: {why}")
 
     def add_time(self, name, seconds):
         """How long a test or a suite took."""
