@@ -8,6 +8,7 @@ use manxdb_storage::{Durability, KeyRange, Version};
 
 use crate::error::TxnError;
 use crate::keys::ReadPoints;
+use crate::locks::LockKey;
 
 /// Identity of a running transaction, unique in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +57,12 @@ pub struct Intent {
     pub writes: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// When the commit counts as done.
     pub durability: Durability,
+    /// Row locks of `txn` that a path may give back as soon as the intent has its place in the
+    /// commit order: who gets them reads at [`CommitPath::ordered_snapshot`]. Not part of what is
+    /// sent to other nodes.
+    ///
+    /// [`CommitPath::ordered_snapshot`]: crate::CommitPath::ordered_snapshot
+    pub locks: Vec<LockKey>,
 }
 
 /// An answer that is there already, or will be. Bound to no runtime; the ready case costs nothing.

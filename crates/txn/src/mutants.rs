@@ -18,6 +18,10 @@ pub struct Mutants {
     pub hide_own_writes: bool,
     /// Row locks are not taken.
     pub skip_locks: bool,
+    /// Reads under row locks see only what is acknowledged.
+    pub old_reads_under_locks: bool,
+    /// A transaction without writes ends although what it read may still be lost.
+    pub skip_confirmation: bool,
     /// A value whose key was written counts as the same in what was used of it.
     pub trust_used_parts: bool,
 }

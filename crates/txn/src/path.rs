@@ -15,6 +15,21 @@ pub trait CommitPath: Send + Sync + 'static {
     /// A snapshot of everything acknowledged so far.
     fn snapshot(&self) -> Reply<Result<Snapshot, TxnError>>;
 
+    /// A snapshot of everything that has its place in the commit order, also of commits that still
+    /// wait for the disk: for reads under row locks, which a path may give back before a commit is
+    /// acknowledged. Whoever has read there is told an end only after [`CommitPath::confirm`], or
+    /// after a commit of its own, which stands behind all of them.
+    fn ordered_snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
+        self.snapshot()
+    }
+
+    /// Waits until all commits up to `version` are acknowledged, and shown by
+    /// [`CommitPath::snapshot`].
+    fn confirm(&self, version: Version) -> Reply<Result<(), TxnError>> {
+        let _ = version;
+        Reply::Ready(Ok(()))
+    }
+
     /// The value of `key` at `at`.
     fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>>;
 
@@ -56,8 +71,9 @@ pub trait CommitPath: Send + Sync + 'static {
     /// As [`CommitPath::changed_since`] for one key.
     fn key_changed_since(&self, key: &[u8], since: Version) -> Reply<Result<bool, TxnError>>;
 
-    /// A new snapshot at which all of `reads` are still true, so that a transaction may move to
-    /// it; [`TxnError::Conflict`] when one of them changed.
+    /// A new snapshot, as [`CommitPath::ordered_snapshot`] gives it, at which all of `reads` are
+    /// still true, so that a transaction may move to it; [`TxnError::Conflict`] when one of them
+    /// changed.
     fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>>;
 
     /// Runs a procedure to its commit; the values that its pieces gave.

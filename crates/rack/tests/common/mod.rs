@@ -30,6 +30,7 @@ pub fn submit(
         reads,
         writes,
         durability,
+        locks: Vec::new(),
     };
     ready(path.submit(intent))
 }

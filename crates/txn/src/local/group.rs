@@ -275,6 +275,7 @@ mod tests {
             reads: ReadSet::default(),
             writes: Vec::new(),
             durability: Durability::Sync,
+            locks: Vec::new(),
         }
     }
 

@@ -8,6 +8,9 @@
 //!
 //! While one group waits for the disk the next is validated and written. Its snapshots do not see
 //! the first, whose writes validation knows: they can only refuse, as if it were there already.
+//! Row locks are given back when the group is written, not when it is on disk, so that the next
+//! owner of a row works while its predecessor waits (early lock release; DeWitt et al., 1984).
+//! It looks at a snapshot of all that is ordered, and it is told an end only when that is on disk.
 //! Batches are on disk in their order, so a group that is there publishes those before it too.
 
 mod group;
@@ -110,6 +113,7 @@ impl LocalPath {
             queue: GroupQueue::default(),
             order: Mutex::new(Order {
                 assigned: latest,
+                last_appended: Appended::default(),
                 broken: None,
             }),
             locks: LockTable::default(),
@@ -191,10 +195,18 @@ impl LocalPath {
         }
         #[cfg(feature = "mutants")]
         if self.mutants.lock().publish_before_write {
+            self.pins.order(staged.last);
             self.pins.publish(staged.last);
         }
         match self.append(&mut order, &staged.batch) {
-            Ok(appended) => staged.appended = Some(appended),
+            Ok(appended) => {
+                staged.appended = Some(appended);
+                drop(order);
+                // Only now: whoever gets a lock looks at an ordered snapshot.
+                for (owner, keys) in staged.locks.drain(..) {
+                    self.locks.release(owner, keys);
+                }
+            }
             Err(failure) => {
                 let undo = std::mem::take(&mut staged.undo);
                 self.recent.write().take_back(undo);
@@ -228,10 +240,37 @@ impl LocalPath {
         staged.verdicts
     }
 
+    /// Brings all that is ordered to the disk, and shows it.
+    fn sync_all(&self) -> Result<(), TxnError> {
+        let (appended, version) = {
+            let order = self.order.lock();
+            if let Some(reason) = &order.broken {
+                return Err(StorageError::ReadOnly(reason.clone()).into());
+            }
+            let ordered = self.pins.ordered_snapshot().version;
+            (order.last_appended.clone(), ordered)
+        };
+        if let Err(failure) = self.engine.sync(&appended) {
+            self.order.lock().break_off(&failure);
+            return Err(TxnError::Unknown(failure.to_string()));
+        }
+        self.publish(version);
+        Ok(())
+    }
+
     /// A whole commit, for who needs no queue.
     #[cfg(test)]
     fn commit_group(&self, intents: Vec<Intent>) -> Vec<Verdict> {
         self.finish_group(self.stage_group(intents))
+    }
+
+    /// Shows a batch that the engine has to reads under row locks.
+    fn order_written(&self, version: Version) {
+        #[cfg(feature = "mutants")]
+        if self.mutants.lock().publish_before_write {
+            return;
+        }
+        self.pins.order(version);
     }
 
     fn publish(&self, version: Version) {
@@ -268,6 +307,7 @@ impl LocalPath {
             batch: WriteBatch::default(),
             durability: Durability::Async,
             appended: None,
+            locks: Vec::new(),
             undo: Undo::default(),
             verdicts: Vec::with_capacity(intents.len()),
             conflicts: 0,
@@ -294,6 +334,9 @@ impl LocalPath {
             }
             recent.stage_all(staged.last, &intent.writes, &mut staged.undo);
             staged.batch.writes.reserve(intent.writes.len());
+            if !intent.locks.is_empty() {
+                staged.locks.push((intent.txn, intent.locks));
+            }
             for (key, value) in intent.writes {
                 staged.batch.writes.push((staged.last, key, value));
             }
@@ -302,15 +345,19 @@ impl LocalPath {
         staged
     }
 
+    /// Writes what has been given the versions up to `order.assigned`.
     fn append(&self, order: &mut Order, batch: &WriteBatch) -> Result<Appended, StorageError> {
         if let Some(reason) = &order.broken {
             return Err(StorageError::ReadOnly(reason.clone()));
         }
         let appended = self.engine.append(batch);
-        if let Err(failure) = &appended
-            && !left_untouched(failure)
-        {
-            order.break_off(failure);
+        match &appended {
+            Ok(appended) => {
+                order.last_appended = appended.clone();
+                self.order_written(order.assigned);
+            }
+            Err(failure) if !left_untouched(failure) => order.break_off(failure),
+            Err(_) => {}
         }
         appended
     }
@@ -358,6 +405,21 @@ impl CommitPath for LocalPath {
             }));
         }
         Reply::Ready(Ok(snapshot))
+    }
+
+    fn ordered_snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
+        #[cfg(feature = "mutants")]
+        if self.mutants.lock().stale_snapshots {
+            return self.snapshot();
+        }
+        Reply::Ready(Ok(self.pins.ordered_snapshot()))
+    }
+
+    fn confirm(&self, version: Version) -> Reply<Result<(), TxnError>> {
+        if self.pins.visible() >= version {
+            return Reply::Ready(Ok(()));
+        }
+        Reply::Ready(self.sync_all())
     }
 
     fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
@@ -423,8 +485,8 @@ impl CommitPath for LocalPath {
 
     fn refresh(&self, reads: &ReadSet) -> Reply<Result<Snapshot, TxnError>> {
         // The snapshot comes first: what commits after it is noted in `recent` before it is
-        // published, so a change that the snapshot shows cannot be missed below.
-        let snapshot = self.pins.snapshot();
+        // ordered, so a change that the snapshot shows cannot be missed below.
+        let snapshot = self.pins.ordered_snapshot();
         Reply::Ready(match self.recent.read().first_change(reads) {
             Some(what) => Err(TxnError::Conflict { what }),
             None => Ok(snapshot),
@@ -462,6 +524,7 @@ mod tests {
             },
             writes: vec![(key.into(), Some(txn.to_string().into_bytes()))],
             durability: Durability::Sync,
+            locks: Vec::new(),
         }
     }
 

@@ -5,11 +5,15 @@ use manxdb_storage::{Appended, Durability, StorageError, Version, WriteBatch};
 use super::group::Verdict;
 use super::recent::Undo;
 use crate::error::TxnError;
+use crate::locks::LockKey;
+use crate::model::TxnId;
 
 /// What only the leader of a group that is being staged touches.
 pub(super) struct Order {
     /// Last version given to an intent, also to one whose write failed: numbers are not reused.
     pub(super) assigned: Version,
+    /// The last batch that was written.
+    pub(super) last_appended: Appended,
     /// Why nothing can be written any more: the state of the log is unknown until a restart.
     pub(super) broken: Option<String>,
 }
@@ -20,6 +24,8 @@ pub(super) struct Staged {
     pub(super) durability: Durability,
     /// What to wait for; `None` when nothing was written.
     pub(super) appended: Option<Appended>,
+    /// Row locks of those that passed, which are given back when the batch is written.
+    pub(super) locks: Vec<(TxnId, Vec<LockKey>)>,
     pub(super) undo: Undo,
     /// Per intent of the group: its version, or why it may not commit.
     pub(super) verdicts: Vec<Verdict>,

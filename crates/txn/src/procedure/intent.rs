@@ -181,6 +181,7 @@ pub fn decode_intent(bytes: &[u8]) -> Result<Intent, ProcedureError> {
             reads,
             writes,
             durability,
+            locks: Vec::new(),
         })
     };
     let malformed = || ProcedureError::Arguments("not an encoded intent".into());
@@ -225,6 +226,7 @@ mod tests {
                 reads: ReadSet { points: points.into(), ranges },
                 writes,
                 durability: Durability::Async,
+                locks: Vec::new(),
             }
         }
     }

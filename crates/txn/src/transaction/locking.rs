@@ -18,6 +18,10 @@ pub(super) const LOOKS_MAX: usize = 64;
 /// Locks one transaction may hold: some hundred bytes each.
 pub const LOCKS_MAX: usize = 4_000_000;
 
+/// Locks that a transaction may hold to have them given back early. A larger one holds up others
+/// with its statements, not with its sync, and the list would be held twice.
+const EARLY_RELEASE_MAX: usize = 10_000;
+
 impl Transaction {
     /// Makes the lock on `key` this transaction's; false when it is skipped.
     pub(super) fn lock(
@@ -100,6 +104,16 @@ impl Transaction {
             inner.held.push(Arc::clone(ticket.key()));
         }
         None
+    }
+
+    /// Locks that the path may give back as soon as the commit has its place; they are given back
+    /// again at the end, which does nothing then.
+    pub(super) fn locks_to_give_back(&self) -> Vec<LockKey> {
+        let inner = self.inner.borrow();
+        if inner.held.len() > EARLY_RELEASE_MAX {
+            return Vec::new();
+        }
+        inner.held.clone()
     }
 
     /// Gives everything back.
@@ -243,7 +257,7 @@ impl Transaction {
     pub(super) fn locking_view(&self) -> Result<Snapshot, TxnError> {
         match self.isolation {
             IsolationLevel::Serializable => self.view(),
-            IsolationLevel::ReadCommitted | IsolationLevel::RepeatableRead => self.newest(),
+            IsolationLevel::ReadCommitted | IsolationLevel::RepeatableRead => self.newest_ordered(),
         }
     }
 
@@ -252,6 +266,7 @@ impl Transaction {
     pub(super) fn advance(&self) -> Result<(), TxnError> {
         match self.still_true() {
             Ok(snapshot) => {
+                self.looked_at(&snapshot);
                 let mut inner = self.inner.borrow_mut();
                 inner.recorded.move_to(&snapshot);
                 inner.snapshot = Some(snapshot);

@@ -117,6 +117,8 @@ struct Inner {
     /// Keys locked, in the order in which they were; one that was first shared, then exclusive,
     /// twice.
     held: Vec<LockKey>,
+    /// Newest state that was looked at which may not be acknowledged yet.
+    newest_ordered: Version,
     /// Rows that were looked at and not locked, of ranges that are validated around them.
     passed: usize,
     /// A lock a polled call still waits for.
@@ -331,6 +333,7 @@ impl Transaction {
         self.check_usable()?;
         match resolve(self.path.refresh(reads), &self.waiter) {
             Ok(at) => {
+                self.looked_at(&at);
                 self.inner.borrow_mut().recorded.include(reads, &at);
                 Ok(true)
             }
@@ -391,6 +394,7 @@ impl Transaction {
         self.check_usable()?;
         if !self.has_writes() {
             let snapshot = self.inner.borrow_mut().snapshot.take();
+            self.confirm_reads()?;
             return Ok(snapshot.map_or(Version::ZERO, |snapshot| snapshot.version));
         }
         for _ in 0..COMMIT_TRIES {
@@ -403,23 +407,25 @@ impl Transaction {
             }
         }
         // The first recorded read stays pinned until the verdict.
-        let (intent, _pin) = {
+        let (reads, writes, _pin) = {
             let mut inner = self.inner.borrow_mut();
             let (reads, pin) = std::mem::take(&mut inner.recorded).into_read_set();
-            let writes = std::mem::take(&mut inner.writes).into_writes();
-            (self.intent(reads, writes, durability), pin)
+            (reads, std::mem::take(&mut inner.writes).into_writes(), pin)
         };
+        let intent = self.intent(reads, writes, durability);
         // Snapshots and locks go when `self` does, after the verdict.
         resolve(self.path.submit(intent), &self.waiter)
     }
 
     /// The intent of a commit that may be tried again, since it can look at what it used.
     fn kept_intent(&self, durability: Durability) -> Option<Intent> {
-        let inner = self.inner.borrow();
-        if !inner.recorded.has_partly_used() || inner.writes.bytes() > KEPT_BYTES_MAX {
-            return None;
-        }
-        let (reads, writes) = (inner.recorded.to_read_set(), inner.writes.to_writes());
+        let (reads, writes) = {
+            let inner = self.inner.borrow();
+            if !inner.recorded.has_partly_used() || inner.writes.bytes() > KEPT_BYTES_MAX {
+                return None;
+            }
+            (inner.recorded.to_read_set(), inner.writes.to_writes())
+        };
         Some(self.intent(reads, writes, durability))
     }
 
@@ -435,11 +441,26 @@ impl Transaction {
             reads,
             writes,
             durability,
+            locks: self.locks_to_give_back(),
         }
     }
 
     /// Drops the writes and releases the locks.
-    pub fn rollback(self) {}
+    pub fn rollback(self) {
+        // Whoever was shown a state sees it in its next transaction. A failure is told there.
+        let _ = self.confirm_reads();
+    }
+
+    /// Waits until all that was read is acknowledged. Locks are given back before.
+    fn confirm_reads(&self) -> Result<(), TxnError> {
+        self.release_locks();
+        let newest = self.inner.borrow().newest_ordered;
+        #[cfg(feature = "mutants")]
+        if self.mutants.get().skip_confirmation {
+            return Ok(());
+        }
+        resolve(self.path.confirm(newest), &self.waiter)
+    }
 
     fn check_usable(&self) -> Result<(), TxnError> {
         if self.inner.borrow().doomed {
@@ -491,8 +512,30 @@ impl Transaction {
         Ok(snapshot)
     }
 
+    /// The newest acknowledged state; once rows are locked, the newest that has its place in the
+    /// commit order. A lock may have been given back by a commit that is not acknowledged, and
+    /// whoever waited for the lock counts on seeing all of that commit.
     fn newest(&self) -> Result<Snapshot, TxnError> {
-        resolve(self.path.snapshot(), &self.waiter)
+        if self.inner.borrow().held.is_empty() {
+            return resolve(self.path.snapshot(), &self.waiter);
+        }
+        self.newest_ordered()
+    }
+
+    fn newest_ordered(&self) -> Result<Snapshot, TxnError> {
+        #[cfg(feature = "mutants")]
+        if self.mutants.get().old_reads_under_locks {
+            return resolve(self.path.snapshot(), &self.waiter);
+        }
+        let snapshot = resolve(self.path.ordered_snapshot(), &self.waiter)?;
+        self.looked_at(&snapshot);
+        Ok(snapshot)
+    }
+
+    /// Notes that a state was looked at that may not be acknowledged yet.
+    fn looked_at(&self, ordered: &Snapshot) {
+        let mut inner = self.inner.borrow_mut();
+        inner.newest_ordered = inner.newest_ordered.max(ordered.version);
     }
 }
 

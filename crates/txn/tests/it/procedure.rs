@@ -261,6 +261,7 @@ fn intent(fixture: &Fixture) -> Intent {
             (b"w/1".to_vec(), Some(b"2".to_vec())),
         ],
         durability: Durability::Sync,
+        locks: Vec::new(),
     }
 }
 

@@ -78,6 +78,21 @@ impl CommitPath for DefectivePath {
         reply
     }
 
+    fn ordered_snapshot(&self) -> Reply<Result<Snapshot, TxnError>> {
+        if let Some(stale) = self.stale.lock().clone() {
+            return Reply::Ready(Ok(stale));
+        }
+        let reply = self.inner.ordered_snapshot();
+        if let Reply::Ready(Ok(snapshot)) = &reply {
+            *self.last_snapshot.lock() = Some(snapshot.clone());
+        }
+        reply
+    }
+
+    fn confirm(&self, version: Version) -> Reply<Result<(), TxnError>> {
+        self.inner.confirm(version)
+    }
+
     fn get(&self, at: Version, key: &[u8]) -> Reply<Result<Option<Vec<u8>>, TxnError>> {
         self.inner.get(at, key)
     }
