@@ -42,7 +42,8 @@ def same_answers(binary, servers, options, seed):
             return check(f"{server.name} is filled with seed {seed}", code, output)
     ours, theirs = (address(server, database) for server in servers)
     return check(f"pages of seed {seed} answer alike",
-                 *bench(binary, "compare", "--url", ours, "--against", theirs, "--pages", options.pages, *site))
+                 *bench(binary, "compare", "--url", ours, "--against", theirs, "--pages", options.pages,
+                        "--notifications", *site))
 
 
 def annotated(binary, manxdb, options):

@@ -119,6 +119,9 @@ pub enum LobstersCommand {
         /// Name the owners of rows in the tables
         #[arg(long)]
         annotated: bool,
+        /// Storage engine of the tables, for example ROCKSDB in MariaDB; the server's own if not given
+        #[arg(long, value_name = "NAME")]
+        engine: Option<String>,
     },
     /// Send pages and measure them
     #[command(after_help = "\
@@ -137,6 +140,9 @@ connection asks for its next page when it has the last one.")]
         /// How many pages
         #[arg(long, default_value_t = 500)]
         pages: usize,
+        /// Also ask for the reader's notifications, on the five kinds of pages that show them
+        #[arg(long)]
+        notifications: bool,
     },
 }
 
@@ -180,6 +186,9 @@ pub struct LobstersRun {
     /// How long to run before measuring, in seconds
     #[arg(long, default_value_t = 1.0)]
     pub warm_up: f64,
+    /// Also ask for the reader's notifications, on the five kinds of pages that show them
+    #[arg(long)]
+    pub notifications: bool,
     /// Only this kind of page, for example Frontpage
     #[arg(long, value_name = "KIND")]
     pub only: Option<String>,

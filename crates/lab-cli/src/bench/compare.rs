@@ -12,12 +12,17 @@ use crate::fault::Fault;
 /// Differences shown in full; the rest is counted.
 const SHOWN: usize = 10;
 
-/// Sends `pages` pages to both servers, which must have been filled alike and not changed
+/// Sends `pages` pages, with their readers' notifications if asked, to both servers, which must have been filled alike and not changed
 /// since. The exit code says whether every answer was the same.
 ///
 /// # Errors
 /// A server that does not answer.
-pub fn run(site: &SiteArgs, against: &str, pages: usize, scale: Scale) -> Result<ExitCode, Fault> {
+pub fn run(
+    site: &SiteArgs,
+    against: &str,
+    (pages, notifications): (usize, bool),
+    scale: Scale,
+) -> Result<ExitCode, Fault> {
     let password = site.password.as_deref();
     let mut ours = Link::open(&site.url, password, true)?;
     let mut theirs = Link::open(against, password, true)?;
@@ -33,6 +38,9 @@ pub fn run(site: &SiteArgs, against: &str, pages: usize, scale: Scale) -> Result
             number % 60
         );
         let mut page = Page::new(request, now);
+        if notifications {
+            page = page.with_notifications();
+        }
         let mut answer = Answer::default();
         while let Some(statement) = page.next(&answer) {
             statements += 1;

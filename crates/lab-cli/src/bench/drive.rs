@@ -50,6 +50,7 @@ pub fn run(args: &LobstersRun, scale: Scale, only: Option<Kind>) -> Result<Outco
     let window = Window {
         count_from: start + seconds(args.warm_up),
         end: start + seconds(args.warm_up) + seconds(args.seconds),
+        notifications: args.notifications,
     };
     let cpu_before = Mutex::new(None);
     let seen = thread::scope(|scope| {
@@ -78,10 +79,11 @@ pub fn run(args: &LobstersRun, scale: Scale, only: Option<Kind>) -> Result<Outco
     })
 }
 
-/// The time a measurement covers.
+/// The time a measurement covers, and what its pages show.
 struct Window {
     count_from: Instant,
     end: Instant,
+    notifications: bool,
 }
 
 /// An argument in seconds; what is no length of time is none.
@@ -201,7 +203,8 @@ fn serve(window: &Window, mut link: Link, next: impl Fn() -> Option<Arrival>) ->
     while let Some((arrived, request)) = next() {
         let counts = arrived >= window.count_from;
         let kind = request.kind().name();
-        match page(&mut link, request, counts.then_some(&mut seen)) {
+        let page = page_of(request, window.notifications);
+        match serve_page(&mut link, page, counts.then_some(&mut seen)) {
             Ok(()) if counts => seen.pages.entry(kind).or_default().add(arrived.elapsed()),
             Ok(()) => {}
             Err(error) => {
@@ -212,10 +215,18 @@ fn serve(window: &Window, mut link: Link, next: impl Fn() -> Option<Arrival>) ->
     seen
 }
 
-/// Serves one page; statements' times go into `seen`.
-fn page(link: &mut Link, request: Request, mut seen: Option<&mut Seen>) -> mysql::Result<()> {
+/// The page of a request that arrives now.
+fn page_of(request: Request, notifications: bool) -> Page {
     let now = Zoned::now().strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
-    let mut page = Page::new(request, now);
+    let page = Page::new(request, now);
+    if notifications {
+        return page.with_notifications();
+    }
+    page
+}
+
+/// Serves one page; statements' times go into `seen`.
+fn serve_page(link: &mut Link, mut page: Page, mut seen: Option<&mut Seen>) -> mysql::Result<()> {
     let mut answer = Answer::default();
     while let Some(statement) = page.next(&answer) {
         let started = Instant::now();

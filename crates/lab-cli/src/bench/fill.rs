@@ -13,7 +13,13 @@ const PROGRESS_EVERY: usize = 100;
 ///
 /// # Errors
 /// The server's; among them that the tables are there already.
-pub fn run(site: &SiteArgs, scale: Scale, schema: Schema) -> Result<(), Fault> {
+pub fn run(
+    site: &SiteArgs,
+    scale: Scale,
+    schema: Schema,
+    engine: Option<&str>,
+) -> Result<(), Fault> {
+    let engine = engine.map(engine_clause).transpose()?.unwrap_or_default();
     let options = link::options(&site.url)?;
     let Some(name) = options.get_db_name() else {
         return Err(Fault::Other(format!(
@@ -29,7 +35,7 @@ pub fn run(site: &SiteArgs, scale: Scale, schema: Schema) -> Result<(), Fault> {
     ))?;
     link.command(&format!("USE `{quoted}`"))?;
     for statement in schema.statements() {
-        link.command(&statement)?;
+        link.command(&format!("{statement}{engine}"))?;
     }
     let statements: Vec<String> = seed::statements(scale, site.seed).collect();
     for (done, statement) in statements.iter().enumerate() {
@@ -40,4 +46,15 @@ pub fn run(site: &SiteArgs, scale: Scale, schema: Schema) -> Result<(), Fault> {
     }
     eprintln!("bench: filled {name} at scale {}", scale.0);
     Ok(())
+}
+
+/// What stands behind CREATE TABLE (…) for tables of a storage engine, for example of MyRocks.
+fn engine_clause(engine: &str) -> Result<String, Fault> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if engine.is_empty() || !engine.chars().all(is_word) {
+        return Err(Fault::Other(format!(
+            "--engine {engine} is not the name of a storage engine: letters, digits and _, for example ROCKSDB"
+        )));
+    }
+    Ok(format!(" ENGINE={engine}"))
 }

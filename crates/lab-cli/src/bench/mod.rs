@@ -38,13 +38,17 @@ const SCALE_MAX: f64 = 100.0;
 /// A server that does not answer or refuses a statement of the set-up; a wrong argument.
 pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
     match command {
-        LobstersCommand::Fill { site, annotated } => {
+        LobstersCommand::Fill {
+            site,
+            annotated,
+            engine,
+        } => {
             let schema = if *annotated {
                 Schema::Annotated
             } else {
                 Schema::Plain
             };
-            fill::run(site, scale(site)?, schema)?;
+            fill::run(site, scale(site)?, schema, engine.as_deref())?;
         }
         LobstersCommand::Run(args) => {
             let only = args.only.as_deref().map(kind).transpose()?;
@@ -62,8 +66,10 @@ pub fn lobsters(command: &LobstersCommand) -> Result<ExitCode, Fault> {
             site,
             against,
             pages,
+            notifications,
         } => {
-            return compare::run(site, against, *pages, scale(site)?);
+            let pages = (*pages, *notifications);
+            return compare::run(site, against, pages, scale(site)?);
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -18,10 +18,14 @@
 //! | Submit | 53 | 10 | story, tagging, key store, vote |
 //! | Logout | 3 | 0 | |
 //!
+//! On the first five the site can show its reader's notifications, two statements more
+//! ([`Page::with_notifications`]).
+//!
 //! Where to look: [`schema`] for the tables, [`seed`] for their rows, [`Sampler`] for who
 //! votes how much, [`Mix`] for the requests, [`Page`] for their statements.
 
 mod mix;
+mod notifications;
 mod page;
 mod reading;
 mod sampler;

@@ -1,6 +1,6 @@
 //! A page as a conversation with the server.
 
-use super::{Action, Request, reading, writing};
+use super::{Action, Request, notifications, reading, writing};
 use crate::{Answer, Statement, Value};
 
 /// What a step of a page comes to.
@@ -44,6 +44,17 @@ pub struct Page {
     now: String,
     step: usize,
     facts: Facts,
+    notifications: Notifications,
+}
+
+/// How far a page is with the statements behind its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Notifications {
+    NotAsked,
+    /// The page's own statements come first.
+    Waiting,
+    /// The next of their statements.
+    Step(usize),
 }
 
 impl Page {
@@ -54,11 +65,24 @@ impl Page {
             now: now.into(),
             step: 0,
             facts: Facts::default(),
+            notifications: Notifications::NotAsked,
         }
+    }
+
+    /// The same with the reader's notifications, where the site shows them.
+    #[must_use]
+    pub fn with_notifications(mut self) -> Self {
+        if notifications::are_shown(self.request.kind()) {
+            self.notifications = Notifications::Waiting;
+        }
+        self
     }
 
     /// The next statement, given the answer to the one before (an empty answer at first).
     pub fn next(&mut self, answer: &Answer) -> Option<Statement> {
+        if let Notifications::Step(step) = self.notifications {
+            return self.notification(step);
+        }
         loop {
             let step = self.step;
             self.step += 1;
@@ -67,9 +91,20 @@ impl Page {
                 Step::Skip => {}
                 Step::End => {
                     self.step = step;
-                    return None;
+                    if self.notifications == Notifications::NotAsked {
+                        return None;
+                    }
+                    return self.notification(0);
                 }
             }
+        }
+    }
+
+    fn notification(&mut self, step: usize) -> Option<Statement> {
+        self.notifications = Notifications::Step(step + 1);
+        match notifications::statement(self.request.user, step) {
+            Step::Send(statement) => Some(statement),
+            Step::Skip | Step::End => None,
         }
     }
 
@@ -207,11 +242,15 @@ mod tests {
     }
 
     fn run(kind: Kind, seed: u64) -> Vec<Statement> {
+        statements_of(kind, seed, |page| page)
+    }
+
+    fn statements_of(kind: Kind, seed: u64, with: impl Fn(Page) -> Page) -> Vec<Statement> {
         let scale = Scale(0.01);
         let request = Mix::new(scale, seed, Counters::seeded(scale))
             .only(kind)
             .request();
-        let mut page = Page::new(request, "2026-01-31 12:00:00.123456789");
+        let mut page = with(Page::new(request, "2026-01-31 12:00:00.123456789"));
         let (mut sent, mut answer) = (Vec::new(), Answer::default());
         while let Some(statement) = page.next(&answer) {
             answer = answer_to(&statement);
@@ -247,9 +286,26 @@ mod tests {
     }
 
     #[test]
+    fn notifications_are_two_statements_behind_five_kinds_of_pages() {
+        for kind in Kind::ALL {
+            let statements = run(kind, 1);
+            let more = statements_of(kind, 1, Page::with_notifications);
+            let names: Vec<&str> = more[statements.len()..].iter().map(|s| s.name).collect();
+            assert_eq!(more[..statements.len()], statements, "{kind:?}");
+            let expected: &[&str] = match kind {
+                Kind::Story | Kind::Frontpage | Kind::User | Kind::Comments | Kind::Recent => {
+                    &["notifications", "key store"]
+                }
+                _ => &[],
+            };
+            assert_eq!(names, expected, "{kind:?}");
+        }
+    }
+
+    #[test]
     fn every_parameter_has_its_mark() {
         for kind in Kind::ALL {
-            for statement in run(kind, 2) {
+            for statement in statements_of(kind, 2, Page::with_notifications) {
                 let marks = statement.text.matches('?').count();
                 assert_eq!(marks, statement.parameters.len(), "{}", statement.text);
                 assert_eq!(
