@@ -47,6 +47,36 @@ pub enum Level {
     Strict,
 }
 
+/// What is asked of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The procedure's name.
+    pub procedure: String,
+    /// Its arguments.
+    pub args: Vec<u8>,
+    /// What the caller is promised.
+    pub level: Level,
+    /// Whose replicas coordinate it.
+    pub home: ShardId,
+}
+
+/// What a cluster answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The call's identity.
+    pub id: CallId,
+    /// What its pieces gave.
+    pub given: Given,
+    /// How often it was asked.
+    pub attempts: u32,
+}
+
+/// Values by the numbers of their slots.
+pub type Numbered = Vec<(u32, Vec<u8>)>;
+
+/// What pieces of a call gave, or why one of them failed.
+pub type Given = Result<Numbered, String>;
+
 /// A transaction on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
