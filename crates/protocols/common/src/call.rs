@@ -217,6 +217,13 @@ impl Planned {
         self.shards.binary_search(&shard.0).is_ok()
     }
 
+    /// Places in [`Planned::pieces`] of those on a shard, ascending.
+    pub fn places_on(&self, shard: ShardId) -> impl Iterator<Item = usize> + '_ {
+        let all = self.pieces.iter().enumerate();
+        let here = all.filter(move |(_, piece)| piece.shard() == shard);
+        here.map(|(place, _)| place)
+    }
+
     /// Values that pieces of other shards need from `shard`, each with the shard that needs it.
     pub fn wanted_from(&self, shard: ShardId) -> impl Iterator<Item = (ShardId, Slot)> + '_ {
         let given_here = move |slot: Slot| {
