@@ -1,60 +1,20 @@
 //! A client: it asks a replica of its home shard, and another one when that does not answer.
 
-use std::collections::BTreeMap;
-
-use manxdb_core::check::ensure;
+use manxdb_common::OpenCalls;
 use manxdb_core::{Digest, NodeId, RequestId};
-use manxdb_txn::procedure::ShardId;
 
-use crate::call::{Call, CallId, Level};
-use crate::execution::Given;
+use crate::call::{Ask, Level};
 use crate::message::DastMessage;
 use crate::node::{DastTimer, Out};
 use crate::replica::Shared;
 use crate::timestamp::Timestamp;
 use crate::waits::{ATTEMPT, wait};
 
-/// What is asked of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
-    /// The procedure's name.
-    pub procedure: String,
-    /// Its arguments.
-    pub args: Vec<u8>,
-    /// What the caller is promised.
-    pub level: Level,
-    /// Whose replicas coordinate it.
-    pub home: ShardId,
-}
-
-/// What a cluster answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// The call's identity.
-    pub id: CallId,
-    /// Its place in the order.
-    pub at: Timestamp,
-    /// What its pieces gave.
-    pub given: Given,
-    /// How often it was asked.
-    pub attempts: u32,
-}
-
-#[derive(Debug)]
-struct Asked {
-    request: RequestId,
-    call: Call,
-    home: ShardId,
-    after: Timestamp,
-    attempts: u32,
-}
-
 /// One client with any number of calls under way.
 pub struct Client {
-    me: NodeId,
     shared: Shared,
-    next: u64,
-    asked: BTreeMap<u64, Asked>,
+    /// Each with the place in the order that it must come behind.
+    calls: OpenCalls<Timestamp>,
     /// The newest place in the order that an answer named.
     seen: Timestamp,
 }
@@ -64,60 +24,32 @@ impl Client {
     #[must_use]
     pub fn new(me: NodeId, life: u64, shared: Shared) -> Self {
         Self {
-            me,
             shared,
-            next: life << 32,
-            asked: BTreeMap::new(),
+            calls: OpenCalls::new(me, life),
             seen: Timestamp::ZERO,
         }
     }
 
     pub(crate) fn ask(&mut self, request: RequestId, ask: Ask, out: &mut Out) {
-        self.next += 1;
-        let number = self.next;
-        let ended_below = self.asked.keys().next().copied().unwrap_or(number);
-        let call = Call {
-            id: CallId {
-                client: self.me,
-                number,
-            },
-            procedure: ask.procedure,
-            args: ask.args,
-            level: ask.level,
-            ended_below,
-        };
         let after = match ask.level {
             Level::Serializable => Timestamp::ZERO,
             Level::Session | Level::Strict => self.seen,
         };
-        let asked = Asked {
-            request,
-            call,
-            home: ask.home,
-            after,
-            attempts: 0,
-        };
-        let before = self.asked.insert(number, asked);
-        assert!(before.is_none(), "a number names one call of a client");
+        let number = self.calls.ask(request, ask, after);
         self.submit(number, out);
     }
 
     fn submit(&mut self, number: u64, out: &mut Out) {
-        let Some(asked) = self.asked.get_mut(&number) else {
+        let Some((to, open)) = self.calls.attempt(number, self.shared.topology) else {
             return;
         };
-        let attempt = asked.attempts;
-        asked.attempts += 1;
-        let (call, after) = (asked.call.clone(), asked.after);
-        let replicas: Vec<NodeId> = self.shared.topology.replicas(asked.home).collect();
-        let turn = usize::try_from(number.wrapping_add(u64::from(attempt))).unwrap_or(0);
-        let to = replicas[turn % replicas.len()];
-        out.wait(call.id.for_traces(), Some(wait(ATTEMPT)));
+        let attempt = open.attempts - 1;
+        out.wait(open.call.id.for_traces(), Some(wait(ATTEMPT)));
         out.send(
             to,
             DastMessage::Submit {
-                call: Box::new(call),
-                after,
+                call: Box::new(open.call.clone()),
+                after: open.state,
             },
         );
         let patience = self.shared.options.client_patience;
@@ -125,11 +57,10 @@ impl Client {
     }
 
     pub(crate) fn on_timer(&mut self, timer: &DastTimer, out: &mut Out) {
-        if let DastTimer::Again { number, attempt } = timer {
-            let waits = self.asked.get(number).map(|asked| asked.attempts);
-            if waits == Some(attempt + 1) {
-                self.submit(*number, out);
-            }
+        if let DastTimer::Again { number, attempt } = timer
+            && self.calls.is_last_attempt(*number, *attempt)
+        {
+            self.submit(*number, out);
         }
     }
 
@@ -137,50 +68,27 @@ impl Client {
         let DastMessage::Outcome { id, at, given } = message else {
             return;
         };
-        let Some(asked) = self.asked.remove(&id.number) else {
+        let Some(open) = self.calls.end(id) else {
             return;
         };
         self.seen = self.seen.max(at);
-        let answer = Answer {
-            id,
-            at,
-            given,
-            attempts: asked.attempts,
-        };
-        out.reply(asked.request, answer);
+        out.reply(open.request, open.answer(given));
     }
 
     /// Calls that are not answered.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.asked.len()
+        self.calls.len()
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
-        for (number, asked) in &self.asked {
-            ensure(*number <= self.next, || {
-                format!("call {number} is asked and was never numbered")
-            })?;
-            let id = asked.call.id;
-            ensure(id.number == *number && id.client == self.me, || {
-                format!("call {number} is asked under the name of {id:?}")
-            })?;
-            ensure(asked.call.ended_below <= *number, || {
-                format!("call {number} is asked and said to have ended")
-            })?;
-            ensure(asked.attempts > 0, || {
-                format!("call {number} was never sent")
-            })?;
-        }
-        Ok(())
+        self.calls.check()
     }
 
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::default();
-        digest
-            .number(self.next)
-            .number(self.asked.len() as u64)
-            .number(self.seen.micros);
+        self.calls.digest_into(&mut digest);
+        digest.number(self.seen.micros);
         digest.value()
     }
 }

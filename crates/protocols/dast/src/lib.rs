@@ -14,18 +14,17 @@
 //! | question | answered in |
 //! |---|---|
 //! | how places in the order look, and how a clock stays below a floor | [`timestamp`], [`clock`], [`wall`] |
-//! | what is asked, and how it is cut into pieces | [`call`] |
+//! | what is asked, and how it is cut into pieces | [`manxdb_common::call`] |
 //! | in which order a shard's transactions run, and what may pass a piece that waits | [`execution`] |
 //! | what a replica does | [`replica`] |
 //! | what the managers of a region do, and agree on | [`manager`], [`ledger`] |
-//! | who is where | [`topology`] |
+//! | who is where | [`manxdb_common::topology`] |
 //! | what nodes say to each other | [`message`] |
 //! | why a transaction waits | [`waits`] |
 //!
 //! Start reading at [`clock`], then [`execution`], then [`replica`].
 #![forbid(unsafe_code)]
 
-pub mod call;
 pub mod client;
 pub mod clock;
 pub mod execution;
@@ -38,14 +37,12 @@ pub mod node;
 pub mod options;
 pub mod replica;
 pub mod timestamp;
-pub mod topology;
 pub mod waits;
 pub mod wall;
 
-pub use call::{Call, CallId, Level, Planned};
-pub use client::{Answer, Ask};
+pub use manxdb_common::{Answer, Ask, Call, CallId, Level, Planned};
+pub use manxdb_common::{RegionId, Role, Topology, call, topology};
 pub use node::{DastNode, DastTimer};
 pub use options::Options;
 pub use replica::Shared;
 pub use timestamp::Timestamp;
-pub use topology::{RegionId, Role, Topology};

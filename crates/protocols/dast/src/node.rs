@@ -3,7 +3,8 @@
 use manxdb_core::{Actions, Core, Event, EventOf, LocalTime, NodeId};
 use manxdb_txn::rows::Rows;
 
-use crate::client::{Answer, Ask, Client};
+use crate::call::{Answer, Ask};
+use crate::client::Client;
 use crate::manager::Manager;
 use crate::message::DastMessage;
 use crate::replica::{Replica, Shared};

@@ -174,7 +174,7 @@ fn unequal(file: &ClusterFile) -> Vec<String> {
 mod tests {
     use super::*;
     use manxdb_core::{Nanos, NodeId};
-    use manxdb_dast::{Answer, CallId, Timestamp};
+    use manxdb_dast::{Answer, CallId};
     use manxdb_workloads::Partition;
     use manxdb_workloads::append::{Form, Kind, List, encode};
 
@@ -190,7 +190,6 @@ mod tests {
                 client: NodeId(1),
                 number: 1,
             },
-            at: Timestamp::ZERO,
             given: given.map(|value| vec![(0, value)]),
             attempts: 1,
         };

@@ -46,11 +46,7 @@ use self::crossings::Crossings;
 pub use self::transfer::Copy;
 use self::values::waits_for;
 
-/// Values by the numbers of their slots.
-pub type Numbered = Vec<(u32, Vec<u8>)>;
-
-/// What the pieces of one shard gave, or why one of them failed.
-pub type Given = Result<Numbered, String>;
+pub use manxdb_common::{Given, Numbered};
 
 /// What a transaction did on this shard, kept until nobody can ask for it any more.
 #[derive(Debug, Clone, Serialize, Deserialize)]

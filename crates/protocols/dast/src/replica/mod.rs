@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use manxdb_core::{Digest, LocalTime, Nanos, NodeId, Wait, Work};
-use manxdb_txn::procedure::{Placement, Registry, ShardId};
+use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::Rows;
 
 use self::coordination::Coordination;
@@ -38,21 +38,11 @@ use crate::message::{DastMessage, Report};
 use crate::node::{DastTimer, Out};
 use crate::options::Options;
 use crate::timestamp::Timestamp;
-use crate::topology::{RegionId, Topology};
+use crate::topology::RegionId;
 use crate::wall::Wall;
 
-/// What every node of a cluster is given.
-#[derive(Clone)]
-pub struct Shared {
-    /// The cluster's shape.
-    pub topology: Topology,
-    /// How it behaves.
-    pub options: Options,
-    /// The procedures it knows.
-    pub procedures: Arc<Registry>,
-    /// Where keys live.
-    pub placement: Arc<dyn Placement>,
-}
+/// What all nodes of a cluster have in common.
+pub type Shared = manxdb_common::Shared<Options>;
 
 /// A local transaction that this replica must be able to tell others about.
 #[derive(Debug, Clone)]

@@ -47,6 +47,36 @@ pub enum Level {
     Strict,
 }
 
+/// What is asked of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The procedure's name.
+    pub procedure: String,
+    /// Its arguments.
+    pub args: Vec<u8>,
+    /// What the caller is promised.
+    pub level: Level,
+    /// Whose replicas coordinate it.
+    pub home: ShardId,
+}
+
+/// What a cluster answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The call's identity.
+    pub id: CallId,
+    /// What its pieces gave.
+    pub given: Given,
+    /// How often it was asked.
+    pub attempts: u32,
+}
+
+/// Values by the numbers of their slots.
+pub type Numbered = Vec<(u32, Vec<u8>)>;
+
+/// What pieces of a call gave, or why one of them failed.
+pub type Given = Result<Numbered, String>;
+
 /// A transaction on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
@@ -185,6 +215,13 @@ impl Planned {
     #[must_use]
     pub fn touches(&self, shard: ShardId) -> bool {
         self.shards.binary_search(&shard.0).is_ok()
+    }
+
+    /// Places in [`Planned::pieces`] of those on a shard, ascending.
+    pub fn places_on(&self, shard: ShardId) -> impl Iterator<Item = usize> + '_ {
+        let all = self.pieces.iter().enumerate();
+        let here = all.filter(move |(_, piece)| piece.shard() == shard);
+        here.map(|(place, _)| place)
     }
 
     /// Values that pieces of other shards need from `shard`, each with the shard that needs it.
