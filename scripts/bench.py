@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""sysbench, parts of a statement and Lobsters on ManxDB and MariaDB, alternating in the same run; writes docs/benchmarks.md.
+"""sysbench, parts of a statement, TPC-C and Lobsters on ManxDB and MariaDB, alternating in the same run; writes docs/benchmarks.md.
 
 Both servers start once, with equal durability (every commit on disk), and are loaded with the
 same tables. Each workload runs on one, then on the other, several times in turn, so that a busy
 neighbour hits both. CPU is the server process's own, from /proc.
 
-    bench.py [--rounds 5] [--seconds 8] [--threads 1,8,32] [--only oltp_insert,parts,lobsters] [--rate 100] [--smoke]
+    bench.py [--rounds 5] [--seconds 8] [--threads 1,8,32] [--only oltp_insert,parts,tpcc,lobsters] [--rate 100] [--smoke]
 
 With --only, the other parts of the page are kept.
 """
@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 from bench_lobsters import run_lobsters, section
 from bench_parts import parts_section, run_parts
+from bench_tpcc import run_tpcc
+from bench_tpcc import section as tpcc_section
 from harness.servers import PASSWORD, Manxdb, Mariadb
 from harness.suites import target_directory
 
@@ -36,10 +38,14 @@ ROWS = 10_000
 DATABASE = "bench"
 LOBSTERS = "lobsters"
 PARTS = "parts"
+TPCC = "tpcc"
 # What parts of docs/benchmarks.md begin with.
 PARTS_MARKER = "<!-- parts: made by `make bench` -->"
+TPCC_MARKER = "<!-- tpcc: made by `make bench` -->"
 LOBSTERS_MARKER = "<!-- lobsters: made by `make bench` -->"
 HAND_MARKER = "<!-- below: written by hand, kept by `make bench` -->"
+# In the order of the page; sysbench's part comes first, behind no marker.
+MARKERS = ["", PARTS_MARKER, TPCC_MARKER, LOBSTERS_MARKER, HAND_MARKER]
 AIMS = {"oltp_point_select": 1.5}
 
 
@@ -99,7 +105,7 @@ def cpu_of(seconds):
 def run_all(servers, options):
     """{(workload, threads): {server name: Measured or the error}}."""
     results = {}
-    for workload in [name for name in options.only or WORKLOADS if name not in (LOBSTERS, PARTS)]:
+    for workload in [name for name in options.only or WORKLOADS if name not in (PARTS, TPCC, LOBSTERS)]:
         for server in servers:
             client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {workload.partition('@')[2] or LEVEL}")
         for threads in options.threads:
@@ -138,22 +144,26 @@ def row(workload, threads, cell):
             f"{median(ours.cpu):.1f} / {median(theirs.cpu):.1f} | {lost[0]:.0f} / {lost[1]:.0f} | ±{50 * spread:.0f} % |")
 
 
-def write_page(results, parts, lobsters, options):
-    """docs/benchmarks.md; a part that did not run, and what people wrote, are kept."""
+def write_page(made, options):
+    """docs/benchmarks.md from {marker: lines}; a part that did not run, and what people wrote, are kept."""
     path = ROOT / "docs" / "benchmarks.md"
-    before = path.read_text() if path.exists() else ""
-    made, _, kept = before.partition(HAND_MARKER)
-    rest, _, lobsters_part = made.partition(LOBSTERS_MARKER)
-    sysbench_part, _, parts_part = rest.partition(PARTS_MARKER)
-    if results:
-        sysbench_part = "\n".join(sysbench_section(results, options)) + "\n\n"
-    if parts:
-        parts_part = "\n\n" + "\n".join(parts_section(parts)) + "\n\n"
-    if lobsters:
-        lobsters_part = "\n\n" + "\n".join(section(lobsters, options)) + "\n\n"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(sysbench_part + PARTS_MARKER + (parts_part or "\n\n") + LOBSTERS_MARKER + (lobsters_part or "\n\n") + HAND_MARKER + (kept or "\n\n## What dominates\n"))
+    parts = split_page(path.read_text() if path.exists() else "")
+    parts |= {marker: "\n".join(lines) for marker, lines in made.items()}
+    written = [f"{marker}\n\n{parts[marker]}".strip() for marker in MARKERS]
+    path.write_text("\n\n".join(written) + "\n")
     print(f"bench: wrote {path.relative_to(ROOT)}")
+
+
+def split_page(text):
+    """{marker: what stands behind it}; the first part stands behind none."""
+    parts = {marker: [] for marker in MARKERS}
+    marker = ""
+    for line in text.splitlines():
+        if line in parts and line:
+            marker = line
+        else:
+            parts[marker].append(line)
+    return {marker: "\n".join(lines).strip() for marker, lines in parts.items()}
 
 
 def sysbench_section(results, options):
@@ -186,25 +196,35 @@ def main():
     if options.smoke:
         options.rounds, options.seconds = 1, 2
     servers = [Manxdb(options.binary), Mariadb(["--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=1G", "--skip-log-bin"])]
-    parts = lobsters = None
     try:
-        for server in servers:
-            server.start()
-            if options.only != [LOBSTERS]:
-                client(server, f"CREATE DATABASE {DATABASE}")
-                sysbench(server, "oltp_read_write", "prepare", 1, 1)
-        results = run_all(servers, options)
-        if not options.only or PARTS in options.only:
-            parts = run_parts(servers, options, cpu_of(options.seconds))
-        if not options.only or LOBSTERS in options.only:
-            for server in servers:
-                client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {LEVEL}")
-            lobsters = run_lobsters(servers, options)
+        made = run_chosen(servers, options)
     finally:
         for server in servers:
             server.close()
     if not options.smoke:
-        write_page(results, parts, lobsters, options)
+        write_page(made, options)
+
+
+def run_chosen(servers, options):
+    """{marker: lines} of the parts of the page that were asked for."""
+    made = {}
+    chosen = options.only or [*WORKLOADS, PARTS, TPCC, LOBSTERS]
+    for server in servers:
+        server.start()
+        if set(chosen) - {TPCC, LOBSTERS}:
+            client(server, f"CREATE DATABASE {DATABASE}")
+            sysbench(server, "oltp_read_write", "prepare", 1, 1)
+    if results := run_all(servers, options):
+        made[""] = sysbench_section(results, options)
+    for server in servers:
+        client(server, f"SET GLOBAL TRANSACTION ISOLATION LEVEL {LEVEL}")
+    if PARTS in chosen:
+        made[PARTS_MARKER] = parts_section(run_parts(servers, options, cpu_of(options.seconds)))
+    if TPCC in chosen:
+        made[TPCC_MARKER] = tpcc_section(run_tpcc(servers, options), options)
+    if LOBSTERS in chosen:
+        made[LOBSTERS_MARKER] = section(run_lobsters(servers, options), options)
+    return made
 
 
 if __name__ == "__main__":

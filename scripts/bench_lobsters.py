@@ -38,7 +38,8 @@ def run_lobsters(servers, options):
         bench(options.binary, server, "fill")
     seconds = options.seconds
     plans = {"open": ["--rate", options.rate, "--connections", 32, "--seconds", seconds],
-             "closed": ["--connections", 8, "--seconds", seconds]}
+             "closed": ["--connections", 8, "--seconds", seconds],
+             "notifications": ["--connections", 8, "--seconds", seconds, "--notifications"]}
     kinds = KINDS[:2] if options.smoke else KINDS
     plans |= {kind: ["--only", kind, "--connections", 1, "--seconds", max(1, seconds / 4), "--warm-up", 0.3] for kind in kinds}
     results = {}
@@ -90,7 +91,8 @@ def section(results, options):
              f"servers in turn, {options.rounds} rounds of {options.seconds} s; medians. Ratios above 1 say that ManxDB does better.", "",
              "| load | ManxDB pages/s | MariaDB pages/s | ratio | server CPU µs per page ManxDB / MariaDB | per statement |",
              "|---|---|---|---|---|---|"]
-    for label, cell in ((f"{options.rate:g} pages/s arriving", arriving), ("8 connections, flat out", flat_out)):
+    for label, cell in ((f"{options.rate:g} pages/s arriving", arriving), ("8 connections, flat out", flat_out),
+                        ("the same, with the reader's notifications", results["notifications"])):
         ours, theirs = cell["manxdb"], cell["mariadb"]
         rates = middle(ours, "pages_per_second"), middle(theirs, "pages_per_second")
         lines.append(f"| {label} | {rates[0]:.0f} | {rates[1]:.0f} | {rates[0] / rates[1]:.2f} | "
