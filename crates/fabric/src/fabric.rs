@@ -17,6 +17,26 @@ pub struct Completion {
     pub outcomes: Vec<Outcome>,
 }
 
+impl Completion {
+    /// What became of a batch. Each operation has an outcome, and one that it can have: layers above
+    /// pair them by their order.
+    #[must_use]
+    pub fn new(batch: BatchId, operations: &[Operation], outcomes: Vec<Outcome>) -> Self {
+        assert_eq!(
+            outcomes.len(),
+            operations.len(),
+            "every operation of batch {} has an outcome",
+            batch.0
+        );
+        for (operation, outcome) in operations.iter().zip(&outcomes) {
+            assert!(
+                operation.is_answered_by(outcome),
+                "the outcome {outcome:?} is one that {operation:?} can have"
+            );
+        }
+        Self { batch, outcomes }
+    }
+}
 /// One client's way to the memory of servers.
 ///
 /// All operations of a batch are under way at once and in no order: what must come after another
@@ -63,4 +83,34 @@ pub fn check(
         let server = operation.server();
         operation.check(registered(server).ok_or(Misuse::Unknown(server))?)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::Address;
+
+    fn read() -> Operation {
+        let at = Address {
+            server: ServerId(1),
+            offset: 0,
+        };
+        Operation::Read { at, bytes: 8 }
+    }
+
+    #[test]
+    #[should_panic(expected = "every operation of batch 7 has an outcome")]
+    fn a_completion_with_too_few_outcomes_is_none() {
+        let _ = Completion::new(
+            BatchId(7),
+            &[read(), read()],
+            vec![Outcome::Read(vec![0; 8])],
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "is one that")]
+    fn a_read_is_not_answered_as_a_write() {
+        let _ = Completion::new(BatchId(7), &[read()], vec![Outcome::Written]);
+    }
 }

@@ -45,6 +45,11 @@ impl Grants {
             (needed.atomic_with_server, self.atomic_with_server),
             (needed.needs_no_server, self.needs_no_server),
         ];
+        assert_eq!(
+            NAMES.len(),
+            pairs.len(),
+            "a grant without a name would pass for granted"
+        );
         let mut missing = NAMES.iter().zip(pairs);
         match missing.find(|(_, (is_needed, is_granted))| *is_needed && !is_granted) {
             None => Ok(()),

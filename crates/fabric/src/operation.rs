@@ -4,6 +4,10 @@ use crate::address::{Address, ServerId, WORD};
 
 /// Bytes that one operation moves at most: as many as every carrier takes in one piece.
 pub const BYTES_MAX: u64 = 1 << 20;
+const _: () = assert!(
+    BYTES_MAX % WORD == 0 && BYTES_MAX <= u32::MAX as u64,
+    "the longest operation is whole words, of a length that every carrier can state"
+);
 
 /// One thing done to the memory of one server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -127,6 +131,12 @@ impl Operation {
     /// bytes as it was.
     #[must_use]
     pub fn moved(mut self, to: Address) -> Self {
+        let from = self.at().offset;
+        assert_eq!(
+            from % WORD,
+            to.offset % WORD,
+            "replicas begin at words: a moved operation stays as far from the next word"
+        );
         match &mut self {
             Self::Read { at, .. }
             | Self::Write { at, .. }
@@ -140,6 +150,20 @@ impl Operation {
         self
     }
 
+    /// Whether an outcome is one that this operation can have: of its kind, and as long as what was
+    /// asked for.
+    #[must_use]
+    pub fn is_answered_by(&self, outcome: &Outcome) -> bool {
+        match (self, outcome) {
+            (_, Outcome::Failed(fault)) => match fault {
+                Fault::Gone(server) | Fault::Fenced(server) => *server == self.server(),
+            },
+            (Self::Read { bytes, .. }, Outcome::Read(copy)) => copy.len() as u64 == *bytes,
+            (Self::Write { .. } | Self::WriteThenSet { .. }, Outcome::Written)
+            | (Self::CompareSwap { .. } | Self::FetchAdd { .. }, Outcome::Word(_)) => true,
+            _ => false,
+        }
+    }
     /// Where it works, and on how many bytes; the word of a [`Operation::WriteThenSet`] apart.
     fn span(&self) -> (Address, u64) {
         match self {
@@ -231,6 +255,37 @@ mod tests {
         let moved = ordered(at(1, 72), 64).moved(at(2, 1032));
         assert_eq!(moved, ordered(at(2, 1032), 1024));
         assert_eq!((moved.at(), moved.server()), (at(2, 1032), ServerId(2)));
+    }
+
+    #[test]
+    #[should_panic(expected = "as far from the next word")]
+    fn an_operation_is_not_moved_into_the_middle_of_a_word() {
+        let at = |offset| Address {
+            server: ServerId(0),
+            offset,
+        };
+        let read = Operation::Read {
+            at: at(8),
+            bytes: 8,
+        };
+        let _ = read.moved(at(20));
+    }
+
+    #[test]
+    fn an_outcome_answers_operations_of_its_kind_and_length_alone() {
+        let at = Address {
+            server: ServerId(3),
+            offset: 8,
+        };
+        let read = Operation::Read { at, bytes: 16 };
+        assert!(read.is_answered_by(&Outcome::Read(vec![0; 16])));
+        assert!(!read.is_answered_by(&Outcome::Read(vec![0; 8])));
+        assert!(!read.is_answered_by(&Outcome::Written));
+        let add = Operation::FetchAdd { at, delta: 1 };
+        assert!(add.is_answered_by(&Outcome::Word(0)));
+        assert!(!add.is_answered_by(&Outcome::Read(vec![0; 8])));
+        assert!(add.is_answered_by(&Outcome::Failed(Fault::Gone(ServerId(3)))));
+        assert!(!add.is_answered_by(&Outcome::Failed(Fault::Gone(ServerId(4)))));
     }
 
     #[test]

@@ -268,8 +268,7 @@ impl Memory {
         if let What::Heard = piece.what {
             assert_eq!(pending.left, 0, "it is heard of before it is done");
             let batch = piece.batch;
-            let outcomes = pending.outcomes;
-            let completion = Completion { batch, outcomes };
+            let completion = Completion::new(batch, &pending.operations, pending.outcomes);
             return Some(Happened::Completed(piece.client, completion));
         }
         pending.left -= 1;

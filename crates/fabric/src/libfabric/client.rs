@@ -5,13 +5,13 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
-use super::hello::{self, Ask, Denial, Place, What};
+use super::hello::{self, Ask, Denial, What};
 use super::inflight::{InFlight, Piece};
 use super::link::Link;
 use super::listener::{ARRIVAL, ListenerAddress, PATIENCE, stay_awake};
 use super::needs::Refused;
 use super::provider::{Granted, Provider};
-use crate::address::{ServerId, WORD};
+use crate::address::ServerId;
 use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
 use crate::operation::{Fault, Misuse, Operation};
@@ -207,7 +207,12 @@ impl RemoteMemory {
         {
             return Err(ConnectError::Twice(visit.address, name.0));
         }
-        self.servers.insert(name, visit.known);
+        let before = self.servers.insert(name, visit.known);
+        assert!(
+            before.is_none_or(|known| known.link.is_err()),
+            "a server is visited again only after it was lost: {}",
+            name.0
+        );
         Ok(name)
     }
 
@@ -301,12 +306,8 @@ fn asked(server: SocketAddr, ask: &Ask) -> io::Result<(TcpStream, hello::Answer)
     stream.set_read_timeout(Some(PATIENCE))?;
     ask.write(&mut stream)?;
     let answer = hello::read_answer(&mut stream)?;
-    if answer.as_ref().is_ok_and(|place| !makes_sense(place)) {
+    if answer.as_ref().is_ok_and(|place| !place.is_sensible()) {
         return Err(io::ErrorKind::InvalidData.into());
     }
     Ok((stream, answer))
-}
-
-fn makes_sense(place: &Place) -> bool {
-    place.bytes.is_multiple_of(WORD) && place.base.checked_add(place.bytes).is_some()
 }

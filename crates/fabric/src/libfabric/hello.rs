@@ -15,7 +15,7 @@
 
 use std::io::{self, Read, Write};
 
-use crate::address::ServerId;
+use crate::address::{ServerId, WORD};
 
 /// Begins both words; the last byte is the version.
 const MAGIC: [u8; 8] = *b"MANXOFI\x02";
@@ -27,6 +27,10 @@ const TURNED_AWAY: u8 = 1;
 pub(super) const SHUT_OUT: u8 = 2;
 const ALREADY: u8 = 3;
 const DONE: u8 = 4;
+const _: () = assert!(
+    ADMITTED < TURNED_AWAY && TURNED_AWAY < SHUT_OUT && SHUT_OUT < ALREADY && ALREADY < DONE,
+    "no two words of a server are the same"
+);
 
 /// What somebody at the listener wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +65,14 @@ pub(super) struct Place {
     pub(super) bytes: u64,
     /// The port for this client.
     pub(super) endpoint: Vec<u8>,
+}
+
+impl Place {
+    /// Whether it is one that operations can be addressed to: whole words, none of them beyond the
+    /// last address.
+    pub(super) fn is_sensible(&self) -> bool {
+        self.bytes.is_multiple_of(WORD) && self.base.checked_add(self.bytes).is_some()
+    }
 }
 
 /// Why a client is not let in.
@@ -184,7 +196,13 @@ fn turn_away(word: &mut Vec<u8>, reason: &str) {
 fn push(word: &mut Vec<u8>, bytes: &[u8]) {
     let length = u8::try_from(bytes.len()).unwrap_or(u8::MAX);
     word.push(length);
+    let before = word.len();
     word.extend(bytes.iter().take(usize::from(length)));
+    assert_eq!(
+        word.len() - before,
+        usize::from(length),
+        "what is sent is as long as is said before it"
+    );
 }
 
 fn short(from: &mut impl Read) -> io::Result<Vec<u8>> {

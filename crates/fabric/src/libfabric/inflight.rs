@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::shape::{Copies, Kind, Shape};
-use crate::address::{Address, WORD};
+use crate::address::{Address, WORD, WORD_LENGTH};
 use crate::fabric::{BatchId, Completion};
 use crate::operation::{Fault, Operation, Outcome};
 
@@ -76,6 +76,10 @@ impl InFlight {
             let cut = Cut { job, operation };
             let (now, held) = cut.operation(asked, shape);
             let open = now.len() as u64;
+            assert!(
+                open > 0,
+                "an operation of no pieces would pass for done: {asked:?}"
+            );
             pieces.extend(now);
             rest.push(Rest { open, held });
         }
@@ -85,7 +89,13 @@ impl InFlight {
             operations,
             rest,
         };
-        self.jobs.insert(job, begun);
+        assert_eq!(
+            begun.outcomes.len(),
+            begun.rest.len(),
+            "an outcome for each operation"
+        );
+        let other = self.jobs.insert(job, begun);
+        assert!(other.is_none(), "a job's number is used once: {job}");
         self.settle(job); // an empty one is over
         pieces
     }
@@ -109,10 +119,18 @@ impl InFlight {
             (
                 Some(Operation::Write { bytes, .. } | Operation::WriteThenSet { bytes, .. }),
                 Part::Bytes(from),
-            ) => bytes
-                .get(span(from, piece.bytes))
-                .unwrap_or_default()
-                .into(),
+            ) => {
+                let sent: Vec<u8> = bytes
+                    .get(span(from, piece.bytes))
+                    .unwrap_or_default()
+                    .into();
+                assert_eq!(
+                    sent.len() as u64,
+                    piece.bytes,
+                    "a piece lies in what is written"
+                );
+                sent
+            }
             (Some(Operation::CompareSwap { expected, new, .. }), _) => words(&[*new, *expected]),
             (Some(Operation::FetchAdd { delta, .. }), _) => words(&[*delta, 0]),
             _ => Vec::new(),
@@ -122,6 +140,10 @@ impl InFlight {
     /// A call is over, and has brought what was read, or the word that was there. Returns the
     /// piece that was waiting for it.
     pub(super) fn finish(&mut self, piece: &Piece, came: Result<&[u8], Fault>) -> Option<Piece> {
+        assert!(
+            self.jobs.contains_key(&piece.job),
+            "a batch is under way until all of its pieces are over: {piece:?}"
+        );
         let job = self.jobs.get_mut(&piece.job)?;
         let outcome = job.outcomes.get_mut(piece.operation)?;
         let rest = job.rest.get_mut(piece.operation)?;
@@ -132,7 +154,8 @@ impl InFlight {
                 rest.held = None; // the word must not say that the bytes are there
             }
         }
-        rest.open = rest.open.saturating_sub(1);
+        assert!(rest.open > 0, "a piece is over once: {piece:?}");
+        rest.open -= 1;
         let follows = (rest.open == 0).then(|| rest.held.take()).flatten();
         rest.open += u64::from(follows.is_some());
         self.settle(piece.job);
@@ -154,10 +177,12 @@ impl InFlight {
         if self.jobs.get(&job).is_some_and(is_over)
             && let Some(job) = self.jobs.remove(&job)
         {
-            self.done.push_back(Completion {
-                batch: job.batch,
-                outcomes: job.outcomes,
-            });
+            assert!(
+                job.rest.iter().all(|rest| rest.held.is_none()),
+                "no ordered write is over before its word is"
+            );
+            let completion = Completion::new(job.batch, &job.operations, job.outcomes);
+            self.done.push_back(completion);
         }
     }
 }
@@ -206,6 +231,7 @@ impl Cut {
     }
 
     fn bytes(self, at: Address, bytes: u64, most: u64) -> Vec<Piece> {
+        assert!(most > 0, "pieces have a length");
         let mut pieces = Vec::new();
         let mut from = 0;
         while from < bytes {
@@ -232,18 +258,35 @@ fn hoped_for(asked: &Operation) -> Outcome {
 fn take(outcome: &mut Outcome, piece: &Piece, came: &[u8]) {
     match (outcome, piece.part) {
         (Outcome::Read(read), Part::Bytes(from)) => {
-            if let Some(part) = read.get_mut(span(from, piece.bytes))
-                && part.len() == came.len()
-            {
+            assert_eq!(
+                came.len() as u64,
+                piece.bytes,
+                "a read brings all that its piece asked for"
+            );
+            let part = read.get_mut(span(from, piece.bytes));
+            assert!(part.is_some(), "a piece lies in what is read: {piece:?}");
+            if let Some(part) = part {
                 part.copy_from_slice(came);
             }
         }
         (Outcome::Word(word), _) => {
+            assert_eq!(
+                came.len(),
+                WORD_LENGTH,
+                "a swap brings the word that was there"
+            );
             if let Some(bytes) = came.first_chunk() {
                 *word = u64::from_le_bytes(*bytes);
             }
         }
-        _ => {}
+        (Outcome::Written, _) => assert!(came.is_empty(), "a write brings nothing back"),
+        (Outcome::Failed(_), _) => {}
+        (Outcome::Read(_), part) => {
+            assert!(
+                matches!(part, Part::Bytes(_)),
+                "a read is made of bytes, not of {part:?}"
+            );
+        }
     }
 }
 
@@ -377,6 +420,31 @@ mod tests {
         inflight.finish(&pieces[1], Ok(&words(&[9])));
         let outcomes = inflight.done().unwrap().outcomes;
         assert_eq!(outcomes, [Outcome::Word(1), Outcome::Word(9)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a read brings all that its piece asked for")]
+    fn a_read_that_brings_too_little_is_not_taken_for_zeros() {
+        let mut inflight = InFlight::default();
+        let read = Operation::Read {
+            at: at(8),
+            bytes: 16,
+        };
+        let pieces = begin(&mut inflight, vec![read], SHAPE);
+        inflight.finish(&pieces[0], Ok(&[1; 8]));
+    }
+
+    #[test]
+    #[should_panic(expected = "until all of its pieces are over")]
+    fn a_piece_that_is_over_twice_ends_no_other_batch() {
+        let mut inflight = InFlight::default();
+        let write = Operation::Write {
+            at: at(8),
+            bytes: vec![0; 8],
+        };
+        let pieces = begin(&mut inflight, vec![write], SHAPE);
+        inflight.finish(&pieces[0], Ok(&[]));
+        inflight.finish(&pieces[0], Ok(&[]));
     }
 
     #[test]

@@ -13,12 +13,16 @@ use super::needs::Refused;
 use super::port::{Call, Code, Made, Memory, OPERANDS, Peer, Port};
 use super::provider::{DEPTH, Granted, PIECE, memory};
 use super::shape::{Kind, Shape};
-use crate::address::WORD_LENGTH;
+use crate::address::{WORD, WORD_LENGTH};
 use crate::memory::words::Words;
 use crate::operation::Fault;
 
 /// Bytes of a slot: what is sent, and what was there before.
 const SLOT: u64 = 2 * PIECE;
+const _: () = assert!(
+    SLOT >= OPERANDS + WORD && SLOT % WORD == 0,
+    "a slot holds the operands of a swap and what was there"
+);
 
 /// Turns between two looks at whether the server is still there.
 const TURNS: u32 = 64;
@@ -141,7 +145,11 @@ impl Link {
                     Made::Later => return Ok(()),
                     Made::Failed(code) => return Err(self.why(code)),
                 }
-                self.flying[slot] = Some((piece, kind));
+                let other = self.flying[slot].replace((piece, kind));
+                assert!(
+                    other.is_none(),
+                    "a slot that is free has no piece under way: {slot}"
+                );
                 self.free.pop();
             }
             self.waiting.pop_front();
@@ -150,6 +158,19 @@ impl Link {
     }
 
     fn call(&self, piece: Piece, slot: usize, kind: Kind) -> Call {
+        let server = self.place.server;
+        assert_eq!(
+            piece.at.server, server,
+            "a piece goes to the server that it is for"
+        );
+        assert!(
+            piece.at.offset + piece.bytes <= self.place.bytes,
+            "a piece lies in what the server has registered: {piece:?}"
+        );
+        assert!(
+            piece.bytes <= PIECE,
+            "a piece fits into its slot: {piece:?}"
+        );
         Call {
             token: slot as u64 + 1, // zero is nobody's
             peer: self.peer,
@@ -177,6 +198,10 @@ impl Link {
             Kind::CompareSwap | Kind::FetchAdd => self.memory.read(local + OPERANDS, WORD_LENGTH),
         };
         self.free.push(slot);
+        assert!(
+            self.free.len() <= self.flying.len(),
+            "each slot is free once"
+        );
         self.landed += 1;
         self.waiting.extend(inflight.finish(&piece, Ok(&came)));
     }

@@ -5,6 +5,10 @@ use std::fmt::Display;
 /// What may be asked of a provider, as bits; beside endpoints that reach many others, reliably.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Needs(pub(super) u32);
+const _: () = assert!(
+    Needs::REMOTE_MEMORY.0 ^ Needs::ATOMICS.0 ^ Needs::DELIVERY.0 ^ Needs::ORDER.0 == 15,
+    "each need is a bit of its own, as shim.c has them"
+);
 
 impl Needs {
     pub(super) const NONE: Self = Self(0);

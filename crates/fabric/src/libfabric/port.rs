@@ -42,6 +42,11 @@ pub(super) struct Call {
     pub(super) kind: Kind,
 }
 
+const _: () = assert!(
+    size_of::<Call>() == 7 * size_of::<u64>(),
+    "a call is laid out as shim.c has it"
+);
+
 /// The other side, as a port knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
@@ -289,6 +294,7 @@ impl Port {
             mem::forget(Arc::clone(&memory)); // it may still be touched: it stays for ever
         }
         opened.map_err(|code| OpenError { step, code })?;
+        assert!(!raw.is_null(), "a port that was opened is there");
         Ok(Self {
             raw,
             memory,
@@ -314,6 +320,10 @@ impl Port {
         // SAFETY: the port is open, and there are as many bytes as the call is told.
         let found = unsafe { manx_port_name(self.raw, name.as_mut_ptr().cast(), &raw mut bytes) };
         Code::of(found)?;
+        assert!(
+            bytes <= name.len(),
+            "the name of a port is copied whole: {bytes} bytes"
+        );
         name.truncate(bytes);
         Ok(name)
     }

@@ -11,11 +11,16 @@ use super::shape::{Copies, Kind, Shape};
 use crate::address::WORD;
 use crate::memory::segment;
 use crate::memory::words::Words;
+use crate::operation::BYTES_MAX;
 
 /// Bytes that one call moves at most; a longer operation is several.
 pub(super) const PIECE: u64 = 16 << 10;
 /// Calls under way at a port at most.
 pub(super) const DEPTH: u32 = 64;
+const _: () = assert!(
+    PIECE % WORD == 0 && PIECE <= BYTES_MAX,
+    "a call moves whole words, and no more than an operation"
+);
 
 /// A provider of libfabric, and how it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +144,10 @@ impl Provider {
                 piece = piece.min(has(words)?);
             }
         }
+        assert!(
+            (WORD..=PIECE).contains(&piece) && piece.is_multiple_of(WORD),
+            "operations are cut into whole words that fit into a slot, not into {piece} bytes"
+        );
         Ok(Shape {
             copies,
             piece,

@@ -160,6 +160,10 @@ impl RecvBuffers {
 
     fn show(&self) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(
+            self.open.keys().all(|client| !self.shut.contains(client)),
+            "a client that is shut out has no port"
+        );
         seen.present = self.open.keys().copied().collect();
         seen.ended = self.shut.len();
     }
@@ -184,7 +188,8 @@ impl RecvBuffers {
             port,
             stream,
         };
-        self.open.insert(client, room);
+        let other = self.open.insert(client, room);
+        assert!(other.is_none(), "a client has one port: {client}");
         Ok(number)
     }
 
@@ -196,6 +201,10 @@ impl RecvBuffers {
         if let Some(room) = self.open.get_mut(&client) {
             let _ = room.stream.write_all(&[SHUT_OUT]); // or it is gone
         }
+        assert!(
+            self.may_come(client).is_err(),
+            "a client is not let in again before its port is closed: {client}"
+        );
         let began = Instant::now();
         for _ in 0..GRACE {
             let is_there = self.open.get(&client).is_some_and(RecvBuffer::is_inhabited);

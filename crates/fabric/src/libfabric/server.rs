@@ -13,7 +13,7 @@ use super::needs::Refused;
 use super::port::{Memory, Port};
 use super::provider::{Granted, Provider, memory};
 use super::recv_buffers::{Order, RecvBuffers, Seen, Shown};
-use crate::address::ServerId;
+use crate::address::{ServerId, WORD};
 use crate::memory::words::Words;
 
 /// Memory that clients on other machines may use.
@@ -76,8 +76,12 @@ impl MemoryServer {
         let granted = Arc::new(provider.ask()?);
         let failed = |error| StartError::Failed(listener_address.address, error);
         let memory = memory(bytes).map_err(|error| failed(error.into()))?;
-        for (offset, bytes) in first {
-            memory.write(*offset, bytes);
+        for (offset, first) in first {
+            assert!(
+                !memory.hold(*offset, WORD) || memory.hold(*offset, first.len() as u64),
+                "what memory begins with lies in it whole, or not at all"
+            );
+            memory.write(*offset, first);
         }
         let listener = TcpListener::bind(listener_address.address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -279,6 +283,10 @@ impl Porter {
             bytes: self.memory.region().1 as u64,
             endpoint,
         };
+        assert!(
+            place.is_sensible(),
+            "a client takes no other place: {place:?}"
+        );
         Ok((port, place))
     }
 }

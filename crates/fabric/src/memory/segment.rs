@@ -25,6 +25,11 @@ pub(crate) fn make(bytes: u64) -> Result<OwnedFd> {
     let segment = memfd_create("manxdb-memory", flags)?;
     ftruncate(&segment, bytes)?;
     fcntl_add_seals(&segment, lasting())?;
+    assert_eq!(
+        measure(&segment),
+        Ok(bytes),
+        "a client maps as much of a segment as its server has made"
+    );
     Ok(segment)
 }
 

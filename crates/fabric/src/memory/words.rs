@@ -34,6 +34,10 @@ impl Words {
     /// The system has no room for it.
     pub(crate) fn map(segment: impl AsFd, bytes: u64) -> rustix::io::Result<Self> {
         let length = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
+        assert!(
+            length > 0 && length.is_multiple_of(WORD_LENGTH),
+            "segments are whole words, not {length} bytes"
+        );
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice touches nothing that is there.
         let base = unsafe {
@@ -46,6 +50,10 @@ impl Words {
                 0,
             )?
         };
+        assert!(
+            base.cast::<AtomicU64>().is_aligned(),
+            "mappings begin at pages, which begin at words"
+        );
         Ok(Self {
             base: base.cast(),
             count: length / WORD_LENGTH,
@@ -83,9 +91,19 @@ impl Words {
 
     /// Words from an offset on. Callers have checked that they are inside.
     fn from(&self, offset: u64, bytes: usize) -> &[AtomicU64] {
+        assert!(
+            offset.is_multiple_of(WORD) && bytes.is_multiple_of(WORD_LENGTH),
+            "memory is made of words: {offset:#x}, {bytes} bytes"
+        );
         let first = usize::try_from(offset / WORD).unwrap_or(usize::MAX);
         let last = first.saturating_add(bytes / WORD_LENGTH);
         self.all().get(first..last).unwrap_or_default()
+    }
+
+    /// Whether so many bytes from an offset on are inside. What is not, is neither read nor written.
+    pub(crate) fn hold(&self, offset: u64, bytes: u64) -> bool {
+        let all = (self.count * WORD_LENGTH) as u64;
+        offset.checked_add(bytes).is_some_and(|end| end <= all)
     }
 
     /// Has the processor fetch what will be copied from or to there: the ways to memory of all
@@ -107,7 +125,11 @@ impl Words {
 
     /// Copies to there.
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) {
-        let (chunks, _) = bytes.as_chunks::<WORD_LENGTH>();
+        let (chunks, rest) = bytes.as_chunks::<WORD_LENGTH>();
+        assert!(
+            rest.is_empty(),
+            "no byte is left behind the last whole word"
+        );
         for (word, chunk) in self.from(offset, bytes.len()).iter().zip(chunks) {
             word.store(u64::from_le_bytes(*chunk), Ordering::Relaxed);
         }

@@ -44,18 +44,24 @@ impl AtWork {
     /// anything of this one is done: who waits for that at the end of each batch waits for its memory,
     /// which meanwhile comes by itself.
     fn begin(&self) {
-        self.step(Ordering::Relaxed);
+        let before = self.step(Ordering::Relaxed);
+        assert!(
+            before.is_multiple_of(2),
+            "batches of a client do not overlap"
+        );
         fence(Ordering::SeqCst);
     }
 
     fn end(&self) {
-        self.step(Ordering::Release);
+        let before = self.step(Ordering::Release);
+        assert!(!before.is_multiple_of(2), "what ends has begun");
     }
 
     /// Batches are one client's, one after the other: nobody else counts here.
-    fn step(&self, order: Ordering) {
+    fn step(&self, order: Ordering) -> u64 {
         let count = self.0.load(Ordering::Relaxed);
         self.0.store(count.wrapping_add(1), order);
+        count
     }
 
     /// Waits for the end of the batch that may be under way.
@@ -181,6 +187,10 @@ impl SharedMemory {
         if place >= self.servers.len() {
             self.servers.resize_with(place + 1, || None);
         }
+        assert!(
+            place < self.servers.len(),
+            "the table of servers reaches to server {place}"
+        );
         match self.servers.get_mut(place) {
             Some(free @ None) => *free = Some(segment),
             _ => return Err(ConnectError::Twice(path.to_owned(), server.0)),
@@ -220,7 +230,8 @@ impl Fabric for SharedMemory {
         self.touch(&operations);
         let outcomes = operations.iter().map(|one| self.run(one)).collect();
         self.work.end();
-        self.done.push_back(Completion { batch, outcomes });
+        let completion = Completion::new(batch, &operations, outcomes);
+        self.done.push_back(completion);
         Ok(())
     }
 
@@ -259,7 +270,10 @@ impl SharedMemory {
         match segment.state.load(Ordering::Relaxed) {
             PRESENT => segment.run(operation).unwrap_or(gone),
             SHUT_OUT => Outcome::Failed(Fault::Fenced(server)),
-            _ => gone,
+            state => {
+                assert_eq!(state, GONE, "a server is present, gone, or has shut us out");
+                gone
+            }
         }
     }
 }
@@ -289,6 +303,10 @@ impl Segment {
     ) -> io::Result<Self> {
         let bytes = segment::measure(memory)?;
         let words = Words::map(memory, bytes)?;
+        assert!(
+            words.hold(0, bytes) && !words.hold(0, bytes + 1),
+            "all that operations are checked against is mapped, and no more"
+        );
         stream.set_read_timeout(None)?;
         let state = Arc::new(AtomicU8::new(PRESENT));
         let (listening, seen, work) = (stream.try_clone()?, Arc::clone(&state), Arc::clone(work));
@@ -306,6 +324,11 @@ impl Segment {
     /// Does it; none if it lies outside, which has been checked before.
     fn run(&self, operation: &Operation) -> Option<Outcome> {
         let words = &self.words;
+        assert_eq!(
+            operation.check(self.bytes),
+            Ok(()),
+            "operations are checked before any of their batch runs"
+        );
         Some(match operation {
             Operation::Read { at, bytes } => {
                 Outcome::Read(words.read(at.offset, usize::try_from(*bytes).ok()?))
@@ -344,7 +367,8 @@ fn listen(mut stream: &UnixStream, state: &AtomicU8, work: &AtWork) {
     };
     let is_shut_out = matches!(heard, Ok(1)) && word == [hello::LET_GO];
     let found = if is_shut_out { SHUT_OUT } else { GONE };
-    state.store(found, Ordering::Relaxed);
+    let before = state.swap(found, Ordering::Relaxed);
+    assert_eq!(before, PRESENT, "the end of a server is heard of once");
     work.wait();
     let _ = stream.shutdown(Shutdown::Both);
 }

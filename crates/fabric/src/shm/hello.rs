@@ -24,12 +24,25 @@ const ORDER: [u8; 8] = *b"MANXEND\x01";
 pub(super) const LET_GO: u8 = 3;
 const ASK: usize = 16;
 const ANSWER: usize = 10;
+const _: () = assert!(
+    ASK == MAGIC.len() + size_of::<u64>() && ASK == ORDER.len() + size_of::<u64>(),
+    "what a client asks is a magic and its number"
+);
+const _: () = assert!(
+    ANSWER == MAGIC.len() + size_of::<u16>() && ANSWER > 1,
+    "an answer is a magic and the server's number, and is told from BUSY by its length"
+);
 /// Answers to an order: it is done; it is not, and why; or not yet.
 const DONE: u8 = 1;
 const KEPT: u8 = 2;
 const DYING: u8 = 4;
 /// The answer to whoever is at the listener of a server that has no thread for it.
 const BUSY: u8 = 5;
+const _: () = assert!(
+    DONE < KEPT && KEPT < LET_GO && LET_GO < DYING && DYING < BUSY,
+    "no two words of a server are the same"
+);
+const _: () = assert!(MAGIC[0] != BUSY, "an answer does not begin as BUSY does");
 /// Longest reason.
 const REASON_MAX: u64 = 1024;
 

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
 use super::hello::{self, Ask, Report};
-use crate::address::ServerId;
+use crate::address::{ServerId, WORD};
 use crate::memory::segment;
 use crate::memory::words::Words;
 
@@ -100,8 +100,12 @@ impl MemoryServer {
     ) -> io::Result<Self> {
         let segment = segment::make(bytes)?;
         let words = Words::map(&segment, bytes)?;
-        for (offset, bytes) in first {
-            words.write(*offset, bytes);
+        for (offset, first) in first {
+            assert!(
+                !words.hold(*offset, WORD) || words.hold(*offset, first.len() as u64),
+                "what memory begins with lies in it whole, or not at all"
+            );
+            words.write(*offset, first);
         }
         let listener = UnixListener::bind(path)?;
         let clients = Arc::<Shared>::default();
@@ -176,19 +180,38 @@ impl Shared {
                 if !is_over {
                     return Err(FenceError::Dying(client));
                 }
-                self.lock().present.remove(&client);
+                let mut clients = self.lock();
+                clients.present.remove(&client);
+                clients.check(client);
                 return Ok(());
             }
             let waited = self.left.wait_timeout(clients, left);
             clients = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+        clients.check(client);
         Ok(())
     }
 }
 
 impl Clients {
+    /// What is true of a client when its end is reported: it is not here, and never will be.
+    fn check(&self, client: u64) {
+        assert!(
+            self.ended.contains(&client),
+            "a client that is shut out is not let in again: {client}"
+        );
+        assert!(
+            !self.present.contains_key(&client),
+            "a client that is shut out has no segment: {client}"
+        );
+    }
+
     /// The process of a client that is to be ended; none: it is gone.
     fn process(&self, client: u64) -> Result<Option<OwnedFd>, FenceError> {
+        assert!(
+            self.ended.contains(&client),
+            "only the process of a client that is shut out is ended: {client}"
+        );
         let Some(present) = self.present.get(&client) else {
             return Ok(None);
         };
@@ -289,13 +312,22 @@ impl Acceptor {
             }
             // Whoever shuts it out speaks to it after this.
             hello::answer(stream, self.server, self.segment.as_fd())?;
-            clients.present.insert(client, present);
+            let other = clients.present.insert(client, present);
+            assert!(
+                other.is_none(),
+                "a client's number is one client's: {client}"
+            );
         }
         if stream.set_read_timeout(None).is_ok() {
             // It has nothing more to say: whatever comes is its end.
             let _ = stream.read(&mut [0]);
         }
-        self.clients.lock().present.remove(&client);
+        let mut clients = self.clients.lock();
+        assert!(
+            clients.present.remove(&client).is_some() || clients.ended.contains(&client),
+            "a client leaves once, unless its process was ended: {client}"
+        );
+        drop(clients);
         self.clients.left.notify_all();
         Ok(())
     }

@@ -100,7 +100,7 @@ impl Fabric for Without {
         }
         let gone = Outcome::Failed(Fault::Gone(self.server));
         let outcomes = vec![gone; operations.len()];
-        self.failed.push_back(Completion { batch, outcomes });
+        self.failed.push_back(Completion::new(batch, &operations, outcomes));
         Ok(())
     }
 
