@@ -4,6 +4,7 @@
 //! of the first empty entry of the key's chain, or, where all are taken, of the link behind the
 //! last bucket to a new one that has the entry in it. Who loses the swap looks again.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Operation, Outcome};
 
 use crate::block::Block;
@@ -98,6 +99,7 @@ impl Add {
     fn write_bucket(&self) -> Operation {
         let mut bytes = self.entry().to_le_bytes().to_vec();
         bytes.resize(usize::try_from(BUCKET).unwrap_or(0), 0);
+        assert_eq!(bytes.len() as u64, BUCKET, "a bucket is written whole");
         Operation::Write {
             at: self.room.bucket.address(),
             bytes,
@@ -115,8 +117,9 @@ impl Add {
             return self.swap_behind(number, at, self.entry());
         }
         let Some((last, before)) = self.absence.trail.split_last() else {
-            return self.look(); // a look for a key leaves no empty trail
+            return self.look(); // a look for a key leaves no empty trail, as `check` says
         };
+        assert!(last.next().is_none(), "a chain is linked on at its end");
         let (number, link) = (before.len(), last.link());
         self.phase = Phase::Linking;
         self.swap_behind(number, link, entry(self.absence.print, self.room.bucket))
@@ -177,6 +180,7 @@ impl Add {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault.into()));
         }
+        assert!(!outcomes.is_empty(), "a swap has an outcome");
         match outcomes.first() {
             Some(Outcome::Word(0)) => Step::Done(Ok(self.added(took_bucket))),
             #[cfg(feature = "mutants")]
@@ -228,7 +232,7 @@ fn vacancy((bucket, number): (&Bucket, usize)) -> Option<(usize, Address)> {
 impl Machine for Add {
     type Output = Result<Added, Abort>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.write(),
             Phase::Writing => match fault(&outcomes) {
@@ -241,6 +245,26 @@ impl Machine for Add {
                 let step = find.step(outcomes);
                 self.looked(find, step)
             }
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let FreeSpace { record, bucket, .. } = self.room;
+        ensure(record != bucket, || {
+            "a record and a bucket do not begin at one place".to_owned()
+        })?;
+        ensure(!self.absence.trail.is_empty(), || {
+            "a key is looked for before it is added".to_owned()
+        })?;
+        match &self.phase {
+            Phase::Begun | Phase::Writing => Ok(()),
+            Phase::Entering => ensure(self.vacancy().is_some(), || {
+                "a key is entered where the chain has an empty entry".to_owned()
+            }),
+            Phase::Linking => ensure(self.vacancy().is_none(), || {
+                "a bucket is linked only to a chain that is full".to_owned()
+            }),
+            Phase::Looking(find) => find.check(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Begins a transaction: takes a snapshot.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Fault, Outcome};
 
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Step, copy_of, only};
 use crate::vector::{Snapshot, Vector};
 
 /// Lines that are being written are waited for this often. Without them the snapshot is older.
@@ -31,19 +32,32 @@ impl Begin {
 impl Machine for Begin {
     type Output = Result<Snapshot, Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        let bytes = match outcomes.into_iter().next() {
-            None => return Step::Post(vec![self.vector.read()]),
-            Some(Outcome::Failed(fault)) => return Step::Done(Err(fault)),
-            Some(Outcome::Read(bytes)) => bytes,
-            Some(_) => Vec::new(), // no carrier answers a read otherwise
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let Some(outcome) = only(outcomes) else {
+            return Step::Post(vec![self.vector.read()]);
         };
-        let (snapshot, torn) = self.vector.parse(&bytes);
+        let (snapshot, torn) = match copy_of(&outcome) {
+            Ok(copy) => self.vector.parse(copy),
+            Err(fault) => return Step::Done(Err(fault)),
+        };
         self.seen.join(&snapshot);
         self.tries += 1;
         if torn > 0 && self.tries < TRIES_MAX {
             return Step::Backoff(vec![self.vector.read()], self.tries);
         }
         Step::Done(Ok(self.seen.clone()))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        ensure(self.tries <= TRIES_MAX, || {
+            format!("the vector was read {} times for torn lines", self.tries)
+        })?;
+        let numbers = self.seen.numbers().len();
+        ensure(numbers == usize::from(self.vector.threads()), || {
+            format!(
+                "a snapshot of {numbers} threads, of a vector of {}",
+                self.vector.threads()
+            )
+        })
     }
 }

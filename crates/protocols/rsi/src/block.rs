@@ -157,7 +157,16 @@ impl Block {
         older: Option<RecordAddress>,
     ) -> Self {
         let bytes = value.unwrap_or_default();
-        debug_assert!(bytes.len() <= self.layout.value, "checked by the session");
+        assert!(
+            bytes.len() <= self.layout.value,
+            "a value fits into its slot: {} bytes of {}",
+            bytes.len(),
+            self.layout.value
+        );
+        assert!(
+            self.held().is_empty() || self.held().len() + WORD_LENGTH >= self.layout.front(),
+            "a version is put on a block, on a front, or on nothing"
+        );
         let is_deleted = value.is_none();
         let newest = Slot {
             label: Label { stamp, is_deleted },
@@ -183,6 +192,12 @@ impl Block {
         body.resize(layout.values() + layout.slot(), 0);
         body.extend_from_slice(self.part(layout.values(), others * layout.slot()));
         body.resize(layout.bytes() - WORD_LENGTH, 0);
+        assert_eq!(
+            body.len() % WORD_LENGTH,
+            0,
+            "a block is made of words: {} bytes",
+            body.len()
+        );
         let start = 0;
         Self {
             layout,
@@ -294,6 +309,11 @@ impl Block {
     /// Writes all that it holds, and then the head that says so, which unlocks the record.
     #[must_use]
     pub fn install(self, at: Address) -> Operation {
+        assert_eq!(
+            self.held().len() + WORD_LENGTH,
+            self.layout.bytes(),
+            "a record is installed whole, not by its front"
+        );
         let word = Head::Free(self.newest()).word();
         Operation::WriteThenSet {
             at: at.plus(WORD),
@@ -421,7 +441,12 @@ fn assemble<'a>(
     missing: Stamp,
     older: Option<RecordAddress>,
 ) -> Block {
-    debug_assert!(key.len() <= layout.key, "checked where keys come in");
+    assert!(
+        key.len() <= layout.key,
+        "a key fits into its layout: {} bytes of {}",
+        key.len(),
+        layout.key
+    );
     let slots = slots.chain(iter::repeat(Slot::empty(missing)));
     let slots = || slots.clone().take(layout.versions);
     let mut body = Vec::with_capacity(layout.bytes());
@@ -442,8 +467,17 @@ fn assemble<'a>(
     for slot in slots() {
         let end = body.len() + layout.slot();
         body.extend(slot.bytes);
+        assert!(
+            body.len() <= end,
+            "a value does not reach into the next slot"
+        );
         body.resize(end, 0);
     }
+    assert_eq!(
+        body.len() + WORD_LENGTH,
+        layout.bytes(),
+        "a block is as long as its layout says"
+    );
     let start = 0;
     Block {
         layout,

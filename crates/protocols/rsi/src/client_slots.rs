@@ -29,6 +29,8 @@
 //! what is there; one that comes late finds more, and changes nothing. Beats are written to all
 //! replicas: so an owner that does nothing else hears of a loss as soon as everybody is shut out.
 
+use crate::vector::Vector;
+use manxdb_fabric::operation::BYTES_MAX;
 use manxdb_fabric::{Address, Operation, WORD, WORD_LENGTH};
 
 use crate::version::{Stamp, ThreadId};
@@ -37,6 +39,14 @@ use crate::version::{Stamp, ThreadId};
 const FIRST: u64 = 4;
 /// Words of a client slot.
 const SEAT: u64 = 4;
+const _: () = assert!(
+    ThreadId::COUNT < u16::MAX - 1,
+    "names of owners are none of a coordinator's and none of a guest's"
+);
+const _: () = assert!(
+    (FIRST + SEAT * Vector::THREADS_MAX as u64) * WORD <= BYTES_MAX,
+    "one operation reads the whole table"
+);
 
 /// Where the table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,6 +72,12 @@ impl ClientSlot {
     /// As it is in memory: more with each number, and with each state of a number.
     #[must_use]
     pub const fn word(self) -> u64 {
+        let (Self::Free(number) | Self::Kept(number) | Self::Taken(number) | Self::Over(number)) =
+            self;
+        assert!(
+            number <= u64::MAX >> 2,
+            "a number leaves two bits for the state of its slot"
+        );
         match self {
             Self::Free(number) => number << 2,
             Self::Kept(number) => number << 2 | 1,
@@ -159,6 +175,10 @@ impl ClientSlots {
     /// Where a thread's word is.
     #[must_use]
     pub fn client_slot(self, thread: ThreadId) -> Address {
+        assert!(
+            thread.number() < self.threads,
+            "the table has a slot for thread {thread}"
+        );
         let before = FIRST + SEAT * u64::from(thread.number());
         self.base.plus(before * WORD)
     }
@@ -204,8 +224,9 @@ impl ClientSlots {
         }
     }
 
-    /// What a copy says; words that it lacks are 0, which no carrier leaves out.
+    /// What a copy of the whole table says.
     pub(crate) fn parse(self, copy: &[u8]) -> Look {
+        assert_eq!(copy.len() as u64, self.bytes(), "the table is read whole");
         let (words, _) = copy.as_chunks::<WORD_LENGTH>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next().unwrap_or(0);

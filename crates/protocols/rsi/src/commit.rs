@@ -17,13 +17,14 @@
 //! ([`Head`]). Once it is logged everywhere, the transaction is committed: should we die now,
 //! [`crate::recover`] installs it.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
 use crate::directory::{Bucket, Print, RecordAddress};
 use crate::durable_positions::Need;
 use crate::find::Found;
 use crate::log::{Entry, Log};
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault, unwritten};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::overflow::{self, Overflow};
@@ -130,6 +131,8 @@ pub struct Commit {
     /// Writes them there.
     keeping: Vec<Operation>,
     phase: Phase,
+    /// Operations under way.
+    posted: usize,
     #[cfg(feature = "mutants")]
     pub(crate) mutant: Option<Mutant>,
 }
@@ -172,7 +175,13 @@ impl Check {
             (Self::Head(_, head), Outcome::Read(copy)) if *copy == head.word().to_le_bytes() => {
                 Ok(())
             }
-            (Self::Head(at, _), _) => Err(Abort::ReadConflict(*at)),
+            (Self::Head(at, _), outcome) => {
+                assert!(
+                    matches!(outcome, Outcome::Read(_)),
+                    "a read is answered by a copy"
+                );
+                Err(Abort::ReadConflict(*at))
+            }
             (Self::Bucket(then, print), Outcome::Read(copy)) => {
                 let now = Bucket::parse(then.at, copy);
                 let is_same = now.places(*print).eq(then.places(*print));
@@ -182,7 +191,13 @@ impl Check {
                     Err(Abort::Appeared(then.at))
                 }
             }
-            (Self::Bucket(then, _), _) => Err(Abort::Appeared(then.at)), // no carrier answers so
+            (Self::Bucket(then, _), outcome) => {
+                assert!(
+                    matches!(outcome, Outcome::Read(_)),
+                    "a read is answered by a copy"
+                );
+                Err(Abort::Appeared(then.at))
+            }
         }
     }
 }
@@ -246,6 +261,7 @@ impl Commit {
             changes,
             keeping: Vec::new(),
             phase: Phase::Begun,
+            posted: 0,
             #[cfg(feature = "mutants")]
             mutant: None,
         })
@@ -259,6 +275,8 @@ impl Commit {
 
     fn go(&mut self, phase: Phase, operations: Vec<Operation>) -> Step<Committed> {
         self.phase = phase;
+        self.posted = operations.len();
+        assert!(self.posted > 0, "{phase:?} waits for something");
         Step::Post(operations)
     }
 
@@ -269,6 +287,7 @@ impl Commit {
         };
         let look = vec![need.operation.clone()];
         self.phase = Phase::Waiting(times);
+        self.posted = look.len();
         match times {
             0 => Step::Post(look),
             Need::TRIES_MAX => Step::Done(Err(Abort::Unwritten(self.stamp.thread))),
@@ -277,10 +296,13 @@ impl Commit {
     }
 
     fn looked(&mut self, outcomes: &[Outcome], times: u32) -> Step<Committed> {
-        match (outcomes.first(), &self.need) {
-            (Some(Outcome::Failed(fault)), _) => Step::Done(Err((*fault).into())),
-            (Some(Outcome::Read(copy)), Some(need)) if !need.is_met(copy) => self.begin(times + 1),
-            _ => self.lock(),
+        let Some((outcome, need)) = outcomes.first().zip(self.need.as_ref()) else {
+            return self.begin(times + 1); // not reached: `check` says that it has a need
+        };
+        match copy_of(outcome) {
+            Err(fault) => Step::Done(Err(fault.into())),
+            Ok(copy) if need.is_met(copy) => self.lock(),
+            Ok(_) => self.begin(times + 1),
         }
     }
 
@@ -330,12 +352,17 @@ impl Commit {
                 continue;
             };
             let copy = if block.is_front() {
-                copies.next()
+                let copy = copies.next();
+                assert!(
+                    copy.is_some(),
+                    "what a front lacks of a version that is kept was read"
+                );
+                copy
             } else {
                 None
             };
-            let beyond = match copy {
-                Some(Outcome::Read(copy)) => copy.as_slice(),
+            let beyond = match copy.map(copy_of) {
+                Some(Ok(copy)) => copy,
                 _ => &[],
             };
             let Some((leaving, record)) = block
@@ -347,6 +374,10 @@ impl Commit {
             };
             keeping.push(overflow::keep(*layout, record, &leaving, place));
         }
+        assert!(
+            copies.next().is_none(),
+            "every copy is of a version that is kept"
+        );
         self.keeping = keeping;
     }
 
@@ -370,6 +401,10 @@ impl Commit {
             if self.mutant == Some(Mutant::TakesEveryLock) {
                 return true;
             }
+            assert!(
+                matches!(outcome, Outcome::Word(_)),
+                "a lock is won by the word that was there: {outcome:?}"
+            );
             **outcome == Outcome::Word(self.expected(change).word())
         };
         let mut pairs = self.locked_ones().iter().zip(outcomes);
@@ -432,7 +467,7 @@ impl Commit {
     }
 
     fn logged(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
-        match fault(outcomes) {
+        match unwritten(outcomes) {
             Some(fault) => Step::Done(Err(fault.into())),
             None => self.install(),
         }
@@ -467,7 +502,7 @@ impl Commit {
     }
 
     fn installed(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
-        match fault(outcomes) {
+        match unwritten(outcomes) {
             Some(fault) => Step::Done(Err(fault.into())),
             #[cfg(feature = "mutants")]
             None if self.mutant == Some(Mutant::PublishesFirst) => Step::Done(Ok(Some(self.stamp))),
@@ -481,7 +516,7 @@ impl Commit {
     }
 
     fn published(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
-        match fault(outcomes) {
+        match unwritten(outcomes) {
             Some(fault) => Step::Done(Err(fault.into())),
             #[cfg(feature = "mutants")]
             None if self.mutant == Some(Mutant::PublishesFirst) => self.install(),
@@ -514,7 +549,9 @@ fn give_back(change: &Change) -> Operation {
 impl Machine for Commit {
     type Output = Committed;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        // A lock that did not come is not won, a read that did not come has not been validated.
+        assert_all_answered(&outcomes, std::mem::take(&mut self.posted));
         match self.phase {
             Phase::Begun => self.begin(0),
             Phase::Waiting(times) => self.looked(&outcomes, times),
@@ -525,5 +562,103 @@ impl Machine for Commit {
             Phase::Installing => self.installed(&outcomes),
             Phase::Publishing => self.published(&outcomes),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let place = |change: &Change| (change.seen.is_own, change.seen.at);
+        let mut pairs = self.changes.windows(2);
+        ensure(pairs.all(|pair| place(&pair[0]) < place(&pair[1])), || {
+            "records are locked in the order of their addresses, each once".to_owned()
+        })?;
+        ensure(
+            self.changes.iter().all(|change| change.seen.is_newest()),
+            || "only the newest version of a record is written over".to_owned(),
+        )?;
+        let kept = self.kept.len();
+        ensure(kept == 0 || kept == self.changes.len(), || {
+            format!(
+                "{kept} places for versions that {} changes push out",
+                self.changes.len()
+            )
+        })?;
+        ensure(self.keeping.len() <= kept, || {
+            "a version is kept at a place that was taken for it".to_owned()
+        })?;
+        ensure(self.need.is_none() || !self.changes.is_empty(), || {
+            "a transaction that writes nothing waits for no disk".to_owned()
+        })?;
+        let holds = match self.phase {
+            Phase::Begun => true,
+            Phase::Waiting(times) => self.need.is_some() && times <= Need::TRIES_MAX,
+            Phase::Locking => !self.locked_ones().is_empty(),
+            Phase::Validating => !self.reads.is_empty(),
+            Phase::Giving(why) => why.is_conflict() || matches!(why, Abort::Fault(_)),
+            Phase::Logging | Phase::Installing => self.log.is_empty() && !self.changes.is_empty(),
+            Phase::Publishing => !self.changes.is_empty(),
+        };
+        ensure(holds, || format!("{:?} has what it works on", self.phase))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::{ServerId, WORD_LENGTH};
+
+    use super::*;
+    use crate::block::Layout;
+    use crate::durable_positions::{DurablePositions, Ring};
+    use crate::version::ThreadId;
+
+    /// A commit that waits for a log archiver, which is to say how far it is.
+    fn waiting() -> Commit {
+        let at = |offset| Address {
+            server: ServerId(0),
+            offset,
+        };
+        let thread = ThreadId::FIRST;
+        let stamp = |sequence| Stamp { thread, sequence };
+        let vector = Vector::new(at(0), 1).unwrap();
+        let mut seen = Snapshot::empty(1);
+        seen.add(stamp(9));
+        let log = Log::new(vec![at(4096)], 1024, Log::RING_MIN).unwrap();
+        let layout = Layout::new(2, WORD_LENGTH).unwrap();
+        let change = Change {
+            seen: Seen::fresh(at(64 * 1024), layout),
+            value: Some(vec![1; WORD_LENGTH]),
+        };
+        let commit = Commit::new(
+            stamp(9),
+            (vector, &seen),
+            (Some(&log), None),
+            &[],
+            vec![change],
+        );
+        let ring = Ring::new(DurablePositions::new(at(2048), 1), &log, thread).unwrap();
+        let need = ring.needs(stamp(9));
+        assert!(need.is_some());
+        let mut commit = commit.unwrap().behind(need);
+        assert!(matches!(commit.step(Vec::new()), Step::Post(_)));
+        commit
+    }
+
+    #[test]
+    fn a_slot_that_is_not_written_is_waited_for() {
+        let unwritten = Outcome::Read(0_u64.to_le_bytes().to_vec());
+        assert!(matches!(
+            waiting().step(vec![unwritten]),
+            Step::Backoff(_, 1)
+        ));
+    }
+
+    #[test]
+    #[should_panic(expected = "a read is answered by a copy")]
+    fn an_answer_that_is_no_read_does_not_pass_for_a_slot_that_is_written() {
+        let _ = waiting().step(vec![Outcome::Written]);
+    }
+
+    #[test]
+    #[should_panic(expected = "every operation that was posted has an outcome")]
+    fn no_answer_does_not_pass_for_a_slot_that_is_written() {
+        let _ = waiting().step(Vec::new());
     }
 }

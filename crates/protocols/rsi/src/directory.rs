@@ -27,6 +27,10 @@ pub(crate) const ENTRIES: usize = WORDS - 1;
 pub const BUCKET: u64 = WORDS as u64 * WORD;
 /// Places begin at multiples of this many bytes.
 pub const PLACE: u64 = 64;
+const _: () = assert!(
+    BUCKET.is_multiple_of(PLACE),
+    "a bucket behind a bucket begins at a place"
+);
 
 /// Where a record or a bucket begins, in 48 bits: ten of the server, the rest of the offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +41,12 @@ impl RecordAddress {
     const BITS: u32 = 48;
     const OFFSET_BITS: u32 = 38;
 
+    /// An entry is a print and a place.
+    const FITS: () = assert!(
+        Self::BITS + u16::BITS == u64::BITS && Self::OFFSET_BITS < Self::BITS,
+        "a print and a place make a word"
+    );
+
     /// None if it is not a multiple of [`PLACE`], is beyond 16 TiB or at a server beyond the
     /// 1,024th, or is the very first place of the first server, which stands for none.
     #[must_use]
@@ -46,8 +56,14 @@ impl RecordAddress {
         let is_fine = at.offset.is_multiple_of(PLACE)
             && number >> Self::OFFSET_BITS == 0
             && server >> (Self::BITS - Self::OFFSET_BITS) == 0;
+        let () = Self::FITS;
         let bits = server << Self::OFFSET_BITS | number;
-        (is_fine && bits != 0).then_some(Self(bits))
+        let place = (is_fine && bits != 0).then_some(Self(bits));
+        assert!(
+            place.is_none_or(|place| place.address() == at),
+            "a place names its address: {at}"
+        );
+        place
     }
 
     /// Where it is.
@@ -167,7 +183,12 @@ impl Table {
         let mut low = [0; WORD_LENGTH];
         low[..rest.len()].copy_from_slice(&rest);
         let number = u64::from_le_bytes(low) % (self.buckets * self.shares.len() as u64);
-        let share = usize::try_from(number / self.buckets).unwrap_or(0);
+        let share = usize::try_from(number / self.buckets).unwrap_or(usize::MAX);
+        assert!(
+            share < self.shares.len(),
+            "a key's chain is in a share of the directory: {share} of {}",
+            self.shares.len()
+        );
         // `new` has let in none without shares, and `number` is below shares × buckets.
         let share = self.shares.get(share).copied().unwrap_or(Address {
             server: ServerId(0),
@@ -184,8 +205,9 @@ impl Bucket {
         Operation::Read { at, bytes: BUCKET }
     }
 
-    /// What a copy says; all zero if it is none, which no carrier returns.
+    /// What a copy of a whole bucket says.
     pub(crate) fn parse(at: Address, copy: &[u8]) -> Self {
+        assert_eq!(copy.len() as u64, BUCKET, "a bucket is read whole");
         let (found, _) = copy.as_chunks::<WORD_LENGTH>();
         let mut words = [0; WORDS];
         for (word, found) in words.iter_mut().zip(found) {

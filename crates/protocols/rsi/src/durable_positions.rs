@@ -11,10 +11,11 @@
 //! allow one more transaction in the thread's ring: with its first transaction, and then once in half
 //! a ring ([`crate::log`] has the rule). It waits there if it has to.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
 
 use crate::log::Log;
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Step, copy_of, only};
 use crate::vector::Snapshot;
 use crate::version::{Stamp, ThreadId};
 
@@ -50,6 +51,15 @@ impl DurablePositions {
     /// Says what is written, and what of it is synced, of all threads.
     #[must_use]
     pub fn publish(self, written: &Snapshot, synced: &Snapshot) -> Operation {
+        let count = usize::from(self.threads);
+        assert!(
+            written.numbers().len() == count && synced.numbers().len() == count,
+            "positions of all {count} threads are published at once"
+        );
+        assert!(
+            written.includes(synced),
+            "nothing is synced before it is written"
+        );
         let threads = (0..self.threads).filter_map(ThreadId::new);
         let words = threads.flat_map(|thread| [written.of(thread), synced.of(thread)]);
         Operation::Write {
@@ -70,6 +80,7 @@ impl DurablePositions {
     /// What a copy says is written, and synced.
     #[must_use]
     pub fn parse(self, copy: &[u8]) -> (Snapshot, Snapshot) {
+        assert_eq!(copy.len() as u64, self.bytes(), "positions are read whole");
         let (words, _) = copy.as_chunks::<WORD_LENGTH>();
         let word = |place: usize| words.get(place).map_or(0, |word| u64::from_le_bytes(*word));
         let of = |which: usize| {
@@ -81,6 +92,10 @@ impl DurablePositions {
 
     /// Reads what is written of one thread.
     fn written(self, thread: ThreadId) -> Operation {
+        assert!(
+            thread.number() < self.threads,
+            "there are positions of thread {thread}"
+        );
         Operation::Read {
             at: self.base.plus(WORDS * WORD * u64::from(thread.number())),
             bytes: WORD,
@@ -116,6 +131,10 @@ impl Ring {
     /// The sequence that must be written before one is logged behind what was allowed so far. At
     /// first all that came before this session; later so much that half a ring is free.
     fn least(&self, sequence: u64) -> u64 {
+        assert!(
+            self.slots >= Log::RING_MIN,
+            "a ring has slots beside those for closings"
+        );
         let room = self.slots - Log::SPARE;
         let ahead = if self.until == 0 { room } else { room / 2 };
         (sequence + ahead - 1).saturating_sub(room)
@@ -125,6 +144,11 @@ impl Ring {
     pub(crate) fn logged(&mut self, sequence: u64) {
         if sequence > self.until {
             self.until = self.least(sequence) + self.slots - Log::SPARE;
+            assert!(
+                self.until >= sequence,
+                "what was logged was allowed: {sequence}, and {} is",
+                self.until
+            );
         }
     }
 }
@@ -184,16 +208,28 @@ impl Await {
 impl Machine for Await {
     type Output = Result<(), Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        match outcomes.first() {
-            None => Step::Post(vec![self.kept.read()]),
-            Some(Outcome::Failed(fault)) => Step::Done(Err(*fault)),
-            Some(Outcome::Read(copy)) if self.is_met(copy) => Step::Done(Ok(())),
-            Some(_) => {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let Some(outcome) = only(outcomes) else {
+            return Step::Post(vec![self.kept.read()]);
+        };
+        match copy_of(&outcome) {
+            Err(fault) => Step::Done(Err(fault)),
+            Ok(copy) if self.is_met(copy) => Step::Done(Ok(())),
+            Ok(_) => {
                 self.times += 1;
                 Step::Backoff(vec![self.kept.read()], self.times)
             }
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let numbers = self.snapshot.numbers().len();
+        ensure(numbers == usize::from(self.kept.threads), || {
+            format!(
+                "it waits for {numbers} threads, and there are positions of {}",
+                self.kept.threads
+            )
+        })
     }
 }
 

@@ -1,10 +1,11 @@
 //! Finds the record under a key.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Outcome};
 
 use crate::commit::Abort;
 use crate::directory::{Bucket, Print, RecordAddress, Table, entry};
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, copy_of, fault, only};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::{Read, Seen};
@@ -172,13 +173,13 @@ impl Find {
 impl Machine for Find {
     type Output = Result<Found, Abort>;
 
-    fn step(&mut self, mut outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.walk(self.sought.first),
-            Phase::Walking(at) => match outcomes.pop() {
-                Some(Outcome::Read(copy)) => self.walked(at, &copy),
-                Some(Outcome::Failed(fault)) => Step::Done(Err(fault.into())),
-                _ => self.walk(at), // no carrier answers a read otherwise
+            Phase::Walking(at) => match only(outcomes).as_ref().map(copy_of) {
+                Some(Ok(copy)) => self.walked(at, copy),
+                Some(Err(fault)) => Step::Done(Err(fault.into())),
+                None => self.walk(at),
             },
             Phase::Trying(mut read, place, places) => {
                 let step = read.step(outcomes);
@@ -188,6 +189,48 @@ impl Machine for Find {
                 Some(fault) => Step::Done(Err(fault.into())),
                 None => Step::Done(Ok((*seen).into())),
             },
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let Absence {
+            table,
+            key,
+            first,
+            trail,
+            ..
+        } = &self.sought;
+        ensure(key.len() <= table.layout().key_max(), || {
+            format!("a key of {} bytes is sought", key.len())
+        })?;
+        let mut links = trail.windows(2);
+        let is_linked = trail.first().is_none_or(|bucket| bucket.at == *first)
+            && links.all(|pair| pair[0].next() == Some(pair[1].at));
+        ensure(is_linked, || {
+            "the buckets that were read are a chain from the key's first one".to_owned()
+        })?;
+        match &self.phase {
+            Phase::Begun => Ok(()),
+            Phase::Walking(at) => {
+                let next = trail.last().map_or(Some(*first), Bucket::next);
+                ensure(next == Some(*at), || {
+                    format!("{at} is the next bucket of the chain")
+                })
+            }
+            Phase::Trying(read, place, _) => {
+                read.check()?;
+                let print = self.sought.print;
+                let mut places = trail
+                    .last()
+                    .into_iter()
+                    .flat_map(|bucket| bucket.places(print));
+                ensure(places.any(|found| found == *place), || {
+                    "a record that is tried is in the last bucket".to_owned()
+                })
+            }
+            Phase::Confirming(seen) => ensure(seen.block.newest() == Stamp::NOTHING, || {
+                "an entry is confirmed only of a record that nobody has written".to_owned()
+            }),
         }
     }
 }

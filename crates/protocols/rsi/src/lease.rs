@@ -14,6 +14,7 @@
 
 mod rejoin;
 
+use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_core::{LocalTime, Nanos};
@@ -21,7 +22,7 @@ use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 pub use self::rejoin::{Rejoin, RejoinError, Rejoined};
 use crate::client_slots::{ClientSlot, ClientSlots, Owner};
-use crate::machine::{Machine, Once, Step};
+use crate::machine::{Machine, Once, Step, assert_all_answered, copy_of, only, word_of};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::{Chart, Event, Learn, LearnEpoch, Map, ReplicatedOp, Undecided};
@@ -199,7 +200,7 @@ impl Join {
 impl Machine for Join {
     type Output = Taken;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.learn(),
             Phase::Learning(mut work) => match work.step(outcomes).done() {
@@ -212,16 +213,14 @@ impl Machine for Join {
             },
             Phase::Looking(mut work) => match work.step(outcomes).done() {
                 Ok(found) => match one(found) {
-                    Ok(Outcome::Read(copy)) => self.looked(&copy),
-                    Ok(_) => self.looked(&[]), // no carrier answers a read otherwise
+                    Ok(outcome) => self.looked(copy_of(&outcome).unwrap_or_default()),
                     Err(fault) => Step::Done(Err(fault.into())),
                 },
                 Err(step) => self.wait(Phase::Looking(work), step),
             },
             Phase::Swapping(owner, mut work) => match work.step(outcomes).done() {
                 Ok(found) => match one(found) {
-                    Ok(Outcome::Word(word)) => self.swapped(owner, word),
-                    Ok(_) => self.look(), // no carrier answers a swap otherwise
+                    Ok(outcome) => self.swapped(owner, word_of(&outcome).unwrap_or(u64::MAX)),
                     Err(fault) => Step::Done(Err(fault.into())),
                 },
                 Err(step) => self.wait(Phase::Swapping(owner, work), step),
@@ -232,14 +231,32 @@ impl Machine for Join {
             },
         }
     }
+
+    fn check(&self) -> Result<(), String> {
+        let threads = self.client_slots.threads();
+        ensure(threads > 0, || "a table has slots".to_owned())?;
+        let owner = match &self.phase {
+            Phase::Begun => None,
+            Phase::Learning(work) => return work.check(),
+            Phase::Looking(work) => return work.check(),
+            Phase::Asking(owner, _) => *owner,
+            Phase::Swapping(owner, _) => Some(*owner),
+        };
+        let is_fine =
+            |owner: Owner| owner.thread.number() < threads && owner.after < Stamp::SEQUENCE_MAX;
+        ensure(owner.is_none_or(is_fine), || {
+            format!("{owner:?} has a slot of the table, and numbers left")
+        })
+    }
 }
 
 /// What came of one operation.
 fn one(outcomes: Vec<Outcome>) -> Result<Outcome, Fault> {
-    match outcomes.into_iter().next() {
+    assert_all_answered(&outcomes, 1);
+    match only(outcomes) {
         Some(Outcome::Failed(fault)) => Err(fault),
         Some(outcome) => Ok(outcome),
-        None => Ok(Outcome::Written), // a batch has as many outcomes
+        None => Ok(Outcome::Written), // not reached: there is one
     }
 }
 
@@ -256,6 +273,12 @@ impl Lease {
     #[must_use]
     pub fn new(client_slots: ClientSlots, owner: Owner, map: &Map) -> Self {
         let beats = map.all(client_slots.beat(owner.thread));
+        let mut servers: Vec<_> = beats.iter().map(|at| at.server).collect();
+        servers.sort_unstable();
+        assert!(
+            servers.windows(2).all(|pair| pair[0] < pair[1]),
+            "a lease is kept at each server once: {servers:?}"
+        );
         Self { beats, last: 0 }
     }
 

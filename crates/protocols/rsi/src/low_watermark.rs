@@ -77,6 +77,10 @@ impl LowWatermark {
 
     /// A thread heeds a bound.
     pub(crate) fn advance_watermark(self, thread: ThreadId, bound: &Bound) -> Operation {
+        assert!(
+            thread.number() < self.threads,
+            "there is a word for thread {thread}"
+        );
         Operation::Write {
             at: self.words.plus(u64::from(thread.number()) * WORD),
             bytes: bound.number.to_le_bytes().to_vec(),
@@ -100,6 +104,10 @@ impl LowWatermark {
         let Some(Outcome::Read(copy)) = outcome else {
             return false;
         };
+        assert!(
+            bound.number > 0,
+            "a bound that is to be heeded was proposed"
+        );
         let (words, _) = copy.as_chunks::<WORD_LENGTH>();
         let heeds = |thread: &ThreadId| {
             let word = words.get(usize::from(thread.number()));

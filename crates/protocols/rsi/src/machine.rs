@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use manxdb_core::check::{deep, ensure};
 use manxdb_fabric::{Fault, Operation, Outcome};
 
 /// What a machine wants next.
@@ -32,8 +33,26 @@ pub trait Machine {
     /// What comes of it.
     type Output;
 
-    /// Goes on with the outcomes of what it asked for; with none at the beginning.
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output>;
+    /// What a machine does in [`Machine::step`].
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output>;
+
+    /// What is true of the machine between two steps: how its parts relate, and what bounds them.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    fn check(&self) -> Result<(), String>;
+
+    /// Goes on with the outcomes of the operations that the last step has posted, one for each and in
+    /// their order; with none at the beginning. At the level [`manxdb_core::check::deep`] the machine
+    /// is checked after each step, and so are the machines inside it.
+    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let step = self.advance(outcomes);
+        if deep() {
+            let checked = self.check();
+            assert!(checked.is_ok(), "an invariant is broken: {checked:?}");
+        }
+        step
+    }
 }
 
 /// Operations that are done once, together; what comes of each.
@@ -41,7 +60,8 @@ pub trait Machine {
 pub struct Once {
     operations: Vec<Operation>,
     times: u32,
-    is_begun: bool,
+    /// Operations under way; none before they are posted.
+    posted: Option<usize>,
 }
 
 impl Once {
@@ -53,11 +73,10 @@ impl Once {
 
     /// These, after a pause if they were asked for before.
     pub(crate) fn late(operations: Vec<Operation>, times: u32) -> Self {
-        let is_begun = false;
         Self {
             operations,
             times,
-            is_begun,
+            posted: None,
         }
     }
 }
@@ -65,8 +84,14 @@ impl Once {
 impl Machine for Once {
     type Output = Vec<Outcome>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        if std::mem::replace(&mut self.is_begun, true) || self.operations.is_empty() {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        let posted = self.posted.replace(self.operations.len());
+        assert_eq!(
+            outcomes.len(),
+            posted.unwrap_or(0),
+            "every operation that was posted has an outcome"
+        );
+        if posted.is_some() || self.operations.is_empty() {
             return Step::Done(outcomes);
         }
         let operations = std::mem::take(&mut self.operations);
@@ -74,6 +99,12 @@ impl Machine for Once {
             0 => Step::Post(operations),
             times => Step::Backoff(operations, times),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        ensure(self.posted.is_none() || self.operations.is_empty(), || {
+            "what was posted is not posted again".to_owned()
+        })
     }
 }
 
@@ -93,4 +124,125 @@ pub(crate) fn fault(outcomes: &[Outcome]) -> Option<Fault> {
         Outcome::Failed(fault) => Some(*fault),
         _ => None,
     })
+}
+
+/// The copy that a read has brought.
+///
+/// # Errors
+/// Its fault.
+pub(crate) fn copy_of(outcome: &Outcome) -> Result<&[u8], Fault> {
+    match outcome {
+        Outcome::Read(copy) => Ok(copy),
+        Outcome::Failed(fault) => Err(*fault),
+        other => {
+            assert!(
+                matches!(other, Outcome::Read(_)),
+                "a read is answered by a copy: {other:?}"
+            );
+            Ok(&[])
+        }
+    }
+}
+
+/// The word that a swap or an addition has found.
+///
+/// # Errors
+/// Its fault.
+pub(crate) fn word_of(outcome: &Outcome) -> Result<u64, Fault> {
+    match outcome {
+        Outcome::Word(word) => Ok(*word),
+        Outcome::Failed(fault) => Err(*fault),
+        other => {
+            assert!(
+                matches!(other, Outcome::Word(_)),
+                "a swap is answered by a word: {other:?}"
+            );
+            Ok(u64::MAX)
+        }
+    }
+}
+
+/// The only outcome of a machine that posts one operation at a time; none at its beginning.
+pub(crate) fn only(outcomes: Vec<Outcome>) -> Option<Outcome> {
+    assert!(
+        outcomes.len() <= 1,
+        "one operation was posted, and has one outcome"
+    );
+    outcomes.into_iter().next()
+}
+
+/// Fails unless what was posted has as many outcomes.
+pub(crate) fn assert_all_answered(outcomes: &[Outcome], posted: usize) {
+    assert_eq!(
+        outcomes.len(),
+        posted,
+        "every operation that was posted has an outcome"
+    );
+}
+
+/// The first fault of writes that were all answered.
+pub(crate) fn unwritten(outcomes: &[Outcome]) -> Option<Fault> {
+    let is_answer = |one: &Outcome| matches!(one, Outcome::Written | Outcome::Failed(_));
+    assert!(
+        outcomes.iter().all(is_answer),
+        "writes are answered as writes: {outcomes:?}"
+    );
+    fault(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use manxdb_fabric::{Address, ServerId};
+
+    use super::*;
+
+    fn read() -> Operation {
+        let at = Address {
+            server: ServerId(0),
+            offset: 0,
+        };
+        Operation::Read { at, bytes: 8 }
+    }
+
+    #[test]
+    #[should_panic(expected = "every operation that was posted has an outcome")]
+    fn an_outcome_that_did_not_come_is_not_taken_for_success() {
+        let mut once = Once::new(vec![read(), read()]);
+        let _ = once.step(Vec::new());
+        let _ = once.step(vec![Outcome::Read(vec![0; 8])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a read is answered by a copy")]
+    fn a_read_that_is_answered_as_a_write_is_not_taken_for_zeros() {
+        let _ = copy_of(&Outcome::Written);
+    }
+
+    #[test]
+    #[should_panic(expected = "writes are answered as writes")]
+    fn a_word_is_not_taken_for_a_write_that_is_done() {
+        let _ = unwritten(&[Outcome::Written, Outcome::Word(0)]);
+    }
+
+    /// A machine whose invariant is broken.
+    struct Broken;
+
+    impl Machine for Broken {
+        type Output = ();
+
+        fn advance(&mut self, _: Vec<Outcome>) -> Step<()> {
+            Step::Done(())
+        }
+
+        fn check(&self) -> Result<(), String> {
+            ensure(false, || "planted".to_owned())
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "an invariant is broken: Err(\"planted\")")]
+    fn a_machine_is_checked_after_each_step() {
+        manxdb_core::check::enable_deep();
+        let _ = Broken.step(Vec::new());
+    }
 }

@@ -29,6 +29,10 @@ use crate::version::Label;
 
 /// Words before the value.
 const FIRST: usize = 5;
+const _: () = assert!(
+    FIRST * WORD_LENGTH <= PLACE as usize,
+    "what is said of a version lies in the line in which it begins"
+);
 
 /// Memory of one thread for versions that it pushes out of records of one layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -59,6 +63,12 @@ impl Overflow {
         if layout != self.layout {
             return None;
         }
+        assert!(
+            self.next <= self.count,
+            "the ring goes round: {} of {}",
+            self.next,
+            self.count
+        );
         let number = self.next % self.count;
         self.next = number + 1;
         RecordAddress::new(self.base.plus(number * stride(layout)))
@@ -130,6 +140,15 @@ pub(crate) fn keep(
     leaving: &Leaving<'_>,
     at: RecordAddress,
 ) -> Operation {
+    assert_eq!(
+        leaving.value.len(),
+        leaving.length as usize,
+        "a version is kept with all of its value"
+    );
+    assert_ne!(
+        record, at,
+        "a version is not kept in the record that it leaves"
+    );
     let before = leaving.before.map_or(0, RecordAddress::word);
     let about = u64::from(leaving.length) | u64::from(leaving.sum) << LENGTH.count_ones();
     let words = [record.word(), leaving.label.word(), about, before];
@@ -141,6 +160,11 @@ pub(crate) fn keep(
     bytes.extend_from_slice(&sum.to_le_bytes());
     bytes.extend_from_slice(leaving.value);
     bytes.resize(bytes.len().next_multiple_of(WORD_LENGTH), 0);
+    assert!(
+        bytes.len() as u64 <= stride(layout),
+        "a version does not reach into the next place: {} bytes",
+        bytes.len()
+    );
     Operation::Write {
         at: at.address(),
         bytes,

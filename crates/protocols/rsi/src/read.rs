@@ -1,5 +1,6 @@
 //! Reads a record as a snapshot sees it.
 
+use manxdb_core::check::ensure;
 use std::mem;
 
 use manxdb_fabric::{Address, Operation, Outcome};
@@ -7,7 +8,7 @@ use manxdb_fabric::{Address, Operation, Outcome};
 use crate::block::{Block, Layout, Torn, Version};
 use crate::commit::Abort;
 use crate::directory::RecordAddress;
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Step, assert_all_answered, only};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::overflow::Older;
@@ -272,8 +273,31 @@ impl Read {
 impl Machine for Read {
     type Output = Result<Seen, Abort>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        self.hear(outcomes.into_iter().next())
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        self.hear(only(outcomes))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let longest = self.layout.key_max();
+        ensure(
+            self.key.as_ref().is_none_or(|key| key.len() <= longest),
+            || format!("keys of this layout have at most {longest} bytes"),
+        )?;
+        ensure(self.torn <= DAMAGED_MAX + 1, || {
+            format!("it was read {} times though it was torn", self.torn)
+        })?;
+        let Some(trail) = &self.trail else {
+            return Ok(());
+        };
+        ensure(self.layout.has_overflow(), || {
+            "versions leave only records whose layout says so".to_owned()
+        })?;
+        ensure(trail.seen.at == self.at && trail.count < OLDER_MAX, || {
+            format!(
+                "after {} versions of {} it is at {}",
+                trail.count, self.at, trail.seen.at
+            )
+        })
     }
 }
 
@@ -284,7 +308,13 @@ impl Read {
             None => return Step::Post(vec![self.operation()]),
             Some(Outcome::Failed(fault)) => return Step::Done(Err(Abort::Fault(fault))),
             Some(Outcome::Read(bytes)) => bytes,
-            Some(_) => Vec::new(), // no carrier answers a read otherwise
+            Some(other) => {
+                assert!(
+                    matches!(other, Outcome::Read(_)),
+                    "a read is answered by a copy: {other:?}"
+                );
+                Vec::new()
+            }
         };
         if let Some(trail) = self.trail.take() {
             return self.followed(trail, &bytes);
@@ -348,10 +378,11 @@ impl ReadAll {
 impl Machine for ReadAll {
     type Output = Result<Vec<Seen>, Abort>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         if outcomes.is_empty() {
             return self.begin();
         }
+        assert_all_answered(&outcomes, self.asked.len());
         let (mut operations, mut again) = (Vec::new(), 0);
         let mut asked = Vec::new();
         for (number, outcome) in mem::take(&mut self.asked).into_iter().zip(outcomes) {
@@ -376,13 +407,32 @@ impl Machine for ReadAll {
         }
         self.asked = asked;
         match (operations.is_empty(), again) {
-            (true, _) => Step::Done(Ok(mem::take(&mut self.seen)
-                .into_iter()
-                .flatten()
-                .collect())),
+            (true, _) => {
+                let seen: Vec<Seen> = mem::take(&mut self.seen).into_iter().flatten().collect();
+                assert_eq!(seen.len(), self.reads.len(), "every record was read");
+                Step::Done(Ok(seen))
+            }
             (false, 0) => Step::Post(operations),
             (false, times) => Step::Backoff(operations, times),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.asked.is_empty() {
+            return Ok(()); // it is not begun, or done
+        }
+        ensure(self.reads.len() == self.seen.len(), || {
+            "each record has a place for what was seen of it".to_owned()
+        })?;
+        let mut pairs = self.asked.windows(2);
+        ensure(pairs.all(|pair| pair[0] < pair[1]), || {
+            "records are asked for in their order, each once".to_owned()
+        })?;
+        let is_missing = |number: &usize| self.seen.get(*number).is_some_and(Option::is_none);
+        ensure(self.asked.iter().all(is_missing), || {
+            "what was seen is not asked for again".to_owned()
+        })?;
+        self.reads.iter().try_for_each(Machine::check)
     }
 }
 

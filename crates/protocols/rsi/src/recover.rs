@@ -15,11 +15,12 @@
 //! place next begins behind it, and no number is ever used twice. A closing is logged before it is
 //! published because a line that somebody dies over says nothing any more.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
 use crate::block::{Block, Layout};
 use crate::log::{Entry, Fetch, Log, Redo, newest};
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Step, assert_all_answered, copy_of, unwritten, word_of};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
@@ -100,11 +101,12 @@ impl Recover {
         mut fetch: Fetch,
         mut outcomes: Vec<Outcome>,
     ) -> Step<Result<Recovered, Fault>> {
-        let fronts = outcomes.split_off(1.min(outcomes.len()));
-        let snapshot = match outcomes.pop() {
-            Some(Outcome::Failed(fault)) => return Step::Done(Err(fault)),
-            Some(Outcome::Read(bytes)) => self.vector.parse(&bytes),
-            _ => (Snapshot::empty(self.vector.threads()), 0), // no carrier answers so
+        assert_all_answered(&outcomes, 1 + self.log.count());
+        let fronts = outcomes.split_off(1);
+        let snapshot = match outcomes.first().map(copy_of) {
+            Some(Ok(copy)) => self.vector.parse(copy),
+            Some(Err(fault)) => return Step::Done(Err(fault)),
+            None => return self.look(), // not reached: there are as many outcomes
         };
         // A line that the thread died over says nothing; the log then has what it was to say.
         let (seen, _) = snapshot;
@@ -118,6 +120,11 @@ impl Recover {
 
     /// All that is in the logs is here. A server that is gone has its log elsewhere.
     fn judge(&mut self, seen: Snapshot, logs: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+        assert_eq!(
+            logs.len(),
+            self.log.count(),
+            "there is a copy of each slot of the log"
+        );
         let published = seen.of(self.thread);
         let last = newest(logs).filter(|entry| entry.stamp.thread == self.thread);
         self.last.clone_from(&last);
@@ -169,6 +176,11 @@ impl Recover {
             Outcome::Failed(fault) => Some(*fault),
             _ => None,
         });
+        let is_answer = |one: &Outcome| matches!(one, Outcome::Written | Outcome::Failed(_));
+        assert!(
+            outcomes.iter().all(is_answer),
+            "writes are answered as writes"
+        );
         let is_nowhere = self.is_closing && !outcomes.contains(&Outcome::Written);
         match faults.find(|fault| is_nowhere || !matches!(fault, Fault::Gone(_))) {
             Some(fault) => Step::Done(Err(fault)),
@@ -190,12 +202,12 @@ impl Recover {
     }
 
     fn compared(&mut self, entry: Entry, outcomes: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+        assert_all_answered(outcomes, entry.redo.len());
         let mut writes = Vec::new();
         for (redo, outcome) in entry.redo.iter().zip(outcomes) {
-            match outcome {
-                Outcome::Failed(fault) => return Step::Done(Err(*fault)),
-                Outcome::Read(copy) => writes.extend(again(redo, entry.stamp, copy)),
-                _ => {} // no carrier answers a read otherwise
+            match copy_of(outcome) {
+                Ok(copy) => writes.extend(again(redo, entry.stamp, copy)),
+                Err(fault) => return Step::Done(Err(fault)),
             }
         }
         self.records = writes.len();
@@ -223,6 +235,11 @@ impl Recover {
 
 /// The write that a record still needs; none if its thread has done it.
 fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
+    assert_eq!(
+        copy.len(),
+        redo.layout.bytes(),
+        "a record is compared whole"
+    );
     let head = Head::of_word(u64::from_le_bytes(*copy.first_chunk()?));
     // A record that was logged and is unlocked without ever having been written is one that nobody
     // else knew of.
@@ -244,27 +261,47 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
 impl Machine for Recover {
     type Output = Result<Recovered, Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
-        let fault =
-            |outcomes: &[Outcome]| match outcomes.iter().find(|one| **one != Outcome::Written) {
-                Some(Outcome::Failed(fault)) => Some(*fault),
-                _ => None,
-            };
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.look(),
             Phase::Looking(fetch) => self.looked(fetch, outcomes),
             Phase::Reading(seen, fetch) => self.judge(seen, &fetch.copies(outcomes)),
             Phase::Logging(entry) => self.completed(entry, &outcomes),
             Phase::Comparing(entry) => self.compared(entry, &outcomes),
-            Phase::Installing(entry) => match fault(&outcomes) {
+            Phase::Installing(entry) => match unwritten(&outcomes) {
                 Some(fault) => Step::Done(Err(fault)),
                 None => self.publish(entry),
             },
-            Phase::Publishing(entry) => match fault(&outcomes) {
+            Phase::Publishing(entry) => match unwritten(&outcomes) {
                 Some(fault) => Step::Done(Err(fault)),
                 None => self.published(entry),
             },
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        ensure(self.thread.number() < self.vector.threads(), || {
+            format!("the vector has a line for thread {}", self.thread)
+        })?;
+        ensure(
+            self.last
+                .as_ref()
+                .is_none_or(|last| last.stamp.thread == self.thread),
+            || "what is last in a log is its thread's".to_owned(),
+        )?;
+        let (Phase::Logging(entry)
+        | Phase::Comparing(entry)
+        | Phase::Installing(entry)
+        | Phase::Publishing(entry)) = &self.phase
+        else {
+            return Ok(());
+        };
+        ensure(entry.stamp.thread == self.thread, || {
+            format!("{} is recovered as thread {}", entry.stamp, self.thread)
+        })?;
+        ensure(!self.is_closing || entry.is_closing(), || {
+            "a closing writes no record".to_owned()
+        })
     }
 }
 
@@ -327,12 +364,21 @@ impl Machine for Release {
     /// Whether a lock was let go of.
     type Output = Result<bool, Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match outcomes.first() {
             None => self.look(0),
             Some(Outcome::Failed(fault)) => Step::Done(Err(*fault)),
             Some(Outcome::Read(copy)) if self.is_looking => self.looked(copy),
-            Some(_) => Step::Done(Ok(true)), // swapped: by us, or by another who let go
+            Some(swapped) => match word_of(swapped) {
+                Ok(_) => Step::Done(Ok(true)), // swapped: by us, or by another who let go
+                Err(fault) => Step::Done(Err(fault)),
+            },
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        ensure(self.last.sequence <= Stamp::SEQUENCE_MAX, || {
+            format!("{} is published", self.last)
+        })
     }
 }

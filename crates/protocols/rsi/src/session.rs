@@ -284,6 +284,10 @@ impl Session {
             commit.mutant = self.mutant;
             commit
         });
+        assert!(
+            self.seen.of(self.thread) >= self.sequence,
+            "a session has seen its own commits"
+        );
         self.is_committing = commit.is_ok();
         commit
     }
@@ -314,6 +318,15 @@ impl Session {
     /// A commit has come to its end, and this to it.
     pub fn ended(&mut self, committed: &Committed) {
         if let Ok(Some(stamp)) = committed {
+            assert!(
+                self.is_committing,
+                "a commit that has come to its end was begun"
+            );
+            assert_eq!(
+                *stamp,
+                self.holder(),
+                "a thread's transactions are installed in their order"
+            );
             self.sequence = stamp.sequence;
             self.seen.add(*stamp);
             if let Some(ring) = &mut self.ring {

@@ -11,6 +11,7 @@
 //! may be left out: what the others say is a cut without it. So a thread that died over its line
 //! keeps nobody from beginning.
 
+use manxdb_fabric::operation::BYTES_MAX;
 use std::iter;
 use std::sync::Arc;
 
@@ -74,6 +75,11 @@ impl Snapshot {
 
     /// Adds all that another one holds.
     pub fn join(&mut self, other: &Self) {
+        assert_eq!(
+            self.0.len(),
+            other.0.len(),
+            "snapshots of one vector have a number for each of its threads"
+        );
         if !self.includes(other) {
             let own = Arc::make_mut(&mut self.0);
             join(own, other.0.iter().copied());
@@ -85,6 +91,10 @@ impl Snapshot {
         if self.admits(stamp) {
             return;
         }
+        assert!(
+            usize::from(stamp.thread.number()) < self.0.len(),
+            "a version that is added is of a thread of the vector: {stamp}"
+        );
         let own = Arc::make_mut(&mut self.0);
         if let Some(own) = own.get_mut(usize::from(stamp.thread.number())) {
             *own = stamp.sequence;
@@ -105,9 +115,16 @@ impl Vector {
     /// More lines than one operation reads.
     pub const THREADS_MAX: u16 = 256;
 
+    /// One operation reads the longest vector.
+    const FITS: () = assert!(
+        (2 + Self::THREADS_MAX as u64) * WORD * Self::THREADS_MAX as u64 <= BYTES_MAX,
+        "a vector is read by one operation"
+    );
+
     /// A vector of so many threads, from an address on; none if there are none or too many.
     #[must_use]
     pub const fn new(base: Address, threads: u16) -> Option<Self> {
+        let () = Self::FITS;
         if threads >= 1 && threads <= Self::THREADS_MAX {
             Some(Self { base, threads })
         } else {
@@ -153,12 +170,22 @@ impl Vector {
     /// Says that a thread's transactions up to one are installed, and what that one had seen.
     #[must_use]
     pub fn publish(self, stamp: Stamp, seen: &Snapshot) -> Operation {
+        assert!(
+            stamp.thread.number() < self.threads,
+            "the vector has a line for thread {}",
+            stamp.thread
+        );
         let mut bytes = Vec::with_capacity((2 + seen.0.len()) * WORD_LENGTH);
         for number in iter::once(&stamp.sequence).chain(&*seen.0) {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         let sum = u64::from(crc32fast::hash(&bytes));
         bytes.extend_from_slice(&sum.to_le_bytes());
+        assert_eq!(
+            bytes.len() as u64,
+            self.line(),
+            "a line reaches to the next one, and not into it"
+        );
         let place = u64::from(stamp.thread.number());
         Operation::Write {
             at: self.base.plus(self.line() * place),
@@ -169,6 +196,7 @@ impl Vector {
     /// What a copy says, and of how many lines it is silent because they were being written.
     #[must_use]
     pub fn parse(self, bytes: &[u8]) -> (Snapshot, usize) {
+        assert_eq!(bytes.len() as u64, self.bytes(), "a vector is read whole");
         let mut whole = vec![0; usize::from(self.threads)];
         let mut torn = 0;
         let line = usize::try_from(self.line()).unwrap_or(usize::MAX);

@@ -63,6 +63,10 @@ impl Stamp {
     };
 
     const fn bits(self) -> u64 {
+        assert!(
+            self.sequence <= Self::SEQUENCE_MAX,
+            "a sequence does not reach into the thread's bits"
+        );
         (self.thread.0 as u64) << 48 | self.sequence
     }
 
@@ -82,6 +86,14 @@ impl fmt::Display for Stamp {
 
 /// The first bit of a word says what the rest means.
 const MARK: u64 = 1 << 63;
+const _: () = assert!(
+    ThreadId::COUNT.is_power_of_two() && Stamp::NEVER.bits() < MARK,
+    "no stamp reaches into the mark"
+);
+const _: () = assert!(
+    Stamp::NOTHING.bits() == 0,
+    "memory that nobody has written says that nobody has written"
+);
 
 /// The word of a block that is swapped: the only one that two clients may write at a time.
 ///

@@ -1,6 +1,7 @@
 //! How long records and their parts are.
 
 use manxdb_fabric::WORD_LENGTH;
+use manxdb_fabric::operation::BYTES_MAX;
 
 /// Sizes of the records of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +40,24 @@ impl Layout {
     /// Longer than the keys of MySQL's indexes.
     pub const KEY_MAX: usize = 4 << 10;
 
+    /// One operation moves a block of any layout.
+    const FITS: () = {
+        let largest = Self {
+            versions: Self::VERSIONS_MAX,
+            value: Self::VALUE_MAX,
+            key: Self::KEY_MAX,
+            has_overflow: true,
+        };
+        assert!(
+            largest.bytes() as u64 <= BYTES_MAX,
+            "a block is moved by one operation"
+        );
+        assert!(
+            largest.front() >= largest.words() * WORD_LENGTH,
+            "a front has all that a block says of its versions"
+        );
+    };
+
     /// Blocks without keys, of so many versions with values of at most so many bytes.
     ///
     /// # Errors
@@ -52,6 +71,7 @@ impl Layout {
     /// # Errors
     /// [`LayoutError`].
     pub const fn keyed(versions: usize, value: usize, key: usize) -> Result<Self, LayoutError> {
+        let () = Self::FITS;
         let is_fine = versions >= Self::VERSIONS_MIN
             && versions <= Self::VERSIONS_MAX
             && value >= 1

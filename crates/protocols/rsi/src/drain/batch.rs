@@ -7,6 +7,7 @@
 //! Words of eight bytes, little-endian. LENGTH is that of all of it in bytes; SUM is the XXH3 of all
 //! before it.
 
+use manxdb_core::check::deep;
 use manxdb_fabric::WORD_LENGTH;
 use twox_hash::XxHash3_64;
 
@@ -42,12 +43,23 @@ impl Batch {
             entry.put(&mut words);
         }
         let Writer(mut bytes) = words;
+        assert!(
+            bytes.len().is_multiple_of(WORD_LENGTH),
+            "a batch is made of words: {} bytes",
+            bytes.len()
+        );
         let length = (bytes.len() + WORD_LENGTH) as u64;
         if let Some(head) = bytes.first_chunk_mut() {
             *head = length.to_le_bytes();
         }
         let sum = XxHash3_64::oneshot(&bytes);
         bytes.extend(sum.to_le_bytes());
+        assert_eq!(bytes.len() as u64, length, "a batch is as long as it says");
+        if deep() {
+            let read = Self::decode(&bytes);
+            let is_same = read.is_some_and(|(read, length)| read == *self && length == bytes.len());
+            assert!(is_same, "a batch is read as it was written");
+        }
         bytes
     }
 

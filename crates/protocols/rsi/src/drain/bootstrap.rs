@@ -42,7 +42,17 @@ impl Bootstrap {
         client_slots: ClientSlots,
         kept: DurablePositions,
     ) -> Vec<Operation> {
-        let threads = (0..vector.threads()).filter_map(ThreadId::new);
+        let count = vector.threads();
+        assert_eq!(
+            self.closed.numbers().len(),
+            usize::from(count),
+            "a cut has a number for each thread of the vector"
+        );
+        assert!(
+            client_slots.threads() == count && kept.threads() == count,
+            "the table and the positions are of the vector's {count} threads"
+        );
+        let threads = (0..count).filter_map(ThreadId::new);
         let stamps = threads.map(|thread| Stamp {
             thread,
             sequence: self.closed.of(thread),
@@ -92,9 +102,11 @@ mod tests {
         }
         let lines = usize::try_from(vector.bytes()).unwrap();
         assert_eq!(vector.parse(&memory[..lines]), (anew.closed.clone(), 0));
-        let words = kept.parse(&memory[2048..]);
+        let positions = usize::try_from(kept.bytes()).unwrap();
+        let words = kept.parse(&memory[2048..2048 + positions]);
         assert_eq!(words, (anew.closed.clone(), anew.closed.clone()));
-        let look = client_slots.parse(&memory[1024..2048]);
+        let table = usize::try_from(client_slots.bytes()).unwrap();
+        let look = client_slots.parse(&memory[1024..1024 + table]);
         let found: Vec<ClientSlot> = look.chairs.iter().map(|chair| chair.client_slot).collect();
         let free = anew.closed.numbers().iter().copied().map(ClientSlot::Free);
         assert_eq!(found, free.collect::<Vec<_>>());

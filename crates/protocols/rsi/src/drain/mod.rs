@@ -26,6 +26,7 @@ mod progress;
 mod replay;
 mod survey;
 
+use manxdb_core::check::{deep, ensure};
 use manxdb_fabric::{Fault, Operation, Outcome};
 
 pub use self::batch::Batch;
@@ -34,7 +35,7 @@ pub use self::progress::Progress;
 pub use self::replay::{Replay, ReplayError, Replayed};
 pub use self::survey::Survey;
 use crate::log::{Entry, Fetch, Log};
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::{Snapshot, Vector};
@@ -131,7 +132,8 @@ impl Drain {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault));
         }
-        if let Some(Outcome::Read(copy)) = outcomes.first() {
+        assert_all_answered(outcomes, 1);
+        if let Some(Ok(copy)) = outcomes.first().map(copy_of) {
             self.cut.join(&self.vector.parse(copy).0);
         }
         #[cfg(feature = "mutants")]
@@ -167,6 +169,11 @@ impl Drain {
         if wanted.is_empty() {
             let cut = self.cut.clone();
             let entries = std::mem::take(&mut self.entries);
+            assert!(self.done.includes(&cut), "all of the cut is drained");
+            if deep() {
+                let is_in = |entry: &Entry| cut.admits(entry.stamp);
+                assert!(entries.iter().all(is_in), "what is drained is in the cut");
+            }
             return Step::Done(Ok(Some(Drained::Batch { cut, entries })));
         }
         let fetch = Fetch::new(slots);
@@ -177,6 +184,11 @@ impl Drain {
 
     /// Slots at one place each are here: takes what is in them, in order.
     fn have_read(&mut self, wanted: &[Stamp], copies: &[Outcome]) -> Step<Back> {
+        assert_eq!(
+            copies.len(),
+            wanted.len(),
+            "each slot that was asked for is here"
+        );
         let mut missing = None;
         for (stamp, copy) in wanted.iter().zip(copies) {
             let is_next = stamp.sequence == self.done.of(stamp.thread) + 1;
@@ -214,6 +226,12 @@ impl Drain {
         let Some(entry) = entries.find(|entry| entry.covers(stamp)) else {
             return false;
         };
+        assert!(
+            entry.stamp.sequence > self.done.of(stamp.thread),
+            "each transaction is drained once: {} after {}",
+            entry.stamp,
+            self.done.of(stamp.thread)
+        );
         self.done.add(entry.stamp);
         if !entry.is_closing() {
             self.entries.push(entry);
@@ -266,7 +284,7 @@ impl Drain {
 impl Machine for Drain {
     type Output = Back;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => {
                 self.phase = Phase::Looking;
@@ -288,6 +306,26 @@ impl Machine for Drain {
             Phase::Searching(stamp, fetch, Part::Rests, times) => {
                 self.searched(stamp, &fetch.copies(outcomes), times)
             }
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let threads = self.vector.threads();
+        ensure(self.logs.len() == usize::from(threads), || {
+            format!("{} logs of {threads} threads", self.logs.len())
+        })?;
+        ensure(!self.entries.iter().any(Entry::is_closing), || {
+            "closings write nothing, and are not drained".to_owned()
+        })?;
+        match &self.phase {
+            Phase::Searching(stamp, _, _, times) => ensure(
+                *times <= TRIES_MAX && stamp.thread.number() < threads,
+                || format!("{stamp} is looked for {times} times"),
+            ),
+            Phase::Reading(wanted, _, _) => {
+                ensure(!wanted.is_empty(), || "it reads what it wants".to_owned())
+            }
+            Phase::Begun | Phase::Looking => Ok(()),
         }
     }
 }

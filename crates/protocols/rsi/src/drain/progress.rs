@@ -58,11 +58,19 @@ impl Progress {
 
     /// A batch with this cut is in a file.
     pub fn wrote(&mut self, cut: Snapshot) {
+        assert!(
+            cut.includes(&self.written),
+            "a batch is behind the one before it"
+        );
         self.written = cut;
     }
 
     /// A gap is found, where all of this is published, and what was written before is on disk for good.
     pub fn lost(&mut self, cut: Snapshot) {
+        assert!(
+            cut.includes(&self.written),
+            "what is lost was published behind what is written"
+        );
         let before = std::mem::replace(&mut self.written, cut);
         self.held.get_or_insert(before);
     }

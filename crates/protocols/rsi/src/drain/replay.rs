@@ -4,6 +4,7 @@
 //! writes over what he has not seen. A batch has all that its transactions had seen, or one before it
 //! has; so of two batches what is in the later one is later.
 
+use manxdb_core::check::deep;
 use std::collections::BTreeMap;
 
 use manxdb_fabric::Address;
@@ -108,6 +109,13 @@ impl Replay {
         }
         self.cut = batch.cut;
         self.number += 1;
+        if deep() {
+            let is_in = |record: &Replayed| self.cut.admits(record.stamp);
+            assert!(
+                self.records.values().all(is_in),
+                "what is replayed is in the cut"
+            );
+        }
         Ok(())
     }
 
@@ -121,7 +129,8 @@ impl Replay {
             return Err(ReplayError::OutOfOrder { expected, found });
         }
         let is_new = |entry: &Entry| batch.cut.admits(entry.stamp) && !self.cut.admits(entry.stamp);
-        if batch.cut.includes(&self.cut) && batch.entries.iter().all(is_new) {
+        let is_of_these = batch.cut.numbers().len() == self.cut.numbers().len();
+        if is_of_these && batch.cut.includes(&self.cut) && batch.entries.iter().all(is_new) {
             Ok(())
         } else {
             Err(ReplayError::Backwards(found))
@@ -203,6 +212,11 @@ impl Replayed {
         let head = Head::Free(self.stamp).word();
         let mut bytes = head.to_le_bytes().to_vec();
         bytes.extend(before.with(self.stamp, value.as_deref()).into_body());
+        assert_eq!(
+            bytes.len(),
+            layout.bytes(),
+            "a record is restored from its head to its end"
+        );
         bytes
     }
 }

@@ -6,6 +6,7 @@
 //! first look, when all that was logged by its end is on disk: whatever it has that is torn, locked or
 //! newer they write again.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Fault, Outcome};
 
 use crate::durable_positions::DurablePositions;
@@ -97,6 +98,10 @@ impl Survey {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault));
         }
+        assert!(
+            matches!(outcomes, [Outcome::Read(_), Outcome::Read(_)]),
+            "a survey ends with the vector and the positions"
+        );
         if let [Outcome::Read(lines), Outcome::Read(words)] = outcomes {
             self.logged.join(&self.vector.parse(lines).0);
             self.logged.join(&self.kept.parse(words).0);
@@ -108,7 +113,7 @@ impl Survey {
 impl Machine for Survey {
     type Output = Result<Snapshot, Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.read(),
             Phase::Fronts(mut fetch) => {
@@ -122,5 +127,18 @@ impl Machine for Survey {
             Phase::Rests(fetch) => self.have_read(&fetch.copies(outcomes)),
             Phase::Ending => self.ended(&outcomes),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let threads = self.vector.threads();
+        ensure(self.logs.len() == usize::from(threads), || {
+            format!("{} logs of {threads} threads", self.logs.len())
+        })?;
+        ensure(self.kept.threads() == threads, || {
+            format!(
+                "positions of {} threads, a vector of {threads}",
+                self.kept.threads()
+            )
+        })
     }
 }

@@ -1,12 +1,13 @@
 //! An owner that lives finds its place again after the loss of a server.
 
+use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
 
 use crate::client_slots::{ClientSlot, ClientSlots, Owner};
 use crate::lease::one;
-use crate::machine::{Machine, Once, Step};
+use crate::machine::{Machine, Once, Step, copy_of};
 use crate::replicas::{
     Chart, Closed, Event, Learn, LearnEpoch, Map, RaiseMax, ReplicatedOp, Undecided,
 };
@@ -117,6 +118,11 @@ impl Rejoin {
     }
 
     fn looked(&mut self, copy: &[u8]) -> Step<Back> {
+        assert_eq!(
+            copy.len(),
+            3 * WORD_LENGTH,
+            "a slot is read with whose it was"
+        );
         let (words, _) = copy.as_chunks::<WORD_LENGTH>();
         let word = |place: usize| words.get(place).map_or(0, |word| u64::from_le_bytes(*word));
         let (client_slot, former) = (ClientSlot::of_word(word(0)), word(2));
@@ -201,7 +207,7 @@ impl Rejoin {
 impl Machine for Rejoin {
     type Output = Back;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.begin(),
             Phase::Learning(mut work) => match work.step(outcomes).done() {
@@ -214,8 +220,7 @@ impl Machine for Rejoin {
             },
             Phase::Looking(mut work) => match work.step(outcomes).done() {
                 Ok(found) => match one(found) {
-                    Ok(Outcome::Read(copy)) => self.looked(&copy),
-                    Ok(_) => self.looked(&[]), // no carrier answers a read otherwise
+                    Ok(outcome) => self.looked(copy_of(&outcome).unwrap_or_default()),
                     Err(fault) => self.again(fault),
                 },
                 Err(step) => self.wait(Phase::Looking(work), step),
@@ -237,6 +242,30 @@ impl Machine for Rejoin {
                 Ok(next) => self.asked(by, next),
                 Err(step) => self.wait(Phase::Asking(by, work), step),
             },
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let epoch = self.chart.map.epoch();
+        ensure(self.past <= epoch, || {
+            format!("epoch {} is past in epoch {epoch}", self.past)
+        })?;
+        ensure(
+            self.closed.is_none_or(|closed| closed.owner == self.owner),
+            || "an owner hears of its own end".to_owned(),
+        )?;
+        ensure(self.wanted.is_none() || self.closed.is_some(), || {
+            "an owner hears of its end before it takes its slot again".to_owned()
+        })?;
+        match &self.phase {
+            Phase::Begun => Ok(()),
+            Phase::Learning(work) => work.check(),
+            Phase::Looking(work) => work.check(),
+            Phase::Swapping(by, _) | Phase::Raising(by, _) | Phase::Asking(by, _) => {
+                ensure(self.wanted == Some(*by), || {
+                    format!("it takes the slot behind {by} and wants {:?}", self.wanted)
+                })
+            }
         }
     }
 }

@@ -43,6 +43,14 @@ pub struct Redo {
 
 impl Entry {
     pub(crate) fn of(stamp: Stamp, seen: &Snapshot, changes: &[Change]) -> Self {
+        let of_thread = |change: &&Change| change.seen.stamp.thread == stamp.thread;
+        assert!(
+            changes
+                .iter()
+                .filter(of_thread)
+                .all(|change| change.seen.stamp < stamp),
+            "a thread's versions of a record follow one another: {stamp}"
+        );
         let redo = |change: &Change| Redo {
             at: change.seen.at,
             layout: change.seen.layout,
@@ -61,6 +69,11 @@ impl Entry {
 
     /// The last entry of a thread that has died, behind what is last in its log: it writes nothing.
     pub(crate) fn closing(stamp: Stamp, seen: Snapshot, last: Option<&Self>) -> Self {
+        assert_eq!(
+            seen.of(stamp.thread),
+            stamp.sequence,
+            "a closing has seen itself, and nothing of its thread behind it"
+        );
         let last = last.filter(|last| last.is_closing() && last.is_just_before(stamp));
         Self {
             stamp,
@@ -89,7 +102,13 @@ impl Entry {
     /// Of its slot, modulo the slots of its log: its sequence; closings in a row take turns in the
     /// first two that they have.
     pub(crate) fn number(&self) -> u64 {
-        let behind = self.stamp.sequence.saturating_sub(self.from);
+        assert!(
+            self.from <= self.stamp.sequence,
+            "an entry stands for sequences up to its own: from {} to {}",
+            self.from,
+            self.stamp
+        );
+        let behind = self.stamp.sequence - self.from;
         self.from + behind % 2
     }
 
@@ -137,7 +156,7 @@ impl Entry {
         let seen = words.snapshot()?;
         let records = words.count()?;
         let redo = (0..records).map(|_| words.redo()).collect::<Option<_>>()?;
-        Some(Self {
+        (from <= stamp.sequence).then_some(Self {
             stamp,
             from,
             seen,
@@ -173,6 +192,10 @@ impl Writer {
 
     fn seal(mut self) -> Vec<u8> {
         let length = self.0.len() as u64;
+        assert!(
+            length.is_multiple_of(WORD_LENGTH as u64),
+            "an entry is made of words: {length} bytes"
+        );
         if let Some(first) = self.0.first_chunk_mut() {
             *first = length.to_le_bytes();
         }

@@ -2,7 +2,7 @@
 
 use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
 
-use crate::machine::fault;
+use crate::machine::copy_of;
 
 /// Bytes that are read of each slot first.
 const FRONT: u64 = 4 << 10;
@@ -37,6 +37,7 @@ impl Fetch {
 
     /// What is to be asked next.
     pub(crate) fn rests(&mut self, fronts: Vec<Outcome>) -> Vec<Operation> {
+        assert_eq!(fronts.len(), self.slots.len(), "each slot has a front");
         self.copies = fronts;
         let mut rests = Vec::new();
         let pairs = self.slots.iter().zip(&self.copies).enumerate();
@@ -52,11 +53,26 @@ impl Fetch {
 
     /// A copy of each slot, as long as its entry at least, or why there is none.
     pub(crate) fn copies(mut self, rests: Vec<Outcome>) -> Vec<Outcome> {
+        assert_eq!(
+            rests.len(),
+            self.longer.len(),
+            "each rest that was asked for is here"
+        );
+        assert_eq!(
+            self.copies.len(),
+            self.slots.len(),
+            "fronts come before rests"
+        );
         for (number, rest) in self.longer.into_iter().zip(rests) {
-            match (self.copies.get_mut(number), rest) {
-                (Some(Outcome::Read(copy)), Outcome::Read(rest)) => copy.extend(rest),
-                (Some(copy), rest) if fault(std::slice::from_ref(&rest)).is_some() => *copy = rest,
-                _ => {} // no carrier answers a read otherwise
+            let front = self.copies.get_mut(number);
+            assert!(
+                matches!(front, Some(Outcome::Read(_))),
+                "only an entry whose front is here has a rest"
+            );
+            match (front, copy_of(&rest)) {
+                (Some(Outcome::Read(copy)), Ok(rest)) => copy.extend(rest),
+                (Some(copy), Err(_)) => *copy = rest,
+                _ => {}
             }
         }
         self.copies

@@ -23,6 +23,7 @@
 mod entry;
 mod fetch;
 
+use manxdb_core::check::deep;
 use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
 
 pub use self::entry::{Entry, Redo};
@@ -48,12 +49,16 @@ impl Log {
     /// Slots that a ring leaves free for closings.
     pub(crate) const SPARE: u64 = 2;
 
+    /// A ring has slots for transactions, too.
+    const HAS_ROOM: () = assert!(Self::RING_MIN > Self::SPARE, "a ring has slots to log in");
+
     /// A log of so many slots at each of some places, one behind the other; each has so many bytes,
     /// into which a transaction must fit. One slot where nobody writes logs to disk, otherwise at
     /// least [`Log::RING_MIN`]. None without a place, with two or three slots, or where no entry
     /// could be written in one piece.
     #[must_use]
     pub fn new(places: Vec<Address>, bytes: u64, slots: u64) -> Option<Self> {
+        let () = Self::HAS_ROOM;
         let is_fine = !places.is_empty()
             && bytes.is_multiple_of(WORD_LENGTH as u64)
             && bytes > 0
@@ -108,6 +113,14 @@ impl Log {
         if bytes.len() as u64 > self.bytes {
             return Err(Abort::TooLarge(bytes.len() as u64, self.bytes));
         }
+        if deep() {
+            let read = Entry::parse(&bytes);
+            assert_eq!(
+                read.as_ref(),
+                Some(entry),
+                "what is logged is read as it was"
+            );
+        }
         let write = |place: &Address| {
             let (at, _) = self.slot(*place, entry.number());
             let bytes = bytes.clone();
@@ -119,13 +132,24 @@ impl Log {
     /// Writes an entry where, by copies of all that [`Log::all`] names, it is not whole;
     /// everywhere without copies.
     pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
+        assert!(
+            copies.is_empty() || copies.len() == self.count(),
+            "a log is completed by copies of all of its slots: {} of {}",
+            copies.len(),
+            self.count()
+        );
         let lacks = |outcome: &Outcome| match outcome {
             Outcome::Read(copy) => Entry::parse(copy).as_ref() != Some(entry),
             _ => false, // it is gone
         };
         let slot = usize::try_from(entry.number() % self.slots).unwrap_or(0);
         let own = copies.iter().skip(slot).step_by(self.each());
-        let writes = self.write(entry).unwrap_or_default(); // it was written before, so it fits
+        let writes = self.write(entry);
+        assert!(
+            writes.is_ok(),
+            "an entry that a log had, or that closes it, fits: {writes:?}"
+        );
+        let writes = writes.unwrap_or_default();
         let copies = own.map(Some).chain(std::iter::repeat(None));
         let pairs = writes.into_iter().zip(copies);
         let lacking = pairs.filter(|(_, outcome)| outcome.is_none_or(lacks));
@@ -156,7 +180,11 @@ pub(crate) fn by_log<'l>(
     mut copies: &'l [Outcome],
 ) -> impl Iterator<Item = (&'l Log, &'l [Outcome])> {
     logs.iter().map(move |log| {
-        let (own, rest) = copies.split_at(log.count().min(copies.len()));
+        assert!(
+            copies.len() >= log.count(),
+            "there is a copy of each slot of each log"
+        );
+        let (own, rest) = copies.split_at(log.count());
         copies = rest;
         (log, own)
     })

@@ -55,6 +55,12 @@ impl RecoveryCoordinator {
 
     /// Shuts out the recovery coordinators that came before.
     pub(super) fn elected(&mut self, election: Election) -> MembershipAction {
+        assert!(
+            self.term.is_none_or(|term| term < election.term),
+            "terms only grow: {} after {:?}",
+            election.term,
+            self.term
+        );
         self.term = Some(election.term);
         let former = election.shut + 1..election.term;
         #[cfg(feature = "mutants")]
@@ -73,11 +79,19 @@ impl RecoveryCoordinator {
     }
 
     pub(super) fn be_named(&mut self) -> MembershipAction {
+        assert!(
+            self.term.is_some(),
+            "a coordinator is named by the term that it has won"
+        );
         self.phase = Phase::Naming;
         MembershipAction::Become(Name::RecoveryCoordinator(self.term.unwrap_or(0)))
     }
 
     pub(super) fn note(&mut self) -> MembershipAction {
+        assert!(
+            self.term.is_some(),
+            "only who leads says whom it has shut out"
+        );
         let shut = self.term.unwrap_or(0).saturating_sub(1);
         let note = write(self.ward.client_slots.shut(), shut);
         self.ask(MembershipDeed::Note, vec![note])

@@ -40,7 +40,12 @@ impl RecoveryCoordinator {
 
     /// The version of the map that may be used.
     pub(super) fn since(&self) -> u64 {
-        self.map.version() - self.pending.len() as u64
+        let pending = self.pending.len() as u64;
+        assert!(
+            pending <= self.map.version(),
+            "a map has come of the events that are not noted"
+        );
+        self.map.version() - pending
     }
 
     /// What is to be done about events before anything else.

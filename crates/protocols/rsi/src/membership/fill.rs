@@ -98,6 +98,7 @@ impl RecoveryCoordinator {
 
     /// A place is its own.
     pub(super) fn take_place(&mut self, now: LocalTime, owner: Owner) -> MembershipAction {
+        assert!(self.filling.is_none(), "who copies regions has one slot");
         let session = Session::new(owner.thread, self.ward.vector, owner.after);
         self.filling = session.map(|session| Filling {
             owner,
@@ -162,7 +163,9 @@ impl RecoveryCoordinator {
             self.phase = Phase::Filling(region, work);
             return MembershipAction::Ask(operations, times);
         }
+        assert!(self.filling.is_some(), "who copies a region has a slot");
         if let Some(filling) = &mut self.filling {
+            assert!(filling.waiting.is_none(), "one region is copied at a time");
             filling.waiting = Some(Waiting {
                 region,
                 work,

@@ -51,6 +51,7 @@ mod open;
 mod reap;
 mod watch;
 
+use manxdb_core::check::{deep, ensure};
 use std::sync::Arc;
 
 use manxdb_core::{LocalTime, Nanos};
@@ -62,7 +63,7 @@ use self::watch::Watch;
 use crate::begin::Begin;
 use crate::client_slots::{ClientSlot, ClientSlots, Look, Name, Owner};
 use crate::log::Log;
-use crate::machine::{Machine, Once, Step, fault};
+use crate::machine::{Machine, Once, Step, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::recover::Recover;
@@ -282,6 +283,50 @@ impl RecoveryCoordinator {
 
     /// Goes on; the first time with [`MembershipEvent::Done`]. After [`MembershipAction::End`] it is not to be called.
     pub fn step(&mut self, now: LocalTime, heard: MembershipEvent) -> MembershipAction {
+        let action = self.advance(now, heard);
+        if deep() {
+            let checked = self.check();
+            assert!(checked.is_ok(), "an invariant is broken: {checked:?}");
+        }
+        action
+    }
+
+    /// What is true of it between two steps.
+    ///
+    /// # Errors
+    /// The invariant that is broken.
+    pub fn check(&self) -> Result<(), String> {
+        let threads = self.ward.client_slots.threads();
+        ensure(self.watches.len() == usize::from(threads), || {
+            format!("{} owners are watched of {threads}", self.watches.len())
+        })?;
+        ensure(self.pending.len() as u64 <= self.map.version(), || {
+            format!(
+                "{} events are not noted of {}",
+                self.pending.len(),
+                self.map.version()
+            )
+        })?;
+        ensure(self.map.version() >= self.ward.chart.map.version(), || {
+            "events are not forgotten".to_owned()
+        })?;
+        ensure(self.filling.is_none() || self.term.is_some(), || {
+            "only who leads copies regions".to_owned()
+        })?;
+        ensure(self.turn < threads.max(1), || {
+            format!("thread {} was looked after of {threads}", self.turn)
+        })?;
+        ensure(self.opened <= self.map.epoch(), || {
+            format!("{} epochs are opened of {}", self.opened, self.map.epoch())
+        })?;
+        ensure(
+            !matches!(self.phase, Phase::Filling(..)) || self.filling.is_some(),
+            || "who copies a region has a slot".to_owned(),
+        )?;
+        self.map.check()
+    }
+
+    fn advance(&mut self, now: LocalTime, heard: MembershipEvent) -> MembershipAction {
         let outcomes = match heard {
             MembershipEvent::Done => Vec::new(),
             MembershipEvent::Outcomes(outcomes) => outcomes,
@@ -425,6 +470,10 @@ impl RecoveryCoordinator {
         }
         if let Some(epoch_log) = self.ward.chart.epoch_log {
             let own = 1 + usize::from(self.term.is_some()) + usize::from(self.filling.is_some());
+            assert!(
+                own <= outcomes.len(),
+                "the table and the beats have outcomes"
+            );
             let others = outcomes.get(own..).unwrap_or_default();
             let news = epoch_log.news(&self.map, self.since(), others);
             if let Some(wish) = self.hear(now, &news) {
@@ -433,15 +482,20 @@ impl RecoveryCoordinator {
         }
         match fault(outcomes) {
             Some(fault) => self.fail(fault),
-            None => match outcomes.first() {
-                Some(Outcome::Read(copy)) => self.judge(asked, now, copy),
-                _ => self.pause(), // no carrier answers a read otherwise
+            None => match outcomes.first().map(copy_of) {
+                Some(Ok(copy)) => self.judge(asked, now, copy),
+                _ => self.pause(), // not reached: it was asked for, and there is no fault
             },
         }
     }
 
     fn judge(&mut self, asked: LocalTime, now: LocalTime, copy: &[u8]) -> MembershipAction {
         let look = self.ward.client_slots.parse(copy);
+        assert_eq!(
+            look.chairs.len(),
+            self.watches.len(),
+            "each slot of the table is watched"
+        );
         if self.pending.iter().copied().any(Event::is_loss) {
             // Owners wait for the next epoch, and do not keep their leases until it begins.
             self.watches.fill(Watch::default());

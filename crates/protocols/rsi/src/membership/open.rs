@@ -160,6 +160,10 @@ impl RecoveryCoordinator {
         client_slots.push((table.shut(), look.shut));
         for (thread, chair) in places(&look) {
             let closing = closed.iter().find(|closed| closed.by.thread == thread);
+            assert!(
+                closing.is_some() || matches!(chair.client_slot, ClientSlot::Free(_)),
+                "each owner that there was is closed: thread {thread}"
+            );
             let by = closing.map_or(0, |closed| closed.by.sequence);
             let (client_slot, former) = match chair.client_slot {
                 ClientSlot::Free(number) => (ClientSlot::Free(number), chair.former),
@@ -167,6 +171,11 @@ impl RecoveryCoordinator {
                 ClientSlot::Kept(_) => (ClientSlot::Kept(by), chair.former),
                 ClientSlot::Taken(after) => (ClientSlot::Kept(by), after),
             };
+            assert!(
+                client_slot.word() >= chair.client_slot.word() && former >= chair.former,
+                "words of the table only grow: {client_slot:?} after {:?}",
+                chair.client_slot
+            );
             #[cfg(feature = "mutants")]
             let client_slot = match (client_slot, self.mutant) {
                 (ClientSlot::Kept(by), Some(Mutant::KeepsNoPlaces)) => ClientSlot::Free(by),

@@ -40,6 +40,11 @@ impl RecoveryCoordinator {
     /// Which owners have not shown for a lease that they live.
     pub(super) fn lapsed(&mut self, look: &Look, asked: LocalTime, now: LocalTime) -> Vec<bool> {
         let lease = self.ward.lease;
+        assert_eq!(
+            look.chairs.len(),
+            self.watches.len(),
+            "an owner that nobody watches would never lapse"
+        );
         let chairs = look.chairs.iter().zip(&mut self.watches);
         let judge = |(chair, watch): (&SlotWords, &mut Watch)| {
             let found = (chair.client_slot.word(), chair.beat);

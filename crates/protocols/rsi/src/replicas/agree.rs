@@ -13,9 +13,10 @@
 //! differ: of two who try the same, no more than one gets it at any word, and not both at most of
 //! them. Memory that is all zero has promised and accepted nothing.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
 
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Step, assert_all_answered};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 
@@ -31,7 +32,18 @@ struct Acceptor {
 impl Acceptor {
     const BALLOT_MAX: u64 = (1 << 24) - 1;
 
+    /// Two ballots and a value are a word.
+    const FITS: () = assert!(
+        2 * Self::BALLOT_MAX.count_ones() + u16::BITS == u64::BITS,
+        "two ballots and a value are a word"
+    );
+
     fn word(self) -> u64 {
+        let () = Self::FITS;
+        assert!(
+            self.promised <= Self::BALLOT_MAX && self.accepted <= Self::BALLOT_MAX,
+            "ballots are used up before they outgrow their bits: {self:?}"
+        );
         self.promised << 40 | self.accepted << 16 | u64::from(self.value)
     }
 
@@ -132,6 +144,7 @@ impl Decide {
 
     /// The words that answer; promises are asked of them, unless most have accepted the same.
     fn looked(&mut self, outcomes: &[Outcome]) -> Step<Decided> {
+        assert_all_answered(outcomes, self.places.len());
         let word = |(place, outcome): (usize, &Outcome)| match outcome {
             Outcome::Read(copy) => {
                 let word = u64::from_le_bytes(*copy.first_chunk()?);
@@ -169,7 +182,11 @@ impl Decide {
     }
 
     fn swap(&self, place: usize, from: Acceptor, to: Acceptor) -> Operation {
-        // A place is the number of one of the words.
+        assert!(
+            place < self.places.len(),
+            "a word is swapped that was read: {place} of {}",
+            self.places.len()
+        );
         let nowhere = Address {
             server: manxdb_fabric::ServerId(u16::MAX),
             offset: 0,
@@ -188,6 +205,10 @@ impl Decide {
         ballot: u64,
         outcomes: &[Outcome],
     ) -> Step<Decided> {
+        assert!(
+            asked.iter().all(|(_, before)| before.promised < ballot),
+            "a ballot is above all that were promised"
+        );
         let ours = swapped(asked, outcomes);
         if !self.is_most(ours.len()) {
             return self.read();
@@ -232,6 +253,7 @@ impl Decide {
 
 /// Those that were as they were expected to be.
 fn swapped(asked: Vec<(usize, Acceptor)>, outcomes: &[Outcome]) -> Vec<(usize, Acceptor)> {
+    assert_all_answered(outcomes, asked.len());
     let pairs = asked.into_iter().zip(outcomes);
     let ours = pairs.filter(|((_, before), outcome)| **outcome == Outcome::Word(before.word()));
     ours.map(|(asked, _)| asked).collect()
@@ -248,13 +270,36 @@ fn fault(outcomes: &[Outcome]) -> Undecided {
 impl Machine for Decide {
     type Output = Decided;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.read(),
             Phase::Reading => self.looked(&outcomes),
             Phase::Promising(asked, ballot) => self.promised(asked, ballot, &outcomes),
             Phase::Accepting(asked, value) => self.accepted(asked, value, &outcomes),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut servers: Vec<_> = self.places.iter().map(|at| at.server).collect();
+        servers.sort_unstable();
+        servers.dedup();
+        ensure(servers.len() == self.places.len(), || {
+            "each acceptor is a server of its own".to_owned()
+        })?;
+        let (Phase::Promising(asked, _) | Phase::Accepting(asked, _)) = &self.phase else {
+            return Ok(());
+        };
+        ensure(self.is_most(asked.len()), || {
+            format!(
+                "{} of {} acceptors are asked",
+                asked.len(),
+                self.places.len()
+            )
+        })?;
+        ensure(
+            asked.iter().all(|(_, one)| one.accepted <= one.promised),
+            || "an acceptor accepts what it has promised".to_owned(),
+        )
     }
 }
 

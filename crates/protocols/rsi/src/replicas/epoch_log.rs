@@ -7,9 +7,10 @@
 //! servers of the map after it, written when that map may be used: after a loss when everybody of
 //! the epoch before is shut out and all is restored. Who finds a note anywhere believes it.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
 
-use crate::machine::{Machine, Step};
+use crate::machine::{Machine, Step, assert_all_answered};
 use crate::replicas::agree::{Decide, Undecided, accepted};
 use crate::replicas::map::Map;
 
@@ -32,6 +33,11 @@ impl Event {
     }
 
     fn code(self) -> u16 {
+        let (Self::Lost(ServerId(number)) | Self::Filled(number)) = self;
+        assert!(
+            number < Self::FILLED,
+            "a number does not reach into the bit for its kind: {self:?}"
+        );
         match self {
             Self::Lost(server) => server.0,
             Self::Filled(region) => Self::FILLED | region,
@@ -71,6 +77,11 @@ impl EpochLog {
     }
 
     fn word(self, server: ServerId, event: u64) -> Address {
+        assert!(
+            event < self.count,
+            "the log has room for event {event}: {} events",
+            self.count
+        );
         let offset = self.offset + 2 * event * WORD;
         Address { server, offset }
     }
@@ -108,6 +119,11 @@ impl EpochLog {
 
     /// What such a look has found.
     pub(crate) fn news(self, map: &Map, since: u64, outcomes: &[Outcome]) -> News {
+        assert_eq!(
+            outcomes.len(),
+            map.servers().count(),
+            "each server was asked for events"
+        );
         let mut news = News::default();
         // There are no words for more.
         let pairs = usize::try_from(self.count.saturating_sub(since)).unwrap_or(0);
@@ -130,6 +146,11 @@ impl EpochLog {
     pub fn write(self, map: &Map, event: Event) -> Vec<Operation> {
         let word = 1 + u64::from(event.code());
         let after = map.after(event);
+        assert_eq!(
+            after.version(),
+            map.version() + 1,
+            "an event makes the next version of a map"
+        );
         let write = |server| Operation::Write {
             at: self.note(server, map.version()),
             bytes: word.to_le_bytes().to_vec(),
@@ -139,6 +160,12 @@ impl EpochLog {
 
     /// Notes at all servers of a map the events that it has last come of.
     pub(crate) fn note_all(self, map: &Map, events: &[Event]) -> Vec<Operation> {
+        assert!(
+            map.version() >= events.len() as u64,
+            "a map has come of the events that are noted: version {}, {} events",
+            map.version(),
+            events.len()
+        );
         let first = map.version() - events.len() as u64;
         let note = |(number, event): (u64, &Event)| {
             let bytes = (1 + u64::from(event.code())).to_le_bytes().to_vec();
@@ -211,12 +238,16 @@ impl Propose {
 impl Machine for Propose {
     type Output = Result<Event, Undecided>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match self.0.step(outcomes) {
             Step::Post(operations) => Step::Post(operations),
             Step::Backoff(operations, times) => Step::Backoff(operations, times),
             Step::Done(decided) => Step::Done(decided.map(Event::of_code)),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
     }
 }
 
@@ -246,10 +277,11 @@ impl Learn {
 impl Machine for Learn {
     type Output = Result<Map, Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         if !self.is_begun {
             return self.read();
         }
+        assert_all_answered(&outcomes, self.map.servers().count());
         let words = outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Read(copy) => copy.first_chunk().map(|word| u64::from_le_bytes(*word)),
             _ => None,
@@ -271,6 +303,14 @@ impl Machine for Learn {
                 Step::Done(fault.map_or_else(|| Ok(self.map.clone()), Err))
             }
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let (version, count) = (self.map.version(), self.epoch_log.count);
+        ensure(version <= count, || {
+            format!("a map of version {version} has come of {count} events at most")
+        })?;
+        self.map.check()
     }
 }
 
@@ -328,7 +368,7 @@ mod tests {
         alone.step(Vec::new());
         let gone = Outcome::Failed(Fault::Gone(ServerId(0)));
         assert_eq!(
-            alone.step(vec![gone]),
+            alone.step(vec![gone; servers.len()]),
             Step::Done(Err(Fault::Gone(ServerId(0))))
         );
     }

@@ -5,11 +5,12 @@
 //! next event was undecided when it asked, whoever restores after that event finds it in the table,
 //! and shuts it out.
 
+use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_fabric::{Operation, Outcome, WORD};
 
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, assert_all_answered, fault};
 use crate::replicas::agree::{Undecided, accepted};
 use crate::replicas::epoch_log::{EpochLog, Event, Propose};
 use crate::replicas::map::{Chart, Map};
@@ -69,6 +70,8 @@ impl LearnEpoch {
     }
 
     fn looked(&mut self, outcomes: &[Outcome]) -> Step<Found> {
+        let asked = self.epoch_log.map_or(0, |log| log.words(&self.map).len());
+        assert_all_answered(outcomes, asked);
         let words = outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Read(copy) => copy.first_chunk().map(|word| u64::from_le_bytes(*word)),
             _ => None,
@@ -98,7 +101,7 @@ impl LearnEpoch {
 impl Machine for LearnEpoch {
     type Output = Found;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match &mut self.phase {
             Phase::Begun => self.read(),
             Phase::Reading => self.looked(&outcomes),
@@ -106,6 +109,18 @@ impl Machine for LearnEpoch {
                 Ok(decided) => Step::Done(decided.map(Some)),
                 Err(step) => step,
             },
+        }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match &self.phase {
+            Phase::Begun | Phase::Reading => self.map.check(),
+            Phase::Settling(propose) => {
+                ensure(self.epoch_log.is_some(), || {
+                    "an event is settled where events are agreed on".to_owned()
+                })?;
+                propose.check()
+            }
         }
     }
 }

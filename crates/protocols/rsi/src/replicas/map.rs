@@ -1,5 +1,6 @@
 //! Which servers have which memory.
 
+use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
@@ -70,6 +71,30 @@ impl Region {
         let count = if is_there { self.replicas.len() } else { 0 };
         let replicas = self.replicas.iter().take(count);
         replicas.map(move |replica| replica.at.plus(offset))
+    }
+
+    fn check(&self, number: usize, wanted: usize) -> Result<(), String> {
+        let replicas = &self.replicas;
+        ensure(replicas.len() <= wanted, || {
+            format!(
+                "region {number} has {} replicas of {wanted}",
+                replicas.len()
+            )
+        })?;
+        let mut pairs = replicas.windows(2);
+        ensure(
+            pairs.all(|pair| pair[0].is_whole || !pair[1].is_whole),
+            || format!("whole replicas of region {number} come first"),
+        )?;
+        let is_alone = |one: &Replica| {
+            let others = replicas
+                .iter()
+                .filter(|other| other.at.server == one.at.server);
+            others.count() == 1
+        };
+        ensure(replicas.iter().all(is_alone), || {
+            format!("each replica of region {number} is on a server of its own")
+        })
     }
 
     fn is_on(&self, server: ServerId) -> bool {
@@ -190,6 +215,11 @@ impl Map {
             bytes,
             replicas,
         });
+        let checked = self.check();
+        assert!(
+            checked.is_ok(),
+            "with a new region a map is one: {checked:?}"
+        );
         Ok(Address {
             server: ServerId(Self::FIRST + number),
             offset: 0,
@@ -216,6 +246,8 @@ impl Map {
             Event::Filled(region) => self.filled(usize::from(region)),
         };
         next.version += 1;
+        let checked = next.check();
+        assert!(checked.is_ok(), "after {event:?} a map is one: {checked:?}");
         next
     }
 
@@ -223,6 +255,34 @@ impl Map {
     #[must_use]
     pub fn regions(&self) -> &[Region] {
         &self.regions
+    }
+
+    /// What is true of every map: regions lie apart, each with its replicas on servers of their own.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        ensure(self.epoch <= self.version, || {
+            format!("{} of {} events are losses", self.epoch, self.version)
+        })?;
+        let mut taken: Vec<(ServerId, u64, u64)> = Vec::new();
+        for (number, region) in self.regions.iter().enumerate() {
+            region.check(number, self.wanted)?;
+            let spans = region.replicas.iter();
+            taken.extend(spans.map(|one| (one.at.server, one.at.offset, region.bytes)));
+        }
+        taken.sort_unstable();
+        for pair in taken.windows(2) {
+            let ((server, from, bytes), (next, begin, _)) = (pair[0], pair[1]);
+            ensure(server != next || from + bytes <= begin, || {
+                format!("regions at server {} overlap at {begin:#x}", server.0)
+            })?;
+        }
+        for (server, from, bytes) in taken {
+            let room = self.rooms.iter().find(|room| room.server == server);
+            let is_behind = room.is_some_and(|room| from + bytes <= room.next);
+            ensure(is_behind, || {
+                format!("what a region has at server {} is not free", server.0)
+            })?;
+        }
+        Ok(())
     }
 
     /// Servers that are not lost.
@@ -362,6 +422,12 @@ impl FreeBytes {
 
     /// From here on; it was asked whether it has as much.
     fn take(&mut self, bytes: u64) -> Address {
+        assert!(
+            self.has(bytes),
+            "server {} has {bytes} bytes behind {:#x}",
+            self.server.0,
+            self.next
+        );
         let at = Address {
             server: self.server,
             offset: self.next,

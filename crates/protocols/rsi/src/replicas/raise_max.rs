@@ -1,8 +1,9 @@
 //! Words that only ever go up, raised wherever they are less.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Fault, Operation, Outcome};
 
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, assert_all_answered, fault};
 
 /// Swaps words until each is at least what it is to be, whoever else raises them meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -30,11 +31,12 @@ impl RaiseMax {
 impl Machine for RaiseMax {
     type Output = Result<(), Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         if let Some(fault) = fault(&outcomes) {
             return Step::Done(Err(fault));
         }
         if std::mem::replace(&mut self.is_begun, true) {
+            assert_all_answered(&outcomes, self.swaps.len());
             let pairs = self.swaps.iter().zip(&outcomes);
             self.swaps = pairs
                 .filter_map(|(swap, found)| again(swap, found))
@@ -44,6 +46,16 @@ impl Machine for RaiseMax {
             return Step::Done(Ok(()));
         }
         Step::Post(self.swaps.clone())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let goes_up = |swap: &Operation| match swap {
+            Operation::CompareSwap { expected, new, .. } => expected < new,
+            _ => false,
+        };
+        ensure(self.swaps.iter().all(goes_up), || {
+            "words are swapped upwards".to_owned()
+        })
     }
 }
 

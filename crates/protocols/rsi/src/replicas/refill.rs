@@ -6,13 +6,14 @@
 //! written without a lock, and its head may be set under ours: so the lock is given back by a swap,
 //! and when that finds another word the record is copied once more.
 
+use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
 
 use crate::block::{Block, Layout};
 use crate::directory::PLACE;
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::{Kind, Map};
@@ -143,7 +144,9 @@ impl Refill {
     /// Writes those that somebody has set.
     fn copy(&mut self, outcomes: &[Outcome], to: &[Address]) -> Step<Result<(), Fault>> {
         let mut writes = Vec::new();
-        if let Some(Outcome::Read(copy)) = outcomes.first() {
+        // Words that were not read must not be taken for words that nobody has set.
+        assert_all_answered(outcomes, 1);
+        if let Some(Ok(copy)) = outcomes.first().map(copy_of) {
             let (words, _) = copy.as_chunks::<WORD_LENGTH>();
             for (word, offset) in words.iter().zip((self.next..).step_by(WORD_LENGTH)) {
                 let is_set = *word != [0; WORD_LENGTH];
@@ -214,6 +217,12 @@ impl Refill {
         }
     }
 
+    /// Records in such a state.
+    fn count(&self, is_such: impl Fn(State) -> bool) -> usize {
+        let records = self.records.iter();
+        records.filter(|record| is_such(record.state)).count()
+    }
+
     fn reads(&self, layout: Layout, from: Address, state: State) -> Vec<Operation> {
         let records = self.records.iter().filter(|record| record.state == state);
         let read = |record: &Record| Operation::Read {
@@ -225,15 +234,16 @@ impl Refill {
 
     /// Records that nobody has are done; those that somebody else writes are for later.
     fn looked(&mut self, layout: Layout, outcomes: &[Outcome]) {
+        assert_all_answered(outcomes, self.records.len());
         for (record, outcome) in self.records.iter_mut().zip(outcomes) {
-            let Outcome::Read(copy) = outcome else {
-                continue; // no carrier answers a read otherwise
+            let Ok(copy) = copy_of(outcome) else {
+                continue; // faults were seen to
             };
             if copy.iter().all(|byte| *byte == 0) {
                 record.state = State::Done;
                 continue;
             }
-            record.state = match Block::parse(layout, copy.as_slice()) {
+            record.state = match Block::parse(layout, copy) {
                 Ok((head @ Head::Free(_), _)) => State::Seen(head),
                 Ok((head @ Head::Locked(holder), _)) if self.snapshot.admits(holder) => {
                     State::Seen(head)
@@ -265,6 +275,8 @@ impl Refill {
     }
 
     fn locked(&mut self, outcomes: &[Outcome]) {
+        let is_seen = |state: State| matches!(state, State::Seen(_));
+        assert_all_answered(outcomes, self.count(is_seen));
         let seen = self.records.iter_mut();
         let seen = seen.filter(|record| matches!(record.state, State::Seen(_)));
         for (record, outcome) in seen.zip(outcomes) {
@@ -292,18 +304,19 @@ impl Refill {
         outcomes: &[Outcome],
         to: &[Address],
     ) -> Step<Result<(), Fault>> {
+        assert_all_answered(outcomes, self.count(|state| state == State::Locked));
         let locked = self.records.iter_mut();
         let locked = locked.filter(|record| record.state == State::Locked);
         let mut writes = Vec::new();
         for (record, outcome) in locked.zip(outcomes) {
-            let Outcome::Read(copy) = outcome else {
-                continue; // no carrier answers a read otherwise
+            let Ok(copy) = copy_of(outcome) else {
+                continue; // faults were seen to
             };
             let Some((_, body)) = copy.split_first_chunk::<WORD_LENGTH>() else {
                 continue; // a layout has heads
             };
             // Under our lock nobody writes but the first writer of a record, who was before us.
-            let newest = Block::parse(layout, copy.as_slice()).map(|(_, block)| block.newest());
+            let newest = Block::parse(layout, copy).map(|(_, block)| block.newest());
             let head = Head::Free(newest.unwrap_or(Stamp::NOTHING));
             writes.extend(to.iter().map(|to| Operation::WriteThenSet {
                 at: to.plus(record.offset + WORD),
@@ -332,6 +345,8 @@ impl Refill {
     }
 
     fn unlocked(&mut self, outcomes: &[Outcome]) {
+        let is_copied = |state: State| matches!(state, State::Copied(_));
+        assert_all_answered(outcomes, self.count(is_copied));
         let expected = Outcome::Word(Head::Locked(self.stamp).word());
         let copied = self.records.iter_mut();
         let copied = copied.filter(|record| matches!(record.state, State::Copied(_)));
@@ -349,10 +364,29 @@ impl Refill {
 impl Machine for Refill {
     type Output = Result<(), Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match fault(&outcomes) {
             Some(fault) => Step::Done(Err(fault)),
             None => self.proceed(&outcomes),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        ensure(self.records.len() <= RECORDS, || {
+            format!("{} records are copied at once", self.records.len())
+        })?;
+        let mut pairs = self.records.windows(2);
+        ensure(pairs.all(|pair| pair[0].offset < pair[1].offset), || {
+            "each record is copied once, in the order of the region".to_owned()
+        })?;
+        let is_behind = |record: &Record| record.offset < self.next;
+        ensure(self.records.iter().all(is_behind), || {
+            format!("records are copied up to {:#x}", self.next)
+        })?;
+        let has_lock = |record: &Record| matches!(record.state, State::Locked);
+        let may_lock = matches!(self.phase, Phase::Reading);
+        ensure(may_lock || !self.records.iter().any(has_lock), || {
+            format!("a record stays locked in {:?}", self.phase)
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! Does to replicas what is asked of regions.
 
+use manxdb_core::check::ensure;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ struct Asked {
     is_raised: bool,
     /// Such swaps that are under way.
     raised: Vec<Operation>,
-    /// What the work hears.
-    outcome: Outcome,
+    /// What the machine hears; none: nothing has come of it yet.
+    outcome: Option<Outcome>,
 }
 
 impl<W: Machine> ReplicatedOp<W> {
@@ -96,6 +97,11 @@ impl<W: Machine> ReplicatedOp<W> {
             let before = all.len();
             let mut asked = self.split(operation, &mut all);
             asked.under_way = all.len() - before;
+            assert_ne!(
+                asked.under_way > 0,
+                asked.outcome.is_some(),
+                "an operation is under way, or its region is lost"
+            );
             self.asked.push(asked);
         }
         all
@@ -227,7 +233,15 @@ impl<W: Machine> ReplicatedOp<W> {
     fn all_is_done(&mut self) -> Step<W::Output> {
         self.phase = Phase::Begun;
         let asked = std::mem::take(&mut self.asked);
-        self.proceed(asked.into_iter().map(|asked| asked.outcome).collect())
+        let count = asked.len();
+        let outcomes = asked.into_iter().filter_map(|asked| asked.outcome);
+        let outcomes: Vec<Outcome> = outcomes.collect();
+        assert_eq!(
+            outcomes.len(),
+            count,
+            "each operation of a region has come to something"
+        );
+        self.proceed(outcomes)
     }
 
     /// Takes what came of a round trip.
@@ -256,7 +270,7 @@ impl Asked {
             if_word,
             is_raised: false,
             raised: Vec::new(),
-            outcome: Outcome::Written,
+            outcome: None,
         }
     }
 
@@ -267,7 +281,7 @@ impl Asked {
     /// No server has it any more, or ever had.
     fn lost(at: Address) -> Self {
         let mut asked = Self::nothing_more();
-        asked.outcome = Outcome::Failed(Fault::Gone(at.server));
+        asked.outcome = Some(Outcome::Failed(Fault::Gone(at.server)));
         asked
     }
 
@@ -276,9 +290,9 @@ impl Asked {
     fn hear(&mut self, outcomes: impl Iterator<Item = Outcome>, is_first: bool) {
         for (place, outcome) in outcomes.enumerate() {
             match outcome {
-                Outcome::Failed(fault) => self.outcome = Outcome::Failed(fault),
-                _ if matches!(self.outcome, Outcome::Failed(_)) => {}
-                outcome if is_first && place == 0 => self.outcome = outcome,
+                Outcome::Failed(fault) => self.outcome = Some(Outcome::Failed(fault)),
+                _ if matches!(self.outcome, Some(Outcome::Failed(_))) => {}
+                outcome if is_first && place == 0 => self.outcome = Some(outcome),
                 outcome => {
                     let raised = self.raised.get(place);
                     let next = raised.and_then(|swap| again(swap, &outcome));
@@ -287,9 +301,15 @@ impl Asked {
             }
         }
         let is_off = match (&self.outcome, self.if_word) {
-            (Outcome::Failed(_), _) => true,
-            (Outcome::Word(word), Some(expected)) => *word != expected,
-            _ => false,
+            (Some(Outcome::Failed(_)), _) => true,
+            (Some(Outcome::Word(word)), Some(expected)) => *word != expected,
+            (outcome, expected) => {
+                assert!(
+                    expected.is_none() || self.under_way == 0,
+                    "a swap at the primary comes to a word: {outcome:?}"
+                );
+                false
+            }
         };
         if is_off {
             self.then.clear();
@@ -305,12 +325,31 @@ fn each(operation: &Operation, places: impl Iterator<Item = Address>) -> Vec<Ope
 impl<W: Machine> Machine for ReplicatedOp<W> {
     type Output = W::Output;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         self.hear(outcomes);
         match self.phase {
             Phase::Begun => self.proceed(Vec::new()),
             Phase::First | Phase::Second => self.go_on(),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        ensure(self.phase != Phase::Begun || self.asked.is_empty(), || {
+            "nothing is under way of a machine that is not begun".to_owned()
+        })?;
+        for asked in &self.asked {
+            ensure(!asked.is_raised || asked.if_word.is_some(), || {
+                "backups are raised to a word that was swapped at the primary".to_owned()
+            })?;
+            let is_first = self.phase == Phase::First;
+            ensure(!is_first || asked.raised.is_empty(), || {
+                "backups are raised after the primary".to_owned()
+            })?;
+            ensure(is_first || asked.outcome.is_some(), || {
+                "the machine's outcome comes with the first round trip".to_owned()
+            })?;
+        }
+        self.work.check()
     }
 }
 

@@ -16,6 +16,7 @@
 //! New replicas of logs get all that is in the others: a log archiver may not have written it to disk yet.
 //! Nobody waits for it here, for it is shut out as well ([`crate::log`]).
 
+use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_fabric::{Fault, Operation, Outcome};
@@ -23,7 +24,7 @@ use manxdb_fabric::{Fault, Operation, Outcome};
 use crate::block::Block;
 use crate::client_slots::Owner;
 use crate::log::{Entry, Fetch, Log, Redo, by_log, newest};
-use crate::machine::{Machine, Step, fault};
+use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::replicas::map::Map;
@@ -61,6 +62,8 @@ pub struct Restore {
     seen: Snapshot,
     found: Found,
     phase: Phase,
+    /// Operations under way.
+    posted: usize,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
 }
@@ -112,6 +115,7 @@ impl Restore {
             owners,
             found: Found::default(),
             phase: Phase::Begun,
+            posted: 0,
             #[cfg(feature = "mutants")]
             mutant: None,
         }
@@ -127,6 +131,7 @@ impl Restore {
 
     fn go(&mut self, phase: Phase, operations: Vec<Operation>) -> Step<Result<Vec<Closed>, Fault>> {
         self.phase = phase;
+        self.posted = operations.len();
         if operations.is_empty() {
             return self.proceed(Vec::new());
         }
@@ -156,9 +161,10 @@ impl Restore {
 
     fn looked(&mut self, mut outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
         let vectors = self.map.all(self.vector.base()).len();
-        let fronts = outcomes.split_off(vectors.min(outcomes.len()));
+        assert!(vectors > 0, "a vector is read from a server at least");
+        let fronts = outcomes.split_off(vectors);
         for line in &outcomes {
-            if let Outcome::Read(copy) = line {
+            if let Ok(copy) = copy_of(line) {
                 self.seen.join(&self.vector.parse(copy).0);
             }
         }
@@ -182,6 +188,11 @@ impl Restore {
     /// What is published, what is to be, and how everybody ends.
     fn judge(&self, entries: Vec<Option<Entry>>) -> Found {
         let mut found = Found::default();
+        assert_eq!(
+            entries.len(),
+            usize::from(self.vector.threads()),
+            "each thread of the vector has a log"
+        );
         for (number, own) in (0..self.vector.threads()).zip(&entries) {
             let Some(thread) = ThreadId::new(number) else {
                 continue; // a vector has no more lines than there are threads
@@ -237,6 +248,10 @@ impl Restore {
             let block = redone(stamp, redo, copies.collect());
             writes.extend(places.into_iter().map(|at| block.clone().install(at)));
         }
+        assert!(
+            outcomes.next().is_none(),
+            "every copy is of a record that is installed"
+        );
         self.go(Phase::Installing, writes)
     }
 
@@ -306,6 +321,11 @@ fn closing(owner: Owner, published: u64, own: Option<&Entry>) -> Stamp {
     let is_closed = is_closing && logged >= published && logged > owner.after;
     let last = published.max(logged).max(owner.after);
     let sequence = if is_closed { logged } else { last + 1 };
+    assert!(
+        sequence > owner.after,
+        "an owner is closed behind what came before it: {sequence} behind {}",
+        owner.after
+    );
     Stamp {
         thread,
         sequence: sequence.min(Stamp::SEQUENCE_MAX),
@@ -332,10 +352,48 @@ impl Machine for Restore {
     /// How those who had places end, or why it is to be begun anew.
     type Output = Result<Vec<Closed>, Fault>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+        assert_all_answered(&outcomes, std::mem::take(&mut self.posted));
         match fault(&outcomes) {
             Some(fault) => Step::Done(Err(fault)),
             None => self.proceed(outcomes),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let threads = usize::from(self.vector.threads());
+        ensure(self.logs.len() == threads, || {
+            format!("{} logs of {threads} threads", self.logs.len())
+        })?;
+        let mut owners: Vec<ThreadId> = self.owners.iter().map(|owner| owner.thread).collect();
+        owners.sort_unstable();
+        ensure(owners.windows(2).all(|pair| pair[0] < pair[1]), || {
+            "a slot has one owner".to_owned()
+        })?;
+        let Found {
+            entries,
+            last,
+            pending,
+            closed,
+        } = &self.found;
+        ensure(entries.len() == last.len(), || {
+            "what is last in each log is known with its number".to_owned()
+        })?;
+        ensure(
+            pending.len() <= entries.len() && closed.len() <= self.owners.len(),
+            || {
+                format!(
+                    "{} transactions are installed, {} owners closed",
+                    pending.len(),
+                    closed.len()
+                )
+            },
+        )?;
+        let is_owner = |closed: &Closed| {
+            closed.by.thread == closed.owner.thread && self.owners.contains(&closed.owner)
+        };
+        ensure(closed.iter().all(is_owner), || {
+            "an owner is closed as its own thread".to_owned()
+        })
     }
 }

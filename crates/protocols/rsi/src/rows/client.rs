@@ -54,6 +54,10 @@ impl<C: Carrier> Client<C> {
         records: Extent,
         nodes: Extent,
     ) -> Self {
+        assert!(
+            records.holds(keyspace.records) && nodes.holds(keyspace.tree.layout()),
+            "a record and a node have room in their places"
+        );
         let hints = BTreeMap::new();
         let bound = Bound::none(session.threads());
         Self {
@@ -203,6 +207,11 @@ impl<C: Carrier> Client<C> {
     ) -> Result<Option<Stamp>, Failure<C::Error>> {
         let holder = self.session.holder();
         let commit = self.session.commit(reads, changes, isolation)?;
+        assert!(
+            self.committing.is_none_or(|before| before < holder),
+            "a commit is behind one whose end is not known: {:?}, then {holder}",
+            self.committing
+        );
         self.committing = Some(holder);
         let committed = self.run(commit).await?;
         self.session.ended(&committed);

@@ -194,6 +194,12 @@ impl Collector {
             is_agreed |= self.mutant == Some(Mutant::AsksNobody);
         }
         if is_agreed {
+            let before = self.agreed.as_ref().map_or(0, |agreed| agreed.number);
+            assert!(
+                bound.number > before,
+                "bounds only rise: {} after {before}",
+                bound.number
+            );
             (self.agreed, self.proposed) = (Some(bound), None);
         }
         Ok(is_agreed)
@@ -244,6 +250,11 @@ impl Collector {
             Stamp::NOTHING => is_old,
             stamp => bound.snapshot.admits(stamp),
         };
+        assert_eq!(
+            rows.len(),
+            leaf.node.entries().len(),
+            "the row under each key of the leaf was read"
+        );
         let keys = leaf.node.entries().iter().map(|(key, _)| key.clone());
         let rows = keys.zip(rows);
         rows.filter(|(_, seen)| seen.value().is_none() && is_gone(seen))

@@ -100,6 +100,7 @@ impl<C: Carrier> Client<C> {
                 Err(failure) => return Err(failure),
             }
         }
+        assert_eq!(known.records.len(), keys.len(), "each key has a record");
         Ok(known)
     }
 
@@ -193,6 +194,7 @@ impl<C: Carrier> Client<C> {
         let read = |place: &RecordAddress| self.session.read_newest(place.address(), layout);
         let seen = self.run(ReadAll::new(places.iter().rev().map(read).collect()));
         let seen = seen.await??;
+        assert_eq!(seen.len(), places.len(), "each place was looked at");
         for (seen, place) in seen.into_iter().zip(places.into_iter().rev()) {
             if self.session.seen().admits(seen.stamp) {
                 self.records_again.push(seen);
@@ -229,9 +231,17 @@ impl<C: Carrier> Client<C> {
         }
         let used = records.min(self.records_again.len());
         self.records_again.drain(..used);
+        assert!(
+            (records - used) as u64 <= self.records.count(),
+            "records that were entered were the client's"
+        );
         self.records.take((records - used) as u64);
         let used = entered.nodes.min(self.nodes_again.len());
         self.nodes_again.drain(..used);
+        assert!(
+            (entered.nodes - used) as u64 <= self.nodes.count(),
+            "nodes that were entered were the client's"
+        );
         self.nodes.take((entered.nodes - used) as u64);
     }
 

@@ -1,5 +1,6 @@
 //! Memory of a client's own, of which it gives places away.
 
+use crate::block::Layout;
 use std::collections::VecDeque;
 
 use manxdb_fabric::Address;
@@ -55,9 +56,18 @@ impl Extent {
             .filter_map(move |number| RecordAddress::new(base.plus(number * each)))
     }
 
+    /// Whether a record of a layout has room in each place.
+    pub(super) fn holds(&self, layout: Layout) -> bool {
+        layout.bytes() as u64 <= self.each
+    }
+
     /// How many places are left.
     #[must_use]
     pub fn count(&self) -> u64 {
+        assert!(
+            self.taken <= self.count,
+            "no more places are taken than there are"
+        );
         self.count - self.taken
     }
 
@@ -78,6 +88,10 @@ impl Extent {
             ..self.clone()
         };
         self.take(count);
+        assert!(
+            first.taken <= first.count && first.count <= self.taken,
+            "a place is in one of both parts"
+        );
         first
     }
 }
@@ -119,6 +133,7 @@ impl Stock {
 
     /// Gives the first places to another stock: so many, or all.
     pub(super) fn split(&mut self, mut count: u64) -> Self {
+        let before = self.count();
         let mut first = Self::default();
         while count > 0
             && let Some(piece) = self.0.front_mut()
@@ -130,6 +145,11 @@ impl Stock {
                 self.0.pop_front();
             }
         }
+        assert_eq!(
+            first.count() + self.count(),
+            before,
+            "no place is lost or given twice"
+        );
         first
     }
 
@@ -147,6 +167,10 @@ impl Stock {
             };
             self.0.remove(smallest);
         }
+        assert!(
+            self.0.len() <= most,
+            "a record has words for so many pieces"
+        );
     }
 }
 

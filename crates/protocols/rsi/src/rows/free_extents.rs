@@ -23,6 +23,10 @@ use crate::rows::{Client, Failure, Keyspace};
 const PIECES_MAX: usize = 8;
 /// A word for how many pieces there are, and two for each.
 const VALUE: usize = 2 * WORD * (1 + 2 * PIECES_MAX);
+const _: () = assert!(
+    VALUE <= Layout::VALUE_MAX,
+    "a free-extent record is a record"
+);
 const WORD: usize = manxdb_fabric::WORD_LENGTH;
 /// What is drawn at once, at least: so much is lost with a client, at most, if it needs no more.
 const RECORDS: u64 = 64;
@@ -217,6 +221,11 @@ impl<C: Carrier> Client<C> {
             Some(Mutant::UsesWhatIsInTheFreeExtentRecord) => before,
             _ => value,
         };
+        assert!(
+            value.len() <= VALUE,
+            "what is left fits into the record: {} bytes",
+            value.len()
+        );
         let value = Some(value);
         self.commit_alone(vec![Change { seen, value }]).await?;
         self.records.extend(drawn.records);

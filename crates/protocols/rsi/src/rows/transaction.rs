@@ -1,5 +1,6 @@
 //! One transaction on rows.
 
+use manxdb_core::check::deep;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -156,7 +157,22 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             if let Some(last) = &passed {
                 part.end_behind(last);
             }
+            let before = page.len();
             self.merge(&part, keys, &mut page);
+            let is_in_order = |pair: &[(Vec<u8>, Vec<u8>)]| {
+                pair[0].0 != pair[1].0 && (pair[0].0 > pair[1].0) == span.descending
+            };
+            let seam = page.get(before.saturating_sub(1)..).unwrap_or_default();
+            assert!(
+                seam.windows(2).take(1).all(is_in_order),
+                "what comes next is behind what came before"
+            );
+            if deep() {
+                assert!(
+                    page.windows(2).all(is_in_order),
+                    "rows come in order, each once"
+                );
+            }
             page.truncate(span.limit);
             match passed {
                 Some(last) if page.len() < span.limit => rest.begin_behind(&last),
@@ -255,6 +271,11 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             Ok(entered) => entered?,
             Err(failure) => return Some(Err(failure)),
         };
+        assert_eq!(
+            entered.records.len(),
+            new.len(),
+            "each new key has a record"
+        );
         for (key, record) in new.iter().zip(&entered.records) {
             let Record::New(seen) = record else {
                 return None; // not reached: the leaves do not have the key
@@ -275,7 +296,11 @@ impl<'c, C: Carrier> Transaction<'c, C> {
                 seen: seen.clone(),
                 value: value.clone(),
             }),
-            _ => None,
+            _ => {
+                // Else a write would be left out, and the transaction count as committed.
+                assert!(value.is_none(), "a row that is written has a record");
+                None
+            }
         };
         writes.iter().filter_map(change).collect()
     }
@@ -344,6 +369,11 @@ impl<'c, C: Carrier> Transaction<'c, C> {
             rely_on_own(reads, changes, *stamp);
         }
         let mut unread = Vec::new();
+        assert_eq!(
+            entered.records.len(),
+            keys.len(),
+            "each new key has a record"
+        );
         for (key, record) in keys.into_iter().zip(entered.records) {
             match record {
                 Record::New(seen) => {
@@ -373,6 +403,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
         let places: Vec<_> = places.collect();
         let read = self.client.session.read_all(&self.snapshot, &places);
         let seen = self.client.run(read).await??;
+        assert_eq!(seen.len(), unread.len(), "each record was read");
         let records = seen.into_iter().map(Known::Record);
         let keys = unread.into_iter().map(|(key, _)| key);
         self.known.extend(keys.zip(records));

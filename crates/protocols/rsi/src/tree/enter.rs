@@ -217,6 +217,12 @@ impl Draft {
             under.push(Record::New(seen));
         }
         level.retain(|_, (_, entries)| !entries.is_empty());
+        let is_new = |record: &&Record| matches!(record, Record::New(_));
+        assert_eq!(
+            under.iter().filter(is_new).count(),
+            taken,
+            "each record that was taken is under a key"
+        );
         let mut growth = Growth::new(self.tree, rooms);
         while !level.is_empty() {
             level = self.grow(level, &mut growth)?;
@@ -245,6 +251,7 @@ impl Draft {
     ) -> Result<Level<'d>, EnterError> {
         let mut next = Level::new();
         for (at, (visited, entries)) in level {
+            assert!(!entries.is_empty(), "a node that grows gets an entry");
             let mut node = visited.node.clone();
             for (key, place) in &entries {
                 node.put(key, *place);
@@ -318,9 +325,16 @@ impl<'r> Growth<'r> {
                 rest.extend([(room, right), (seen, node)]);
                 continue;
             }
-            parts.extend(RecordAddress::new(seen.at).map(|place| (node.low().to_vec(), place)));
+            let place = RecordAddress::new(seen.at);
+            assert!(place.is_some(), "a node is at a place: {}", seen.at);
+            parts.extend(place.map(|place| (node.low().to_vec(), place)));
             self.changes.push(change(seen, &node));
         }
+        let mut pairs = parts.windows(2);
+        assert!(
+            !parts.is_empty() && pairs.all(|pair| pair[0].0 < pair[1].0),
+            "the parts of a node lie one behind the other"
+        );
         Ok(parts)
     }
 
@@ -329,6 +343,10 @@ impl<'r> Growth<'r> {
         while self.is_full(&node) {
             let (home, _) = self.room()?;
             let parts = self.cut(home, node.clone(), &last)?;
+            assert!(
+                parts.len() > 1,
+                "a root that is full has become two nodes at least"
+            );
             last = parts.last().map(|(low, _)| low.clone()).unwrap_or_default(); // there are two
             node = node.over(parts);
         }

@@ -1,5 +1,6 @@
 //! Finds the leaf that a key belongs to.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::{Address, Outcome};
 
 use crate::commit::Abort;
@@ -225,7 +226,27 @@ impl Locate {
 impl Machine for Locate {
     type Output = Result<Located, Abort>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         self.ask(outcomes)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut pairs = self.above.windows(2);
+        let is_down = |pair: &[Visited]| pair[0].node.level() == pair[1].node.level() + 1;
+        ensure(pairs.all(is_down), || {
+            "the way from the root goes down one level at a time".to_owned()
+        })?;
+        let above = self.above.last().map(|last| last.node.level());
+        let is_next = match &self.expected {
+            Expected::Root | Expected::Hinted => above.is_none(),
+            Expected::Node(level, _) => above.is_none_or(|above| above == level + 1),
+        };
+        ensure(is_next || self.above.is_empty(), || {
+            format!(
+                "{:?} is expected under a node of level {above:?}",
+                self.expected
+            )
+        })?;
+        self.read.check()
     }
 }

@@ -7,6 +7,7 @@
 //! Numbers are little-endian; a key is its length in two bytes and itself.
 
 use crate::directory::RecordAddress;
+use manxdb_core::check::deep;
 
 /// Bytes before the bounds.
 const HEAD: usize = 12;
@@ -65,6 +66,11 @@ impl<'a> Reader<'a> {
 
 fn put_key(bytes: &mut Vec<u8>, key: &[u8]) {
     // Keys that are longer than a node takes are refused where they come in, and those are shorter.
+    assert!(
+        key.len() <= usize::from(u16::MAX),
+        "the length of a key is said in two bytes: {}",
+        key.len()
+    );
     let length = u16::try_from(key.len()).unwrap_or(u16::MAX);
     bytes.extend(length.to_le_bytes());
     bytes.extend(key);
@@ -122,6 +128,11 @@ impl Node {
         bytes.push(self.level);
         bytes.push(u8::from(self.high.is_some()));
         // A node of 32 KiB has room for fewer entries than that.
+        assert!(
+            self.entries.len() <= usize::from(u16::MAX),
+            "the number of entries is said in two bytes: {}",
+            self.entries.len()
+        );
         let count = u16::try_from(self.entries.len()).unwrap_or(u16::MAX);
         bytes.extend(count.to_le_bytes());
         bytes.extend(self.right.map_or(0, RecordAddress::word).to_le_bytes());
@@ -130,6 +141,17 @@ impl Node {
         for (key, place) in &self.entries {
             put_key(&mut bytes, key);
             bytes.extend(place.word().to_le_bytes());
+        }
+        assert_eq!(
+            bytes.len(),
+            self.size(),
+            "a node is as long as it was counted"
+        );
+        if deep() {
+            assert!(
+                self.fits_together(),
+                "a node that is written is one: {self:?}"
+            );
         }
         bytes
     }
@@ -253,6 +275,11 @@ impl Node {
         } else {
             self.half()
         };
+        assert!(
+            0 < kept && kept < self.entries.len(),
+            "each half of a node has entries: {kept} of {}",
+            self.entries.len()
+        );
         let entries = self.entries.split_off(kept);
         let low = entries.first().map(|(key, _)| key.clone());
         let low = low.unwrap_or_default(); // `half` leaves at least one entry

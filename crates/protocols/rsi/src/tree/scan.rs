@@ -1,5 +1,6 @@
 //! Walks over the keys between two.
 
+use manxdb_core::check::ensure;
 use manxdb_fabric::Outcome;
 
 use crate::commit::Abort;
@@ -150,6 +151,10 @@ impl Scan {
             }
             next => {
                 let mut scanned = std::mem::take(&mut self.scanned);
+                assert!(
+                    !scanned.leaves.is_empty(),
+                    "a scan relies on a leaf at least"
+                );
                 scanned.is_cut = next.is_some() || scanned.entries.len() > limit;
                 scanned.entries.truncate(limit);
                 Step::Done(Ok(scanned))
@@ -170,7 +175,23 @@ impl Scan {
 impl Machine for Scan {
     type Output = Result<Scanned, Abort>;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         self.ask(outcomes)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let descending = self.span.descending;
+        let mut pairs = self.scanned.entries.windows(2);
+        let is_in_order = |pair: &[(Vec<u8>, RecordAddress)]| {
+            pair[0].0 != pair[1].0 && (pair[0].0 > pair[1].0) == descending
+        };
+        ensure(pairs.all(is_in_order), || {
+            "keys are scanned in order, each once".to_owned()
+        })?;
+        ensure(
+            self.scanned.entries.is_empty() || !self.scanned.leaves.is_empty(),
+            || "keys are in leaves that the scan relies on".to_owned(),
+        )?;
+        self.locate.check()
     }
 }

@@ -2,14 +2,12 @@
 //! under old snapshots: nobody ever sees a row twice, none, or another's.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, SERVERS, at, thread_of};
+use crate::common::{Carried, Hand, House, SERVERS, at, thread_of};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::collect::Collector;
@@ -38,7 +36,7 @@ const RECORDS: Layout = match Layout::new(3, 8) {
 };
 
 fn keyspace() -> Keyspace {
-    common::keyspace(NODES, RECORDS)
+    crate::common::keyspace(NODES, RECORDS)
 }
 
 fn low_watermark() -> LowWatermark {

@@ -2,13 +2,11 @@
 //! recovers what the dead have left.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{House, LAYOUT, SERVERS, change, log, number, record};
+use crate::common::{House, LAYOUT, SERVERS, change, log, number, record};
 use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;

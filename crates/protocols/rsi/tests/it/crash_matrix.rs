@@ -6,12 +6,10 @@
 //! committed, or one that never was; each row says which.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
-use common::{Hand, House, LAYOUT, SERVERS, change, number, record, thread_of};
+use crate::common::{Hand, House, LAYOUT, SERVERS, change, number, record, thread_of};
 use manxdb_fabric::{Address, Fault, ServerId};
 use manxdb_rsi::{Abort, Head, Isolation, Recover};
 use manxdb_sim::memory::MemoryOptions;
@@ -150,8 +148,8 @@ fn places(house: &House) -> [(Address, u64); 5] {
     let body = |place: usize| (record(RECORDS[place]).plus(8), LAYOUT.bytes() as u64 - 8);
     let log = |server| {
         (
-            common::log_place(thread_of(CLIENT), server),
-            common::LOG_BYTES,
+            crate::common::log_place(thread_of(CLIENT), server),
+            crate::common::LOG_BYTES,
         )
     };
     [log(0), log(1), body(0), body(1), (own, line)]
@@ -357,7 +355,7 @@ fn a_transaction_that_one_server_knows_is_whole_when_that_server_is_lost_over_it
         house.kill(CLIENT);
         let (thread, vector) = (thread_of(CLIENT), house.vector());
         let first = house.client(move |hand| async move {
-            let recover = Recover::new(thread, vector, common::log(thread));
+            let recover = Recover::new(thread, vector, crate::common::log(thread));
             hand.run(recover).await.unwrap();
         });
         house.start();

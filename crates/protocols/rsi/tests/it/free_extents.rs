@@ -2,14 +2,12 @@
 //! that another has used, whoever dies when.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, SERVERS, at, thread_of};
+use crate::common::{Carried, Hand, House, SERVERS, at, thread_of};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, FreeExtentRecord, Keyspace};
@@ -37,7 +35,7 @@ const RECORDS: Layout = match Layout::new(3, 8) {
 };
 
 fn keyspace() -> Keyspace {
-    common::keyspace(NODES, RECORDS)
+    crate::common::keyspace(NODES, RECORDS)
 }
 
 fn free_extent_record(place: u64) -> FreeExtentRecord {

@@ -7,14 +7,12 @@
 //! comes to its end (`isolation.rs` and `model` find that).
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Hand, House, can_be_tried_again, record, value};
+use crate::common::{Hand, House, can_be_tried_again, record, value};
 use manxdb_checker::versions::{
     Anomaly, History, Level, Outcome, Read, Transaction, Verdict, Version, Write, check,
 };
@@ -99,7 +97,7 @@ async fn work(mut hand: Hand, isolation: Isolation, notes: Notes) {
                 over: version(read.stamp),
                 value,
             });
-            changes.push(common::change(&read, value));
+            changes.push(crate::common::change(&read, value));
         }
         commit(&mut hand, (transaction, &notes), &reads, changes, isolation).await;
     }

@@ -2,13 +2,11 @@
 //! line in every way that hardware allows. And defects that these tests find.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{House, change, number, record};
+use crate::common::{House, change, number, record};
 use manxdb_rsi::Isolation;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_sim::memory::MemoryOptions;

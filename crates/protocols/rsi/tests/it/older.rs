@@ -2,13 +2,11 @@
 //! see out of overflow areas, or hear that they are too old, and never another one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Hand, House, LAYOUT, SERVERS, can_be_tried_again, value};
+use crate::common::{Hand, House, LAYOUT, SERVERS, can_be_tried_again, value};
 use manxdb_core::Random;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;

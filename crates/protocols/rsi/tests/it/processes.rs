@@ -225,7 +225,7 @@ impl Mover {
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "what_another_process_does",
+                "processes::what_another_process_does",
                 "--ignored",
                 "--nocapture",
             ])

@@ -2,14 +2,12 @@
 //! do at once adds up; and what was not there is relied on.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, absence_is_relied_on, at};
+use crate::common::{Carried, Hand, House, absence_is_relied_on, at};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Keyspace, Transaction};
@@ -30,7 +28,7 @@ const RECORDS: Layout = match Layout::new(3, 40) {
 };
 
 fn keyspace() -> Keyspace {
-    common::keyspace(NODES, RECORDS)
+    crate::common::keyspace(NODES, RECORDS)
 }
 
 /// A client of the house with memory of its own.

@@ -8,9 +8,9 @@ use manxdb_core::Nanos;
 use manxdb_fabric::{Address, Operation, Outcome};
 use manxdb_rsi::{Batch, Drain, Drained, Layout, Once, Progress, Snapshot, Survey};
 
-use crate::bank::{Notes, Teller};
-use crate::disk::{Checkpoint, Disk};
-use crate::hand::Hand;
+use crate::drains::disk::{Checkpoint, Disk};
+use crate::simulated_rack::bank::{Notes, Teller};
+use crate::simulated_rack::hand::Hand;
 
 /// Records that are copied at once.
 const PIECE: usize = 120;

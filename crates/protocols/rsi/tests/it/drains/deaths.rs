@@ -3,11 +3,11 @@
 use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 
-use crate::archiver::Cellar;
-use crate::plan::{self, THREADS};
-use crate::rack::LEASE;
-use crate::story::Story;
-use crate::{SLOTS, TELLERS};
+use crate::drains::archiver::Cellar;
+use crate::drains::story::Story;
+use crate::drains::{SLOTS, TELLERS};
+use crate::simulated_rack::plan::{self, THREADS};
+use crate::simulated_rack::rack::LEASE;
 
 /// How many transactions of a thread are published and not written, at most.
 fn behind(story: &Story) -> u64 {

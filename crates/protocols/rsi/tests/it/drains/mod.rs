@@ -12,31 +12,16 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod archiver;
-#[allow(dead_code)]
-#[path = "../places/bank.rs"]
-mod bank;
-#[path = "../common/mod.rs"]
-mod common;
 mod deaths;
 mod disk;
 mod gaps;
-#[path = "../places/hand.rs"]
-mod hand;
-#[path = "../places/plan.rs"]
-mod plan;
 mod power;
-#[allow(dead_code)]
-#[path = "../places/rack.rs"]
-mod rack;
 mod slow;
 mod story;
 mod tally;
 mod tree;
-#[allow(dead_code)]
-#[path = "../places/watch.rs"]
-mod watch;
 
-use common::each_is_found;
+use crate::common::each_is_found;
 use gaps::gap_and_power;
 use manxdb_rsi::mutants::Mutant;
 use power::power;

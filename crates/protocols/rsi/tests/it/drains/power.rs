@@ -4,12 +4,12 @@ use manxdb_core::{Nanos, Random};
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
 
-use crate::archiver::Cellar;
-use crate::plan::THREADS;
-use crate::rack::LEASE;
-use crate::story::Story;
-use crate::tally::Tally;
-use crate::{SEEDS, TELLERS};
+use crate::drains::archiver::Cellar;
+use crate::drains::story::Story;
+use crate::drains::tally::Tally;
+use crate::drains::{SEEDS, TELLERS};
+use crate::simulated_rack::plan::THREADS;
+use crate::simulated_rack::rack::LEASE;
 
 /// All power is lost, twice.
 pub fn power(seed: u64, mutant: Option<Mutant>) -> Tally {

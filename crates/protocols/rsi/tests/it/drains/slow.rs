@@ -4,12 +4,12 @@ use manxdb_core::Random;
 use manxdb_rsi::Snapshot;
 use manxdb_rsi::mutants::Mutant;
 
-use crate::archiver::Cellar;
-use crate::plan::THREADS;
-use crate::rack::LEASE;
-use crate::story::Story;
-use crate::tally::Tally;
-use crate::{SEEDS, SLOTS, TELLERS};
+use crate::drains::archiver::Cellar;
+use crate::drains::story::Story;
+use crate::drains::tally::Tally;
+use crate::drains::{SEEDS, SLOTS, TELLERS};
+use crate::simulated_rack::plan::THREADS;
+use crate::simulated_rack::rack::LEASE;
 
 /// A log archiver takes far longer than threads take to go round their logs.
 pub fn slow(seed: u64, mutant: Option<Mutant>) -> Tally {

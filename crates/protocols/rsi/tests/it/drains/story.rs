@@ -9,11 +9,12 @@ use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Bootstrap, Layout, Replay, Snapshot, Stamp, ThreadId};
 use manxdb_sim::SimTime;
 
-use crate::archiver::{self, Cellar};
-use crate::bank::{self, Notes};
-use crate::disk::Checkpoint;
-use crate::plan::{self, SERVERS};
-use crate::rack::{LEASE, Pid, Rack};
+use crate::drains::SLOTS;
+use crate::drains::archiver::{self, Cellar};
+use crate::drains::disk::Checkpoint;
+use crate::simulated_rack::bank::{self, Notes};
+use crate::simulated_rack::plan::{self, SERVERS};
+use crate::simulated_rack::rack::{LEASE, Pid, Rack};
 
 /// A rack, and who is in it.
 pub struct Story {
@@ -45,7 +46,7 @@ impl Story {
 
     /// A database with all money in one record.
     pub fn new(seed: u64, mutant: Option<Mutant>, cellar: Cellar) -> Self {
-        let rack = Rack::new(seed, mutant);
+        let rack = Rack::new(seed, SLOTS, mutant);
         let mut story = Self::begin(rack, &Notes::default(), cellar, seed);
         let notes = Rc::clone(&story.notes);
         let first = story.rack.program(|hand| bank::fill(hand, notes));
@@ -154,7 +155,7 @@ impl Story {
         for batch in batches.into_iter().filter(|batch| batch.number >= number) {
             replay.take(batch).unwrap();
         }
-        let mut rack = Rack::new(seed + 1_000_000, mutant);
+        let mut rack = Rack::new(seed + 1_000_000, SLOTS, mutant);
         for (at, bytes) in checkpoint.iter().flat_map(|one| &one.records) {
             put(&mut rack, *at, bytes.clone());
         }

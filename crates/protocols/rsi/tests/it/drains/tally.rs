@@ -1,6 +1,6 @@
 //! What stories come to, added up: what a test has seen, so that it is not blind.
 
-use crate::story::Story;
+use crate::drains::story::Story;
 
 /// What all runs of a story came to.
 #[derive(Default)]

@@ -13,12 +13,12 @@ use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
 use manxdb_rsi::{Carrier, Isolation, Layout, Machine, Map, RecordAddress, Snapshot, Span, Tree};
 use manxdb_sim::SimTime;
 
-use crate::archiver::Cellar;
-use crate::bank::{Notes, Teller};
-use crate::hand::Hand;
-use crate::plan::{NODES, PLACES, ROWS, SERVERS, THREADS, each};
-use crate::rack::LEASE;
-use crate::story::Story;
+use crate::drains::archiver::Cellar;
+use crate::drains::story::Story;
+use crate::simulated_rack::bank::{Notes, Teller};
+use crate::simulated_rack::hand::Hand;
+use crate::simulated_rack::plan::{NODES, PLACES, ROWS, SERVERS, THREADS, each};
+use crate::simulated_rack::rack::LEASE;
 
 /// Clients that there can be, one after another: each has places of its own, which nobody has had.
 const SHARES: u64 = 20;

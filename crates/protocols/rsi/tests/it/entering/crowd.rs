@@ -7,7 +7,7 @@ use std::rc::Rc;
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::House;
-use crate::{SMALL, Tally, client, read, write};
+use crate::entering::{SMALL, Tally, client, read, write};
 
 const SEEDS: u64 = 40;
 const CLIENTS: u64 = 4;

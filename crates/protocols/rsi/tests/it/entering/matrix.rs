@@ -14,7 +14,7 @@ use manxdb_rsi::{Head, Isolation, Layout, RecordAddress, Snapshot, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{self, Hand, House, thread_of};
-use crate::{RECORDS, SMALL, at, client, extents, key, keyspace, read, write};
+use crate::entering::{RECORDS, SMALL, at, client, extents, key, keyspace, read, write};
 
 const SEEDS: u64 = 40;
 const THREADS: u16 = 12;

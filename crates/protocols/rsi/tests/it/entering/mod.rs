@@ -7,8 +7,6 @@
 //! | matrix | a client that stops at each step of the commit that enters keys, with their rows or without |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod crowd;
 mod matrix;
 
@@ -16,7 +14,7 @@ use std::cell::Cell;
 use std::convert::Infallible;
 use std::rc::Rc;
 
-use common::{Carried, Hand, House, at};
+use crate::common::{Carried, Hand, House, at};
 use manxdb_fabric::Outcome;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
@@ -44,7 +42,7 @@ const HUGE: Layout = match Layout::new(2, 5_000) {
 };
 
 fn keyspace(nodes: Layout) -> Keyspace {
-    common::keyspace(nodes, RECORDS)
+    crate::common::keyspace(nodes, RECORDS)
 }
 
 /// What was done for a client.
@@ -63,12 +61,16 @@ struct Counting<W>(W, Rc<Tally>);
 impl<W: Machine> Machine for Counting<W> {
     type Output = W::Output;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<W::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<W::Output> {
         let step = self.0.step(outcomes);
         if !matches!(step, Step::Done(_)) {
             self.1.round_trips.update(|count| count + 1);
         }
         step
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
     }
 }
 

@@ -15,7 +15,7 @@ use manxdb_sim::SimTime;
 use manxdb_sim::memory::Memory;
 
 use crate::common::{LAYOUT, can_be_tried_again, change, log, number, record};
-use crate::rack::{Hand, THREADS};
+use crate::leases::rack::{Hand, THREADS};
 
 pub const ACCOUNTS: u64 = 4;
 pub const TOTAL: u64 = 1_000;

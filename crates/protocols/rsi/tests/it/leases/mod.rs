@@ -12,8 +12,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod bank;
-#[path = "../common/mod.rs"]
-mod common;
 mod rack;
 mod watch;
 

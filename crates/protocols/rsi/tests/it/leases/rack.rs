@@ -20,7 +20,7 @@ use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
 use crate::common::{LAYOUT, SERVERS, log, record};
-use crate::watch::{SEATS, VECTOR, Watch, place};
+use crate::leases::watch::{SEATS, VECTOR, Watch, place};
 
 /// Fewer than those who come one after another, so that places are given out again.
 pub const THREADS: u16 = 6;

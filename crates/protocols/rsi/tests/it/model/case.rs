@@ -4,7 +4,7 @@ use manxdb_fabric::{Address, Operation, ServerId, WORD, WORD_LENGTH};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Block, Isolation, Layout, Log, Session, Stamp, ThreadId, Vector};
 
-use crate::memory::{Memory, Seams};
+use crate::model::memory::{Memory, Seams};
 
 /// Records, of which each transaction reads one or both.
 pub const RECORDS: usize = 2;

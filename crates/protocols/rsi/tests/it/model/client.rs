@@ -8,8 +8,8 @@ use manxdb_rsi::{
     Snapshot, Stamp, Step, ThreadId,
 };
 
-use crate::case::{Case, MembershipDeed, RECORDS};
-use crate::memory::Batch;
+use crate::model::case::{Case, MembershipDeed, RECORDS};
+use crate::model::memory::Batch;
 
 /// What a client does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

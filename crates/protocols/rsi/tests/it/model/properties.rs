@@ -5,10 +5,10 @@ use std::sync::Arc;
 use manxdb_rsi::{Block, Head, Isolation, Snapshot, Stamp};
 use stateright::{Model as _, Property};
 
-use crate::case::{AT_FIRST, Case, MembershipDeed, RECORDS};
-use crate::client::{Client, Doing, Fact, Fate};
-use crate::memory::Batch;
-use crate::state::State;
+use crate::model::case::{AT_FIRST, Case, MembershipDeed, RECORDS};
+use crate::model::client::{Client, Doing, Fact, Fate};
+use crate::model::memory::Batch;
+use crate::model::state::State;
 
 /// A name, and when it is so.
 type Named = (&'static str, fn(&Case, &State) -> bool);

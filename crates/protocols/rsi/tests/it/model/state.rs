@@ -6,10 +6,10 @@ use manxdb_fabric::Operation;
 use manxdb_rsi::{Head, Stamp, ThreadId};
 use stateright::{Model, Property};
 
-use crate::case::{Case, RECORDS};
-use crate::client::{Client, Doing};
-use crate::memory::{Memory, Piece};
-use crate::properties;
+use crate::model::case::{Case, RECORDS};
+use crate::model::client::{Client, Doing};
+use crate::model::memory::{Memory, Piece};
+use crate::model::properties;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct State {

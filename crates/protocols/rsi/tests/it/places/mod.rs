@@ -9,26 +9,17 @@
 //! | defects | each is planted | one of the above finds it |
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
-mod bank;
-#[path = "../common/mod.rs"]
-mod common;
-mod hand;
-#[allow(dead_code)]
-mod plan;
-mod rack;
-mod watch;
-
 use std::rc::Rc;
 
-use bank::Notes;
-use common::each_is_found;
+use crate::common::each_is_found;
+use crate::simulated_rack::bank::{self, Notes};
+use crate::simulated_rack::plan::{REPLICAS, SERVERS};
+use crate::simulated_rack::rack::{LEASE, Pid, Rack};
+use crate::simulated_rack::watch::Moment;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_sim::SimTime;
-use plan::{REPLICAS, SERVERS};
-use rack::{LEASE, Pid, Rack};
-use watch::Moment;
 
 /// Slots of a log: nobody writes to disk.
 const SLOTS: u64 = 1;
@@ -42,7 +33,7 @@ fn leases(count: u64) -> SimTime {
 
 /// Money, recovery coordinators, processes that move it until a time, and one that comes and goes.
 fn open(seed: u64, mutant: Option<Mutant>, until: SimTime) -> (Rack, Notes, Vec<Pid>) {
-    let mut rack = Rack::new(seed, mutant);
+    let mut rack = Rack::new(seed, SLOTS, mutant);
     let notes = Notes::default();
     for _ in 0..3 {
         rack.coordinator();

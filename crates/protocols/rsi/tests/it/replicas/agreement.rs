@@ -9,8 +9,8 @@ use manxdb_fabric::ServerId;
 use manxdb_rsi::Event;
 use manxdb_rsi::mutants::Mutant;
 
-use crate::hand::{Hand, REPLICAS};
-use crate::house::House;
+use crate::replicas::hand::{Hand, REPLICAS};
+use crate::replicas::house::House;
 
 type MembershipEvent = Rc<RefCell<Vec<Event>>>;
 

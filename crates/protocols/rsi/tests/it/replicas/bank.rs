@@ -10,8 +10,8 @@ use manxdb_rsi::{Abort, Change, Closed, Isolation, Seen, Snapshot, Stamp, Thread
 use manxdb_sim::SimTime;
 
 use crate::common::{LAYOUT, can_be_tried_again, change, number};
-use crate::hand::{Hand, RECORDS, THREADS};
-use crate::house::House;
+use crate::replicas::hand::{Hand, RECORDS, THREADS};
+use crate::replicas::house::House;
 
 pub const TOTAL: u64 = 1_000;
 

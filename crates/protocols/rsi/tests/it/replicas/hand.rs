@@ -224,11 +224,15 @@ pub struct Once(pub Vec<Operation>);
 impl Machine for Once {
     type Output = ();
 
-    fn step(&mut self, _: Vec<Outcome>) -> Step<()> {
+    fn advance(&mut self, _: Vec<Outcome>) -> Step<()> {
         match std::mem::take(&mut self.0) {
             operations if operations.is_empty() => Step::Done(()),
             operations => Step::Post(operations),
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Ok(()) // it has no state but what it is to post
     }
 }
 
@@ -238,11 +242,15 @@ struct Late<W>(W, u32);
 impl<W: Machine> Machine for Late<W> {
     type Output = W::Output;
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
         match (self.0.step(outcomes), std::mem::take(&mut self.1)) {
             (Step::Post(operations), times) if times > 0 => Step::Backoff(operations, times),
             (step, _) => step,
         }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.check()
     }
 }
 

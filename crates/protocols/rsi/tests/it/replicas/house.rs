@@ -20,7 +20,7 @@ use manxdb_rsi::{
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
 use crate::common::LAYOUT;
-use crate::hand::{
+use crate::replicas::hand::{
     Answer, BYTES, Desk, Hand, Once, Plan, RECORDS, Request, SERVERS, THREADS, build, session,
 };
 

@@ -13,8 +13,8 @@ use manxdb_rsi::{Abort, Change, Found, FreeSpace, Isolation, RecordAddress, Seen
 use manxdb_sim::SimTime;
 
 use crate::common::{can_be_tried_again, number, value};
-use crate::hand::{Hand, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
-use crate::house::House;
+use crate::replicas::hand::{Hand, KEYED, Plan, REPLICAS, ROOMS, SERVERS, each};
+use crate::replicas::house::House;
 
 const KEYS: u64 = 24;
 const CLIENTS: u64 = 3;

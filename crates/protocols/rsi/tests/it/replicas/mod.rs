@@ -17,8 +17,6 @@
 
 mod agreement;
 mod bank;
-#[path = "../common/mod.rs"]
-mod common;
 mod hand;
 mod house;
 mod keys;
@@ -27,8 +25,8 @@ mod tree;
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::common::{LAYOUT, change, each_is_found};
 use bank::{Notes, TOTAL};
-use common::{LAYOUT, change, each_is_found};
 use hand::{REPLICAS, SERVERS};
 use house::House;
 use manxdb_core::{Nanos, Random};

@@ -11,8 +11,10 @@ use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace, Transaction};
 use manxdb_rsi::{Isolation, RecordAddress, Snapshot, Span, Tree};
 use manxdb_sim::SimTime;
 
-use crate::hand::{Carried, Hand, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, each};
-use crate::house::House;
+use crate::replicas::hand::{
+    Carried, Hand, NODES, PLACES, Plan, REPLICAS, ROWS, SERVERS, THREADS, each,
+};
+use crate::replicas::house::House;
 
 const CLIENTS: u64 = 3;
 
@@ -133,8 +135,9 @@ pub fn counts(replicas: usize) -> (u64, u64) {
 /// The same under a snapshot that does not see all keys of the leaf.
 pub fn counts_apart(replicas: usize) -> (u64, u64) {
     counted(replicas, async |client| {
-        let first = Snapshot::of_numbers(vec![0, 1, 0, 0, 0, 0, 0, 0]);
-        client.begin_at(first, Isolation::Snapshot)
+        let mut numbers = vec![0; usize::from(THREADS)];
+        numbers[1] = 1;
+        client.begin_at(Snapshot::of_numbers(numbers), Isolation::Snapshot)
     })
 }
 

@@ -14,10 +14,10 @@ use manxdb_rsi::{
 };
 use manxdb_sim::SimTime;
 
+use super::hand::Hand;
+use super::plan::{RECORDS, THREADS, replicas};
+use super::rack::Rack;
 use crate::common::{LAYOUT, can_be_tried_again, change, number};
-use crate::hand::Hand;
-use crate::plan::{RECORDS, THREADS, replicas};
-use crate::rack::Rack;
 
 pub const TOTAL: u64 = 1_000;
 /// Who waits for the log archiver looks so often.

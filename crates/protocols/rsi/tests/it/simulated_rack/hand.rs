@@ -12,7 +12,7 @@ use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Lease, Machine, Map, Once, Owner, ReplicatedOp, Session, Step};
 use manxdb_sim::SimTime;
 
-use crate::plan::Plan;
+use super::plan::Plan;
 
 /// Between a program and the rack.
 #[derive(Default)]

@@ -8,9 +8,8 @@ use manxdb_rsi::{
     ThreadId, Vector, Ward,
 };
 
-use crate::SLOTS;
+use super::rack::LEASE;
 use crate::common::{LAYOUT, LOG_BYTES};
-use crate::rack::LEASE;
 
 /// Three may be lost, one after the other, and three must be left to agree.
 pub const SERVERS: u16 = 6;
@@ -18,8 +17,6 @@ pub const SERVERS: u16 = 6;
 pub const REPLICAS: usize = 3;
 /// Fewer than those who come one after another, so that places are given out again.
 pub const THREADS: u16 = 7;
-/// Bytes of a server.
-pub const BYTES: u64 = SLOTS << 17;
 /// Regions of records,
 const SHELVES: u64 = 3;
 /// and records of each.
@@ -39,9 +36,16 @@ pub const PLACES: u64 = 240;
 /// Where events are noted, at each server.
 pub const ANNALS: u64 = 64;
 
+/// Bytes of a server where logs have so many slots.
+pub fn bytes_of_server(slots: u64) -> u64 {
+    slots << 17
+}
+
 /// Where everything is, by the addresses of regions.
 #[derive(Clone)]
 pub struct Plan {
+    /// Slots of a log: one, or those of a ring.
+    slots: u64,
     pub chart: Chart,
     pub client_slots: ClientSlots,
     pub vector: Vector,
@@ -62,11 +66,11 @@ pub fn each(layout: Layout) -> u64 {
 
 impl Plan {
     /// The table is the first region, so that its primary is the first server, and a log archiver.
-    pub fn new() -> Self {
+    pub fn new(slots: u64) -> Self {
         let epoch_log = EpochLog::new(ANNALS, 32);
         let from = ANNALS + epoch_log.bytes();
         let servers: Vec<_> = (0..SERVERS)
-            .map(|number| (ServerId(number), from, BYTES))
+            .map(|number| (ServerId(number), from, bytes_of_server(slots)))
             .collect();
         let mut map = Map::new(&servers, REPLICAS).unwrap();
         let nowhere = Address {
@@ -77,7 +81,7 @@ impl Plan {
         let client_slots = map.add(Kind::Places, bytes).unwrap();
         let bytes = Vector::new(nowhere, THREADS).unwrap().bytes();
         let vector = map.add(Kind::Lines, bytes).unwrap();
-        let logs = u64::from(THREADS) * SLOTS * LOG_BYTES;
+        let logs = u64::from(THREADS) * slots * LOG_BYTES;
         let logs = map.add(Kind::Logs, logs).unwrap();
         let shelf = |map: &mut Map, layout, count| {
             let bytes = count * each(layout);
@@ -87,13 +91,14 @@ impl Plan {
         let shelves = shelves.collect();
         let bytes = DurablePositions::new(nowhere, THREADS).bytes();
         let mut kept = || DurablePositions::new(map.add(Kind::Lines, bytes).unwrap(), THREADS);
-        let kept = (SLOTS > 1).then(&mut kept);
+        let kept = (slots > 1).then(&mut kept);
         let mut tree = || {
             let nodes = shelf(&mut map, NODES, PLACES);
             (nodes, shelf(&mut map, ROWS, PLACES))
         };
-        let tree = (SLOTS > 1).then(&mut tree);
+        let tree = (slots > 1).then(&mut tree);
         Self {
+            slots,
             chart: Chart::new(epoch_log, Arc::new(map)),
             client_slots: ClientSlots::new(client_slots, THREADS),
             vector: Vector::new(vector, THREADS).unwrap(),
@@ -123,8 +128,8 @@ impl Plan {
     }
 
     fn log(&self, thread: ThreadId) -> Log {
-        let at = u64::from(thread.number()) * SLOTS * LOG_BYTES;
-        Log::new(vec![self.logs.plus(at)], LOG_BYTES, SLOTS).unwrap()
+        let at = u64::from(thread.number()) * self.slots * LOG_BYTES;
+        Log::new(vec![self.logs.plus(at)], LOG_BYTES, self.slots).unwrap()
     }
 
     /// The logs of all threads, at servers.

@@ -18,10 +18,10 @@ use manxdb_rsi::{
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
 
+use super::hand::{Desk, Hand, Request};
+use super::plan::{Plan, RECORDS, SERVERS, bytes_of_server, replicas};
+use super::watch::{Moment, Watch};
 use crate::common::LAYOUT;
-use crate::hand::{Desk, Hand, Request};
-use crate::plan::{BYTES, Plan, RECORDS, SERVERS, replicas};
-use crate::watch::{Moment, Watch};
 
 /// How long a lease is.
 pub const LEASE: Nanos = Nanos::from_millis(2);
@@ -87,16 +87,16 @@ pub struct Rack {
 }
 
 impl Rack {
-    pub fn new(seed: u64, mutant: Option<Mutant>) -> Self {
+    pub fn new(seed: u64, slots: u64, mutant: Option<Mutant>) -> Self {
         let options = MemoryOptions {
             slow_one_in: 64,
             ..MemoryOptions::default()
         };
         let mut memory = Memory::new(seed, options);
         for server in 0..SERVERS {
-            memory.register(ServerId(server), BYTES);
+            memory.register(ServerId(server), bytes_of_server(slots));
         }
-        let plan = Plan::new();
+        let plan = Plan::new(slots);
         let body = Block::empty(LAYOUT, 0).into_body();
         for number in 0..RECORDS {
             for at in replicas(&plan.chart.map, plan.record(number)) {

@@ -9,7 +9,7 @@ use manxdb_rsi::{ClientSlot, Event, Map, Name, Owner, Stamp, ThreadId};
 use manxdb_sim::SimTime;
 use manxdb_sim::memory::Memory;
 
-use crate::plan::{ANNALS, Plan, SERVERS, THREADS, replicas};
+use super::plan::{ANNALS, Plan, SERVERS, THREADS, replicas};
 
 /// What somebody is about when a server is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,8 +9,6 @@
 //! | unseen | a leaf that is newer than the snapshot under which it was found |
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod model;
 mod phantoms;
 mod refusals;
@@ -20,7 +18,7 @@ mod writers;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use common::Hand;
+use crate::common::Hand;
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{
     Abort, Change, Draft, EnterError, Hint, Isolation, Layout, RecordAddress, Scanned, Seek, Seen,
@@ -161,7 +159,7 @@ async fn enter(hand: &mut Hand, rooms: &Rooms, numbers: &[u64], hint: Option<Hin
     loop {
         match enter_once(hand, rooms, numbers, hint).await {
             Ok(known) => return known,
-            Err(abort) => assert!(common::can_be_tried_again(abort), "{abort}"),
+            Err(abort) => assert!(crate::common::can_be_tried_again(abort), "{abort}"),
         }
     }
 }

@@ -7,7 +7,7 @@ use manxdb_rsi::{RecordAddress, Seek, Span};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{Hand, House};
-use crate::{Rooms, SEEDS, all_of, enter, enter_once, everything, key, scan, tree};
+use crate::tree::{Rooms, SEEDS, all_of, enter, enter_once, everything, key, scan, tree};
 
 /// What a span has of a model.
 fn expected(

@@ -8,7 +8,7 @@ use manxdb_rsi::{Change, Found, Isolation, Snapshot, Span, rely_on_own};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{Hand, House, absence_is_relied_on};
-use crate::{LAYOUT, Rooms, SEEDS, enter, enter_with, key, scan};
+use crate::tree::{LAYOUT, Rooms, SEEDS, enter, enter_with, key, scan};
 
 /// A tree with keys on both sides of a gap, in several leaves.
 fn house_with_a_gap(seed: u64, mutant: Option<Mutant>) -> House {

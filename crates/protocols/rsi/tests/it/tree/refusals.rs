@@ -4,7 +4,7 @@ use manxdb_rsi::{Abort, Change, Draft, EnterError, Isolation, Layout, Record, Se
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::House;
-use crate::{LAYOUT, fresh, key, place, tree};
+use crate::tree::{LAYOUT, fresh, key, place, tree};
 
 #[test]
 fn what_is_no_node_is_told() {
@@ -58,7 +58,7 @@ fn what_a_tree_cannot_take_is_refused() {
         };
         let refused = Err(EnterError::TooLong(longest, longest + 1));
         assert_eq!(enter(&[vec![1], key], 9), refused);
-        let many: Vec<Vec<u8>> = (0..40).map(crate::key).collect();
+        let many: Vec<Vec<u8>> = (0..40).map(crate::tree::key).collect();
         let refused = |what| Err(EnterError::NoRoom(what));
         assert_eq!(enter(&many, 9), refused("records"));
         assert_eq!(enter(&many, 40), refused("nodes of the tree"));

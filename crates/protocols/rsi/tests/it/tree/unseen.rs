@@ -9,7 +9,7 @@ use manxdb_rsi::{Abort, Draft, Isolation, Seek};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::House;
-use crate::{Rooms, enter, fresh, key, tree};
+use crate::tree::{Rooms, enter, fresh, key, tree};
 
 /// Enters a key under a snapshot that is older than all that memory has of the key's leaf; what
 /// came of it, and whether the session had seen what it wrote over.
@@ -31,7 +31,7 @@ fn enter_into_the_unseen(mutant: Option<Mutant>) -> (Result<(), Abort>, bool) {
     let found = Rc::new(Cell::new((Ok(()), false)));
     let noted = Rc::clone(&found);
     house.client(move |mut hand| async move {
-        let wait = async |hand: &crate::Hand, flag: &Cell<bool>| {
+        let wait = async |hand: &crate::tree::Hand, flag: &Cell<bool>| {
             while !flag.get() {
                 let look = hand.session.begin().unwrap();
                 hand.run(look).await.unwrap(); // and it is not heard of

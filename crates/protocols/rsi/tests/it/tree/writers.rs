@@ -11,7 +11,7 @@ use manxdb_rsi::{RecordAddress, Release, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{self, House};
-use crate::{LAYOUT, Rooms, SEEDS, all_of, enter, enter_once, tree};
+use crate::tree::{LAYOUT, Rooms, SEEDS, all_of, enter, enter_once, tree};
 
 /// What is known to be under keys.
 type Notes = RefCell<BTreeMap<Vec<u8>, RecordAddress>>;
