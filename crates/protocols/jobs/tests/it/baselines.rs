@@ -2,15 +2,13 @@
 //! (reference, sections 1.3 and 1.7).
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod plane;
-
 use std::collections::BTreeMap;
 
+use crate::plane::{Plane, able, finished, job};
 use manxdb_core::Nanos;
 use manxdb_jobs::job::{Facts, FailureClass, JobId, LocalReason, Pressure, Zone};
 use manxdb_jobs::message::{Ability, Ended};
 use manxdb_jobs::{Message, Options, Policy};
-use plane::{Plane, able, finished, job};
 
 fn plane(policy: Policy) -> Plane {
     Plane::new(Options {

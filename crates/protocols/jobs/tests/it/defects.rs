@@ -3,14 +3,12 @@
 //! 13) is tested where those are.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod plane;
-
+use crate::plane::{Plane, able, database_node, finished, job, one_that_runs, worker_node};
 use manxdb_core::{Nanos, NodeId};
 use manxdb_jobs::job::{Facts, FailureClass, Fingerprint, LocalReason, Pressure, WorkerId, Zone};
 use manxdb_jobs::message::{Ability, Ended, OutputVerdict};
 use manxdb_jobs::record::Durable;
 use manxdb_jobs::{Message, Options, Policy};
-use plane::{Plane, able, database_node, finished, job, one_that_runs, worker_node};
 
 /// 1: ids began again with 0, and a database was given the result of another one's job.
 #[test]

@@ -1,9 +1,7 @@
 //! A pool without faults, and one with everything that can go wrong.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
-use common::{CONTROL, Load, Pool, Shape, why};
+use crate::common::{CONTROL, Load, Pool, Shape, why};
 use manxdb_jobs::Policy;
 use manxdb_jobs::job::LocalReason;
 use manxdb_jobs::mutants::Mutant;

@@ -2,9 +2,7 @@
 //! database, in the simulator.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
-use common::{Load, Pool, Shape};
+use crate::common::{Load, Pool, Shape};
 use manxdb_core::{NodeId, RequestId};
 use manxdb_jobs::client::Answer;
 use manxdb_jobs::job::{Facts, Spec};

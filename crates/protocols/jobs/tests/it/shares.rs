@@ -1,16 +1,14 @@
 //! Who was given much of a pool lately, and what the others get beside it.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod plane;
-
 use std::collections::BTreeMap;
 
+use crate::plane::{Plane, able, finished, job};
 use manxdb_core::Nanos;
 use manxdb_jobs::Options;
 use manxdb_jobs::job::{AttemptId, DatabaseId, Facts, JobId, Pressure};
 use manxdb_jobs::mutants::Mutant;
 use manxdb_jobs::record::{Durable, Record};
-use plane::{Plane, able, finished, job};
 
 const WORKERS: [u64; 4] = [7, 8, 9, 10];
 /// Slots for anything: one of each worker's four is kept for level 0.

@@ -1,12 +1,10 @@
 //! Where jobs go when workers are in several zones.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod plane;
-
+use crate::plane::{Plane, able, job};
 use manxdb_jobs::job::{Facts, Pressure, Zone};
 use manxdb_jobs::message::Ability;
 use manxdb_jobs::{Options, Policy};
-use plane::{Plane, able, job};
 
 const MIB: u64 = 1 << 20;
 /// A worker where the database is, and one elsewhere.

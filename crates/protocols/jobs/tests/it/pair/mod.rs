@@ -2,14 +2,12 @@
 //! writes or says anything, no job is lost, and no result goes to another.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod scripts;
 mod world;
 
 use std::rc::Rc;
 
-use common::{Load, why};
+use crate::common::{Load, why};
 use manxdb_core::{LocalTime, Nanos};
 use manxdb_jobs::election::Term;
 use manxdb_jobs::mutants::Mutant;

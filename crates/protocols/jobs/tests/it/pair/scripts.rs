@@ -9,7 +9,7 @@ use manxdb_jobs::contender::{Contender, When, Word};
 use manxdb_jobs::election::{FromStore, Term};
 use manxdb_jobs::{Lease, Message};
 
-use crate::world::{LEASE, STORE};
+use crate::pair::world::{LEASE, STORE};
 
 struct Script {
     plane: Contender,
