@@ -43,7 +43,7 @@ const BELOW: [(&str, &[&str]); 9] = [
     ("manxdb-net", &["manxdb-core"]),
     ("manxdb-compaction-edge", &[]),
     ("manxdb-storage", &["manxdb-compaction-edge"]),
-    ("manxdb-txn", &["manxdb-storage"]),
+    ("manxdb-txn", &["manxdb-core", "manxdb-storage"]),
     (
         "manxdb-sql",
         &["manxdb-ownership", "manxdb-storage", "manxdb-txn"],

@@ -16,6 +16,10 @@ pub const NEIGHBOURS_SHARE_BYTES: usize = 9;
 
 /// Longest part of keys that is looked at.
 const CLOSENESS_MAX: usize = 255;
+const _: () = assert!(
+    NEIGHBOURS_SHARE_BYTES <= CLOSENESS_MAX,
+    "keys of one table are told from those of others"
+);
 
 /// How many neighbours share how many bytes.
 struct Closeness {
@@ -40,6 +44,10 @@ impl Closeness {
             parts += self.counts[threshold];
             threshold += 1;
         }
+        assert!(
+            (NEIGHBOURS_SHARE_BYTES..=CLOSENESS_MAX).contains(&threshold),
+            "tables are not joined: keys that share {threshold} bytes are"
+        );
         threshold
     }
 }
@@ -68,6 +76,13 @@ pub(crate) fn cover(run: &KeyRun, parts_max: usize) -> Vec<(KeyRange, Version)> 
         }
         _ => parts.push((key.to_vec(), key.to_vec(), at)),
     });
+    assert_eq!(parts.is_empty(), run.is_empty(), "each key is covered");
+    assert!(
+        parts
+            .iter()
+            .all(|(low, high, at)| low <= high && *at >= run.oldest()),
+        "a range covers keys of the run, at their versions"
+    );
     let ranges = parts.into_iter().map(|(low, high, at)| {
         let range = KeyRange {
             start: Bound::Included(low),
@@ -97,7 +112,7 @@ pub(crate) fn join(
         _ => 0,
     });
     let threshold = Closeness::of(shared).threshold(parts_max);
-    let mut joined: Vec<(KeyRange, Version)> = Vec::new();
+    let (before, mut joined) = (ranges.len(), Vec::<(KeyRange, Version)>::new());
     for (range, at) in ranges {
         match joined.last_mut() {
             Some((last, oldest)) if closeness(last, &range) >= threshold => {
@@ -114,6 +129,10 @@ pub(crate) fn join(
             _ => joined.push((range, at)),
         }
     }
+    assert!(
+        joined.len() <= before && joined.is_empty() == (before == 0),
+        "ranges that are joined cover what they covered"
+    );
     joined
 }
 

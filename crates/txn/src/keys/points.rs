@@ -69,7 +69,12 @@ impl ReadPoints {
                 }
                 cursor.advance();
             }
-            *run = kept.finish();
+            let kept = kept.finish();
+            assert!(
+                kept.len() <= run.len() && kept.oldest() == run.oldest(),
+                "what is kept was there, and its versions mean the same"
+            );
+            *run = kept;
         }
     }
 

@@ -115,7 +115,15 @@ impl KeyRun {
         let (mut one, mut two) = (self.cursor(), other.cursor());
         loop {
             let order = match (one.entry(), two.entry()) {
-                (None, None) => return merged.finish(),
+                (None, None) => {
+                    let merged = merged.finish();
+                    assert!(
+                        merged.len() >= self.len().max(other.len())
+                            && merged.len() <= self.len() + other.len(),
+                        "a merged run has each key of both once"
+                    );
+                    return merged;
+                }
                 (Some(_), None) => Ordering::Less,
                 (None, Some(_)) => Ordering::Greater,
                 (Some((key, _)), Some((other, _))) => key.cmp(other),
@@ -267,6 +275,11 @@ impl KeyRun {
 
     fn cursor_at(&self, block: usize) -> RunCursor<'_> {
         let begin = self.packed.blocks.get(block).copied();
+        assert!(
+            begin.is_some() || self.is_empty(),
+            "a cursor begins at a block: {block} of {}",
+            self.packed.blocks.len()
+        );
         let mut cursor = RunCursor {
             run: self,
             next: begin.unwrap_or(self.packed.bytes.len()),
@@ -312,6 +325,10 @@ impl RunCursor<'_> {
         self.key
             .extend_from_slice(&packed.bytes[self.next..self.next + rest]);
         self.next += rest;
+        assert!(
+            self.next < packed.bytes.len(),
+            "a version stands behind each key"
+        );
         let above = get_number(&packed.bytes, &mut self.next);
         self.version = match self.run.moved_to {
             Some(version) => version,

@@ -25,6 +25,10 @@ const GROUP_BYTES_MAX: usize = 16 << 20;
 /// Groups on their way at a time. More make smaller groups, each with a sync of its own; fewer
 /// leave the disk idle while the next leader wakes up.
 const GROUPS_MAX: usize = 4;
+const _: () = assert!(
+    GROUPS_MAX > 0 && GROUP_BYTES_MAX > 0,
+    "somebody may lead, and takes somebody along"
+);
 
 /// The line of committers.
 #[derive(Default)]
@@ -85,7 +89,14 @@ enum Call {
 
 impl Waiter {
     fn tell(&self, call: Call) {
-        *self.call.lock() = call;
+        let mut told = self.call.lock();
+        // Else a verdict would be lost, or the lead.
+        assert!(
+            matches!(*told, Call::Wait),
+            "a committer has heard one call before the next"
+        );
+        *told = call;
+        drop(told);
         self.called.notify_one();
     }
 

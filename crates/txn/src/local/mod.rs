@@ -161,6 +161,10 @@ impl LocalPath {
         let committed = staged.verdicts.iter().filter(|verdict| verdict.is_ok());
         let committed = committed.count() as u64;
         let conflicts = staged.conflicts as u64;
+        assert!(
+            committed + conflicts <= staged.verdicts.len() as u64,
+            "an intent is committed or refused, not both"
+        );
         let add = |counter: &AtomicU64, more| counter.fetch_add(more, Ordering::Relaxed);
         add(&self.counters.conflicts, conflicts);
         if committed > 0 {
@@ -228,6 +232,10 @@ impl LocalPath {
             staged.fail(&failure);
         } else if staged.appended.is_some() {
             self.publish(staged.last);
+            assert!(
+                self.pins.visible() >= staged.last,
+                "what is acknowledged is seen by every new snapshot"
+            );
             self.collect();
         }
         let has_committed = staged.verdicts.iter().any(Result::is_ok);
@@ -446,7 +454,11 @@ impl CommitPath for LocalPath {
         keys: &[&[u8]],
     ) -> Reply<Result<Vec<Option<Vec<u8>>>, TxnError>> {
         Reply::Ready(match self.engine.get_many(keys, at) {
-            Ok(found) => Ok(found.into_iter().map(|v| v.map(|v| v.value)).collect()),
+            Ok(found) => {
+                // Readers pair answers with keys by their order.
+                assert_eq!(found.len(), keys.len(), "the engine answers for each key");
+                Ok(found.into_iter().map(|v| v.map(|v| v.value)).collect())
+            }
             Err(failure) => Err(failure.into()),
         })
     }
@@ -458,6 +470,17 @@ impl CommitPath for LocalPath {
         limit: usize,
     ) -> Reply<Result<Vec<Page>, TxnError>> {
         let pages = self.engine.scan_many(ranges, at, limit);
+        if let Ok(pages) = &pages {
+            assert_eq!(
+                pages.len(),
+                ranges.len(),
+                "the engine answers for each range"
+            );
+            assert!(
+                pages.iter().all(|page| page.len() <= limit),
+                "a page is no longer than it may be"
+            );
+        }
         Reply::Ready(pages.map_err(TxnError::from))
     }
 

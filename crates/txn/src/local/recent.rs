@@ -24,6 +24,10 @@ const FOLDED_WRITES: usize = 8_192;
 
 /// Share of the byte limit from which on single writes are packed.
 const FOLD_SHARE: usize = 8;
+const _: () = assert!(
+    FOLDED_WRITES > 0 && RUNS_MAX > 1,
+    "folding makes progress, and of runs two can be merged"
+);
 
 /// Packed runs kept apart; past it the two smallest neighbours become one.
 const RUNS_MAX: usize = 16;
@@ -172,6 +176,10 @@ impl Recent {
             }
             return;
         }
+        assert!(
+            version > self.floor,
+            "what is noted is newer than what is forgotten"
+        );
         let keys = writes.iter().map(|(key, _)| (key.as_slice(), version));
         let run = KeyRun::pack(version, keys);
         self.bytes += run.size_bytes();
@@ -197,6 +205,10 @@ impl Recent {
         );
         let key: Key = key.into();
         let previous = self.last.insert(Arc::clone(&key), version);
+        assert!(
+            previous.is_none_or(|previous| previous <= version),
+            "the last version of a key does not go back"
+        );
         self.bytes += entry_bytes(&key);
         self.log.push_back((version, Arc::clone(&key)));
         undo.keys.push((key, previous));
@@ -208,6 +220,7 @@ impl Recent {
             let run = self.runs.pop_back();
             assert!(run.is_some(), "what is taken back was noted");
             if let Some(run) = run {
+                assert!(run.size_bytes() <= self.bytes, "what is held is counted");
                 self.bytes -= run.size_bytes();
             }
         }
@@ -318,6 +331,10 @@ impl Recent {
             return;
         };
         let both = self.runs[at].merge(&self.runs[at + 1], Version::max);
+        assert!(
+            both.len() <= keys(&at) && both.oldest() <= self.runs[at].oldest(),
+            "a merged run has the keys of both"
+        );
         assert!(
             both.newest() <= visible,
             "what may be taken back is not merged"

@@ -42,6 +42,10 @@ impl Staged {
                 *verdict = Err(again(failure));
             }
         }
+        assert!(
+            self.verdicts.iter().all(Result::is_err),
+            "nobody of a group that has failed has committed"
+        );
     }
 }
 

@@ -38,6 +38,30 @@ impl Entry {
         self.more.iter().flat_map(|more| &more.queue)
     }
 
+    /// What is true of every lock: at the level of `deep` checks.
+    pub(super) fn check(&self) {
+        let holders: Vec<(TxnId, Strength)> = self.holders().collect();
+        let is_exclusive = |(_, held): &(TxnId, Strength)| *held == Strength::Exclusive;
+        assert!(
+            holders.len() <= 1 || !holders.iter().any(is_exclusive),
+            "an exclusive lock has one holder: {holders:?}"
+        );
+        let mut owners: Vec<TxnId> = holders.iter().map(|(owner, _)| *owner).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        assert_eq!(owners.len(), holders.len(), "a holder holds a lock once");
+        assert!(
+            self.queue().all(|ticket| !ticket.is_granted()),
+            "who is granted a lock waits no more"
+        );
+        let next = self.queue().next();
+        let is_stuck = next.is_some_and(|next| self.holders_allow(next.owner, next.strength));
+        assert!(
+            !is_stuck,
+            "the first in line is granted what nobody keeps from it"
+        );
+    }
+
     pub(super) fn is_unused(&self) -> bool {
         self.holders().next().is_none() && self.queue().next().is_none()
     }

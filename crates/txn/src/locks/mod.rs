@@ -8,6 +8,7 @@
 
 mod entry;
 
+use manxdb_core::check::deep;
 use std::collections::HashMap;
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -80,6 +81,10 @@ pub struct LockTable {
 
 /// Enough that sessions on a handful of cores rarely meet on a shard's mutex.
 const SHARDS: usize = 32;
+const _: () = assert!(
+    SHARDS.is_power_of_two(),
+    "the low bits of a hash choose a shard"
+);
 
 impl Default for LockTable {
     fn default() -> Self {
@@ -98,7 +103,8 @@ impl LockTable {
         if let Some(entry) = shard.get_mut(key) {
             return entry.try_grant(owner, strength);
         }
-        shard.insert(Arc::clone(key), Entry::held_by(owner, strength));
+        let other = shard.insert(Arc::clone(key), Entry::held_by(owner, strength));
+        assert!(other.is_none(), "a key has one entry");
         true
     }
 
@@ -154,7 +160,11 @@ impl LockTable {
 
     /// Ends the wait for a ticket, granted or not; whether the lock is the owner's.
     pub fn cancel(&self, ticket: &Arc<Ticket>) -> bool {
-        self.waiting.lock().remove(&ticket.owner);
+        let waited = self.waiting.lock().remove(&ticket.owner);
+        assert!(
+            waited.is_none_or(|waited| Arc::ptr_eq(&waited, ticket)),
+            "an owner waits for one key at a time"
+        );
         if !ticket.is_granted() {
             self.leave_queue(ticket);
         }
@@ -193,6 +203,9 @@ impl LockTable {
             };
             change(entry);
             let granted = entry.grant_next();
+            if deep() {
+                entry.check();
+            }
             if entry.is_unused() {
                 shard.remove(key);
             }

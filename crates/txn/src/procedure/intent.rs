@@ -3,6 +3,7 @@
 //! On one shard it is one piece. On several, each shard votes on the reads it can check, and
 //! each writes its part once all votes are there: all yes, or nothing.
 
+use manxdb_core::check::deep;
 use std::collections::BTreeSet;
 
 use manxdb_storage::Durability;
@@ -98,6 +99,11 @@ impl Procedure for ApplyIntent {
             };
             return Ok(Values::from([(vote_of(piece.shard), vote.to_vec())]));
         }
+        // A vote that did not come is not one for it.
+        assert!(
+            piece.needs.iter().all(|slot| inputs.contains_key(slot)),
+            "each shard of an intent has voted before it is applied"
+        );
         if is_applied(inputs) {
             for (key, value) in intent.writes {
                 if rows.holds(&key) {
@@ -153,7 +159,16 @@ pub fn encode_intent(intent: &Intent) -> Vec<u8> {
     });
     out.reads(&intent.reads);
     out.writes(&intent.writes);
-    out.into_bytes()
+    let bytes = out.into_bytes();
+    if deep() {
+        let read = decode_intent(&bytes).ok();
+        assert_eq!(
+            read.as_ref(),
+            Some(intent),
+            "an intent is read as it was written"
+        );
+    }
+    bytes
 }
 
 /// The intent of [`encode_intent`].

@@ -78,6 +78,7 @@ pub fn in_running_order(
     mut waiting: Vec<ProcedurePiece>,
 ) -> Result<Vec<ProcedurePiece>, ProcedureError> {
     let mut given = BTreeSet::new();
+    let count = waiting.len();
     let mut ordered = Vec::with_capacity(waiting.len());
     while !waiting.is_empty() {
         let has_inputs =
@@ -90,6 +91,7 @@ pub fn in_running_order(
         given.extend(piece.gives.iter().copied());
         ordered.push(piece);
     }
+    assert_eq!(ordered.len(), count, "each piece runs once");
     Ok(ordered)
 }
 
@@ -103,6 +105,10 @@ fn run_piece(
 ) -> Result<Values, ProcedureError> {
     let mut inputs = values.clone();
     inputs.retain(|slot, _| piece.needs.contains(slot));
+    assert!(
+        piece.needs.iter().all(|slot| inputs.contains_key(slot)),
+        "a piece runs with all of its inputs"
+    );
     let mut rows = ShardRows {
         txn,
         placement,

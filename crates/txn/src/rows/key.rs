@@ -4,6 +4,10 @@ use std::cmp::Ordering;
 
 /// Longest key without an allocation of its own.
 const INLINE_MAX: usize = 23;
+const _: () = assert!(
+    INLINE_MAX + 1 == 3 * size_of::<u64>() && INLINE_MAX <= u8::MAX as usize,
+    "a short key and its length are compared as three words"
+);
 
 /// A key of a row. Comparing short ones, as nearly all are, follows no pointer and takes a word at a
 /// time: that is most of the time of a look-up in a map of millions.

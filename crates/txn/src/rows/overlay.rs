@@ -1,5 +1,6 @@
 //! What one replica changed, over what was there from the start.
 
+use manxdb_core::check::deep;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::{self, Debug, Formatter};
@@ -95,6 +96,17 @@ impl Rows {
             } else if let Some((key, Some(value))) = changed.next() {
                 page.push((key.to_vec(), value.to_vec()));
             }
+        }
+        assert!(page.len() <= limit, "a page is no longer than it may be");
+        if deep() {
+            let is_in_order = |pair: &[(Vec<u8>, Vec<u8>)]| {
+                pair[0].0 != pair[1].0
+                    && (pair[0].0 < pair[1].0) == (direction == Direction::Forward)
+            };
+            assert!(
+                page.windows(2).all(is_in_order),
+                "rows come in order, each once"
+            );
         }
         page
     }
@@ -212,6 +224,10 @@ impl<'a> BasePages<'a> {
         }
         if self.next.is_none() && !self.is_at_end {
             let page = self.base.scan(&self.range, self.direction, self.limit);
+            assert!(
+                page.len() <= self.limit,
+                "the rows below give no more than they were asked for"
+            );
             self.is_at_end = page.len() < self.limit;
             if let Some((last, _)) = page.last() {
                 let beyond = Bound::Excluded(last.clone());

@@ -28,6 +28,10 @@ pub fn run_serially(
         };
         let piece = waiting.remove(next);
         let inputs = inputs_of(&piece, &values);
+        assert!(
+            piece.needs.iter().all(|slot| inputs.contains_key(slot)),
+            "a piece runs with all of its inputs"
+        );
         let rows = rows_of(piece.shard, rows)?;
         let given = run_piece(procedure, placement, args, &piece, &inputs, rows)?;
         values.extend(given);

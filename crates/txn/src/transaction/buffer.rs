@@ -66,8 +66,13 @@ impl WriteBuffer {
     }
 
     pub(super) fn rollback_to(&mut self, savepoint: usize) {
+        let before = self.undo.end();
         while self.undo.end() > savepoint {
             let (key, previous) = self.undo.pop();
+            assert!(
+                self.writes.contains_key(&*key),
+                "what is undone was written"
+            );
             if let Some(undone) = self.writes.get(&*key) {
                 self.bytes -= write_bytes(&key, undone);
             }
@@ -81,6 +86,15 @@ impl WriteBuffer {
                 }
             }
         }
+        assert_eq!(
+            self.undo.end(),
+            savepoint.min(before),
+            "a savepoint lies between two writes"
+        );
+        assert!(
+            !self.writes.is_empty() || self.bytes == 0,
+            "bytes are counted of what is buffered"
+        );
     }
 
     /// A copy of all writes in key order.
@@ -147,6 +161,10 @@ impl UndoLog {
 
     /// The last entry, taken out.
     fn pop(&mut self) -> (Box<[u8]>, Option<Write>) {
+        assert!(
+            self.bytes.len() >= TRAILER_BYTES,
+            "an entry is taken out that was put in"
+        );
         let trailer = self.bytes.split_off(self.bytes.len() - TRAILER_BYTES);
         let length = |at: usize| {
             let field = [
@@ -159,6 +177,7 @@ impl UndoLog {
         };
         let value = self.bytes.split_off(self.bytes.len() - length(4));
         let key = self.bytes.split_off(self.bytes.len() - length(0));
+        assert!(trailer[8] <= VALUE, "an entry says what it replaced");
         let replaced = match trailer[8] {
             NOTHING => None,
             DELETED => Some(None),

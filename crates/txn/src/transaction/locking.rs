@@ -1,5 +1,6 @@
 //! Locks of a transaction, and reads under them.
 
+use manxdb_core::check::deep;
 use std::sync::Arc;
 
 use manxdb_storage::{Direction, KeyRange};
@@ -52,6 +53,12 @@ impl Transaction {
             Patience::Skip => table.try_acquire(self.id, &key, strength),
         };
         if granted {
+            if deep() {
+                assert!(
+                    table.holds(self.id, &key, strength),
+                    "who is granted a lock has it"
+                );
+            }
             self.inner.borrow_mut().held.push(key);
         }
         Ok(granted)
@@ -74,7 +81,11 @@ impl Transaction {
             waited = self.waiter.wait(&|| ticket.is_granted());
         }
         match waited {
-            Ok(()) => Ok(table.cancel(&ticket)),
+            Ok(()) => {
+                let is_granted = table.cancel(&ticket);
+                assert!(is_granted, "who has waited for a lock to the end has it");
+                Ok(is_granted)
+            }
             Err(TxnError::WouldWait) => {
                 self.inner.borrow_mut().pending = Some(ticket);
                 Err(TxnError::WouldWait)

@@ -25,7 +25,9 @@ impl Transaction {
             None => self.newest()?,
         };
         let reply = self.path.scan(at.version, range, Direction::Forward, limit);
-        Ok(resolve(reply, &self.waiter)?.len())
+        let count = resolve(reply, &self.waiter)?.len();
+        assert!(count <= limit, "a page is no longer than it may be");
+        Ok(count)
     }
 
     /// As [`Transaction::get`] for each of `keys`, which ascend and differ. Keys that are locked
@@ -89,6 +91,10 @@ impl Transaction {
         for (place, value) in open.zip(values) {
             *place = Some(value);
         }
+        assert!(
+            found.iter().all(Option::is_some),
+            "a key that nobody answered for is not absent"
+        );
         Ok(found.into_iter().map(Option::flatten).collect())
     }
 

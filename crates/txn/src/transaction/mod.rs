@@ -413,6 +413,7 @@ impl Transaction {
             (reads, std::mem::take(&mut inner.writes).into_writes(), pin)
         };
         let intent = self.intent(reads, writes, durability);
+        assert!(!intent.writes.is_empty(), "what is submitted writes");
         // Snapshots and locks go when `self` does, after the verdict.
         resolve(self.path.submit(intent), &self.waiter)
     }

@@ -1,5 +1,6 @@
 //! One page of a scan: committed rows with the transaction's own writes laid over them.
 
+use manxdb_core::check::deep;
 use std::ops::Bound;
 
 use manxdb_storage::{Direction, KeyRange};
@@ -42,6 +43,10 @@ impl<'a> Committed<'a> {
 
     /// Takes a page that was read from the front of what is left.
     fn feed(&mut self, page: Page) {
+        assert!(
+            page.len() <= self.page_size,
+            "a page is no longer than it may be"
+        );
         self.complete = page.len() < self.page_size;
         if let Some((last, _)) = page.last() {
             cut_behind(&mut self.rest, last, self.direction);
@@ -161,6 +166,16 @@ impl Transaction {
             }
         }
         assert!(merged.len() <= limit, "a page is no longer than it may be");
+        if deep() {
+            let is_in_order = |pair: &[(Vec<u8>, Vec<u8>)]| {
+                pair[0].0 != pair[1].0
+                    && (pair[0].0 < pair[1].0) == (direction == Direction::Forward)
+            };
+            assert!(
+                merged.windows(2).all(is_in_order),
+                "rows come in order, each once"
+            );
+        }
         Ok(merged)
     }
 }

@@ -230,6 +230,10 @@ impl Transaction {
                 return Ok(found);
             }
         }
+        assert!(
+            found.entries.len() < reach.wanted,
+            "it stops when it has what is wanted"
+        );
         found.last = looked_at.filter(|_| is_full);
         Ok(found)
     }
