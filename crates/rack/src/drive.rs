@@ -229,6 +229,7 @@ impl<F: Fabric> Driver<F> {
             operations.extend(beat);
         }
         let missing = self.missing(&operations);
+        let asked = operations.len();
         let mut outcomes = if missing.is_empty() {
             self.post(operations)?
         } else {
@@ -236,8 +237,17 @@ impl<F: Fabric> Driver<F> {
             self.post(operations)?
         };
         for (place, fault) in missing {
+            assert!(
+                place <= outcomes.len(),
+                "outcomes are in the order of operations"
+            );
             outcomes.insert(place, Outcome::Failed(fault));
         }
+        assert_eq!(
+            outcomes.len(),
+            asked,
+            "every operation has an outcome, also those for servers that are not reached"
+        );
         let fault = outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(fault) => Some(*fault),
             _ => None,
@@ -264,6 +274,12 @@ impl<F: Fabric> Driver<F> {
         if operations.is_empty() {
             return Ok(Vec::new());
         }
+        assert!(
+            operations
+                .iter()
+                .all(|one| !self.missing.contains_key(&one.server())),
+            "nothing is asked of a server that is not reached"
+        );
         self.batches += 1;
         let batch = BatchId(self.batches);
         let posted = operations.len();

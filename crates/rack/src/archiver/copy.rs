@@ -7,7 +7,7 @@ use manxdb_fabric::{Address, Fabric, Operation, Outcome};
 use manxdb_rsi::Snapshot;
 
 use super::ArchiveError;
-use crate::disk::{Directory, DiskError, Draft, Header};
+use crate::disk::{Directory, DiskError, Draft, Header, Kind};
 use crate::drive::Driver;
 use crate::memory::{DurabilityRecord, MemoryError, Plan};
 
@@ -48,6 +48,11 @@ impl Copy {
         for (at, bytes) in &words {
             found.push(read(around.driver, *at, *bytes)?);
         }
+        assert_eq!(
+            header.kind,
+            Kind::Checkpoint,
+            "a copy of memory is a checkpoint"
+        );
         let mut all = around.plan.given_away(&words, &found);
         all.reverse();
         let path = around.directory.path();
@@ -78,6 +83,11 @@ impl Copy {
                 Ok(Self::Waiting(draft, logged))
             }
             Self::Waiting(draft, logged) if around.synced.includes(&logged) => {
+                assert_eq!(
+                    around.synced.numbers().len(),
+                    logged.numbers().len(),
+                    "a copy waits for all threads"
+                );
                 let (sender, receiver) = mpsc::channel();
                 scope.spawn(move || {
                     let _ = sender.send(draft.finish()); // or nobody waits any more
@@ -87,8 +97,15 @@ impl Copy {
             Self::Ending(receiver) => match receiver.try_recv() {
                 Ok(done) => Ok(Self::Done(done?)),
                 Err(TryRecvError::Empty) => Ok(Self::Ending(receiver)),
-                // Not reached: who ends it says how.
-                Err(TryRecvError::Disconnected) => Ok(Self::Done(0)),
+                // A checkpoint that nobody says is there must not count as one that is.
+                Err(disconnected) => {
+                    assert_eq!(
+                        disconnected,
+                        TryRecvError::Empty,
+                        "who ends a checkpoint says how it ended"
+                    );
+                    Ok(Self::Ending(receiver))
+                }
             },
             same => Ok(same),
         }
@@ -103,8 +120,17 @@ fn read<F: Fabric>(
     let read = Operation::Read { at, bytes };
     let outcomes = driver.ask_regions(vec![read]).map_err(MemoryError::from)?;
     match outcomes.into_iter().next() {
-        Some(Outcome::Read(copy)) => Ok(copy),
+        Some(Outcome::Read(copy)) => {
+            assert_eq!(copy.len() as u64, bytes, "memory is copied whole");
+            Ok(copy)
+        }
         Some(Outcome::Failed(fault)) => Err(MemoryError::from(fault).into()),
-        _ => Err(MemoryError::Geometry.into()), // no carrier answers a read otherwise
+        other => {
+            assert!(
+                other.is_none() && bytes == 0,
+                "a read is answered by a copy: {other:?}"
+            );
+            Err(MemoryError::Geometry.into())
+        }
     }
 }

@@ -13,7 +13,7 @@
 //!
 //! It never ends by itself: whatever is in its way is said once, and tried again.
 //!
-//! [decision 23]: ../../../../docs/decisions/023-one-log archiver-writes-what-is-published.md
+//! [decision 23]: ../../../../docs/decisions/023-one-log-archiver-writes-what-is-published.md
 
 mod copy;
 mod restore;

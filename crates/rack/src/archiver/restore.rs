@@ -1,5 +1,7 @@
 //! Rows come back: the checkpoint, and over it the last version of each record that batches have.
 
+use std::path::Path;
+
 use manxdb_rsi::{Bootstrap, Replay, Snapshot};
 
 use super::{ArchiveError, LogArchiver, encode};
@@ -42,6 +44,10 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
             superblock,
         };
         let path = self.directory.path();
+        assert!(
+            anew.snapshot().includes(replay.cut()),
+            "what is restored begins behind all that was replayed"
+        );
         let cut = encode(formation, 0, anew.snapshot());
         let mut draft = Draft::begin(self.directory, header, &cut).map_err(DiskError::io(path))?;
         again.copy(|at, bytes| {
@@ -65,6 +71,10 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
             Some(bytes) => history.decode(&bytes)?.cut,
             None => Snapshot::empty(again.threads()),
         };
+        if cut.numbers().len() != usize::from(again.threads()) {
+            let file = history.file().unwrap_or(Path::new("")).to_owned();
+            return Err(DiskError::Damaged(file, 0).into());
+        }
         let mut replay = Replay::new(history.formation(), history.first(), cut);
         history.batches::<ArchiveError>(&mut |bytes| Ok(replay.take(history.decode(bytes)?)?))?;
         for record in replay.records() {

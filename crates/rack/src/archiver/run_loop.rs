@@ -176,7 +176,16 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
             cut,
             entries,
         };
+        assert!(
+            batch.cut.includes(self.progress.written()),
+            "a batch is behind the one before it"
+        );
         self.line.push(&batch.encode(), &batch.cut);
+        assert_eq!(
+            self.line.journal.last(),
+            batch.number,
+            "a batch has the number under which it is in files"
+        );
         self.insist(SyncQueue::write)?;
         self.progress.wrote(batch.cut);
         Ok(())
@@ -257,6 +266,10 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
         self.count();
         let written = self.progress.written().clone();
         let synced = self.progress.synced(self.line.synced()).clone();
+        assert!(
+            synced.includes(&self.said.1),
+            "what was said to be on disk for good stays there"
+        );
         let said = self.durability.publish(&written, &synced);
         self.said = (written, synced);
         self.run(said).map(drop)
@@ -265,6 +278,10 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
     /// What its files have come to since it was counted last.
     fn count(&mut self) {
         let (bytes, syncs) = (self.line.journal.bytes(), self.line.syncs);
+        assert!(
+            bytes >= self.tallied.0 && syncs >= self.tallied.1,
+            "bytes and syncs are counted once"
+        );
         let tally = self.archiver.tally;
         tally.bytes.add(bytes - self.tallied.0);
         tally.syncs.add(syncs - self.tallied.1);
@@ -327,6 +344,10 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
             needs: 0,
             superblock: self.memory.superblock(),
         };
+        assert!(
+            self.line.journal.synced() == self.line.journal.last(),
+            "a checkpoint begins behind batches that are on disk for good"
+        );
         let cut = encode(
             self.memory.formation(),
             header.first - 1,
@@ -378,6 +399,12 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
 impl Sizes {
     /// Whether reading batches would take longer than reading a checkpoint.
     fn is_due(&self, line: &SyncQueue, floor: u64) -> bool {
+        assert!(
+            line.journal.bytes() >= self.since,
+            "a journal does not shrink: {} bytes, and it had {}",
+            line.journal.bytes(),
+            self.since
+        );
         let behind = self.before + line.journal.bytes() - self.since;
         behind > floor.max(self.checkpoint)
     }
@@ -417,10 +444,19 @@ fn take_over<W: Transport>(
         Some(last) => history.decode(&last)?.cut,
         None => Snapshot::empty(memory.geometry().places),
     };
+    if written.numbers().len() != usize::from(memory.geometry().places) {
+        let file = history.file().unwrap_or(directory.path()).to_owned();
+        return Err(DiskError::Damaged(file, 0).into());
+    }
     let mut journal = journal(history.next(), tail.synced);
     for batch in &tail.behind {
         journal.push(batch);
     }
+    assert_eq!(
+        journal.last(),
+        tail.synced + tail.behind.len() as u64,
+        "each batch that is not known to be on disk for good is written once more"
+    );
     directory.remove_before(history.first_segment())?;
     Ok((journal, written, history.bytes()))
 }

@@ -54,6 +54,10 @@ impl SyncQueue {
     /// Takes a batch, which is to be written.
     pub(super) fn push(&mut self, batch: &[u8], cut: &Snapshot) {
         let number = self.journal.push(batch);
+        assert!(
+            self.cuts.back().is_none_or(|(before, _)| *before < number),
+            "batches are taken in their order: {number}"
+        );
         self.cuts.push_back((number, cut.clone()));
     }
 
@@ -81,11 +85,13 @@ impl SyncQueue {
             && let Some(sync) = self.journal.begin_sync()
         {
             self.is_syncing = self.jobs.send(sync).is_ok();
+            assert!(self.is_syncing, "who syncs lives as long as the queue");
         }
         Ok(())
     }
 
     fn heard(&mut self, sync: &Sync, result: io::Result<()>) -> io::Result<()> {
+        assert!(self.is_syncing, "a sync that has ended was begun");
         self.is_syncing = false;
         self.syncs += u64::from(result.is_ok());
         self.journal.end_sync(sync, &result);
@@ -108,6 +114,10 @@ impl SyncQueue {
     pub(super) fn skip(&mut self, cut: &Snapshot) -> io::Result<()> {
         self.await_sync()?;
         self.journal.skip()?;
+        assert!(
+            cut.includes(&self.synced),
+            "what is lost was published behind what is on disk"
+        );
         self.cuts.clear();
         self.synced = cut.clone();
         Ok(())
@@ -129,6 +139,7 @@ impl SyncQueue {
                 self.cuts.push_front((number, cut));
                 break;
             }
+            assert!(cut.includes(&self.synced), "cuts only grow: batch {number}");
             self.synced = cut;
         }
         &self.synced

@@ -45,7 +45,12 @@ impl Draft {
     /// # Errors
     /// What the system says.
     pub fn begin(directory: &Directory, header: Header, cut: &[u8]) -> io::Result<Self> {
-        debug_assert_eq!(header.kind, Kind::Checkpoint);
+        assert_eq!(
+            header.kind,
+            Kind::Checkpoint,
+            "a draft becomes a checkpoint"
+        );
+        assert_eq!(header.needs, 0, "a checkpoint needs no batch that is lost");
         let path = directory.draft(&Directory::name(header.kind, header.number));
         let mut file = BufWriter::new(File::create(&path)?);
         file.write_all(&header.encode())?;
@@ -73,6 +78,11 @@ impl Draft {
     /// # Errors
     /// What the system says; it is to be begun anew.
     pub fn put(&mut self, at: Address, bytes: &[u8]) -> io::Result<()> {
+        assert!(
+            bytes.len().is_multiple_of(WORD_LENGTH) && at.offset.is_multiple_of(WORD_LENGTH as u64),
+            "memory is made of words: {} bytes at {at}",
+            bytes.len()
+        );
         for (number, part) in (0..).zip(bytes.chunks(PIECE)) {
             if part.iter().any(|byte| *byte != 0) {
                 let at = at.plus(number * PIECE as u64);
@@ -91,6 +101,7 @@ impl Draft {
     /// What the system says; it is to be begun anew.
     pub fn finish(mut self) -> Result<u64, DiskError> {
         let path = self.path.clone();
+        assert!(self.count > 0, "a checkpoint has a cut");
         self.frame(&[]).map_err(DiskError::io(&path))?;
         let file = self.file.into_inner();
         let file = file.map_err(|error| DiskError::Io(path.clone(), error.into_error()))?;

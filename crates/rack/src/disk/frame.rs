@@ -12,6 +12,10 @@ use manxdb_fabric::WORD_LENGTH;
 const MAGIC: [u8; WORD_LENGTH] = *b"MANXBTCH";
 /// Bytes before a body.
 pub(super) const HEAD: usize = 6 * WORD_LENGTH;
+const _: () = assert!(
+    HEAD == MAGIC.len() + 5 * WORD_LENGTH,
+    "a head is a magic, four numbers and their sum"
+);
 /// Bytes of a body, at most.
 const BODY_MAX: u64 = 1 << 32;
 
@@ -39,6 +43,14 @@ impl Frame {
         bytes.extend(sum.to_le_bytes());
         bytes.extend(body);
         bytes.resize(bytes.len().next_multiple_of(WORD_LENGTH), 0);
+        assert!(
+            body.len() as u64 <= BODY_MAX,
+            "a reader takes frames up to {BODY_MAX} bytes"
+        );
+        assert!(
+            synced <= number || body.is_empty(),
+            "a batch that is written is not on disk yet: {number}, {synced}"
+        );
         bytes
     }
 

@@ -60,10 +60,22 @@ impl Header {
             bytes.extend(word.to_le_bytes());
         }
         bytes.extend(self.superblock.encode());
+        assert!(
+            bytes.len() <= Self::BYTES - 2 * WORD_LENGTH,
+            "a superblock fits into a header: {} bytes",
+            bytes.len()
+        );
         bytes.resize(Self::BYTES - 2 * WORD_LENGTH, 0);
         bytes.extend(self.needs.to_le_bytes());
         let sum = u64::from(crc32fast::hash(&bytes));
         bytes.extend(sum.to_le_bytes());
+        assert_eq!(bytes.len(), Self::BYTES, "a header has one length");
+        assert!(
+            self.needs < self.first.max(1),
+            "a batch that is lost comes before those of the file: {} and {}",
+            self.needs,
+            self.first
+        );
         bytes
     }
 

@@ -237,6 +237,10 @@ impl Reading {
         if frame.number < self.expected {
             return Ok(()); // it is known already, or only says what is on disk
         }
+        assert_eq!(
+            frame.number, self.expected,
+            "batches are read one after the other"
+        );
         each(&frame.body)?;
         self.expected += 1;
         let before = frame.synced.saturating_sub(self.tail.synced);
@@ -245,6 +249,11 @@ impl Reading {
         self.tail.behind.drain(..gone);
         self.tail.synced += gone as u64;
         self.tail.behind.push(frame.body.clone());
+        assert_eq!(
+            self.tail.synced + self.tail.behind.len() as u64 + 1,
+            self.expected,
+            "each batch is on disk for good, or behind those that are"
+        );
         self.tail.last = Some(frame.body);
         Ok(())
     }

@@ -112,9 +112,11 @@ impl<D: Disk> Journal<D> {
     /// Takes the next batch, which [`Journal::flush`] writes; its number.
     pub fn push(&mut self, batch: &[u8]) -> u64 {
         self.last += 1;
+        assert!(self.last > self.synced, "what is taken is not on disk yet");
         let frame = Frame::encode(self.last, self.synced, batch);
         self.kept_bytes += frame.len() as u64;
         self.kept.push_back((self.last, frame));
+        self.check();
         self.last
     }
 
@@ -131,6 +133,11 @@ impl<D: Disk> Journal<D> {
         let first = self.kept.iter().take_while(|one| !lacking(one)).count();
         let mut done = Ok(());
         for (number, frame) in self.kept.iter().skip(first) {
+            assert!(
+                *number > segment.written,
+                "a batch is written behind the one before it: {number} after {}",
+                segment.written
+            );
             done = segment.file.write_at(frame, segment.end);
             if done.is_err() {
                 break;
@@ -165,6 +172,7 @@ impl<D: Disk> Journal<D> {
         self.synced = self.last;
         self.kept.clear();
         self.kept_bytes = 0;
+        self.check();
         Ok(Segment {
             number,
             file: file.into(),
@@ -177,6 +185,11 @@ impl<D: Disk> Journal<D> {
     #[must_use]
     pub fn begin_sync(&self) -> Option<Sync> {
         let segment = self.segment.as_ref()?;
+        assert!(
+            segment.written <= self.last,
+            "no batch is in a file that was not taken: {}",
+            segment.written
+        );
         (segment.written > self.synced).then(|| Sync {
             segment: segment.number,
             file: Arc::clone(&segment.file),
@@ -188,6 +201,12 @@ impl<D: Disk> Journal<D> {
     pub fn end_sync(&mut self, sync: &Sync, done: &io::Result<()>) {
         let is_current = self.segment.as_ref().map(|segment| segment.number) == Some(sync.segment);
         if done.is_ok() {
+            assert!(
+                sync.upto <= self.last,
+                "no more is on disk than was taken: {} of {}",
+                sync.upto,
+                self.last
+            );
             self.synced = self.synced.max(sync.upto);
             let synced = self.synced;
             let gone = self.kept.iter().take_while(|(number, _)| *number <= synced);
@@ -198,6 +217,33 @@ impl<D: Disk> Journal<D> {
         } else if is_current {
             self.segment = None;
         }
+        self.check();
+    }
+
+    /// How its numbers relate: what is on disk, what is kept because it is not, and what was taken.
+    fn check(&self) {
+        assert!(
+            self.marked <= self.synced && self.synced <= self.last,
+            "batches are taken, then synced, then marked: {} {} {}",
+            self.last,
+            self.synced,
+            self.marked
+        );
+        assert_eq!(
+            self.kept.len() as u64,
+            self.last - self.synced,
+            "each batch that is not on disk for good is kept"
+        );
+        let first = self.kept.front().map(|(number, _)| *number);
+        assert!(
+            first.is_none_or(|first| first == self.synced + 1),
+            "batches are kept from the first that is not on disk on"
+        );
+        assert_eq!(
+            self.kept.is_empty(),
+            self.kept_bytes == 0,
+            "bytes are counted of what is kept"
+        );
     }
 
     /// Says behind the last batch, once, that all are on disk for good: who finds that one damaged does
@@ -235,6 +281,7 @@ impl<D: Disk> Journal<D> {
         self.last += 1;
         self.synced = self.last;
         self.needs = self.last;
+        self.check();
         Ok(())
     }
 

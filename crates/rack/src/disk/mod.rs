@@ -31,7 +31,7 @@
 //! it again has died. What is written behind such a gap says so, and is left out until there is a
 //! checkpoint behind it; so what was on disk before the gap comes back meanwhile.
 //!
-//! [decision 23]: ../../../../docs/decisions/023-one-log archiver-writes-what-is-published.md
+//! [decision 23]: ../../../../docs/decisions/023-one-log-archiver-writes-what-is-published.md
 
 mod checkpoint;
 mod directory;

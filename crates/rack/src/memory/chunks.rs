@@ -126,6 +126,14 @@ fn room(
     let records = Extent::new(records_at, keyspace.records.bytes(), records);
     let nodes = Extent::new(nodes_at, keyspace.tree.layout().bytes(), nodes);
     let both = records.zip(nodes);
+    assert!(
+        both.as_ref().is_none_or(|(records, nodes)| {
+            records_at.server != nodes_at.server
+                || records.end().offset <= nodes_at.offset
+                || nodes.end().offset <= records_at.offset
+        }),
+        "records and nodes do not share memory"
+    );
     let room = both.map(|(records, nodes)| ExtentPair { records, nodes });
     room.ok_or(MemoryError::Geometry) // not reached: places reach as far as memory does
 }
@@ -142,6 +150,7 @@ fn take_at<F: Fabric>(
     };
     let mut ask = |operation| -> Result<u64, MemoryError> {
         let outcome = driver.ask(vec![operation])?.into_iter().next();
+        assert!(outcome.is_some(), "a word that was not read is not 0");
         outcome.map_or(Ok(0), number)
     };
     let mut expected = ask(Operation::Read { at, bytes: WORD })?;
@@ -150,6 +159,10 @@ fn take_at<F: Fabric>(
         let Some(new) = offset.checked_add(bytes).filter(|new| *new <= end) else {
             return Ok(None);
         };
+        assert!(
+            begin <= offset && offset < new,
+            "what is given away lies behind the tables, and there is some of it: {offset:#x} to {new:#x}"
+        );
         let found = ask(Operation::CompareSwap { at, expected, new })?;
         if found == expected {
             return Ok(Some(Address { server, offset }));
@@ -166,6 +179,7 @@ impl ChunkRegions {
         first: u64,
         (records, nodes): (u64, u64),
     ) -> Result<ExtentPair, MemoryError> {
+        let (wanted_records, wanted_nodes) = (records, nodes);
         let wanted = records.div_ceil(Chunk::RECORDS).max(1);
         let wanted = wanted.max(nodes.div_ceil(Chunk::NODES));
         if wanted > self.chunks {
@@ -182,6 +196,10 @@ impl ChunkRegions {
                 let records = records.plus(before * bytes(keyspace.records));
                 let nodes = nodes.plus(chunk * Chunk::NODES * bytes(keyspace.tree.layout()));
                 let (of_records, of_nodes) = (wanted * Chunk::RECORDS, wanted * Chunk::NODES);
+                assert!(
+                    of_records >= wanted_records && of_nodes >= wanted_nodes,
+                    "chunks have as much as was asked for"
+                );
                 return room(keyspace, (records, of_records), (nodes, of_nodes));
             }
         }
@@ -209,12 +227,18 @@ impl ChunkRegions {
             let Some(chunk) = free(outcomes, wanted)? else {
                 return Ok(None);
             };
+            assert!(
+                chunk + wanted <= self.chunks,
+                "chunks {chunk} and {wanted} from it on are of one region of {}",
+                self.chunks
+            );
             let swap = |chunk: u64| Operation::CompareSwap {
                 at: words.plus(chunk * WORD),
                 expected: 0,
                 new: 1,
             };
             let outcomes = driver.ask_regions((chunk..chunk + wanted).map(swap).collect())?;
+            assert_eq!(outcomes.len() as u64, wanted, "each chunk was asked for");
             let found = outcomes.into_iter().map(number);
             // Or somebody else has taken one of them, and the others are nobody's.
             if found.sum::<Result<u64, _>>()? == 0 {
@@ -229,7 +253,13 @@ fn free(outcomes: Vec<Outcome>, wanted: u64) -> Result<Option<u64>, MemoryError>
     let copy = match outcomes.into_iter().next() {
         Some(Outcome::Read(copy)) => copy,
         Some(Outcome::Failed(fault)) => return Err(fault.into()),
-        _ => return Ok(None), // no carrier answers a read otherwise
+        other => {
+            assert!(
+                matches!(other, Some(Outcome::Read(_))),
+                "a read is answered by a copy"
+            );
+            return Ok(None);
+        }
     };
     let mut run = 0;
     for (chunk, word) in (0..).zip(copy.as_chunks::<WORD_LENGTH>().0) {

@@ -99,6 +99,10 @@ impl<W: Transport> Memory<W> {
             let mut driver = self.connect(self.guest(), &self.chart.map)?;
             let places = u64::from(self.geometry().places);
             let first = u16::try_from(self.draw() % places).unwrap_or(0); // it is one of them
+            assert!(
+                first < self.geometry().places,
+                "it looks from a place on: {first}"
+            );
             let join = Join::new(self.plan.client_slots(), self.chart.clone(), first);
             match driver.run(join)? {
                 Ok(joined) => match self.member(joined.owner, &joined.map) {
@@ -194,6 +198,11 @@ impl<W: Transport> Memory<W> {
             ]
         });
         let outcomes = client.carrier_mut().ask_regions(words.collect())?;
+        assert_eq!(
+            outcomes.len(),
+            2 * threads.len(),
+            "a place whose owner was not looked up would pass for free"
+        );
         let mut placed = Vec::new();
         for (thread, pair) in threads.into_iter().zip(outcomes.as_chunks::<2>().0) {
             let [client_slot, note] = pair.clone().map(super::forming::number);
@@ -240,6 +249,14 @@ impl<W: Transport> Source<W::Fabric> for Memory<W> {
                 let driver = self.drive(rejoined.owner, &rejoined.map)?;
                 let session = self.plan.session(rejoined.owner, &rejoined.map);
                 let session = session.ok_or(MemoryError::Geometry)?;
+                assert_eq!(
+                    rejoined.owner.thread, member.owner.thread,
+                    "an owner goes on in its own place"
+                );
+                assert!(
+                    rejoined.owner.after > member.owner.after,
+                    "an owner goes on behind its closing"
+                );
                 member.client.go_on(driver, session);
                 member.owner = rejoined.owner;
                 Ok(Some(rejoined.closed))
@@ -266,7 +283,13 @@ impl<W: Transport> Source<W::Fabric> for Memory<W> {
                 chunks::take(client.carrier_mut(), &self.plan, first, lacking)?;
             Some((records, nodes))
         };
-        now(client.draw(opened, more, lacking)).map_err(failed)
+        now(client.draw(opened, more, lacking)).map_err(failed)?;
+        assert_eq!(
+            client.lacks(wanted),
+            (0, 0),
+            "a client that was given room has it"
+        );
+        Ok(())
     }
 
     fn leave(&self, owners: &[Owner]) -> Result<(), MemoryError> {

@@ -40,6 +40,11 @@ impl Plan {
     fn durability(&self, map: &Map) -> Option<DurabilityRecord> {
         let threads = (0..self.geometry.places).filter_map(ThreadId::new);
         let logs = threads.map(|thread| self.log(thread)?.on(map));
+        assert!(
+            self.kept
+                .is_none_or(|kept| kept.threads() == self.vector.threads()),
+            "positions are of the vector's threads"
+        );
         Some(DurabilityRecord {
             vector: self.vector,
             kept: self.kept?,
@@ -91,6 +96,7 @@ impl<W: Transport> Memory<W> {
             driver = driver.over(map);
         }
         let outcomes = driver.ask_regions(vec![self.plan.vector.read()])?;
+        assert_eq!(outcomes.len(), 1, "the vector was read");
         let published = match outcomes.into_iter().next() {
             Some(Outcome::Read(copy)) => self.plan.vector.parse(&copy).0,
             Some(Outcome::Failed(fault)) => return Err(fault.into()),

@@ -38,6 +38,10 @@ const WAITING: u64 = 1 << 62;
 /// In that of one that has its rows, beside the number of the formation that is to be.
 const READY: u64 = 1 << 61;
 const NUMBER: u64 = READY - 1;
+const _: () = assert!(
+    FORMED & WAITING == 0 && WAITING & READY == 0 && (FORMED | WAITING | READY) & NUMBER == 0,
+    "what a word says of a formation does not touch its number"
+);
 
 /// What a word says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +72,12 @@ pub(super) fn waiting(draw: u64) -> u64 {
 
 /// A formation by a number by chance.
 pub(super) fn formation(draw: u64) -> u64 {
-    FORMED | draw & NUMBER | 1
+    let formation = FORMED | draw & NUMBER | 1;
+    assert!(
+        matches!(State::of(formation), State::Formed(number) if number != 0),
+        "the number of a formation is never 0"
+    );
+    formation
 }
 
 /// Forms a database, or finds the number under which it was formed. `draw` is a number by chance.
@@ -153,6 +162,14 @@ pub(super) fn are_ready<F: Fabric>(
     formation: u64,
 ) -> Result<(), MemoryError> {
     let number = formation & NUMBER;
+    assert!(
+        number != 0 && State::of(number) == State::Forming(number),
+        "the number of a formation is one: {formation:#x}"
+    );
+    assert!(
+        words.iter().all(|word| State::of(*word) == State::Waiting),
+        "only servers that wait for their rows are told that they have them"
+    );
     let all = (0..).zip(words);
     // The first one last: its word says that all have theirs.
     for (server, before) in all.clone().skip(1).chain(all.take(1)) {
@@ -248,6 +265,11 @@ fn look_at<F: Fabric>(driver: &mut Driver<F>, servers: &[u16]) -> Result<Vec<Sai
         bytes: WORD,
     };
     let outcomes = driver.ask(servers.iter().map(read).collect())?;
+    assert_eq!(
+        outcomes.len(),
+        servers.len(),
+        "a server that was not heard would pass for one of this formation"
+    );
     let said = |(server, outcome): (&u16, Outcome)| match outcome {
         Outcome::Failed(fault) => (*server, Err(fault)),
         outcome => (*server, Ok(number(outcome).unwrap_or(0))), // it has not failed
@@ -264,7 +286,11 @@ fn swap<F: Fabric>(
     let at = word(server);
     let outcomes = driver.ask(vec![Operation::CompareSwap { at, expected, new }])?;
     let outcome = outcomes.into_iter().next();
-    number(outcome.unwrap_or(Outcome::Word(expected))) // a batch has as many outcomes
+    assert!(
+        matches!(outcome, Some(Outcome::Word(_) | Outcome::Failed(_))),
+        "a swap that did not come has not found what it expected: {outcome:?}"
+    );
+    number(outcome.unwrap_or(Outcome::Word(!expected)))
 }
 
 /// The word that was read or swapped.
@@ -273,9 +299,13 @@ pub(super) fn number(outcome: Outcome) -> Result<u64, MemoryError> {
         Outcome::Failed(fault) => Err(fault.into()),
         Outcome::Word(word) => Ok(word),
         Outcome::Read(bytes) => {
+            assert_eq!(bytes.len(), WORD_LENGTH, "a word is read as one");
             let word = bytes.first_chunk::<WORD_LENGTH>();
             Ok(word.map_or(0, |word| u64::from_le_bytes(*word)))
         }
-        Outcome::Written => Ok(0), // no carrier answers so
+        other @ Outcome::Written => {
+            assert_ne!(other, Outcome::Written, "a word is not answered as a write");
+            Ok(0)
+        }
     }
 }

@@ -21,6 +21,7 @@
 //! server was lost, goes on with its own in the next epoch ([`Source::go_on`]). What is lost when a
 //! memory server without replicas ends is in [`MemoryError::Empty`].
 
+mod areas;
 mod chunks;
 mod client_slots;
 mod durability;
@@ -183,6 +184,11 @@ impl<W: Transport> Memory<W> {
         } else {
             forming::form(&mut driver, superblock.geometry.servers, draw)?
         };
+        assert_eq!(
+            plan.geometry(),
+            superblock.geometry,
+            "a plan is of the sizes that the servers say"
+        );
         Ok(Self {
             way,
             superblock,
@@ -235,6 +241,10 @@ impl<W: Transport> Memory<W> {
     fn connect(&self, name: Name, map: &Map) -> Result<Driver<W::Fabric>, MemoryError> {
         let servers = self.servers(map);
         let (fabric, missing) = self.way.reach(&servers, name.client())?;
+        assert!(
+            missing.iter().all(|one| servers.contains(&one.server)),
+            "only servers that are connected to can be missing"
+        );
         let (known, _) = faults(missing, &self.plan)?;
         let driver = Driver::new(fabric).without(known);
         let mut driver = driver.of_lease(self.geometry().lease);
@@ -309,13 +319,24 @@ fn superblocks<F: Fabric>(
         bytes: SUPERBLOCK,
     };
     let outcomes = driver.ask(servers.iter().map(read).collect())?;
+    assert_eq!(
+        outcomes.len(),
+        servers.len(),
+        "each server was asked for its superblock"
+    );
     let parse = |(server, outcome): (&u16, Outcome)| match outcome {
         Outcome::Failed(_) => None,
         Outcome::Read(bytes) => {
             let said = Superblock::decode(&bytes);
             Some(said.map_err(|why| MemoryError::Superblock(*server, why)))
         }
-        _ => None, // no carrier answers a read otherwise
+        other => {
+            assert!(
+                matches!(other, Outcome::Read(_)),
+                "a read is answered by a copy: {other:?}"
+            );
+            None
+        }
     };
     servers.iter().zip(outcomes).filter_map(parse).collect()
 }

@@ -21,7 +21,8 @@
 
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, ServerId};
+use manxdb_fabric::{Address, ServerId, WORD};
+use manxdb_rsi::directory::PLACE;
 use manxdb_rsi::rows::{FreeExtentRecord, Keyspace};
 use manxdb_rsi::{
     Chart, ClientSlots, DurablePositions, EpochLog, Kind, Layout, Log, LowWatermark, Map, Overflow,
@@ -32,6 +33,7 @@ use super::MemoryError;
 use super::chunks::{Chunk, ChunkRegions, UnusedMemory};
 use super::geometry::{Geometry, GeometryError};
 use super::region_layout::RegionLayout;
+use super::superblock::NAME_MAX;
 
 /// Bytes of a superblock.
 pub const SUPERBLOCK: u64 = 512;
@@ -41,6 +43,14 @@ pub(super) const FORMATION: u64 = SUPERBLOCK;
 pub(super) const NEXT: u64 = SUPERBLOCK + LINE;
 const TABLES: u64 = 1024;
 pub(super) const LINE: u64 = 64;
+const _: () = assert!(
+    FORMATION + WORD <= NEXT && NEXT + WORD <= TABLES,
+    "words of the formation and of what is given away lie before the tables"
+);
+const _: () = assert!(
+    NAME_MAX as u64 + 17 * WORD <= SUPERBLOCK && LINE.is_multiple_of(PLACE),
+    "a superblock has room for its name and its numbers, and places begin at lines"
+);
 /// Memory for rows, at least: below it there would be hardly any.
 const ROOM_LEAST: u64 = 1 << 20;
 /// Events that there is room for: losses, and regions that are whole again.
@@ -54,16 +64,22 @@ pub struct Plan {
     /// The table of places.
     pub(super) table: Address,
     pub(super) vector: Vector,
+    /// Where the vector is.
+    pub(super) vector_at: Address,
     /// What the log archiver says; none: nothing is written to disk.
     pub(super) kept: Option<DurablePositions>,
+    /// Where that is.
+    pub(super) kept_at: Option<Address>,
     /// Where the logs of all places are, in their order: at several servers, or in a region.
-    logs: Vec<Vec<Address>>,
+    pub(super) logs: Vec<Vec<Address>>,
     /// Where versions that are pushed out of rows are kept, by places in their order.
-    rings: Vec<Address>,
+    pub(super) rings: Vec<Address>,
     /// Which snapshots nobody uses any more.
     pub(super) low_watermark: LowWatermark,
     /// Its record, and the bytes of that.
     pub(super) bound: (Address, u64),
+    /// Where the words of those who heed it are.
+    pub(super) heeding: Address,
     /// Where the free-extent records of all places are, in their order, one behind the other.
     free_extent_records: Address,
     /// The tree and the rows.
@@ -83,11 +99,30 @@ impl Plan {
             offset: geometry.bytes / LINE * LINE,
         };
         RecordAddress::new(last).ok_or(GeometryError::Large(geometry.bytes))?;
-        if geometry.is_replicated() {
-            Self::in_regions(geometry)
+        let plan = if geometry.is_replicated() {
+            Self::in_regions(geometry)?
         } else {
-            Self::at_servers(geometry)
-        }
+            Self::at_servers(geometry)?
+        };
+        let checked = plan.check_areas();
+        assert!(checked.is_ok(), "areas of memory lie apart: {checked:?}");
+        let places = usize::from(geometry.places);
+        assert!(
+            plan.logs.len() == places && plan.rings.len() == places,
+            "each place has a log and a ring: {} and {} of {places}",
+            plan.logs.len(),
+            plan.rings.len()
+        );
+        let copies = usize::from(if geometry.is_replicated() {
+            1 // a region, which has replicas
+        } else {
+            geometry.log_copies
+        });
+        assert!(
+            plan.logs.iter().all(|log| log.len() == copies),
+            "each log has {copies} copies"
+        );
+        Ok(plan)
     }
 
     fn at_servers(geometry: Geometry) -> Result<Self, GeometryError> {
@@ -97,9 +132,11 @@ impl Plan {
         };
         let table = first(TABLES);
         let client_slots = lines(ClientSlots::new(table, geometry.places).bytes());
-        let vector = vector(first(TABLES + client_slots), geometry)?;
+        let vector_at = first(TABLES + client_slots);
+        let vector = vector(vector_at, geometry)?;
         let mut next = TABLES + client_slots + lines(vector.bytes());
         let kept = kept(first(next), geometry);
+        let kept_at = kept.map(|_| first(next));
         next += kept.map_or(0, |kept| lines(kept.bytes()));
         let mut logs = Vec::new();
         for number in 0..geometry.places {
@@ -122,6 +159,7 @@ impl Plan {
         next += bytes(keyspace.tree.layout());
         let (record, words) = low_watermark_bytes(geometry)?;
         let bound = (first(next), record);
+        let heeding = first(next + record);
         let low_watermark = low_watermark(geometry, first(next), first(next + record))?;
         next += record + words;
         let free_extent_records = first(next);
@@ -136,11 +174,14 @@ impl Plan {
             first: None,
             table,
             vector,
+            vector_at,
             kept,
+            kept_at,
             logs,
             rings,
             low_watermark,
             bound,
+            heeding,
             free_extent_records,
             keyspace,
             unused: UnusedMemory::Servers(next),
@@ -158,7 +199,8 @@ impl Plan {
         let mut map = Map::new(&servers, geometry.replicas.into()).map_err(full)?;
         let mut add = |kind, bytes| map.add(kind, bytes).map_err(full);
         let table = add(Kind::Places, shape.table)?;
-        let vector = vector(add(Kind::Lines, shape.lines)?, geometry)?;
+        let vector_at = add(Kind::Lines, shape.lines)?;
+        let vector = vector(vector_at, geometry)?;
         let nodes = geometry.nodes()?;
         let keyspace = keyspace(geometry, add(Kind::Records(nodes), bytes(nodes))?)?;
         let words = add(Kind::Entries, shape.words)?;
@@ -178,16 +220,17 @@ impl Plan {
         let layout = LowWatermark::layout(geometry.places);
         let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
         let bound = add(Kind::Records(layout), record)?;
-        let low_watermark = low_watermark(geometry, bound, add(Kind::Lines, heeding)?)?;
+        let heeding = add(Kind::Lines, heeding)?;
+        let low_watermark = low_watermark(geometry, bound, heeding)?;
         let bound = (bound, record);
         let free_extent_records = add(
             Kind::Records(FreeExtentRecord::LAYOUT),
             free_extent_record_bytes(geometry),
         )?;
-        let kept = match kept(bound.0, geometry) {
-            Some(sized) => kept(add(Kind::Lines, lines(sized.bytes()))?, geometry),
-            None => None,
-        };
+        let sized = kept(bound.0, geometry);
+        let kept_at = sized.map(|sized| add(Kind::Lines, lines(sized.bytes())));
+        let kept_at = kept_at.transpose()?;
+        let kept = kept_at.and_then(|at| kept(at, geometry));
         let mut chunk_regions = |layout: Layout, each: u64| {
             let kind = Kind::Records(layout);
             let bytes = shape.chunks * each * bytes(layout);
@@ -205,11 +248,14 @@ impl Plan {
             first: Some((epoch_log, Arc::new(map))),
             table,
             vector,
+            vector_at,
             kept,
+            kept_at,
             logs,
             rings,
             low_watermark,
             bound,
+            heeding,
             free_extent_records,
             keyspace,
             unused,
@@ -267,6 +313,10 @@ impl Plan {
             .free_extent_records
             .plus(number * bytes(FreeExtentRecord::LAYOUT));
         let at = RecordAddress::new(at).filter(|_| thread.number() < self.geometry.places);
+        assert!(
+            at.is_none_or(|at| self.is_free_extent_record(at.address())),
+            "the record of a place lies among those of all places"
+        );
         at.map(FreeExtentRecord::new).ok_or(MemoryError::Geometry)
     }
 
@@ -310,7 +360,12 @@ impl Plan {
         let number = at.server.0.checked_sub(Map::FIRST)?;
         let replicas = map.regions().get(usize::from(number))?.replicas();
         let here = replicas.iter().find(|replica| replica.at.server == server);
-        here.map(|replica| replica.at.plus(at.offset).offset)
+        let here = here.map(|replica| replica.at.plus(at.offset).offset);
+        assert!(
+            here.is_none_or(|offset| offset < self.geometry.bytes),
+            "what is on a server lies in its memory: {here:?}"
+        );
+        here
     }
 
     /// Where on a server the log of a place is, if it has a copy.
@@ -386,7 +441,6 @@ fn has_log(geometry: Geometry, server: u16, place: u16) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use manxdb_fabric::WORD;
     use manxdb_rsi::Event;
 
     use super::super::geometry::tests::GEOMETRY;

@@ -17,6 +17,10 @@ const CHUNK_REGIONS_MAX: u64 = 184;
 const CHUNK_REGIONS_SPARE: u64 = 2;
 /// Chunks that one operation looks at.
 const CHUNKS_MAX: u64 = manxdb_fabric::operation::BYTES_MAX / WORD;
+const _: () = assert!(
+    CHUNK_REGIONS_MAX <= manxdb_rsi::Map::REGIONS_MAX as u64 / 2,
+    "a map has regions for records and for nodes of all chunk regions"
+);
 
 /// How the regions of replicated memory are cut.
 pub(super) struct RegionLayout {
@@ -76,6 +80,14 @@ impl RegionLayout {
             let chunks = free / (shape.held() * chunk);
             if chunks > 0 {
                 shape.chunks = chunks.min(CHUNKS_MAX);
+                assert!(
+                    shape.taken() + shape.held() * shape.chunks * chunk <= geometry.bytes,
+                    "after a loss a server has room for what it gets"
+                );
+                assert!(
+                    shape.chunk_regions * shape.chunks * WORD <= shape.words,
+                    "each chunk has a word"
+                );
                 return Ok(shape);
             }
             if shape.chunk_regions == 1 {

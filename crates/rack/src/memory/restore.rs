@@ -3,6 +3,7 @@
 //! Whoever writes them is alone: nobody is let have a place before the servers are formed. Who dies
 //! over it is followed by another one, which writes everything once more.
 
+use manxdb_core::check::deep;
 use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::Random;
@@ -168,6 +169,7 @@ impl<W: Transport> MemoryRestore<W> {
 
     fn word(&mut self, at: Address) -> Result<u64, MemoryError> {
         let outcomes = self.ask(vec![Operation::Read { at, bytes: WORD }])?;
+        assert_eq!(outcomes.len(), 1, "a word that was not read is not 0");
         outcomes.into_iter().next().map_or(Ok(0), forming::number)
     }
 
@@ -293,6 +295,18 @@ impl Plan {
             let words = copy.as_chunks::<WORD_LENGTH>().0.iter();
             words.map(|word| u64::from_le_bytes(*word)).collect()
         };
+        assert_eq!(
+            words.len(),
+            found.len(),
+            "each piece of these words was read"
+        );
+        assert!(
+            words
+                .iter()
+                .zip(found)
+                .all(|((_, bytes), copy)| copy.len() as u64 == *bytes),
+            "words that were not read would pass for memory that is nobody's"
+        );
         let found = found.iter().map(words_of);
         let unused: Vec<(Address, u64)> = match &self.unused {
             UnusedMemory::Servers(begin) => {
@@ -321,7 +335,18 @@ impl Plan {
             }
         };
         let all = words.iter().copied().chain(tables).chain(unused);
-        all.flat_map(|(at, bytes)| pieces(at, bytes)).collect()
+        let all: Vec<(Address, u64)> = all.collect();
+        if deep() {
+            let is_in =
+                |(at, bytes): &(Address, u64)| *bytes == 0 || self.is_in_an_area(*at, *bytes);
+            assert!(
+                all.iter().all(is_in),
+                "what is copied lies in areas: {all:?}"
+            );
+        }
+        all.into_iter()
+            .flat_map(|(at, bytes)| pieces(at, bytes))
+            .collect()
     }
 }
 

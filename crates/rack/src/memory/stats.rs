@@ -73,6 +73,11 @@ fn behind(plan: &Plan, server: u16, word: &dyn Fn(u64) -> u64) -> Option<u64> {
     let kept = plan.kept?;
     let (_, synced) = kept.parse(&copy(kept.read())?);
     let (published, _) = plan.vector.parse(&copy(plan.vector.read())?);
+    assert_eq!(
+        published.numbers().len(),
+        synced.numbers().len(),
+        "there are positions of each thread of the vector"
+    );
     let pairs = published.numbers().iter().zip(synced.numbers());
     Some(
         pairs

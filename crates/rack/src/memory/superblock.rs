@@ -8,9 +8,11 @@
 //! Words, little-endian. The server writes it before anybody is let in, and nobody ever changes it.
 
 use manxdb_core::Nanos;
+use manxdb_core::check::deep;
 use manxdb_fabric::WORD_LENGTH;
 
 use super::geometry::Geometry;
+use super::plan::SUPERBLOCK;
 
 const MAGIC: [u8; 8] = *b"MANXROWS";
 /// Of what lies behind it, too.
@@ -76,6 +78,19 @@ impl Superblock {
         bytes.extend(name.take(NAME_MAX));
         let sum = u64::from(crc32fast::hash(&bytes));
         bytes.extend(sum.to_le_bytes());
+        assert!(
+            bytes.len() as u64 <= SUPERBLOCK && bytes.len().is_multiple_of(WORD_LENGTH),
+            "a superblock lies in its place, and is made of words: {} bytes",
+            bytes.len()
+        );
+        if deep() && self.name.len() <= NAME_MAX {
+            let read = Self::decode(&bytes);
+            assert_eq!(
+                read.as_ref(),
+                Ok(self),
+                "a superblock is read as it was written"
+            );
+        }
         bytes
     }
 

@@ -176,6 +176,10 @@ pub(super) fn insist<T>(
         };
         tries = if door == met { tries + 1 } else { 1 };
         met = door;
+        assert!(
+            (1..=door.tries_max()).contains(&tries),
+            "a server is tried as often as its refusal allows: {tries}"
+        );
         if tries >= door.tries_max() {
             let fault = door.fault(server);
             return Err(Missing {
@@ -203,7 +207,14 @@ impl Transport for SharedTransport {
             })
             .err()
         };
-        let missing = servers.iter().filter_map(reach).collect();
+        let missing: Vec<Missing> = servers.iter().filter_map(reach).collect();
+        assert!(
+            servers.iter().all(|server| {
+                memory.registered(ServerId(*server)).is_some()
+                    || missing.iter().any(|one| one.server == *server)
+            }),
+            "each server is connected to, or is said to be missing"
+        );
         Ok((memory, missing))
     }
 

@@ -120,7 +120,8 @@ impl<F: Fabric + Send> Clients<F> {
             return Ok(None);
         };
         let member = source.join()?;
-        self.owners.lock().insert(member.owner);
+        let is_new = self.owners.lock().insert(member.owner);
+        assert!(is_new, "a place is one client's: {:?}", member.owner);
         Ok(Some(Joined::Member(member)))
     }
 
@@ -148,6 +149,10 @@ impl<F: Fabric + Send> Clients<F> {
             };
             let done = work(joined.client(), closed.take());
             tries += 1;
+            assert!(
+                tries <= TRIES_MAX,
+                "a piece of work meets {TRIES_MAX} losses at most"
+            );
             let (left, heard) = self.judge(joined);
             slot = left;
             closed = match heard {
@@ -203,7 +208,9 @@ impl<F: Fabric + Send> Clients<F> {
         owners.remove(&before);
         match heard {
             Ok(Some(closed)) => {
-                owners.insert(member.owner);
+                assert_eq!(closed.owner, before, "a client hears of its own end");
+                let is_new = owners.insert(member.owner);
+                assert!(is_new, "a place is one client's: {:?}", member.owner);
                 drop(owners);
                 (Some(joined), Ok(Some(closed)))
             }

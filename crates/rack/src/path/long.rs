@@ -25,6 +25,10 @@ const PIECES: u8 = b'p';
 pub(super) const TAG: usize = 1;
 const WHOLE: u8 = 0;
 const CUT: u8 = 1;
+const _: () = assert!(
+    WHOLE != CUT && ROWS != PIECES,
+    "a row is told from a piece of one"
+);
 
 /// What a row says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +98,11 @@ pub(super) fn write<F: Fabric>(
                 rows.write(piece(key, number), Some(part.to_vec()));
                 after = number + 1;
             }
+            assert_eq!(
+                after,
+                pieces(value.len(), piece_max),
+                "a reader finds as many pieces as were written"
+            );
             let length = (value.len() as u64).to_le_bytes();
             Some([&[CUT], &length[..]].concat())
         }

@@ -103,6 +103,11 @@ struct Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         if let Some(known) = self.snapshots.0.lock().known.get_mut(&self.number) {
+            assert!(
+                known.pins > 0,
+                "a pin is let go of once: snapshot {}",
+                self.number
+            );
             known.pins -= 1;
         }
     }
@@ -133,6 +138,10 @@ impl Snapshots {
             Some(number) => number,
             None => numbered.next(),
         };
+        assert!(
+            number <= numbered.last,
+            "a snapshot has a number that was given: {number}"
+        );
         let known = numbered.known.entry(number).or_insert_with(|| Known {
             vector: Arc::new(vector.clone()),
             pins: 0,
@@ -408,11 +417,16 @@ fn page<F: Fabric>(
     while page.len() < limit {
         span.limit = (limit - page.len()).min(PAGE);
         let found = now(rows.scan(span.clone())).map_err(failed)?;
+        assert!(
+            found.len() <= span.limit,
+            "a page has no more rows than were asked for"
+        );
         let is_last = found.len() < span.limit;
         if let Some((key, _)) = found.last() {
             span.begin_behind(key);
         }
         for (key, value) in found {
+            assert_eq!(key.first(), Some(&ROWS), "a range of rows has rows alone");
             let key = key.strip_prefix(&[ROWS]).unwrap_or(&key).to_vec();
             let value = long::whole(rows, &key, &value)?;
             page.push((key, value));

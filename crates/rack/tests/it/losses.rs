@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods)] // processes, threads and clocks, and tests
 
-mod common;
-
 use std::any::Any;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
@@ -15,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{ready, submit, until};
+use crate::common::{ready, submit, until};
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
@@ -124,7 +122,7 @@ fn start(directory: &Path, server: u16, address: Option<&str>) -> Server {
     let mut child = command
         .args([
             "--exact",
-            "what_another_process_does",
+            "losses::what_another_process_does",
             "--ignored",
             "--nocapture",
         ])

@@ -2,13 +2,11 @@
 //! in `tests/memory`, where clients are processes of their own.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use common::{ready, submit};
+use crate::common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;

@@ -3,14 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 #![allow(clippy::disallowed_methods)] // sockets, and tests
 
-mod common;
-
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 
-use common::{ready, submit};
+use crate::common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::libfabric::{ListenerAddress, MemoryServer, Provider};
 use manxdb_fabric::{Address, Fabric, Fault, Operation, Outcome, ServerId, WORD};

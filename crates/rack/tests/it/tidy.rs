@@ -1,12 +1,10 @@
 //! Rows that come and go in memory that has room for few, and long readers beside writers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{ready, submit};
+use crate::common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};

@@ -4,8 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(clippy::disallowed_methods)] // threads, clocks and files, and tests
 
-#[path = "../common/mod.rs"]
-mod common;
 mod rack;
 
 use std::fs;
@@ -14,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{ready, submit, until};
+use crate::common::{ready, submit, until};
 use manxdb_core::Random;
 use manxdb_rack::disk::{Directory, Kind};
 use manxdb_rack::memory::{Geometry, Memory, MemoryError};

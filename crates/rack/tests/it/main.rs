@@ -1,0 +1,12 @@
+//! The tests of transactions inside a rack, one program: each module says what it tests.
+
+mod archiver;
+mod checkout;
+mod common;
+mod isolation;
+mod losses;
+mod memory;
+#[cfg(feature = "libfabric")]
+mod remote;
+mod tidy;
+mod tpcc;
