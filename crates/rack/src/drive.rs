@@ -26,6 +26,10 @@ const REST: Duration = Duration::from_millis(1);
 const SILENCE: Duration = Duration::from_secs(5);
 /// Turns of waiting between two looks at who is silent.
 const LOOK: u32 = 64;
+const _: () = assert!(
+    SPINS.checked_shl(DOUBLINGS_MAX).is_some() && PATIENCE > DOUBLINGS_MAX,
+    "a pause grows before it becomes a rest"
+);
 
 /// A thread's way to the memory of servers: one piece of work at a time.
 #[derive(Debug)]
@@ -323,7 +327,7 @@ impl<F: Fabric> Carrier for Driver<F> {
 }
 
 /// Carries a future out whose carrier never waits.
-pub(crate) fn now<T>(future: impl Future<Output = T>) -> T {
+pub fn now<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
     loop {

@@ -1,7 +1,6 @@
 //! The tests of transactions inside a rack, one program: each module says what it tests.
 
 mod archiver;
-mod checkout;
 mod common;
 mod isolation;
 mod losses;

@@ -5,11 +5,11 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
+use manxdb_checkout::mailbox::{End, LINE_BYTES, Mailbox};
+use manxdb_checkout::two_phase::TcpLine;
+use manxdb_checkout::{Plan, PublishedPlan};
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rack::checkout::{Plan, PublishedPlan};
-use manxdb_rack::mailbox::{End, LINE_BYTES, Mailbox};
-use manxdb_rack::two_phase::TcpLine;
 
 use crate::bench::memories;
 use crate::cli::CheckoutShape;

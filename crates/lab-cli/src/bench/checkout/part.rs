@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
+use manxdb_checkout::mailbox::End;
+use manxdb_checkout::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
+use manxdb_checkout::{OneSided, Published, Shop, Verdict, draw, published};
 use manxdb_core::Random;
-use manxdb_rack::checkout::{OneSided, Published, Shop, Verdict, draw, published};
-use manxdb_rack::mailbox::End;
-use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;
 
 use super::meet::{Asker, Meeting, Server, plan, published as published_plan};

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use manxdb_rack::checkout::one_sided::{audit, load};
-use manxdb_rack::checkout::{Books, published};
+use manxdb_checkout::one_sided::{audit, load};
+use manxdb_checkout::{Books, published};
 
 use super::meet::{Meeting, plan, published as published_plan};
 use super::part::{by_mail, by_tcp};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use manxdb_checkout::ITEMS;
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_fabric::{BatchId, Completion, Fabric, Grants, Misuse, Operation, ServerId};
-use manxdb_rack::checkout::ITEMS;
 use manxdb_rack::memory::{MemoryError, Missing, NotOut, SharedTransport, Transport};
 use rustix::process::{Signal, getpid, kill_process};
 

@@ -7,10 +7,10 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use manxdb_checkout::{Basket, InRows, Shop as _, Verdict, draw};
 use manxdb_core::Random;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
-use manxdb_rack::checkout::{Basket, InRows, Shop as _, Verdict, draw};
 use manxdb_rack::drive::Driver;
 use manxdb_rack::memory::{Memory, SharedTransport, Source, Superblock, Watched, watch};
 use serde::{Deserialize, Serialize};

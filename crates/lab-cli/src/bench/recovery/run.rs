@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use manxdb_checkout::{Basket, InRows, Sales, Shop as _, Verdict};
 use manxdb_fabric::shm::SharedMemory;
-use manxdb_rack::checkout::{Basket, InRows, Sales, Shop as _, Verdict};
 use manxdb_rack::drive::Driver;
 use manxdb_rack::memory::{Memory, SharedTransport, Source};
 

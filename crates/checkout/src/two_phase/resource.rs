@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::line::Line;
 use super::{CommitNumber, FromResource, ToResource, Version, Write, home};
-use crate::checkout::{STOCK, product, stock};
+use crate::shop::{STOCK, product, stock};
 
 /// The products that are its own, and what was inserted.
 #[derive(Debug)]

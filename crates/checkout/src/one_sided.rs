@@ -6,12 +6,12 @@ use manxdb_rsi::{
     Vector,
 };
 
-use super::plan::{LINE_LAYOUT, Plan};
-use super::{
+use crate::plan::{LINE_LAYOUT, Plan};
+use crate::shop::{
     BATCH, Basket, Books, ITEMS, STOCK, Shop, ShopError, Verdict, count_orders, order, product,
     sold, stock,
 };
-use crate::drive::Driver;
+use manxdb_rack::drive::Driver;
 
 /// A client of the shop.
 pub struct OneSided<F> {

@@ -1,18 +1,18 @@
 //! What a checkout over one-sided memory costs a client: one thread, memory in the same process.
 //!
 //! ```sh
-//! cargo bench -p manxdb-rack --bench checkout
+//! cargo bench -p manxdb-checkout --bench checkout
 //! ```
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::cast_precision_loss)]
 #![allow(clippy::disallowed_methods)] // it measures time
 
 use std::time::{Duration, Instant};
 
+use manxdb_checkout::one_sided::{OneSided, load};
+use manxdb_checkout::{Plan, Shop, draw};
 use manxdb_core::Random;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
-use manxdb_rack::checkout::one_sided::{OneSided, load};
-use manxdb_rack::checkout::{Plan, Shop, draw};
 use manxdb_rsi::Isolation;
 
 #[global_allocator]

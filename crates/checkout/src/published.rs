@@ -15,12 +15,12 @@
 
 use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH, turn};
 
-use super::plan::{order_record, spread};
-use super::{
+use crate::plan::{order_record, spread};
+use crate::shop::{
     BATCH, Basket, Books, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, Verdict, count_orders,
     order, product, sold, stock,
 };
-use crate::drive::Driver;
+use manxdb_rack::drive::Driver;
 
 /// Bits of the paper's vector.
 const BITS: u64 = 60_000;

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 
+use manxdb_checkout::mailbox::{End, LINE_BYTES, Mailbox};
+use manxdb_checkout::one_sided::{OneSided, audit, load};
+use manxdb_checkout::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
+use manxdb_checkout::{
+    Books, InRows, Plan, Published, PublishedPlan, Sales, Shop, Verdict, draw, published,
+};
 use manxdb_core::Random;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
 use manxdb_fabric::{Address, ServerId};
-use manxdb_rack::checkout::one_sided::{OneSided, audit, load};
-use manxdb_rack::checkout::{
-    Books, InRows, Plan, Published, PublishedPlan, Sales, Shop, Verdict, draw, published,
-};
 use manxdb_rack::drive::Driver;
-use manxdb_rack::mailbox::{End, LINE_BYTES, Mailbox};
 use manxdb_rack::rows::RowsPlan;
-use manxdb_rack::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_rsi::Isolation;
 
 const CLIENTS: u16 = 3;

@@ -4,7 +4,7 @@ use std::io;
 
 use super::line::Line;
 use super::{CommitNumber, FromManager, FromResource, ToManager, ToResource, Version, Write, home};
-use crate::checkout::{Basket, ITEMS, Shop, ShopError, Verdict, order, sold};
+use crate::shop::{Basket, ITEMS, Shop, ShopError, Verdict, order, sold};
 
 /// A client: a line to the transaction manager, and one to each resource manager.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{Layout, LayoutError, Log, ThreadId, Vector};
 
-use super::{ITEMS, LINE, PRODUCT};
+use crate::shop::{ITEMS, LINE, PRODUCT};
 
 /// Bytes of a log at each of its places: a checkout takes less than half.
 const LOG: u64 = 16 << 10;

@@ -11,8 +11,8 @@ use manxdb_net::frame;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::drive::Driver;
 use crate::two_phase::Line;
+use manxdb_rack::drive::Driver;
 
 /// Bytes of a box: number, length, message.
 const BOX: u64 = 16 << 10;

@@ -15,9 +15,9 @@ use manxdb_fabric::{Fabric, Misuse};
 use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Closed, Isolation, Span};
 
-use super::{Basket, ITEMS, STOCK, Shop, ShopError, Verdict, order, product, sold, stock};
-use crate::drive::{Driver, now};
-use crate::memory::{Member, Source};
+use crate::shop::{Basket, ITEMS, STOCK, Shop, ShopError, Verdict, order, product, sold, stock};
+use manxdb_rack::drive::{Driver, now};
+use manxdb_rack::memory::{Member, Source};
 
 /// Records that a checkout adds.
 const ADDED: u64 = 1 + ITEMS as u64;

@@ -23,7 +23,7 @@ pub use line::{Line, TcpLine};
 pub use manager::Manager;
 pub use resource::Resource;
 
-use crate::checkout::Verdict;
+use crate::shop::Verdict;
 
 /// A number that commits are ordered by; 0 is what was there at the beginning.
 pub type CommitNumber = u64;

@@ -3,19 +3,9 @@
 //! A checkout reads three products, takes one of each out of stock, and inserts an order and three
 //! order lines. Products are drawn from all of them alike, or from a hot set.
 
-pub mod in_rows;
-pub mod one_sided;
-pub mod plan;
-pub mod published;
-
 use std::iter;
 
 use manxdb_core::Random;
-
-pub use in_rows::{InRows, Sales};
-pub use one_sided::OneSided;
-pub use plan::Plan;
-pub use published::{Published, PublishedPlan};
 
 /// Products of an order, each another one.
 pub const ITEMS: usize = 3;
@@ -50,11 +40,11 @@ pub struct Books {
 }
 
 /// Records written at once while the shop is stocked.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 
 /// Counts the orders of so many clients, who have placed theirs one after another; `is_there` says
 /// so of a record by client, order and place in it.
-fn count_orders(
+pub(crate) fn count_orders(
     (clients, orders): (u16, u64),
     mut is_there: impl FnMut(u16, u64, u64) -> Result<bool, ShopError>,
 ) -> Result<u64, ShopError> {
