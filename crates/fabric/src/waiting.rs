@@ -21,6 +21,7 @@ impl Waiting {
     /// Lets others have the processor, for a moment.
     pub fn give_way(&mut self) {
         if self.naps > 0 {
+            assert!(self.naps <= NAPS, "naps are counted down");
             self.naps -= 1;
             return thread::sleep(NAP);
         }

@@ -33,6 +33,10 @@ impl Silence {
     pub fn look(&mut self, awaited: &[(ServerId, u64)], now: Instant) -> Vec<ServerId> {
         let step = self.last.map_or(Duration::ZERO, |last| now - last);
         let step = step.min(self.patience / STEPS);
+        assert!(
+            step * STEPS <= self.patience,
+            "one look does not use up all patience: {step:?}"
+        );
         self.last = Some(now);
         let mut silent = Vec::new();
         let before = std::mem::take(&mut self.servers);

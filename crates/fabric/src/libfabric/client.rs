@@ -175,11 +175,17 @@ impl RemoteMemory {
     /// The same through a provider that was asked before.
     #[must_use]
     pub fn through(asked: &Asked) -> Self {
-        Self {
+        let memory = Self {
             granted: Arc::clone(&asked.0),
             servers: BTreeMap::new(),
             inflight: InFlight::default(),
-        }
+        };
+        assert_eq!(
+            memory.grants().include(Grants::TRANSACTIONS),
+            Ok(()),
+            "libfabric grants what transactions are built on"
+        );
+        memory
     }
 
     /// Connects to a server, as a client that has a number of its own among all of that server's.

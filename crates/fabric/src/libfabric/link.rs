@@ -63,6 +63,11 @@ impl Link {
         let slots = DEPTH as usize;
         let memory = memory(SLOT * u64::from(DEPTH))
             .map_err(|error| granted.failed("memfd_create", error.to_string()))?;
+        assert_eq!(
+            memory.region().1 as u64,
+            SLOT * u64::from(DEPTH),
+            "each piece that can be under way has a slot"
+        );
         let mut port = granted.open(Arc::clone(&memory), Memory::Own)?;
         let peer = port
             .peer(&place.endpoint)
@@ -139,7 +144,13 @@ impl Link {
             let (piece, slot) = (*piece, *slot);
             if let Some(kind) = inflight.kind(&piece, self.shape.copies) {
                 let call = self.call(piece, slot, kind);
-                self.memory.write(call.local, &inflight.sent(&piece));
+                let sent = inflight.sent(&piece);
+                assert!(
+                    sent.len() as u64 <= PIECE && slot < self.flying.len(),
+                    "what is sent fits into its slot: {} bytes",
+                    sent.len()
+                );
+                self.memory.write(call.local, &sent);
                 match self.port.post(&call) {
                     Made::Started => {}
                     Made::Later => return Ok(()),

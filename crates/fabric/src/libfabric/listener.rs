@@ -19,6 +19,14 @@ pub(super) const ARRIVAL: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(2);
 const BETWEEN: Duration = Duration::from_secs(1);
 const UNANSWERED: u32 = 4;
+const _: () = assert!(
+    IDLE.as_secs() + BETWEEN.as_secs() * UNANSWERED as u64 == 6,
+    "the end of a machine is noticed after six seconds, as the documentation says"
+);
+const _: () = assert!(
+    ARRIVAL.as_millis() < PATIENCE.as_millis(),
+    "a machine that is not there is given up before a server that says nothing"
+);
 
 /// The listener of a memory server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +41,18 @@ pub struct ListenerAddress {
 impl ListenerAddress {
     /// Bytes of the longest token.
     pub const TOKEN_MAX: usize = 255;
+
+    /// The first words say the length of a token in one byte.
+    const FITS: () = assert!(
+        Self::TOKEN_MAX == u8::MAX as usize,
+        "the longest token is sent whole"
+    );
 }
 
 /// One that lets everybody in.
 impl From<SocketAddr> for ListenerAddress {
     fn from(address: SocketAddr) -> Self {
+        let () = Self::FITS;
         Self {
             address,
             token: String::new(),

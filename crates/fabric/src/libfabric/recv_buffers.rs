@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
 use super::hello::{Denial, Report, SHUT_OUT};
+use super::listener::PATIENCE;
 use super::port::Port;
 use crate::waiting::Waiting;
 
@@ -24,6 +25,10 @@ const ROUNDS: u32 = 64;
 /// long they may take. One that hangs begins nothing meanwhile.
 const GRACE: u32 = 256;
 const GRACE_TIME: Duration = Duration::from_millis(100);
+const _: () = assert!(
+    GRACE_TIME.as_millis() < PATIENCE.as_millis(),
+    "whoever has a client shut out waits for as long as that client may take"
+);
 
 /// What other threads want.
 pub(super) enum Order {
@@ -221,6 +226,10 @@ impl RecvBuffers {
         let Some(room) = self.open.remove(&client) else {
             return Ok(());
         };
+        assert!(
+            !self.open.contains_key(&client),
+            "a port that is closed is polled no more: {client}"
+        );
         let closed = room.port.close();
         let _ = room.stream.shutdown(Shutdown::Both); // ends the thread that listens to it
         closed.map_err(|code| code.to_string())

@@ -99,7 +99,7 @@ impl MemoryServer {
         let rooms = spawn("memory-rooms", move || rooms.run(&ordered)).map_err(failed)?;
         let over = Arc::clone(&is_over);
         let open = move || open(&listener, &porter, &over);
-        spawn("memory-listener_address", open).map_err(failed)?;
+        spawn("memory-listener", open).map_err(failed)?;
         Ok(Self {
             address,
             memory,

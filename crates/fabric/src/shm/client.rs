@@ -183,6 +183,11 @@ impl SharedMemory {
         let (stream, server, memory) = admitted.map_err(|error| ConnectError::of(path, error))?;
         let segment = Segment::begin(stream, server, &memory, &self.work);
         let segment = segment.map_err(|error| ConnectError::Failed(path.to_owned(), error))?;
+        assert_eq!(
+            self.grants().include(Grants::TRANSACTIONS),
+            Ok(()),
+            "shared memory grants what transactions are built on"
+        );
         let place = usize::from(server.0);
         if place >= self.servers.len() {
             self.servers.resize_with(place + 1, || None);

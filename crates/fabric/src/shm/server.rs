@@ -29,6 +29,10 @@ const DYING: Timespec = Timespec {
     tv_nsec: 0,
 };
 
+const _: () = assert!(
+    LETTING_GO.as_secs() + 2 * DYING.tv_sec.unsigned_abs() < PATIENCE.as_secs(),
+    "whoever has a client shut out hears what came of it before its patience ends"
+);
 /// Between two looks at who is at the listener when the system has no descriptor for whoever it is.
 const BREATH: Duration = Duration::from_millis(10);
 

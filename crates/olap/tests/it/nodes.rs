@@ -100,7 +100,8 @@ impl Fabric for Without {
         }
         let gone = Outcome::Failed(Fault::Gone(self.server));
         let outcomes = vec![gone; operations.len()];
-        self.failed.push_back(Completion::new(batch, &operations, outcomes));
+        self.failed
+            .push_back(Completion::new(batch, &operations, outcomes));
         Ok(())
     }
 

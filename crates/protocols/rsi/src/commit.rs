@@ -411,6 +411,7 @@ impl Commit {
         match pairs.find(|pair| !is_ours(pair)) {
             None => {
                 let swaps = self.locked_ones().len();
+                assert!(swaps <= outcomes.len(), "each lock has an outcome");
                 self.keep(outcomes.get(swaps..).unwrap_or_default());
                 self.validate()
             }

@@ -164,6 +164,11 @@ impl Find {
         }
         let links = before.iter().map(Bucket::confirm_link);
         let own = last.confirm(entry(self.sought.print, place));
+        // Else the record would be relied on before its entry is on all replicas.
+        assert!(
+            own.is_some(),
+            "the entry that was found is in the last bucket"
+        );
         let swaps = links.chain(own).collect();
         self.phase = Phase::Confirming(Box::new(seen));
         Step::Post(swaps)

@@ -292,7 +292,9 @@ impl Lease {
     /// shut out, whichever server was lost. The word is the owner's clock, for people; nobody
     /// compares it with another one.
     pub fn beat(&mut self, now: LocalTime) -> Vec<Operation> {
+        let before = self.last;
         self.last = now.0.max(self.last + 1);
+        assert!(self.last > before, "each beat is another one: {before}");
         let write = |at: &Address| Operation::Write {
             at: *at,
             bytes: self.last.to_le_bytes().to_vec(),

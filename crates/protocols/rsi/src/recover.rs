@@ -148,6 +148,10 @@ impl Recover {
                 ..stamp
             });
         }
+        assert!(
+            stamp.sequence > last || last >= Stamp::SEQUENCE_MAX,
+            "a closing is behind the last transaction: {stamp} after {last}"
+        );
         seen.add(stamp);
         self.is_closing = true;
         let entry = Entry::closing(stamp, seen, self.last.as_ref());

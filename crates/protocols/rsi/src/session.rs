@@ -145,6 +145,11 @@ impl Session {
     /// [`Abort::Over`].
     pub fn begin(&self) -> Result<Begin, Abort> {
         self.goes_on()?;
+        assert_eq!(
+            self.seen.numbers().len(),
+            usize::from(self.vector.threads()),
+            "a session has seen something of each thread"
+        );
         Ok(Begin::new(self.vector, self.seen.clone()))
     }
 

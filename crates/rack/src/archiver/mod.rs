@@ -38,6 +38,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 const DOUBLINGS_MAX: u32 = 4;
 /// How long one that is to end waits for what is published to be on disk.
 const LAST: Duration = Duration::from_secs(10);
+const _: () = assert!(
+    PAUSE.as_millis() << DOUBLINGS_MAX < LAST.as_millis(),
+    "one that is to end looks often enough whether all is on disk"
+);
 
 /// What is in a log archiver's way.
 #[derive(Debug, thiserror::Error)]
@@ -179,5 +183,10 @@ fn encode(formation: u64, number: u64, cut: &Snapshot) -> Vec<u8> {
         cut: cut.clone(),
         entries: Vec::new(),
     };
-    batch.encode()
+    let bytes = batch.encode();
+    assert!(
+        Batch::decode(&bytes).is_some_and(|(read, length)| read == batch && length == bytes.len()),
+        "a cut is read from a file as it was written"
+    );
+    bytes
 }

@@ -16,6 +16,10 @@ use crate::path::advance_watermark;
 const BUSY: u32 = 64;
 /// Between two looks when there was something just now, and when there was not.
 const REST: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
+const _: () = assert!(
+    REST.0.as_nanos() < REST.1.as_nanos() && BUSY > 0,
+    "one without news looks more seldom"
+);
 /// Bytes that may wait for a sync, in the log archiver's own memory.
 const BEHIND_MAX: u64 = 256 << 20;
 /// Bounds of snapshots are heeded so often in a lease.
@@ -199,7 +203,15 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
              copied in its place, and commits that wait for the disk wait for that"
         ));
         self.archiver.tally.gaps.add(1);
+        assert!(
+            !self.progress.written().admits(lost),
+            "what is lost is not in a file: {lost}"
+        );
         self.insist(|line| line.skip(&cut))?;
+        assert!(
+            self.line.journal.synced() == self.line.journal.last(),
+            "all before a gap is on disk for good"
+        );
         self.progress.lost(cut);
         self.copy = None; // what was begun before the gap does not close it
         Ok(())
@@ -306,6 +318,7 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
         let scope = self.scope;
         match copy.step(&mut self.around(), scope) {
             Ok(Copy::Done(bytes)) => {
+                assert!(bytes > 0, "a checkpoint that is on disk has bytes");
                 self.sizes.checkpoint = bytes;
                 self.archiver.tally.checkpoints.add(1);
                 self.line.journal.replaced();

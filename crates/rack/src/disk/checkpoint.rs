@@ -67,6 +67,11 @@ impl Draft {
     }
 
     fn frame(&mut self, body: &[u8]) -> io::Result<()> {
+        assert!(
+            body.len() <= PIECE + 2 * WORD_LENGTH || self.count == 0,
+            "a piece is as long as one may be: {} bytes",
+            body.len()
+        );
         let frame = Frame::encode(self.count, 0, body);
         self.count += 1;
         self.bytes += frame.len() as u64;

@@ -102,7 +102,13 @@ impl Directory {
     #[must_use]
     pub fn name(kind: Kind, number: u64) -> String {
         let prefix = prefix(kind);
-        format!("{prefix}{number:020}")
+        let name = format!("{prefix}{number:020}");
+        assert_eq!(
+            name.len(),
+            prefix.len() + 20,
+            "names of files are in the order of their numbers"
+        );
+        name
     }
 
     /// Files of a kind by their numbers, in rising order.

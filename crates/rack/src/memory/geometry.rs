@@ -2,7 +2,7 @@
 
 use manxdb_core::Nanos;
 use manxdb_fabric::WORD;
-use manxdb_rsi::{Layout, LayoutError, Log, TreeError, Vector};
+use manxdb_rsi::{EpochLog, Layout, LayoutError, Log, Map, TreeError, Vector};
 
 use super::plan::Plan;
 
@@ -15,6 +15,18 @@ const REPLICATED_SERVERS_MAX: u64 = 64;
 const SLOTS_MAX: u64 = 64;
 /// Most of three agree on a loss.
 const REPLICATED_SERVERS_LEAST: u64 = 3;
+const _: () = assert!(
+    REPLICATED_SERVERS_MAX < Map::FIRST as u64 && SERVERS_MAX <= 1 << 10,
+    "the number of a server is none of a region's, and a place has ten bits for it"
+);
+const _: () = assert!(
+    REPLICATED_SERVERS_LEAST == EpochLog::ACCEPTORS as u64,
+    "there are as many servers as agree on a loss"
+);
+const _: () = assert!(
+    Log::RING_MIN <= SLOTS_MAX && Vector::THREADS_MAX <= u16::MAX / 2,
+    "a ring can be had, and each place has a thread"
+);
 
 /// What decides where everything is; equal on all servers of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -253,6 +253,12 @@ impl<F: Fabric + Send> Clients<F> {
         let records = some(&mut free.records, records, PORTION);
         let nodes = some(&mut free.nodes, nodes, NODES_LEAST);
         drop(free);
+        let places: BTreeSet<_> = records.iter().chain(&nodes).collect();
+        assert_eq!(
+            places.len(),
+            records.len() + nodes.len(),
+            "a place that has come free is given to one row or node"
+        );
         client.recycle(records);
         now(client.recycle_nodes(&nodes)).map_err(unreadable)
     }

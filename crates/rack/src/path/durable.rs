@@ -19,6 +19,10 @@ use super::clients::Clients;
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 /// Between two looks at how far it is, at first and at most.
 const REST: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
+const _: () = assert!(
+    REST.0.as_nanos() < REST.1.as_nanos() && REST.1.as_nanos() < PATIENCE.as_nanos(),
+    "looks become rarer, and there are several of them"
+);
 
 /// Waits until the disk has something. Any client looks, so that waiting takes nobody's turn.
 pub(super) fn wait<F: Fabric + Send>(clients: &Clients<F>, wait: &Await) -> Result<(), TxnError> {

@@ -115,6 +115,12 @@ impl Drop for Pin {
 
 impl Numbered {
     fn next(&mut self) -> u64 {
+        assert!(
+            self.known
+                .last_key_value()
+                .is_none_or(|(newest, _)| *newest <= self.last),
+            "snapshots have numbers that were given"
+        );
         self.last += 1;
         if self.last.is_multiple_of(KEPT) {
             let oldest = self.last - KEPT;

@@ -5,6 +5,7 @@
 //! for that address: a new worker takes a free one, and a database stays with its address while no
 //! worker is there.
 
+use manxdb_core::check::ensure;
 use std::collections::BTreeMap;
 
 use super::workers::Worker;
@@ -76,6 +77,27 @@ impl Assignments {
             address.databases += 1;
             self.databases.insert(database, place);
         }
+    }
+
+    /// What is true of addresses: each worker has one, and each database one of them.
+    pub fn check(&self) -> Result<(), String> {
+        let mut workers: Vec<_> = self.addresses.iter().filter_map(|one| one.worker).collect();
+        let count = workers.len();
+        workers.sort_unstable();
+        workers.dedup();
+        ensure(workers.len() == count, || {
+            "a worker has one address".to_owned()
+        })?;
+        for (place, address) in self.addresses.iter().enumerate() {
+            let databases = self.databases.values().filter(|other| **other == place);
+            ensure(databases.count() == address.databases, || {
+                format!("address {place} is that of {} databases", address.databases)
+            })?;
+        }
+        let count = self.addresses.len();
+        ensure(self.databases.values().all(|place| *place < count), || {
+            format!("the address of a database is one of {count}")
+        })
     }
 
     /// The worker of a database.

@@ -18,6 +18,7 @@ pub mod report;
 mod shares;
 mod workers;
 
+use manxdb_core::check::ensure;
 use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::{Actions, Core, Digest, Event, EventOf, LocalTime, NodeId, Random};
@@ -290,20 +291,46 @@ impl Core for Control {
 
     fn check(&self) -> Result<(), String> {
         for (id, job) in &self.jobs {
+            ensure(self.sessions.contains_key(&id.database), || {
+                format!("the database of job {id} is there")
+            })?;
+            let (State::Leased { attempt, .. } | State::Done { attempt, .. }) = &job.state else {
+                continue;
+            };
+            ensure(attempt.job == *id, || {
+                format!("job {id} is leased as {attempt}, of another job")
+            })?;
+            ensure(attempt.number <= job.attempts, || {
+                format!("{attempt} is one of {} attempts", job.attempts)
+            })?;
             let State::Leased {
                 attempt, worker, ..
             } = &job.state
             else {
                 continue;
             };
-            if attempt.job != *id {
-                return Err(format!("job {id} is leased as {attempt}, of another job"));
-            }
             let knows = |worker: &Worker| worker.leased.contains_key(attempt);
-            if !self.workers.get(worker).is_none_or(knows) {
-                return Err(format!("attempt {attempt} is missing at its worker"));
-            }
+            ensure(self.workers.get(worker).is_none_or(knows), || {
+                format!("attempt {attempt} is missing at its worker")
+            })?;
         }
+        for worker in self.workers.keys() {
+            ensure(!self.banned.contains(worker), || {
+                format!("worker {} is banned, and gets jobs", worker.0)
+            })?;
+        }
+        for session in self.sessions.values() {
+            ensure(session.weight > 0, || {
+                "a database counts for something".to_owned()
+            })?;
+        }
+        let strikes_max = self.options.strikes_max;
+        ensure(
+            self.strikes.values().all(|strikes| *strikes < strikes_max),
+            || format!("{strikes_max} refusals ban a worker"),
+        )?;
+        self.assignments.check()?;
+        self.outbox.check()?;
         for (id, worker) in &self.workers {
             worker.check(*id, &self.jobs)?;
         }

@@ -1,5 +1,6 @@
 //! Holds messages about a change until its record is on disk.
 
+use manxdb_core::check::ensure;
 use std::collections::VecDeque;
 
 use manxdb_core::{Actions, NodeId, Token};
@@ -30,8 +31,29 @@ impl Outbox {
         self.messages.push((to, message));
     }
 
+    /// What is true between two steps: what waits does so for records that were written.
+    pub(super) fn check(&self) -> Result<(), String> {
+        ensure(self.records.is_empty() && self.messages.is_empty(), || {
+            "a step ends with nothing left to write or to send".to_owned()
+        })?;
+        let tokens: Vec<u64> = self.held.iter().map(|(token, _)| token.0).collect();
+        ensure(tokens.is_sorted(), || {
+            format!("messages wait in the order of records: {tokens:?}")
+        })?;
+        ensure(
+            tokens.last().is_none_or(|last| *last <= self.tokens),
+            || format!("messages wait for {} records", self.tokens),
+        )
+    }
+
     /// A record and all before it are on disk: what waited for them goes.
     pub(super) fn persisted(&mut self, token: Token, out: &mut Actions<Control>) {
+        assert!(
+            token.0 <= self.tokens,
+            "a record that is on disk was written: {} of {}",
+            token.0,
+            self.tokens
+        );
         while self.held.front().is_some_and(|(held, _)| *held <= token) {
             for (to, message) in self.held.pop_front().into_iter().flat_map(|held| held.1) {
                 out.send(to, message);
@@ -52,6 +74,7 @@ impl Outbox {
             self.tokens += 1;
             out.persist(record, Token(self.tokens));
         }
+        assert!(self.tokens > 0, "messages that are held wait for a record");
         let messages = std::mem::take(&mut self.messages);
         self.held.push_back((Token(self.tokens), messages));
     }

@@ -38,6 +38,10 @@ const LITTLE: u64 = 120_000;
 /// A database that received more than the others leaves one of this many slots free, except for
 /// jobs that start on level 0.
 const KEPT_FREE: u64 = 8;
+const _: () = assert!(
+    SHARE_MAX > 0 && EQUAL > 0 && KEPT_FREE > 0,
+    "no database is kept from all slots by its share"
+);
 /// Time constant of the decay: an account falls to 1/e in this time, and to half in half an hour.
 /// Counted in ticks, so a clock that jumps does not change accounts.
 const MEMORY: Nanos = Nanos::from_secs(2_600);
@@ -97,6 +101,13 @@ impl Crowd {
             crowd.deep += all;
             crowd.deep_free += all.saturating_sub(taken).min(worker.free().into());
         }
+        assert!(
+            crowd.deep_free <= crowd.deep && crowd.deep <= crowd.slots,
+            "free slots are some of all: {} {} {}",
+            crowd.deep_free,
+            crowd.deep,
+            crowd.slots
+        );
         for session in control.sessions.values() {
             crowd.lately = crowd.lately.saturating_add(session.lately);
         }
@@ -149,6 +160,10 @@ impl Session {
     /// Forgets a little of it, each time that so much time has passed.
     pub(super) fn forget(&mut self, passed: Nanos) {
         let part = (MEMORY.0 / passed.0.max(1)).max(1);
+        assert!(
+            self.lately.div_ceil(part) <= self.lately,
+            "no more is forgotten than there is"
+        );
         self.lately -= self.lately.div_ceil(part);
     }
 }
@@ -196,10 +211,12 @@ impl Control {
         };
         // An idle database does not accumulate credit.
         let start = session.used.max(self.fair_clock);
+        assert!(session.weight > 0, "a database counts for something");
         let charged = millis.max(1) / u64::from(session.weight);
         session.used = start.saturating_add(charged).saturating_add(1);
         session.was_given(charged);
         session.has_account = true;
+        assert!(start >= self.fair_clock, "the fair clock does not go back");
         self.fair_clock = start;
         Account {
             session: session.id,

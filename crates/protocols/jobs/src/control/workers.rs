@@ -1,5 +1,6 @@
 //! Workers: which are connected, what they run, whether they are banned.
 
+use manxdb_core::check::ensure;
 use std::collections::BTreeMap;
 
 use manxdb_core::{LocalTime, NodeId};
@@ -47,10 +48,14 @@ impl Worker {
 
     /// Checks that the worker's attempts agree with the jobs.
     pub fn check(&self, id: WorkerId, jobs: &BTreeMap<JobId, Job>) -> Result<(), String> {
-        for attempt in self.leased.keys() {
-            if leased_to(jobs.get(&attempt.job), *attempt) != Some(id) {
-                return Err(format!("a worker has {attempt}, whose job says otherwise"));
-            }
+        for (attempt, order) in &self.leased {
+            ensure(
+                leased_to(jobs.get(&attempt.job), *attempt) == Some(id),
+                || format!("a worker has {attempt}, whose job says otherwise"),
+            )?;
+            ensure(*order <= self.orders, || {
+                format!("{attempt} was given by order {order} of {}", self.orders)
+            })?;
         }
         Ok(())
     }
@@ -188,6 +193,10 @@ impl Control {
         let (Some(job), Some(worker)) = (self.jobs.get_mut(&id), self.workers.get_mut(&to)) else {
             return; // chosen from what there is
         };
+        assert!(
+            job.is_waiting(),
+            "only a job that waits is given to a worker: {id}"
+        );
         job.attempts += 1;
         let attempt = AttemptId {
             job: id,
@@ -201,7 +210,8 @@ impl Control {
         };
         worker.orders = worker.orders.saturating_add(1); // it begins with what the worker says
         let order = worker.orders;
-        worker.leased.insert(attempt, order);
+        let other = worker.leased.insert(attempt, order);
+        assert!(other.is_none(), "an attempt is given once: {attempt}");
         let account = self.charge(id, to);
         self.record(Record::Leased {
             attempt,

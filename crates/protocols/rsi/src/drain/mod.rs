@@ -18,7 +18,7 @@
 //! batch before does not is in the logs. What is not was written by a log archiver whose disk has lost it: that
 //! is a gap, which a copy of all memory closes ([`Progress`]).
 //!
-//! Why it is so: decision 23 of this repository.
+//! How it works in whole: docs/internals/log-archiver.md. Alternatives: decision 23.
 
 mod batch;
 mod bootstrap;
@@ -176,6 +176,7 @@ impl Drain {
             }
             return Step::Done(Ok(Some(Drained::Batch { cut, entries })));
         }
+        assert_eq!(wanted.len(), slots.len(), "each transaction is in a slot");
         let fetch = Fetch::new(slots);
         let fronts = fetch.fronts();
         self.phase = Phase::Reading(wanted, fetch, Part::Fronts);
@@ -242,6 +243,7 @@ impl Drain {
     /// Looks for a transaction wherever its thread logs.
     fn search(&mut self, stamp: Stamp, times: u32) -> Step<Back> {
         let log = self.logs.get(usize::from(stamp.thread.number()));
+        assert!(log.is_some(), "the thread of {stamp} has a log");
         let slots = log.into_iter().flat_map(Log::all);
         let fetch = Fetch::new(slots.collect());
         let fronts = fetch.fronts();

@@ -83,6 +83,12 @@ impl Progress {
 
     /// A copy of memory that was begun behind the gap is complete.
     pub fn closed(&mut self) {
+        assert!(
+            self.held
+                .as_ref()
+                .is_none_or(|held| self.written.includes(held)),
+            "what is behind a gap includes what is before it"
+        );
         self.held = None;
     }
 

@@ -101,6 +101,10 @@ impl Log {
 
     /// Where the slot of a number is at one of its places, and its bytes.
     pub(crate) fn slot(&self, place: Address, number: u64) -> (Address, u64) {
+        assert!(
+            self.places.contains(&place),
+            "a slot is at one of the log's places: {place}"
+        );
         (place.plus(number % self.slots * self.bytes), self.bytes)
     }
 

@@ -28,7 +28,7 @@
 //! that live hear from their closing what became of the commit that they were in, and go on behind
 //! it. Then [`Refill`] copies, while transactions go on, what the new replicas lack.
 //!
-//! Why it is so: decision 20 of this repository.
+//! How it works in whole, and what it costs: docs/internals/rack-replication.md. Alternatives: decision 20.
 
 mod agree;
 mod epoch_log;

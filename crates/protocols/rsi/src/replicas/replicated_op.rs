@@ -294,6 +294,10 @@ impl Asked {
                 _ if matches!(self.outcome, Some(Outcome::Failed(_))) => {}
                 outcome if is_first && place == 0 => self.outcome = Some(outcome),
                 outcome => {
+                    assert!(
+                        self.raised.is_empty() || place < self.raised.len(),
+                        "each backup that is raised was asked for"
+                    );
                     let raised = self.raised.get(place);
                     let next = raised.and_then(|swap| again(swap, &outcome));
                     self.then.extend(next);

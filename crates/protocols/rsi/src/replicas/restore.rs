@@ -279,6 +279,11 @@ impl Restore {
         let mut writes = Vec::new();
         for closed in &self.found.closed {
             let place = usize::from(closed.by.thread.number());
+            assert!(
+                place < self.logs.len(),
+                "the thread of {} has a log",
+                closed.by
+            );
             let last = self.found.entries.get(place).and_then(Option::as_ref);
             if last.is_some_and(|last| last.stamp == closed.by && last.is_closing()) {
                 continue; // all logs have it already
@@ -291,7 +296,12 @@ impl Restore {
     }
 
     fn end(&mut self) -> Step<Result<Vec<Closed>, Fault>> {
-        let lines = self.lines(&self.closed());
+        let closed = self.closed();
+        assert!(
+            closed.includes(&self.installed()) && closed.includes(&self.seen),
+            "what was published stays published"
+        );
+        let lines = self.lines(&closed);
         self.go(Phase::Ending, lines)
     }
 

@@ -104,6 +104,11 @@ impl<C: Carrier> Client<C> {
     /// Goes on with another session of its own, when the one before is over: in the next epoch of
     /// replicated memory, over another map.
     pub fn go_on(&mut self, carrier: C, session: Session) {
+        assert_eq!(
+            session.thread(),
+            self.session.thread(),
+            "a client goes on as its own thread"
+        );
         self.carrier = carrier;
         self.session = session;
         self.session.saw(&self.bound.snapshot);
@@ -194,6 +199,10 @@ impl<C: Carrier> Client<C> {
         if let Some(hint) = located.hint() {
             let low = located.leaf().node.low().to_vec();
             self.hints.insert(low, hint);
+            assert!(
+                self.hints.len() <= HINTS_MAX,
+                "so many leaves are remembered"
+            );
         }
         Ok(located)
     }

@@ -349,6 +349,8 @@ impl Collector {
         let places = gone
             .iter()
             .filter_map(|(_, seen)| RecordAddress::new(seen.at));
-        Ok(places.collect())
+        let places: Vec<RecordAddress> = places.collect();
+        assert_eq!(places.len(), gone.len(), "each record is at a place");
+        Ok(places)
     }
 }

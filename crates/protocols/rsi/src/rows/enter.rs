@@ -84,6 +84,10 @@ impl<C: Carrier> Client<C> {
         let mut known = Known::default();
         let (mut leaves, mut tries) = (LEAVES_MAX, 0);
         while let Some(rest @ [_, ..]) = keys.get(known.records.len()..) {
+            assert!(
+                (1..=LEAVES_MAX).contains(&leaves),
+                "a commit writes one leaf at least, and no more than others wait for: {leaves}"
+            );
             match self.enter_some(rest, leaves).await {
                 Ok(some) => {
                     known.records.extend(some.records);
@@ -114,6 +118,11 @@ impl<C: Carrier> Client<C> {
         let snapshot = self.snapshot().await?;
         let (mut draft, mut count) = self.draft(&snapshot, keys, leaves).await?;
         loop {
+            assert!(
+                0 < count && count <= keys.len(),
+                "a commit makes some of the keys known: {count} of {}",
+                keys.len()
+            );
             let some = keys.get(..count).unwrap_or(keys);
             let entered = self.plan(&snapshot, &mut draft, some).await?;
             let mut own = Vec::new();

@@ -166,6 +166,11 @@ impl Node {
 
     /// What stands above parts of it, which are under these keys: the root, when it has become them.
     pub(super) fn over(&self, parts: Vec<(Vec<u8>, RecordAddress)>) -> Self {
+        assert!(self.level < u8::MAX, "a tree is not so high");
+        assert!(
+            parts.first().is_some_and(|(low, _)| *low == self.low),
+            "what stands above parts begins where they begin"
+        );
         Self {
             level: self.level.saturating_add(1),
             low: self.low.clone(),
@@ -234,6 +239,7 @@ impl Node {
 
     /// Adds an entry under a key that has none.
     pub(super) fn put(&mut self, key: &[u8], place: RecordAddress) {
+        // It may have it where what was read of the tree is of two moments; then the commit conflicts.
         if let Err(number) = self.number_of(key) {
             self.entries.insert(number, (key.to_vec(), place));
         }

@@ -141,11 +141,14 @@ impl Scan {
         self.scanned.entries.append(&mut wanted);
         self.scanned.leaves.push(located.found());
         let next = span.next(located);
+        let before = (self.span.low.clone(), self.span.high.clone());
         self.span.pass(located);
         let limit = self.span.limit;
         let is_full = self.scanned.entries.len() >= limit;
         match next {
             Some((seek, hint)) if !is_full => {
+                let is_shorter = self.span.low > before.0 || self.span.high != before.1;
+                assert!(is_shorter, "a scan that goes on has passed a leaf");
                 self.locate = Locate::new(self.tree, seek, hint, self.snapshot.clone());
                 self.ask(Vec::new())
             }
