@@ -21,17 +21,17 @@ use std::path::{Path, PathBuf};
 /// adds code adds what it relies on. Those of the protocols, of storage, of transactions, of the
 /// fabric and of rack go to [`WANTED`].
 const FLOORS: [(&str, u32); 11] = [
-    ("fabric", 0),
+    ("fabric", 170),
     ("gateway", 9),
     ("manxdb", 7),
     ("protocols/dast", 78),
-    ("protocols/jobs", 32),
-    ("protocols/rsi", 5),
+    ("protocols/jobs", 78),
+    ("protocols/rsi", 185),
     ("protocols/vr", 270),
-    ("rack", 2),
+    ("rack", 140),
     ("sql", 1),
     ("storage", 55),
-    ("txn", 74),
+    ("txn", 150),
 ];
 
 /// Where floors go: 20 assertions by 1,000 lines, in tenths.
