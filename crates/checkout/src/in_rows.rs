@@ -15,9 +15,11 @@ use manxdb_fabric::{Fabric, Misuse};
 use manxdb_rsi::rows::{Client, Failure, Transaction};
 use manxdb_rsi::{Closed, Isolation, Span};
 
-use crate::shop::{Basket, ITEMS, STOCK, Shop, ShopError, Verdict, order, product, sold, stock};
+use crate::shop::{
+    Basket, CheckoutOutcome, ITEMS, STOCK, Shop, ShopError, order, product, sold, stock,
+};
 use manxdb_rack::drive::{Driver, now};
-use manxdb_rack::memory::{Member, Source};
+use manxdb_rack::memory::{JoinedClient, Source};
 
 /// Records that a checkout adds.
 const ADDED: u64 = 1 + ITEMS as u64;
@@ -48,7 +50,7 @@ enum Way<F> {
     /// As a client of a plan, for good.
     Fixed(Client<Driver<F>>),
     /// With a place in memory that others use too.
-    Member(Member<F>, Arc<dyn Source<F>>),
+    JoinedClient(JoinedClient<F>, Arc<dyn Source<F>>),
 }
 
 /// What all rows together say.
@@ -77,7 +79,7 @@ impl<F: Fabric> InRows<F> {
     pub fn join(source: Arc<dyn Source<F>>, customer: u16) -> Result<Self, ShopError> {
         let member = source.join().map_err(said)?;
         Ok(Self {
-            way: Way::Member(member, source),
+            way: Way::JoinedClient(member, source),
             customer,
             orders: 0,
         })
@@ -86,7 +88,7 @@ impl<F: Fabric> InRows<F> {
     fn client(&mut self) -> &mut Client<Driver<F>> {
         match &mut self.way {
             Way::Fixed(client) => client,
-            Way::Member(member, _) => &mut member.client,
+            Way::JoinedClient(member, _) => &mut member.client,
         }
     }
 
@@ -101,8 +103,8 @@ impl<F: Fabric> InRows<F> {
 
     /// Leaves the place, so that nobody takes this one for dead.
     pub fn leave(self) {
-        if let Way::Member(member, source) = self.way {
-            let Member { owner, client } = member;
+        if let Way::JoinedClient(member, source) = self.way {
+            let JoinedClient { owner, client } = member;
             drop(client); // who has still memory when it is let go of may be ended for it
             let _ = source.leave(&[owner]); // or its lease lapses
         }
@@ -110,7 +112,7 @@ impl<F: Fabric> InRows<F> {
 
     /// After a fault: how the session ended, if it goes on behind it.
     fn go_on(&mut self) -> Result<Option<Closed>, ShopError> {
-        let Way::Member(member, source) = &mut self.way else {
+        let Way::JoinedClient(member, source) = &mut self.way else {
             return Ok(None);
         };
         let Some(fault) = member.client.carrier_mut().fault() else {
@@ -145,7 +147,7 @@ impl<F: Fabric> InRows<F> {
     }
 
     fn make_room(&mut self, records: u64) -> Result<(), ShopError> {
-        let Way::Member(member, source) = &mut self.way else {
+        let Way::JoinedClient(member, source) = &mut self.way else {
             return Ok(()); // all that there will be
         };
         let refilled = source.refill(&mut member.client, (records, NODES + records / 4));
@@ -283,7 +285,7 @@ impl<F: Fabric> InRows<F> {
 }
 
 impl<F: Fabric> Shop for InRows<F> {
-    fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
+    fn buy(&mut self, basket: Basket) -> Result<CheckoutOutcome, ShopError> {
         let (customer, number) = (usize::from(self.customer), self.orders);
         let done = self.with(ADDED, |client, closed| {
             let cut_off = closed.zip(client.cut_off());
@@ -306,10 +308,10 @@ impl<F: Fabric> Shop for InRows<F> {
         match done {
             Ok(true) => {
                 self.orders += 1;
-                Ok(Verdict::Committed)
+                Ok(CheckoutOutcome::Committed)
             }
             Ok(false) => Err(ShopError(format!("a product of {basket:?} is not there"))),
-            Err(failure) if failure.is_conflict() => Ok(Verdict::Aborted),
+            Err(failure) if failure.is_conflict() => Ok(CheckoutOutcome::Aborted),
             Err(failure) => Err(said(failure)),
         }
     }

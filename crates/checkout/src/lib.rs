@@ -29,6 +29,6 @@ pub use one_sided::OneSided;
 pub use plan::Plan;
 pub use published::{Published, PublishedPlan};
 pub use shop::{
-    Basket, Books, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, Verdict, draw, order, product,
-    sold, stock,
+    Basket, Books, CheckoutOutcome, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, draw, order,
+    product, sold, stock,
 };

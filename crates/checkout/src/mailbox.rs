@@ -6,7 +6,7 @@
 
 use std::io;
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, WORD, WORD_LENGTH, turn};
+use manxdb_fabric::{Address, Fabric, Operation, OperationOutcome, WORD, WORD_LENGTH, turn};
 use manxdb_net::frame;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,8 +63,8 @@ impl<F: Fabric> Mailbox<F> {
     fn read(&mut self, at: Address, bytes: u64) -> io::Result<Vec<u8>> {
         let read = vec![Operation::Read { at, bytes }];
         match self.driver.ask(read).map_err(io::Error::other)?.pop() {
-            Some(Outcome::Read(copy)) => Ok(copy),
-            Some(Outcome::Failed(fault)) => Err(io::Error::other(fault)),
+            Some(OperationOutcome::Read(copy)) => Ok(copy),
+            Some(OperationOutcome::Failed(fault)) => Err(io::Error::other(fault)),
             _ => Err(io::Error::other("the carrier answers something else")),
         }
     }
@@ -82,7 +82,7 @@ impl<F: Fabric> Mailbox<F> {
             .map_err(io::Error::other)?
             .pop()
         {
-            Some(Outcome::Failed(fault)) => Err(io::Error::other(fault)),
+            Some(OperationOutcome::Failed(fault)) => Err(io::Error::other(fault)),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! The shop over one-sided memory: no server runs while anybody buys.
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome};
+use manxdb_fabric::{Address, Fabric, Operation, OperationOutcome};
 use manxdb_rsi::{
     Abort, Block, Change, Isolation, Layout, Machine, Seen, Session, Snapshot, Stamp, ThreadId,
     Vector,
@@ -8,8 +8,8 @@ use manxdb_rsi::{
 
 use crate::plan::{LINE_LAYOUT, Plan};
 use crate::shop::{
-    BATCH, Basket, Books, ITEMS, STOCK, Shop, ShopError, Verdict, count_orders, order, product,
-    sold, stock,
+    BATCH, Basket, Books, CheckoutOutcome, ITEMS, STOCK, Shop, ShopError, count_orders, order,
+    product, sold, stock,
 };
 use manxdb_rack::drive::Driver;
 
@@ -98,7 +98,7 @@ impl<F: Fabric> OneSided<F> {
 }
 
 impl<F: Fabric> Shop for OneSided<F> {
-    fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
+    fn buy(&mut self, basket: Basket) -> Result<CheckoutOutcome, ShopError> {
         if self.orders >= self.plan.orders {
             return Err(ShopError(format!(
                 "client {} has room for {} orders",
@@ -108,14 +108,14 @@ impl<F: Fabric> Shop for OneSided<F> {
         match self.try_to_buy(basket)? {
             Ok(()) => {
                 self.orders += 1;
-                Ok(Verdict::Committed)
+                Ok(CheckoutOutcome::Committed)
             }
             Err(
                 Abort::WriteConflict(_)
                 | Abort::ReadConflict(_)
                 | Abort::SnapshotTooOld(_)
                 | Abort::Held(..),
-            ) => Ok(Verdict::Aborted),
+            ) => Ok(CheckoutOutcome::Aborted),
             Err(abort) => Err(ShopError(abort.to_string())),
         }
     }
@@ -163,8 +163,11 @@ fn vector(plan: Plan) -> Result<Vector, ShopError> {
 fn done<F: Fabric>(driver: &mut Driver<F>, operations: Vec<Operation>) -> Result<(), ShopError> {
     let outcomes = driver.ask(operations);
     let outcomes = outcomes.map_err(|misuse| ShopError(misuse.to_string()))?;
-    match outcomes.into_iter().find(|one| *one != Outcome::Written) {
-        Some(Outcome::Failed(fault)) => Err(ShopError(fault.to_string())),
+    match outcomes
+        .into_iter()
+        .find(|one| *one != OperationOutcome::Written)
+    {
+        Some(OperationOutcome::Failed(fault)) => Err(ShopError(fault.to_string())),
         _ => Ok(()),
     }
 }

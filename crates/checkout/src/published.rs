@@ -13,12 +13,14 @@
 //! rest of it, so that no reader gets half of one. A bit's place holds the number itself, so that
 //! nobody has to clear it when the vector begins again.
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH, turn};
+use manxdb_fabric::{
+    Address, Fabric, Operation, OperationOutcome, ServerId, WORD, WORD_LENGTH, turn,
+};
 
 use crate::plan::{order_record, spread};
 use crate::shop::{
-    BATCH, Basket, Books, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError, Verdict, count_orders,
-    order, product, sold, stock,
+    BATCH, Basket, Books, CheckoutOutcome, ITEMS, LINE, PRODUCT, STOCK, Shop, ShopError,
+    count_orders, order, product, sold, stock,
 };
 use manxdb_rack::drive::Driver;
 
@@ -160,13 +162,13 @@ impl<F: Fabric> Published<F> {
         ask(&mut self.driver, done).map(|_| ())
     }
 
-    fn try_to_buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
+    fn try_to_buy(&mut self, basket: Basket) -> Result<CheckoutOutcome, ShopError> {
         let seen = self.begin()?;
         let places = basket.map(|number| self.plan.product(number));
         let whole = places.map(|at| read(at, WORD + PRODUCT as u64));
         let found = ask(&mut self.driver, whole.to_vec())?;
         if found.iter().any(|copy| word(&copy.bytes) > seen) {
-            return Ok(Verdict::Aborted); // too new for the snapshot, or locked
+            return Ok(CheckoutOutcome::Aborted); // too new for the snapshot, or locked
         }
         let swaps = places
             .iter()
@@ -183,7 +185,7 @@ impl<F: Fabric> Published<F> {
             let ours = pairs().filter(|((_, copy), former)| is_ours(copy, former));
             let back = ours.map(|((at, copy), _)| set(*at, word(&copy.bytes)));
             ask(&mut self.driver, back.collect())?;
-            return Ok(Verdict::Aborted);
+            return Ok(CheckoutOutcome::Aborted);
         }
         let mut writes = Vec::with_capacity(1 + 2 * ITEMS);
         for (at, copy) in places.iter().zip(&found) {
@@ -197,12 +199,12 @@ impl<F: Fabric> Published<F> {
         }
         ask(&mut self.driver, writes)?;
         self.orders += 1;
-        Ok(Verdict::Committed)
+        Ok(CheckoutOutcome::Committed)
     }
 }
 
 impl<F: Fabric> Shop for Published<F> {
-    fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
+    fn buy(&mut self, basket: Basket) -> Result<CheckoutOutcome, ShopError> {
         if self.orders >= self.plan.orders {
             return Err(ShopError(format!(
                 "client {} has room for {} orders",
@@ -242,16 +244,16 @@ fn ask<F: Fabric>(
     let outcomes = driver.ask(operations);
     let outcomes = outcomes.map_err(|misuse| ShopError(misuse.to_string()))?;
     let copied = |outcome| match outcome {
-        Outcome::Read(bytes) => Ok(Copied { bytes, word: 0 }),
-        Outcome::Word(word) => Ok(Copied {
+        OperationOutcome::Read(bytes) => Ok(Copied { bytes, word: 0 }),
+        OperationOutcome::Word(word) => Ok(Copied {
             bytes: Vec::new(),
             word,
         }),
-        Outcome::Written => Ok(Copied {
+        OperationOutcome::Written => Ok(Copied {
             bytes: Vec::new(),
             word: 0,
         }),
-        Outcome::Failed(fault) => Err(ShopError(fault.to_string())),
+        OperationOutcome::Failed(fault) => Err(ShopError(fault.to_string())),
     };
     outcomes.into_iter().map(copied).collect()
 }

@@ -21,7 +21,7 @@ pub type Basket = [u64; ITEMS];
 
 /// What came of a checkout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum CheckoutOutcome {
     /// It is bought.
     Committed,
     /// Somebody else was faster: to be tried again.
@@ -79,7 +79,7 @@ pub trait Shop {
     ///
     /// # Errors
     /// [`ShopError`]: the system is broken, or full.
-    fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError>;
+    fn buy(&mut self, basket: Basket) -> Result<CheckoutOutcome, ShopError>;
 }
 
 /// Draws a basket from the first `hot` products, at least three.

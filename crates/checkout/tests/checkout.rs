@@ -12,7 +12,7 @@ use manxdb_checkout::mailbox::{End, LINE_BYTES, Mailbox};
 use manxdb_checkout::one_sided::{OneSided, audit, load};
 use manxdb_checkout::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
 use manxdb_checkout::{
-    Books, InRows, Plan, Published, PublishedPlan, Sales, Shop, Verdict, draw, published,
+    Books, CheckoutOutcome, InRows, Plan, Published, PublishedPlan, Sales, Shop, draw, published,
 };
 use manxdb_core::Random;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
@@ -41,7 +41,7 @@ const PLAN: Plan = Plan {
 fn buy_all(shop: &mut impl Shop, client: u16, products: u64) {
     let mut random = Random::new(u64::from(client));
     for _ in 0..ORDERS {
-        while shop.buy(draw(&mut random, products)).unwrap() == Verdict::Aborted {}
+        while shop.buy(draw(&mut random, products)).unwrap() == CheckoutOutcome::Aborted {}
     }
 }
 
@@ -138,7 +138,7 @@ fn a_client_that_has_no_room_for_an_order_says_so() {
     let (_servers, paths) = memory(directory.path(), plan.servers, plan.bytes());
     load(connect(&paths, 99), plan).unwrap();
     let mut shop = OneSided::new(connect(&paths, 0), plan, 0, Isolation::Snapshot).unwrap();
-    assert_eq!(shop.buy([1, 2, 3]), Ok(Verdict::Committed));
+    assert_eq!(shop.buy([1, 2, 3]), Ok(CheckoutOutcome::Committed));
     let full = shop.buy([1, 2, 3]).unwrap_err().to_string();
     assert!(full.contains("room for 1 orders"), "{full}");
     let nobody = OneSided::new(connect(&paths, 9), plan, CLIENTS, Isolation::Snapshot);

@@ -9,7 +9,7 @@ use std::thread;
 
 use crate::address::{Address, ServerId, WORD, WORD_LENGTH};
 use crate::fabric::{BatchId, Fabric};
-use crate::operation::{BYTES_MAX, Operation, Outcome};
+use crate::operation::{BYTES_MAX, Operation, OperationOutcome};
 
 /// Makes one more client, of its own number.
 pub type Maker<'a> = dyn Fn(u64) -> Box<dyn Fabric + Send> + Sync + 'a;
@@ -78,7 +78,7 @@ struct Hand {
 
 impl Hand {
     /// Does operations, and waits for them.
-    fn all(&mut self, operations: Vec<Operation>) -> Vec<Outcome> {
+    fn all(&mut self, operations: Vec<Operation>) -> Vec<OperationOutcome> {
         self.next += 1;
         let batch = BatchId(self.next);
         if let Err(misuse) = self.fabric.post(batch, operations) {
@@ -95,7 +95,7 @@ impl Hand {
         }
     }
 
-    fn one(&mut self, operation: Operation) -> Outcome {
+    fn one(&mut self, operation: Operation) -> OperationOutcome {
         let mut outcomes = self.all(vec![operation]);
         assert_eq!(outcomes.len(), 1);
         outcomes.remove(0)
@@ -103,19 +103,22 @@ impl Hand {
 
     fn read(&mut self, at: Address, bytes: u64) -> Vec<u8> {
         match self.one(Operation::Read { at, bytes }) {
-            Outcome::Read(found) => found,
+            OperationOutcome::Read(found) => found,
             other => panic!("a read ended as {other:?}"),
         }
     }
 
     fn write(&mut self, at: Address, bytes: &[u8]) {
         let bytes = bytes.to_vec();
-        assert_eq!(self.one(Operation::Write { at, bytes }), Outcome::Written);
+        assert_eq!(
+            self.one(Operation::Write { at, bytes }),
+            OperationOutcome::Written
+        );
     }
 
     fn word(&mut self, operation: Operation) -> u64 {
         match self.one(operation) {
-            Outcome::Word(former) => former,
+            OperationOutcome::Word(former) => former,
             other => panic!("an atomic operation ended as {other:?}"),
         }
     }
@@ -199,11 +202,11 @@ fn outcomes_come_in_order(bench: &Bench<'_>) {
         },
     ]);
     let expected = [
-        Outcome::Read(filled(5, 1)),
-        Outcome::Word(5),
-        Outcome::Word(5),
-        Outcome::Word(5),
-        Outcome::Written,
+        OperationOutcome::Read(filled(5, 1)),
+        OperationOutcome::Word(5),
+        OperationOutcome::Word(5),
+        OperationOutcome::Word(5),
+        OperationOutcome::Written,
     ];
     assert_eq!(outcomes, expected);
     assert_eq!(words(&hand.read(bench.at(0), 40)), [5, 6, 5, 4, 9]);
@@ -311,7 +314,7 @@ fn the_word_comes_last(bench: &Bench<'_>) {
                     word_at: 0,
                     word: number,
                 };
-                assert_eq!(hand.one(ordered), Outcome::Written);
+                assert_eq!(hand.one(ordered), OperationOutcome::Written);
             } else {
                 let word = words(&hand.read(bench.at(0), WORD))[0];
                 let bytes = words(&hand.read(bench.at(64), 1024));

@@ -2,7 +2,7 @@
 
 use crate::address::ServerId;
 use crate::grants::Grants;
-use crate::operation::{Misuse, Operation, Outcome};
+use crate::operation::{Misuse, Operation, OperationOutcome};
 
 /// A batch, by the number that its asker gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -14,14 +14,14 @@ pub struct Completion {
     /// Which.
     pub batch: BatchId,
     /// What became of its operations, in the order in which they were given.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<OperationOutcome>,
 }
 
 impl Completion {
     /// What became of a batch. Each operation has an outcome, and one that it can have: layers above
     /// pair them by their order.
     #[must_use]
-    pub fn new(batch: BatchId, operations: &[Operation], outcomes: Vec<Outcome>) -> Self {
+    pub fn new(batch: BatchId, operations: &[Operation], outcomes: Vec<OperationOutcome>) -> Self {
         assert_eq!(
             outcomes.len(),
             operations.len(),
@@ -104,13 +104,13 @@ mod tests {
         let _ = Completion::new(
             BatchId(7),
             &[read(), read()],
-            vec![Outcome::Read(vec![0; 8])],
+            vec![OperationOutcome::Read(vec![0; 8])],
         );
     }
 
     #[test]
     #[should_panic(expected = "is one that")]
     fn a_read_is_not_answered_as_a_write() {
-        let _ = Completion::new(BatchId(7), &[read()], vec![Outcome::Written]);
+        let _ = Completion::new(BatchId(7), &[read()], vec![OperationOutcome::Written]);
     }
 }

@@ -37,7 +37,7 @@ impl Grants {
     ///
     /// # Errors
     /// What is missing.
-    pub fn include(self, needed: Self) -> Result<(), Missing> {
+    pub fn include(self, needed: Self) -> Result<(), MissingGrant> {
         let pairs = [
             (needed.writes_in_order, self.writes_in_order),
             (needed.complete_means_visible, self.complete_means_visible),
@@ -53,7 +53,7 @@ impl Grants {
         let mut missing = NAMES.iter().zip(pairs);
         match missing.find(|(_, (is_needed, is_granted))| *is_needed && !is_granted) {
             None => Ok(()),
-            Some((name, _)) => Err(Missing(name)),
+            Some((name, _)) => Err(MissingGrant(name)),
         }
     }
 }
@@ -68,15 +68,15 @@ const NAMES: [&str; 5] = [
 
 /// What a carrier does not grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Missing(&'static str);
+pub struct MissingGrant(&'static str);
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the fabric does not grant {}", self.0)
     }
 }
 
-impl std::error::Error for Missing {}
+impl std::error::Error for MissingGrant {}
 
 #[cfg(test)]
 mod tests {

@@ -38,6 +38,6 @@ mod waiting;
 pub use address::{Address, ServerId, WORD, WORD_LENGTH};
 pub use fabric::{BatchId, Completion, Fabric};
 pub use grants::Grants;
-pub use operation::{Fault, Misuse, Operation, Outcome};
+pub use operation::{Fault, Misuse, Operation, OperationOutcome};
 pub use turn::turn;
 pub use waiting::Waiting;

@@ -58,7 +58,7 @@ pub enum Operation {
 
 /// What became of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum OperationOutcome {
     /// What was read.
     Read(Vec<u8>),
     /// It is written, where every reader sees it.
@@ -153,14 +153,14 @@ impl Operation {
     /// Whether an outcome is one that this operation can have: of its kind, and as long as what was
     /// asked for.
     #[must_use]
-    pub fn is_answered_by(&self, outcome: &Outcome) -> bool {
+    pub fn is_answered_by(&self, outcome: &OperationOutcome) -> bool {
         match (self, outcome) {
-            (_, Outcome::Failed(fault)) => match fault {
+            (_, OperationOutcome::Failed(fault)) => match fault {
                 Fault::Gone(server) | Fault::Fenced(server) => *server == self.server(),
             },
-            (Self::Read { bytes, .. }, Outcome::Read(copy)) => copy.len() as u64 == *bytes,
-            (Self::Write { .. } | Self::WriteThenSet { .. }, Outcome::Written)
-            | (Self::CompareSwap { .. } | Self::FetchAdd { .. }, Outcome::Word(_)) => true,
+            (Self::Read { bytes, .. }, OperationOutcome::Read(copy)) => copy.len() as u64 == *bytes,
+            (Self::Write { .. } | Self::WriteThenSet { .. }, OperationOutcome::Written)
+            | (Self::CompareSwap { .. } | Self::FetchAdd { .. }, OperationOutcome::Word(_)) => true,
             _ => false,
         }
     }
@@ -278,14 +278,14 @@ mod tests {
             offset: 8,
         };
         let read = Operation::Read { at, bytes: 16 };
-        assert!(read.is_answered_by(&Outcome::Read(vec![0; 16])));
-        assert!(!read.is_answered_by(&Outcome::Read(vec![0; 8])));
-        assert!(!read.is_answered_by(&Outcome::Written));
+        assert!(read.is_answered_by(&OperationOutcome::Read(vec![0; 16])));
+        assert!(!read.is_answered_by(&OperationOutcome::Read(vec![0; 8])));
+        assert!(!read.is_answered_by(&OperationOutcome::Written));
         let add = Operation::FetchAdd { at, delta: 1 };
-        assert!(add.is_answered_by(&Outcome::Word(0)));
-        assert!(!add.is_answered_by(&Outcome::Read(vec![0; 8])));
-        assert!(add.is_answered_by(&Outcome::Failed(Fault::Gone(ServerId(3)))));
-        assert!(!add.is_answered_by(&Outcome::Failed(Fault::Gone(ServerId(4)))));
+        assert!(add.is_answered_by(&OperationOutcome::Word(0)));
+        assert!(!add.is_answered_by(&OperationOutcome::Read(vec![0; 8])));
+        assert!(add.is_answered_by(&OperationOutcome::Failed(Fault::Gone(ServerId(3)))));
+        assert!(!add.is_answered_by(&OperationOutcome::Failed(Fault::Gone(ServerId(4)))));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use manxdb_fabric::libfabric::{
     ConnectError, Copies, ListenerAddress, MemoryServer, Provider, RemoteMemory, ShutOutError,
     shut_out,
 };
-use manxdb_fabric::{BatchId, Fabric, Fault, Grants, Operation, Outcome, WORD_LENGTH};
+use manxdb_fabric::{BatchId, Fabric, Fault, Grants, Operation, OperationOutcome, WORD_LENGTH};
 use rustix::process::Signal;
 
 /// Bytes of a large write.
@@ -125,7 +125,7 @@ fn what_another_process_does() {
             add(&mut memory);
             say("ready");
             loop {
-                if let Outcome::Failed(fault) = add(&mut memory) {
+                if let OperationOutcome::Failed(fault) = add(&mut memory) {
                     say(&format!("end: {fault}"));
                     return listen();
                 }
@@ -221,9 +221,9 @@ fn a_provider_that_does_not_grant_enough_is_refused_by_name() {
 fn notices_the_end_of_a_server(name: &str) {
     let (process, address) = other_server(name);
     let mut memory = client(&named(name), address, 1);
-    assert_eq!(add(&mut memory), Outcome::Word(0));
+    assert_eq!(add(&mut memory), OperationOutcome::Word(0));
     drop(process);
-    let gone = Outcome::Failed(Fault::Gone(SERVER));
+    let gone = OperationOutcome::Failed(Fault::Gone(SERVER));
     while add(&mut memory) != gone {}
     assert_eq!(add(&mut memory), gone);
 }
@@ -256,7 +256,7 @@ fn what_is_under_way_when_a_server_ends_has_failed() {
         }
     };
     assert_eq!(done.batch, BatchId(8));
-    let gone = Outcome::Failed(Fault::Gone(SERVER));
+    let gone = OperationOutcome::Failed(Fault::Gone(SERVER));
     assert_eq!(done.outcomes, [gone.clone(), gone]);
 }
 
@@ -275,13 +275,13 @@ fn a_server_that_does_not_answer_is_given_up() {
     }
     memory.give_up(SERVER);
     assert_eq!(memory.awaited(), []);
-    let gone = Outcome::Failed(Fault::Gone(SERVER));
+    let gone = OperationOutcome::Failed(Fault::Gone(SERVER));
     assert_eq!(memory.poll().unwrap().outcomes.remove(0), gone);
     assert_eq!(add(&mut memory), gone);
     // Found again, it is as good as new.
     process.signal(Signal::CONT);
     memory.connect(&address.into(), 2).unwrap();
-    assert!(matches!(add(&mut memory), Outcome::Word(_)));
+    assert!(matches!(add(&mut memory), OperationOutcome::Word(_)));
 }
 
 fn shuts_a_client_out(name: &str) {
@@ -298,7 +298,7 @@ fn shuts_a_client_out(name: &str) {
     assert_eq!(server.read(0, WORD_LENGTH), word);
     server.fence(OTHER).unwrap(); // it is out: nothing to do
     assert_eq!(server.clients(), [1]);
-    assert!(matches!(add(&mut stays), Outcome::Word(_)));
+    assert!(matches!(add(&mut stays), OperationOutcome::Word(_)));
 }
 
 #[test]
@@ -314,8 +314,11 @@ fn a_client_is_shut_out_from_another_process() {
     let (mut one, mut other) = (client(&tcp(), address, 1), client(&tcp(), address, 2));
     add(&mut one);
     shut_out(&address.into(), 1).unwrap();
-    assert_eq!(add(&mut one), Outcome::Failed(Fault::Fenced(SERVER)));
-    assert_eq!(add(&mut other), Outcome::Word(1));
+    assert_eq!(
+        add(&mut one),
+        OperationOutcome::Failed(Fault::Fenced(SERVER))
+    );
+    assert_eq!(add(&mut other), OperationOutcome::Word(1));
     shut_out(&address.into(), 1).unwrap(); // it is out: nothing to do
     shut_out(&address.into(), 3).unwrap(); // and so is who has not come yet
     let late = other.connect(&address.into(), 3).unwrap_err();
@@ -362,7 +365,7 @@ fn a_server_begins_with_what_it_is_filled_with() {
     let mut memory = client(&tcp(), server.address(), 1);
     let (at, bytes) = (at(64), 32);
     let read = run(&mut memory, Operation::Read { at, bytes });
-    assert_eq!(read, Outcome::Read(words));
+    assert_eq!(read, OperationOutcome::Read(words));
 }
 
 #[test]
@@ -379,7 +382,7 @@ fn shuts_a_client_out_that_hangs(name: &str) {
     server.fence(OTHER).unwrap();
     other.signal(Signal::CONT);
     other.tell();
-    let fenced = Outcome::Failed(Fault::Fenced(SERVER));
+    let fenced = OperationOutcome::Failed(Fault::Fenced(SERVER));
     assert_eq!(other.hears("again:"), format!("{fenced:?}"), "over {name}");
     assert_eq!(server.read(0, WORD_LENGTH), 1_u64.to_le_bytes());
 }
@@ -412,14 +415,17 @@ fn a_client_of_the_servers_own_process_is_shut_out_too() {
         let mut memory = client(&provider, server.address(), 1);
         add(&mut memory);
         server.fence(1).unwrap();
-        assert_eq!(add(&mut memory), Outcome::Failed(Fault::Fenced(SERVER)));
+        assert_eq!(
+            add(&mut memory),
+            OperationOutcome::Failed(Fault::Fenced(SERVER))
+        );
         let word = server.read(0, WORD_LENGTH);
         assert_eq!(word, 1_u64.to_le_bytes());
         // It may ask again, as another one.
         let again = memory.connect(&server.address().into(), 1).unwrap_err();
         assert!(matches!(again, ConnectError::ShutOut(_)), "{again}");
         memory.connect(&server.address().into(), 2).unwrap();
-        assert_eq!(add(&mut memory), Outcome::Word(1));
+        assert_eq!(add(&mut memory), OperationOutcome::Word(1));
     }
 }
 
@@ -460,7 +466,7 @@ fn strangers_get_no_memory_and_cost_no_server() {
     assert!(turned_away.to_string().ends_with(reason), "{turned_away}");
     assert!(server.clients().is_empty());
     let mut memory = client(&tcp(), server.address(), 1);
-    assert_eq!(add(&mut memory), Outcome::Word(0));
+    assert_eq!(add(&mut memory), OperationOutcome::Word(0));
 }
 
 #[test]

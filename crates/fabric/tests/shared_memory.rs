@@ -14,8 +14,8 @@ use common::{OTHER, Process, SERVER, add, at, listen, role, run, say, until};
 use manxdb_fabric::conformance::{self, Bench, CHECKS, REGISTERED};
 use manxdb_fabric::shm::{ConnectError, MemoryServer, SharedMemory};
 use manxdb_fabric::{
-    Address, BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, Outcome, ServerId,
-    WORD_LENGTH,
+    Address, BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, OperationOutcome,
+    ServerId, WORD_LENGTH,
 };
 use tempfile::TempDir;
 
@@ -168,7 +168,8 @@ fn a_large_read_that_meets_a_write_is_torn() {
 
 fn until_torn(memory: &mut SharedMemory, bytes: u64) {
     loop {
-        let Outcome::Read(found) = run(memory, Operation::Read { at: at(0), bytes }) else {
+        let OperationOutcome::Read(found) = run(memory, Operation::Read { at: at(0), bytes })
+        else {
             panic!("a read ended as something else");
         };
         if found.iter().any(|byte| *byte != found[0]) {
@@ -183,9 +184,9 @@ fn the_end_of_a_server_is_noticed() {
     let path = socket(&directory);
     let other = Process::start("server", &path);
     let mut memory = client(&path, 1);
-    assert_eq!(add(&mut memory), Outcome::Word(0));
+    assert_eq!(add(&mut memory), OperationOutcome::Word(0));
     drop(other);
-    while add(&mut memory) != Outcome::Failed(Fault::Gone(SERVER)) {
+    while add(&mut memory) != OperationOutcome::Failed(Fault::Gone(SERVER)) {
         thread::yield_now();
     }
 }
@@ -259,13 +260,16 @@ fn who_is_shut_out_lets_go_and_lives_on() {
     let path = socket(&directory);
     let server = server(&path);
     let mut memory = client(&path, 1);
-    assert_eq!(add(&mut memory), Outcome::Word(0));
+    assert_eq!(add(&mut memory), OperationOutcome::Word(0));
     server.fence(1).unwrap();
-    assert_eq!(add(&mut memory), Outcome::Failed(Fault::Fenced(SERVER)));
+    assert_eq!(
+        add(&mut memory),
+        OperationOutcome::Failed(Fault::Fenced(SERVER))
+    );
     assert_eq!(server.read(0, WORD_LENGTH), 1_u64.to_le_bytes());
     assert!(SharedMemory::default().connect(&path, 1).is_err());
     let mut again = client(&path, 2);
-    assert_eq!(add(&mut again), Outcome::Word(1));
+    assert_eq!(add(&mut again), OperationOutcome::Word(1));
     server.fence(3).unwrap(); // nobody
 }
 
@@ -278,7 +282,7 @@ fn nobody_who_is_shut_out_at_work_writes_after_it() {
         let mut memory = client(&path, number);
         let worker = thread::spawn(move || {
             let mut count = 0_u64;
-            while let Outcome::Word(_) = add(&mut memory) {
+            while let OperationOutcome::Word(_) = add(&mut memory) {
                 count += 1;
             }
             count
@@ -308,7 +312,7 @@ fn strangers_get_no_memory_and_cost_no_server() {
     }
     assert!(server.clients().is_empty());
     let mut memory = client(&path, 1);
-    assert_eq!(add(&mut memory), Outcome::Word(0));
+    assert_eq!(add(&mut memory), OperationOutcome::Word(0));
 }
 
 #[test]
@@ -346,10 +350,14 @@ fn a_server_that_stands_still_is_silent_and_not_gone() {
     other.signal(rustix::process::Signal::STOP);
     let late = SharedMemory::default().connect(&path, 2);
     assert!(matches!(late, Err(ConnectError::Silent(_))), "{late:?}");
-    assert_eq!(add(&mut before), Outcome::Word(0), "its memory is there");
+    assert_eq!(
+        add(&mut before),
+        OperationOutcome::Word(0),
+        "its memory is there"
+    );
     other.signal(rustix::process::Signal::CONT);
     let mut late = client(&path, 3);
-    assert_eq!(add(&mut late), Outcome::Word(1));
+    assert_eq!(add(&mut late), OperationOutcome::Word(1));
     drop(other);
     let late = SharedMemory::default().connect(&path, 4);
     assert!(matches!(late, Err(ConnectError::Gone(..))), "{late:?}");

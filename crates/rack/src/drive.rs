@@ -10,7 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{BatchId, Fabric, Fault, Misuse, Operation, Outcome, ServerId, Waiting};
+use manxdb_fabric::{
+    BatchId, Fabric, Fault, Misuse, Operation, OperationOutcome, ServerId, Waiting,
+};
 use manxdb_rsi::{Carrier, Lease, Machine, Map, Once, ReplicatedOp, Step};
 
 use crate::silence::Silence;
@@ -219,7 +221,10 @@ impl<F: Fabric> Driver<F> {
     ///
     /// # Errors
     /// [`Misuse`].
-    pub fn ask_regions(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+    pub fn ask_regions(
+        &mut self,
+        operations: Vec<Operation>,
+    ) -> Result<Vec<OperationOutcome>, Misuse> {
         self.run(Once::new(operations))
     }
 
@@ -227,7 +232,7 @@ impl<F: Fabric> Driver<F> {
     ///
     /// # Errors
     /// [`Misuse`].
-    pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+    pub fn ask(&mut self, mut operations: Vec<Operation>) -> Result<Vec<OperationOutcome>, Misuse> {
         let count = operations.len();
         if let Some(beat) = self.place.as_mut().and_then(DurablePositions::beat) {
             operations.extend(beat);
@@ -245,7 +250,7 @@ impl<F: Fabric> Driver<F> {
                 place <= outcomes.len(),
                 "outcomes are in the order of operations"
             );
-            outcomes.insert(place, Outcome::Failed(fault));
+            outcomes.insert(place, OperationOutcome::Failed(fault));
         }
         assert_eq!(
             outcomes.len(),
@@ -253,7 +258,7 @@ impl<F: Fabric> Driver<F> {
             "every operation has an outcome, also those for servers that are not reached"
         );
         let fault = outcomes.iter().find_map(|outcome| match outcome {
-            Outcome::Failed(fault) => Some(*fault),
+            OperationOutcome::Failed(fault) => Some(*fault),
             _ => None,
         });
         self.fault = self.fault.or(fault);
@@ -274,7 +279,7 @@ impl<F: Fabric> Driver<F> {
         missing.collect()
     }
 
-    fn post(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, Misuse> {
+    fn post(&mut self, operations: Vec<Operation>) -> Result<Vec<OperationOutcome>, Misuse> {
         if operations.is_empty() {
             return Ok(Vec::new());
         }

@@ -11,7 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::fabric::check;
 use manxdb_fabric::{
-    Address, BatchId, Completion, Fault, Misuse, Operation, Outcome, ServerId, WORD, WORD_LENGTH,
+    Address, BatchId, Completion, Fault, Misuse, Operation, OperationOutcome, ServerId, WORD,
+    WORD_LENGTH,
 };
 
 use crate::time::SimTime;
@@ -94,7 +95,7 @@ enum What {
 #[derive(Debug)]
 struct Pending {
     operations: Vec<Operation>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<OperationOutcome>,
     left: usize,
 }
 
@@ -276,7 +277,7 @@ impl Memory {
         let outcome = pending.outcomes.get_mut(piece.operation);
         if let Some((operation, outcome)) = operation.zip(outcome) {
             if self.is_fenced(piece.client, operation.server()) {
-                *outcome = Outcome::Failed(Fault::Fenced(operation.server()));
+                *outcome = OperationOutcome::Failed(Fault::Fenced(operation.server()));
             } else {
                 self.touch(&operation, piece.what, outcome);
             }
@@ -285,17 +286,17 @@ impl Memory {
         Some(Happened::Touched)
     }
 
-    fn touch(&mut self, operation: &Operation, what: What, outcome: &mut Outcome) {
+    fn touch(&mut self, operation: &Operation, what: What, outcome: &mut OperationOutcome) {
         let server = operation.server();
         if self.lost.contains(&server) {
-            *outcome = Outcome::Failed(Fault::Gone(server));
+            *outcome = OperationOutcome::Failed(Fault::Gone(server));
             return;
         }
         match (operation, what) {
             (Operation::Read { at, bytes }, What::Line(start)) => {
                 let end = (start + LINE).min(*bytes);
                 let line = self.look(at.plus(start), end - start);
-                if let Outcome::Read(copy) = outcome {
+                if let OperationOutcome::Read(copy) = outcome {
                     let place = usize::try_from(start).unwrap_or(0);
                     copy[place..place + line.len()].copy_from_slice(&line);
                 }
@@ -324,12 +325,12 @@ impl Memory {
                 if former == *expected {
                     self.set(*at, *new);
                 }
-                *outcome = Outcome::Word(former);
+                *outcome = OperationOutcome::Word(former);
             }
             (Operation::FetchAdd { at, delta }, _) => {
                 let former = self.word(*at);
                 self.set(*at, former.wrapping_add(*delta));
-                *outcome = Outcome::Word(former);
+                *outcome = OperationOutcome::Word(former);
             }
             _ => {}
         }
@@ -379,13 +380,13 @@ impl Memory {
 }
 
 /// The outcome of an operation that has not begun.
-fn blank(operation: &Operation) -> Outcome {
+fn blank(operation: &Operation) -> OperationOutcome {
     match operation {
         Operation::Read { bytes, .. } => {
-            Outcome::Read(vec![0; usize::try_from(*bytes).unwrap_or(0)])
+            OperationOutcome::Read(vec![0; usize::try_from(*bytes).unwrap_or(0)])
         }
-        Operation::Write { .. } | Operation::WriteThenSet { .. } => Outcome::Written,
-        Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => Outcome::Word(0),
+        Operation::Write { .. } | Operation::WriteThenSet { .. } => OperationOutcome::Written,
+        Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => OperationOutcome::Word(0),
     }
 }
 

@@ -60,7 +60,7 @@ fn reads_that_meet_a_write_are_torn_for_some_seed_and_its_word_comes_last() {
                 early += u32::from(is_set && !is_whole && !keeps_order);
                 assert!(!keeps_order || !is_set || is_whole, "seed {seed}");
                 if let Happened::Completed(2, completion) = happened {
-                    let [Outcome::Read(copy)] = completion.outcomes.as_slice() else {
+                    let [OperationOutcome::Read(copy)] = completion.outcomes.as_slice() else {
                         panic!("{completion:?}");
                     };
                     torn += u32::from(copy.contains(&0) && copy.contains(&7));
@@ -132,7 +132,7 @@ fn a_client_that_is_shut_out_hears_so_and_writes_nothing_more() {
         memory
             .post(1, BatchId(2), vec![ordered(9)], Nanos(0))
             .unwrap();
-        let fenced = [Outcome::Failed(Fault::Fenced(SERVER))];
+        let fenced = [OperationOutcome::Failed(Fault::Fenced(SERVER))];
         for (client, completion) in run(&mut memory) {
             assert_eq!((client, completion.outcomes.as_slice()), (1, &fenced[..]));
         }
@@ -155,5 +155,8 @@ fn a_lost_server_answers_nothing() {
         .post(1, BatchId(1), vec![ordered(7)], Nanos(0))
         .unwrap();
     let done = run(&mut memory);
-    assert_eq!(done[0].1.outcomes, [Outcome::Failed(Fault::Gone(SERVER))]);
+    assert_eq!(
+        done[0].1.outcomes,
+        [OperationOutcome::Failed(Fault::Gone(SERVER))]
+    );
 }

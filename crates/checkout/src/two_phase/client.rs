@@ -4,7 +4,7 @@ use std::io;
 
 use super::line::Line;
 use super::{CommitNumber, FromManager, FromResource, ToManager, ToResource, Version, Write, home};
-use crate::shop::{Basket, ITEMS, Shop, ShopError, Verdict, order, sold};
+use crate::shop::{Basket, CheckoutOutcome, ITEMS, Shop, ShopError, order, sold};
 
 /// A client: a line to the transaction manager, and one to each resource manager.
 #[derive(Debug)]
@@ -64,12 +64,12 @@ impl<L: Line> TwoPhase<L> {
         Ok((!is_too_old).then_some(found))
     }
 
-    fn try_to_buy(&mut self, basket: Basket) -> io::Result<Verdict> {
+    fn try_to_buy(&mut self, basket: Basket) -> io::Result<CheckoutOutcome> {
         let Some(found) = self.read(basket)? else {
             self.manager.send(&ToManager::Begin)?;
             let answer: FromManager = self.manager.receive()?;
             self.snapshot = answer.snapshot;
-            return Ok(Verdict::Aborted);
+            return Ok(CheckoutOutcome::Aborted);
         };
         let write = |(product, (read, value)): (u64, Version)| {
             let value = sold(&value).ok_or_else(|| io::Error::other("a product is none"))?;
@@ -108,7 +108,7 @@ impl<L: Line> TwoPhase<L> {
 }
 
 impl<L: Line> Shop for TwoPhase<L> {
-    fn buy(&mut self, basket: Basket) -> Result<Verdict, ShopError> {
+    fn buy(&mut self, basket: Basket) -> Result<CheckoutOutcome, ShopError> {
         let done = self.try_to_buy(basket);
         done.map_err(|error| ShopError(error.to_string()))
     }

@@ -23,7 +23,7 @@ pub use line::{Line, TcpLine};
 pub use manager::Manager;
 pub use resource::Resource;
 
-use crate::shop::Verdict;
+use crate::shop::CheckoutOutcome;
 
 /// A number that commits are ordered by; 0 is what was there at the beginning.
 pub type CommitNumber = u64;
@@ -89,10 +89,10 @@ pub struct FromManager {
 }
 
 impl FromManager {
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> CheckoutOutcome {
         match self.is_committed {
-            Some(true) => Verdict::Committed,
-            _ => Verdict::Aborted,
+            Some(true) => CheckoutOutcome::Committed,
+            _ => CheckoutOutcome::Aborted,
         }
     }
 }

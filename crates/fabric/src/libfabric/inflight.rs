@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::shape::{Copies, Kind, Shape};
 use crate::address::{Address, WORD, WORD_LENGTH};
 use crate::fabric::{BatchId, Completion};
-use crate::operation::{Fault, Operation, Outcome};
+use crate::operation::{Fault, Operation, OperationOutcome};
 
 /// A part of an operation, for one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ enum Part {
 struct Job {
     batch: BatchId,
     operations: Vec<Operation>,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<OperationOutcome>,
     rest: Vec<Rest>,
 }
 
@@ -150,7 +150,7 @@ impl InFlight {
         match came {
             Ok(came) => take(outcome, piece, came),
             Err(fault) => {
-                *outcome = Outcome::Failed(fault);
+                *outcome = OperationOutcome::Failed(fault);
                 rest.held = None; // the word must not say that the bytes are there
             }
         }
@@ -244,20 +244,20 @@ impl Cut {
 }
 
 /// What an operation comes to if nothing goes wrong, with nothing in it yet.
-fn hoped_for(asked: &Operation) -> Outcome {
+fn hoped_for(asked: &Operation) -> OperationOutcome {
     match asked {
         Operation::Read { bytes, .. } => {
-            Outcome::Read(vec![0; usize::try_from(*bytes).unwrap_or_default()])
+            OperationOutcome::Read(vec![0; usize::try_from(*bytes).unwrap_or_default()])
         }
-        Operation::Write { .. } | Operation::WriteThenSet { .. } => Outcome::Written,
-        Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => Outcome::Word(0),
+        Operation::Write { .. } | Operation::WriteThenSet { .. } => OperationOutcome::Written,
+        Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => OperationOutcome::Word(0),
     }
 }
 
 /// Puts what has come where it belongs. What has failed stays failed.
-fn take(outcome: &mut Outcome, piece: &Piece, came: &[u8]) {
+fn take(outcome: &mut OperationOutcome, piece: &Piece, came: &[u8]) {
     match (outcome, piece.part) {
-        (Outcome::Read(read), Part::Bytes(from)) => {
+        (OperationOutcome::Read(read), Part::Bytes(from)) => {
             assert_eq!(
                 came.len() as u64,
                 piece.bytes,
@@ -269,7 +269,7 @@ fn take(outcome: &mut Outcome, piece: &Piece, came: &[u8]) {
                 part.copy_from_slice(came);
             }
         }
-        (Outcome::Word(word), _) => {
+        (OperationOutcome::Word(word), _) => {
             assert_eq!(
                 came.len(),
                 WORD_LENGTH,
@@ -279,9 +279,9 @@ fn take(outcome: &mut Outcome, piece: &Piece, came: &[u8]) {
                 *word = u64::from_le_bytes(*bytes);
             }
         }
-        (Outcome::Written, _) => assert!(came.is_empty(), "a write brings nothing back"),
-        (Outcome::Failed(_), _) => {}
-        (Outcome::Read(_), part) => {
+        (OperationOutcome::Written, _) => assert!(came.is_empty(), "a write brings nothing back"),
+        (OperationOutcome::Failed(_), _) => {}
+        (OperationOutcome::Read(_), part) => {
             assert!(
                 matches!(part, Part::Bytes(_)),
                 "a read is made of bytes, not of {part:?}"
@@ -354,7 +354,7 @@ mod tests {
         let done = inflight.done().unwrap();
         assert_eq!(
             (done.batch, done.outcomes),
-            (BatchId(5), vec![Outcome::Read(came)])
+            (BatchId(5), vec![OperationOutcome::Read(came)])
         );
     }
 
@@ -371,7 +371,10 @@ mod tests {
         assert_eq!(inflight.sent(&word), 7_u64.to_le_bytes());
         assert_eq!(inflight.done(), None);
         assert_eq!(inflight.finish(&word, Ok(&[])), None);
-        assert_eq!(inflight.done().unwrap().outcomes, [Outcome::Written]);
+        assert_eq!(
+            inflight.done().unwrap().outcomes,
+            [OperationOutcome::Written]
+        );
     }
 
     #[test]
@@ -383,7 +386,10 @@ mod tests {
         for piece in &pieces {
             assert_eq!(inflight.finish(piece, Ok(&[])), None);
         }
-        assert_eq!(inflight.done().unwrap().outcomes, [Outcome::Written]);
+        assert_eq!(
+            inflight.done().unwrap().outcomes,
+            [OperationOutcome::Written]
+        );
     }
 
     #[test]
@@ -395,7 +401,10 @@ mod tests {
         assert_eq!(inflight.finish(&pieces[1], Ok(&[])), None);
         assert_eq!(inflight.done(), None);
         assert_eq!(inflight.finish(&pieces[2], Ok(&[])), None);
-        assert_eq!(inflight.done().unwrap().outcomes, [Outcome::Failed(fault)]);
+        assert_eq!(
+            inflight.done().unwrap().outcomes,
+            [OperationOutcome::Failed(fault)]
+        );
     }
 
     #[test]
@@ -419,7 +428,10 @@ mod tests {
         inflight.finish(&pieces[0], Ok(&words(&[1])));
         inflight.finish(&pieces[1], Ok(&words(&[9])));
         let outcomes = inflight.done().unwrap().outcomes;
-        assert_eq!(outcomes, [Outcome::Word(1), Outcome::Word(9)]);
+        assert_eq!(
+            outcomes,
+            [OperationOutcome::Word(1), OperationOutcome::Word(9)]
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::fabric::{BatchId, Completion, Fabric, check};
 use crate::grants::Grants;
 use crate::memory::segment;
 use crate::memory::words::Words;
-use crate::operation::{Fault, Misuse, Operation, Outcome};
+use crate::operation::{Fault, Misuse, Operation, OperationOutcome};
 
 /// How long one waits at the listener of a server for a word.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -266,15 +266,15 @@ impl SharedMemory {
         }
     }
 
-    fn run(&self, operation: &Operation) -> Outcome {
+    fn run(&self, operation: &Operation) -> OperationOutcome {
         let server = operation.server();
-        let gone = Outcome::Failed(Fault::Gone(server));
+        let gone = OperationOutcome::Failed(Fault::Gone(server));
         let Some(segment) = self.segment(server) else {
             return gone;
         };
         match segment.state.load(Ordering::Relaxed) {
             PRESENT => segment.run(operation).unwrap_or(gone),
-            SHUT_OUT => Outcome::Failed(Fault::Fenced(server)),
+            SHUT_OUT => OperationOutcome::Failed(Fault::Fenced(server)),
             state => {
                 assert_eq!(state, GONE, "a server is present, gone, or has shut us out");
                 gone
@@ -327,7 +327,7 @@ impl Segment {
     }
 
     /// Does it; none if it lies outside, which has been checked before.
-    fn run(&self, operation: &Operation) -> Option<Outcome> {
+    fn run(&self, operation: &Operation) -> Option<OperationOutcome> {
         let words = &self.words;
         assert_eq!(
             operation.check(self.bytes),
@@ -336,11 +336,11 @@ impl Segment {
         );
         Some(match operation {
             Operation::Read { at, bytes } => {
-                Outcome::Read(words.read(at.offset, usize::try_from(*bytes).ok()?))
+                OperationOutcome::Read(words.read(at.offset, usize::try_from(*bytes).ok()?))
             }
             Operation::Write { at, bytes } => {
                 words.write(at.offset, bytes);
-                Outcome::Written
+                OperationOutcome::Written
             }
             Operation::WriteThenSet {
                 at,
@@ -350,12 +350,14 @@ impl Segment {
             } => {
                 words.write(at.offset, bytes);
                 words.set(*word_at, *word);
-                Outcome::Written
+                OperationOutcome::Written
             }
             Operation::CompareSwap { at, expected, new } => {
-                Outcome::Word(words.compare_swap(at.offset, *expected, *new)?)
+                OperationOutcome::Word(words.compare_swap(at.offset, *expected, *new)?)
             }
-            Operation::FetchAdd { at, delta } => Outcome::Word(words.fetch_add(at.offset, *delta)?),
+            Operation::FetchAdd { at, delta } => {
+                OperationOutcome::Word(words.fetch_add(at.offset, *delta)?)
+            }
         })
     }
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 
-use manxdb_fabric::{Address, BatchId, Fabric, Operation, Outcome, ServerId};
+use manxdb_fabric::{Address, BatchId, Fabric, Operation, OperationOutcome, ServerId};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The server of all tests.
@@ -24,7 +24,7 @@ pub fn at(offset: u64) -> Address {
 }
 
 /// Does one operation and waits for it.
-pub fn run(memory: &mut dyn Fabric, operation: Operation) -> Outcome {
+pub fn run(memory: &mut dyn Fabric, operation: Operation) -> OperationOutcome {
     memory.post(BatchId(1), vec![operation]).unwrap();
     loop {
         if let Some(mut done) = (0..64).find_map(|_| memory.poll()) {
@@ -35,7 +35,7 @@ pub fn run(memory: &mut dyn Fabric, operation: Operation) -> Outcome {
 }
 
 /// Adds one to the first word.
-pub fn add(memory: &mut dyn Fabric) -> Outcome {
+pub fn add(memory: &mut dyn Fabric) -> OperationOutcome {
     let (at, delta) = (at(0), 1);
     run(memory, Operation::FetchAdd { at, delta })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use manxdb_fabric::WORD_LENGTH;
 use manxdb_gateway::admin::{AdminSources, Gauge, HealthReport};
 use manxdb_gateway::mysql::SERVER_VERSION;
-use manxdb_rack::disk::{Directory, DiskError, Kind};
+use manxdb_rack::disk::{Directory, DiskError, FileKind};
 use manxdb_rack::memory::{MemoryStats, Plan, Superblock, waits_for_rows};
 use serde_json::json;
 
@@ -138,7 +138,7 @@ fn files(directory: &Directory) -> Vec<Gauge> {
         return Vec::new();
     };
     let segments = directory
-        .files(Kind::Batches)
+        .files(FileKind::Batches)
         .map_or(0, |files| files.len());
     #[allow(clippy::cast_precision_loss)] // as above
     let numbers = [
@@ -149,11 +149,14 @@ fn files(directory: &Directory) -> Vec<Gauge> {
             sizes.checkpoints as f64,
         ),
     ];
-    let age = directory.files(Kind::Checkpoint).ok().and_then(|files| {
-        let (_, path) = files.last()?;
-        let written = std::fs::metadata(path).ok()?.modified().ok()?;
-        Some(written.elapsed().ok()?.as_secs_f64())
-    });
+    let age = directory
+        .files(FileKind::Checkpoint)
+        .ok()
+        .and_then(|files| {
+            let (_, path) = files.last()?;
+            let written = std::fs::metadata(path).ok()?.modified().ok()?;
+            Some(written.elapsed().ok()?.as_secs_f64())
+        });
     let age = age.map(|age| ("manxdb_memory_disk_checkpoint_age_seconds", age));
     let gauge = |(name, value): (&str, f64)| Gauge {
         name: name.to_owned(),

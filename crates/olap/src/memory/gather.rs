@@ -1,6 +1,6 @@
 //! Receiving: where the pieces of each partition lie in this node's own memory.
 
-use manxdb_fabric::{Fabric, Operation, Outcome};
+use manxdb_fabric::{Fabric, Operation, OperationOutcome};
 
 use super::node::{Node, astray};
 use super::region::{HEAD, NodeRegion};
@@ -108,7 +108,7 @@ fn read_each<F: Fabric>(
     };
     for outcome in node.pipe.ask(wanted.map(read).collect())? {
         match outcome {
-            Outcome::Read(copy) => take(&copy)?,
+            OperationOutcome::Read(copy) => take(&copy)?,
             _ => return Err(astray(me)),
         }
     }

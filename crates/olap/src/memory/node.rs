@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use manxdb_fabric::{Address, Fabric, Grants, Operation, Outcome, ServerId, WORD, turn};
+use manxdb_fabric::{Address, Fabric, Grants, Operation, OperationOutcome, ServerId, WORD, turn};
 
 use super::pipe::Pipe;
 use super::region::{AT_A_TIME, NodeRegion};
@@ -81,7 +81,7 @@ impl<F: Fabric> Node<F> {
         if stock.is_empty() {
             let delta = AT_A_TIME;
             let found = self.pipe.ask(vec![Operation::FetchAdd { at, delta }])?;
-            let Some(Outcome::Word(first)) = found.first() else {
+            let Some(OperationOutcome::Word(first)) = found.first() else {
                 return Err(astray(node));
             };
             *stock = *first..first.saturating_add(AT_A_TIME).min(pieces);
@@ -163,7 +163,7 @@ impl<F: Fabric> Node<F> {
     pub(super) fn read(&mut self, at: Address, bytes: u64) -> Result<Vec<u8>, OlapError> {
         let outcomes = self.pipe.ask(vec![Operation::Read { at, bytes }])?;
         match outcomes.into_iter().next() {
-            Some(Outcome::Read(copy)) => Ok(copy),
+            Some(OperationOutcome::Read(copy)) => Ok(copy),
             _ => Err(astray(at.server.0)),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use manxdb_fabric::{BatchId, Fabric, Operation, Outcome, ServerId, WORD, turn};
+use manxdb_fabric::{BatchId, Fabric, Operation, OperationOutcome, ServerId, WORD, turn};
 
 use crate::error::OlapError;
 use crate::traffic::Traffic;
@@ -65,7 +65,7 @@ impl<F: Fabric> Pipe<F> {
     ///
     /// # Errors
     /// As [`Pipe::post`].
-    pub fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, OlapError> {
+    pub fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<OperationOutcome>, OlapError> {
         let batch = self.start(operations)?;
         loop {
             if let Some(outcomes) = self.hear(Some(batch))? {
@@ -86,7 +86,10 @@ impl<F: Fabric> Pipe<F> {
     }
 
     /// Waits for the end of some batch; the outcomes, if it is the one that is wanted.
-    fn hear(&mut self, wanted: Option<BatchId>) -> Result<Option<Vec<Outcome>>, OlapError> {
+    fn hear(
+        &mut self,
+        wanted: Option<BatchId>,
+    ) -> Result<Option<Vec<OperationOutcome>>, OlapError> {
         let mut turns = 0;
         let completion = loop {
             match self.fabric.poll() {
@@ -95,7 +98,7 @@ impl<F: Fabric> Pipe<F> {
             }
         };
         for outcome in &completion.outcomes {
-            if let Outcome::Failed(fault) = outcome {
+            if let OperationOutcome::Failed(fault) = outcome {
                 return Err((*fault).into());
             }
         }

@@ -12,7 +12,7 @@ use crate::common::{Keys, connect, memory, rows, width};
 use manxdb_core::Random;
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_fabric::{
-    BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, Outcome, ServerId,
+    BatchId, Completion, Fabric, Fault, Grants, Misuse, Operation, OperationOutcome, ServerId,
 };
 use manxdb_olap::join::{Tables, Travel, by_messages, by_writes};
 use manxdb_olap::memory::{Load, Node, NodeRegion};
@@ -98,7 +98,7 @@ impl Fabric for Without {
         if operations.iter().all(|one| one.server() != self.server) {
             return self.memory.post(batch, operations);
         }
-        let gone = Outcome::Failed(Fault::Gone(self.server));
+        let gone = OperationOutcome::Failed(Fault::Gone(self.server));
         let outcomes = vec![gone; operations.len()];
         self.failed
             .push_back(Completion::new(batch, &operations, outcomes));

@@ -5,12 +5,12 @@
 //! last bucket to a new one that has the entry in it. Who loses the swap looks again.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Operation, Outcome};
+use manxdb_fabric::{Address, Operation, OperationOutcome};
 
 use crate::block::Block;
 use crate::commit::Abort;
 use crate::directory::{BUCKET, Bucket, RecordAddress, entry};
-use crate::find::{Absence, Find, Found};
+use crate::find::{Absence, Find, LookupResult};
 use crate::machine::{Machine, Step, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -151,16 +151,16 @@ impl Add {
     fn looked(
         &mut self,
         find: Box<Find>,
-        step: Step<Result<Found, Abort>>,
+        step: Step<Result<LookupResult, Abort>>,
     ) -> Step<Result<Added, Abort>> {
         match step {
             Step::Done(Err(abort)) => Step::Done(Err(abort)),
-            Step::Done(Ok(Found::Record(seen))) => Step::Done(Ok(Added {
+            Step::Done(Ok(LookupResult::Record(seen))) => Step::Done(Ok(Added {
                 seen,
                 took_record: false,
                 took_bucket: false,
             })),
-            Step::Done(Ok(Found::Nothing(absence))) => {
+            Step::Done(Ok(LookupResult::Nothing(absence))) => {
                 self.absence = absence;
                 self.write()
             }
@@ -176,15 +176,19 @@ impl Add {
     }
 
     /// The swap is done.
-    fn swapped(&mut self, outcomes: &[Outcome], took_bucket: bool) -> Step<Result<Added, Abort>> {
+    fn swapped(
+        &mut self,
+        outcomes: &[OperationOutcome],
+        took_bucket: bool,
+    ) -> Step<Result<Added, Abort>> {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault.into()));
         }
         assert!(!outcomes.is_empty(), "a swap has an outcome");
         match outcomes.first() {
-            Some(Outcome::Word(0)) => Step::Done(Ok(self.added(took_bucket))),
+            Some(OperationOutcome::Word(0)) => Step::Done(Ok(self.added(took_bucket))),
             #[cfg(feature = "mutants")]
-            Some(Outcome::Word(_)) if self.mutant == Some(Mutant::AddsWithoutLooking) => {
+            Some(OperationOutcome::Word(_)) if self.mutant == Some(Mutant::AddsWithoutLooking) => {
                 self.try_the_next()
             }
             _ => self.look(),
@@ -232,7 +236,7 @@ fn vacancy((bucket, number): (&Bucket, usize)) -> Option<(usize, Address)> {
 impl Machine for Add {
     type Output = Result<Added, Abort>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.write(),
             Phase::Writing => match fault(&outcomes) {

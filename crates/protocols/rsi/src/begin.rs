@@ -1,7 +1,7 @@
 //! Begins a transaction: takes a snapshot.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Fault, Outcome};
+use manxdb_fabric::{Fault, OperationOutcome};
 
 use crate::machine::{Machine, Step, copy_of, only};
 use crate::vector::{Snapshot, Vector};
@@ -32,7 +32,7 @@ impl Begin {
 impl Machine for Begin {
     type Output = Result<Snapshot, Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         let Some(outcome) = only(outcomes) else {
             return Step::Post(vec![self.vector.read()]);
         };

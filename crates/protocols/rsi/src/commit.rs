@@ -18,12 +18,12 @@
 //! [`crate::recover`] installs it.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, WORD};
 
 use crate::directory::{Bucket, Print, RecordAddress};
 use crate::durable_positions::Need;
-use crate::find::Found;
-use crate::log::{Entry, Log};
+use crate::find::LookupResult;
+use crate::log::{Log, LogEntry};
 use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault, unwritten};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -147,10 +147,10 @@ enum Check {
 }
 
 impl Check {
-    fn of(found: &Found) -> Vec<Self> {
+    fn of(found: &LookupResult) -> Vec<Self> {
         match found {
-            Found::Record(seen) => vec![Self::Head(seen.at, seen.head())],
-            Found::Nothing(absence) => {
+            LookupResult::Record(seen) => vec![Self::Head(seen.at, seen.head())],
+            LookupResult::Nothing(absence) => {
                 let (trail, print) = (&absence.trail, absence.print);
                 let check = |bucket: &Bucket| Self::Bucket(*bucket, print);
                 trail.iter().map(check).collect()
@@ -169,20 +169,22 @@ impl Check {
     }
 
     /// Why it is not so any more, if it is not.
-    fn judge(&self, outcome: &Outcome) -> Result<(), Abort> {
+    fn judge(&self, outcome: &OperationOutcome) -> Result<(), Abort> {
         match (self, outcome) {
-            (_, Outcome::Failed(fault)) => Err(Abort::Fault(*fault)),
-            (Self::Head(_, head), Outcome::Read(copy)) if *copy == head.word().to_le_bytes() => {
+            (_, OperationOutcome::Failed(fault)) => Err(Abort::Fault(*fault)),
+            (Self::Head(_, head), OperationOutcome::Read(copy))
+                if *copy == head.word().to_le_bytes() =>
+            {
                 Ok(())
             }
             (Self::Head(at, _), outcome) => {
                 assert!(
-                    matches!(outcome, Outcome::Read(_)),
+                    matches!(outcome, OperationOutcome::Read(_)),
                     "a read is answered by a copy"
                 );
                 Err(Abort::ReadConflict(*at))
             }
-            (Self::Bucket(then, print), Outcome::Read(copy)) => {
+            (Self::Bucket(then, print), OperationOutcome::Read(copy)) => {
                 let now = Bucket::parse(then.at, copy);
                 let is_same = now.places(*print).eq(then.places(*print));
                 if is_same && now.next() == then.next() {
@@ -193,7 +195,7 @@ impl Check {
             }
             (Self::Bucket(then, _), outcome) => {
                 assert!(
-                    matches!(outcome, Outcome::Read(_)),
+                    matches!(outcome, OperationOutcome::Read(_)),
                     "a read is answered by a copy"
                 );
                 Err(Abort::Appeared(then.at))
@@ -221,7 +223,7 @@ impl Commit {
         stamp: Stamp,
         (vector, seen): (Vector, &Snapshot),
         (log, overflow): (Option<&Log>, Option<&mut Overflow>),
-        reads: &[Found],
+        reads: &[LookupResult],
         changes: Vec<Change>,
     ) -> Result<Self, Abort> {
         for change in &changes {
@@ -242,15 +244,15 @@ impl Commit {
         if let Some([first, _]) = twice {
             return Err(Abort::Twice(first.seen.at));
         }
-        let is_written = |found: &Found| match found {
-            Found::Record(seen) => changes
+        let is_written = |found: &LookupResult| match found {
+            LookupResult::Record(seen) => changes
                 .binary_search_by_key(&(false, seen.at), order)
                 .is_ok(),
-            Found::Nothing(_) => false,
+            LookupResult::Nothing(_) => false,
         };
         let others = reads.iter().filter(|found| !is_written(found));
         let reads = others.flat_map(Check::of).collect();
-        let entry = |log: &Log| log.write(&Entry::of(stamp, seen, &changes));
+        let entry = |log: &Log| log.write(&LogEntry::of(stamp, seen, &changes));
         Ok(Self {
             stamp,
             publish: vector.publish(stamp, seen),
@@ -295,7 +297,7 @@ impl Commit {
         }
     }
 
-    fn looked(&mut self, outcomes: &[Outcome], times: u32) -> Step<Committed> {
+    fn looked(&mut self, outcomes: &[OperationOutcome], times: u32) -> Step<Committed> {
         let Some((outcome, need)) = outcomes.first().zip(self.need.as_ref()) else {
             return self.begin(times + 1); // not reached: `check` says that it has a need
         };
@@ -344,7 +346,7 @@ impl Commit {
     }
 
     /// Writes the versions that are pushed out, by copies of what was not there of them.
-    fn keep(&mut self, copies: &[Outcome]) {
+    fn keep(&mut self, copies: &[OperationOutcome]) {
         let mut copies = copies.iter();
         let mut keeping = Vec::new();
         for (change, kept) in self.changes.iter().zip(&mut self.kept) {
@@ -392,20 +394,20 @@ impl Commit {
     }
 
     /// The heads are swapped, where they were what we have read.
-    fn locked(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+    fn locked(&mut self, outcomes: &[OperationOutcome]) -> Step<Committed> {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault.into()));
         }
-        let is_ours = |(change, outcome): &(&Change, &Outcome)| {
+        let is_ours = |(change, outcome): &(&Change, &OperationOutcome)| {
             #[cfg(feature = "mutants")]
             if self.mutant == Some(Mutant::TakesEveryLock) {
                 return true;
             }
             assert!(
-                matches!(outcome, Outcome::Word(_)),
+                matches!(outcome, OperationOutcome::Word(_)),
                 "a lock is won by the word that was there: {outcome:?}"
             );
-            **outcome == Outcome::Word(self.expected(change).word())
+            **outcome == OperationOutcome::Word(self.expected(change).word())
         };
         let mut pairs = self.locked_ones().iter().zip(outcomes);
         match pairs.find(|pair| !is_ours(pair)) {
@@ -440,7 +442,7 @@ impl Commit {
     }
 
     /// What we have read, as it is now that everything that we write is locked.
-    fn validated(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+    fn validated(&mut self, outcomes: &[OperationOutcome]) -> Step<Committed> {
         let mut pairs = self.reads.iter().zip(outcomes);
         match pairs.try_for_each(|(check, outcome)| check.judge(outcome)) {
             Ok(()) => self.write_log(),
@@ -467,7 +469,7 @@ impl Commit {
         self.go(Phase::Logging, log)
     }
 
-    fn logged(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+    fn logged(&mut self, outcomes: &[OperationOutcome]) -> Step<Committed> {
         match unwritten(outcomes) {
             Some(fault) => Step::Done(Err(fault.into())),
             None => self.install(),
@@ -502,7 +504,7 @@ impl Commit {
         self.go(Phase::Installing, writes)
     }
 
-    fn installed(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+    fn installed(&mut self, outcomes: &[OperationOutcome]) -> Step<Committed> {
         match unwritten(outcomes) {
             Some(fault) => Step::Done(Err(fault.into())),
             #[cfg(feature = "mutants")]
@@ -516,7 +518,7 @@ impl Commit {
         self.go(Phase::Publishing, vec![publish])
     }
 
-    fn published(&mut self, outcomes: &[Outcome]) -> Step<Committed> {
+    fn published(&mut self, outcomes: &[OperationOutcome]) -> Step<Committed> {
         match unwritten(outcomes) {
             Some(fault) => Step::Done(Err(fault.into())),
             #[cfg(feature = "mutants")]
@@ -550,7 +552,7 @@ fn give_back(change: &Change) -> Operation {
 impl Machine for Commit {
     type Output = Committed;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         // A lock that did not come is not won, a read that did not come has not been validated.
         assert_all_answered(&outcomes, std::mem::take(&mut self.posted));
         match self.phase {
@@ -644,7 +646,7 @@ mod tests {
 
     #[test]
     fn a_slot_that_is_not_written_is_waited_for() {
-        let unwritten = Outcome::Read(0_u64.to_le_bytes().to_vec());
+        let unwritten = OperationOutcome::Read(0_u64.to_le_bytes().to_vec());
         assert!(matches!(
             waiting().step(vec![unwritten]),
             Step::Backoff(_, 1)
@@ -654,7 +656,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "a read is answered by a copy")]
     fn an_answer_that_is_no_read_does_not_pass_for_a_slot_that_is_written() {
-        let _ = waiting().step(vec![Outcome::Written]);
+        let _ = waiting().step(vec![OperationOutcome::Written]);
     }
 
     #[test]

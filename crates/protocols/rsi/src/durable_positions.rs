@@ -12,7 +12,7 @@
 //! a ring ([`crate::log`] has the rule). It waits there if it has to.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, WORD, WORD_LENGTH};
 
 use crate::log::Log;
 use crate::machine::{Machine, Step, copy_of, only};
@@ -208,7 +208,7 @@ impl Await {
 impl Machine for Await {
     type Output = Result<(), Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         let Some(outcome) = only(outcomes) else {
             return Step::Post(vec![self.kept.read()]);
         };
@@ -261,7 +261,7 @@ mod tests {
         assert_eq!(kept().parse(&bytes), (written.clone(), synced.clone()));
         let mut wait = Await::new(kept(), synced);
         assert_eq!(wait.step(Vec::new()), Step::Post(vec![kept().read()]));
-        let heard = vec![Outcome::Read(bytes.clone())];
+        let heard = vec![OperationOutcome::Read(bytes.clone())];
         assert_eq!(wait.step(heard.clone()), Step::Done(Ok(())));
         let mut wait = Await::new(kept(), written);
         assert_eq!(wait.step(Vec::new()), Step::Post(vec![kept().read()]));

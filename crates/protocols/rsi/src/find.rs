@@ -1,7 +1,7 @@
 //! Finds the record under a key.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Outcome};
+use manxdb_fabric::{Address, OperationOutcome};
 
 use crate::commit::Abort;
 use crate::directory::{Bucket, Print, RecordAddress, Table, entry};
@@ -15,14 +15,14 @@ use crate::version::Stamp;
 
 /// What a look for a key has come to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Found {
+pub enum LookupResult {
     /// There is a place for it; what the snapshot sees there may be that there is no record.
     Record(Seen),
     /// Nobody has ever added it.
     Nothing(Absence),
 }
 
-impl From<Seen> for Found {
+impl From<Seen> for LookupResult {
     fn from(seen: Seen) -> Self {
         Self::Record(seen)
     }
@@ -99,12 +99,12 @@ impl Find {
         }
     }
 
-    fn walk(&mut self, at: Address) -> Step<Result<Found, Abort>> {
+    fn walk(&mut self, at: Address) -> Step<Result<LookupResult, Abort>> {
         self.phase = Phase::Walking(at);
         Step::Post(vec![Bucket::read(at)])
     }
 
-    fn walked(&mut self, at: Address, copy: &[u8]) -> Step<Result<Found, Abort>> {
+    fn walked(&mut self, at: Address, copy: &[u8]) -> Step<Result<LookupResult, Abort>> {
         let bucket = Bucket::parse(at, copy);
         self.sought.trail.push(bucket);
         let places = bucket.places(self.sought.print).collect();
@@ -112,7 +112,7 @@ impl Find {
     }
 
     /// Reads the next record that may be it, or goes on to the next bucket.
-    fn try_next(&mut self, mut places: Vec<RecordAddress>) -> Step<Result<Found, Abort>> {
+    fn try_next(&mut self, mut places: Vec<RecordAddress>) -> Step<Result<LookupResult, Abort>> {
         if let Some(place) = places.pop() {
             let layout = self.sought.table.layout();
             let read = Read::new(place.address(), layout, self.snapshot.clone());
@@ -122,7 +122,7 @@ impl Find {
         }
         match self.sought.trail.last().and_then(Bucket::next) {
             Some(next) => self.walk(next),
-            None => Step::Done(Ok(Found::Nothing(self.sought.clone()))),
+            None => Step::Done(Ok(LookupResult::Nothing(self.sought.clone()))),
         }
     }
 
@@ -132,7 +132,7 @@ impl Find {
         place: RecordAddress,
         places: Vec<RecordAddress>,
         step: Step<Result<Seen, Abort>>,
-    ) -> Step<Result<Found, Abort>> {
+    ) -> Step<Result<LookupResult, Abort>> {
         match step {
             Step::Done(Ok(seen)) => self.confirm(place, seen),
             Step::Done(Err(Abort::Elsewhere(_))) => self.try_next(places),
@@ -151,7 +151,7 @@ impl Find {
 
 impl Find {
     /// A record that somebody has written has its entry everywhere; of another one nobody knows.
-    fn confirm(&mut self, place: RecordAddress, seen: Seen) -> Step<Result<Found, Abort>> {
+    fn confirm(&mut self, place: RecordAddress, seen: Seen) -> Step<Result<LookupResult, Abort>> {
         let trail = &self.sought.trail;
         let is_written = seen.block.newest() != Stamp::NOTHING;
         #[cfg(feature = "mutants")]
@@ -176,9 +176,9 @@ impl Find {
 }
 
 impl Machine for Find {
-    type Output = Result<Found, Abort>;
+    type Output = Result<LookupResult, Abort>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.walk(self.sought.first),
             Phase::Walking(at) => match only(outcomes).as_ref().map(copy_of) {

@@ -18,7 +18,7 @@ use manxdb_core::check::ensure;
 use std::sync::Arc;
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{Address, Fault, Operation, Outcome};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome};
 
 pub use self::rejoin::{Rejoin, RejoinError, Rejoined};
 use crate::client_slots::{ClientSlot, ClientSlots, Owner};
@@ -200,7 +200,7 @@ impl Join {
 impl Machine for Join {
     type Output = Taken;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.learn(),
             Phase::Learning(mut work) => match work.step(outcomes).done() {
@@ -251,12 +251,12 @@ impl Machine for Join {
 }
 
 /// What came of one operation.
-fn one(outcomes: Vec<Outcome>) -> Result<Outcome, Fault> {
+fn one(outcomes: Vec<OperationOutcome>) -> Result<OperationOutcome, Fault> {
     assert_all_answered(&outcomes, 1);
     match only(outcomes) {
-        Some(Outcome::Failed(fault)) => Err(fault),
+        Some(OperationOutcome::Failed(fault)) => Err(fault),
         Some(outcome) => Ok(outcome),
-        None => Ok(Outcome::Written), // not reached: there is one
+        None => Ok(OperationOutcome::Written), // not reached: there is one
     }
 }
 

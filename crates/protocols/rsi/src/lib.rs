@@ -87,9 +87,9 @@ pub use drain::{
     Batch, Bootstrap, Drain, Drained, Progress, Replay, ReplayError, Replayed, Survey,
 };
 pub use durable_positions::{Await, DurablePositions};
-pub use find::{Absence, Find, Found};
+pub use find::{Absence, Find, LookupResult};
 pub use lease::{Join, JoinError, Joined, Lease, Rejoin, RejoinError, Rejoined};
-pub use log::{Entry, Log, Redo};
+pub use log::{Log, LogEntry, Redo};
 pub use low_watermark::{Bound, LowWatermark};
 pub use machine::{Carrier, Machine, Once, Step};
 pub use membership::{End, MembershipAction, MembershipEvent, RecoveryCoordinator, Ward};
@@ -97,8 +97,8 @@ pub use overflow::Overflow;
 pub use read::{Read, ReadAll, Seen};
 pub use recover::{Recover, Recovered, Release};
 pub use replicas::{
-    Chart, Closed, EpochLog, Event, Kind, Learn, LearnEpoch, Map, MapError, Mapped, Propose,
-    Refill, Region, Replica, ReplicatedOp, Restore, Undecided,
+    Chart, Closed, EpochLog, Event, Learn, LearnEpoch, Map, MapError, Mapped, Propose, Refill,
+    RegionKind, Replica, ReplicatedOp, ReplicatedRegion, Restore, Undecided,
 };
 pub use session::{Isolation, Session};
 pub use tree::enter::{Draft, EnterError, Entered, Record, rely_on_own};

@@ -20,7 +20,7 @@
 //! old, and whatever is asked under it says so: how old snapshots may become is for those to say
 //! who heed (reference: rack, §5.2: past the longest life of a transaction, SnapshotTooOld).
 
-use manxdb_fabric::{Address, Operation, Outcome, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Operation, OperationOutcome, WORD, WORD_LENGTH};
 
 use crate::block::Layout;
 use crate::read::Seen;
@@ -99,9 +99,9 @@ impl LowWatermark {
     pub(crate) fn is_acknowledged(
         bound: &Bound,
         by: &[ThreadId],
-        outcome: Option<&Outcome>,
+        outcome: Option<&OperationOutcome>,
     ) -> bool {
-        let Some(Outcome::Read(copy)) = outcome else {
+        let Some(OperationOutcome::Read(copy)) = outcome else {
             return false;
         };
         assert!(

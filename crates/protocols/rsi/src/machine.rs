@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use manxdb_core::check::{deep, ensure};
-use manxdb_fabric::{Fault, Operation, Outcome};
+use manxdb_fabric::{Fault, Operation, OperationOutcome};
 
 /// What a machine wants next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub trait Machine {
     type Output;
 
     /// What a machine does in [`Machine::step`].
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output>;
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output>;
 
     /// What is true of the machine between two steps: how its parts relate, and what bounds them.
     ///
@@ -45,7 +45,7 @@ pub trait Machine {
     /// Goes on with the outcomes of the operations that the last step has posted, one for each and in
     /// their order; with none at the beginning. At the level [`manxdb_core::check::deep`] the machine
     /// is checked after each step, and so are the machines inside it.
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn step(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         let step = self.advance(outcomes);
         if deep() {
             let checked = self.check();
@@ -82,9 +82,9 @@ impl Once {
 }
 
 impl Machine for Once {
-    type Output = Vec<Outcome>;
+    type Output = Vec<OperationOutcome>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         let posted = self.posted.replace(self.operations.len());
         assert_eq!(
             outcomes.len(),
@@ -119,9 +119,9 @@ pub trait Carrier {
 }
 
 /// The first fault in what has come of operations.
-pub(crate) fn fault(outcomes: &[Outcome]) -> Option<Fault> {
+pub(crate) fn fault(outcomes: &[OperationOutcome]) -> Option<Fault> {
     outcomes.iter().find_map(|outcome| match outcome {
-        Outcome::Failed(fault) => Some(*fault),
+        OperationOutcome::Failed(fault) => Some(*fault),
         _ => None,
     })
 }
@@ -130,13 +130,13 @@ pub(crate) fn fault(outcomes: &[Outcome]) -> Option<Fault> {
 ///
 /// # Errors
 /// Its fault.
-pub(crate) fn copy_of(outcome: &Outcome) -> Result<&[u8], Fault> {
+pub(crate) fn copy_of(outcome: &OperationOutcome) -> Result<&[u8], Fault> {
     match outcome {
-        Outcome::Read(copy) => Ok(copy),
-        Outcome::Failed(fault) => Err(*fault),
+        OperationOutcome::Read(copy) => Ok(copy),
+        OperationOutcome::Failed(fault) => Err(*fault),
         other => {
             assert!(
-                matches!(other, Outcome::Read(_)),
+                matches!(other, OperationOutcome::Read(_)),
                 "a read is answered by a copy: {other:?}"
             );
             Ok(&[])
@@ -148,13 +148,13 @@ pub(crate) fn copy_of(outcome: &Outcome) -> Result<&[u8], Fault> {
 ///
 /// # Errors
 /// Its fault.
-pub(crate) fn word_of(outcome: &Outcome) -> Result<u64, Fault> {
+pub(crate) fn word_of(outcome: &OperationOutcome) -> Result<u64, Fault> {
     match outcome {
-        Outcome::Word(word) => Ok(*word),
-        Outcome::Failed(fault) => Err(*fault),
+        OperationOutcome::Word(word) => Ok(*word),
+        OperationOutcome::Failed(fault) => Err(*fault),
         other => {
             assert!(
-                matches!(other, Outcome::Word(_)),
+                matches!(other, OperationOutcome::Word(_)),
                 "a swap is answered by a word: {other:?}"
             );
             Ok(u64::MAX)
@@ -163,7 +163,7 @@ pub(crate) fn word_of(outcome: &Outcome) -> Result<u64, Fault> {
 }
 
 /// The only outcome of a machine that posts one operation at a time; none at its beginning.
-pub(crate) fn only(outcomes: Vec<Outcome>) -> Option<Outcome> {
+pub(crate) fn only(outcomes: Vec<OperationOutcome>) -> Option<OperationOutcome> {
     assert!(
         outcomes.len() <= 1,
         "one operation was posted, and has one outcome"
@@ -172,7 +172,7 @@ pub(crate) fn only(outcomes: Vec<Outcome>) -> Option<Outcome> {
 }
 
 /// Fails unless what was posted has as many outcomes.
-pub(crate) fn assert_all_answered(outcomes: &[Outcome], posted: usize) {
+pub(crate) fn assert_all_answered(outcomes: &[OperationOutcome], posted: usize) {
     assert_eq!(
         outcomes.len(),
         posted,
@@ -181,8 +181,10 @@ pub(crate) fn assert_all_answered(outcomes: &[Outcome], posted: usize) {
 }
 
 /// The first fault of writes that were all answered.
-pub(crate) fn unwritten(outcomes: &[Outcome]) -> Option<Fault> {
-    let is_answer = |one: &Outcome| matches!(one, Outcome::Written | Outcome::Failed(_));
+pub(crate) fn unwritten(outcomes: &[OperationOutcome]) -> Option<Fault> {
+    let is_answer = |one: &OperationOutcome| {
+        matches!(one, OperationOutcome::Written | OperationOutcome::Failed(_))
+    };
     assert!(
         outcomes.iter().all(is_answer),
         "writes are answered as writes: {outcomes:?}"
@@ -209,19 +211,19 @@ mod tests {
     fn an_outcome_that_did_not_come_is_not_taken_for_success() {
         let mut once = Once::new(vec![read(), read()]);
         let _ = once.step(Vec::new());
-        let _ = once.step(vec![Outcome::Read(vec![0; 8])]);
+        let _ = once.step(vec![OperationOutcome::Read(vec![0; 8])]);
     }
 
     #[test]
     #[should_panic(expected = "a read is answered by a copy")]
     fn a_read_that_is_answered_as_a_write_is_not_taken_for_zeros() {
-        let _ = copy_of(&Outcome::Written);
+        let _ = copy_of(&OperationOutcome::Written);
     }
 
     #[test]
     #[should_panic(expected = "writes are answered as writes")]
     fn a_word_is_not_taken_for_a_write_that_is_done() {
-        let _ = unwritten(&[Outcome::Written, Outcome::Word(0)]);
+        let _ = unwritten(&[OperationOutcome::Written, OperationOutcome::Word(0)]);
     }
 
     /// A machine whose invariant is broken.
@@ -230,7 +232,7 @@ mod tests {
     impl Machine for Broken {
         type Output = ();
 
-        fn advance(&mut self, _: Vec<Outcome>) -> Step<()> {
+        fn advance(&mut self, _: Vec<OperationOutcome>) -> Step<()> {
             Step::Done(())
         }
 

@@ -3,7 +3,7 @@
 use manxdb_core::check::ensure;
 use std::mem;
 
-use manxdb_fabric::{Address, Operation, Outcome};
+use manxdb_fabric::{Address, Operation, OperationOutcome};
 
 use crate::block::{Block, Layout, Torn, Version};
 use crate::commit::Abort;
@@ -273,7 +273,7 @@ impl Read {
 impl Machine for Read {
     type Output = Result<Seen, Abort>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         self.hear(only(outcomes))
     }
 
@@ -303,14 +303,14 @@ impl Machine for Read {
 
 impl Read {
     /// Goes on with what has come of its one operation; with nothing at the beginning.
-    fn hear(&mut self, outcome: Option<Outcome>) -> Step<Result<Seen, Abort>> {
+    fn hear(&mut self, outcome: Option<OperationOutcome>) -> Step<Result<Seen, Abort>> {
         let bytes = match outcome {
             None => return Step::Post(vec![self.operation()]),
-            Some(Outcome::Failed(fault)) => return Step::Done(Err(Abort::Fault(fault))),
-            Some(Outcome::Read(bytes)) => bytes,
+            Some(OperationOutcome::Failed(fault)) => return Step::Done(Err(Abort::Fault(fault))),
+            Some(OperationOutcome::Read(bytes)) => bytes,
             Some(other) => {
                 assert!(
-                    matches!(other, Outcome::Read(_)),
+                    matches!(other, OperationOutcome::Read(_)),
                     "a read is answered by a copy: {other:?}"
                 );
                 Vec::new()
@@ -378,7 +378,7 @@ impl ReadAll {
 impl Machine for ReadAll {
     type Output = Result<Vec<Seen>, Abort>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         if outcomes.is_empty() {
             return self.begin();
         }
@@ -474,7 +474,7 @@ mod tests {
                     };
                     let bytes = usize::try_from(bytes).unwrap();
                     asked.push(bytes);
-                    outcomes = vec![Outcome::Read(memory[..bytes].to_vec())];
+                    outcomes = vec![OperationOutcome::Read(memory[..bytes].to_vec())];
                 }
                 Step::Backoff(..) => panic!("nobody writes"),
             }

@@ -16,10 +16,10 @@
 //! published because a line that somebody dies over says nothing any more.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Fault, Operation, Outcome};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome};
 
 use crate::block::{Block, Layout};
-use crate::log::{Entry, Fetch, Log, Redo, newest};
+use crate::log::{Fetch, Log, LogEntry, Redo, newest};
 use crate::machine::{Machine, Step, assert_all_answered, copy_of, unwritten, word_of};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -45,7 +45,7 @@ pub struct Recover {
     /// Records that were written so far.
     records: usize,
     /// What was last in the log.
-    last: Option<Entry>,
+    last: Option<LogEntry>,
     /// What is logged and published now is the closing.
     is_closing: bool,
     phase: Phase,
@@ -61,13 +61,13 @@ enum Phase {
     /// Reads the rest of it.
     Reading(Snapshot, Fetch),
     /// Writes the transaction to the logs that lack it.
-    Logging(Entry),
+    Logging(LogEntry),
     /// Reads the records.
-    Comparing(Entry),
+    Comparing(LogEntry),
     /// Writes those that are still locked.
-    Installing(Entry),
+    Installing(LogEntry),
     /// Writes the thread's line.
-    Publishing(Entry),
+    Publishing(LogEntry),
 }
 
 impl Recover {
@@ -99,7 +99,7 @@ impl Recover {
     fn looked(
         &mut self,
         mut fetch: Fetch,
-        mut outcomes: Vec<Outcome>,
+        mut outcomes: Vec<OperationOutcome>,
     ) -> Step<Result<Recovered, Fault>> {
         assert_all_answered(&outcomes, 1 + self.log.count());
         let fronts = outcomes.split_off(1);
@@ -119,7 +119,11 @@ impl Recover {
     }
 
     /// All that is in the logs is here. A server that is gone has its log elsewhere.
-    fn judge(&mut self, seen: Snapshot, logs: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+    fn judge(
+        &mut self,
+        seen: Snapshot,
+        logs: &[OperationOutcome],
+    ) -> Step<Result<Recovered, Fault>> {
         assert_eq!(
             logs.len(),
             self.log.count(),
@@ -154,7 +158,7 @@ impl Recover {
         );
         seen.add(stamp);
         self.is_closing = true;
-        let entry = Entry::closing(stamp, seen, self.last.as_ref());
+        let entry = LogEntry::closing(stamp, seen, self.last.as_ref());
         let writes = self.log.complete(&entry, &[]);
         self.phase = Phase::Logging(entry);
         Step::Post(writes)
@@ -165,7 +169,11 @@ impl Recover {
         Step::Done(Ok(Recovered { last, records }))
     }
 
-    fn complete(&mut self, entry: Entry, logs: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+    fn complete(
+        &mut self,
+        entry: LogEntry,
+        logs: &[OperationOutcome],
+    ) -> Step<Result<Recovered, Fault>> {
         let writes = self.log.complete(&entry, logs);
         if writes.is_empty() {
             return self.compare(entry);
@@ -175,24 +183,30 @@ impl Recover {
     }
 
     /// The logs have it, but for those whose servers are gone since; the closing is in one at least.
-    fn completed(&mut self, entry: Entry, outcomes: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+    fn completed(
+        &mut self,
+        entry: LogEntry,
+        outcomes: &[OperationOutcome],
+    ) -> Step<Result<Recovered, Fault>> {
         let mut faults = outcomes.iter().filter_map(|outcome| match outcome {
-            Outcome::Failed(fault) => Some(*fault),
+            OperationOutcome::Failed(fault) => Some(*fault),
             _ => None,
         });
-        let is_answer = |one: &Outcome| matches!(one, Outcome::Written | Outcome::Failed(_));
+        let is_answer = |one: &OperationOutcome| {
+            matches!(one, OperationOutcome::Written | OperationOutcome::Failed(_))
+        };
         assert!(
             outcomes.iter().all(is_answer),
             "writes are answered as writes"
         );
-        let is_nowhere = self.is_closing && !outcomes.contains(&Outcome::Written);
+        let is_nowhere = self.is_closing && !outcomes.contains(&OperationOutcome::Written);
         match faults.find(|fault| is_nowhere || !matches!(fault, Fault::Gone(_))) {
             Some(fault) => Step::Done(Err(fault)),
             None => self.compare(entry),
         }
     }
 
-    fn compare(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
+    fn compare(&mut self, entry: LogEntry) -> Step<Result<Recovered, Fault>> {
         if entry.redo.is_empty() {
             return self.publish(entry);
         }
@@ -205,7 +219,11 @@ impl Recover {
         Step::Post(reads)
     }
 
-    fn compared(&mut self, entry: Entry, outcomes: &[Outcome]) -> Step<Result<Recovered, Fault>> {
+    fn compared(
+        &mut self,
+        entry: LogEntry,
+        outcomes: &[OperationOutcome],
+    ) -> Step<Result<Recovered, Fault>> {
         assert_all_answered(outcomes, entry.redo.len());
         let mut writes = Vec::new();
         for (redo, outcome) in entry.redo.iter().zip(outcomes) {
@@ -222,13 +240,13 @@ impl Recover {
         Step::Post(writes)
     }
 
-    fn publish(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
+    fn publish(&mut self, entry: LogEntry) -> Step<Result<Recovered, Fault>> {
         let line = self.vector.publish(entry.stamp, &entry.seen);
         self.phase = Phase::Publishing(entry);
         Step::Post(vec![line])
     }
 
-    fn published(&mut self, entry: Entry) -> Step<Result<Recovered, Fault>> {
+    fn published(&mut self, entry: LogEntry) -> Step<Result<Recovered, Fault>> {
         if self.is_closing {
             self.recovered(entry.stamp)
         } else {
@@ -265,7 +283,7 @@ fn again(redo: &Redo, stamp: Stamp, copy: &[u8]) -> Option<Operation> {
 impl Machine for Recover {
     type Output = Result<Recovered, Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.look(),
             Phase::Looking(fetch) => self.looked(fetch, outcomes),
@@ -368,11 +386,11 @@ impl Machine for Release {
     /// Whether a lock was let go of.
     type Output = Result<bool, Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match outcomes.first() {
             None => self.look(0),
-            Some(Outcome::Failed(fault)) => Step::Done(Err(*fault)),
-            Some(Outcome::Read(copy)) if self.is_looking => self.looked(copy),
+            Some(OperationOutcome::Failed(fault)) => Step::Done(Err(*fault)),
+            Some(OperationOutcome::Read(copy)) if self.is_looking => self.looked(copy),
             Some(swapped) => match word_of(swapped) {
                 Ok(_) => Step::Done(Ok(true)), // swapped: by us, or by another who let go
                 Err(fault) => Step::Done(Err(fault)),

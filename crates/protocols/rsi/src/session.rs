@@ -8,7 +8,7 @@ use crate::block::Layout;
 use crate::commit::{Abort, Change, Commit, Committed};
 use crate::directory::Table;
 use crate::durable_positions::{Await, DurablePositions, Ring};
-use crate::find::{Absence, Find, Found};
+use crate::find::{Absence, Find, LookupResult};
 use crate::log::Log;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -248,7 +248,7 @@ impl Session {
     /// twice, or [`Abort::Over`]. Nothing was done.
     pub fn commit(
         &mut self,
-        reads: &[Found],
+        reads: &[LookupResult],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> Result<Commit, Abort> {

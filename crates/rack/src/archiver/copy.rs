@@ -3,11 +3,11 @@
 use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::thread::Scope;
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome};
+use manxdb_fabric::{Address, Fabric, Operation, OperationOutcome};
 use manxdb_rsi::Snapshot;
 
 use super::ArchiveError;
-use crate::disk::{Directory, DiskError, Draft, Header, Kind};
+use crate::disk::{Directory, DiskError, Draft, FileKind, Header};
 use crate::drive::Driver;
 use crate::memory::{DurabilityRecord, MemoryError, Plan};
 
@@ -50,7 +50,7 @@ impl Copy {
         }
         assert_eq!(
             header.kind,
-            Kind::Checkpoint,
+            FileKind::Checkpoint,
             "a copy of memory is a checkpoint"
         );
         let mut all = around.plan.given_away(&words, &found);
@@ -120,11 +120,11 @@ fn read<F: Fabric>(
     let read = Operation::Read { at, bytes };
     let outcomes = driver.ask_regions(vec![read]).map_err(MemoryError::from)?;
     match outcomes.into_iter().next() {
-        Some(Outcome::Read(copy)) => {
+        Some(OperationOutcome::Read(copy)) => {
             assert_eq!(copy.len() as u64, bytes, "memory is copied whole");
             Ok(copy)
         }
-        Some(Outcome::Failed(fault)) => Err(MemoryError::from(fault).into()),
+        Some(OperationOutcome::Failed(fault)) => Err(MemoryError::from(fault).into()),
         other => {
             assert!(
                 other.is_none() && bytes == 0,

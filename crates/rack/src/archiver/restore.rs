@@ -5,7 +5,7 @@ use std::path::Path;
 use manxdb_rsi::{Bootstrap, Replay, Snapshot};
 
 use super::{ArchiveError, LogArchiver, encode};
-use crate::disk::{DiskError, Draft, Header, History, Kind};
+use crate::disk::{DiskError, Draft, FileKind, Header, History};
 use crate::memory::{MemoryError, MemoryRestore, Superblock, Transport};
 
 impl<W: Transport + Clone> LogArchiver<'_, W> {
@@ -36,7 +36,7 @@ impl<W: Transport + Clone> LogArchiver<'_, W> {
         again.put_tables(&anew)?;
         let formation = again.formation();
         let header = Header {
-            kind: Kind::Checkpoint,
+            kind: FileKind::Checkpoint,
             number: history.next(),
             formation,
             first: 1,

@@ -3,13 +3,13 @@
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use manxdb_rsi::{Batch, Drained, Entry, Machine, Progress, Snapshot, Stamp};
+use manxdb_rsi::{Batch, Drained, LogEntry, Machine, Progress, Snapshot, Stamp};
 
 use super::copy::{Around, Copy};
 use super::sync_queue::{SyncQueue, named};
 use super::{ArchiveError, LAST, LogArchiver, PAUSE, encode};
-use crate::disk::{DiskError, Header, History, Journal, Kind};
-use crate::memory::{DurabilityRecord, Member, Memory, MemoryError, Source, Transport};
+use crate::disk::{DiskError, FileKind, Header, History, Journal};
+use crate::memory::{DurabilityRecord, JoinedClient, Memory, MemoryError, Source, Transport};
 use crate::path::advance_watermark;
 
 /// Looks without news before one rests longer between two of them.
@@ -34,7 +34,7 @@ struct ArchiveRun<'k, 's, W: Transport> {
     archiver: &'k LogArchiver<'k, W>,
     memory: &'k Memory<W>,
     scope: &'s Scope<'s, 'k>,
-    member: Member<W::Fabric>,
+    member: JoinedClient<W::Fabric>,
     durability: DurabilityRecord,
     line: SyncQueue,
     progress: Progress,
@@ -173,7 +173,7 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
         Ok(true)
     }
 
-    fn write(&mut self, cut: Snapshot, entries: Vec<Entry>) -> Result<(), ArchiveError> {
+    fn write(&mut self, cut: Snapshot, entries: Vec<LogEntry>) -> Result<(), ArchiveError> {
         let batch = Batch {
             formation: self.memory.formation(),
             number: self.line.journal.last() + 1,
@@ -350,7 +350,7 @@ impl<'k, 's, W: Transport + Clone> ArchiveRun<'k, 's, W> {
         let bytes = self.line.journal.bytes();
         (self.sizes.before, self.sizes.since) = (0, bytes);
         let header = Header {
-            kind: Kind::Checkpoint,
+            kind: FileKind::Checkpoint,
             number,
             formation: self.memory.formation(),
             first: self.line.journal.last() + 1,

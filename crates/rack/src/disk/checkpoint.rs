@@ -15,14 +15,14 @@ use manxdb_fabric::{Address, ServerId, WORD_LENGTH};
 use super::DiskError;
 use super::directory::Directory;
 use super::frame::Frame;
-use super::header::{Header, Kind};
+use super::header::{FileKind, Header};
 
 /// Bytes of a piece, at most: what of them is zero is left out.
 const PIECE: usize = 64 << 10;
 
 /// A piece of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct CheckpointPiece {
     /// Where it lies: on a server, or in a region.
     pub at: Address,
     /// What lies there.
@@ -47,7 +47,7 @@ impl Draft {
     pub fn begin(directory: &Directory, header: Header, cut: &[u8]) -> io::Result<Self> {
         assert_eq!(
             header.kind,
-            Kind::Checkpoint,
+            FileKind::Checkpoint,
             "a draft becomes a checkpoint"
         );
         assert_eq!(header.needs, 0, "a checkpoint needs no batch that is lost");
@@ -163,7 +163,7 @@ pub(super) fn read_cut(path: &Path) -> Result<Vec<u8>, DiskError> {
 /// All pieces, in order; the cut.
 pub(super) fn read<E: From<DiskError>>(
     path: &Path,
-    each: &mut dyn FnMut(Piece) -> Result<(), E>,
+    each: &mut dyn FnMut(CheckpointPiece) -> Result<(), E>,
 ) -> Result<Vec<u8>, E> {
     let mut frames = Frames::open(path)?;
     let cut = frames.next()?;
@@ -178,7 +178,7 @@ pub(super) fn read<E: From<DiskError>>(
     }
 }
 
-fn parse(body: &[u8]) -> Option<Piece> {
+fn parse(body: &[u8]) -> Option<CheckpointPiece> {
     let (server, rest) = body.split_first_chunk::<WORD_LENGTH>()?;
     let (offset, bytes) = rest.split_first_chunk::<WORD_LENGTH>()?;
     let at = Address {
@@ -186,5 +186,5 @@ fn parse(body: &[u8]) -> Option<Piece> {
         offset: u64::from_le_bytes(*offset),
     };
     let bytes = bytes.to_vec();
-    Some(Piece { at, bytes })
+    Some(CheckpointPiece { at, bytes })
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::{Path, PathBuf};
 
 use super::DiskError;
-use super::header::Kind;
+use super::header::FileKind;
 use super::journal::{Disk, Output};
 
 const IDENTITY: &str = "identity";
@@ -100,7 +100,7 @@ impl Directory {
 
     /// The name of a file.
     #[must_use]
-    pub fn name(kind: Kind, number: u64) -> String {
+    pub fn name(kind: FileKind, number: u64) -> String {
         let prefix = prefix(kind);
         let name = format!("{prefix}{number:020}");
         assert_eq!(
@@ -115,7 +115,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`DiskError::Io`].
-    pub fn files(&self, kind: Kind) -> Result<Vec<(u64, PathBuf)>, DiskError> {
+    pub fn files(&self, kind: FileKind) -> Result<Vec<(u64, PathBuf)>, DiskError> {
         let io = |error| DiskError::Io(self.path.clone(), error);
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(io)? {
@@ -136,7 +136,8 @@ impl Directory {
     /// # Errors
     /// [`DiskError::Io`].
     pub fn has_rows(&self) -> Result<bool, DiskError> {
-        Ok(!self.files(Kind::Checkpoint)?.is_empty() || !self.files(Kind::Batches)?.is_empty())
+        Ok(!self.files(FileKind::Checkpoint)?.is_empty()
+            || !self.files(FileKind::Batches)?.is_empty())
     }
 
     /// Bytes of its files.
@@ -151,8 +152,8 @@ impl Directory {
             Ok::<u64, DiskError>(sizes.map(|found| found.len()).sum())
         };
         Ok(Sizes {
-            batches: bytes(Kind::Batches)?,
-            checkpoints: bytes(Kind::Checkpoint)?,
+            batches: bytes(FileKind::Batches)?,
+            checkpoints: bytes(FileKind::Checkpoint)?,
         })
     }
 
@@ -161,7 +162,7 @@ impl Directory {
     /// # Errors
     /// [`DiskError::Io`]; what is left is removed next time.
     pub fn remove_before(&self, number: u64) -> Result<(), DiskError> {
-        for kind in [Kind::Batches, Kind::Checkpoint] {
+        for kind in [FileKind::Batches, FileKind::Checkpoint] {
             for (_, path) in self
                 .files(kind)?
                 .iter()
@@ -190,10 +191,10 @@ impl Directory {
     }
 }
 
-fn prefix(kind: Kind) -> &'static str {
+fn prefix(kind: FileKind) -> &'static str {
     match kind {
-        Kind::Batches => "batches-",
-        Kind::Checkpoint => "checkpoint-",
+        FileKind::Batches => "batches-",
+        FileKind::Checkpoint => "checkpoint-",
     }
 }
 

@@ -19,7 +19,7 @@ const WORDS: usize = 6;
 
 /// What a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// Batches, one behind the other.
     Batches,
     /// All memory that was given away.
@@ -30,7 +30,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// What it has.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Of a segment, which one it is; of a checkpoint, the first that is needed beside it.
     pub number: u64,
     /// Under which the database was formed that it is of.
@@ -53,8 +53,8 @@ impl Header {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let kind = match self.kind {
-            Kind::Batches => 1_u64,
-            Kind::Checkpoint => 2,
+            FileKind::Batches => 1_u64,
+            FileKind::Checkpoint => 2,
         };
         for word in [VERSION, kind, self.number, self.formation, self.first] {
             bytes.extend(word.to_le_bytes());
@@ -106,8 +106,8 @@ impl Header {
             return Err(DiskError::Version(file.to_owned(), version, VERSION));
         }
         let kind = match next()? {
-            1 => Kind::Batches,
-            2 => Kind::Checkpoint,
+            1 => FileKind::Batches,
+            2 => FileKind::Checkpoint,
             _ => return Err(damaged()),
         };
         let (number, formation, first) = (next()?, next()?, next()?);

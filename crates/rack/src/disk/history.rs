@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::DiskError;
-use super::checkpoint::{self, Piece};
+use super::checkpoint::{self, CheckpointPiece};
 use super::directory::Directory;
 use super::frame::Frame;
-use super::header::{Header, Kind};
+use super::header::{FileKind, Header};
 use crate::memory::Superblock;
 use manxdb_rsi::Batch;
 
@@ -38,10 +38,10 @@ impl History {
     /// # Errors
     /// [`DiskError`]: they are of another database, damaged, or not of one piece.
     pub fn look(directory: &Directory, own: &Superblock) -> Result<Option<Self>, DiskError> {
-        let mut checkpoints = directory.files(Kind::Checkpoint)?;
+        let mut checkpoints = directory.files(FileKind::Checkpoint)?;
         let newest = checkpoints.pop();
         let first = newest.as_ref().map_or(0, |(number, _)| *number);
-        let segments = directory.files(Kind::Batches)?;
+        let segments = directory.files(FileKind::Batches)?;
         let next = segments
             .last()
             .map_or(1, |(number, _)| number + 1)
@@ -52,9 +52,9 @@ impl History {
             Ok::<_, DiskError>((path, header))
         };
         let checkpoint = newest
-            .map(|found| read(found, Kind::Checkpoint))
+            .map(|found| read(found, FileKind::Checkpoint))
             .transpose()?;
-        let segments = segments.map(|found| read(found, Kind::Batches));
+        let segments = segments.map(|found| read(found, FileKind::Batches));
         let segments = segments.collect::<Result<Vec<_>, _>>()?;
         let mut all = checkpoint.iter().chain(&segments);
         let Some((_, one)) = all.next() else {
@@ -136,7 +136,7 @@ impl History {
     /// [`DiskError::Damaged`], and whatever `each` says.
     pub fn pieces<E: From<DiskError>>(
         &self,
-        each: &mut dyn FnMut(Piece) -> Result<(), E>,
+        each: &mut dyn FnMut(CheckpointPiece) -> Result<(), E>,
     ) -> Result<Option<Vec<u8>>, E> {
         match &self.checkpoint {
             None => Ok(None),
@@ -259,7 +259,7 @@ impl Reading {
     }
 }
 
-fn read_header(path: &Path, is: (Kind, u64), own: &Superblock) -> Result<Header, DiskError> {
+fn read_header(path: &Path, is: (FileKind, u64), own: &Superblock) -> Result<Header, DiskError> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| {

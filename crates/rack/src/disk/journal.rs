@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::directory::Directory;
 use super::frame::Frame;
-use super::header::{Header, Kind};
+use super::header::{FileKind, Header};
 use crate::memory::Superblock;
 
 /// Bytes of a segment; it ends with the batch that reaches them.
@@ -157,14 +157,14 @@ impl<D: Disk> Journal<D> {
         // One that fails may be there all the same: the next one has another name.
         self.segments += 1;
         let header = Header {
-            kind: Kind::Batches,
+            kind: FileKind::Batches,
             number,
             formation: self.formation,
             first: self.synced + 1,
             needs: self.needs,
             superblock: self.superblock.clone(),
         };
-        let name = Directory::name(Kind::Batches, number);
+        let name = Directory::name(FileKind::Batches, number);
         let mut bytes = header.encode();
         bytes.extend(self.kept.iter().flat_map(|(_, frame)| frame));
         let file = self.disk.create(&name, &bytes)?;

@@ -43,9 +43,9 @@ mod journal;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use self::checkpoint::{Draft, Piece};
+pub use self::checkpoint::{CheckpointPiece, Draft};
 pub use self::directory::{Directory, Sizes, Turn};
-pub use self::header::{Header, Kind};
+pub use self::header::{FileKind, Header};
 pub use self::history::History;
 pub use self::journal::{Disk, Journal, Output, Sync};
 

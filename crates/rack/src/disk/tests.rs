@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use manxdb_fabric::{Address, ServerId};
 use tempfile::TempDir;
 
-use super::super::{Disk, DiskError, Draft, History, Piece};
+use super::super::{CheckpointPiece, Disk, DiskError, Draft, History};
 use super::*;
 use crate::memory::{GEOMETRY, Geometry};
 
@@ -79,7 +79,7 @@ fn number(batch: &[u8]) -> u64 {
 fn file(directory: &Directory, number: u64) -> PathBuf {
     directory
         .path()
-        .join(Directory::name(Kind::Batches, number))
+        .join(Directory::name(FileKind::Batches, number))
 }
 
 fn said<T: std::fmt::Debug>(found: Result<T, DiskError>) -> String {
@@ -303,19 +303,23 @@ fn files_of_two_formations_are_refused() {
     assert!(said(read(&directory)).contains("is of another formation"));
 }
 
-fn piece(server: u16, offset: u64, bytes: Vec<u8>) -> Piece {
+fn piece(server: u16, offset: u64, bytes: Vec<u8>) -> CheckpointPiece {
     let at = Address {
         server: ServerId(server),
         offset,
     };
-    Piece { at, bytes }
+    CheckpointPiece { at, bytes }
 }
 
 /// A checkpoint at the end of what a journal has.
-fn check_point(directory: &Directory, journal: &mut Journal<Directory>, pieces: &[Piece]) {
+fn check_point(
+    directory: &Directory,
+    journal: &mut Journal<Directory>,
+    pieces: &[CheckpointPiece],
+) {
     let number = journal.roll().unwrap();
     let header = Header {
-        kind: Kind::Checkpoint,
+        kind: FileKind::Checkpoint,
         number,
         formation: 77,
         first: journal.last() + 1,
@@ -341,8 +345,8 @@ fn a_checkpoint_takes_the_place_of_what_was_before() {
         write(&mut journal, 4);
         check_point(&directory, &mut journal, &pieces);
         assert_eq!(read(&directory).unwrap(), (round * 6, 2));
-        assert_eq!(directory.files(Kind::Batches).unwrap().len(), 1);
-        assert_eq!(directory.files(Kind::Checkpoint).unwrap().len(), 1);
+        assert_eq!(directory.files(FileKind::Batches).unwrap().len(), 1);
+        assert_eq!(directory.files(FileKind::Checkpoint).unwrap().len(), 1);
     }
     let history = History::look(&directory, &superblock()).unwrap().unwrap();
     let mut found = Vec::new();
@@ -374,7 +378,7 @@ fn a_checkpoint_that_is_damaged_or_short_is_refused() {
     let mut journal = journal(&directory);
     write(&mut journal, 1);
     check_point(&directory, &mut journal, &[piece(1, 64, vec![7; 40])]);
-    let (_, path) = directory.files(Kind::Checkpoint).unwrap().remove(0);
+    let (_, path) = directory.files(FileKind::Checkpoint).unwrap().remove(0);
     let whole = std::fs::read(&path).unwrap();
     let pieces = || -> Result<(), DiskError> {
         let history = History::look(&directory, &superblock())?.unwrap();

@@ -13,7 +13,7 @@
 //!
 //! [`FreeExtentRecord`]: manxdb_rsi::rows::Free-extent record
 
-use manxdb_fabric::{Address, Fabric, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fabric, Operation, OperationOutcome, ServerId, WORD, WORD_LENGTH};
 use manxdb_rsi::Layout;
 use manxdb_rsi::rows::{Extent, Keyspace};
 
@@ -249,13 +249,13 @@ impl ChunkRegions {
 }
 
 /// The first of so many free chunks beside each other.
-fn free(outcomes: Vec<Outcome>, wanted: u64) -> Result<Option<u64>, MemoryError> {
+fn free(outcomes: Vec<OperationOutcome>, wanted: u64) -> Result<Option<u64>, MemoryError> {
     let copy = match outcomes.into_iter().next() {
-        Some(Outcome::Read(copy)) => copy,
-        Some(Outcome::Failed(fault)) => return Err(fault.into()),
+        Some(OperationOutcome::Read(copy)) => copy,
+        Some(OperationOutcome::Failed(fault)) => return Err(fault.into()),
         other => {
             assert!(
-                matches!(other, Some(Outcome::Read(_))),
+                matches!(other, Some(OperationOutcome::Read(_))),
                 "a read is answered by a copy"
             );
             return Ok(None);

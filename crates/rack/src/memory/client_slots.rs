@@ -21,7 +21,7 @@ const PATIENCE: u64 = 8;
 const LOOKS: u64 = 32;
 
 /// A client with a place.
-pub struct Member<F> {
+pub struct JoinedClient<F> {
     /// Whose place it is.
     pub owner: Owner,
     /// Its way to the rows.
@@ -34,7 +34,7 @@ pub trait Source<F>: Send + Sync {
     ///
     /// # Errors
     /// [`MemoryError`].
-    fn join(&self) -> Result<Member<F>, MemoryError>;
+    fn join(&self) -> Result<JoinedClient<F>, MemoryError>;
 
     /// A client that has met a fault goes on with its place, in the next epoch of replicated memory,
     /// as soon as that has begun; how it ended before. `None`: the place is somebody else's, or
@@ -42,7 +42,7 @@ pub trait Source<F>: Send + Sync {
     ///
     /// # Errors
     /// [`MemoryError`]: the client is over.
-    fn go_on(&self, member: &mut Member<F>) -> Result<Option<Closed>, MemoryError>;
+    fn go_on(&self, member: &mut JoinedClient<F>) -> Result<Option<Closed>, MemoryError>;
 
     /// Gives a client room until it has so many records left, and so many nodes of the tree of keys.
     ///
@@ -93,7 +93,7 @@ impl<W: Transport> Memory<W> {
     ///
     /// # Errors
     /// [`MemoryError::Full`] while all are taken; others.
-    pub fn join(&self) -> Result<Member<W::Fabric>, MemoryError> {
+    pub fn join(&self) -> Result<JoinedClient<W::Fabric>, MemoryError> {
         let until = self.patience();
         loop {
             let mut driver = self.connect(self.guest(), &self.chart.map)?;
@@ -143,7 +143,7 @@ impl<W: Transport> Memory<W> {
         self.geometry().is_replicated() && Instant::now() < until
     }
 
-    fn member(&self, owner: Owner, map: &Arc<Map>) -> Result<Member<W::Fabric>, MemoryError> {
+    fn member(&self, owner: Owner, map: &Arc<Map>) -> Result<JoinedClient<W::Fabric>, MemoryError> {
         let driver = self.drive(owner, map)?;
         let session = self.plan.session(owner, map);
         let session = session.ok_or(MemoryError::Geometry)?;
@@ -161,7 +161,7 @@ impl<W: Transport> Memory<W> {
         // It has no transactions yet that might have begun before the bound.
         let bound = now(client.look_at(self.plan.low_watermark)).map_err(failed)?;
         now(client.advance_watermark(self.plan.low_watermark, &bound)).map_err(failed)?;
-        Ok(Member { owner, client })
+        Ok(JoinedClient { owner, client })
     }
 
     /// The way of an owner in an epoch, which keeps its lease and has said whose it is.
@@ -229,11 +229,11 @@ impl<W: Transport> Memory<W> {
 }
 
 impl<W: Transport> Source<W::Fabric> for Memory<W> {
-    fn join(&self) -> Result<Member<W::Fabric>, MemoryError> {
+    fn join(&self) -> Result<JoinedClient<W::Fabric>, MemoryError> {
         Self::join(self)
     }
 
-    fn go_on(&self, member: &mut Member<W::Fabric>) -> Result<Option<Closed>, MemoryError> {
+    fn go_on(&self, member: &mut JoinedClient<W::Fabric>) -> Result<Option<Closed>, MemoryError> {
         let map = member.client.carrier_mut().map().map(Arc::clone);
         let (Some(epoch_log), Some(map)) = (self.chart.epoch_log, map) else {
             return Ok(None);

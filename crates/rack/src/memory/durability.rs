@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use manxdb_fabric::Outcome;
+use manxdb_fabric::OperationOutcome;
 use manxdb_rsi::{
     Await, Drain, DurablePositions, Log, Map, Once, Progress, Snapshot, Survey, ThreadId, Vector,
 };
@@ -98,8 +98,8 @@ impl<W: Transport> Memory<W> {
         let outcomes = driver.ask_regions(vec![self.plan.vector.read()])?;
         assert_eq!(outcomes.len(), 1, "the vector was read");
         let published = match outcomes.into_iter().next() {
-            Some(Outcome::Read(copy)) => self.plan.vector.parse(&copy).0,
-            Some(Outcome::Failed(fault)) => return Err(fault.into()),
+            Some(OperationOutcome::Read(copy)) => self.plan.vector.parse(&copy).0,
+            Some(OperationOutcome::Failed(fault)) => return Err(fault.into()),
             _ => return Err(MemoryError::Geometry), // no carrier answers a read otherwise
         };
         match driver.run_until(Await::new(kept, published), until)? {

@@ -21,7 +21,9 @@
 //! Of replicated memory some servers may be lost, and others started anew in their places, which
 //! nobody uses any more: those that are formed say what the number is.
 
-use manxdb_fabric::{Address, Fabric, Fault, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_fabric::{
+    Address, Fabric, Fault, Operation, OperationOutcome, ServerId, WORD, WORD_LENGTH,
+};
 
 use super::MemoryError;
 use super::plan::FORMATION;
@@ -270,8 +272,8 @@ fn look_at<F: Fabric>(driver: &mut Driver<F>, servers: &[u16]) -> Result<Vec<Sai
         servers.len(),
         "a server that was not heard would pass for one of this formation"
     );
-    let said = |(server, outcome): (&u16, Outcome)| match outcome {
-        Outcome::Failed(fault) => (*server, Err(fault)),
+    let said = |(server, outcome): (&u16, OperationOutcome)| match outcome {
+        OperationOutcome::Failed(fault) => (*server, Err(fault)),
         outcome => (*server, Ok(number(outcome).unwrap_or(0))), // it has not failed
     };
     Ok(servers.iter().zip(outcomes).map(said).collect())
@@ -287,24 +289,31 @@ fn swap<F: Fabric>(
     let outcomes = driver.ask(vec![Operation::CompareSwap { at, expected, new }])?;
     let outcome = outcomes.into_iter().next();
     assert!(
-        matches!(outcome, Some(Outcome::Word(_) | Outcome::Failed(_))),
+        matches!(
+            outcome,
+            Some(OperationOutcome::Word(_) | OperationOutcome::Failed(_))
+        ),
         "a swap that did not come has not found what it expected: {outcome:?}"
     );
-    number(outcome.unwrap_or(Outcome::Word(!expected)))
+    number(outcome.unwrap_or(OperationOutcome::Word(!expected)))
 }
 
 /// The word that was read or swapped.
-pub(super) fn number(outcome: Outcome) -> Result<u64, MemoryError> {
+pub(super) fn number(outcome: OperationOutcome) -> Result<u64, MemoryError> {
     match outcome {
-        Outcome::Failed(fault) => Err(fault.into()),
-        Outcome::Word(word) => Ok(word),
-        Outcome::Read(bytes) => {
+        OperationOutcome::Failed(fault) => Err(fault.into()),
+        OperationOutcome::Word(word) => Ok(word),
+        OperationOutcome::Read(bytes) => {
             assert_eq!(bytes.len(), WORD_LENGTH, "a word is read as one");
             let word = bytes.first_chunk::<WORD_LENGTH>();
             Ok(word.map_or(0, |word| u64::from_le_bytes(*word)))
         }
-        other @ Outcome::Written => {
-            assert_ne!(other, Outcome::Written, "a word is not answered as a write");
+        other @ OperationOutcome::Written => {
+            assert_ne!(
+                other,
+                OperationOutcome::Written,
+                "a word is not answered as a write"
+            );
             Ok(0)
         }
     }

@@ -41,12 +41,12 @@ mod watch;
 use std::collections::BTreeMap;
 
 use manxdb_core::Random;
-use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, Outcome, ServerId};
+use manxdb_fabric::{Address, Fabric, Fault, Misuse, Operation, OperationOutcome, ServerId};
 use manxdb_rsi::rows::Failure;
 use manxdb_rsi::{Chart, JoinError, Map, Name, Ward};
 use parking_lot::Mutex;
 
-pub use self::client_slots::{Member, Source};
+pub use self::client_slots::{JoinedClient, Source};
 pub use self::durability::DurabilityRecord;
 pub use self::forming::waits_for_rows;
 #[cfg(test)]
@@ -59,7 +59,7 @@ pub use self::remote::RemoteTransport;
 pub use self::restore::{MemoryRestore, first_words};
 pub use self::stats::MemoryStats;
 pub use self::superblock::{Mismatch, NAME_MAX, Superblock, SuperblockError};
-pub use self::transport::{Missing, NotOut, SharedTransport, Transport};
+pub use self::transport::{NotOut, SharedTransport, Transport, UnreachedServer};
 pub use self::watch::{Watched, watch};
 use crate::drive::Driver;
 
@@ -268,7 +268,7 @@ fn guest(random: &mut Random) -> Name {
 /// # Errors
 /// Why one is not that cannot be missing.
 fn faults(
-    missing: Vec<Missing>,
+    missing: Vec<UnreachedServer>,
     plan: &Plan,
 ) -> Result<(BTreeMap<ServerId, Fault>, Option<MemoryError>), MemoryError> {
     let (mut known, mut first) = (BTreeMap::new(), None);
@@ -297,7 +297,7 @@ fn any_superblock<W: Transport>(way: &W, random: &mut Random) -> Result<Superblo
                     _ => Ok(superblock),
                 };
             }
-            Some(Missing {
+            Some(UnreachedServer {
                 fault: None, error, ..
             }) => return Err(error),
             Some(one) => why = why.or(Some(one.error)),
@@ -324,15 +324,15 @@ fn superblocks<F: Fabric>(
         servers.len(),
         "each server was asked for its superblock"
     );
-    let parse = |(server, outcome): (&u16, Outcome)| match outcome {
-        Outcome::Failed(_) => None,
-        Outcome::Read(bytes) => {
+    let parse = |(server, outcome): (&u16, OperationOutcome)| match outcome {
+        OperationOutcome::Failed(_) => None,
+        OperationOutcome::Read(bytes) => {
             let said = Superblock::decode(&bytes);
             Some(said.map_err(|why| MemoryError::Superblock(*server, why)))
         }
         other => {
             assert!(
-                matches!(other, Outcome::Read(_)),
+                matches!(other, OperationOutcome::Read(_)),
                 "a read is answered by a copy: {other:?}"
             );
             None

@@ -25,8 +25,8 @@ use manxdb_fabric::{Address, ServerId, WORD};
 use manxdb_rsi::directory::PLACE;
 use manxdb_rsi::rows::{FreeExtentRecord, Keyspace};
 use manxdb_rsi::{
-    Chart, ClientSlots, DurablePositions, EpochLog, Kind, Layout, Log, LowWatermark, Map, Overflow,
-    Owner, RecordAddress, Session, ThreadId, Tree, Vector, Ward,
+    Chart, ClientSlots, DurablePositions, EpochLog, Layout, Log, LowWatermark, Map, Overflow,
+    Owner, RecordAddress, RegionKind, Session, ThreadId, Tree, Vector, Ward,
 };
 
 use super::MemoryError;
@@ -198,17 +198,17 @@ impl Plan {
         let full = |_| shape.small();
         let mut map = Map::new(&servers, geometry.replicas.into()).map_err(full)?;
         let mut add = |kind, bytes| map.add(kind, bytes).map_err(full);
-        let table = add(Kind::Places, shape.table)?;
-        let vector_at = add(Kind::Lines, shape.lines)?;
+        let table = add(RegionKind::Places, shape.table)?;
+        let vector_at = add(RegionKind::Lines, shape.lines)?;
         let vector = vector(vector_at, geometry)?;
         let nodes = geometry.nodes()?;
-        let keyspace = keyspace(geometry, add(Kind::Records(nodes), bytes(nodes))?)?;
-        let words = add(Kind::Entries, shape.words)?;
+        let keyspace = keyspace(geometry, add(RegionKind::Records(nodes), bytes(nodes))?)?;
+        let words = add(RegionKind::Entries, shape.words)?;
         let (mut logs, mut rings) = (Vec::new(), Vec::new());
         for _ in 0..geometry.servers {
-            let base = add(Kind::Logs, shape.logs * ring(geometry))?;
+            let base = add(RegionKind::Logs, shape.logs * ring(geometry))?;
             // What is kept for old snapshots is written as lines are, and may be lost.
-            let old = add(Kind::Lines, shape.logs * lines(geometry.log_bytes))?;
+            let old = add(RegionKind::Lines, shape.logs * lines(geometry.log_bytes))?;
             for number in 0..shape.logs {
                 logs.push(vec![base.plus(number * ring(geometry))]);
                 rings.push(old.plus(number * lines(geometry.log_bytes)));
@@ -219,20 +219,20 @@ impl Plan {
         let (record, heeding) = low_watermark_bytes(geometry)?;
         let layout = LowWatermark::layout(geometry.places);
         let layout = layout.ok_or(GeometryError::Large(geometry.bytes))?; // not reached
-        let bound = add(Kind::Records(layout), record)?;
-        let heeding = add(Kind::Lines, heeding)?;
+        let bound = add(RegionKind::Records(layout), record)?;
+        let heeding = add(RegionKind::Lines, heeding)?;
         let low_watermark = low_watermark(geometry, bound, heeding)?;
         let bound = (bound, record);
         let free_extent_records = add(
-            Kind::Records(FreeExtentRecord::LAYOUT),
+            RegionKind::Records(FreeExtentRecord::LAYOUT),
             free_extent_record_bytes(geometry),
         )?;
         let sized = kept(bound.0, geometry);
-        let kept_at = sized.map(|sized| add(Kind::Lines, lines(sized.bytes())));
+        let kept_at = sized.map(|sized| add(RegionKind::Lines, lines(sized.bytes())));
         let kept_at = kept_at.transpose()?;
         let kept = kept_at.and_then(|at| kept(at, geometry));
         let mut chunk_regions = |layout: Layout, each: u64| {
-            let kind = Kind::Records(layout);
+            let kind = RegionKind::Records(layout);
             let bytes = shape.chunks * each * bytes(layout);
             let all = (0..shape.chunk_regions).map(|_| add(kind, bytes));
             all.collect::<Result<Vec<_>, _>>()
@@ -517,8 +517,9 @@ mod tests {
             };
             for lost in map.servers() {
                 let next = map.after(Event::Lost(lost));
-                let has_all =
-                    |region: &manxdb_rsi::Region| region.replicas().len() == usize::from(replicas);
+                let has_all = |region: &manxdb_rsi::ReplicatedRegion| {
+                    region.replicas().len() == usize::from(replicas)
+                };
                 assert!(next.regions().iter().all(has_all), "{servers} {replicas}");
                 assert!(ends(&next).iter().all(|end| *end <= geometry.bytes));
             }

@@ -9,7 +9,7 @@ use manxdb_fabric::libfabric::{
 };
 
 use super::MemoryError;
-use super::transport::{ConnectRefusal as Met, Missing, NotOut, PAUSE, Transport, insist};
+use super::transport::{ConnectRefusal as Met, NotOut, PAUSE, Transport, UnreachedServer, insist};
 
 /// Memory of servers on other machines, through libfabric: their listeners, in the order of their numbers.
 #[derive(Debug, Clone)]
@@ -97,7 +97,7 @@ impl Transport for RemoteTransport {
         &self,
         servers: &[u16],
         client: u64,
-    ) -> Result<(RemoteMemory, Vec<Missing>), MemoryError> {
+    ) -> Result<(RemoteMemory, Vec<UnreachedServer>), MemoryError> {
         let visit = |server: u16| insist(server, PAUSE, || self.visit(server, client));
         let visits: Vec<_> = thread::scope(|scope| {
             let begin = |server: &u16| {

@@ -7,7 +7,7 @@ use manxdb_core::check::deep;
 use std::collections::{BTreeMap, BTreeSet};
 
 use manxdb_core::Random;
-use manxdb_fabric::{Address, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Operation, OperationOutcome, ServerId, WORD, WORD_LENGTH};
 use manxdb_rsi::rows::FreeExtentRecord;
 use manxdb_rsi::{Bootstrap, Layout, Replayed};
 
@@ -173,10 +173,10 @@ impl<W: Transport> MemoryRestore<W> {
         outcomes.into_iter().next().map_or(Ok(0), forming::number)
     }
 
-    fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<Outcome>, MemoryError> {
+    fn ask(&mut self, operations: Vec<Operation>) -> Result<Vec<OperationOutcome>, MemoryError> {
         let outcomes = self.driver.ask(operations)?;
         let fault = outcomes.iter().find_map(|outcome| match outcome {
-            Outcome::Failed(fault) => Some(*fault),
+            OperationOutcome::Failed(fault) => Some(*fault),
             _ => None,
         });
         fault.map_or(Ok(outcomes), |fault| Err(fault.into()))
@@ -209,7 +209,7 @@ impl<W: Transport> MemoryRestore<W> {
         let at = at.ok_or(MemoryError::Geometry)?; // not reached: every region has replicas
         let outcomes = self.ask(vec![Operation::Read { at, bytes }])?;
         match outcomes.into_iter().next() {
-            Some(Outcome::Read(copy)) => Ok(copy),
+            Some(OperationOutcome::Read(copy)) => Ok(copy),
             _ => Err(MemoryError::Geometry), // no carrier answers a read otherwise
         }
     }

@@ -1,7 +1,7 @@
 //! What a server's memory says when its own processor looks at it, for metrics.
 
 use manxdb_fabric::{Operation, WORD};
-use manxdb_rsi::{ClientSlot, Region, Stamp, ThreadId};
+use manxdb_rsi::{ClientSlot, ReplicatedRegion, Stamp, ThreadId};
 
 use super::chunks::UnusedMemory;
 use super::plan::{NEXT, Plan};
@@ -104,11 +104,11 @@ impl Plan {
             (UnusedMemory::Servers(begin), _) => word(NEXT).max(*begin),
             (UnusedMemory::ChunkRegions(_), Some((_, map))) => {
                 let regions = map.regions().iter();
-                let is_here = |region: &&Region| {
+                let is_here = |region: &&ReplicatedRegion| {
                     let mut replicas = region.replicas().iter();
                     replicas.any(|replica| replica.at.server.0 == server)
                 };
-                regions.filter(is_here).map(Region::bytes).sum()
+                regions.filter(is_here).map(ReplicatedRegion::bytes).sum()
             }
             (UnusedMemory::ChunkRegions(_), None) => 0, // not reached: chunk regions are of regions
         }

@@ -33,7 +33,7 @@ pub trait Transport: Send + Sync + 'static {
         &self,
         servers: &[u16],
         client: u64,
-    ) -> Result<(Self::Fabric, Vec<Missing>), MemoryError>;
+    ) -> Result<(Self::Fabric, Vec<UnreachedServer>), MemoryError>;
 
     /// Has a server shut a client out for good, or learns that the server is gone for good.
     ///
@@ -53,7 +53,7 @@ pub enum NotOut {
 
 /// A server that is not reached.
 #[derive(Debug)]
-pub struct Missing {
+pub struct UnreachedServer {
     /// Which.
     pub server: u16,
     /// What becomes of what is asked of it; none: it may be that this process can reach nothing.
@@ -167,7 +167,7 @@ pub(super) fn insist<T>(
     server: u16,
     pause: Duration,
     mut attempt: impl FnMut() -> Result<T, (ConnectRefusal, MemoryError)>,
-) -> Result<T, Missing> {
+) -> Result<T, UnreachedServer> {
     let (mut met, mut tries) = (ConnectRefusal::Gone, 0);
     loop {
         let (door, error) = match attempt() {
@@ -182,7 +182,7 @@ pub(super) fn insist<T>(
         );
         if tries >= door.tries_max() {
             let fault = door.fault(server);
-            return Err(Missing {
+            return Err(UnreachedServer {
                 server,
                 fault,
                 error,
@@ -199,7 +199,7 @@ impl Transport for SharedTransport {
         &self,
         servers: &[u16],
         client: u64,
-    ) -> Result<(SharedMemory, Vec<Missing>), MemoryError> {
+    ) -> Result<(SharedMemory, Vec<UnreachedServer>), MemoryError> {
         let mut memory = SharedMemory::default();
         let reach = |server: &u16| {
             insist(*server, PAUSE, || {
@@ -207,7 +207,7 @@ impl Transport for SharedTransport {
             })
             .err()
         };
-        let missing: Vec<Missing> = servers.iter().filter_map(reach).collect();
+        let missing: Vec<UnreachedServer> = servers.iter().filter_map(reach).collect();
         assert!(
             servers.iter().all(|server| {
                 memory.registered(ServerId(*server)).is_some()

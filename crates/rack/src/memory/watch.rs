@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{Fault, Outcome, ServerId};
+use manxdb_fabric::{Fault, OperationOutcome, ServerId};
 use manxdb_rsi::{End, MembershipAction, MembershipEvent, Name, RecoveryCoordinator};
 
 use super::{Memory, MemoryError, NotOut, Transport};
@@ -143,7 +143,7 @@ impl<W: Transport> Post<'_, W> {
             for name in names {
                 if !self.shut_out_at(server, *name) {
                     let gone = Fault::Gone(ServerId(server));
-                    return MembershipEvent::Outcomes(vec![Outcome::Failed(gone)]);
+                    return MembershipEvent::Outcomes(vec![OperationOutcome::Failed(gone)]);
                 }
             }
         }
@@ -171,7 +171,7 @@ impl<W: Transport> Post<'_, W> {
                 Ok(MembershipEvent::Done)
             }
             Err(error) if self.memory.geometry().is_replicated() => Err(error),
-            Err(_) => Ok(MembershipEvent::Outcomes(vec![Outcome::Failed(
+            Err(_) => Ok(MembershipEvent::Outcomes(vec![OperationOutcome::Failed(
                 Fault::Gone(ServerId(0)),
             )])),
         }

@@ -21,7 +21,7 @@ use super::PORTION;
 use super::failed as unreadable;
 use super::gc::{Freed, SPARE, advance_watermark, step};
 use crate::drive::{Driver, now};
-use crate::memory::{Member, MemoryError, Source};
+use crate::memory::{JoinedClient, MemoryError, Source};
 
 /// Nodes of the tree that a client should have for a commit beside those of its leaves: for what is
 /// split above them.
@@ -37,14 +37,14 @@ type Slot<F> = Option<Joined<F>>;
 /// A client, with a place unless it is one for good.
 enum Joined<F> {
     Fixed(Client<Driver<F>>),
-    Member(Member<F>),
+    JoinedClient(JoinedClient<F>),
 }
 
 impl<F> Joined<F> {
     fn client(&mut self) -> &mut Client<Driver<F>> {
         match self {
             Self::Fixed(client) => client,
-            Self::Member(member) => &mut member.client,
+            Self::JoinedClient(member) => &mut member.client,
         }
     }
 }
@@ -122,7 +122,7 @@ impl<F: Fabric + Send> Clients<F> {
         let member = source.join()?;
         let is_new = self.owners.lock().insert(member.owner);
         assert!(is_new, "a place is one client's: {:?}", member.owner);
-        Ok(Some(Joined::Member(member)))
+        Ok(Some(Joined::JoinedClient(member)))
     }
 
     pub(super) fn has_source(&self) -> bool {
@@ -197,7 +197,8 @@ impl<F: Fabric + Send> Clients<F> {
     /// goes on behind it.
     fn judge(&self, mut joined: Joined<F>) -> (Slot<F>, Result<Option<Closed>, MemoryError>) {
         let is_fine = joined.client().carrier_mut().fault().is_none();
-        let (Some(source), Joined::Member(member), false) = (&self.source, &mut joined, is_fine)
+        let (Some(source), Joined::JoinedClient(member), false) =
+            (&self.source, &mut joined, is_fine)
         else {
             return (Some(joined), Ok(None));
         };

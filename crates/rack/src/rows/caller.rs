@@ -22,7 +22,7 @@ const LOAD_TRIES: u32 = 1_000;
 
 /// What came of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallOutcome {
     /// It is committed.
     Committed,
     /// Somebody else was there: to be tried again.
@@ -68,7 +68,7 @@ impl<F: Fabric> Caller<F> {
         procedure: &dyn Procedure,
         args: &[u8],
         placement: &dyn Placement,
-    ) -> Result<Verdict, CallError> {
+    ) -> Result<CallOutcome, CallError> {
         let failed = |error: ProcedureError| CallError(format!("{}: {error}", procedure.name()));
         let pieces = procedure.plan(args, placement).map_err(failed)?;
         let pieces = in_running_order(pieces).map_err(failed)?;
@@ -88,13 +88,13 @@ impl<F: Fabric> Caller<F> {
             match procedure.run(&piece, args, &inputs, &mut view) {
                 Ok(given) => values.extend(given),
                 Err(ProcedureError::Rows(TxnError::Conflict { .. })) => {
-                    return Ok(Verdict::Aborted);
+                    return Ok(CallOutcome::Aborted);
                 }
                 Err(error) => return Err(failed(error)),
             }
         }
         match now(rows.commit()) {
-            Ok(_) => Ok(Verdict::Committed),
+            Ok(_) => Ok(CallOutcome::Committed),
             Err(failure) => judge(failure),
         }
     }
@@ -144,9 +144,9 @@ impl<F: Fabric> Caller<F> {
     }
 }
 
-fn judge(failure: Failure<Misuse>) -> Result<Verdict, CallError> {
+fn judge(failure: Failure<Misuse>) -> Result<CallOutcome, CallError> {
     if failure.is_conflict() {
-        return Ok(Verdict::Aborted);
+        return Ok(CallOutcome::Aborted);
     }
     Err(CallError(failure.to_string()))
 }

@@ -8,5 +8,5 @@ pub(crate) mod bounds;
 mod caller;
 mod plan;
 
-pub use self::caller::{CallError, Caller, Verdict};
+pub use self::caller::{CallError, CallOutcome, Caller};
 pub use self::plan::{RowsPlan, RowsPlanError};

@@ -11,7 +11,7 @@ use std::thread;
 use crate::common::{ready, submit};
 use manxdb_core::Nanos;
 use manxdb_fabric::libfabric::{ListenerAddress, MemoryServer, Provider};
-use manxdb_fabric::{Address, Fabric, Fault, Operation, Outcome, ServerId, WORD};
+use manxdb_fabric::{Address, Fabric, Fault, Operation, OperationOutcome, ServerId, WORD};
 use manxdb_rack::drive::Driver;
 use manxdb_rack::memory::{
     Geometry, Memory, MemoryError, NotOut, RemoteTransport, Source, Superblock, Transport,
@@ -91,13 +91,13 @@ fn stranger(words: &'static [u8]) -> SocketAddr {
 }
 
 /// What becomes of reading a word of a server, as this client.
-fn read(way: &RemoteTransport, server: u16, client: u64) -> Outcome {
+fn read(way: &RemoteTransport, server: u16, client: u64) -> OperationOutcome {
     let (fabric, missing) = way.reach(&[server], client).unwrap();
     assert!(missing.is_empty(), "{missing:?}");
     word(&mut Driver::new(fabric), server)
 }
 
-fn word<F: Fabric>(driver: &mut Driver<F>, server: u16) -> Outcome {
+fn word<F: Fabric>(driver: &mut Driver<F>, server: u16) -> OperationOutcome {
     let at = Address {
         server: ServerId(server),
         offset: GEOMETRY.bytes - WORD,
@@ -152,12 +152,12 @@ fn who_is_shut_out_hears_of_it_and_is_not_let_in_again() {
     let mut driver = Driver::new(fabric);
     assert_eq!(way.shut_out(0, 7), Ok(()));
     let fenced = Fault::Fenced(ServerId(0));
-    assert_eq!(word(&mut driver, 0), Outcome::Failed(fenced));
-    assert!(matches!(word(&mut driver, 1), Outcome::Read(_)));
+    assert_eq!(word(&mut driver, 0), OperationOutcome::Failed(fenced));
+    assert!(matches!(word(&mut driver, 1), OperationOutcome::Read(_)));
     assert_eq!(missing(&way, 0, 7).0, Some(fenced));
     assert_eq!(way.shut_out(1, 8), Ok(()), "who has not come yet");
     assert_eq!(missing(&way, 1, 8).0, Some(Fault::Fenced(ServerId(1))));
-    assert!(matches!(read(&way, 1, 9), Outcome::Read(_)));
+    assert!(matches!(read(&way, 1, 9), OperationOutcome::Read(_)));
     assert_eq!(rack[0].clients(), [7_u64; 0]);
 }
 
@@ -166,7 +166,7 @@ fn one_who_comes_again_at_once_is_let_in() {
     let rack = rack();
     let way = way(addresses(&rack));
     for _ in 0..20 {
-        assert!(matches!(read(&way, 0, 7), Outcome::Read(_)));
+        assert!(matches!(read(&way, 0, 7), OperationOutcome::Read(_)));
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
-use manxdb_rack::rows::{Caller, RowsPlan, Verdict};
+use manxdb_rack::rows::{CallOutcome, Caller, RowsPlan};
 use manxdb_rsi::Isolation;
 use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::procedure::{Registry, ShardId};
@@ -91,8 +91,8 @@ fn work(caller: &mut Caller<SharedMemory>, terminal: u16) -> BTreeMap<String, u6
         loop {
             let verdict = caller.call(procedure.as_ref(), &request.args, &TOPOLOGY);
             match verdict.unwrap() {
-                Verdict::Committed => break,
-                Verdict::Aborted => thread::yield_now(),
+                CallOutcome::Committed => break,
+                CallOutcome::Aborted => thread::yield_now(),
             }
         }
         *committed.entry(request.procedure.to_owned()).or_insert(0) += 1;

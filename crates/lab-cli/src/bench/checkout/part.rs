@@ -7,7 +7,7 @@ use std::thread;
 
 use manxdb_checkout::mailbox::End;
 use manxdb_checkout::two_phase::{Line, Manager, Resource, TcpLine, TwoPhase};
-use manxdb_checkout::{OneSided, Published, Shop, Verdict, draw, published};
+use manxdb_checkout::{CheckoutOutcome, OneSided, Published, Shop, draw, published};
 use manxdb_core::Random;
 use manxdb_rsi::Isolation;
 
@@ -174,8 +174,8 @@ fn buy(shop: &mut impl Shop, number: u16, shape: &CheckoutShape) -> io::Result<(
     work(shape.seconds, shape.orders_each(), || {
         let basket = draw(&mut random, hot);
         Ok(match shop.buy(basket).map_err(io::Error::other)? {
-            Verdict::Committed => Some("checkout"),
-            Verdict::Aborted => None,
+            CheckoutOutcome::Committed => Some("checkout"),
+            CheckoutOutcome::Aborted => None,
         })
     })
 }

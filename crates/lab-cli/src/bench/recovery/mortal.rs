@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use manxdb_checkout::ITEMS;
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_fabric::{BatchId, Completion, Fabric, Grants, Misuse, Operation, ServerId};
-use manxdb_rack::memory::{MemoryError, Missing, NotOut, SharedTransport, Transport};
+use manxdb_rack::memory::{MemoryError, NotOut, SharedTransport, Transport, UnreachedServer};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// The memory of servers. As soon as its client is told to die, its process is killed with SIGKILL right
@@ -64,7 +64,11 @@ pub struct MortalWay {
 impl Transport for MortalWay {
     type Fabric = Mortal;
 
-    fn reach(&self, servers: &[u16], client: u64) -> Result<(Mortal, Vec<Missing>), MemoryError> {
+    fn reach(
+        &self,
+        servers: &[u16],
+        client: u64,
+    ) -> Result<(Mortal, Vec<UnreachedServer>), MemoryError> {
         let (memory, missing) = self.way.reach(servers, client)?;
         if self.is_populated {
             let populated = memory.populate();

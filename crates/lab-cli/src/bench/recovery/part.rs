@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use manxdb_checkout::{Basket, InRows, Shop as _, Verdict, draw};
+use manxdb_checkout::{Basket, CheckoutOutcome, InRows, Shop as _, draw};
 use manxdb_core::Random;
 use manxdb_fabric::ServerId;
 use manxdb_fabric::shm::MemoryServer;
@@ -261,7 +261,7 @@ fn insist(
 ) -> io::Result<bool> {
     let mut tries = 0;
     loop {
-        if shop.buy(basket).map_err(io::Error::other)? == Verdict::Committed {
+        if shop.buy(basket).map_err(io::Error::other)? == CheckoutOutcome::Committed {
             return Ok(true);
         }
         (tries, *aborted) = (tries + 1, *aborted + 1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use manxdb_checkout::{Basket, InRows, Sales, Shop as _, Verdict};
+use manxdb_checkout::{Basket, CheckoutOutcome, InRows, Sales, Shop as _};
 use manxdb_fabric::shm::SharedMemory;
 use manxdb_rack::drive::Driver;
 use manxdb_rack::memory::{Memory, SharedTransport, Source};
@@ -178,7 +178,7 @@ impl<'r> Run<'r> {
             "nobody could write what the dead client had locked",
             |run| {
                 let verdict = run.starter.buy(locked).map_err(text)?;
-                Ok(verdict == Verdict::Committed)
+                Ok(verdict == CheckoutOutcome::Committed)
             },
         )?;
         self.bought += 1;

@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 use std::thread;
 
-use manxdb_rack::rows::Verdict;
+use manxdb_rack::rows::CallOutcome;
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_workloads::tpcc::{self, Generator, Parameters};
 
@@ -62,8 +62,8 @@ fn terminal(args: &WarehousesPart, shape: &WarehousesShape) -> io::Result<()> {
             .map_err(io::Error::other)?;
         let verdict = caller.call(procedure.as_ref(), &request.args, &topology);
         match verdict.map_err(io::Error::other)? {
-            Verdict::Committed => Ok(Some(request.procedure)),
-            Verdict::Aborted => {
+            CallOutcome::Committed => Ok(Some(request.procedure)),
+            CallOutcome::Aborted => {
                 pending = Some(request);
                 thread::yield_now(); // whoever was there may wait for this processor
                 Ok(None)

@@ -11,7 +11,7 @@ use manxdb_core::check::deep;
 use manxdb_fabric::WORD_LENGTH;
 use twox_hash::XxHash3_64;
 
-use crate::log::{Entry, Reader, Writer};
+use crate::log::{LogEntry, Reader, Writer};
 use crate::vector::Snapshot;
 
 /// What was published between the batch before and a cut.
@@ -24,7 +24,7 @@ pub struct Batch {
     /// All of this is in this batch, or in one before.
     pub cut: Snapshot,
     /// What is in this one ([`crate::drain::Drained`]).
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LogEntry>,
 }
 
 impl Batch {
@@ -83,7 +83,7 @@ impl Batch {
         let number = words.take()?;
         let cut = words.snapshot()?;
         let count = words.count()?;
-        let entries = (0..count).map(|_| Entry::take(&mut words));
+        let entries = (0..count).map(|_| LogEntry::take(&mut words));
         let entries = entries.collect::<Option<_>>()?;
         let batch = Self {
             formation,
@@ -110,7 +110,7 @@ pub(super) mod tests {
     }
 
     /// A transaction that writes its number into a record.
-    pub(in crate::drain) fn entry(own: Stamp, seen: &[u64], at: u64, former: Stamp) -> Entry {
+    pub(in crate::drain) fn entry(own: Stamp, seen: &[u64], at: u64, former: Stamp) -> LogEntry {
         let mut seen = Snapshot::of_numbers(seen.to_vec());
         seen.add(own);
         let redo = Redo {
@@ -124,7 +124,7 @@ pub(super) mod tests {
             former,
             value: Some(own.sequence.to_le_bytes().to_vec()),
         };
-        Entry {
+        LogEntry {
             stamp: own,
             from: own.sequence,
             seen,

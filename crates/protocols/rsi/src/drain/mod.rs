@@ -27,14 +27,14 @@ mod replay;
 mod survey;
 
 use manxdb_core::check::{deep, ensure};
-use manxdb_fabric::{Fault, Operation, Outcome};
+use manxdb_fabric::{Fault, Operation, OperationOutcome};
 
 pub use self::batch::Batch;
 pub use self::bootstrap::Bootstrap;
 pub use self::progress::Progress;
 pub use self::replay::{Replay, ReplayError, Replayed};
 pub use self::survey::Survey;
-use crate::log::{Entry, Fetch, Log};
+use crate::log::{Fetch, Log, LogEntry};
 use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -56,7 +56,7 @@ pub enum Drained {
         cut: Snapshot,
         /// The transactions behind what was drained before, up to the cut, in no order that means
         /// anything; without closings, which write nothing.
-        entries: Vec<Entry>,
+        entries: Vec<LogEntry>,
     },
     /// Some of it is in no copy of its log, because it was written once, and files have lost it. The rest
     /// is of no use without it.
@@ -77,7 +77,7 @@ pub struct Drain {
     cut: Snapshot,
     /// Up to where each thread's transactions are here.
     done: Snapshot,
-    entries: Vec<Entry>,
+    entries: Vec<LogEntry>,
     phase: Phase,
     #[cfg(feature = "mutants")]
     mutant: Option<Mutant>,
@@ -128,7 +128,7 @@ impl Drain {
         self
     }
 
-    fn looked(&mut self, outcomes: &[Outcome]) -> Step<Back> {
+    fn looked(&mut self, outcomes: &[OperationOutcome]) -> Step<Back> {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault));
         }
@@ -171,7 +171,7 @@ impl Drain {
             let entries = std::mem::take(&mut self.entries);
             assert!(self.done.includes(&cut), "all of the cut is drained");
             if deep() {
-                let is_in = |entry: &Entry| cut.admits(entry.stamp);
+                let is_in = |entry: &LogEntry| cut.admits(entry.stamp);
                 assert!(entries.iter().all(is_in), "what is drained is in the cut");
             }
             return Step::Done(Ok(Some(Drained::Batch { cut, entries })));
@@ -184,7 +184,7 @@ impl Drain {
     }
 
     /// Slots at one place each are here: takes what is in them, in order.
-    fn have_read(&mut self, wanted: &[Stamp], copies: &[Outcome]) -> Step<Back> {
+    fn have_read(&mut self, wanted: &[Stamp], copies: &[OperationOutcome]) -> Step<Back> {
         assert_eq!(
             copies.len(),
             wanted.len(),
@@ -219,9 +219,9 @@ impl Drain {
     }
 
     /// Takes what a copy says became of a sequence; whether one does.
-    fn take(&mut self, stamp: Stamp, copies: &[Outcome]) -> bool {
+    fn take(&mut self, stamp: Stamp, copies: &[OperationOutcome]) -> bool {
         let mut entries = copies.iter().filter_map(|copy| match copy {
-            Outcome::Read(copy) => Entry::parse(copy),
+            OperationOutcome::Read(copy) => LogEntry::parse(copy),
             _ => None,
         });
         let Some(entry) = entries.find(|entry| entry.covers(stamp)) else {
@@ -254,7 +254,7 @@ impl Drain {
         }
     }
 
-    fn searched(&mut self, stamp: Stamp, copies: &[Outcome], times: u32) -> Step<Back> {
+    fn searched(&mut self, stamp: Stamp, copies: &[OperationOutcome], times: u32) -> Step<Back> {
         if self.take(stamp, copies) {
             return self.read();
         }
@@ -286,7 +286,7 @@ impl Drain {
 impl Machine for Drain {
     type Output = Back;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => {
                 self.phase = Phase::Looking;
@@ -316,7 +316,7 @@ impl Machine for Drain {
         ensure(self.logs.len() == usize::from(threads), || {
             format!("{} logs of {threads} threads", self.logs.len())
         })?;
-        ensure(!self.entries.iter().any(Entry::is_closing), || {
+        ensure(!self.entries.iter().any(LogEntry::is_closing), || {
             "closings write nothing, and are not drained".to_owned()
         })?;
         match &self.phase {

@@ -11,7 +11,7 @@ use manxdb_fabric::Address;
 
 use crate::block::{Block, Layout};
 use crate::drain::batch::Batch;
-use crate::log::{Entry, Redo};
+use crate::log::{LogEntry, Redo};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::vector::Snapshot;
@@ -128,7 +128,8 @@ impl Replay {
         if expected != found {
             return Err(ReplayError::OutOfOrder { expected, found });
         }
-        let is_new = |entry: &Entry| batch.cut.admits(entry.stamp) && !self.cut.admits(entry.stamp);
+        let is_new =
+            |entry: &LogEntry| batch.cut.admits(entry.stamp) && !self.cut.admits(entry.stamp);
         let is_of_these = batch.cut.numbers().len() == self.cut.numbers().len();
         if is_of_these && batch.cut.includes(&self.cut) && batch.entries.iter().all(is_new) {
             Ok(())
@@ -138,7 +139,7 @@ impl Replay {
     }
 
     /// Which of some transactions has written each record last.
-    fn latest(&self, entries: &[Entry]) -> Result<BTreeMap<Address, usize>, ReplayError> {
+    fn latest(&self, entries: &[LogEntry]) -> Result<BTreeMap<Address, usize>, ReplayError> {
         let mut latest: BTreeMap<Address, usize> = BTreeMap::new();
         for (number, entry) in entries.iter().enumerate() {
             for redo in &entry.redo {
@@ -154,7 +155,7 @@ impl Replay {
     }
 
     #[cfg_attr(not(feature = "mutants"), expect(clippy::unused_self))]
-    fn is_later(&self, entry: &Entry, other: &Entry) -> bool {
+    fn is_later(&self, entry: &LogEntry, other: &LogEntry) -> bool {
         #[cfg(feature = "mutants")]
         if self.mutant == Some(Mutant::ReplaysByThread) {
             return entry.stamp > other.stamp;
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
     use crate::drain::batch::tests::{entry, stamp};
 
-    fn batch(number: u64, cut: &[u64], entries: Vec<Entry>) -> Batch {
+    fn batch(number: u64, cut: &[u64], entries: Vec<LogEntry>) -> Batch {
         Batch {
             formation: 1,
             number,
@@ -245,7 +246,7 @@ mod tests {
         let second = entry(stamp(0, 3), &[2, 3], 1, stamp(1, 3));
         for entries in [[&first, &second], [&second, &first]] {
             let mut replay = replay();
-            let entries = entries.map(Entry::clone).to_vec();
+            let entries = entries.map(LogEntry::clone).to_vec();
             replay.take(batch(5, &[3, 3], entries)).unwrap();
             let stamps: Vec<Stamp> = replay.records().map(|record| record.stamp).collect();
             assert_eq!(stamps, [stamp(0, 3)]);

@@ -7,7 +7,7 @@
 //! newer they write again.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Fault, Outcome};
+use manxdb_fabric::{Fault, OperationOutcome};
 
 use crate::durable_positions::DurablePositions;
 use crate::log::{Fetch, Log, by_log, newest};
@@ -75,10 +75,12 @@ impl Survey {
         Step::Post(fronts)
     }
 
-    fn have_read(&mut self, all: &[Outcome]) -> Step<Result<Snapshot, Fault>> {
+    fn have_read(&mut self, all: &[OperationOutcome]) -> Step<Result<Snapshot, Fault>> {
         for (_, own) in by_log(&self.logs, all) {
             // What is installed is in all copies that are not gone.
-            let is_read = own.iter().any(|copy| matches!(copy, Outcome::Read(_)));
+            let is_read = own
+                .iter()
+                .any(|copy| matches!(copy, OperationOutcome::Read(_)));
             if let Some(fault) = fault(own).filter(|_| !is_read) {
                 return Step::Done(Err(fault));
             }
@@ -94,15 +96,18 @@ impl Survey {
         Step::Post(vec![self.vector.read(), self.kept.read()])
     }
 
-    fn ended(&mut self, outcomes: &[Outcome]) -> Step<Result<Snapshot, Fault>> {
+    fn ended(&mut self, outcomes: &[OperationOutcome]) -> Step<Result<Snapshot, Fault>> {
         if let Some(fault) = fault(outcomes) {
             return Step::Done(Err(fault));
         }
         assert!(
-            matches!(outcomes, [Outcome::Read(_), Outcome::Read(_)]),
+            matches!(
+                outcomes,
+                [OperationOutcome::Read(_), OperationOutcome::Read(_)]
+            ),
             "a survey ends with the vector and the positions"
         );
-        if let [Outcome::Read(lines), Outcome::Read(words)] = outcomes {
+        if let [OperationOutcome::Read(lines), OperationOutcome::Read(words)] = outcomes {
             self.logged.join(&self.vector.parse(lines).0);
             self.logged.join(&self.kept.parse(words).0);
         }
@@ -113,7 +118,7 @@ impl Survey {
 impl Machine for Survey {
     type Output = Result<Snapshot, Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.read(),
             Phase::Fronts(mut fetch) => {

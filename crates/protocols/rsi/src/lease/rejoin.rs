@@ -3,7 +3,7 @@
 use manxdb_core::check::ensure;
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, WORD, WORD_LENGTH};
 
 use crate::client_slots::{ClientSlot, ClientSlots, Owner};
 use crate::lease::one;
@@ -207,7 +207,7 @@ impl Rejoin {
 impl Machine for Rejoin {
     type Output = Back;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.begin(),
             Phase::Learning(mut work) => match work.step(outcomes).done() {
@@ -227,7 +227,9 @@ impl Machine for Rejoin {
             },
             Phase::Swapping(by, mut work) => match work.step(outcomes).done() {
                 Ok(found) => match one(found) {
-                    Ok(Outcome::Word(word)) if word == ClientSlot::Kept(by).word() => self.next(by),
+                    Ok(OperationOutcome::Word(word)) if word == ClientSlot::Kept(by).word() => {
+                        self.next(by)
+                    }
                     Ok(_) => self.begin(), // its lease has lapsed, or the swap was done before
                     Err(fault) => self.again(fault),
                 },

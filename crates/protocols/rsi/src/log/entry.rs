@@ -12,7 +12,7 @@ const OVERFLOW: u64 = 1 << 32;
 
 /// A transaction in a log.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct LogEntry {
     /// The version that it installs.
     pub stamp: Stamp,
     /// The first sequence that it stands for: its own, or that of the first of the closings in a row
@@ -41,7 +41,7 @@ pub struct Redo {
     pub value: Option<Vec<u8>>,
 }
 
-impl Entry {
+impl LogEntry {
     pub(crate) fn of(stamp: Stamp, seen: &Snapshot, changes: &[Change]) -> Self {
         let of_thread = |change: &&Change| change.seen.stamp.thread == stamp.thread;
         assert!(
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::version::ThreadId;
 
-    fn entry() -> Entry {
+    fn entry() -> LogEntry {
         let stamp = |thread, sequence| Stamp {
             thread: ThreadId::new(thread).unwrap(),
             sequence,
@@ -294,7 +294,7 @@ mod tests {
             former: stamp(1, 2),
             value: value.map(<[u8]>::to_vec),
         };
-        Entry {
+        LogEntry {
             stamp: stamp(2, 9),
             from: 9,
             seen: Snapshot::of_numbers(vec![1, 2, 9]),
@@ -310,11 +310,11 @@ mod tests {
     fn what_is_logged_is_read() {
         let entry = entry();
         let mut copy = entry.encode();
-        assert_eq!(Entry::parse(&copy), Some(entry.clone()));
+        assert_eq!(LogEntry::parse(&copy), Some(entry.clone()));
         copy.extend([0xff; 64]); // the end of a longer one before it
-        assert_eq!(Entry::parse(&copy), Some(entry));
-        assert_eq!(Entry::parse(&[0; 256]), None);
-        assert_eq!(Entry::parse(&[]), None);
+        assert_eq!(LogEntry::parse(&copy), Some(entry));
+        assert_eq!(LogEntry::parse(&[0; 256]), None);
+        assert_eq!(LogEntry::parse(&[]), None);
     }
 
     #[test]
@@ -327,13 +327,13 @@ mod tests {
         });
         let mut before = old.clone();
         before.resize(new.len(), 0);
-        let whole = [Entry::parse(&old), Entry::parse(&new)];
+        let whole = [LogEntry::parse(&old), LogEntry::parse(&new)];
         for word in 0..new.len() / WORD_LENGTH {
             for (base, other) in [(&before, &new), (&new, &before)] {
                 let mut mixed = base.clone();
                 let span = word * WORD_LENGTH..(word + 1) * WORD_LENGTH;
                 mixed[span.clone()].copy_from_slice(&other[span]);
-                let found = Entry::parse(&mixed);
+                let found = LogEntry::parse(&mixed);
                 assert!(found.is_none() || whole.contains(&found), "word {word}");
             }
         }
@@ -345,7 +345,7 @@ mod tests {
         for bit in 0..whole.len() * 8 {
             let mut damaged = whole.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Entry::parse(&damaged), None, "bit {bit}");
+            assert_eq!(LogEntry::parse(&damaged), None, "bit {bit}");
         }
     }
 }

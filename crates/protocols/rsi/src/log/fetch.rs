@@ -1,6 +1,6 @@
 //! Reads slots of logs, which are far longer than most of what is in them.
 
-use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
+use manxdb_fabric::{Address, Operation, OperationOutcome, WORD_LENGTH};
 
 use crate::machine::copy_of;
 
@@ -12,7 +12,7 @@ const FRONT: u64 = 4 << 10;
 pub(crate) struct Fetch {
     slots: Vec<(Address, u64)>,
     /// Fronts, which become whole.
-    copies: Vec<Outcome>,
+    copies: Vec<OperationOutcome>,
     /// Of which slots the rests are under way.
     longer: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl Fetch {
     }
 
     /// What is to be asked next.
-    pub(crate) fn rests(&mut self, fronts: Vec<Outcome>) -> Vec<Operation> {
+    pub(crate) fn rests(&mut self, fronts: Vec<OperationOutcome>) -> Vec<Operation> {
         assert_eq!(fronts.len(), self.slots.len(), "each slot has a front");
         self.copies = fronts;
         let mut rests = Vec::new();
@@ -52,7 +52,7 @@ impl Fetch {
     }
 
     /// A copy of each slot, as long as its entry at least, or why there is none.
-    pub(crate) fn copies(mut self, rests: Vec<Outcome>) -> Vec<Outcome> {
+    pub(crate) fn copies(mut self, rests: Vec<OperationOutcome>) -> Vec<OperationOutcome> {
         assert_eq!(
             rests.len(),
             self.longer.len(),
@@ -66,11 +66,11 @@ impl Fetch {
         for (number, rest) in self.longer.into_iter().zip(rests) {
             let front = self.copies.get_mut(number);
             assert!(
-                matches!(front, Some(Outcome::Read(_))),
+                matches!(front, Some(OperationOutcome::Read(_))),
                 "only an entry whose front is here has a rest"
             );
             match (front, copy_of(&rest)) {
-                (Some(Outcome::Read(copy)), Ok(rest)) => copy.extend(rest),
+                (Some(OperationOutcome::Read(copy)), Ok(rest)) => copy.extend(rest),
                 (Some(copy), Err(_)) => *copy = rest,
                 _ => {}
             }
@@ -80,8 +80,8 @@ impl Fetch {
 }
 
 /// Bytes of an entry, with its sum, that its front lacks; none: it has all, or is not one.
-fn rest(front: &Outcome, bytes: u64) -> Option<u64> {
-    let Outcome::Read(copy) = front else {
+fn rest(front: &OperationOutcome, bytes: u64) -> Option<u64> {
+    let OperationOutcome::Read(copy) = front else {
         return None;
     };
     let length = u64::from_le_bytes(*copy.first_chunk()?);

@@ -24,9 +24,9 @@ mod entry;
 mod fetch;
 
 use manxdb_core::check::deep;
-use manxdb_fabric::{Address, Operation, Outcome, WORD_LENGTH};
+use manxdb_fabric::{Address, Operation, OperationOutcome, WORD_LENGTH};
 
-pub use self::entry::{Entry, Redo};
+pub use self::entry::{LogEntry, Redo};
 pub(crate) use self::entry::{Reader, Writer};
 pub(crate) use self::fetch::Fetch;
 use crate::commit::Abort;
@@ -112,13 +112,13 @@ impl Log {
     ///
     /// # Errors
     /// [`Abort::TooLarge`].
-    pub(crate) fn write(&self, entry: &Entry) -> Result<Vec<Operation>, Abort> {
+    pub(crate) fn write(&self, entry: &LogEntry) -> Result<Vec<Operation>, Abort> {
         let bytes = entry.encode();
         if bytes.len() as u64 > self.bytes {
             return Err(Abort::TooLarge(bytes.len() as u64, self.bytes));
         }
         if deep() {
-            let read = Entry::parse(&bytes);
+            let read = LogEntry::parse(&bytes);
             assert_eq!(
                 read.as_ref(),
                 Some(entry),
@@ -135,15 +135,15 @@ impl Log {
 
     /// Writes an entry where, by copies of all that [`Log::all`] names, it is not whole;
     /// everywhere without copies.
-    pub(crate) fn complete(&self, entry: &Entry, copies: &[Outcome]) -> Vec<Operation> {
+    pub(crate) fn complete(&self, entry: &LogEntry, copies: &[OperationOutcome]) -> Vec<Operation> {
         assert!(
             copies.is_empty() || copies.len() == self.count(),
             "a log is completed by copies of all of its slots: {} of {}",
             copies.len(),
             self.count()
         );
-        let lacks = |outcome: &Outcome| match outcome {
-            Outcome::Read(copy) => Entry::parse(copy).as_ref() != Some(entry),
+        let lacks = |outcome: &OperationOutcome| match outcome {
+            OperationOutcome::Read(copy) => LogEntry::parse(copy).as_ref() != Some(entry),
             _ => false, // it is gone
         };
         let slot = usize::try_from(entry.number() % self.slots).unwrap_or(0);
@@ -161,7 +161,7 @@ impl Log {
     }
 
     /// Writes the newest entry of each slot where it is not whole.
-    pub(crate) fn level(&self, copies: &[Outcome]) -> Vec<Operation> {
+    pub(crate) fn level(&self, copies: &[OperationOutcome]) -> Vec<Operation> {
         let slots = (0..self.each()).filter_map(|slot| {
             let own = copies.iter().skip(slot).step_by(self.each());
             newest(own)
@@ -181,8 +181,8 @@ impl Log {
 /// Copies of all slots of all of these logs ([`Fetch`]), log by log.
 pub(crate) fn by_log<'l>(
     logs: &'l [Log],
-    mut copies: &'l [Outcome],
-) -> impl Iterator<Item = (&'l Log, &'l [Outcome])> {
+    mut copies: &'l [OperationOutcome],
+) -> impl Iterator<Item = (&'l Log, &'l [OperationOutcome])> {
     logs.iter().map(move |log| {
         assert!(
             copies.len() >= log.count(),
@@ -195,9 +195,11 @@ pub(crate) fn by_log<'l>(
 }
 
 /// The last transaction in copies of a log.
-pub(crate) fn newest<'a>(copies: impl IntoIterator<Item = &'a Outcome>) -> Option<Entry> {
+pub(crate) fn newest<'a>(
+    copies: impl IntoIterator<Item = &'a OperationOutcome>,
+) -> Option<LogEntry> {
     let entries = copies.into_iter().filter_map(|outcome| match outcome {
-        Outcome::Read(copy) => Entry::parse(copy),
+        OperationOutcome::Read(copy) => LogEntry::parse(copy),
         _ => None,
     });
     entries.max_by_key(|entry| entry.stamp.sequence)
@@ -221,8 +223,8 @@ mod tests {
         Stamp { thread, sequence }
     }
 
-    fn closing(sequence: u64, last: Option<&Entry>) -> Entry {
-        Entry::closing(stamp(sequence), Snapshot::of_numbers(vec![sequence]), last)
+    fn closing(sequence: u64, last: Option<&LogEntry>) -> LogEntry {
+        LogEntry::closing(stamp(sequence), Snapshot::of_numbers(vec![sequence]), last)
     }
 
     #[test]
@@ -245,7 +247,7 @@ mod tests {
     #[test]
     fn each_entry_has_its_slot_and_closings_in_a_row_have_two() {
         let log = Log::new(vec![place(0), place(1)], 128, 4).unwrap();
-        let slots = |entry: &Entry| -> Vec<u64> {
+        let slots = |entry: &LogEntry| -> Vec<u64> {
             let writes = log.write(entry).unwrap().into_iter();
             writes.map(|write| (write.at().offset - 64) / 128).collect()
         };
@@ -262,7 +264,7 @@ mod tests {
     }
 
     /// Copies as all that is read of a log whose writes these are.
-    fn copies(log: &Log, writes: &[Operation]) -> Vec<Outcome> {
+    fn copies(log: &Log, writes: &[Operation]) -> Vec<OperationOutcome> {
         let all = log.all().map(|(at, bytes)| {
             let mut copy = vec![0; usize::try_from(bytes).unwrap()];
             for write in writes.iter().filter(|write| write.at() == at) {
@@ -271,7 +273,7 @@ mod tests {
                 };
                 copy[..bytes.len()].copy_from_slice(bytes);
             }
-            Outcome::Read(copy)
+            OperationOutcome::Read(copy)
         });
         all.collect()
     }
@@ -286,7 +288,7 @@ mod tests {
         assert_eq!(log.level(&outcomes), lacking);
         assert_eq!(newest(&outcomes), Some(two.clone()));
         assert_eq!(log.complete(&two, &outcomes), second[2..]);
-        let gone = Outcome::Failed(manxdb_fabric::Fault::Gone(ServerId(2)));
+        let gone = OperationOutcome::Failed(manxdb_fabric::Fault::Gone(ServerId(2)));
         outcomes[8..].fill(gone);
         assert_eq!(log.level(&outcomes), first[1..2]);
         assert_eq!(log.complete(&two, &[]), second);

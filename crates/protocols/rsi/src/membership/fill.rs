@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use manxdb_core::LocalTime;
-use manxdb_fabric::{Fault, Operation, Outcome};
+use manxdb_fabric::{Fault, Operation, OperationOutcome};
 
 use crate::client_slots::{ClientSlot, Look, Owner};
 use crate::lease::Lease;
 use crate::machine::{Machine, Step};
 use crate::membership::{LOOKS, MembershipAction, MembershipDeed, Phase, RecoveryCoordinator};
-use crate::replicas::{Event, Refill, Region, ReplicatedOp};
+use crate::replicas::{Event, Refill, ReplicatedOp, ReplicatedRegion};
 use crate::session::Session;
 use crate::vector::Snapshot;
 use crate::version::{Stamp, ThreadId};
@@ -43,7 +43,7 @@ impl Filling {
 }
 
 /// Whether somebody has what a replica of it lacks.
-fn lacks(region: &Region) -> bool {
+fn lacks(region: &ReplicatedRegion) -> bool {
     let replicas = region.replicas();
     let is_there = replicas.first().is_some_and(|first| first.is_whole);
     is_there && replicas.iter().any(|replica| !replica.is_whole)
@@ -151,7 +151,7 @@ impl RecoveryCoordinator {
         now: LocalTime,
         region: usize,
         mut work: Box<Refill>,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<OperationOutcome>,
     ) -> MembershipAction {
         let (operations, times) = match work.step(outcomes) {
             Step::Done(Ok(())) => return self.filled(now, region),

@@ -55,7 +55,7 @@ use manxdb_core::check::{deep, ensure};
 use std::sync::Arc;
 
 use manxdb_core::{LocalTime, Nanos};
-use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, ServerId};
 
 use self::fill::Filling;
 use self::open::Opening;
@@ -114,7 +114,7 @@ pub enum MembershipEvent {
     /// It is done.
     Done,
     /// This has come of the operations.
-    Outcomes(Vec<Outcome>),
+    Outcomes(Vec<OperationOutcome>),
 }
 
 /// Why a recovery coordinator ends. Another one may be begun in its place.
@@ -372,7 +372,7 @@ impl RecoveryCoordinator {
         &mut self,
         now: LocalTime,
         deed: MembershipDeed,
-        outcomes: &[Outcome],
+        outcomes: &[OperationOutcome],
     ) -> MembershipAction {
         if let MembershipDeed::Look(asked) = deed {
             return self.looked(asked, now, outcomes);
@@ -381,7 +381,7 @@ impl RecoveryCoordinator {
             return self.fail(fault);
         }
         let word = match outcomes.first() {
-            Some(Outcome::Word(word)) => Some(*word),
+            Some(OperationOutcome::Word(word)) => Some(*word),
             _ => None,
         };
         match deed {
@@ -459,10 +459,10 @@ impl RecoveryCoordinator {
         &mut self,
         asked: LocalTime,
         now: LocalTime,
-        outcomes: &[Outcome],
+        outcomes: &[OperationOutcome],
     ) -> MembershipAction {
         let fenced = outcomes.iter().find_map(|outcome| match outcome {
-            Outcome::Failed(fault @ Fault::Fenced(_)) => Some(*fault),
+            OperationOutcome::Failed(fault @ Fault::Fenced(_)) => Some(*fault),
             _ => None,
         });
         if let Some(fault) = fenced {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, Fault, Outcome};
+use manxdb_fabric::{Address, Fault, OperationOutcome};
 
 use crate::client_slots::{ClientSlot, Look, Name, Owner, SlotWords};
 use crate::machine::{Machine, fault};
@@ -76,7 +76,7 @@ impl RecoveryCoordinator {
     pub(super) fn go_on_opening(
         &mut self,
         opening: Opening,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<OperationOutcome>,
     ) -> MembershipAction {
         let Opening { look, stage } = opening;
         match stage {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use manxdb_core::LocalTime;
-use manxdb_fabric::{Fault, Outcome};
+use manxdb_fabric::{Fault, OperationOutcome};
 
 use crate::client_slots::{ClientSlot, Look, Name, Owner};
 use crate::machine::Machine;
@@ -91,7 +91,7 @@ impl RecoveryCoordinator {
         &mut self,
         owner: Owner,
         mut work: Box<ReplicatedOp<Recover>>,
-        outcomes: Vec<Outcome>,
+        outcomes: Vec<OperationOutcome>,
     ) -> MembershipAction {
         let recovered = match work.step(outcomes).done() {
             Ok(recovered) => recovered,

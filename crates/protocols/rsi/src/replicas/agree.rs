@@ -14,7 +14,7 @@
 //! them. Memory that is all zero has promised and accepted nothing.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, WORD};
 
 use crate::machine::{Machine, Step, assert_all_answered};
 #[cfg(feature = "mutants")]
@@ -143,10 +143,10 @@ impl Decide {
     }
 
     /// The words that answer; promises are asked of them, unless most have accepted the same.
-    fn looked(&mut self, outcomes: &[Outcome]) -> Step<Decided> {
+    fn looked(&mut self, outcomes: &[OperationOutcome]) -> Step<Decided> {
         assert_all_answered(outcomes, self.places.len());
-        let word = |(place, outcome): (usize, &Outcome)| match outcome {
-            Outcome::Read(copy) => {
+        let word = |(place, outcome): (usize, &OperationOutcome)| match outcome {
+            OperationOutcome::Read(copy) => {
                 let word = u64::from_le_bytes(*copy.first_chunk()?);
                 Some((place, Acceptor::of_word(word)))
             }
@@ -203,7 +203,7 @@ impl Decide {
         &mut self,
         asked: Vec<(usize, Acceptor)>,
         ballot: u64,
-        outcomes: &[Outcome],
+        outcomes: &[OperationOutcome],
     ) -> Step<Decided> {
         assert!(
             asked.iter().all(|(_, before)| before.promised < ballot),
@@ -242,7 +242,7 @@ impl Decide {
         &mut self,
         asked: Vec<(usize, Acceptor)>,
         value: u16,
-        outcomes: &[Outcome],
+        outcomes: &[OperationOutcome],
     ) -> Step<Decided> {
         if self.is_most(swapped(asked, outcomes).len()) {
             return Step::Done(Ok(value));
@@ -252,15 +252,16 @@ impl Decide {
 }
 
 /// Those that were as they were expected to be.
-fn swapped(asked: Vec<(usize, Acceptor)>, outcomes: &[Outcome]) -> Vec<(usize, Acceptor)> {
+fn swapped(asked: Vec<(usize, Acceptor)>, outcomes: &[OperationOutcome]) -> Vec<(usize, Acceptor)> {
     assert_all_answered(outcomes, asked.len());
     let pairs = asked.into_iter().zip(outcomes);
-    let ours = pairs.filter(|((_, before), outcome)| **outcome == Outcome::Word(before.word()));
+    let ours =
+        pairs.filter(|((_, before), outcome)| **outcome == OperationOutcome::Word(before.word()));
     ours.map(|(asked, _)| asked).collect()
 }
 
 /// Why too few have answered.
-fn fault(outcomes: &[Outcome]) -> Undecided {
+fn fault(outcomes: &[OperationOutcome]) -> Undecided {
     match crate::machine::fault(outcomes) {
         Some(fault) => fault.into(),
         None => Undecided::Exhausted, // there are no words at all
@@ -270,7 +271,7 @@ fn fault(outcomes: &[Outcome]) -> Undecided {
 impl Machine for Decide {
     type Output = Decided;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match std::mem::replace(&mut self.phase, Phase::Begun) {
             Phase::Begun => self.read(),
             Phase::Reading => self.looked(&outcomes),

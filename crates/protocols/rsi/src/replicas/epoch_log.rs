@@ -8,7 +8,7 @@
 //! the epoch before is shut out and all is restored. Who finds a note anywhere believes it.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Fault, Operation, Outcome, ServerId, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, ServerId, WORD, WORD_LENGTH};
 
 use crate::machine::{Machine, Step, assert_all_answered};
 use crate::replicas::agree::{Decide, Undecided, accepted};
@@ -118,7 +118,7 @@ impl EpochLog {
     }
 
     /// What such a look has found.
-    pub(crate) fn news(self, map: &Map, since: u64, outcomes: &[Outcome]) -> News {
+    pub(crate) fn news(self, map: &Map, since: u64, outcomes: &[OperationOutcome]) -> News {
         assert_eq!(
             outcomes.len(),
             map.servers().count(),
@@ -129,8 +129,8 @@ impl EpochLog {
         let pairs = usize::try_from(self.count.saturating_sub(since)).unwrap_or(0);
         for (server, outcome) in map.servers().zip(outcomes) {
             match outcome {
-                Outcome::Failed(Fault::Gone(_)) => news.gone = news.gone.or(Some(server)),
-                Outcome::Read(copy) => {
+                OperationOutcome::Failed(Fault::Gone(_)) => news.gone = news.gone.or(Some(server)),
+                OperationOutcome::Read(copy) => {
                     let (words, _) = copy.as_chunks::<WORD_LENGTH>();
                     let words = words.get(..2 * pairs).unwrap_or(words);
                     news.read(words, map.version() - since);
@@ -238,7 +238,7 @@ impl Propose {
 impl Machine for Propose {
     type Output = Result<Event, Undecided>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match self.0.step(outcomes) {
             Step::Post(operations) => Step::Post(operations),
             Step::Backoff(operations, times) => Step::Backoff(operations, times),
@@ -277,13 +277,15 @@ impl Learn {
 impl Machine for Learn {
     type Output = Result<Map, Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         if !self.is_begun {
             return self.read();
         }
         assert_all_answered(&outcomes, self.map.servers().count());
         let words = outcomes.iter().filter_map(|outcome| match outcome {
-            Outcome::Read(copy) => copy.first_chunk().map(|word| u64::from_le_bytes(*word)),
+            OperationOutcome::Read(copy) => {
+                copy.first_chunk().map(|word| u64::from_le_bytes(*word))
+            }
             _ => None,
         });
         let words: Vec<u64> = words.collect();
@@ -331,15 +333,15 @@ mod tests {
     }
 
     /// Memory of notes alone.
-    fn read(notes: &[Operation], lost: &[u16], operation: &Operation) -> Outcome {
+    fn read(notes: &[Operation], lost: &[u16], operation: &Operation) -> OperationOutcome {
         if lost.contains(&operation.server().0) {
-            return Outcome::Failed(Fault::Gone(operation.server()));
+            return OperationOutcome::Failed(Fault::Gone(operation.server()));
         }
         let written = notes.iter().find_map(|note| match note {
             Operation::Write { at, bytes } if *at == operation.at() => Some(bytes.clone()),
             _ => None,
         });
-        Outcome::Read(written.unwrap_or_else(|| vec![0; WORD_LENGTH]))
+        OperationOutcome::Read(written.unwrap_or_else(|| vec![0; WORD_LENGTH]))
     }
 
     #[test]
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(learned, Ok(map));
         let mut alone = epoch_log.learn(first);
         alone.step(Vec::new());
-        let gone = Outcome::Failed(Fault::Gone(ServerId(0)));
+        let gone = OperationOutcome::Failed(Fault::Gone(ServerId(0)));
         assert_eq!(
             alone.step(vec![gone; servers.len()]),
             Step::Done(Err(Fault::Gone(ServerId(0))))

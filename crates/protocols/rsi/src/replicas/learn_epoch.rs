@@ -8,7 +8,7 @@
 use manxdb_core::check::ensure;
 use std::sync::Arc;
 
-use manxdb_fabric::{Operation, Outcome, WORD};
+use manxdb_fabric::{Operation, OperationOutcome, WORD};
 
 use crate::machine::{Machine, Step, assert_all_answered, fault};
 use crate::replicas::agree::{Undecided, accepted};
@@ -35,7 +35,7 @@ enum Phase {
 }
 
 /// The event that is decided; none: nothing was when it was asked.
-pub(crate) type Found = Result<Option<Event>, Undecided>;
+pub(crate) type NextEvent = Result<Option<Event>, Undecided>;
 
 impl LearnEpoch {
     /// After a map.
@@ -58,7 +58,7 @@ impl LearnEpoch {
         }
     }
 
-    fn read(&mut self) -> Step<Found> {
+    fn read(&mut self) -> Step<NextEvent> {
         self.phase = Phase::Reading;
         let words = self.epoch_log.map(|epoch_log| epoch_log.words(&self.map));
         let words = words.unwrap_or_default();
@@ -69,11 +69,13 @@ impl LearnEpoch {
         Step::Post(words.into_iter().map(read).collect())
     }
 
-    fn looked(&mut self, outcomes: &[Outcome]) -> Step<Found> {
+    fn looked(&mut self, outcomes: &[OperationOutcome]) -> Step<NextEvent> {
         let asked = self.epoch_log.map_or(0, |log| log.words(&self.map).len());
         assert_all_answered(outcomes, asked);
         let words = outcomes.iter().filter_map(|outcome| match outcome {
-            Outcome::Read(copy) => copy.first_chunk().map(|word| u64::from_le_bytes(*word)),
+            OperationOutcome::Read(copy) => {
+                copy.first_chunk().map(|word| u64::from_le_bytes(*word))
+            }
             _ => None,
         });
         let words: Vec<_> = words.map(accepted).collect();
@@ -99,9 +101,9 @@ impl LearnEpoch {
 }
 
 impl Machine for LearnEpoch {
-    type Output = Found;
+    type Output = NextEvent;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match &mut self.phase {
             Phase::Begun => self.read(),
             Phase::Reading => self.looked(&outcomes),
@@ -153,9 +155,9 @@ mod tests {
             }
         }
 
-        fn ask(&mut self, operation: &Operation) -> Outcome {
+        fn ask(&mut self, operation: &Operation) -> OperationOutcome {
             if self.1.contains(&operation.server()) {
-                return Outcome::Failed(Fault::Gone(operation.server()));
+                return OperationOutcome::Failed(Fault::Gone(operation.server()));
             }
             let word = self.0.entry(operation.at()).or_default();
             match operation {
@@ -164,9 +166,9 @@ mod tests {
                     if found == *expected {
                         *word = *new;
                     }
-                    Outcome::Word(found)
+                    OperationOutcome::Word(found)
                 }
-                _ => Outcome::Read(word.to_le_bytes().to_vec()),
+                _ => OperationOutcome::Read(word.to_le_bytes().to_vec()),
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::vector::Vector;
 
 /// What a region is for, which decides how it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum RegionKind {
     /// Records of one layout, one behind the other, each at a multiple of 64 bytes.
     Records(Layout),
     /// Words that are 0 until somebody swaps in what they are for good: directories.
@@ -38,17 +38,17 @@ pub struct Replica {
 
 /// Memory that several servers have.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Region {
-    pub(super) kind: Kind,
+pub struct ReplicatedRegion {
+    pub(super) kind: RegionKind,
     pub(super) bytes: u64,
     /// Whole ones first; the first is the primary.
     pub(super) replicas: Vec<Replica>,
 }
 
-impl Region {
+impl ReplicatedRegion {
     /// What it is for.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> RegionKind {
         self.kind
     }
 
@@ -121,7 +121,7 @@ pub struct Map {
     /// Replicas that a region is to have.
     wanted: usize,
     rooms: Vec<FreeBytes>,
-    regions: Vec<Region>,
+    regions: Vec<ReplicatedRegion>,
 }
 
 /// A map that cannot be.
@@ -188,7 +188,7 @@ impl Map {
     ///
     /// # Errors
     /// [`MapError`].
-    pub fn add(&mut self, kind: Kind, bytes: u64) -> Result<Address, MapError> {
+    pub fn add(&mut self, kind: RegionKind, bytes: u64) -> Result<Address, MapError> {
         let number = u16::try_from(self.regions.len()).map_err(|_| MapError::TooMany)?;
         if number >= Self::REGIONS_MAX {
             return Err(MapError::TooMany);
@@ -210,7 +210,7 @@ impl Map {
                 is_whole: true,
             }));
         }
-        self.regions.push(Region {
+        self.regions.push(ReplicatedRegion {
             kind,
             bytes,
             replicas,
@@ -253,7 +253,7 @@ impl Map {
 
     /// All regions, by their numbers.
     #[must_use]
-    pub fn regions(&self) -> &[Region] {
+    pub fn regions(&self) -> &[ReplicatedRegion] {
         &self.regions
     }
 
@@ -314,7 +314,10 @@ impl Map {
                     others.max_by_key(|room| (room.end - room.next, u16::MAX - room.server.0));
                 region.replicas.extend(most.map(|room| Replica {
                     at: room.take(region.bytes),
-                    is_whole: matches!(region.kind, Kind::Lines | Kind::Logs | Kind::Places),
+                    is_whole: matches!(
+                        region.kind,
+                        RegionKind::Lines | RegionKind::Logs | RegionKind::Places
+                    ),
                 }));
             }
         }
@@ -336,7 +339,7 @@ impl Map {
     }
 
     /// The region that an address is in, and where in it; none: it is a server's own.
-    pub(super) fn find(&self, at: Address) -> Option<(Option<&Region>, u64)> {
+    pub(super) fn find(&self, at: Address) -> Option<(Option<&ReplicatedRegion>, u64)> {
         let number = at.server.0.checked_sub(Self::FIRST)?;
         Some((self.regions.get(usize::from(number)), at.offset))
     }
@@ -458,8 +461,8 @@ mod tests {
     #[test]
     fn primaries_take_turns_and_a_loss_moves_them_on() {
         let mut map = map(4);
-        let entries = map.add(Kind::Entries, 512).unwrap();
-        let lines = map.add(Kind::Lines, 512).unwrap();
+        let entries = map.add(RegionKind::Entries, 512).unwrap();
+        let lines = map.add(RegionKind::Lines, 512).unwrap();
         assert_eq!(
             (entries.server, lines.server),
             (ServerId(512), ServerId(513))
@@ -478,7 +481,7 @@ mod tests {
     #[test]
     fn what_is_not_whole_is_never_a_primary() {
         let mut map = map(4);
-        let at = map.add(Kind::Entries, 512).unwrap();
+        let at = map.add(RegionKind::Entries, 512).unwrap();
         let mut next = map;
         for lost in [0, 1, 2] {
             next = next.after(Event::Lost(ServerId(lost)));
@@ -494,9 +497,9 @@ mod tests {
             wanted: 3,
             bytes: 5000,
         };
-        assert_eq!(map.add(Kind::Logs, 5000), Err(full));
-        map.add(Kind::Logs, 4032).unwrap();
-        assert!(map.add(Kind::Logs, 64).is_err());
+        assert_eq!(map.add(RegionKind::Logs, 5000), Err(full));
+        map.add(RegionKind::Logs, 4032).unwrap();
+        assert!(map.add(RegionKind::Logs, 64).is_err());
         let region = ServerId(Map::FIRST);
         let refused = Map::new(&[(region, 0, 64)], 1);
         assert_eq!(refused, Err(MapError::NoServer(region)));

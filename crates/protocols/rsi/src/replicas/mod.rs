@@ -44,7 +44,7 @@ pub(crate) use self::epoch_log::News;
 pub use self::epoch_log::{EpochLog, Event, Learn, Propose};
 pub use self::learn_epoch::LearnEpoch;
 pub(crate) use self::map::is_region;
-pub use self::map::{Chart, Kind, Map, MapError, Region, Replica};
+pub use self::map::{Chart, Map, MapError, RegionKind, Replica, ReplicatedRegion};
 pub(crate) use self::raise_max::RaiseMax;
 pub use self::refill::Refill;
 pub use self::replicated_op::{Mapped, ReplicatedOp};

@@ -1,7 +1,7 @@
 //! Words that only ever go up, raised wherever they are less.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Fault, Operation, Outcome};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome};
 
 use crate::machine::{Machine, Step, assert_all_answered, fault};
 
@@ -31,7 +31,7 @@ impl RaiseMax {
 impl Machine for RaiseMax {
     type Output = Result<(), Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         if let Some(fault) = fault(&outcomes) {
             return Step::Done(Err(fault));
         }
@@ -61,9 +61,9 @@ impl Machine for RaiseMax {
 
 /// The swap that is to follow one which has found something else, when that is less than what it
 /// was to become.
-pub(super) fn again(swap: &Operation, outcome: &Outcome) -> Option<Operation> {
+pub(super) fn again(swap: &Operation, outcome: &OperationOutcome) -> Option<Operation> {
     match (swap, outcome) {
-        (Operation::CompareSwap { at, expected, new }, Outcome::Word(found))
+        (Operation::CompareSwap { at, expected, new }, OperationOutcome::Word(found))
             if found != expected && found < new =>
         {
             Some(Operation::CompareSwap {
@@ -101,7 +101,7 @@ mod tests {
                 if found == *expected {
                     *word = *new;
                 }
-                Outcome::Word(found)
+                OperationOutcome::Word(found)
             };
             outcomes = swaps.iter().map(&mut swap).collect();
         }

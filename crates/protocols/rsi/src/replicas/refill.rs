@@ -9,14 +9,14 @@
 use manxdb_core::check::ensure;
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD, WORD_LENGTH};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, WORD, WORD_LENGTH};
 
 use crate::block::{Block, Layout};
 use crate::directory::PLACE;
 use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::replicas::map::{Kind, Map};
+use crate::replicas::map::{Map, RegionKind};
 use crate::vector::Snapshot;
 use crate::version::{Head, Stamp};
 
@@ -114,7 +114,7 @@ impl Refill {
         (!lacking.is_empty()).then_some((first.at, lacking))
     }
 
-    fn proceed(&mut self, outcomes: &[Outcome]) -> Step<Result<(), Fault>> {
+    fn proceed(&mut self, outcomes: &[OperationOutcome]) -> Step<Result<(), Fault>> {
         let Some((from, to)) = self.ends() else {
             return Step::Done(Ok(()));
         };
@@ -124,7 +124,7 @@ impl Refill {
             return Step::Done(Ok(()));
         };
         match (kind, self.phase) {
-            (Kind::Records(layout), _) => self.records(layout, bytes, outcomes, (from, &to)),
+            (RegionKind::Records(layout), _) => self.records(layout, bytes, outcomes, (from, &to)),
             (_, Phase::Words) => self.copy(outcomes, &to),
             _ => self.words(bytes, from),
         }
@@ -142,7 +142,7 @@ impl Refill {
     }
 
     /// Writes those that somebody has set.
-    fn copy(&mut self, outcomes: &[Outcome], to: &[Address]) -> Step<Result<(), Fault>> {
+    fn copy(&mut self, outcomes: &[OperationOutcome], to: &[Address]) -> Step<Result<(), Fault>> {
         let mut writes = Vec::new();
         // Words that were not read must not be taken for words that nobody has set.
         assert_all_answered(outcomes, 1);
@@ -169,7 +169,7 @@ impl Refill {
         &mut self,
         layout: Layout,
         bytes: u64,
-        outcomes: &[Outcome],
+        outcomes: &[OperationOutcome],
         (from, to): (Address, &[Address]),
     ) -> Step<Result<(), Fault>> {
         match self.phase {
@@ -233,7 +233,7 @@ impl Refill {
     }
 
     /// Records that nobody has are done; those that somebody else writes are for later.
-    fn looked(&mut self, layout: Layout, outcomes: &[Outcome]) {
+    fn looked(&mut self, layout: Layout, outcomes: &[OperationOutcome]) {
         assert_all_answered(outcomes, self.records.len());
         for (record, outcome) in self.records.iter_mut().zip(outcomes) {
             let Ok(copy) = copy_of(outcome) else {
@@ -274,14 +274,14 @@ impl Refill {
         self.records.iter().filter_map(swap).collect()
     }
 
-    fn locked(&mut self, outcomes: &[Outcome]) {
+    fn locked(&mut self, outcomes: &[OperationOutcome]) {
         let is_seen = |state: State| matches!(state, State::Seen(_));
         assert_all_answered(outcomes, self.count(is_seen));
         let seen = self.records.iter_mut();
         let seen = seen.filter(|record| matches!(record.state, State::Seen(_)));
         for (record, outcome) in seen.zip(outcomes) {
             if let State::Seen(head) = record.state {
-                let is_ours = *outcome == Outcome::Word(head.word());
+                let is_ours = *outcome == OperationOutcome::Word(head.word());
                 record.state = if is_ours {
                     State::Locked
                 } else {
@@ -301,7 +301,7 @@ impl Refill {
     fn write(
         &mut self,
         layout: Layout,
-        outcomes: &[Outcome],
+        outcomes: &[OperationOutcome],
         to: &[Address],
     ) -> Step<Result<(), Fault>> {
         assert_all_answered(outcomes, self.count(|state| state == State::Locked));
@@ -344,10 +344,10 @@ impl Refill {
         self.records.iter().filter_map(swap).collect()
     }
 
-    fn unlocked(&mut self, outcomes: &[Outcome]) {
+    fn unlocked(&mut self, outcomes: &[OperationOutcome]) {
         let is_copied = |state: State| matches!(state, State::Copied(_));
         assert_all_answered(outcomes, self.count(is_copied));
-        let expected = Outcome::Word(Head::Locked(self.stamp).word());
+        let expected = OperationOutcome::Word(Head::Locked(self.stamp).word());
         let copied = self.records.iter_mut();
         let copied = copied.filter(|record| matches!(record.state, State::Copied(_)));
         for (record, outcome) in copied.zip(outcomes) {
@@ -364,7 +364,7 @@ impl Refill {
 impl Machine for Refill {
     type Output = Result<(), Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match fault(&outcomes) {
             Some(fault) => Step::Done(Err(fault)),
             None => self.proceed(&outcomes),

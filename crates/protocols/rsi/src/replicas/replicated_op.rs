@@ -4,12 +4,12 @@ use manxdb_core::check::ensure;
 use std::future::Future;
 use std::sync::Arc;
 
-use manxdb_fabric::{Address, Fault, Operation, Outcome, WORD};
+use manxdb_fabric::{Address, Fault, Operation, OperationOutcome, WORD};
 
 use crate::machine::{Carrier, Machine, Step};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
-use crate::replicas::map::{Kind, Map};
+use crate::replicas::map::{Map, RegionKind};
 use crate::replicas::raise_max::again;
 
 /// A piece of work on regions, as one on servers: what it asks for is done in one round trip, or
@@ -48,7 +48,7 @@ struct Asked {
     /// Such swaps that are under way.
     raised: Vec<Operation>,
     /// What the machine hears; none: nothing has come of it yet.
-    outcome: Option<Outcome>,
+    outcome: Option<OperationOutcome>,
 }
 
 impl<W: Machine> ReplicatedOp<W> {
@@ -74,7 +74,7 @@ impl<W: Machine> ReplicatedOp<W> {
     }
 
     /// Goes on with the work, which has heard what came of all that it asked for.
-    fn proceed(&mut self, outcomes: Vec<Outcome>) -> Step<W::Output> {
+    fn proceed(&mut self, outcomes: Vec<OperationOutcome>) -> Step<W::Output> {
         match self.work.step(outcomes) {
             Step::Done(output) => Step::Done(output),
             Step::Post(operations) => match self.begin(operations) {
@@ -124,24 +124,24 @@ impl<W: Machine> ReplicatedOp<W> {
                 let backups = each(&operation, places);
                 return self.install(operation.moved(primary), backups, first);
             }
-            (Operation::Write { .. }, Kind::Records(_)) => {}
+            (Operation::Write { .. }, RegionKind::Records(_)) => {}
             (Operation::Write { .. }, _) => {
                 let backups = each(&operation, places);
                 first.push(operation.moved(primary));
                 first.extend(backups);
                 return Asked::nothing_more();
             }
-            (Operation::Read { .. }, Kind::Lines) => {
+            (Operation::Read { .. }, RegionKind::Lines) => {
                 first.push(operation.moved(primary));
                 first.extend(self.proof(places));
                 return Asked::nothing_more();
             }
-            (Operation::CompareSwap { expected, new, .. }, Kind::Entries) => {
+            (Operation::CompareSwap { expected, new, .. }, RegionKind::Entries) => {
                 let (expected, new) = (*expected, *new);
                 first.push(operation.moved(primary));
                 return self.enter(places, (expected, new));
             }
-            (Operation::CompareSwap { expected, .. }, Kind::Places) => {
+            (Operation::CompareSwap { expected, .. }, RegionKind::Places) => {
                 let expected = *expected;
                 let backups = each(&operation, places);
                 first.push(operation.moved(primary));
@@ -235,7 +235,7 @@ impl<W: Machine> ReplicatedOp<W> {
         let asked = std::mem::take(&mut self.asked);
         let count = asked.len();
         let outcomes = asked.into_iter().filter_map(|asked| asked.outcome);
-        let outcomes: Vec<Outcome> = outcomes.collect();
+        let outcomes: Vec<OperationOutcome> = outcomes.collect();
         assert_eq!(
             outcomes.len(),
             count,
@@ -245,7 +245,7 @@ impl<W: Machine> ReplicatedOp<W> {
     }
 
     /// Takes what came of a round trip.
-    fn hear(&mut self, outcomes: Vec<Outcome>) {
+    fn hear(&mut self, outcomes: Vec<OperationOutcome>) {
         let is_first = self.phase == Phase::First;
         // An outcome that did not come must not be taken for success.
         assert_eq!(
@@ -281,17 +281,19 @@ impl Asked {
     /// No server has it any more, or ever had.
     fn lost(at: Address) -> Self {
         let mut asked = Self::nothing_more();
-        asked.outcome = Some(Outcome::Failed(Fault::Gone(at.server)));
+        asked.outcome = Some(OperationOutcome::Failed(Fault::Gone(at.server)));
         asked
     }
 
     /// The first outcome is what the work hears, unless something has failed; then nothing is done
     /// any more.
-    fn hear(&mut self, outcomes: impl Iterator<Item = Outcome>, is_first: bool) {
+    fn hear(&mut self, outcomes: impl Iterator<Item = OperationOutcome>, is_first: bool) {
         for (place, outcome) in outcomes.enumerate() {
             match outcome {
-                Outcome::Failed(fault) => self.outcome = Some(Outcome::Failed(fault)),
-                _ if matches!(self.outcome, Some(Outcome::Failed(_))) => {}
+                OperationOutcome::Failed(fault) => {
+                    self.outcome = Some(OperationOutcome::Failed(fault))
+                }
+                _ if matches!(self.outcome, Some(OperationOutcome::Failed(_))) => {}
                 outcome if is_first && place == 0 => self.outcome = Some(outcome),
                 outcome => {
                     assert!(
@@ -305,8 +307,8 @@ impl Asked {
             }
         }
         let is_off = match (&self.outcome, self.if_word) {
-            (Some(Outcome::Failed(_)), _) => true,
-            (Some(Outcome::Word(word)), Some(expected)) => *word != expected,
+            (Some(OperationOutcome::Failed(_)), _) => true,
+            (Some(OperationOutcome::Word(word)), Some(expected)) => *word != expected,
             (outcome, expected) => {
                 assert!(
                     expected.is_none() || self.under_way == 0,
@@ -329,7 +331,7 @@ fn each(operation: &Operation, places: impl Iterator<Item = Address>) -> Vec<Ope
 impl<W: Machine> Machine for ReplicatedOp<W> {
     type Output = W::Output;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         self.hear(outcomes);
         match self.phase {
             Phase::Begun => self.proceed(Vec::new()),
@@ -410,20 +412,20 @@ mod tests {
 
     #[test]
     fn outcomes_are_heard_in_the_order_of_their_operations() {
-        let gone = Outcome::Failed(Fault::Gone(ServerId(0)));
-        let step = posted().step(vec![Outcome::Written, gone.clone()]);
-        assert_eq!(step, Step::Done(vec![Outcome::Written, gone]));
+        let gone = OperationOutcome::Failed(Fault::Gone(ServerId(0)));
+        let step = posted().step(vec![OperationOutcome::Written, gone.clone()]);
+        assert_eq!(step, Step::Done(vec![OperationOutcome::Written, gone]));
     }
 
     #[test]
     #[should_panic(expected = "every operation that was posted has an outcome")]
     fn a_completion_that_is_short_is_no_success() {
-        let _ = posted().step(vec![Outcome::Written]);
+        let _ = posted().step(vec![OperationOutcome::Written]);
     }
 
     #[test]
     #[should_panic(expected = "every operation that was posted has an outcome")]
     fn a_completion_that_is_too_long_is_no_success() {
-        let _ = posted().step(vec![Outcome::Written; 3]);
+        let _ = posted().step(vec![OperationOutcome::Written; 3]);
     }
 }

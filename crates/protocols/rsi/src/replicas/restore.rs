@@ -19,11 +19,11 @@
 use manxdb_core::check::ensure;
 use std::sync::Arc;
 
-use manxdb_fabric::{Fault, Operation, Outcome};
+use manxdb_fabric::{Fault, Operation, OperationOutcome};
 
 use crate::block::Block;
 use crate::client_slots::Owner;
-use crate::log::{Entry, Fetch, Log, Redo, by_log, newest};
+use crate::log::{Fetch, Log, LogEntry, Redo, by_log, newest};
 use crate::machine::{Machine, Step, assert_all_answered, copy_of, fault};
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -92,11 +92,11 @@ enum Phase {
 #[derive(Debug, Clone, Default)]
 struct Found {
     /// What is last in each thread's log.
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<LogEntry>>,
     /// Each thread's last transaction.
     last: Vec<u64>,
     /// To be installed.
-    pending: Vec<Entry>,
+    pending: Vec<LogEntry>,
     closed: Vec<Closed>,
 }
 
@@ -138,7 +138,7 @@ impl Restore {
         Step::Post(operations)
     }
 
-    fn proceed(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+    fn proceed(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Result<Vec<Closed>, Fault>> {
         match self.phase {
             Phase::Begun => self.look(),
             Phase::Looking => self.looked(outcomes),
@@ -159,7 +159,7 @@ impl Restore {
         self.go(Phase::Looking, reads)
     }
 
-    fn looked(&mut self, mut outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+    fn looked(&mut self, mut outcomes: Vec<OperationOutcome>) -> Step<Result<Vec<Closed>, Fault>> {
         let vectors = self.map.all(self.vector.base()).len();
         assert!(vectors > 0, "a vector is read from a server at least");
         let fronts = outcomes.split_off(vectors);
@@ -173,7 +173,7 @@ impl Restore {
     }
 
     /// All that is in logs is here.
-    fn read(&mut self, rests: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+    fn read(&mut self, rests: Vec<OperationOutcome>) -> Step<Result<Vec<Closed>, Fault>> {
         let fetch = std::mem::replace(&mut self.fetch, Fetch::new(Vec::new()));
         let all = fetch.copies(rests);
         let (mut entries, mut writes) = (Vec::new(), Vec::new());
@@ -186,7 +186,7 @@ impl Restore {
     }
 
     /// What is published, what is to be, and how everybody ends.
-    fn judge(&self, entries: Vec<Option<Entry>>) -> Found {
+    fn judge(&self, entries: Vec<Option<LogEntry>>) -> Found {
         let mut found = Found::default();
         assert_eq!(
             entries.len(),
@@ -239,7 +239,7 @@ impl Restore {
         self.go(Phase::Comparing, reads)
     }
 
-    fn install(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Vec<Closed>, Fault>> {
+    fn install(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Result<Vec<Closed>, Fault>> {
         let mut outcomes = outcomes.into_iter();
         let mut writes = Vec::new();
         for (stamp, redo) in self.redo() {
@@ -288,7 +288,7 @@ impl Restore {
             if last.is_some_and(|last| last.stamp == closed.by && last.is_closing()) {
                 continue; // all logs have it already
             }
-            let entry = Entry::closing(closed.by, all.clone(), last);
+            let entry = LogEntry::closing(closed.by, all.clone(), last);
             let log = self.logs.get(place);
             writes.extend(log.into_iter().flat_map(|log| log.complete(&entry, &[])));
         }
@@ -323,7 +323,7 @@ impl Restore {
 
 /// The number that closes an owner. One that was closed over a restoration which somebody died over
 /// keeps its closing, so that it hears the same from it; no other entry writes nothing.
-fn closing(owner: Owner, published: u64, own: Option<&Entry>) -> Stamp {
+fn closing(owner: Owner, published: u64, own: Option<&LogEntry>) -> Stamp {
     let thread = owner.thread;
     let (logged, is_closing) = own.map_or((0, false), |entry| {
         (entry.stamp.sequence, entry.redo.is_empty())
@@ -344,9 +344,9 @@ fn closing(owner: Owner, published: u64, own: Option<&Entry>) -> Stamp {
 
 /// A record with the version that a transaction was to install, on top of what is left of the
 /// others by the first copy that says something.
-fn redone(stamp: Stamp, redo: &Redo, copies: Vec<Outcome>) -> Block {
+fn redone(stamp: Stamp, redo: &Redo, copies: Vec<OperationOutcome>) -> Block {
     let parse = |outcome| match outcome {
-        Outcome::Read(copy) => Block::parse(redo.layout, copy).ok(),
+        OperationOutcome::Read(copy) => Block::parse(redo.layout, copy).ok(),
         _ => None,
     };
     let mut whole = copies.into_iter().filter_map(parse);
@@ -362,7 +362,7 @@ impl Machine for Restore {
     /// How those who had places end, or why it is to be begun anew.
     type Output = Result<Vec<Closed>, Fault>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         assert_all_answered(&outcomes, std::mem::take(&mut self.posted));
         match fault(&outcomes) {
             Some(fault) => Step::Done(Err(fault)),

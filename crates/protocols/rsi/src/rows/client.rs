@@ -6,7 +6,7 @@ use std::ops;
 use crate::commit::{Abort, Change};
 use crate::directory::RecordAddress;
 use crate::durable_positions::Await;
-use crate::find::Found;
+use crate::find::LookupResult;
 use crate::low_watermark::Bound;
 use crate::machine::{Carrier, Machine};
 use crate::read::Seen;
@@ -210,7 +210,7 @@ impl<C: Carrier> Client<C> {
     /// Commits what a program has asked for, of which one may want to know what became of it.
     pub(super) async fn commit(
         &mut self,
-        reads: &[Found],
+        reads: &[LookupResult],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> Result<Option<Stamp>, Failure<C::Error>> {

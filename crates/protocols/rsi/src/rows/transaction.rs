@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::commit::{Abort, Change};
 use crate::directory::RecordAddress;
-use crate::find::Found;
+use crate::find::LookupResult;
 use crate::machine::Carrier;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
@@ -35,7 +35,7 @@ pub struct Transaction<'c, C> {
     /// Keys that the program has heard about, and what it does may depend on.
     relied: BTreeSet<Vec<u8>>,
     /// Leaves in which there was nothing else for it.
-    leaves: Vec<Found>,
+    leaves: Vec<LookupResult>,
     /// The one in which it looked for a key last: the next key may be in it, too.
     last: Option<Arc<Located>>,
     writes: Writes,
@@ -258,7 +258,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     async fn commit_together(
         &mut self,
         new: &[Vec<u8>],
-        reads: &[Found],
+        reads: &[LookupResult],
         writes: &Writes,
     ) -> Option<Result<Option<Stamp>, Failure<C::Error>>> {
         let leaf = |key| match self.known.get(key) {
@@ -306,15 +306,15 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     }
 
     /// What it relies on, each once.
-    fn reads(&self) -> Vec<Found> {
+    fn reads(&self) -> Vec<LookupResult> {
         let mut reads = BTreeMap::new();
         let known = self.relied.iter().filter_map(|key| self.known.get(key));
         let of_keys = known.map(|known| match known {
-            Known::Record(seen) => Found::Record(seen.clone()),
+            Known::Record(seen) => LookupResult::Record(seen.clone()),
             Known::Absent(located) => located.found(),
         });
         for found in self.leaves.iter().cloned().chain(of_keys) {
-            if let Found::Record(seen) = &found {
+            if let LookupResult::Record(seen) = &found {
                 reads.insert(seen.at, found);
             }
         }
@@ -362,7 +362,7 @@ impl<'c, C: Carrier> Transaction<'c, C> {
     async fn make_known(
         &mut self,
         keys: Vec<Vec<u8>>,
-        reads: &mut Vec<Found>,
+        reads: &mut Vec<LookupResult>,
     ) -> Result<(), Failure<C::Error>> {
         let entered = self.client.enter(&keys).await?;
         for (changes, stamp) in &entered.own {

@@ -12,7 +12,7 @@ use manxdb_fabric::Address;
 
 use crate::commit::{Abort, Change};
 use crate::directory::RecordAddress;
-use crate::find::Found;
+use crate::find::LookupResult;
 #[cfg(feature = "mutants")]
 use crate::mutants::Mutant;
 use crate::read::Seen;
@@ -376,13 +376,13 @@ fn change(seen: Seen, node: &Node) -> Change {
 /// A transaction that has scanned leaves and has then entered keys into them itself relies on what
 /// they have become: `changes` were committed as `stamp`. Without that it would take its own keys
 /// for another's, and be tried again.
-pub fn rely_on_own(reads: &mut Vec<Found>, changes: &[Change], stamp: Stamp) {
-    let is_read = |change: &Change, found: &Found| match found {
-        Found::Record(seen) => (seen.at, seen.stamp) == (change.seen.at, change.seen.stamp),
-        Found::Nothing(_) => false,
+pub fn rely_on_own(reads: &mut Vec<LookupResult>, changes: &[Change], stamp: Stamp) {
+    let is_read = |change: &Change, found: &LookupResult| match found {
+        LookupResult::Record(seen) => (seen.at, seen.stamp) == (change.seen.at, change.seen.stamp),
+        LookupResult::Nothing(_) => false,
     };
     let became = |change: &Change| {
-        Found::Record(Seen {
+        LookupResult::Record(Seen {
             stamp,
             ..change.seen.clone()
         })

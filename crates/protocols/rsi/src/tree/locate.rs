@@ -1,11 +1,11 @@
 //! Finds the leaf that a key belongs to.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::{Address, Outcome};
+use manxdb_fabric::{Address, OperationOutcome};
 
 use crate::commit::Abort;
 use crate::directory::RecordAddress;
-use crate::find::Found;
+use crate::find::LookupResult;
 use crate::machine::{Machine, Step};
 use crate::read::{Read, Seen, Take};
 use crate::tree::node::Node;
@@ -97,8 +97,8 @@ impl Located {
 
     /// For a transaction that relies on what the leaf holds and what it does not.
     #[must_use]
-    pub fn found(&self) -> Found {
-        Found::Record(self.leaf.seen.clone())
+    pub fn found(&self) -> LookupResult {
+        LookupResult::Record(self.leaf.seen.clone())
     }
 }
 
@@ -170,7 +170,7 @@ impl Locate {
         self.go(self.tree.root, Expected::Root)
     }
 
-    fn ask(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Located, Abort>> {
+    fn ask(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Result<Located, Abort>> {
         let is_hinted = self.expected == Expected::Hinted;
         match self.read.step(outcomes) {
             Step::Post(operations) => Step::Post(operations),
@@ -226,7 +226,7 @@ impl Locate {
 impl Machine for Locate {
     type Output = Result<Located, Abort>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         self.ask(outcomes)
     }
 

@@ -237,7 +237,7 @@ impl Node {
             .binary_search_by(|(other, _)| (**other).cmp(key))
     }
 
-    /// Adds an entry under a key that has none.
+    /// Adds an entry under a key, unless it has one.
     pub(super) fn put(&mut self, key: &[u8], place: RecordAddress) {
         // It may have it where what was read of the tree is of two moments; then the commit conflicts.
         if let Err(number) = self.number_of(key) {

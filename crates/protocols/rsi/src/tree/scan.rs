@@ -1,11 +1,11 @@
 //! Walks over the keys between two.
 
 use manxdb_core::check::ensure;
-use manxdb_fabric::Outcome;
+use manxdb_fabric::OperationOutcome;
 
 use crate::commit::Abort;
 use crate::directory::RecordAddress;
-use crate::find::Found;
+use crate::find::LookupResult;
 use crate::machine::{Machine, Step};
 use crate::tree::locate::{Locate, Located, Seek};
 use crate::tree::{Hint, Tree};
@@ -104,7 +104,7 @@ pub struct Scanned {
     /// In the order that was asked for.
     pub entries: Vec<(Vec<u8>, RecordAddress)>,
     /// The leaves, for a transaction that relies on there being no more.
-    pub leaves: Vec<Found>,
+    pub leaves: Vec<LookupResult>,
     /// There may be more behind the last one.
     pub is_cut: bool,
 }
@@ -165,7 +165,7 @@ impl Scan {
         }
     }
 
-    fn ask(&mut self, outcomes: Vec<Outcome>) -> Step<Result<Scanned, Abort>> {
+    fn ask(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Result<Scanned, Abort>> {
         match self.locate.step(outcomes) {
             Step::Post(operations) => Step::Post(operations),
             Step::Backoff(operations, times) => Step::Backoff(operations, times),
@@ -178,7 +178,7 @@ impl Scan {
 impl Machine for Scan {
     type Output = Result<Scanned, Abort>;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         self.ask(outcomes)
     }
 

@@ -18,7 +18,7 @@ use manxdb_checker::versions::{
 };
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Change, Found, Head, Isolation, Seen, Snapshot, Stamp, ThreadId};
+use manxdb_rsi::{Change, Head, Isolation, LookupResult, Seen, Snapshot, Stamp, ThreadId};
 use manxdb_sim::memory::MemoryOptions;
 
 const SEEDS: u64 = 400;
@@ -107,7 +107,7 @@ async fn work(mut hand: Hand, isolation: Isolation, notes: Notes) {
 async fn commit(
     hand: &mut Hand,
     (mut transaction, notes): (Transaction, &Notes),
-    reads: &[Found],
+    reads: &[LookupResult],
     changes: Vec<Change>,
     isolation: Isolation,
 ) {

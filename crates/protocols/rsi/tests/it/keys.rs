@@ -11,8 +11,8 @@ use crate::common::{Hand, House, at, value};
 use manxdb_core::Random;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Abort, Change, Found, FreeSpace, Isolation, Layout, RecordAddress, Release, Snapshot, Table,
-    ThreadId,
+    Abort, Change, FreeSpace, Isolation, Layout, LookupResult, RecordAddress, Release, Snapshot,
+    Table, ThreadId,
 };
 use manxdb_sim::memory::MemoryOptions;
 
@@ -62,7 +62,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("key {number}").into_bytes()
 }
 
-async fn find(hand: &Hand, snapshot: &Snapshot, number: u64) -> Result<Found, Abort> {
+async fn find(hand: &Hand, snapshot: &Snapshot, number: u64) -> Result<LookupResult, Abort> {
     let find = hand.session.find(snapshot, &table(), &key(number)).unwrap();
     hand.run(find).await
 }
@@ -73,12 +73,12 @@ async fn insert(
     hand: &mut Hand,
     extent: &Extent,
     (snapshot, number, to): (&Snapshot, u64, u64),
-    reads: &[Found],
+    reads: &[LookupResult],
     isolation: Isolation,
 ) -> Option<bool> {
     let seen = match find(hand, snapshot, number).await {
-        Ok(Found::Record(seen)) => seen,
-        Ok(Found::Nothing(absence)) => {
+        Ok(LookupResult::Record(seen)) => seen,
+        Ok(LookupResult::Nothing(absence)) => {
             let add = hand.session.add(snapshot, absence, extent.room());
             let added = hand.run(add).await.ok()?;
             extent
@@ -142,7 +142,7 @@ fn races(seed: u64, mutant: Option<Mutant>) {
     house.client(move |mut hand| async move {
         let snapshot = hand.begin().await;
         for (number, winner) in winners {
-            let Found::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
+            let LookupResult::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
                 panic!("seed {seed}: {number} is gone");
             };
             assert_eq!(
@@ -152,7 +152,7 @@ fn races(seed: u64, mutant: Option<Mutant>) {
             );
         }
         let nothing = find(&hand, &snapshot, KEYS).await.unwrap();
-        assert!(matches!(nothing, Found::Nothing(_)));
+        assert!(matches!(nothing, LookupResult::Nothing(_)));
     });
     house.run();
 }
@@ -216,7 +216,7 @@ fn dying_inserters(seed: u64) -> u32 {
     house.client(move |mut hand| async move {
         let snapshot = hand.begin().await;
         for number in 0..KEYS {
-            let Found::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
+            let LookupResult::Record(seen) = find(&hand, &snapshot, number).await.unwrap() else {
                 panic!("seed {seed}: {number} is gone");
             };
             // The dead one may have committed what it did not hear of.
@@ -246,7 +246,7 @@ fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
             let extent = Extent::new(me + 1);
             let snapshot = hand.begin().await;
             let other = find(&hand, &snapshot, 1 - me).await.unwrap();
-            let is_there = matches!(&other, Found::Record(seen) if seen.value().is_some());
+            let is_there = matches!(&other, LookupResult::Record(seen) if seen.value().is_some());
             if !is_there {
                 let what = (&snapshot, me, 1);
                 insert(&mut hand, &extent, what, &[other], isolation).await;
@@ -261,7 +261,8 @@ fn phantoms(seed: u64, isolation: Isolation, mutant: Option<Mutant>) -> u32 {
         let mut there = 0;
         for number in 0..2 {
             let found = find(&hand, &snapshot, number).await.unwrap();
-            there += u32::from(matches!(found, Found::Record(seen) if seen.value().is_some()));
+            there +=
+                u32::from(matches!(found, LookupResult::Record(seen) if seen.value().is_some()));
         }
         count.set(u32::from(there == 2));
     });

@@ -12,7 +12,7 @@ use std::thread;
 
 use manxdb_core::Random;
 use manxdb_fabric::shm::{MemoryServer, SharedMemory};
-use manxdb_fabric::{Address, BatchId, Fabric as _, Operation, Outcome, ServerId, WORD};
+use manxdb_fabric::{Address, BatchId, Fabric as _, Operation, OperationOutcome, ServerId, WORD};
 use manxdb_rsi::{
     Abort, Block, Change, Head, Isolation, Layout, Log, Machine, Recover, Release, Seen, Session,
     Snapshot, Step, ThreadId, Vector,
@@ -106,7 +106,7 @@ impl Client {
         }
     }
 
-    fn post(&mut self, operations: Vec<Operation>) -> Vec<Outcome> {
+    fn post(&mut self, operations: Vec<Operation>) -> Vec<OperationOutcome> {
         self.memory.post(BatchId(1), operations).unwrap();
         self.memory.poll().unwrap().outcomes
     }
@@ -488,7 +488,7 @@ fn rewrite(client: &mut Client, place: Address, layout: Layout) -> bool {
 fn has_torn_value(client: &mut Client, place: Address, layout: Layout) -> bool {
     let bytes = layout.bytes() as u64;
     let outcomes = client.post(vec![Operation::Read { at: place, bytes }]);
-    let [Outcome::Read(copy)] = outcomes.as_slice() else {
+    let [OperationOutcome::Read(copy)] = outcomes.as_slice() else {
         panic!("{outcomes:?}");
     };
     let (versions, value, _) = layout.sizes();

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use crate::common::{ready, submit, until};
 use manxdb_core::Random;
-use manxdb_rack::disk::{Directory, Kind};
+use manxdb_rack::disk::{Directory, FileKind};
 use manxdb_rack::memory::{Geometry, Memory, MemoryError};
 use manxdb_storage::{Durability, StorageError};
 use manxdb_txn::{CommitPath, ReadSet, TxnError};
@@ -220,7 +220,7 @@ fn a_gap_is_closed(geometry: Geometry) {
     lose(disk.path(), before.path());
     // No checkpoint can be made for now.
     let directory = Directory::open(disk.path()).unwrap();
-    let name = |number| format!("{}.new", Directory::name(Kind::Checkpoint, number));
+    let name = |number| format!("{}.new", Directory::name(FileKind::Checkpoint, number));
     let in_the_way: Vec<_> = (2..40)
         .map(|number| disk.path().join(name(number)))
         .collect();
@@ -253,7 +253,7 @@ fn a_gap_is_closed(geometry: Geometry) {
         (rack.tally.gaps.get(), rack.tally.checkpoints.get()),
         (2, 1)
     );
-    assert_eq!(directory.files(Kind::Checkpoint).unwrap().len(), 1);
+    assert_eq!(directory.files(FileKind::Checkpoint).unwrap().len(), 1);
     change(&path, &mut model, &mut random, 30, Durability::Sync);
     path.leave();
     rack.end_archiver();
@@ -265,7 +265,7 @@ fn a_gap_is_closed(geometry: Geometry) {
 }
 
 #[test]
-fn what_a_disk_has_lost_under_a_archiver_that_died_is_copied_from_memory() {
+fn what_a_disk_has_lost_under_an_archiver_that_died_is_copied_from_memory() {
     a_gap_is_closed(ALONE);
 }
 
@@ -345,7 +345,7 @@ fn who_is_stopped_half_way_begins_anew() {
     drop(rack);
     // A batch behind the checkpoint is damaged: the checkpoint is in memory by then.
     let directory = Directory::open(disk.path()).unwrap();
-    let (_, last) = directory.files(Kind::Batches).unwrap().pop().unwrap();
+    let (_, last) = directory.files(FileKind::Batches).unwrap().pop().unwrap();
     let whole = fs::read(&last).unwrap();
     let mut damaged = whole.clone();
     damaged[600] ^= 1;

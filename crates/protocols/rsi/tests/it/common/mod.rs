@@ -12,11 +12,11 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use manxdb_core::{Nanos, Random};
-use manxdb_fabric::{Address, BatchId, Operation, Outcome, ServerId};
+use manxdb_fabric::{Address, BatchId, Operation, OperationOutcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::Keyspace;
 use manxdb_rsi::{
-    Abort, Block, Carrier, Change, Committed, Found, Head, Isolation, Layout, Log, Machine,
+    Abort, Block, Carrier, Change, Committed, Head, Isolation, Layout, Log, LookupResult, Machine,
     RecordAddress, Recover, Release, Seen, Session, Snapshot, Stamp, Step, ThreadId, Tree, Vector,
 };
 use manxdb_sim::memory::{Happened, Memory, MemoryOptions};
@@ -30,7 +30,7 @@ const PAUSE: u64 = 20_000;
 #[derive(Default)]
 struct Desk {
     asked: Option<(Vec<Operation>, u32)>,
-    answered: Option<Vec<Outcome>>,
+    answered: Option<Vec<OperationOutcome>>,
 }
 
 /// A client's hand on the memory.
@@ -83,7 +83,7 @@ impl Hand {
     /// Commits changes; what came of it.
     pub async fn try_commit(
         &mut self,
-        reads: &[Found],
+        reads: &[LookupResult],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> Committed {
@@ -96,7 +96,7 @@ impl Hand {
     /// Commits changes; whether it did.
     pub async fn commit(
         &mut self,
-        reads: &[Found],
+        reads: &[LookupResult],
         changes: Vec<Change>,
         isolation: Isolation,
     ) -> bool {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use manxdb_core::Nanos;
-use manxdb_fabric::{Address, Operation, Outcome};
+use manxdb_fabric::{Address, Operation, OperationOutcome};
 use manxdb_rsi::{Batch, Drain, Drained, Layout, Once, Progress, Snapshot, Survey};
 
 use crate::drains::disk::{Checkpoint, Disk};
@@ -128,7 +128,7 @@ impl LogArchiver {
         let synced = self.progress.synced(&self.synced);
         let publish = publish.publish(self.progress.written(), synced);
         let said = hand.run_by(map, Once::new(vec![publish])).await;
-        if said != [Outcome::Written] {
+        if said != [OperationOutcome::Written] {
             return self.go_on().await;
         }
         self.copy().await
@@ -193,7 +193,7 @@ impl LogArchiver {
             let reads = Once::new(piece.iter().map(read).collect());
             let copies = hand.run_by(map, reads).await;
             for ((at, _), outcome) in piece.into_iter().zip(copies) {
-                let Outcome::Read(bytes) = outcome else {
+                let OperationOutcome::Read(bytes) = outcome else {
                     return self.go_on().await; // from the beginning
                 };
                 copy.checkpoint.records.insert(at, bytes);

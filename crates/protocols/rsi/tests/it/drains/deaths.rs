@@ -68,7 +68,7 @@ fn deaths(seed: u64) -> u64 {
 }
 
 #[test]
-fn who_closes_the_dead_never_waits_for_a_archiver() {
+fn who_closes_the_dead_never_waits_for_an_archiver() {
     let behind = (0..20).map(deaths);
     let behind: Vec<u64> = behind.collect();
     println!("deaths: threads were {behind:?} transactions ahead of what is written");

@@ -73,7 +73,7 @@ pub fn gap_and_power(seed: u64, mutant: Option<Mutant>) -> Tally {
 const GAP_SEEDS: u64 = 60;
 
 #[test]
-fn what_a_disk_loses_under_a_archiver_that_dies_is_copied_from_memory() {
+fn what_a_disk_loses_under_an_archiver_that_dies_is_copied_from_memory() {
     let mut tally = Tally::default();
     for seed in 0..GAP_SEEDS {
         tally.join(&gaps(seed));

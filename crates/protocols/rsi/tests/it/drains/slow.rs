@@ -40,7 +40,7 @@ fn nothing_is_written_over_that_a_slow_archiver_has_not_written() {
 
 /// No log archiver lives for so long that commits give up; then one does.
 #[test]
-fn who_waits_for_a_archiver_in_vain_goes_on_when_there_is_one() {
+fn who_waits_for_an_archiver_in_vain_goes_on_when_there_is_one() {
     let room = SLOTS - 2;
     for seed in 0..20 {
         let cellar = Cellar::new(seed, Snapshot::empty(THREADS));

@@ -15,7 +15,7 @@ use std::convert::Infallible;
 use std::rc::Rc;
 
 use crate::common::{Carried, Hand, House, at};
-use manxdb_fabric::Outcome;
+use manxdb_fabric::OperationOutcome;
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::rows::{Client, Extent, Failure, Keyspace};
 use manxdb_rsi::{Abort, Carrier, Isolation, Layout, Machine, Span, Step};
@@ -61,7 +61,7 @@ struct Counting<W>(W, Rc<Tally>);
 impl<W: Machine> Machine for Counting<W> {
     type Output = W::Output;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<W::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<W::Output> {
         let step = self.0.step(outcomes);
         if !matches!(step, Step::Done(_)) {
             self.1.round_trips.update(|count| count + 1);

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use manxdb_core::{LocalTime, Nanos, Random};
-use manxdb_fabric::{BatchId, Operation, Outcome, ServerId};
+use manxdb_fabric::{BatchId, Operation, OperationOutcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
     Block, Chart, ClientSlots, Lease, Machine, MembershipAction, MembershipEvent, Name, Owner,
@@ -35,7 +35,7 @@ pub type Pid = u64;
 #[derive(Default)]
 struct Desk {
     asked: Option<Request>,
-    answered: Option<Vec<Outcome>>,
+    answered: Option<Vec<OperationOutcome>>,
     now: SimTime,
 }
 
@@ -58,7 +58,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    async fn request(&self, request: Request) -> Vec<Outcome> {
+    async fn request(&self, request: Request) -> Vec<OperationOutcome> {
         self.desk.borrow_mut().asked = Some(request);
         poll_fn(|_| match self.desk.borrow_mut().answered.take() {
             Some(outcomes) => Poll::Ready(outcomes),
@@ -124,7 +124,7 @@ struct Process {
 
 enum Alarm {
     /// A process goes on with what came of its operations.
-    Deliver(Pid, Vec<Outcome>),
+    Deliver(Pid, Vec<OperationOutcome>),
     Beat(Pid, Name),
     /// The servers have shut somebody out, and tell a recovery coordinator.
     Shut(Pid, Vec<Name>),
@@ -366,7 +366,7 @@ impl Rack {
     }
 
     /// Tells a process what came of what it asked for, when it does not stand still.
-    fn deliver(&mut self, pid: Pid, outcomes: Vec<Outcome>) {
+    fn deliver(&mut self, pid: Pid, outcomes: Vec<OperationOutcome>) {
         let now = self.now();
         let Some(process) = self.processes.get(&pid) else {
             return;

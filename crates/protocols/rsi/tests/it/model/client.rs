@@ -2,10 +2,10 @@
 //! way. It hears what came of its operations as soon as the last one has landed: hearing later
 //! would look no different to anybody else.
 
-use manxdb_fabric::Outcome;
+use manxdb_fabric::OperationOutcome;
 use manxdb_rsi::{
-    Abort, Begin, Change, Commit, Found, Machine, Read, Recover, Recovered, Release, Seen, Session,
-    Snapshot, Stamp, Step, ThreadId,
+    Abort, Begin, Change, Commit, LookupResult, Machine, Read, Recover, Recovered, Release, Seen,
+    Session, Snapshot, Stamp, Step, ThreadId,
 };
 
 use crate::model::case::{Case, MembershipDeed, RECORDS};
@@ -143,7 +143,7 @@ impl Client {
 
     /// Hears what came of its operations, and goes on. Who asks once more and gets the same goes
     /// on asking; whether that ends in something else.
-    pub fn hear(&mut self, case: &Case, outcomes: Vec<Outcome>) -> bool {
+    pub fn hear(&mut self, case: &Case, outcomes: Vec<OperationOutcome>) -> bool {
         let former = self.batch.take().and_then(|batch| batch.former);
         let is_same = former.as_ref() == Some(&outcomes);
         let mut given = outcomes.clone();
@@ -169,7 +169,7 @@ impl Client {
         true
     }
 
-    fn step(&mut self, outcomes: Vec<Outcome>) -> Step<Ended> {
+    fn step(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Ended> {
         match &mut self.doing {
             Doing::Beginning(work) => {
                 map(work.step(outcomes), |begun| Ended::Begun(begun.unwrap()))
@@ -250,7 +250,7 @@ impl Client {
             fate: Fate::Unknown,
             snapshot,
         });
-        let reads: Vec<Found> = seen.into_iter().map(Found::from).collect();
+        let reads: Vec<LookupResult> = seen.into_iter().map(LookupResult::from).collect();
         match self.session.commit(&reads, changes, case.isolation) {
             Ok(commit) => self.doing = Doing::Committing(commit),
             Err(abort) => self.committed(case, Err(abort)),

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use manxdb_fabric::{Operation, Outcome, WORD, WORD_LENGTH};
+use manxdb_fabric::{Operation, OperationOutcome, WORD, WORD_LENGTH};
 
 /// All words of all servers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -33,10 +33,10 @@ pub struct Piece {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Batch {
     pub operations: Arc<Vec<Operation>>,
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<OperationOutcome>,
     pub pieces: Vec<Piece>,
     /// What came of them the time before, where they are asked for again.
-    pub former: Option<Vec<Outcome>>,
+    pub former: Option<Vec<OperationOutcome>>,
 }
 
 fn place(offset: u64) -> usize {
@@ -91,13 +91,17 @@ impl Seams {
 }
 
 impl Batch {
-    pub fn new(seams: &Seams, operations: Vec<Operation>, former: Option<Vec<Outcome>>) -> Self {
+    pub fn new(
+        seams: &Seams,
+        operations: Vec<Operation>,
+        former: Option<Vec<OperationOutcome>>,
+    ) -> Self {
         let blank = |operation: &Operation| match operation {
             Operation::Read { bytes, .. } => {
-                Outcome::Read(vec![0; usize::try_from(*bytes).unwrap()])
+                OperationOutcome::Read(vec![0; usize::try_from(*bytes).unwrap()])
             }
-            Operation::Write { .. } | Operation::WriteThenSet { .. } => Outcome::Written,
-            Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => Outcome::Word(0),
+            Operation::Write { .. } | Operation::WriteThenSet { .. } => OperationOutcome::Written,
+            Operation::CompareSwap { .. } | Operation::FetchAdd { .. } => OperationOutcome::Word(0),
         };
         let numbered = operations.iter().enumerate();
         Self {
@@ -126,7 +130,7 @@ impl Batch {
             return;
         };
         let start = (piece.from - place(at.offset)) * WORD_LENGTH;
-        let Outcome::Read(copy) = &mut self.outcomes[piece.operation] else {
+        let OperationOutcome::Read(copy) = &mut self.outcomes[piece.operation] else {
             return;
         };
         let found = &memory.0[piece.from..piece.to];
@@ -135,7 +139,7 @@ impl Batch {
     }
 
     /// Copies all that is left of reads; what came of it all.
-    pub fn end(mut self, memory: &Memory) -> Vec<Outcome> {
+    pub fn end(mut self, memory: &Memory) -> Vec<OperationOutcome> {
         for piece in std::mem::take(&mut self.pieces) {
             self.copy(memory, &piece);
         }
@@ -143,26 +147,27 @@ impl Batch {
     }
 
     /// The words that a piece of a write or a swap leaves behind, and what it found.
-    pub fn effect(&self, memory: &Memory, piece: &Piece) -> (Vec<u64>, Outcome) {
+    pub fn effect(&self, memory: &Memory, piece: &Piece) -> (Vec<u64>, OperationOutcome) {
         let found = memory.0[piece.from];
         match &self.operations[piece.operation] {
             Operation::WriteThenSet { word, .. } if piece.is_last => {
-                (vec![*word], Outcome::Written)
+                (vec![*word], OperationOutcome::Written)
             }
             Operation::Write { at, bytes } | Operation::WriteThenSet { at, bytes, .. } => {
                 let skipped = piece.from - place(at.offset);
                 let length = piece.to - piece.from;
                 let written = words(bytes).skip(skipped).take(length).collect();
-                (written, Outcome::Written)
+                (written, OperationOutcome::Written)
             }
             Operation::CompareSwap { expected, new, .. } => {
                 let after = if found == *expected { *new } else { found };
-                (vec![after], Outcome::Word(found))
+                (vec![after], OperationOutcome::Word(found))
             }
-            Operation::FetchAdd { delta, .. } => {
-                (vec![found.wrapping_add(*delta)], Outcome::Word(found))
-            }
-            Operation::Read { .. } => (Vec::new(), Outcome::Written),
+            Operation::FetchAdd { delta, .. } => (
+                vec![found.wrapping_add(*delta)],
+                OperationOutcome::Word(found),
+            ),
+            Operation::Read { .. } => (Vec::new(), OperationOutcome::Written),
         }
     }
 }
@@ -179,7 +184,7 @@ impl Memory {
     }
 
     /// Does a whole batch at once.
-    pub fn run(&mut self, seams: &Seams, operations: Vec<Operation>) -> Vec<Outcome> {
+    pub fn run(&mut self, seams: &Seams, operations: Vec<Operation>) -> Vec<OperationOutcome> {
         let mut batch = Batch::new(seams, operations, None);
         for piece in std::mem::take(&mut batch.pieces) {
             let (written, outcome) = batch.effect(self, &piece);

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use manxdb_core::Random;
-use manxdb_fabric::{Address, Operation, Outcome, ServerId};
+use manxdb_fabric::{Address, Operation, OperationOutcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
-    Carrier, Closed, EpochLog, Kind, Layout, Log, Machine, Map, Owner, ReplicatedOp, Session, Step,
-    ThreadId, Vector,
+    Carrier, Closed, EpochLog, Layout, Log, Machine, Map, Owner, RegionKind, ReplicatedOp, Session,
+    Step, ThreadId, Vector,
 };
 use manxdb_sim::SimTime;
 
@@ -95,14 +95,25 @@ pub fn build(replicas: usize) -> (Map, Plan) {
         offset: 0,
     };
     let lines = Vector::new(base, THREADS).unwrap().bytes();
-    let vector = map.add(Kind::Lines, lines).unwrap();
-    let logs = map.add(Kind::Logs, LOG_BYTES * u64::from(THREADS)).unwrap();
-    let shelf = |map: &mut Map| map.add(Kind::Records(LAYOUT), EACH * each(LAYOUT)).unwrap();
+    let vector = map.add(RegionKind::Lines, lines).unwrap();
+    let logs = map
+        .add(RegionKind::Logs, LOG_BYTES * u64::from(THREADS))
+        .unwrap();
+    let shelf = |map: &mut Map| {
+        map.add(RegionKind::Records(LAYOUT), EACH * each(LAYOUT))
+            .unwrap()
+    };
     let shelves = (0..SHELVES).map(|_| shelf(&mut map)).collect();
-    let entries = map.add(Kind::Entries, 8192).unwrap();
-    let keyed = map.add(Kind::Records(KEYED), ROOMS * each(KEYED)).unwrap();
-    let nodes = map.add(Kind::Records(NODES), PLACES * each(NODES)).unwrap();
-    let rows = map.add(Kind::Records(ROWS), PLACES * each(ROWS)).unwrap();
+    let entries = map.add(RegionKind::Entries, 8192).unwrap();
+    let keyed = map
+        .add(RegionKind::Records(KEYED), ROOMS * each(KEYED))
+        .unwrap();
+    let nodes = map
+        .add(RegionKind::Records(NODES), PLACES * each(NODES))
+        .unwrap();
+    let rows = map
+        .add(RegionKind::Records(ROWS), PLACES * each(ROWS))
+        .unwrap();
     let plan = Plan {
         vector: Vector::new(vector, THREADS).unwrap(),
         logs,
@@ -125,7 +136,7 @@ pub enum Request {
 }
 
 pub enum Answer {
-    Outcomes(Vec<Outcome>),
+    Outcomes(Vec<OperationOutcome>),
     Joined(Closed),
 }
 
@@ -224,7 +235,7 @@ pub struct Once(pub Vec<Operation>);
 impl Machine for Once {
     type Output = ();
 
-    fn advance(&mut self, _: Vec<Outcome>) -> Step<()> {
+    fn advance(&mut self, _: Vec<OperationOutcome>) -> Step<()> {
         match std::mem::take(&mut self.0) {
             operations if operations.is_empty() => Step::Done(()),
             operations => Step::Post(operations),
@@ -242,7 +253,7 @@ struct Late<W>(W, u32);
 impl<W: Machine> Machine for Late<W> {
     type Output = W::Output;
 
-    fn advance(&mut self, outcomes: Vec<Outcome>) -> Step<Self::Output> {
+    fn advance(&mut self, outcomes: Vec<OperationOutcome>) -> Step<Self::Output> {
         match (self.0.step(outcomes), std::mem::take(&mut self.1)) {
             (Step::Post(operations), times) if times > 0 => Step::Backoff(operations, times),
             (step, _) => step,

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Abort, Change, Found, FreeSpace, Isolation, RecordAddress, Seen, Stamp, Table};
+use manxdb_rsi::{
+    Abort, Change, FreeSpace, Isolation, LookupResult, RecordAddress, Seen, Stamp, Table,
+};
 use manxdb_sim::SimTime;
 
 use crate::common::{can_be_tried_again, number, value};
@@ -79,8 +81,8 @@ impl Counter {
         let name = key.to_le_bytes();
         let find = self.hand.session.find(&snapshot, &table, &name)?;
         let (seen, is_anothers) = match self.hand.run(find).await? {
-            Found::Record(seen) => (seen, true),
-            Found::Nothing(absence) => {
+            LookupResult::Record(seen) => (seen, true),
+            LookupResult::Nothing(absence) => {
                 let room = FreeSpace {
                     record: self.rooms[self.rooms.len() - 1],
                     generation: 0,
@@ -154,8 +156,8 @@ impl Counter {
                 .session
                 .find(&snapshot, &table, &key.to_le_bytes());
             let found = match self.hand.run(find.unwrap()).await.unwrap() {
-                Found::Record(seen) => number(&seen),
-                Found::Nothing(_) => 0,
+                LookupResult::Record(seen) => number(&seen),
+                LookupResult::Nothing(_) => 0,
             };
             let known = self.notes.counts.borrow().get(&key).copied().unwrap_or(0);
             let unknown = self.notes.unknown.borrow().get(&key).copied().unwrap_or(0);

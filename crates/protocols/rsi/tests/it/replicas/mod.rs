@@ -32,7 +32,7 @@ use house::House;
 use manxdb_core::{Nanos, Random};
 use manxdb_fabric::ServerId;
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Isolation, Region, Seen};
+use manxdb_rsi::{Isolation, ReplicatedRegion, Seen};
 
 const SEEDS: u64 = 100;
 
@@ -185,7 +185,11 @@ fn losses(seed: u64, story: Story) -> Notes {
     house.steps(random.below(3_000));
     house.note(&refilled);
     let is_whole = |house: &House| {
-        let mut replicas = house.map.regions().iter().flat_map(Region::replicas);
+        let mut replicas = house
+            .map
+            .regions()
+            .iter()
+            .flat_map(ReplicatedRegion::replicas);
         replicas.all(|replica| replica.is_whole)
     };
     while !is_whole(&house) && house.step() {

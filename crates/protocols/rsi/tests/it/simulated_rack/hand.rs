@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use manxdb_core::{Nanos, Random};
-use manxdb_fabric::{Operation, Outcome};
+use manxdb_fabric::{Operation, OperationOutcome};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{Lease, Machine, Map, Once, Owner, ReplicatedOp, Session, Step};
 use manxdb_sim::SimTime;
@@ -18,7 +18,7 @@ use super::plan::Plan;
 #[derive(Default)]
 pub struct Desk {
     pub asked: Option<Request>,
-    pub answered: Option<Vec<Outcome>>,
+    pub answered: Option<Vec<OperationOutcome>>,
     pub now: SimTime,
 }
 
@@ -43,7 +43,7 @@ pub struct Hand {
 }
 
 impl Hand {
-    async fn request(&self, request: Request) -> Vec<Outcome> {
+    async fn request(&self, request: Request) -> Vec<OperationOutcome> {
         self.desk.borrow_mut().asked = Some(request);
         poll_fn(|_| match self.desk.borrow_mut().answered.take() {
             Some(outcomes) => Poll::Ready(outcomes),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use manxdb_fabric::{Address, ServerId};
 use manxdb_rsi::{
-    Chart, ClientSlots, DurablePositions, EpochLog, Kind, Layout, Log, Map, Owner, Session,
+    Chart, ClientSlots, DurablePositions, EpochLog, Layout, Log, Map, Owner, RegionKind, Session,
     ThreadId, Vector, Ward,
 };
 
@@ -78,19 +78,20 @@ impl Plan {
             offset: 0,
         };
         let bytes = ClientSlots::new(nowhere, THREADS).bytes();
-        let client_slots = map.add(Kind::Places, bytes).unwrap();
+        let client_slots = map.add(RegionKind::Places, bytes).unwrap();
         let bytes = Vector::new(nowhere, THREADS).unwrap().bytes();
-        let vector = map.add(Kind::Lines, bytes).unwrap();
+        let vector = map.add(RegionKind::Lines, bytes).unwrap();
         let logs = u64::from(THREADS) * slots * LOG_BYTES;
-        let logs = map.add(Kind::Logs, logs).unwrap();
+        let logs = map.add(RegionKind::Logs, logs).unwrap();
         let shelf = |map: &mut Map, layout, count| {
             let bytes = count * each(layout);
-            map.add(Kind::Records(layout), bytes).unwrap()
+            map.add(RegionKind::Records(layout), bytes).unwrap()
         };
         let shelves = (0..SHELVES).map(|_| shelf(&mut map, LAYOUT, EACH));
         let shelves = shelves.collect();
         let bytes = DurablePositions::new(nowhere, THREADS).bytes();
-        let mut kept = || DurablePositions::new(map.add(Kind::Lines, bytes).unwrap(), THREADS);
+        let mut kept =
+            || DurablePositions::new(map.add(RegionKind::Lines, bytes).unwrap(), THREADS);
         let kept = (slots > 1).then(&mut kept);
         let mut tree = || {
             let nodes = shelf(&mut map, NODES, PLACES);

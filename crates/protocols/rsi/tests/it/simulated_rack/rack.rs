@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 use manxdb_core::{LocalTime, Nanos, Random};
-use manxdb_fabric::{BatchId, Fault, Operation, Outcome, ServerId};
+use manxdb_fabric::{BatchId, Fault, Operation, OperationOutcome, ServerId};
 use manxdb_rsi::mutants::Mutant;
 use manxdb_rsi::{
     Block, Lease, Map, MembershipAction, MembershipEvent, Name, Owner, RecoveryCoordinator,
@@ -56,7 +56,7 @@ struct Process {
 
 enum Alarm {
     /// A process goes on with what came of its operations.
-    Deliver(Pid, Vec<Outcome>),
+    Deliver(Pid, Vec<OperationOutcome>),
     Beat(Pid, Name),
     /// The first of these servers shuts all of these out; a recovery coordinator hears when all have.
     Shut(Pid, Vec<Name>, Vec<ServerId>),
@@ -292,12 +292,17 @@ impl Rack {
 
     /// What a process hears of what has come of operations: a recovery coordinator hears nothing of a server that
     /// it does not reach.
-    fn reached(&self, pid: Pid, servers: &[ServerId], mut outcomes: Vec<Outcome>) -> Vec<Outcome> {
+    fn reached(
+        &self,
+        pid: Pid,
+        servers: &[ServerId],
+        mut outcomes: Vec<OperationOutcome>,
+    ) -> Vec<OperationOutcome> {
         let role = self.processes.get(&pid).map(|process| &process.role);
         if let (Some(Role::RecoveryCoordinator(_)), Some(unreached)) = (role, self.unreached) {
             let pairs = outcomes.iter_mut().zip(servers);
             for (outcome, server) in pairs.filter(|(_, server)| **server == unreached) {
-                *outcome = Outcome::Failed(Fault::Gone(*server));
+                *outcome = OperationOutcome::Failed(Fault::Gone(*server));
             }
         }
         outcomes
@@ -322,7 +327,7 @@ impl Rack {
     }
 
     /// Tells a process what came of what it asked for, when it does not stand still.
-    fn deliver(&mut self, pid: Pid, outcomes: Vec<Outcome>) {
+    fn deliver(&mut self, pid: Pid, outcomes: Vec<OperationOutcome>) {
         let now = self.now();
         let Some(process) = self.processes.get(&pid) else {
             return;

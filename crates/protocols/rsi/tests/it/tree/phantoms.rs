@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use manxdb_rsi::mutants::Mutant;
-use manxdb_rsi::{Change, Found, Isolation, Snapshot, Span, rely_on_own};
+use manxdb_rsi::{Change, Isolation, LookupResult, Snapshot, Span, rely_on_own};
 use manxdb_sim::memory::MemoryOptions;
 
 use crate::common::{Hand, House, absence_is_relied_on};
@@ -28,7 +28,7 @@ async fn look_into_the_gap(
     hand: &Hand,
     snapshot: &Snapshot,
     descending: bool,
-) -> (Vec<Found>, bool) {
+) -> (Vec<LookupResult>, bool) {
     let span = Span {
         low: key(30),
         high: Some(key(60)),
