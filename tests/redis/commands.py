@@ -1,6 +1,7 @@
 """Random commands of every family, in the words of both servers."""
 
-# Arguments by kind: k a key of the family, o another one, m member or field, n small number, f float, v value.
+# Arguments by kind: k a key of the family, o another one, m member or field, n small number, f float, v value;
+# e an ID that an entry may have, E one above all before, G a group, C a consumer.
 FAMILIES = {
     "s": """GET k|SET k v|SET k n|SET k v NX|SET k v XX GET|SET k v KEEPTTL|SET k v EX 100|SETNX k v|SETEX k 100 v|PSETEX k 100000 v
         GETSET k v|GETDEL k|GETEX k PERSIST|MGET k o|MSET k v o n|MSETNX k v o v|APPEND k v|STRLEN k|GETRANGE k n n
@@ -20,6 +21,27 @@ FAMILIES = {
         ZREVRANGEBYSCORE k +inf n|ZREMRANGEBYRANK k n n|ZREMRANGEBYSCORE k n n
         ZUNION 2 k o WITHSCORES|ZINTER 2 k o WEIGHTS n 2 AGGREGATE MAX|ZDIFF 2 k o|ZUNIONSTORE k 2 k o
         ZINTERSTORE k 2 k o AGGREGATE MIN|ZDIFFSTORE k 2 k o|ZINTERCARD 2 k o|BZPOPMIN k 0.01|BZPOPMAX k 0.01|BZMPOP 0.01 1 k MIN""",
+    "x": """XADD k E m v|XADD k E m v m v|XADD k E-* m v|XADD k e m v|XADD k NOMKSTREAM E m v|XADD k MAXLEN 9 E m v|XADD k MAXLEN = 5 E m v
+        XADD k MAXLEN ~ 5 E m v|XADD k MINID e E m v|XADD k MINID ~ e LIMIT 10 E m v|XADD k MAXLEN 3 LIMIT 2 E m v|XADD k E m
+        XADD k 0-0 m v|XADD k m m v|XADD k E m v|XADD k E m v|XTRIM k MAXLEN 6|XTRIM k MINID e|XTRIM k MAXLEN ~ 2|XTRIM k LIMIT 3
+        XTRIM k MAXLEN n|XRANGE k - +|XRANGE k e +|XRANGE k (e + COUNT 2|XRANGE k e e|XRANGE k - + COUNT n|XRANGE k m +|XREVRANGE k + -
+        XREVRANGE k + e COUNT 2|XREVRANGE k (e -|XLEN k|XDEL k e|XDEL k e e e|XDEL k m|XREAD STREAMS k e|XREAD COUNT 2 STREAMS k o e 0
+        XREAD STREAMS k $|XREAD STREAMS k >|XREAD BLOCK 5 STREAMS k o $ $|XREAD BLOCK 5 COUNT 1 STREAMS k e|XREAD COUNT 2 FOO k e
+        XREAD BLOCK -1 STREAMS k 0|XREAD BLOCK x STREAMS k 0|XREAD GROUP G C STREAMS k e|XSETID k E|XSETID k e|XSETID k E ENTRIESADDED 40
+        XSETID k E ENTRIESADDED 3 MAXDELETEDID e|XSETID k 1|XINFO STREAM k|XINFO STREAM k FULL|XINFO STREAM k FULL COUNT 2|XINFO GROUPS k
+        XINFO CONSUMERS k G|XINFO NOPE k|XINFO STREAM k m|XINFO STREAM k|XINFO GROUPS k
+        XGROUP CREATE k G 0|XGROUP CREATE k G $ MKSTREAM|XGROUP CREATE k G e ENTRIESREAD 3|XGROUP CREATE k G m|XGROUP CREATE k G
+        XGROUP SETID k G e|XGROUP SETID k G $|XGROUP SETID k G 0 ENTRIESREAD n|XGROUP DESTROY k G|XGROUP CREATECONSUMER k G C
+        XGROUP DELCONSUMER k G C|XGROUP NOPE|XREADGROUP GROUP G C STREAMS k >|XREADGROUP GROUP G C COUNT 2 STREAMS k >
+        XREADGROUP GROUP G C COUNT 1 NOACK STREAMS k >|XREADGROUP GROUP G C STREAMS k 0|XREADGROUP GROUP G C COUNT 2 STREAMS k e
+        XREADGROUP GROUP G C COUNT 2 STREAMS k o > >|XREADGROUP GROUP G C BLOCK 5 STREAMS k >|XREADGROUP GROUP G C STREAMS k $
+        XREADGROUP GROUP G C COUNT 1 STREAMS k >|XREADGROUP GROUP G C COUNT 3 STREAMS k >|XACK k G e|XACK k G e e e|XACK k G m
+        XPENDING k G|XPENDING k G - + 10|XPENDING k G e + 2 C|XPENDING k G IDLE 0 - + 9|XPENDING k G (e + 3|XPENDING k G - +
+        XPENDING k G - + m|XCLAIM k G C 0 e|XCLAIM k G C 0 e e FORCE|XCLAIM k G C 0 e JUSTID|XCLAIM k G C 0 e RETRYCOUNT 7 FORCE
+        XCLAIM k G C 900000 e e|XCLAIM k G C 0 e FORCE IDLE 5000 LASTID e|XCLAIM k G C x e|XCLAIM k G C 0 e FOO
+        XCLAIM k G C 0 e TIME 1000|XAUTOCLAIM k G C 0 0|XAUTOCLAIM k G C 0 e COUNT 2|XAUTOCLAIM k G C 0 - COUNT 1 JUSTID
+        XAUTOCLAIM k G C 900000 0|XAUTOCLAIM k G C 0 m|XAUTOCLAIM k G C 0 0 COUNT 0|TYPE k|OBJECT ENCODING k|DEL k|COPY k o|RENAME k o
+        SET k v|GET k""",
     # Members of one score: of others a range of members means nothing.
     "y": """ZADD k 0 m 0 m|ZREM k m|ZLEXCOUNT k - +|ZLEXCOUNT k [b (d|ZRANGE k - + BYLEX|ZRANGE k + - BYLEX REV LIMIT 1 2|ZRANGEBYLEX k - [c
         ZREVRANGEBYLEX k + -|ZREMRANGEBYLEX k [a (c|ZRANGEBYLEX k (a [e LIMIT 1 -1""",
@@ -36,19 +58,41 @@ def templates(family):
     return [command.strip() for line in FAMILIES[family].splitlines() for command in line.split("|")]
 
 
+class Numbers:
+    """IDs of entries: each is above all before."""
+
+    last = 0
+
+    @classmethod
+    def next(cls):
+        """A new one."""
+        cls.last += 1
+        return str(cls.last)
+
+
 def made(random, family):
     """One command."""
     words = random.choice(templates(family)).split()
-    kind = family or random.choice("shltz")
+    kind = family or random.choice("shltzx")
     choose = {
         "k": lambda: kind + random.choice("ab"),
         "o": lambda: kind + random.choice("abc"),
         "m": lambda: random.choice("abcdef"),
         "n": lambda: str(random.randint(-3, 6)),
         "f": lambda: str(random.choice([0.5, 1.25, -2, 3, 10, 1e3])),
+        "e": lambda: f"{max(1, Numbers.last - random.randint(0, 14))}" + random.choice(["", "", "-0", "-1"]),
+        "G": lambda: random.choice(["one", "two"]),
+        "C": lambda: random.choice(["ann", "bob"]),
         "v": lambda: random.choice(["x", "10", "some words", "", "aXbXc", "y" * 70]),
     }
-    return [words[0]] + [choose[word]() if word in choose else word for word in words[1:]]
+    def argument(word):
+        if word in ("E", "E-*"):
+            return word.replace("E", Numbers.next())
+        if word == "(e":
+            return "(" + choose["e"]()
+        return choose[word]() if word in choose else word
+
+    return [words[0]] + [argument(word) for word in words[1:]]
 
 
 # Replies in no order.
@@ -60,8 +104,37 @@ UNORDERED = {"SMEMBERS", "SINTER", "SUNION", "SDIFF", "SPOP", "SRANDMEMBER", "KE
 CLOCKS = {"TTL", "EXPIRETIME", "PEXPIRETIME"}
 
 
-def comparable(name, reply):
+# What XINFO tells that depends on clocks, or that Redis 7.2 does otherwise than 7.0: a consumer is made by any attempt to read.
+UNTOLD = {b"idle", b"inactive", b"seen-time", b"active-time", b"radix-tree-keys", b"radix-tree-nodes"}
+
+
+def told(reply):
+    """What XINFO tells, apart from that."""
+    if isinstance(reply, int) and reply > 10**11:
+        return "a time"
+    if not isinstance(reply, list):
+        return reply
+    names = reply[::2]
+    if len(reply) % 2 or not reply or not all(isinstance(name, bytes) for name in names):
+        shown = [told(part) for part in reply]
+        return [part for part in shown if not (isinstance(part, dict) and part.get(b"idle-consumer"))]
+    pairs = {name: told(value) for name, value in zip(names, reply[1::2]) if name not in UNTOLD}
+    if b"name" in pairs and b"last-delivered-id" not in pairs and 0 in (pairs.get(b"pending"), pairs.get(b"pel-count")):
+        return {b"idle-consumer": True}
+    if b"last-delivered-id" in pairs and not isinstance(pairs.get(b"consumers"), list):
+        pairs.pop(b"consumers", None)
+    return pairs
+
+
+def comparable(words, reply):
     """A reply as it is to be compared."""
+    name = words[0]
+    if name == "XINFO":
+        return told(reply)
+    if words[:2] == ["XGROUP", "CREATECONSUMER"] and isinstance(reply, int):
+        return "whether there was such a consumer"
+    if name == "XPENDING" and isinstance(reply, list) and all(isinstance(part, list) and len(part) == 4 for part in reply):
+        return [part[:2] + part[3:] for part in reply]
     if name in CLOCKS and isinstance(reply, int) and reply > 0:
         return "a time that each server's clock decided"
     if name in ("SSCAN", "SCAN", "HSCAN", "ZSCAN") and isinstance(reply, list) and len(reply) == 2:

@@ -85,7 +85,7 @@ def differential(ours, theirs, seed, count):
             if isinstance(found, str) and found.startswith("["):
                 # Replies in no order are among them.
                 found, expected = len(found), len(expected)
-        found, expected = commands.comparable(name, found), commands.comparable(name, expected)
+        found, expected = commands.comparable(words, found), commands.comparable(words, expected)
         if found != expected:
             problems.append(f"{number} {words}: {found!r}, redis-server says {expected!r}")
             for link in (mine, other):

@@ -13,7 +13,7 @@
 //! | which commands are there, with what arity, keys and flags? | [`table`], and `COMMANDS` of each family |
 //! | what is a key, when is it there, what of it is in memory? | [`keyspace`] |
 //! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
-//! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets` |
+//! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets`, `streams` |
 //! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting? | [`server`] |
 //!
 //! Start reading at [`execute`], then [`keyspace`].
@@ -33,6 +33,7 @@ mod number;
 pub mod resp;
 pub mod server;
 mod sets;
+pub mod streams;
 mod strings;
 pub mod table;
 mod zsets;

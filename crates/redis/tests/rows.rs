@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_redis::keyspace::{DATABASES, LoadedRow, rows};
+use manxdb_redis::streams::StreamId;
 use manxdb_redis::{Command, Effects, Keyspace, Reply, Stamp, execute};
 use proptest::prelude::*;
 
@@ -95,6 +96,17 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(usize, Vec<u8>), (u64, String)> {
                     elements.sort();
                     format!("{elements:?}")
                 }
+                manxdb_redis::keyspace::Value::Stream(stream) => {
+                    // What is pending of rows is no part of what a stream is.
+                    format!(
+                        "{:?} {:?} {:?}",
+                        stream.head(),
+                        stream
+                            .range(StreamId::MIN, StreamId::MAX)
+                            .collect::<Vec<_>>(),
+                        stream.groups().collect::<Vec<_>>()
+                    )
+                }
                 other => format!("{other:?}"),
             };
             all.insert((db, key.to_vec()), (entry.expires, shown));
@@ -126,9 +138,9 @@ fn words() -> impl Strategy<Value = Vec<String>> {
         key().prop_map(|k| format!("SPOP t{k}")),
         (key(), 0..9_i32, item()).prop_map(|(k, s, v)| format!("ZADD z{k} {s} {v}")),
         key().prop_map(|k| format!("ZPOPMIN z{k}")),
-        ("[hltz]", key(), key()).prop_map(|(t, a, b)| format!("RENAME {t}{a} {t}{b}")),
-        ("[hltz]", key(), key()).prop_map(|(t, a, b)| format!("COPY {t}{a} {t}{b} REPLACE")),
-        ("[shltz]", key()).prop_map(|(t, k)| format!("DEL {t}{k}")),
+        ("[hltzx]", key(), key()).prop_map(|(t, a, b)| format!("RENAME {t}{a} {t}{b}")),
+        ("[hltzx]", key(), key()).prop_map(|(t, a, b)| format!("COPY {t}{a} {t}{b} REPLACE")),
+        ("[shltzx]", key()).prop_map(|(t, k)| format!("DEL {t}{k}")),
         ("[hltz]", key(), 5..20_u32).prop_map(|(t, k, n)| format!("PEXPIRE {t}{k} {n}")),
         // Beyond what one row holds.
         (key(), 0..3_u32).prop_map(|(k, n)| {
@@ -147,6 +159,25 @@ fn words() -> impl Strategy<Value = Vec<String>> {
             let many: Vec<String> = (0..150).map(|i| format!("f{i} v")).collect();
             format!("HSET h{k} {}", many.join(" "))
         }),
+        (key(), item(), item()).prop_map(|(k, f, v)| format!("XADD x{k} * {f} {v}")),
+        (key(), 0..5_u32).prop_map(|(k, n)| format!("XADD x{k} MAXLEN {n} * f v")),
+        (key(), 1..80_u32).prop_map(|(k, n)| format!("XDEL x{k} {}-0", 1000 + n)),
+        (key(), "[gh]", 0..2_u32)
+            .prop_map(|(k, g, n)| format!("XGROUP CREATE x{k} {g} {n} MKSTREAM")),
+        (key(), "[gh]").prop_map(|(k, g)| format!("XGROUP DESTROY x{k} {g}")),
+        (key(), "[gh]", "[cd]").prop_map(|(k, g, c)| format!("XGROUP DELCONSUMER x{k} {g} {c}")),
+        (key(), "[gh]", "[cd]", 1..4_u32)
+            .prop_map(|(k, g, c, n)| format!("XREADGROUP GROUP {g} {c} COUNT {n} STREAMS x{k} >")),
+        (key(), "[gh]", "[cd]")
+            .prop_map(|(k, g, c)| format!("XREADGROUP GROUP {g} {c} STREAMS x{k} 0")),
+        (key(), "[gh]", 1..80_u32).prop_map(|(k, g, n)| format!("XACK x{k} {g} {}-0", 1000 + n)),
+        (key(), "[gh]", "[cd]")
+            .prop_map(|(k, g, c)| format!("XAUTOCLAIM x{k} {g} {c} 0 0 COUNT 3")),
+        (key(), "[gh]", "[cd]", 1..80_u32)
+            .prop_map(|(k, g, c, n)| format!("XCLAIM x{k} {g} {c} 0 {}-0 FORCE", 1000 + n)),
+        key().prop_map(|k| format!("XSETID x{k} 5000 MAXDELETEDID 7")),
+        // Entries that do not fit into one row.
+        key().prop_map(|k| format!("XADD x{k} * field {}", "v".repeat(3000))),
         Just("FLUSHDB".to_owned()),
     ]
     .prop_map(line)
@@ -176,6 +207,7 @@ proptest! {
             } else {
                 prop_assert_eq!(&reply, &again);
             }
+            prop_assert_eq!(keyspace.memory(), keyspace.recounted_memory(), "{:?}", words);
             prop_assert!(!matches!(&reply, Reply::Error(e) if e.0.starts_with("LOADING")));
         }
         let mut opened = store.opened();

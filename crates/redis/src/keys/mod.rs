@@ -192,7 +192,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("object", -2),
-        Flags::READONLY,
+        Flags::READONLY.and(Flags::CONTAINER),
         Keys::Range(2, 2, 1),
         G,
         (

@@ -157,6 +157,10 @@ impl Keyspace {
         }
         if let Value::Cold(kind) = entry.value {
             let mut value = Value::empty(kind);
+            let head = rows::head_told(kind, meta).ok_or_else(wrong)?;
+            if !value.take_head(head) {
+                return Err(wrong());
+            }
             for (name, element) in &loaded.elements {
                 if !value.take_row(name, element) {
                     return Err(wrong());

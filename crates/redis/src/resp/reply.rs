@@ -41,6 +41,8 @@ pub enum Reply {
     Map(Vec<(Reply, Reply)>),
     /// Pairs in order: an array of pairs, flat in RESP 2.
     Pairs(Vec<(Reply, Reply)>),
+    /// Pairs in order: a map in RESP 3, an array of pairs in RESP 2.
+    MapOrPairs(Vec<(Reply, Reply)>),
     /// Not asked for: a message.
     Push(Vec<Reply>),
     /// Nothing is sent now: the client waits for a key, or was answered otherwise.
@@ -132,6 +134,16 @@ impl Reply {
                     other.encode(protocol, out);
                 }
             }
+            Self::MapOrPairs(pairs) => {
+                length(out, if is_new { b'%' } else { b'*' }, pairs.len());
+                for (key, value) in pairs {
+                    if !is_new {
+                        length(out, b'*', 2);
+                    }
+                    key.encode(protocol, out);
+                    value.encode(protocol, out);
+                }
+            }
             Self::Map(pairs) => {
                 if is_new {
                     length(out, b'%', pairs.len());
@@ -219,6 +231,12 @@ mod tests {
             "*2\r\n$1\r\na\r\n$3\r\n1.5\r\n"
         );
         assert_eq!(text(&map, Protocol::Resp3), "%1\r\n$1\r\na\r\n,1.5\r\n");
+        let streams = Reply::MapOrPairs(vec![(Reply::bulk("a"), Reply::Integer(1))]);
+        assert_eq!(
+            text(&streams, Protocol::Resp2),
+            "*1\r\n*2\r\n$1\r\na\r\n:1\r\n"
+        );
+        assert_eq!(text(&streams, Protocol::Resp3), "%1\r\n$1\r\na\r\n:1\r\n");
         assert_eq!(text(&Reply::Null, Protocol::Resp3), "_\r\n");
         assert_eq!(text(&Reply::NullArray, Protocol::Resp2), "*-1\r\n");
         assert_eq!(
