@@ -1,7 +1,8 @@
 """Random commands of every family, in the words of both servers."""
 
 # Arguments by kind: k a key of the family, o another one, m member or field, n small number, f float, v value;
-# e an ID that an entry may have, E one above all before, G a group, C a consumer.
+# e an ID that an entry may have, E one above all before, G a group, C a consumer; i a bit, w an element to be counted;
+# q, r and u a longitude, a latitude and a distance.
 FAMILIES = {
     "s": """GET k|SET k v|SET k n|SET k v NX|SET k v XX GET|SET k v KEEPTTL|SET k v EX 100|SETNX k v|SETEX k 100 v|PSETEX k 100000 v
         GETSET k v|GETDEL k|GETEX k PERSIST|MGET k o|MSET k v o n|MSETNX k v o v|APPEND k v|STRLEN k|GETRANGE k n n
@@ -42,6 +43,31 @@ FAMILIES = {
         XCLAIM k G C 0 e TIME 1000|XAUTOCLAIM k G C 0 0|XAUTOCLAIM k G C 0 e COUNT 2|XAUTOCLAIM k G C 0 - COUNT 1 JUSTID
         XAUTOCLAIM k G C 900000 0|XAUTOCLAIM k G C 0 m|XAUTOCLAIM k G C 0 0 COUNT 0|TYPE k|OBJECT ENCODING k|DEL k|COPY k o|RENAME k o
         SET k v|GET k""",
+    "b": """SETBIT k i 1|SETBIT k i 0|SETBIT k i 1|SETBIT k -1 1|SETBIT k i 2|GETBIT k i|GETBIT k x|SET k v|BITCOUNT k|BITCOUNT k n n
+        BITCOUNT k n n BIT|BITCOUNT k i i BIT|BITCOUNT k 0 -1 BYTE|BITPOS k 1|BITPOS k 0|BITPOS k 1 n|BITPOS k 0 n|BITPOS k 0 n n
+        BITPOS k 1 n n BIT|BITPOS k 0 i i BIT|BITPOS k 2|BITPOS k x|BITOP AND k o o|BITOP OR k o k|BITOP XOR o k o|BITOP NOT k o
+        BITOP NOT k o o|BITOP FOO k o|BITFIELD k GET u8 i|BITFIELD k GET i5 #n GET u63 i|BITFIELD k SET u4 i n|BITFIELD k SET i9 i i
+        BITFIELD k INCRBY u2 i 1|BITFIELD k INCRBY i64 i 9223372036854775807|BITFIELD k OVERFLOW SAT INCRBY i5 i 9 OVERFLOW FAIL INCRBY u3 i 5
+        BITFIELD k OVERFLOW FAIL SET u2 i 9 GET u2 i|BITFIELD k GET u64 0|BITFIELD k FOO|BITFIELD k SET u8 0 x|BITFIELD k OVERFLOW foo
+        BITFIELD_RO k GET u7 i GET i64 0|BITFIELD_RO k SET u8 0 1|BITFIELD k|GET k|DEL k|STRLEN k|TYPE k|SETBIT k 1|APPEND k v|GET k""",
+    "p": """PFADD k w|PFADD k w w w w|PFADD k|PFADD k m|PFADD k w w w w w w w w w w w w w w w w|PFCOUNT k|PFCOUNT k o|PFCOUNT k|PFMERGE k o
+        PFMERGE k|PFMERGE o k o|GET k|GET o|GET k|DEL k|SET k v|GETRANGE k 0 3|STRLEN k|APPEND k m|SETRANGE k 15 x""",
+    "g": """GEOADD k q r m|GEOADD k q r m q r m|GEOADD k NX q r m|GEOADD k XX CH q r m|GEOADD k 200 0 m|GEOADD k x 2 m|GEOADD k 1 2
+        GEOADD k NX XX 1 2 m|GEOPOS k m m|GEODIST k m m|GEODIST k m m km|GEODIST k m m parsec|GEOHASH k m m|GEOPOS k|ZREM k m|ZCARD k
+        GEOSEARCH k FROMLONLAT q r BYRADIUS u km ASC|GEOSEARCH k FROMMEMBER m BYRADIUS u km WITHDIST|GEOSEARCH k FROMLONLAT q r BYBOX u u km
+        GEOSEARCH k FROMMEMBER m BYBOX u u mi WITHCOORD WITHHASH WITHDIST DESC|GEOSEARCH k FROMLONLAT q r BYRADIUS u km COUNT 2
+        GEOSEARCH k FROMLONLAT q r BYRADIUS -1 m|GEOSEARCH k BYRADIUS u km ASC COUNT 2|GEOSEARCH k FROMLONLAT q r ASC COUNT 1
+        GEOSEARCH k FROMLONLAT q r BYRADIUS 1 q|GEOSEARCH k FROMLONLAT q r BYRADIUS u km ANY|GEOSEARCH k FROMLONLAT q r BYRADIUS u km COUNT 0
+        GEOSEARCHSTORE k o FROMLONLAT q r BYRADIUS u km|GEOSEARCHSTORE k o FROMMEMBER m BYBOX u u km STOREDIST
+        GEOSEARCHSTORE k o FROMLONLAT q r BYRADIUS u km WITHCOORD|GEORADIUS k q r u km ASC|GEORADIUS k q r u ft WITHDIST DESC COUNT 1
+        GEORADIUS k q r u km STORE o|GEORADIUS k q r u km STOREDIST o|GEORADIUS k q r u km STORE o WITHDIST|GEORADIUS k q r -1 km
+        GEORADIUS_RO k q r u km|GEORADIUS_RO k q r u km STORE o|GEORADIUSBYMEMBER k m u km WITHCOORD|GEORADIUSBYMEMBER k m u mi STORE o
+        GEORADIUSBYMEMBER_RO k m u km|GEORADIUS k x r u km|ZRANGE k 0 -1""",
+    "S": """RPUSH k n n n|RPUSH k m m|RPUSH k f n|LPOP k|DEL k|DEL k|SADD k n n n|ZADD k n m n n|SET w_m n|SET w_n f|SET w_m v|HSET h_m a n b m|HSET h_n a f
+        DEL w_m|SORT k|SORT k DESC|SORT k ALPHA|SORT k ALPHA DESC LIMIT 1 2|SORT k LIMIT n n|SORT k BY w_* GET #|SORT k BY w_* GET w_*
+        SORT k BY h_*->a GET # GET h_*->b|SORT k BY nosort GET #|SORT k BY h_*->a DESC|SORT k STORE o|SORT k ALPHA STORE o
+        SORT k BY w_* GET # GET nothing STORE o|SORT k GET w_* GET nothing ALPHA|SORT_RO k|SORT_RO k ALPHA DESC|SORT_RO k STORE o|SORT k LIMIT x 1
+        SORT k FOO|SORT k BY|LRANGE o 0 -1|TYPE k|SORT k BY w_*""",
     # Members of one score: of others a range of members means nothing.
     "y": """ZADD k 0 m 0 m|ZREM k m|ZLEXCOUNT k - +|ZLEXCOUNT k [b (d|ZRANGE k - + BYLEX|ZRANGE k + - BYLEX REV LIMIT 1 2|ZRANGEBYLEX k - [c
         ZREVRANGEBYLEX k + -|ZREMRANGEBYLEX k [a (c|ZRANGEBYLEX k (a [e LIMIT 1 -1""",
@@ -70,10 +96,10 @@ class Numbers:
         return str(cls.last)
 
 
-def made(random, family):
-    """One command."""
-    words = random.choice(templates(family)).split()
-    kind = family or random.choice("shltzx")
+def made(random, family, template=None):
+    """One command, of a template or of any of its family."""
+    words = (template or random.choice(templates(family))).split()
+    kind = family or random.choice("shltzxbpgS")
     choose = {
         "k": lambda: kind + random.choice("ab"),
         "o": lambda: kind + random.choice("abc"),
@@ -81,6 +107,11 @@ def made(random, family):
         "n": lambda: str(random.randint(-3, 6)),
         "f": lambda: str(random.choice([0.5, 1.25, -2, 3, 10, 1e3])),
         "e": lambda: f"{max(1, Numbers.last - random.randint(0, 14))}" + random.choice(["", "", "-0", "-1"]),
+        "w": lambda: f"{random.choice('abc')}{random.randint(0, 4000)}",
+        "i": lambda: str(random.choice([0, 1, 7, 8, 13, 31, 40, 63, 64, 101])),
+        "q": lambda: str(random.choice([13.361389, 15.087269, -122.4, 179.99, -179.99, 0, round(random.uniform(-180, 180), 4)])),
+        "r": lambda: str(random.choice([38.115556, 37.502669, 37.7, 84.9, -84.9, 0, round(random.uniform(-85, 85), 4)])),
+        "u": lambda: str(random.choice([1, 10, 200, 1000, 5000, 20000])),
         "G": lambda: random.choice(["one", "two"]),
         "C": lambda: random.choice(["ann", "bob"]),
         "v": lambda: random.choice(["x", "10", "some words", "", "aXbXc", "y" * 70]),
@@ -88,6 +119,10 @@ def made(random, family):
     def argument(word):
         if word in ("E", "E-*"):
             return word.replace("E", Numbers.next())
+        if word[:2] in ("w_", "h_") and word[2:] in ("m", "n"):
+            return word[:2] + choose[word[2:]]()
+        if word == "#n":
+            return "#" + str(random.randint(0, 4))
         if word == "(e":
             return "(" + choose["e"]()
         return choose[word]() if word in choose else word
@@ -97,7 +132,7 @@ def made(random, family):
 
 # Replies in no order.
 UNORDERED = {"SMEMBERS", "SINTER", "SUNION", "SDIFF", "SPOP", "SRANDMEMBER", "KEYS", "HKEYS", "HVALS", "HGETALL", "HRANDFIELD",
-             "ZRANDMEMBER", "SSCAN", "SCAN", "HSCAN", "ZSCAN"}
+             "ZRANDMEMBER", "SSCAN", "SCAN", "HSCAN", "ZSCAN", "GEORADIUS_RO", "GEORADIUSBYMEMBER_RO", "GEOSEARCH", "GEORADIUS", "GEORADIUSBYMEMBER"}
 
 
 # Replies that depend on the millisecond at which a server ran an earlier command.
@@ -129,6 +164,8 @@ def told(reply):
 def comparable(words, reply):
     """A reply as it is to be compared."""
     name = words[0]
+    if "nosort" in words and isinstance(reply, list):
+        return sorted(reply, key=repr)
     if name == "XINFO":
         return told(reply)
     if words[:2] == ["XGROUP", "CREATECONSUMER"] and isinstance(reply, int):

@@ -70,10 +70,15 @@ def differential(ours, theirs, seed, count):
     mine, other, problems = ours, theirs, []
     families = [family for family in commands.FAMILIES if family != "flush"]
     family = families[0]
-    for number in range(count):
-        if number % 20 == 0:
-            family = source.choice(families)
-        words = commands.made(source, "flush" if source.random() < 0.002 else family)
+    # Every template once, so that no command is left out by chance; then any.
+    every = [(family, template) for family in families for template in commands.templates(family)]
+    for number in range(max(count, len(every))):
+        if number < len(every):
+            words = commands.made(source, *every[number])
+        else:
+            if number % 20 == 0:
+                family = source.choice(families)
+            words = commands.made(source, "flush" if source.random() < 0.002 else family)
         if words[0] == "RANDOMKEY":
             continue
         found, expected = mine.call(*words), other.call(*words)
@@ -181,7 +186,7 @@ def report(name, problem):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commands", type=int, default=6000)
+    parser.add_argument("--commands", type=int, default=9000)
     parser.add_argument("--cycles", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()

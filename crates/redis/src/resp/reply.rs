@@ -31,6 +31,8 @@ pub enum Reply {
     NullArray,
     /// A floating-point number.
     Double(f64),
+    /// A floating-point number without an exponent, with up to 17 digits behind the point.
+    LongDouble(f64),
     /// Yes or no.
     Bool(bool),
     /// Answers in order.
@@ -109,6 +111,15 @@ impl Reply {
             Self::NullArray => out.extend_from_slice(b"*-1\r\n"),
             Self::Double(value) => {
                 let text = crate::number::write_float(*value);
+                if is_new {
+                    line(out, b',', text.as_bytes());
+                } else {
+                    bulk(out, text.as_bytes());
+                }
+            }
+            Self::LongDouble(value) => {
+                let text = format!("{value:.17}");
+                let text = text.trim_end_matches('0').trim_end_matches('.');
                 if is_new {
                     line(out, b',', text.as_bytes());
                 } else {

@@ -180,6 +180,11 @@ impl Server {
                 self.keyspace
                     .missing(client.db, keys, spec.flags.has(Flags::NO_VALUE)),
             );
+            if matches!(spec.name, "sort" | "sort_ro") {
+                let beside = crate::keys::sort::keys_beside(&self.keyspace, client.db, command);
+                let beside = beside.iter().map(Vec::as_slice);
+                needed.extend(self.keyspace.missing(client.db, beside, false));
+            }
         }
         if needed.is_empty() {
             return Needs::Nothing;

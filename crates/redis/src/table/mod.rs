@@ -25,6 +25,9 @@ pub static FAMILIES: &[&[CommandSpec]] = &[
     crate::sets::COMMANDS,
     crate::zsets::COMMANDS,
     crate::streams::COMMANDS,
+    crate::bitmaps::COMMANDS,
+    crate::hyperloglog::COMMANDS,
+    crate::geo::COMMANDS,
     crate::server::COMMANDS,
 ];
 
