@@ -130,6 +130,9 @@ fn words() -> impl Strategy<Value = Vec<String>> {
         (key(), 0..3_u32).prop_map(|(k, n)| format!("LPOP l{k} {n}")),
         key().prop_map(|k| format!("RPOP l{k}")),
         (key(), item()).prop_map(|(k, v)| format!("LREM l{k} 1 {v}")),
+        (key(), 0..3_i32, item()).prop_map(|(k, n, v)| format!("LREM l{k} {} {v}", n - 1)),
+        (key(), 0..200_u32).prop_map(|(k, n)| format!("LREM l{k} 1 e{n}")),
+        (key(), 0..200_u32, item()).prop_map(|(k, n, v)| format!("LINSERT l{k} AFTER e{n} {v}")),
         (key(), 0..200_i32, item()).prop_map(|(k, n, v)| format!("LSET l{k} {n} {v}")),
         (key(), item(), item()).prop_map(|(k, p, v)| format!("LINSERT l{k} BEFORE {p} {v}")),
         (key(), 0..4_u32).prop_map(|(k, n)| format!("LTRIM l{k} {n} -2")),
@@ -217,6 +220,49 @@ proptest! {
             prop_assert_eq!(contents(&opened), contents(&twin));
         }
     }
+}
+
+/// What commands of these words, one after the other, write each: rows and their bytes.
+fn written(lines: impl Iterator<Item = String>) -> Vec<(usize, usize)> {
+    let mut keyspace = Keyspace::new();
+    let run = lines.map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let stamp = Stamp::new(1, 1);
+        let (_, effects) = execute(&mut keyspace, 0, &Command::of(&words), stamp);
+        let values = effects.rows.iter().filter_map(|row| row.value.as_ref());
+        (effects.rows.len(), values.map(Vec::len).sum())
+    });
+    run.collect()
+}
+
+#[test]
+fn a_push_writes_no_more_when_the_list_is_longer() {
+    let end = ["LPUSH", "RPUSH"];
+    let pushes = (0..2000).map(|number| format!("{} l element-{number:06}", end[number % 2]));
+    let written = written(pushes);
+    // Once the list goes from one row to a row an element.
+    let moved = written.iter().filter(|(rows, _)| *rows > 2).count();
+    assert_eq!(moved, 1);
+    let bytes = written
+        .iter()
+        .filter(|(rows, _)| *rows <= 2)
+        .map(|(_, bytes)| *bytes)
+        .max();
+    assert!(bytes < Some(700), "{bytes:?} bytes for a push");
+}
+
+#[test]
+fn a_change_in_the_middle_writes_the_nearer_end() {
+    let fill: Vec<String> = (0..1000).map(|number| format!("e{number}")).collect();
+    let lines = [
+        format!("RPUSH l {}", fill.join(" ")),
+        "LREM l 1 e3".to_owned(),
+        "LREM l -1 e990".to_owned(),
+        "LINSERT l BEFORE e5 x".to_owned(),
+        "LINSERT l AFTER e997 y".to_owned(),
+    ];
+    let rows: Vec<usize> = written(lines.into_iter()).iter().map(|w| w.0).collect();
+    assert_eq!(rows[1..], [5, 11, 6, 4]);
 }
 
 #[test]

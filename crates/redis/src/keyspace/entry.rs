@@ -70,9 +70,9 @@ impl Entry {
 
     /// Whether its elements are to have rows of their own under a new generation.
     pub(super) fn needs_generation(&self) -> bool {
-        self.value.pending().is_some_and(|pending| {
-            pending.is_rewritten || (!pending.in_rows && !self.value.is_small())
-        })
+        self.value
+            .pending()
+            .is_some_and(|pending| !pending.in_rows && !self.value.is_small())
     }
 
     /// Writes its row, and those of elements that changed.

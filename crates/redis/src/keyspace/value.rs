@@ -1,6 +1,6 @@
 //! The objects under keys.
 
-use super::pending::{Pending, SMALL_BYTES, SMALL_ELEMENTS};
+use super::pending::{Pending, SMALL_BYTES, SMALL_ELEMENTS, SMALL_LIST_BYTES, SMALL_LIST_ELEMENTS};
 use crate::hashes::Hash;
 use crate::lists::List;
 use crate::sets::Set;
@@ -154,7 +154,11 @@ impl Value {
     /// Whether it fits into one row.
     #[must_use]
     pub fn is_small(&self) -> bool {
-        self.elements() <= SMALL_ELEMENTS && self.payload_bytes() <= SMALL_BYTES
+        let (elements, bytes) = match self {
+            Self::List(_) => (SMALL_LIST_ELEMENTS, SMALL_LIST_BYTES),
+            _ => (SMALL_ELEMENTS, SMALL_BYTES),
+        };
+        self.elements() <= elements && self.payload_bytes() <= bytes
     }
 
     /// What its key's row has before the elements.
