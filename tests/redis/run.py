@@ -99,6 +99,36 @@ def differential(ours, theirs, seed, count):
     return "; ".join(problems[:PROBLEMS_MAX]) or None, seen
 
 
+def exchange(ours, theirs):
+    """What one server dumps the other restores, of every type and every form that it has."""
+    many, long = [str(number) for number in range(600)], "x" * 100
+    paired = [word for number in many for word in (number, f"v{number}")]
+    values = {
+        "bytes": ["SET", "some bytes"], "number": ["SET", -70000], "compressed": ["SET", "abc" * 500], "empty": ["SET", ""],
+        "binary": ["SET", bytes(range(256))], "list": ["RPUSH", "a", 1, -5000, long], "long list": ["RPUSH", *many, "y" * 20000, long],
+        "numbers": ["SADD", 1, 2, -70000, 1 << 40], "set": ["SADD", "a", 1, long], "large set": ["SADD", *many, "a"],
+        "hash": ["HSET", "a", 1, "b", "c"], "large hash": ["HSET", *paired], "hash of long": ["HSET", "f", long],
+        "zset": ["ZADD", 1, "a", "-2.5", "b", "inf", "c", 3, 77], "large zset": ["ZADD", *paired],
+        "counter": ["PFADD", *many],
+    }
+    reads = {"SET": ["GET"], "PFADD": ["PFCOUNT"], "RPUSH": ["LRANGE", 0, -1], "SADD": ["SMEMBERS"], "HSET": ["HGETALL"], "ZADD": ["ZRANGE", 0, -1, "WITHSCORES"]}
+    for one, other in ((theirs, ours), (ours, theirs)):
+        for name, (write, *words) in values.items():
+            read, *rest = reads[write]
+            for link in (one, other):
+                link.call("DEL", "d")
+            one.call(write, "d", *words)
+            dumped = one.call("DUMP", "d")
+            restored = other.call("RESTORE", "d", 0, dumped)
+            expected, found = one.call(read, "d", *rest), other.call(read, "d", *rest)
+            if read in ("SMEMBERS", "HGETALL"):
+                expected, found = sorted(expected), sorted(found) if isinstance(found, list) else found
+            if restored != "OK" or found != expected:
+                return f"{name}: {restored}, {str(found)[:80]} instead of {str(expected)[:80]}"
+    short = [link.call("DUMP", "d") for link in (ours, theirs) if link.call("SET", "d", "short") == "OK"]
+    return None if short[0] == short[1] else f"a short string is dumped as {short}"
+
+
 def all_of_the_table(link, seen):
     """Every row of the command table was run."""
     table = {name.decode() for name in link.call("COMMAND", "LIST")}
@@ -200,6 +230,7 @@ def main():
             link.port_of_server = ours.port
             problem, seen = differential(link, wait_for(port, theirs), options.seed, options.commands)
             failed += report("redis: replies as redis-server's", problem)
+            failed += report("redis: what one dumps the other restores", exchange(link, Link(port)))
             fresh = Link(ours.port)
             fresh.port_of_server = ours.port
             failed += report("redis: every command of the table", all_of_the_table(fresh, seen))

@@ -14,7 +14,7 @@
 //! | what is a key, when is it there, what of it is in memory? | [`keyspace`] |
 //! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
 //! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets`, `streams`, `bitmaps`,
-//! `hyperloglog`, `geo` |
+//! `hyperloglog`, `geo`, `dump` |
 //! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting? | [`server`] |
 //!
 //! Start reading at [`execute`], then [`keyspace`].
@@ -24,6 +24,7 @@
 
 mod bitmaps;
 pub mod command;
+mod dump;
 pub mod error;
 mod execute;
 mod geo;

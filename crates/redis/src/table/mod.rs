@@ -28,6 +28,7 @@ pub static FAMILIES: &[&[CommandSpec]] = &[
     crate::bitmaps::COMMANDS,
     crate::hyperloglog::COMMANDS,
     crate::geo::COMMANDS,
+    crate::dump::COMMANDS,
     crate::server::COMMANDS,
 ];
 
