@@ -15,6 +15,7 @@
 //! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
 //! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets`, `streams`, `bitmaps`,
 //! `hyperloglog`, `geo`, `dump` |
+//! | what does a script see, and what ends it? | [`scripts`] |
 //! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting? | [`server`] |
 //!
 //! Start reading at [`execute`], then [`keyspace`].
@@ -36,6 +37,7 @@ pub mod keyspace;
 mod lists;
 mod number;
 pub mod resp;
+pub mod scripts;
 pub mod server;
 mod sets;
 pub mod streams;

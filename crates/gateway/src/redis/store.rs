@@ -51,6 +51,11 @@ impl Values {
         let _ = self.wanted.send(load);
     }
 
+    /// The next page of names, waited for; `None` when there are no more.
+    pub fn wait_for_page(&self) -> Option<FromStore> {
+        self.pages.recv().ok()
+    }
+
     /// What has come.
     pub fn next(&self) -> Option<FromStore> {
         match self.loaded.try_recv() {
@@ -167,7 +172,7 @@ fn send_values(
     }
 }
 
-fn value(store: &RedisStore, load: Load) -> Result<LoadedRow, StorageError> {
+pub fn value(store: &RedisStore, load: Load) -> Result<LoadedRow, StorageError> {
     let meta = get(store.engine.as_ref(), &load.row)?;
     let prefix = meta
         .as_ref()

@@ -17,6 +17,8 @@ pub enum Protocol {
 pub enum Reply {
     /// A short word.
     Simple(&'static str),
+    /// A word that a script made up.
+    Status(Vec<u8>),
     /// An error.
     Error(CommandError),
     /// A number.
@@ -92,6 +94,20 @@ impl Reply {
         match self {
             Self::Later => {}
             Self::Simple(word) => line(out, b'+', word.as_bytes()),
+            Self::Status(word) => {
+                // Nothing that a client sent may end the line.
+                let word: Vec<u8> = word
+                    .iter()
+                    .map(|byte| {
+                        if matches!(byte, b'\r' | b'\n') {
+                            b' '
+                        } else {
+                            *byte
+                        }
+                    })
+                    .collect();
+                line(out, b'+', &word);
+            }
             Self::Error(error) => {
                 // Nothing that a client sent may end the line.
                 let text = error.0.replace(['\r', '\n'], " ");

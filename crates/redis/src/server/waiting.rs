@@ -8,6 +8,7 @@ use crate::Stamp;
 use crate::command::Command;
 use crate::keyspace::Effects;
 use crate::resp::Reply;
+use crate::scripts::NoHost;
 use crate::table::CommandSpec;
 
 type Key = (usize, Box<[u8]>);
@@ -30,7 +31,7 @@ impl Wait {
 }
 
 /// What a command answers that waited in vain.
-pub(super) fn timeout_reply(name: &str) -> Reply {
+pub(crate) fn timeout_reply(name: &str) -> Reply {
     match name {
         "blmove" | "brpoplpush" => Reply::Null,
         _ => Reply::NullArray,
@@ -170,7 +171,7 @@ impl Server {
                 self.load(missing);
                 continue;
             }
-            let (reply, written) = self.run(id, spec, &command, stamp);
+            let (reply, written) = self.run(id, spec, &command, stamp, &mut NoHost);
             effects.append(written);
             // A key of another type: it goes on waiting, as in Redis.
             if reply != Reply::Later && (hears_errors || !reply.is_error()) {

@@ -29,6 +29,7 @@ pub static FAMILIES: &[&[CommandSpec]] = &[
     crate::hyperloglog::COMMANDS,
     crate::geo::COMMANDS,
     crate::dump::COMMANDS,
+    crate::scripts::COMMANDS,
     crate::server::COMMANDS,
 ];
 
