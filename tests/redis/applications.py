@@ -247,7 +247,8 @@ def node(port):
 
 def go(port):
     """go-redis."""
-    return program([os.environ.get("MANXDB_TEST_GO_REDIS") or "go-redis-suite"], port, CLIENTS / "go")
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or CLIENTS.parent.parent / "target").resolve()
+    return program([str(target / "clients-go" / "redis")], port, CLIENTS / "go")
 
 
 APPLICATIONS = {

@@ -76,6 +76,19 @@ FAMILIES = {
         KEYS *|SCAN 0 COUNT 1000|DBSIZE|ECHO v|PING|PING v|SELECT 0|WATCH k|UNWATCH|MULTI|EXEC|DISCARD|PUBLISH m v|PUBSUB NUMPAT
         PUBSUB NUMSUB m|GET k|LPUSH k v|SADD k m|ZADD k 1 m|HSET k m v|NOPE k|GET|SET k|SET k v EX 0|SET k v BAD|EXPIRE k v|ROLE x
         DUMP k|RESTORE k 0 v|RESTORE k -1 v REPLACE|RESTORE k 0 v NOPE|MEMORY USAGE k""",
+    # Scripts without blanks: words are what is between them.
+    "L": """EVAL return(redis.call('set',KEYS[1],ARGV[1])) 1 k v|EVAL return(redis.call('get',KEYS[1])) 1 k|EVAL return{KEYS[1],ARGV[1],#ARGV} 1 k v
+        EVAL return(redis.pcall('lpush',KEYS[1],ARGV[1])) 1 k v|EVAL return(redis.call('lpush',KEYS[1],ARGV[1])) 1 k v|EVAL return(nope) 0
+        EVAL return(cjson.encode({KEYS[1],1.5,{a='b/'}})) 1 k|EVAL return(cjson.decode(ARGV[1])) 0 v|EVAL return(error(ARGV[1])) 0 v|EVAL x=1 0
+        EVAL return{1,{2,'x'},false,3} 0|EVAL return{1,nil,3} 0|EVAL return(redis.sha1hex(ARGV[1])) 0 v|EVAL return(bit.band(ARGV[1],255)) 0 n
+        EVAL return(struct.pack('>I2i4',5,-2)) 0|EVAL return(cmsgpack.pack({1,-2,'x',{a=1.5}})) 0|EVAL return{cmsgpack.unpack(cmsgpack.pack(ARGV[1]))} 0 v
+        EVAL return(redis.error_reply(ARGV[1])) 0 v|EVAL return(redis.status_reply('GOOD')) 0|EVAL return 0|EVAL return(1) x|EVAL return(1) 5 k
+        EVAL return(1) -1|EVAL_RO return(redis.call('set',KEYS[1],'x')) 1 k|EVALSHA nosuch 0|SCRIPT EXISTS m|SCRIPT LOAD return(KEYS[1])
+        EVALSHA c25612b82607a58c0a27b966f5ea53f2556fcb4e 1 k|EVALSHA_RO c25612b82607a58c0a27b966f5ea53f2556fcb4e 1 k|SCRIPT EXISTS c25612b82607a58c0a27b966f5ea53f2556fcb4e|SCRIPT KILL|SCRIPT FLUSH
+        EVAL return(tostring(ARGV[1]+0.5)) 0 n|EVAL return(redis.call('incrby',KEYS[1],ARGV[1])) 1 k n|EVAL return{pcall(redis.call,'nope')} 0
+        EVAL return(redis.call('blpop',KEYS[1],0)) 1 k|EVAL return(redis.call('get')) 0|EVAL return(redis.call()) 0|EVAL return(-3.9) 0|EVAL return) 0
+        EVAL return(redis.call('zrange',KEYS[1],0,-1,'withscores')) 1 k|EVAL return(redis.call('ping')) 0|EVAL return(redis.call('select',9)) 0
+        EVAL redis.setresp(3)return(redis.call('get',KEYS[1])) 1 k|EVAL return(redis.setresp(4)) 0|DEL k|GET k|TYPE k|EVAL return(string.rep('x',3)) 0""",
     "flush": "FLUSHDB|FLUSHALL ASYNC|RANDOMKEY",
 }
 

@@ -87,7 +87,7 @@ fn scripts_answer_as_in_redis() {
         ("return redis.call('lpush','s','1')", format!("{wrong_type}{place}")),
         ("return redis.pcall('lpush','s','1')", wrong_type.to_owned()),
         ("return redis.pcall('lpush','s','1')['err']", format!("${} {}", wrong_type.len() - 1, &wrong_type[1..])),
-        ("local ok, e = pcall(redis.call, 'lpush','s','1') return {ok, e.err}", format!("*2 $-1 ${} {}", wrong_type.len() - 1, &wrong_type[1..])),
+        ("local ok, e = pcall(redis.call, 'lpush','s','1') return {ok, e}", format!("*2 $-1 ${} {}", wrong_type.len() - 1, &wrong_type[1..])),
         ("x=1", format!("-ERR user_script:1: Attempt to modify a readonly table{place}")),
         ("string.x=1", format!("-ERR user_script:1: Attempt to modify a readonly table{place}")),
         ("rawset(_G,'x',1)", format!("-ERR Attempt to modify a readonly table{place}")),

@@ -16,6 +16,7 @@
 //!
 //! Start reading at [`RedisServer`], then `event_loop`.
 
+mod check;
 mod connection;
 mod event_loop;
 mod script_host;
@@ -35,6 +36,7 @@ use manxdb_storage::{Engine, StorageError};
 use manxdb_txn::LocalPath;
 use rustix::event::{EventfdFlags, eventfd};
 
+pub use check::{RowsReport, check_rows};
 use event_loop::EventLoop;
 
 /// Stack of the loop: scripts nest tables and calls.

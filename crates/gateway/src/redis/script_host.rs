@@ -32,7 +32,7 @@ pub struct LoopHost<'a> {
 
 impl ScriptHost for LoopHost<'_> {
     fn load(&mut self, load: Load) -> Option<LoadedRow> {
-        match store::value(self.store, load) {
+        match store::value(self.store.engine.as_ref(), load) {
             Ok(loaded) => Some(loaded),
             Err(error) => {
                 tracing::error!(%error, "a key of a script cannot be read");

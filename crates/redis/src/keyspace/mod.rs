@@ -292,6 +292,18 @@ impl Keyspace {
         self.written.extend(rows::epoch_garbage(db, before));
     }
 
+    /// Which life a database is in: rows of others are seen by nobody.
+    #[must_use]
+    pub fn epoch(&self, db: usize) -> u32 {
+        self.databases[db].epoch
+    }
+
+    /// The last generation that is reserved in the store.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
     /// Bytes taken, roughly.
     #[must_use]
     pub fn memory(&self) -> usize {

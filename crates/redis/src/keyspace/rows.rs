@@ -103,6 +103,29 @@ pub fn element_prefix(db: usize, epoch: u32, key: &[u8], generation: u64) -> Vec
     out
 }
 
+/// What the keys of all elements' rows begin with.
+#[must_use]
+pub fn element_space() -> [u8; 2] {
+    [SPACE, ELEMENT]
+}
+
+/// The database, epoch, key and generation of an element's row.
+#[must_use]
+pub fn split_element(row: &[u8]) -> Option<(usize, u32, &[u8], u64)> {
+    let (head, rest) = row.split_at_checked(META_HEAD)?;
+    let [SPACE, ELEMENT, db, epoch @ ..] = head else {
+        return None;
+    };
+    let db = usize::from(*db);
+    let epoch = u32::from_be_bytes(epoch.try_into().ok()?);
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (key, rest) = rest.split_at_checked(length)?;
+    let (generation, _) = rest.split_first_chunk::<8>()?;
+    let generation = u64::from_be_bytes(*generation);
+    (db < super::DATABASES).then_some((db, epoch, key, generation))
+}
+
 /// The row that says where rows are that nobody sees.
 #[must_use]
 pub fn garbage(prefix: &[u8]) -> RowWrite {

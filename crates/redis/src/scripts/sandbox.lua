@@ -40,7 +40,16 @@ local real = {
     rawequal = rawequal, rawget = function(of, key) return rawget(guarded[of] or of, key) end,
     select = select, tonumber = tonumber, tostring = tostring, type = type, unpack = unpack,
     gcinfo = gcinfo, _VERSION = _VERSION,
-    pcall = function(...) return outcome(pcall(...)) end,
+    -- As in Redis, an error of a command is its text here.
+    pcall = function(...)
+        return (function(ok, ...)
+            if not ok and type((...)) == "table" then
+                local told = rawget((...), "err")
+                if type(told) == "string" then return false, told end
+            end
+            return ok, ...
+        end)(outcome(pcall(...)))
+    end,
     -- The handler runs behind the error, where hooks run too: an endless one can be ended.
     xpcall = function(called, handler)
         local caught = { outcome(pcall(called)) }

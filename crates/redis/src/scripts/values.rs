@@ -8,7 +8,7 @@ use crate::number;
 use crate::resp::Reply;
 
 /// Tables within tables that a reply may have.
-const DEPTH_MAX: usize = 1000;
+const DEPTH_MAX: usize = 128;
 /// Bytes of one reply, roughly.
 const BYTES_MAX: usize = 128 << 20;
 
