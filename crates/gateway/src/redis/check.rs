@@ -44,7 +44,7 @@ pub fn check_rows(engine: &dyn Engine) -> Result<RowsReport, StorageError> {
 
 fn shown(db: usize, key: &[u8]) -> String {
     let key = String::from_utf8_lossy(&key[..key.len().min(64)]);
-    format!("key {:?} of database {db}", key)
+    format!("key {key:?} of database {db}")
 }
 
 fn check_key(
@@ -136,7 +136,8 @@ fn check_elements(
             };
             let owner = meta.as_deref().and_then(rows::decode_meta);
             let is_owned = owner.is_some_and(|entry| entry.generation == generation);
-            if !(is_owned && is_seen) && !is_garbage(&row) {
+            let has_owner = is_owned && is_seen;
+            if !has_owner && !is_garbage(&row) {
                 report.findings.push(format!(
                     "{}: rows of its generation {generation} belong to no object, and no row of \
                      garbage names them",

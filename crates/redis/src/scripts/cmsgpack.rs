@@ -106,7 +106,7 @@ fn head(length: usize, one: Option<u8>, two: u8, four: u8, out: &mut Vec<u8>) {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // each within its range
 fn integer(value: i64, out: &mut Vec<u8>) {
     match value {
-        0..=0x7F | -32..=-1 => out.push(value as u8),
+        -32..=0x7F => out.push(value as u8),
         0x80..=0xFF => out.extend_from_slice(&[0xCC, value as u8]),
         0x100..=0xFFFF => {
             out.push(0xCD);
