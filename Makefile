@@ -59,10 +59,11 @@ compat: ## SQLAlchemy's and Django's own suites and our statements on ManxDB and
 	cargo build --locked -p manxdb
 	@python3 scripts/compat.py $(COMPAT_ARGS)
 
-fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|sql_text|template|records|log"
+fuzz: ## Endless: random statements against MariaDB, or FUZZ_ARGS="packets|resp|sql_text|template|records|log"
 	@bash scripts/fuzz.sh $(FUZZ_ARGS)
 
-soak: setup ## Endless: clusters of DAST under random faults, seed after seed (SOAK_ARGS="FIRST_SEED")
+soak: setup ## Endless: Redis killed 300 times, then clusters of DAST under faults, seed after seed (SOAK_ARGS="FIRST_SEED")
+	@MANXDB_REDIS_CYCLES=300 python3 tests/run.py --only redis
 	cargo run --release --locked -p manxdb-lab --bin soak -- $(SOAK_ARGS)
 
 verbs: setup ## The suite of fabrics over RDMA verbs, in a small virtual machine with an emulated card

@@ -6,6 +6,7 @@
 //! | [`sql_text`] | a statement | parsed or refused |
 //! | [`template`] | a statement | its template has the same tree, constants apart |
 //! | [`records`] | a stored row | read, and then written and read again, or called damaged |
+//! | [`resp`] | a Redis client's commands, run | refused or answered, and every row that was written is read |
 //! | [`log`] | files of the commit log | an error, or all batches up to some point |
 //!
 //! Each function here takes any bytes and must return, whatever they are. `cargo fuzz` drives
@@ -19,6 +20,7 @@ mod inputs;
 mod log;
 mod packets;
 mod records;
+mod resp;
 mod samples;
 mod text;
 
@@ -26,5 +28,6 @@ pub use inputs::{Script, Source, mutated};
 pub use log::log;
 pub use packets::packets;
 pub use records::{records, sample_record};
+pub use resp::resp;
 pub use samples::{samples, write_samples};
 pub use text::{sql_text, template};

@@ -15,11 +15,39 @@ const ACCEPTED: &str = include_str!("../../crates/sql/src/parser/accepted.sql");
 pub fn samples(target: &str) -> Vec<Vec<u8>> {
     match target {
         "packets" => vec![login(), framed(&login()), execute()],
+        "resp" => commands().collect(),
         "records" => vec![sample_record()],
         "sql_text" | "template" => statements().map(|text| text.as_bytes().to_vec()).collect(),
         "log" => vec![histories(), forgeries()],
         _ => Vec::new(),
     }
+}
+
+/// Redis commands of every family, all of a line in one input.
+const COMMANDS: [&str; 9] = [
+    "SET s abc EX 9|APPEND s def|GETRANGE s 0 3|SETRANGE s 2 x|INCRBY n 4|LCS s n IDX|EXPIRE s 5 GT|COPY s t|SORT l BY w_* GET #",
+    "HSET h a 1 b 2|HINCRBYFLOAT h a 1.5|HSCAN h 0 MATCH a*|HRANDFIELD h 2 WITHVALUES|HDEL h a",
+    "RPUSH l a b c a|LREM l -1 a|LINSERT l BEFORE b x|LPOS l a RANK -1 COUNT 0|LMPOP 1 l LEFT COUNT 2|LTRIM l 0 1|BLPOP l 1",
+    "SADD t 1 2 3|SINTERCARD 2 t t LIMIT 1|SPOP t 2|SRANDMEMBER t -3|SDIFFSTORE u t t",
+    "ZADD z NX 1 a 2 b|ZRANGE z (1 +inf BYSCORE LIMIT 0 1|ZUNION 2 z z WEIGHTS 1 2 WITHSCORES|ZRANGEBYLEX z [a (c|ZPOPMIN z 1",
+    "XADD x NOMKSTREAM MAXLEN ~ 5 * f v|XADD x 1-* f v|XGROUP CREATE x g 0 MKSTREAM|XREADGROUP GROUP g c STREAMS x >|XCLAIM x g d 0 1-0 FORCE|XAUTOCLAIM x g c 0 0|XPENDING x g IDLE 0 - + 9|XDEL x 1-0|XTRIM x MINID 9|XINFO STREAM x FULL|XSETID x 99|XREAD BLOCK 0 STREAMS x $",
+    "SETBIT b 9 1|BITCOUNT b 0 -1 BIT|BITPOS b 1 0 1|BITOP NOT c b|BITFIELD b OVERFLOW SAT INCRBY i5 #1 99 GET u8 0",
+    "PFADD p a b c|PFCOUNT p|PFMERGE q p|SETRANGE p 16 zz|PFADD p d|PFCOUNT p q",
+    "GEOADD g 13.3 38.1 a 15 37 b|GEOSEARCH g FROMMEMBER a BYBOX 400 400 km ASC WITHDIST|GEORADIUS g 179.9 80 9999 mi STORE k|GEOHASH g a",
+];
+
+fn commands() -> impl Iterator<Item = Vec<u8>> {
+    COMMANDS.iter().map(|line| {
+        let mut out = Vec::new();
+        for command in line.split('|') {
+            let words: Vec<&str> = command.split(' ').collect();
+            out.extend(format!("*{}\r\n", words.len()).into_bytes());
+            for word in words {
+                out.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes());
+            }
+        }
+        out
+    })
 }
 
 /// The lines of both that are no comments.

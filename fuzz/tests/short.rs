@@ -1,6 +1,6 @@
 //! A short run of every fuzz target: seeded, the same on every machine, part of `cargo test`.
 
-use manxdb_fuzz::{Source, log, mutated, packets, records, samples, sql_text, template};
+use manxdb_fuzz::{Source, log, mutated, packets, records, resp, samples, sql_text, template};
 
 /// Inputs a target gets; seconds, not minutes, in a debug build.
 const ROUNDS: usize = 20_000;
@@ -17,6 +17,46 @@ fn packets_of_any_bytes_are_taken_or_refused() {
         packets(&mutated(&mut source, login, framed));
         packets(&mutated(&mut source, execute, login));
     }
+}
+
+#[test]
+fn commands_of_any_bytes_are_refused_or_answered() {
+    let good = samples("resp");
+    let mut source = Source::new(6);
+    for round in 0..ROUNDS / 10 {
+        let (one, other) = (&good[round % good.len()], &good[source.below(good.len())]);
+        resp(&[&one[..], other].concat());
+        resp(&mutated(&mut source, one, other));
+        resp(&source.bytes(80));
+        resp(&reworded(&mut source, one, other));
+    }
+}
+
+/// Commands of `one` with words of both in place of theirs: whole ones, which bytes seldom make.
+fn reworded(source: &mut Source, one: &[u8], other: &[u8]) -> Vec<u8> {
+    let words = |bytes: &[u8]| -> Vec<Vec<u8>> {
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line).to_vec());
+        let is_word =
+            |line: &Vec<u8>| !line.is_empty() && !line.starts_with(b"*") && !line.starts_with(b"$");
+        lines.filter(is_word).collect()
+    };
+    let all = [words(one), words(other)].concat();
+    let mut out = Vec::new();
+    for _ in 0..8 {
+        let start = source.below(all.len());
+        let length = 1 + source.below(8.min(all.len() - start));
+        let mut command = all[start..start + length].to_vec();
+        let place = source.below(command.len());
+        command[place].clone_from(&all[source.below(all.len())]);
+        out.extend(format!("*{length}\r\n").into_bytes());
+        for word in command {
+            out.extend(format!("${}\r\n", word.len()).into_bytes());
+            out.extend([&word[..], b"\r\n"].concat());
+        }
+    }
+    out
 }
 
 #[test]

@@ -47,6 +47,7 @@ def all_suites():
     """Every suite in the order of a run: cheap and telling first."""
     clients = TESTS / "clients"
     go_binary = target_directory() / "clients-go" / "suite"
+    go_redis = target_directory() / "clients-go" / "redis"
     rust_target = target_directory() / "clients-rust"
     jvm_target = target_directory() / "clients-jvm"
     return [
@@ -117,6 +118,11 @@ def all_suites():
                      prepare=["bash", str(ROOT / "scripts" / "empty_root.sh")],
                      own_server=True, only_manxdb=True, seconds=300),
         python_suite("redis", "redis/run.py", "the Redis server beside redis-server, and under kill -9",
+                     own_server=True, only_manxdb=True,
+                     seconds=300 + 5 * int(os.environ.get("MANXDB_REDIS_CYCLES", "20"))),
+        python_suite("redis-applications", "redis/applications.py",
+                     "clients, queues and caches made for Redis, a day's work in small",
+                     prepare=["go", "build", "-C", str(clients / "go"), "-o", str(go_redis), "./redis"],
                      own_server=True, only_manxdb=True, seconds=300),
         python_suite("crash", "crash/run.py", "kill -9 under load", own_server=True,
                      only_manxdb=True, seconds=900),

@@ -1,11 +1,14 @@
 """The Redis server beside redis-server, under kill -9, and under bytes that make no sense.
 
-    run.py [--commands 6000] [--cycles 5] [--seed 1]
+    run.py [--commands 9000] [--cycles 20] [--seed 1]
+
+MANXDB_REDIS_CYCLES=300 is the same as --cycles 300.
 """
 
 import argparse
 import os
 import random
+import resource
 import signal
 import socket
 import subprocess
@@ -20,6 +23,8 @@ import commands
 from resp import Link, ReplyError
 
 
+# What a transaction writes, as one script.
+BOOKED = """redis.call('set', KEYS[1], ARGV[1]) redis.call('rpush', KEYS[2], ARGV[2]) redis.call('sadd', KEYS[3], ARGV[1]) return {1}"""
 # Differences that are told.
 PROBLEMS_MAX = 12
 
@@ -55,7 +60,7 @@ class Ours:
         binary = os.environ.get("MANXDB_TEST_BINARY", "target/debug/manxdb")
         command = [binary, "serve", "--data", self.data, "--mysql-listen", f"127.0.0.1:{free_port()}", "--admin-listen",
                    f"127.0.0.1:{free_port()}", "--redis-listen", f"127.0.0.1:{self.port}", "--insecure",
-                   "--durability", self.durability, "--log", "warn"]
+                   "--durability", self.durability, "--max-connections", "6000", "--log", "warn"]
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         return wait_for(self.port, self.process)
 
@@ -70,10 +75,15 @@ def differential(ours, theirs, seed, count):
     mine, other, problems = ours, theirs, []
     families = [family for family in commands.FAMILIES if family != "flush"]
     family = families[0]
-    for number in range(count):
-        if number % 20 == 0:
-            family = source.choice(families)
-        words = commands.made(source, "flush" if source.random() < 0.002 else family)
+    # Every template once, so that no command is left out by chance; then any.
+    every = [(family, template) for family in families for template in commands.templates(family)]
+    for number in range(max(count, len(every))):
+        if number < len(every):
+            words = commands.made(source, *every[number])
+        else:
+            if number % 20 == 0:
+                family = source.choice(families)
+            words = commands.made(source, "flush" if source.random() < 0.002 else family)
         if words[0] == "RANDOMKEY":
             continue
         found, expected = mine.call(*words), other.call(*words)
@@ -85,13 +95,43 @@ def differential(ours, theirs, seed, count):
             if isinstance(found, str) and found.startswith("["):
                 # Replies in no order are among them.
                 found, expected = len(found), len(expected)
-        found, expected = commands.comparable(name, found), commands.comparable(name, expected)
+        found, expected = commands.comparable(words, found), commands.comparable(words, expected)
         if found != expected:
             problems.append(f"{number} {words}: {found!r}, redis-server says {expected!r}")
             for link in (mine, other):
                 link.call("DISCARD")
                 link.call("FLUSHALL")
     return "; ".join(problems[:PROBLEMS_MAX]) or None, seen
+
+
+def exchange(ours, theirs):
+    """What one server dumps the other restores, of every type and every form that it has."""
+    many, long = [str(number) for number in range(600)], "x" * 100
+    paired = [word for number in many for word in (number, f"v{number}")]
+    values = {
+        "bytes": ["SET", "some bytes"], "number": ["SET", -70000], "compressed": ["SET", "abc" * 500], "empty": ["SET", ""],
+        "binary": ["SET", bytes(range(256))], "list": ["RPUSH", "a", 1, -5000, long], "long list": ["RPUSH", *many, "y" * 20000, long],
+        "numbers": ["SADD", 1, 2, -70000, 1 << 40], "set": ["SADD", "a", 1, long], "large set": ["SADD", *many, "a"],
+        "hash": ["HSET", "a", 1, "b", "c"], "large hash": ["HSET", *paired], "hash of long": ["HSET", "f", long],
+        "zset": ["ZADD", 1, "a", "-2.5", "b", "inf", "c", 3, 77], "large zset": ["ZADD", *paired],
+        "counter": ["PFADD", *many],
+    }
+    reads = {"SET": ["GET"], "PFADD": ["PFCOUNT"], "RPUSH": ["LRANGE", 0, -1], "SADD": ["SMEMBERS"], "HSET": ["HGETALL"], "ZADD": ["ZRANGE", 0, -1, "WITHSCORES"]}
+    for one, other in ((theirs, ours), (ours, theirs)):
+        for name, (write, *words) in values.items():
+            read, *rest = reads[write]
+            for link in (one, other):
+                link.call("DEL", "d")
+            one.call(write, "d", *words)
+            dumped = one.call("DUMP", "d")
+            restored = other.call("RESTORE", "d", 0, dumped)
+            expected, found = one.call(read, "d", *rest), other.call(read, "d", *rest)
+            if read in ("SMEMBERS", "HGETALL"):
+                expected, found = sorted(expected), sorted(found) if isinstance(found, list) else found
+            if restored != "OK" or found != expected:
+                return f"{name}: {restored}, {str(found)[:80]} instead of {str(expected)[:80]}"
+    short = [link.call("DUMP", "d") for link in (ours, theirs) if link.call("SET", "d", "short") == "OK"]
+    return None if short[0] == short[1] else f"a short string is dumped as {short}"
 
 
 def all_of_the_table(link, seen):
@@ -110,8 +150,16 @@ def all_of_the_table(link, seen):
     return f"{len(left)} of {len(table)} commands were not run: {sorted(left)}" if left else None
 
 
-def cycles(data, seed, count):
-    """kill -9 under writers with a ledger of what was acknowledged."""
+def check(data):
+    """What `manxdb redis check` says against the rows of a data directory."""
+    binary = os.environ.get("MANXDB_TEST_BINARY", "target/debug/manxdb")
+    done = subprocess.run([binary, "redis", "check", "--data", data], capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else f"manxdb redis check: {done.stdout[-600:]}{done.stderr[-300:]}"
+
+
+def cycles(data, seed, count, durability):
+    """kill -9 under writers with a ledger of what was acknowledged. What is with the operating system outlives the process: the ledger
+    of `async` is the same."""
     source = random.Random(seed)
     ledger, uncertain, lock = {}, {}, threading.Lock()
 
@@ -122,13 +170,18 @@ def cycles(data, seed, count):
                 key = f"w{worker}"
                 number = ledger.get(key, 0) + 1
                 uncertain[key] = number
-                # A counter, and a large list and a set that must agree with it.
-                link.send("MULTI")
-                link.send("SET", key, number)
-                link.send("RPUSH", f"list{worker}", f"element {number} " + "x" * 40)
-                link.send("SADD", f"set{worker}", number)
-                link.send("EXEC")
-                replies = [link.read() for _ in range(5)]
+                # A counter, and a large list and a set that must agree with it; a script does it every other time.
+                words = (key, f"list{worker}", f"set{worker}", number, f"element {number} " + "x" * 40)
+                if number % 2:
+                    link.send("EVAL", BOOKED, 3, *words)
+                    replies = [link.read()]
+                else:
+                    link.send("MULTI")
+                    link.send("SET", key, number)
+                    link.send("RPUSH", words[1], words[4])
+                    link.send("SADD", words[2], number)
+                    link.send("EXEC")
+                    replies = [link.read() for _ in range(5)]
                 if not isinstance(replies[-1], list):
                     raise ValueError(replies)
                 with lock:
@@ -136,27 +189,91 @@ def cycles(data, seed, count):
         except (OSError, EOFError):
             pass
 
-    ours = Ours(data)
-    for _ in range(count):
-        ours.start().close()
-        workers = [threading.Thread(target=write, args=(ours.port, worker)) for worker in range(6)]
-        for worker in workers:
-            worker.start()
-        time.sleep(source.uniform(0.3, 1.0))
-        ours.kill()
-        for worker in workers:
-            worker.join()
-        link = ours.start()
+    def audit(link):
         for key, acknowledged in list(ledger.items()):
             number, worker = int(link.call("GET", key) or 0), key[1:]
             length, members = link.call("LLEN", f"list{worker}"), link.call("SCARD", f"set{worker}")
             if number not in (acknowledged, uncertain[key]) or length != number or members != number:
                 return f"{key} is {number}, its list {length}, its set {members}; acknowledged {acknowledged}"
             ledger[key] = number
+        return None
+
+    ours = Ours(data, durability)
+    for cycle in range(count + 1):
+        link = ours.start()
+        problem = audit(link)
+        link.close()
+        if problem or cycle == count:
+            ours.kill()
+            problem = problem or check(data)
+            break
+        workers = [threading.Thread(target=write, args=(ours.port, worker)) for worker in range(6)]
+        for worker in workers:
+            worker.start()
+        time.sleep(source.uniform(0.1, 0.5))
         ours.kill()
-    if sum(ledger.values()) < 10 * count:
+        for worker in workers:
+            worker.join()
+    if not problem and sum(ledger.values()) < 10 * count:
         return f"only {sum(ledger.values())} writes"
+    return problem
+
+
+def endless(port):
+    """A script that does not end: others are told so within its limit, and end it."""
+    first, other = Link(port), Link(port)
+    other.call("CONFIG", "SET", "lua-time-limit", "50")
+    for script in ("while true do end", "while true do pcall(function() while true do end end) end"):
+        first.send("EVAL", script, 0)
+        said, deadline = set(), time.monotonic() + 20
+        while time.monotonic() < deadline:
+            late = Link(port)
+            reply = late.call("PING")
+            late.close()
+            said.add(str(reply).split()[0])
+            if str(reply).startswith("BUSY"):
+                break
+        if "BUSY" not in said:
+            return f"nobody was told BUSY: {said}"
+        if other.call("SCRIPT", "KILL") != "OK":
+            return "SCRIPT KILL did not"
+        reply = first.read()
+        if not str(reply).startswith("ERR Script killed by user"):
+            return f"the script answered {reply!r}"
+        if other.call("PING") != "PONG":
+            return "no answer after the script"
     return None
+
+
+def crowd(port, count):
+    """Idle connections, and one that never reads: others are answered."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    link = Link(port)
+    link.call("SET", "large", "x" * 1_000_000)
+    idle, deaf = [], Link(port)
+    try:
+        for _ in range(min(count, hard - 500)):
+            idle.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+        for _ in range(500):
+            deaf.send("GET", "large")
+        times = []
+        for _ in range(300):
+            began = time.monotonic()
+            if link.call("PING") != "PONG":
+                return "PING was not answered"
+            times.append(time.monotonic() - began)
+        slow = sorted(times)[int(len(times) * 0.99)]
+        connected = int(link.call("INFO", "clients").split(b"connected_clients:")[1].split()[0])
+        if connected < len(idle):
+            return f"{connected} of {len(idle)} connections are there"
+        print(f"note redis: PING beside {len(idle)} idle connections and one that does not read: p99 {slow * 1e3:.2f} ms", flush=True)
+        return None if slow < 5 else f"PING took {slow:.1f} s"
+    finally:
+        for connection in idle:
+            connection.close()
+        deaf.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def hostile(port, seed):
@@ -181,8 +298,8 @@ def report(name, problem):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--commands", type=int, default=6000)
-    parser.add_argument("--cycles", type=int, default=5)
+    parser.add_argument("--commands", type=int, default=9000)
+    parser.add_argument("--cycles", type=int, default=int(os.environ.get("MANXDB_REDIS_CYCLES", "20")), help="kills, half of each durability")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     failed = 0
@@ -195,10 +312,13 @@ def main():
             link.port_of_server = ours.port
             problem, seen = differential(link, wait_for(port, theirs), options.seed, options.commands)
             failed += report("redis: replies as redis-server's", problem)
+            failed += report("redis: what one dumps the other restores", exchange(link, Link(port)))
             fresh = Link(ours.port)
             fresh.port_of_server = ours.port
             failed += report("redis: every command of the table", all_of_the_table(fresh, seen))
             failed += report("redis: hostile bytes", hostile(ours.port, options.seed))
+            failed += report("redis: endless scripts", endless(ours.port))
+            failed += report("redis: idle connections, and one that never reads", crowd(ours.port, 5000))
             code = ours.kill(signal.SIGTERM)
             failed += report("redis: ends in order", None if code == 0 else f"exit code {code}")
         finally:
@@ -206,7 +326,10 @@ def main():
             theirs.wait()
             if ours.process.poll() is None:
                 ours.kill()
-        failed += report("redis: kill -9 under writers", cycles(os.path.join(scratch, "two"), options.seed, options.cycles))
+        for durability in ("sync", "async"):
+            data = os.path.join(scratch, durability)
+            problem = cycles(data, options.seed, options.cycles // 2, durability)
+            failed += report(f"redis: kill -9 under writers, {durability}", problem)
     return 1 if failed else 0
 
 

@@ -68,6 +68,9 @@ tab-separated text. The exit code is 0, or 1 when a statement failed or no serve
     /// Find out whose the rows of a schema are, and what is wrong with that
     #[command(subcommand)]
     Compliance(ComplianceCommand),
+    /// Look after the keys of Redis clients
+    #[command(subcommand)]
+    Redis(RedisCommand),
     /// Put a server or a cluster under load and measure it (manxdb-lab)
     Bench,
     /// Run a cluster over several regions, on this machine, with emulated distances (manxdb-lab), or
@@ -308,6 +311,20 @@ code is 1 when a statement was refused or an error was found.")]
         /// Fail on warnings too
         #[arg(long)]
         strict: bool,
+    },
+}
+
+/// Keys of Redis clients.
+#[derive(Debug, Subcommand)]
+pub enum RedisCommand {
+    /// Check that the rows of a data directory make the objects of its keys
+    #[command(after_help = "\
+No server may use the directory. Each finding is a line; the last line counts. The exit code is 1\n\
+when there are findings.")]
+    Check {
+        /// The data directory
+        #[arg(long, value_name = "DIRECTORY")]
+        data: PathBuf,
     },
 }
 

@@ -34,6 +34,7 @@ mod lock;
 mod memory;
 mod notify;
 pub mod process;
+mod redis;
 pub mod serve;
 mod sql;
 
@@ -72,6 +73,7 @@ fn carry_out(cli: cli::Cli, matches: &clap::ArgMatches) -> Result<ExitCode, faul
         cli::Command::Sql(args) => sql::run(&args),
         cli::Command::Backup(command) => backup::run(&command),
         cli::Command::Compliance(command) => compliance::run(&command),
+        cli::Command::Redis(command) => redis::run(&command),
         cli::Command::Bench | cli::Command::Lab | cli::Command::Sim => Err(laboratory::run()),
         cli::Command::Cluster(command) => cluster::run(&command),
         cli::Command::Compactor(command) => compactor::run(&command),

@@ -9,6 +9,7 @@ use crate::lists::List;
 use crate::number::Random;
 use crate::resp::Reply;
 use crate::sets::Set;
+use crate::streams::Stream;
 use crate::table::{self, Run};
 use crate::zsets::ZSet;
 
@@ -94,6 +95,7 @@ impl Context<'_> {
     typed!(hash, hash_or_new, Hash, Hash);
     typed!(set, set_or_new, Set, Set);
     typed!(zset, zset_or_new, ZSet, ZSet);
+    typed!(stream, stream_or_new, Stream, Stream);
 
     fn made(&mut self, key: &[u8], kind: Kind) -> Result<(), CommandError> {
         match self.keyspace.find(self.db, key) {

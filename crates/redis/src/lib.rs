@@ -13,7 +13,9 @@
 //! | which commands are there, with what arity, keys and flags? | [`table`], and `COMMANDS` of each family |
 //! | what is a key, when is it there, what of it is in memory? | [`keyspace`] |
 //! | which rows does a command write? | [`keyspace::rows`], [`keyspace::effects`] |
-//! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets` |
+//! | what does a command do? | `strings`, `keys`, `hashes`, `lists`, `sets`, `zsets`, `streams`, `bitmaps`,
+//! `hyperloglog`, `geo`, `dump` |
+//! | what does a script see, and what ends it? | [`scripts`] |
 //! | what does a connection have: MULTI, WATCH, SUBSCRIBE, waiting? | [`server`] |
 //!
 //! Start reading at [`execute`], then [`keyspace`].
@@ -21,18 +23,24 @@
 // What the table runs has one signature, also where nothing can go wrong.
 #![allow(clippy::unnecessary_wraps)]
 
+mod bitmaps;
 pub mod command;
+mod dump;
 pub mod error;
 mod execute;
+mod geo;
 pub mod glob;
 mod hashes;
+mod hyperloglog;
 mod keys;
 pub mod keyspace;
 mod lists;
 mod number;
 pub mod resp;
+pub mod scripts;
 pub mod server;
 mod sets;
+pub mod streams;
 mod strings;
 pub mod table;
 mod zsets;

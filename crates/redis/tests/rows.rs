@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use manxdb_redis::keyspace::{DATABASES, LoadedRow, rows};
+use manxdb_redis::streams::StreamId;
 use manxdb_redis::{Command, Effects, Keyspace, Reply, Stamp, execute};
 use proptest::prelude::*;
 
@@ -95,6 +96,17 @@ fn contents(keyspace: &Keyspace) -> BTreeMap<(usize, Vec<u8>), (u64, String)> {
                     elements.sort();
                     format!("{elements:?}")
                 }
+                manxdb_redis::keyspace::Value::Stream(stream) => {
+                    // What is pending of rows is no part of what a stream is.
+                    format!(
+                        "{:?} {:?} {:?}",
+                        stream.head(),
+                        stream
+                            .range(StreamId::MIN, StreamId::MAX)
+                            .collect::<Vec<_>>(),
+                        stream.groups().collect::<Vec<_>>()
+                    )
+                }
                 other => format!("{other:?}"),
             };
             all.insert((db, key.to_vec()), (entry.expires, shown));
@@ -118,6 +130,9 @@ fn words() -> impl Strategy<Value = Vec<String>> {
         (key(), 0..3_u32).prop_map(|(k, n)| format!("LPOP l{k} {n}")),
         key().prop_map(|k| format!("RPOP l{k}")),
         (key(), item()).prop_map(|(k, v)| format!("LREM l{k} 1 {v}")),
+        (key(), 0..3_i32, item()).prop_map(|(k, n, v)| format!("LREM l{k} {} {v}", n - 1)),
+        (key(), 0..200_u32).prop_map(|(k, n)| format!("LREM l{k} 1 e{n}")),
+        (key(), 0..200_u32, item()).prop_map(|(k, n, v)| format!("LINSERT l{k} AFTER e{n} {v}")),
         (key(), 0..200_i32, item()).prop_map(|(k, n, v)| format!("LSET l{k} {n} {v}")),
         (key(), item(), item()).prop_map(|(k, p, v)| format!("LINSERT l{k} BEFORE {p} {v}")),
         (key(), 0..4_u32).prop_map(|(k, n)| format!("LTRIM l{k} {n} -2")),
@@ -126,9 +141,9 @@ fn words() -> impl Strategy<Value = Vec<String>> {
         key().prop_map(|k| format!("SPOP t{k}")),
         (key(), 0..9_i32, item()).prop_map(|(k, s, v)| format!("ZADD z{k} {s} {v}")),
         key().prop_map(|k| format!("ZPOPMIN z{k}")),
-        ("[hltz]", key(), key()).prop_map(|(t, a, b)| format!("RENAME {t}{a} {t}{b}")),
-        ("[hltz]", key(), key()).prop_map(|(t, a, b)| format!("COPY {t}{a} {t}{b} REPLACE")),
-        ("[shltz]", key()).prop_map(|(t, k)| format!("DEL {t}{k}")),
+        ("[hltzx]", key(), key()).prop_map(|(t, a, b)| format!("RENAME {t}{a} {t}{b}")),
+        ("[hltzx]", key(), key()).prop_map(|(t, a, b)| format!("COPY {t}{a} {t}{b} REPLACE")),
+        ("[shltzx]", key()).prop_map(|(t, k)| format!("DEL {t}{k}")),
         ("[hltz]", key(), 5..20_u32).prop_map(|(t, k, n)| format!("PEXPIRE {t}{k} {n}")),
         // Beyond what one row holds.
         (key(), 0..3_u32).prop_map(|(k, n)| {
@@ -147,6 +162,25 @@ fn words() -> impl Strategy<Value = Vec<String>> {
             let many: Vec<String> = (0..150).map(|i| format!("f{i} v")).collect();
             format!("HSET h{k} {}", many.join(" "))
         }),
+        (key(), item(), item()).prop_map(|(k, f, v)| format!("XADD x{k} * {f} {v}")),
+        (key(), 0..5_u32).prop_map(|(k, n)| format!("XADD x{k} MAXLEN {n} * f v")),
+        (key(), 1..80_u32).prop_map(|(k, n)| format!("XDEL x{k} {}-0", 1000 + n)),
+        (key(), "[gh]", 0..2_u32)
+            .prop_map(|(k, g, n)| format!("XGROUP CREATE x{k} {g} {n} MKSTREAM")),
+        (key(), "[gh]").prop_map(|(k, g)| format!("XGROUP DESTROY x{k} {g}")),
+        (key(), "[gh]", "[cd]").prop_map(|(k, g, c)| format!("XGROUP DELCONSUMER x{k} {g} {c}")),
+        (key(), "[gh]", "[cd]", 1..4_u32)
+            .prop_map(|(k, g, c, n)| format!("XREADGROUP GROUP {g} {c} COUNT {n} STREAMS x{k} >")),
+        (key(), "[gh]", "[cd]")
+            .prop_map(|(k, g, c)| format!("XREADGROUP GROUP {g} {c} STREAMS x{k} 0")),
+        (key(), "[gh]", 1..80_u32).prop_map(|(k, g, n)| format!("XACK x{k} {g} {}-0", 1000 + n)),
+        (key(), "[gh]", "[cd]")
+            .prop_map(|(k, g, c)| format!("XAUTOCLAIM x{k} {g} {c} 0 0 COUNT 3")),
+        (key(), "[gh]", "[cd]", 1..80_u32)
+            .prop_map(|(k, g, c, n)| format!("XCLAIM x{k} {g} {c} 0 {}-0 FORCE", 1000 + n)),
+        key().prop_map(|k| format!("XSETID x{k} 5000 MAXDELETEDID 7")),
+        // Entries that do not fit into one row.
+        key().prop_map(|k| format!("XADD x{k} * field {}", "v".repeat(3000))),
         Just("FLUSHDB".to_owned()),
     ]
     .prop_map(line)
@@ -176,6 +210,7 @@ proptest! {
             } else {
                 prop_assert_eq!(&reply, &again);
             }
+            prop_assert_eq!(keyspace.memory(), keyspace.recounted_memory(), "{:?}", words);
             prop_assert!(!matches!(&reply, Reply::Error(e) if e.0.starts_with("LOADING")));
         }
         let mut opened = store.opened();
@@ -185,6 +220,49 @@ proptest! {
             prop_assert_eq!(contents(&opened), contents(&twin));
         }
     }
+}
+
+/// What commands of these words, one after the other, write each: rows and their bytes.
+fn written(lines: impl Iterator<Item = String>) -> Vec<(usize, usize)> {
+    let mut keyspace = Keyspace::new();
+    let run = lines.map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let stamp = Stamp::new(1, 1);
+        let (_, effects) = execute(&mut keyspace, 0, &Command::of(&words), stamp);
+        let values = effects.rows.iter().filter_map(|row| row.value.as_ref());
+        (effects.rows.len(), values.map(Vec::len).sum())
+    });
+    run.collect()
+}
+
+#[test]
+fn a_push_writes_no_more_when_the_list_is_longer() {
+    let end = ["LPUSH", "RPUSH"];
+    let pushes = (0..2000).map(|number| format!("{} l element-{number:06}", end[number % 2]));
+    let written = written(pushes);
+    // Once the list goes from one row to a row an element.
+    let moved = written.iter().filter(|(rows, _)| *rows > 2).count();
+    assert_eq!(moved, 1);
+    let bytes = written
+        .iter()
+        .filter(|(rows, _)| *rows <= 2)
+        .map(|(_, bytes)| *bytes)
+        .max();
+    assert!(bytes < Some(700), "{bytes:?} bytes for a push");
+}
+
+#[test]
+fn a_change_in_the_middle_writes_the_nearer_end() {
+    let fill: Vec<String> = (0..1000).map(|number| format!("e{number}")).collect();
+    let lines = [
+        format!("RPUSH l {}", fill.join(" ")),
+        "LREM l 1 e3".to_owned(),
+        "LREM l -1 e990".to_owned(),
+        "LINSERT l BEFORE e5 x".to_owned(),
+        "LINSERT l AFTER e997 y".to_owned(),
+    ];
+    let rows: Vec<usize> = written(lines.into_iter()).iter().map(|w| w.0).collect();
+    assert_eq!(rows[1..], [5, 11, 6, 4]);
 }
 
 #[test]

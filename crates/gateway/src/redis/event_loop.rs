@@ -1,6 +1,6 @@
 //! The loop: rounds of reading, running, appending and answering.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::net::TcpListener;
@@ -13,30 +13,25 @@ use manxdb_redis::server::{ClientId, Needs, Server, Settings};
 use manxdb_redis::{Keyspace, Reply, Stamp};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
-use rustix::fd::OwnedFd;
 
 use super::connection::Connection;
+use super::script_host::LoopHost;
+use super::sockets::Sockets;
 use super::store::{FromStore, Values};
 use super::sync::Syncs;
 use super::{RedisStore, Shared};
 
-const LISTENER: u64 = 0;
-const BELL: u64 = u64::MAX;
 /// How often time is looked at when nothing else happens.
 const TICK_MILLIS: u64 = 100;
-const EVENTS: usize = 256;
-/// Connections accepted in a round.
-const ACCEPTED: usize = 64;
+/// Events that are taken at once.
+pub const EVENTS: usize = 256;
 /// Commands of one connection in a round.
 const COMMANDS: usize = 1024;
 
 /// Everything the loop owns.
 pub struct EventLoop {
-    listener: TcpListener,
-    epoll: OwnedFd,
+    sockets: Sockets,
     server: Server,
-    connections: HashMap<ClientId, Connection>,
-    connections_max: usize,
     store: RedisStore,
     syncs: Arc<Syncs>,
     values: Values,
@@ -47,12 +42,11 @@ pub struct EventLoop {
     round: u64,
     /// Connections that wrote in this round.
     writers: HashSet<ClientId>,
-    /// Connections with something to send, or whose next commands may be there.
-    active: BTreeSet<ClientId>,
     parked: BTreeSet<ClientId>,
     held: BTreeSet<ClientId>,
     requested: HashSet<Vec<u8>>,
-    buffer: Vec<u8>,
+    /// The process ends in the middle of a script.
+    is_abandoned: bool,
     seeds: RandomState,
     stamps: u64,
     now: u64,
@@ -72,27 +66,11 @@ impl EventLoop {
         values: Values,
         shared: &Arc<Shared>,
     ) -> io::Result<Self> {
-        listener.set_nonblocking(true)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(
-            &epoll,
-            &listener,
-            epoll::EventData::new_u64(LISTENER),
-            epoll::EventFlags::IN,
-        )?;
-        epoll::add(
-            &epoll,
-            &shared.bell,
-            epoll::EventData::new_u64(BELL),
-            epoll::EventFlags::IN,
-        )?;
+        let sockets = Sockets::new(listener, &shared.bell, connections_max)?;
         let is_synced = settings.is_synced;
         let mut this = Self {
-            listener,
-            epoll,
+            sockets,
             server: Server::new(keyspace, settings, 0),
-            connections: HashMap::new(),
-            connections_max,
             store,
             syncs,
             values,
@@ -101,11 +79,10 @@ impl EventLoop {
             rows: Vec::new(),
             round: 0,
             writers: HashSet::new(),
-            active: BTreeSet::new(),
             parked: BTreeSet::new(),
             held: BTreeSet::new(),
             requested: HashSet::new(),
-            buffer: vec![0; 64 << 10],
+            is_abandoned: false,
             seeds: RandomState::new(),
             stamps: 0,
             now: 0,
@@ -128,10 +105,16 @@ impl EventLoop {
             self.look_at_clock();
             for event in events.drain(..) {
                 let event: epoll::Event = event;
-                self.take(event.data.u64(), event.flags);
+                let data = event.data.u64();
+                self.sockets
+                    .take(&mut self.server, data, event.flags, self.now);
             }
             self.take_from_store();
             self.run_commands();
+            if self.is_abandoned {
+                // A script was ended in the middle: nothing of this round is kept or answered.
+                break;
+            }
             self.tick();
             self.append();
             self.answer();
@@ -140,8 +123,9 @@ impl EventLoop {
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let is_busy = self.active.iter().any(|id| {
-            self.connections
+        let is_busy = self.sockets.active.iter().any(|id| {
+            self.sockets
+                .connections
                 .get(id)
                 .is_some_and(|c| c.may_run() && !c.input.is_empty())
         });
@@ -154,7 +138,7 @@ impl EventLoop {
             tv_nsec: i64::try_from(millis * 1_000_000).unwrap_or(0),
         };
         events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(events), Some(&timeout)) {
+        match epoll::wait(&self.sockets.epoll, spare_capacity(events), Some(&timeout)) {
             Ok(_) => Ok(()),
             Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
@@ -179,55 +163,6 @@ impl EventLoop {
             now_millis: self.now,
             micros: self.micros,
             seed: self.seeds.hash_one(self.stamps),
-        }
-    }
-
-    fn take(&mut self, data: u64, flags: epoll::EventFlags) {
-        match data {
-            LISTENER => self.accept(),
-            BELL => {
-                let mut rung = [0; 8];
-                let _ = rustix::io::read(&self.shared.bell, &mut rung);
-            }
-            id => {
-                let id = ClientId(id);
-                let Some(connection) = self.connections.get_mut(&id) else {
-                    return;
-                };
-                let may_read =
-                    epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-                if flags.intersects(may_read) {
-                    connection.read(&mut self.buffer);
-                }
-                self.active.insert(id);
-            }
-        }
-    }
-
-    fn accept(&mut self) {
-        for _ in 0..ACCEPTED {
-            let Ok((socket, address)) = self.listener.accept() else {
-                return;
-            };
-            if self.connections.len() >= self.connections_max {
-                use std::io::Write as _;
-                let _ = (&socket).write_all(b"-ERR max number of clients reached\r\n");
-                continue;
-            }
-            if socket.set_nonblocking(true).is_err() || socket.set_nodelay(true).is_err() {
-                continue;
-            }
-            let id = self.server.connect(address.to_string(), self.now);
-            assert!(
-                id.0 != LISTENER && id.0 != BELL,
-                "a connection has a number of its own"
-            );
-            let data = epoll::EventData::new_u64(id.0);
-            if epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN).is_err() {
-                self.server.disconnect(id);
-                continue;
-            }
-            self.connections.insert(id, Connection::new(socket));
         }
     }
 
@@ -261,7 +196,7 @@ impl EventLoop {
         }
         if came {
             let parked: Vec<ClientId> = self.parked.iter().copied().collect();
-            self.active.extend(parked);
+            self.sockets.active.extend(parked);
         }
     }
 
@@ -276,24 +211,27 @@ impl EventLoop {
             Reply::error("ERR the store has a damaged row of this key: see the server's log");
         for id in std::mem::take(&mut self.parked) {
             let protocol = self.server.protocol(id);
-            if let Some(connection) = self.connections.get_mut(&id) {
+            if let Some(connection) = self.sockets.connections.get_mut(&id) {
                 connection.is_parked = false;
                 error.encode(protocol, connection.out());
-                self.active.insert(id);
+                self.sockets.active.insert(id);
             }
         }
     }
 
     fn run_commands(&mut self) {
-        let active: Vec<ClientId> = self.active.iter().copied().collect();
+        let active: Vec<ClientId> = self.sockets.active.iter().copied().collect();
         for id in active {
+            if self.is_abandoned {
+                return;
+            }
             // Taken out, so that it and the server can be changed at the same time.
-            let Some(mut connection) = self.connections.remove(&id) else {
-                self.active.remove(&id);
+            let Some(mut connection) = self.sockets.connections.remove(&id) else {
+                self.sockets.active.remove(&id);
                 continue;
             };
             self.run_commands_of(id, &mut connection);
-            self.connections.insert(id, connection);
+            self.sockets.connections.insert(id, connection);
             self.send_outbox(Some(id));
         }
     }
@@ -361,7 +299,21 @@ impl EventLoop {
             }
         }
         let stamp = self.stamp();
-        let handled = self.server.handle(id, command, stamp);
+        let mut host = LoopHost {
+            sockets: &mut self.sockets,
+            store: &self.store,
+            values: &self.values,
+            syncs: &self.syncs,
+            shared: &self.shared,
+            stamp,
+            begun: None,
+            is_abandoned: false,
+        };
+        let handled = self.server.handle_in(id, command, stamp, &mut host);
+        self.is_abandoned |= host.is_abandoned;
+        if self.is_abandoned {
+            return;
+        }
         let start = connection.out().len();
         let protocol = self.server.protocol(id);
         handled.reply.encode(protocol, connection.out());
@@ -399,7 +351,7 @@ impl EventLoop {
         let is_written = cause.is_none_or(|id| self.writers.contains(&id)) && !self.rows.is_empty();
         for (id, reply) in self.server.take_outbox() {
             let protocol = self.server.protocol(id);
-            let Some(mut connection) = self.connections.remove(&id) else {
+            let Some(mut connection) = self.sockets.connections.remove(&id) else {
                 continue;
             };
             let start = connection.out().len();
@@ -408,15 +360,15 @@ impl EventLoop {
                 self.held_by(id, &mut connection, start);
             }
             connection.look_again();
-            self.connections.insert(id, connection);
-            self.active.insert(id);
+            self.sockets.connections.insert(id, connection);
+            self.sockets.active.insert(id);
         }
         let loads = self.server.take_loads();
         self.want(loads);
         for id in self.server.take_closing() {
-            if let Some(connection) = self.connections.get_mut(&id) {
+            if let Some(connection) = self.sockets.connections.get_mut(&id) {
                 connection.is_ending = true;
-                self.active.insert(id);
+                self.sockets.active.insert(id);
             }
         }
     }
@@ -448,7 +400,8 @@ impl EventLoop {
                 self.syncs.appended(self.round, appended);
                 self.server.refuse_writes(None);
                 self.writers.clear();
-                if self.parked.is_empty() {
+                // A value that is on its way was read before what was appended now.
+                if self.parked.is_empty() && self.requested.is_empty() {
                     let seed = self.stamp().seed;
                     self.server.evict(seed);
                 }
@@ -465,9 +418,9 @@ impl EventLoop {
         }
         self.server.refuse_writes(Some(why));
         for id in std::mem::take(&mut self.writers) {
-            if let Some(connection) = self.connections.get_mut(&id) {
+            if let Some(connection) = self.sockets.connections.get_mut(&id) {
                 connection.is_closed = true;
-                self.active.insert(id);
+                self.sockets.active.insert(id);
             }
         }
     }
@@ -478,37 +431,37 @@ impl EventLoop {
                 "the disk failed: restart when this is mended".to_owned(),
             ));
             for id in std::mem::take(&mut self.held) {
-                if let Some(connection) = self.connections.get_mut(&id) {
+                if let Some(connection) = self.sockets.connections.get_mut(&id) {
                     connection.is_closed = true;
-                    self.active.insert(id);
+                    self.sockets.active.insert(id);
                 }
             }
         }
         let synced = self.syncs.synced();
         let mut still_held = BTreeSet::new();
         for id in std::mem::take(&mut self.held) {
-            if let Some(connection) = self.connections.get_mut(&id) {
+            if let Some(connection) = self.sockets.connections.get_mut(&id) {
                 connection.release(synced);
-                self.active.insert(id);
+                self.sockets.active.insert(id);
                 if connection.is_held() {
                     still_held.insert(id);
                 }
             }
         }
         self.held = still_held;
-        for id in std::mem::take(&mut self.active) {
+        for id in std::mem::take(&mut self.sockets.active) {
             self.answer_one(id);
         }
     }
 
     fn answer_one(&mut self, id: ClientId) {
-        let Some(connection) = self.connections.get_mut(&id) else {
+        let Some(connection) = self.sockets.connections.get_mut(&id) else {
             return;
         };
         let wants_write = connection.send();
         if connection.is_closed {
-            let _ = epoll::delete(&self.epoll, connection.socket());
-            self.connections.remove(&id);
+            let _ = epoll::delete(&self.sockets.epoll, connection.socket());
+            self.sockets.connections.remove(&id);
             self.parked.remove(&id);
             self.held.remove(&id);
             self.server.disconnect(id);
@@ -523,17 +476,24 @@ impl EventLoop {
             flags.set(epoll::EventFlags::IN, reads);
             flags.set(epoll::EventFlags::OUT, wants_write);
             let data = epoll::EventData::new_u64(id.0);
-            if epoll::modify(&self.epoll, connection.socket(), data, flags).is_err() {
+            if epoll::modify(&self.sockets.epoll, connection.socket(), data, flags).is_err() {
                 connection.is_closed = true;
             }
         }
         let may_go_on = connection.may_run() && !connection.input.is_empty();
         if may_go_on && !self.server.is_waiting(id) && connection.has_progressed() {
-            self.active.insert(id);
+            self.sockets.active.insert(id);
         }
     }
 
-    fn count(&self) {
+    fn count(&mut self) {
+        for (level, text) in self.server.take_script_log() {
+            match level {
+                0 | 1 => tracing::debug!(text, "redis.log of a script"),
+                2 => tracing::info!(text, "redis.log of a script"),
+                _ => tracing::warn!(text, "redis.log of a script"),
+            }
+        }
         let counters = &self.shared.counters;
         let keyspace = &self.server.keyspace;
         let keys: usize = (0..manxdb_redis::keyspace::DATABASES)
@@ -541,7 +501,7 @@ impl EventLoop {
             .sum();
         for (counter, value) in [
             (&counters.commands, self.server.commands()),
-            (&counters.connections, self.connections.len() as u64),
+            (&counters.connections, self.sockets.connections.len() as u64),
             (&counters.keys, keys as u64),
             (&counters.memory_bytes, keyspace.memory() as u64),
             (&counters.loads, keyspace.statistics.loaded),

@@ -1,6 +1,6 @@
 //! The Redis frontend: `manxdb-redis` behind sockets, over the store that SQL has.
 //!
-//! One thread owns all keys and all connections (docs/decisions/033-one-loop-for-redis.md). It works in rounds: it
+//! One thread owns all keys and all connections (docs/decisions/035-one-loop-for-redis.md). It works in rounds: it
 //! takes what sockets have, runs all whole commands, appends what they wrote to the commit log as
 //! one batch, and sends the replies. With `sync` replies of connections that wrote are held until
 //! another thread has seen the batch on disk; rounds go on meanwhile.
@@ -12,10 +12,15 @@
 //!               store only, rows that nobody sees any more
 //! ```
 //!
+//! A script holds the loop up; other connections are told so, and may end it (script_host).
+//!
 //! Start reading at [`RedisServer`], then `event_loop`.
 
+mod check;
 mod connection;
 mod event_loop;
+mod script_host;
+mod sockets;
 mod store;
 mod sync;
 
@@ -31,7 +36,11 @@ use manxdb_storage::{Engine, StorageError};
 use manxdb_txn::LocalPath;
 use rustix::event::{EventfdFlags, eventfd};
 
+pub use check::{RowsReport, check_rows};
 use event_loop::EventLoop;
+
+/// Stack of the loop: scripts nest tables and calls.
+const LOOP_STACK_BYTES: usize = 16 << 20;
 
 /// What a Redis server keeps rows in.
 #[derive(Clone)]
@@ -116,7 +125,9 @@ impl RedisServer {
             values,
             &shared,
         )?;
-        let thread = thread::Builder::new().name("redis-loop".to_owned());
+        let thread = thread::Builder::new()
+            .name("redis-loop".to_owned())
+            .stack_size(LOOP_STACK_BYTES);
         threads.push(thread.spawn(move || round.run())?);
         Ok(Self {
             shared,

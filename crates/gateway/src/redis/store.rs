@@ -51,6 +51,11 @@ impl Values {
         let _ = self.wanted.send(load);
     }
 
+    /// The next page of names, waited for; `None` when there are no more.
+    pub fn wait_for_page(&self) -> Option<FromStore> {
+        self.pages.recv().ok()
+    }
+
     /// What has come.
     pub fn next(&self) -> Option<FromStore> {
         match self.loaded.try_recv() {
@@ -60,7 +65,8 @@ impl Values {
     }
 }
 
-fn get(engine: &dyn Engine, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+/// The value of a row.
+pub fn get(engine: &dyn Engine, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
     let found = engine.get(key, Version::MAX)?;
     Ok(found.map(|versioned| versioned.value))
 }
@@ -105,7 +111,7 @@ pub fn start(
 }
 
 fn send_names(shared: &Shared, store: &RedisStore, pages: &SyncSender<FromStore>) {
-    let told = match each_page(store, &rows::meta_prefix(), |page| {
+    let told = match each_page(store.engine.as_ref(), &rows::meta_prefix(), |page| {
         let is_taken = pages.send(FromStore::Page(page)).is_ok();
         shared.wake();
         is_taken && !shared.is_stopping.load(Ordering::SeqCst)
@@ -118,17 +124,15 @@ fn send_names(shared: &Shared, store: &RedisStore, pages: &SyncSender<FromStore>
 }
 
 /// Hands rows whose keys begin with `prefix` on, until `take` says no.
-fn each_page(
-    store: &RedisStore,
+pub fn each_page(
+    engine: &dyn Engine,
     prefix: &[u8],
     mut take: impl FnMut(Rows) -> bool,
 ) -> Result<(), StorageError> {
     let mut range = KeyRange::prefix(prefix);
     loop {
         let mut page = Rows::new();
-        let mut cursor = store
-            .engine
-            .scan(&range, Version::MAX, Direction::Forward)?;
+        let mut cursor = engine.scan(&range, Version::MAX, Direction::Forward)?;
         while page.len() < PAGE_ROWS
             && let Some(entry) = cursor.next()?
         {
@@ -154,7 +158,7 @@ fn send_values(
         match wishes.recv_timeout(LOOK) {
             Ok(load) => {
                 let row = load.row.clone();
-                let told = match value(store, load) {
+                let told = match value(store.engine.as_ref(), load) {
                     Ok(loaded) => FromStore::Value(loaded),
                     Err(error) => FromStore::Failed(Some(row), error),
                 };
@@ -167,14 +171,15 @@ fn send_values(
     }
 }
 
-fn value(store: &RedisStore, load: Load) -> Result<LoadedRow, StorageError> {
-    let meta = get(store.engine.as_ref(), &load.row)?;
+/// A value as it is in the store.
+pub fn value(engine: &dyn Engine, load: Load) -> Result<LoadedRow, StorageError> {
+    let meta = get(engine, &load.row)?;
     let prefix = meta
         .as_ref()
         .and_then(|meta| Keyspace::elements_of(&load.row, meta));
     let mut elements = Vec::new();
     if let Some(prefix) = prefix {
-        each_page(store, &prefix, |page| {
+        each_page(engine, &prefix, |page| {
             let named = page
                 .into_iter()
                 .map(|(key, value)| (key[prefix.len()..].to_vec(), value));
@@ -209,7 +214,7 @@ fn remove_garbage(shared: &Shared, store: &RedisStore) {
 
 fn one_pass(shared: &Shared, store: &RedisStore) -> Result<(), StorageError> {
     let mut names = Vec::new();
-    each_page(store, &rows::garbage_prefix(), |page| {
+    each_page(store.engine.as_ref(), &rows::garbage_prefix(), |page| {
         names.extend(page.into_iter().map(|(key, _)| key));
         false
     })?;
@@ -219,7 +224,7 @@ fn one_pass(shared: &Shared, store: &RedisStore) -> Result<(), StorageError> {
             continue;
         };
         let mut failed = Ok(());
-        each_page(store, prefix, |page| {
+        each_page(store.engine.as_ref(), prefix, |page| {
             let mut removed = page.into_iter().map(|(key, _)| (key, None)).collect();
             failed = store.path.append_rows(&mut removed).map(|_| ());
             failed.is_ok() && !shared.is_stopping.load(Ordering::SeqCst)

@@ -5,6 +5,7 @@ mod expire;
 mod names;
 mod object;
 pub(crate) mod scan;
+pub(crate) mod sort;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
@@ -37,6 +38,28 @@ pub static COMMANDS: &[CommandSpec] = &[
         G,
         ("4.0.0", "Asynchronously deletes one or more keys."),
         run::del,
+    ),
+    data(
+        ("sort", -2),
+        Flags::WRITE.and(Flags::DENYOOM).and(Flags::MOVABLE),
+        Keys::Stored(2),
+        G,
+        (
+            "1.0.0",
+            "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
+        ),
+        sort::sort,
+    ),
+    data(
+        ("sort_ro", -2),
+        Flags::READONLY.and(Flags::MOVABLE),
+        ONE,
+        G,
+        (
+            "7.0.0",
+            "Returns the sorted elements of a list, a set, or a sorted set.",
+        ),
+        sort::sort_ro,
     ),
     data(
         ("exists", -2),
@@ -192,7 +215,7 @@ pub static COMMANDS: &[CommandSpec] = &[
     ),
     data(
         ("object", -2),
-        Flags::READONLY,
+        Flags::READONLY.and(Flags::CONTAINER),
         Keys::Range(2, 2, 1),
         G,
         (

@@ -30,6 +30,7 @@ fn encoding(value: &Value) -> &'static str {
                 "hashtable"
             }
         }
+        Value::Stream(_) => "stream",
         Value::Set(set) if set.len() <= 512 && set.are_numbers() => "intset",
         Value::Set(set) if set.len() <= 128 && is_packed(set.iter().map(<[u8]>::len).max()) => {
             "listpack"
@@ -47,16 +48,10 @@ fn encoding(value: &Value) -> &'static str {
 }
 
 pub fn object(context: &mut Context<'_>, command: &Command) -> Result<Reply, CommandError> {
-    if command.len() == 2 && command.is_word(1, "HELP") {
+    if command.is_word(1, "HELP") {
         return Ok(Reply::Array(vec![Reply::Simple(
             "OBJECT (ENCODING|FREQ|IDLETIME|REFCOUNT) <key>",
         )]));
-    }
-    if command.len() != 3 {
-        return Err(CommandError::new(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try OBJECT HELP.",
-            String::from_utf8_lossy(command.arg(1))
-        )));
     }
     let entry = context.keyspace.find(context.db, command.arg(2));
     let Some(entry) = entry else {

@@ -50,11 +50,29 @@ impl Entry {
         ENTRY_BYTES + self.value.payload_bytes() + elements
     }
 
+    /// [`Entry::bytes`], from the elements themselves.
+    pub(super) fn recounted_bytes(&self) -> usize {
+        let mut bytes = ENTRY_BYTES;
+        match &self.value {
+            Value::Str(value) => bytes += value.len(),
+            Value::Cold(_) => {}
+            collection => collection.each_element(&mut |name, value| {
+                // The number of a list's element is not in memory.
+                let name = match collection {
+                    Value::List(_) => 0,
+                    _ => name.len(),
+                };
+                bytes += name + value.len() + ELEMENT_BYTES;
+            }),
+        }
+        bytes
+    }
+
     /// Whether its elements are to have rows of their own under a new generation.
     pub(super) fn needs_generation(&self) -> bool {
-        self.value.pending().is_some_and(|pending| {
-            pending.is_rewritten || (!pending.in_rows && !self.value.is_small())
-        })
+        self.value
+            .pending()
+            .is_some_and(|pending| !pending.in_rows && !self.value.is_small())
     }
 
     /// Writes its row, and those of elements that changed.

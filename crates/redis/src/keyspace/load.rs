@@ -138,8 +138,9 @@ impl Keyspace {
         let wrong = || loaded.row.clone();
         let (db, epoch, key) = rows::split_meta(&loaded.row).ok_or_else(wrong)?;
         let known = self.databases[db].entries.get(key);
+        // A key without an entry is not there, once all names are known: it was deleted meanwhile.
         let is_wanted = self.databases[db].epoch == epoch
-            && known.is_none_or(|entry| entry.value.is_cold())
+            && known.map_or(!self.is_complete, |entry| entry.value.is_cold())
             && !self.gone.contains(&loaded.row);
         if !is_wanted {
             return Ok(());
@@ -157,6 +158,10 @@ impl Keyspace {
         }
         if let Value::Cold(kind) = entry.value {
             let mut value = Value::empty(kind);
+            let head = rows::head_told(kind, meta).ok_or_else(wrong)?;
+            if !value.take_head(head) {
+                return Err(wrong());
+            }
             for (name, element) in &loaded.elements {
                 if !value.take_row(name, element) {
                     return Err(wrong());

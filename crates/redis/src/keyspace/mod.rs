@@ -292,10 +292,32 @@ impl Keyspace {
         self.written.extend(rows::epoch_garbage(db, before));
     }
 
+    /// Which life a database is in: rows of others are seen by nobody.
+    #[must_use]
+    pub fn epoch(&self, db: usize) -> u32 {
+        self.databases[db].epoch
+    }
+
+    /// The last generation that is reserved in the store.
+    #[must_use]
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
     /// Bytes taken, roughly.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.memory
+    }
+
+    /// Bytes taken, added up from all keys and elements: what [`Keyspace::memory`] has to be.
+    /// It takes as long as reading everything.
+    #[must_use]
+    pub fn recounted_memory(&self) -> usize {
+        let entries = self.databases.iter().flat_map(|db| &db.entries);
+        entries
+            .map(|(key, entry)| key.len() + entry.recounted_bytes())
+            .sum()
     }
 
     /// Ends a command: the rows of all it touched, as they are now.

@@ -11,7 +11,8 @@
 //! Numbers are big-endian. A head is a format byte (1), a byte of the type with flags (0x10: an
 //! expiry follows, 0x20: elements have rows), the expiry u64 in milliseconds, and with rows the generation
 //! u64. The body of a string is its bytes; of a small collection its elements, each name and value
-//! with a u32 of its length; of a large one the number of elements u64.
+//! with a u32 of its length; of a large one the number of elements u64. Before a stream's elements,
+//! or their number, are its last ID, its largest deleted ID and the number of entries ever added.
 //!
 //! A key's rows of an older epoch or generation are seen by nobody. A garbage row, written in
 //! the batch that made them so, names them for the pass that removes them.
@@ -102,6 +103,29 @@ pub fn element_prefix(db: usize, epoch: u32, key: &[u8], generation: u64) -> Vec
     out
 }
 
+/// What the keys of all elements' rows begin with.
+#[must_use]
+pub fn element_space() -> [u8; 2] {
+    [SPACE, ELEMENT]
+}
+
+/// The database, epoch, key and generation of an element's row.
+#[must_use]
+pub fn split_element(row: &[u8]) -> Option<(usize, u32, &[u8], u64)> {
+    let (head, rest) = row.split_at_checked(META_HEAD)?;
+    let [SPACE, ELEMENT, db, epoch @ ..] = head else {
+        return None;
+    };
+    let db = usize::from(*db);
+    let epoch = u32::from_be_bytes(epoch.try_into().ok()?);
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (key, rest) = rest.split_at_checked(length)?;
+    let (generation, _) = rest.split_first_chunk::<8>()?;
+    let generation = u64::from_be_bytes(*generation);
+    (db < super::DATABASES).then_some((db, epoch, key, generation))
+}
+
 /// The row that says where rows are that nobody sees.
 #[must_use]
 pub fn garbage(prefix: &[u8]) -> RowWrite {
@@ -170,15 +194,19 @@ pub fn encode_meta(entry: &Entry) -> Vec<u8> {
     }
     if in_rows {
         out.extend_from_slice(&entry.generation.to_be_bytes());
+        out.extend_from_slice(&entry.value.head());
         out.extend_from_slice(&(entry.value.elements() as u64).to_be_bytes());
         return out;
     }
     match &entry.value {
         Value::Str(bytes) => out.extend_from_slice(bytes),
-        collection => collection.each_element(&mut |name, value| {
-            push(&mut out, name);
-            push(&mut out, value);
-        }),
+        collection => {
+            out.extend_from_slice(&collection.head());
+            collection.each_element(&mut |name, value| {
+                push(&mut out, name);
+                push(&mut out, value);
+            });
+        }
     }
     out
 }
@@ -207,12 +235,17 @@ pub fn decode_meta(value: &[u8]) -> Option<Entry> {
     }
     if flags & IN_ROWS != 0 {
         entry.generation = number(&mut rest).filter(|generation| *generation > 0)?;
-        return (rest.len() == 8 && kind != Kind::Str).then_some(entry);
+        return (rest.len() == kind.head_bytes() + 8 && kind != Kind::Str).then_some(entry);
     }
     entry.value = match kind {
         Kind::Str => Value::Str(rest.to_vec()),
         _ => {
             let mut collection = Value::empty(kind);
+            let (head, elements) = rest.split_at_checked(kind.head_bytes())?;
+            if !collection.take_head(head) {
+                return None;
+            }
+            rest = elements;
             while !rest.is_empty() {
                 let name = piece(&mut rest)?;
                 let value = piece(&mut rest)?;
@@ -223,7 +256,14 @@ pub fn decode_meta(value: &[u8]) -> Option<Entry> {
             collection
         }
     };
-    (entry.value.elements() > 0).then_some(entry)
+    (!entry.value.is_empty_collection()).then_some(entry)
+}
+
+/// What the row of a large object of this type has before the number of elements.
+#[must_use]
+pub fn head_told(kind: Kind, value: &[u8]) -> Option<&[u8]> {
+    let until = value.len().checked_sub(8)?;
+    value.get(until.checked_sub(kind.head_bytes())?..until)
 }
 
 /// Number of elements that the row of a large object tells.

@@ -1,9 +1,10 @@
 //! The objects under keys.
 
-use super::pending::{Pending, SMALL_BYTES, SMALL_ELEMENTS};
+use super::pending::{Pending, SMALL_BYTES, SMALL_ELEMENTS, SMALL_LIST_BYTES, SMALL_LIST_ELEMENTS};
 use crate::hashes::Hash;
 use crate::lists::List;
 use crate::sets::Set;
+use crate::streams::{Stream, StreamHead};
 use crate::zsets::ZSet;
 
 /// The type of an object, as its rows name it.
@@ -20,6 +21,8 @@ pub enum Kind {
     Set = 4,
     /// A sorted set.
     ZSet = 5,
+    /// A stream.
+    Stream = 6,
 }
 
 impl Kind {
@@ -32,15 +35,32 @@ impl Kind {
             Self::Hash => "hash",
             Self::Set => "set",
             Self::ZSet => "zset",
+            Self::Stream => "stream",
         }
     }
 
     /// The type that a row names.
     #[must_use]
     pub fn of(byte: u8) -> Option<Self> {
-        [Self::Str, Self::List, Self::Hash, Self::Set, Self::ZSet]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        [
+            Self::Str,
+            Self::List,
+            Self::Hash,
+            Self::Set,
+            Self::ZSet,
+            Self::Stream,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == byte)
+    }
+
+    /// Bytes that its key's row has before the elements, or before their number.
+    #[must_use]
+    pub fn head_bytes(self) -> usize {
+        match self {
+            Self::Stream => StreamHead::BYTES,
+            _ => 0,
+        }
     }
 }
 
@@ -57,6 +77,8 @@ pub enum Value {
     Set(Box<Set>),
     /// A sorted set.
     ZSet(Box<ZSet>),
+    /// A stream.
+    Stream(Box<Stream>),
     /// Only in the store; this is what it is there.
     Cold(Kind),
 }
@@ -71,6 +93,7 @@ impl Value {
             Kind::Hash => Self::Hash(Box::default()),
             Kind::Set => Self::Set(Box::default()),
             Kind::ZSet => Self::ZSet(Box::default()),
+            Kind::Stream => Self::Stream(Box::default()),
         }
     }
 
@@ -83,6 +106,7 @@ impl Value {
             Self::Hash(_) => Kind::Hash,
             Self::Set(_) => Kind::Set,
             Self::ZSet(_) => Kind::ZSet,
+            Self::Stream(_) => Kind::Stream,
             Self::Cold(kind) => *kind,
         }
     }
@@ -93,7 +117,7 @@ impl Value {
         matches!(self, Self::Cold(_))
     }
 
-    /// Elements, 1 for bytes.
+    /// Elements that have a row each when it is large; 1 for bytes.
     #[must_use]
     pub fn elements(&self) -> usize {
         match self {
@@ -102,13 +126,15 @@ impl Value {
             Self::Hash(hash) => hash.len(),
             Self::Set(set) => set.len(),
             Self::ZSet(zset) => zset.len(),
+            Self::Stream(stream) => stream.rows(),
         }
     }
 
     /// Whether it is a collection without elements, which no key keeps.
     #[must_use]
     pub fn is_empty_collection(&self) -> bool {
-        self.elements() == 0
+        // A stream without entries still knows which IDs it had.
+        !matches!(self, Self::Stream(_)) && self.elements() == 0
     }
 
     /// Bytes of its elements, without what holds them together.
@@ -121,13 +147,34 @@ impl Value {
             Self::Hash(hash) => hash.bytes(),
             Self::Set(set) => set.bytes(),
             Self::ZSet(zset) => zset.bytes(),
+            Self::Stream(stream) => stream.bytes(),
         }
     }
 
     /// Whether it fits into one row.
     #[must_use]
     pub fn is_small(&self) -> bool {
-        self.elements() <= SMALL_ELEMENTS && self.payload_bytes() <= SMALL_BYTES
+        let (elements, bytes) = match self {
+            Self::List(_) => (SMALL_LIST_ELEMENTS, SMALL_LIST_BYTES),
+            _ => (SMALL_ELEMENTS, SMALL_BYTES),
+        };
+        self.elements() <= elements && self.payload_bytes() <= bytes
+    }
+
+    /// What its key's row has before the elements.
+    pub(crate) fn head(&self) -> Vec<u8> {
+        match self {
+            Self::Stream(stream) => stream.head_bytes().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Takes in what its key's row has before the elements. `false` when it has no such thing.
+    pub(crate) fn take_head(&mut self, head: &[u8]) -> bool {
+        match self {
+            Self::Stream(stream) => stream.take_head(head),
+            _ => head.is_empty(),
+        }
     }
 
     pub(crate) fn pending_mut(&mut self) -> Option<&mut Pending> {
@@ -137,6 +184,7 @@ impl Value {
             Self::Hash(hash) => Some(hash.pending_mut()),
             Self::Set(set) => Some(set.pending_mut()),
             Self::ZSet(zset) => Some(zset.pending_mut()),
+            Self::Stream(stream) => Some(stream.pending_mut()),
         }
     }
 
@@ -147,6 +195,7 @@ impl Value {
             Self::Hash(hash) => Some(hash.pending()),
             Self::Set(set) => Some(set.pending()),
             Self::ZSet(zset) => Some(zset.pending()),
+            Self::Stream(stream) => Some(stream.pending()),
         }
     }
 
@@ -158,6 +207,7 @@ impl Value {
             Self::Hash(hash) => hash.row(sub),
             Self::Set(set) => set.row(sub),
             Self::ZSet(zset) => zset.row(sub),
+            Self::Stream(stream) => stream.row(sub),
         }
     }
 
@@ -169,6 +219,7 @@ impl Value {
             Self::Hash(hash) => hash.each_row(take),
             Self::Set(set) => set.each_row(take),
             Self::ZSet(zset) => zset.each_row(take),
+            Self::Stream(stream) => stream.each_row(take),
         }
     }
 
@@ -180,6 +231,7 @@ impl Value {
             Self::Hash(hash) => hash.take_row(sub, value),
             Self::Set(set) => set.take_row(sub, value),
             Self::ZSet(zset) => zset.take_row(sub, value),
+            Self::Stream(stream) => stream.take_row(sub, value),
         }
     }
 }

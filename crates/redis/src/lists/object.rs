@@ -78,6 +78,16 @@ impl List {
         }
     }
 
+    /// Notes as many numbers from one on: their elements changed, came or went.
+    fn note_numbers(&mut self, from: u64, count: usize) {
+        if self.pending.in_rows {
+            for step in 0..count as u64 {
+                let number = from.wrapping_add(step);
+                self.pending.note(&number.to_be_bytes());
+            }
+        }
+    }
+
     /// Adds an element at an end.
     pub fn push(&mut self, element: &[u8], at_front: bool) {
         self.bytes += element.len();
@@ -118,9 +128,16 @@ impl List {
     /// Inserts an element before a place.
     pub fn insert(&mut self, place: usize, element: &[u8]) {
         self.bytes += element.len();
-        self.elements
-            .insert(place.min(self.elements.len()), element.into());
-        self.pending.rewrite();
+        let (before, place) = (self.elements.len(), place.min(self.elements.len()));
+        self.elements.insert(place, element.into());
+        // The fewer elements get other numbers.
+        if place < before - place {
+            self.head = self.head.wrapping_sub(1);
+            self.note_numbers(self.head, place + 1);
+        } else {
+            let from = self.head.wrapping_add(place as u64);
+            self.note_numbers(from, before + 1 - place);
+        }
     }
 
     /// Removes elements equal to `element`, at most `limit`, from an end on; how many.
@@ -136,7 +153,16 @@ impl List {
         }
         let removed = places.len();
         self.bytes -= removed * element.len();
-        self.pending.rewrite();
+        let (first, behind_last) = (places[0], places[removed - 1] + 1);
+        let before = self.elements.len();
+        // The fewer elements get other numbers.
+        if behind_last < before - first {
+            self.note_numbers(self.head, behind_last);
+            self.head = self.head.wrapping_add(removed as u64);
+        } else {
+            let from = self.head.wrapping_add(first as u64);
+            self.note_numbers(from, before - first);
+        }
         places.reverse();
         let mut place = 0;
         self.elements.retain(|_| {

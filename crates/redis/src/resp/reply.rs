@@ -17,6 +17,8 @@ pub enum Protocol {
 pub enum Reply {
     /// A short word.
     Simple(&'static str),
+    /// A word that a script made up.
+    Status(Vec<u8>),
     /// An error.
     Error(CommandError),
     /// A number.
@@ -31,6 +33,8 @@ pub enum Reply {
     NullArray,
     /// A floating-point number.
     Double(f64),
+    /// A floating-point number without an exponent, with up to 17 digits behind the point.
+    LongDouble(f64),
     /// Yes or no.
     Bool(bool),
     /// Answers in order.
@@ -41,6 +45,8 @@ pub enum Reply {
     Map(Vec<(Reply, Reply)>),
     /// Pairs in order: an array of pairs, flat in RESP 2.
     Pairs(Vec<(Reply, Reply)>),
+    /// Pairs in order: a map in RESP 3, an array of pairs in RESP 2.
+    MapOrPairs(Vec<(Reply, Reply)>),
     /// Not asked for: a message.
     Push(Vec<Reply>),
     /// Nothing is sent now: the client waits for a key, or was answered otherwise.
@@ -88,6 +94,20 @@ impl Reply {
         match self {
             Self::Later => {}
             Self::Simple(word) => line(out, b'+', word.as_bytes()),
+            Self::Status(word) => {
+                // Nothing that a client sent may end the line.
+                let word: Vec<u8> = word
+                    .iter()
+                    .map(|byte| {
+                        if matches!(byte, b'\r' | b'\n') {
+                            b' '
+                        } else {
+                            *byte
+                        }
+                    })
+                    .collect();
+                line(out, b'+', &word);
+            }
             Self::Error(error) => {
                 // Nothing that a client sent may end the line.
                 let text = error.0.replace(['\r', '\n'], " ");
@@ -113,6 +133,15 @@ impl Reply {
                     bulk(out, text.as_bytes());
                 }
             }
+            Self::LongDouble(value) => {
+                let text = format!("{value:.17}");
+                let text = text.trim_end_matches('0').trim_end_matches('.');
+                if is_new {
+                    line(out, b',', text.as_bytes());
+                } else {
+                    bulk(out, text.as_bytes());
+                }
+            }
             Self::Bool(value) if is_new => line(out, b'#', if *value { b"t" } else { b"f" }),
             Self::Bool(value) => number(out, b':', i64::from(*value)),
             Self::Array(parts) => many(out, b'*', parts, protocol),
@@ -130,6 +159,16 @@ impl Reply {
                     }
                     one.encode(protocol, out);
                     other.encode(protocol, out);
+                }
+            }
+            Self::MapOrPairs(pairs) => {
+                length(out, if is_new { b'%' } else { b'*' }, pairs.len());
+                for (key, value) in pairs {
+                    if !is_new {
+                        length(out, b'*', 2);
+                    }
+                    key.encode(protocol, out);
+                    value.encode(protocol, out);
                 }
             }
             Self::Map(pairs) => {
@@ -219,6 +258,12 @@ mod tests {
             "*2\r\n$1\r\na\r\n$3\r\n1.5\r\n"
         );
         assert_eq!(text(&map, Protocol::Resp3), "%1\r\n$1\r\na\r\n,1.5\r\n");
+        let streams = Reply::MapOrPairs(vec![(Reply::bulk("a"), Reply::Integer(1))]);
+        assert_eq!(
+            text(&streams, Protocol::Resp2),
+            "*1\r\n*2\r\n$1\r\na\r\n:1\r\n"
+        );
+        assert_eq!(text(&streams, Protocol::Resp3), "%1\r\n$1\r\na\r\n:1\r\n");
         assert_eq!(text(&Reply::Null, Protocol::Resp3), "_\r\n");
         assert_eq!(text(&Reply::NullArray, Protocol::Resp2), "*-1\r\n");
         assert_eq!(

@@ -4,14 +4,17 @@ use super::client::{Client, ClientId};
 use super::state::Server;
 use crate::Stamp;
 use crate::keyspace::Effects;
+use crate::scripts::ScriptHost;
 
 /// What a command of a connection runs on.
 pub struct Call<'a> {
-    pub(super) server: &'a mut Server,
-    pub(super) id: ClientId,
-    pub(super) stamp: Stamp,
+    pub(crate) server: &'a mut Server,
+    pub(crate) id: ClientId,
+    pub(crate) stamp: Stamp,
     /// What commands inside it wrote.
-    pub(super) effects: Effects,
+    pub(crate) effects: Effects,
+    /// The process around the server, for scripts.
+    pub(crate) host: &'a mut dyn ScriptHost,
 }
 
 impl Call<'_> {

@@ -9,6 +9,8 @@ pub struct Settings {
     pub password: Option<String>,
     /// Whether a reply means that the disk has it, and not only the operating system.
     pub is_synced: bool,
+    /// How long a script runs before other connections may end it, in milliseconds.
+    pub script_limit_millis: u64,
     /// The port, for INFO.
     pub port: u16,
     /// Identity of this process, for INFO: 40 hexadecimal digits.
@@ -23,6 +25,7 @@ impl Default for Settings {
             memory_bytes: 0,
             password: None,
             is_synced: true,
+            script_limit_millis: 5000,
             port: 6379,
             run_id: "0".repeat(40),
             version: env!("CARGO_PKG_VERSION"),
@@ -42,8 +45,6 @@ impl Settings {
             ("timeout", "0"),
             ("tcp-keepalive", "300"),
             ("notify-keyspace-events", ""),
-            ("lua-time-limit", "5000"),
-            ("busy-reply-threshold", "5000"),
             ("slowlog-log-slower-than", "10000"),
             ("slowlog-max-len", "128"),
             ("maxclients", "10000"),
@@ -63,6 +64,9 @@ impl Settings {
         let fsync = if self.is_synced { "always" } else { "everysec" };
         shown.push(("appendfsync", fsync.to_owned()));
         shown.push(("maxmemory", self.memory_bytes.to_string()));
+        let limit = self.script_limit_millis.to_string();
+        shown.push(("lua-time-limit", limit.clone()));
+        shown.push(("busy-reply-threshold", limit));
         shown.push(("port", self.port.to_string()));
         shown.sort_unstable();
         shown

@@ -11,7 +11,7 @@ use crate::resp::{Protocol, Reply};
 type Answer = Result<Reply, CommandError>;
 
 /// The version that clients take this server for: it decides what they ask of it.
-pub(super) const REDIS_VERSION: &str = "7.2.0";
+pub(crate) const REDIS_VERSION: &str = "7.2.0";
 
 fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
     let user = String::from_utf8_lossy(user).into_owned();

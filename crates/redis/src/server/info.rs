@@ -43,12 +43,16 @@ fn sections(server: &Server, now: u64) -> Vec<Section> {
         line("connected_clients", &server.clients.len()),
         line("blocked_clients", &server.waiting.len()),
     ];
+    let (scripts, script_bytes, vm) = server.scripts.sizes();
     let memory = vec![
         line("used_memory", &keyspace.memory()),
         line("used_memory_dataset", &keyspace.memory()),
         line("maxmemory", &settings.memory_bytes),
         line("maxmemory_policy", &"noeviction"),
         line("mem_allocator", &"mimalloc"),
+        line("used_memory_vm_eval", &vm),
+        line("used_memory_scripts", &script_bytes),
+        line("number_of_cached_scripts", &scripts),
     ];
     let persistence = vec![
         line("loading", &u8::from(!keyspace.is_complete())),
@@ -161,6 +165,11 @@ fn set_config(call: &mut Call<'_>, command: &Command) -> Answer {
                 let bytes = number::integer(value).and_then(|bytes| usize::try_from(bytes).ok());
                 settings.memory_bytes =
                     bytes.ok_or_else(|| refused("argument must be a memory value"))?;
+            }
+            "lua-time-limit" | "busy-reply-threshold" => {
+                let millis = number::integer(value).and_then(|millis| u64::try_from(millis).ok());
+                settings.script_limit_millis =
+                    millis.ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
             }
             _ => {
                 let shown = settings.shown();

@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `state` | [`Server`], one command of one connection |
+//! | `busy` | what other connections are answered while a script runs |
 //! | `client` | a connection's state, CLIENT |
 //! | `transaction` | MULTI, EXEC, WATCH |
 //! | `channels` | SUBSCRIBE, PUBLISH |
@@ -15,6 +16,7 @@
 //! | `info` | INFO, CONFIG, COMMAND, and other questions about the server |
 
 mod acl;
+mod busy;
 mod call;
 mod channels;
 mod client;
@@ -30,6 +32,7 @@ pub use call::Call;
 pub use client::ClientId;
 pub use config::Settings;
 pub use state::{Handled, Needs, Server};
+pub(crate) use {hello::REDIS_VERSION, waiting::timeout_reply};
 
 use crate::table::{CommandSpec, Flags, Group, Keys, connection};
 

@@ -15,6 +15,7 @@ use crate::execute::Context;
 use crate::keyspace::{Effects, Keyspace, Load, LoadedRow};
 use crate::number::Random;
 use crate::resp::{Limits, Protocol, Reply};
+use crate::scripts::{NoHost, RunningScript, ScriptHost, Scripts};
 use crate::table::{self, CommandSpec, Flags, Run};
 
 /// What became of a command.
@@ -48,6 +49,9 @@ pub struct Server {
     pub(super) waiting: Waiting,
     pub(super) watchers: HashMap<(usize, Box<[u8]>), Vec<ClientId>>,
     pub(super) closing: Vec<ClientId>,
+    pub(crate) scripts: Scripts,
+    /// The script that runs now.
+    pub(crate) running: Option<RunningScript>,
     outbox: Vec<(ClientId, Reply)>,
     loads: Vec<Load>,
     next_id: u64,
@@ -71,6 +75,8 @@ impl Server {
             waiting: Waiting::default(),
             watchers: HashMap::new(),
             closing: Vec::new(),
+            scripts: Scripts::default(),
+            running: None,
             outbox: Vec::new(),
             loads: Vec::new(),
             next_id: 1,
@@ -171,15 +177,11 @@ impl Server {
             let Some(spec) = table::find(command.name()) else {
                 continue;
             };
-            if spec.flags.has(Flags::ALL_KEYS) && !self.keyspace.is_complete() {
-                return Needs::AllNames;
+            match self.needs_of(client.db, spec, command) {
+                Needs::Nothing => {}
+                Needs::AllNames => return Needs::AllNames,
+                Needs::Values(loads) => needed.extend(loads),
             }
-            let places = spec.keys.places(command);
-            let keys = places.into_iter().map(|place| command.arg(place));
-            needed.extend(
-                self.keyspace
-                    .missing(client.db, keys, spec.flags.has(Flags::NO_VALUE)),
-            );
         }
         if needed.is_empty() {
             return Needs::Nothing;
@@ -187,11 +189,66 @@ impl Server {
         Needs::Values(needed)
     }
 
-    /// Runs a command of a connection.
+    /// What must be there before one command runs on database `db`.
+    pub(crate) fn needs_of(&self, db: usize, spec: &CommandSpec, command: &Command) -> Needs {
+        if self.keyspace.has_all_values() {
+            return Needs::Nothing;
+        }
+        if spec.flags.has(Flags::ALL_KEYS) && !self.keyspace.is_complete() {
+            return Needs::AllNames;
+        }
+        let places = spec.keys.places(command);
+        let keys = places.into_iter().map(|place| command.arg(place));
+        let only_entry = spec.flags.has(Flags::NO_VALUE);
+        let mut needed = self.keyspace.missing(db, keys, only_entry);
+        if matches!(spec.name, "sort" | "sort_ro") {
+            let beside = crate::keys::sort::keys_beside(&self.keyspace, db, command);
+            let beside = beside.iter().map(Vec::as_slice);
+            needed.extend(self.keyspace.missing(db, beside, false));
+        }
+        if needed.is_empty() {
+            return Needs::Nothing;
+        }
+        Needs::Values(needed)
+    }
+
+    /// The connection and the database it has chosen.
+    pub(crate) fn database(&self, id: ClientId) -> Option<(ClientId, usize)> {
+        self.clients.get(&id).map(|client| (id, client.db))
+    }
+
+    /// A connection has chosen a database.
+    pub(crate) fn select(&mut self, id: ClientId, db: usize) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.db = db;
+        }
+    }
+
+    /// Whether a connection may run `command`.
+    pub(crate) fn may_run(&self, id: ClientId, spec: &CommandSpec, command: &Command) -> bool {
+        let user = self
+            .clients
+            .get(&id)
+            .and_then(|client| client.user.as_ref());
+        user.is_some_and(|user| self.users.check(user, spec, command).is_ok())
+    }
+
+    /// Runs a command of a connection, all values being in memory.
     pub fn handle(&mut self, id: ClientId, command: &Command, stamp: Stamp) -> Handled {
+        self.handle_in(id, command, stamp, &mut NoHost)
+    }
+
+    /// Runs a command of a connection; `host` is what a script may ask of the process.
+    pub fn handle_in(
+        &mut self,
+        id: ClientId,
+        command: &Command,
+        stamp: Stamp,
+        host: &mut dyn ScriptHost,
+    ) -> Handled {
         self.commands += 1;
         let mut effects = Effects::default();
-        let reply = self.admit_and_run(id, command, stamp, &mut effects);
+        let reply = self.admit_and_run(id, command, stamp, &mut effects, host);
         let reply = self.by_reply_mode(id, reply);
         self.after(&mut effects, stamp);
         Handled { reply, effects }
@@ -218,6 +275,7 @@ impl Server {
         command: &Command,
         stamp: Stamp,
         effects: &mut Effects,
+        host: &mut dyn ScriptHost,
     ) -> Reply {
         let spec = match table::admit(command) {
             Ok(spec) => spec,
@@ -237,7 +295,7 @@ impl Server {
             open.queue.push(command.clone());
             return Reply::Simple("QUEUED");
         }
-        let (reply, written) = self.run(id, spec, command, stamp);
+        let (reply, written) = self.run(id, spec, command, stamp, host);
         effects.append(written);
         if reply == Reply::Later && spec.flags.has(Flags::BLOCKING) {
             self.wait(id, spec, command, stamp);
@@ -246,7 +304,7 @@ impl Server {
     }
 
     /// An error; between MULTI and EXEC it breaks the transaction.
-    fn refuse(&mut self, id: ClientId, refused: CommandError) -> Reply {
+    pub(super) fn refuse(&mut self, id: ClientId, refused: CommandError) -> Reply {
         if let Some(client) = self.clients.get_mut(&id)
             && let Some(open) = &mut client.transaction
         {
@@ -255,7 +313,8 @@ impl Server {
         Reply::Error(refused)
     }
 
-    fn check(
+    /// Whether a connection may run `command` now.
+    pub(crate) fn check(
         &self,
         id: ClientId,
         spec: &CommandSpec,
@@ -295,12 +354,13 @@ impl Server {
     }
 
     /// Runs a command that was admitted.
-    pub(super) fn run(
+    pub(crate) fn run(
         &mut self,
         id: ClientId,
         spec: &'static CommandSpec,
         command: &Command,
         stamp: Stamp,
+        host: &mut dyn ScriptHost,
     ) -> (Reply, Effects) {
         match spec.run {
             Run::Data(run) => {
@@ -321,6 +381,7 @@ impl Server {
                     id,
                     stamp,
                     effects: Effects::default(),
+                    host,
                 };
                 let reply = Reply::from(run(&mut call, command));
                 (reply, call.effects)

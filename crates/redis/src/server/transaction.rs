@@ -64,7 +64,9 @@ pub fn exec(call: &mut Call<'_>, _command: &Command) -> Answer {
         // It was admitted when it was queued.
         let reply = match table::admit(command) {
             Ok(spec) => {
-                let (reply, effects) = call.server.run(call.id, spec, command, call.stamp);
+                let (reply, effects) =
+                    call.server
+                        .run(call.id, spec, command, call.stamp, &mut *call.host);
                 call.effects.append(effects);
                 match reply {
                     Reply::Later if spec.flags.has(table::Flags::BLOCKING) => {

@@ -8,6 +8,7 @@ use crate::Stamp;
 use crate::command::Command;
 use crate::keyspace::Effects;
 use crate::resp::Reply;
+use crate::scripts::NoHost;
 use crate::table::CommandSpec;
 
 type Key = (usize, Box<[u8]>);
@@ -30,11 +31,22 @@ impl Wait {
 }
 
 /// What a command answers that waited in vain.
-pub(super) fn timeout_reply(name: &str) -> Reply {
+pub(crate) fn timeout_reply(name: &str) -> Reply {
     match name {
         "blmove" | "brpoplpush" => Reply::Null,
         _ => Reply::NullArray,
     }
+}
+
+/// Milliseconds that a command waits at most; 0: without end.
+fn timeout_millis(spec: &CommandSpec, command: &Command) -> u64 {
+    let at = match spec.name {
+        "xread" | "xreadgroup" => return crate::streams::wait_millis(command),
+        "blmpop" | "bzmpop" => 1,
+        _ => command.len() - 1,
+    };
+    // The command itself has checked it.
+    crate::lists::blocking::timeout_millis(command.arg(at)).unwrap_or(1)
 }
 
 /// All that wait.
@@ -112,17 +124,16 @@ impl Server {
         command: &Command,
         stamp: Stamp,
     ) {
-        let at = match spec.name {
-            "blmpop" | "bzmpop" => 1,
-            _ => command.len() - 1,
-        };
-        // The command itself has checked it.
-        let timeout = crate::lists::blocking::timeout_millis(command.arg(at)).unwrap_or(1);
+        let timeout = timeout_millis(spec, command);
         let Some(client) = self.clients.get_mut(&id) else {
             return;
         };
+        let command = match spec.name {
+            "xread" => crate::streams::resolved(&self.keyspace, client.db, command),
+            _ => command.clone(),
+        };
         client.is_waiting = true;
-        let places = spec.keys.places(command);
+        let places = spec.keys.places(&command);
         let wait = Wait {
             spec,
             db: client.db,
@@ -135,7 +146,7 @@ impl Server {
             } else {
                 stamp.now_millis.saturating_add(timeout)
             },
-            command: command.clone(),
+            command,
         };
         self.waiting.add(id, wait);
     }
@@ -144,12 +155,14 @@ impl Server {
     pub(super) fn serve_waiting(&mut self, key: &Key, stamp: Stamp) -> Effects {
         let mut effects = Effects::default();
         for id in self.waiting.waiting_for(key) {
-            if self.keyspace.peek(key.0, &key.1).is_none() {
-                break;
-            }
             let Some(wait) = self.waiting.waits.get(&id) else {
                 continue;
             };
+            // Who reads for a group is told that the group is gone.
+            let hears_errors = wait.spec.name == "xreadgroup";
+            if self.keyspace.peek(key.0, &key.1).is_none() && !hears_errors {
+                continue;
+            }
             let (spec, command) = (wait.spec, wait.command.clone());
             let places = spec.keys.places(&command);
             let keys = places.iter().map(|place| command.arg(*place));
@@ -158,10 +171,10 @@ impl Server {
                 self.load(missing);
                 continue;
             }
-            let (reply, written) = self.run(id, spec, &command, stamp);
+            let (reply, written) = self.run(id, spec, &command, stamp, &mut NoHost);
             effects.append(written);
             // A key of another type: it goes on waiting, as in Redis.
-            if reply != Reply::Later && !reply.is_error() {
+            if reply != Reply::Later && (hears_errors || !reply.is_error()) {
                 self.waiting.remove(id);
                 self.answer_waiting(id, reply);
             }

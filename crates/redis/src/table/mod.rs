@@ -3,6 +3,7 @@
 //! Each family declares its own ([`FAMILIES`]); admission, key extraction, ACL categories and
 //! COMMAND all read this.
 
+mod parts;
 mod refused;
 mod spec;
 
@@ -23,6 +24,12 @@ pub static FAMILIES: &[&[CommandSpec]] = &[
     crate::lists::COMMANDS,
     crate::sets::COMMANDS,
     crate::zsets::COMMANDS,
+    crate::streams::COMMANDS,
+    crate::bitmaps::COMMANDS,
+    crate::hyperloglog::COMMANDS,
+    crate::geo::COMMANDS,
+    crate::dump::COMMANDS,
+    crate::scripts::COMMANDS,
     crate::server::COMMANDS,
 ];
 
@@ -63,6 +70,9 @@ pub fn admit(command: &Command) -> Result<&'static CommandSpec, CommandError> {
     let arity = i64::from(spec.arity);
     if (arity > 0 && given != arity) || given < -arity {
         return Err(CommandError::arity(spec.name));
+    }
+    if spec.flags.has(Flags::CONTAINER) {
+        parts::check(spec.name, command)?;
     }
     Ok(spec)
 }

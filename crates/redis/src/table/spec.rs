@@ -41,6 +41,8 @@ impl Flags {
     pub const NO_MULTI: Self = Self(4096);
     /// Its reply depends on the stamp's seed.
     pub const RANDOM: Self = Self(8192);
+    /// Its second word is a command of its own.
+    pub const CONTAINER: Self = Self(16384);
 
     /// Both.
     #[must_use]
@@ -143,6 +145,10 @@ pub enum Keys {
     Range(usize, isize, usize),
     /// As many as the argument at the first place says, behind it; and the one at the second place.
     Counted(usize, Option<usize>),
+    /// The first half of what is behind the word STREAMS.
+    Streams,
+    /// The first argument, and those behind the words STORE and STOREDIST from a place on.
+    Stored(usize),
 }
 
 impl Keys {
@@ -163,7 +169,8 @@ impl Keys {
                 number(step),
             ),
             Self::Counted(_, Some(place)) => (number(place), number(place), 1),
-            Self::Counted(_, None) => (0, 0, 0),
+            Self::Counted(_, None) | Self::Streams => (0, 0, 0),
+            Self::Stored(_) => (1, 1, 1),
         }
     }
 
@@ -188,8 +195,33 @@ impl Keys {
                 let counted = (at + 1..at + 1 + count).filter(|place| *place < len);
                 extra.into_iter().chain(counted).collect()
             }
+            Self::Streams => streams(command),
+            Self::Stored(from) => {
+                let is_store = |place: &usize| {
+                    command.is_word(*place, "STORE") || command.is_word(*place, "STOREDIST")
+                };
+                let targets = (from..len.saturating_sub(1)).filter(is_store);
+                std::iter::once(1)
+                    .chain(targets.map(|place| place + 1))
+                    .collect()
+            }
         }
     }
+}
+
+/// The places of the keys of XREAD and XREADGROUP.
+fn streams(command: &Command) -> Vec<usize> {
+    let mut place = 1;
+    while place < command.len() && !command.is_word(place, "STREAMS") {
+        // What an option is given may be called STREAMS too.
+        place += match () {
+            () if command.is_word(place, "GROUP") => 3,
+            () if command.is_word(place, "NOACK") => 1,
+            () => 2,
+        };
+    }
+    let behind = command.len().saturating_sub(place + 1);
+    (place + 1..place + 1 + behind / 2).collect()
 }
 
 /// What runs a command on data.

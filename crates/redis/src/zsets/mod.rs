@@ -12,6 +12,7 @@ pub use object::ZSet;
 
 use crate::table::{CommandSpec, Flags, Group, Keys, data};
 use commands as run;
+pub(crate) use commands::zadd;
 
 const WRITE: Flags = Flags::WRITE.and(Flags::DENYOOM);
 const FAST_WRITE: Flags = WRITE.and(Flags::FAST);

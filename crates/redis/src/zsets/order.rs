@@ -25,7 +25,7 @@ impl Scored {
     }
 }
 
-/// Order of scores, where both zeros are the same.
+/// Order of scores, where both zeros are the same. It is total: [`Order::insert`] takes no NaN.
 fn compare(one: f64, other: f64) -> Ordering {
     one.partial_cmp(&other).unwrap_or(Ordering::Equal)
 }
@@ -49,6 +49,7 @@ impl Order {
 
     /// Adds a member that is not in it.
     pub fn insert(&mut self, scored: Scored) {
+        assert!(!scored.score.is_nan(), "a score that has no order");
         self.len += 1;
         let is_before = |other: &Scored| other.order(scored.score, &scored.member).is_lt();
         let at = self.chunk(is_before);
@@ -73,10 +74,9 @@ impl Order {
                 .binary_search_by(|other| other.order(score, member))
                 .ok()
         });
-        let Some(place) = place else {
-            debug_assert!(false, "a member of the set is not in its order");
-            return;
-        };
+        // No score is NaN, so the order is total and finds what is in it.
+        assert!(place.is_some(), "a member of the set is not in its order");
+        let Some(place) = place else { return };
         self.chunks[at].remove(place);
         if self.chunks[at].is_empty() {
             self.chunks.remove(at);
