@@ -20,6 +20,7 @@ use super::session::Session;
 use super::variables::Values;
 use crate::catalog::{CatalogStore, Table};
 use crate::error::{SqlError, SqlResult};
+use crate::statement::owners::OwnerGraph;
 use crate::types::Value;
 
 /// One database server: catalog, accounts, global variables, sessions.
@@ -41,6 +42,8 @@ pub struct Instance {
     /// Monotonic microseconds at open, for `Uptime`.
     pub(super) opened_at: i64,
     pub(super) changed_rows: ChangedRows,
+    /// Links of ownership, of the catalog they were last asked of.
+    owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
     next_transaction: AtomicU64,
     shutdown_requested: AtomicBool,
@@ -96,6 +99,7 @@ impl Instance {
             table_locks: TableLocks::default(),
             metrics: Metrics::default(),
             changed_rows: ChangedRows::default(),
+            owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
             shutdown_requested: AtomicBool::new(false),
@@ -296,6 +300,19 @@ impl Instance {
             "40001",
             "Deadlock found when trying to get lock; try restarting transaction",
         ))
+    }
+
+    /// Links of ownership in the catalog as it is; `None` when no table says whose its rows are.
+    pub(super) fn owner_graph(&self) -> Option<Arc<OwnerGraph>> {
+        let catalog = self.store.current();
+        let known = self.owner_graph.load();
+        if known.0 == catalog.version {
+            return known.1.clone();
+        }
+        let graph = OwnerGraph::of(&catalog).map(Arc::new);
+        let cached = Arc::new((catalog.version, graph.clone()));
+        self.owner_graph.store(cached);
+        graph
     }
 
     /// Hears what other servers on the same rows have changed.

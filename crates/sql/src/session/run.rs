@@ -269,7 +269,10 @@ impl Session {
 
     pub(super) fn restart(&mut self, attempt: u32) -> SqlResult<()> {
         match &self.transaction {
-            Some(open) if !open.single => open.txn.restart(),
+            Some(open) if !open.single => {
+                open.txn.restart();
+                open.owners.clear();
+            }
             _ => self.transaction = None,
         }
         let pause = BACK_OFF_MICROS << attempt.min(6);

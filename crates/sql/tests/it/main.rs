@@ -12,6 +12,7 @@ mod isolation;
 mod load_data;
 mod nesting;
 mod online_changes;
+mod owners;
 mod ownership;
 mod privileges;
 mod reads;
