@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
 use super::auto_analyze::ChangedRows;
+use super::gdpr::RunningRequests;
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
 use super::locks::TableLocks;
 use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
@@ -42,6 +43,8 @@ pub struct Instance {
     /// Monotonic microseconds at open, for `Uptime`.
     pub(super) opened_at: i64,
     pub(super) changed_rows: ChangedRows,
+    /// Requests to forget that are under way.
+    pub(super) requests_running: RunningRequests,
     /// Links of ownership, of the catalog they were last asked of.
     owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
@@ -99,6 +102,7 @@ impl Instance {
             table_locks: TableLocks::default(),
             metrics: Metrics::default(),
             changed_rows: ChangedRows::default(),
+            requests_running: RunningRequests::default(),
             owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),

@@ -33,7 +33,7 @@ impl Session {
             Special::GdprGet { kind, id, format } => {
                 return self.gdpr_get(kind, id, *format, sink, more);
             }
-            Special::GdprForget(_) => return Err(SqlError::not_supported("GDPR FORGET")),
+            Special::GdprForget(forget) => return self.gdpr_forget(forget, sink, more),
             Special::Compliance(table) => return self.compliance(table.as_ref(), sink, more),
             Special::Maintain { verb, tables } => {
                 return self.maintain(verb, tables, sink, more);

@@ -35,7 +35,7 @@ impl OpenTransaction {
 }
 
 impl Session {
-    fn open(&mut self, isolation: IsolationLevel, read_only: bool, single: bool) {
+    pub(super) fn open(&mut self, isolation: IsolationLevel, read_only: bool, single: bool) {
         let instance = self.instance();
         let waiter: Arc<dyn Waiter> = Arc::clone(&self.state.waiter) as Arc<dyn Waiter>;
         let txn = Transaction::begin(
@@ -91,7 +91,7 @@ impl Session {
     ) -> SqlResult<T> {
         if let Some(open) = &self.transaction {
             if open.txn.isolation() == IsolationLevel::ReadCommitted {
-                let text = "GDPR GET shows one state of all tables, and this transaction is READ \
+                let text = "GDPR shows one state of all tables, and this transaction is READ \
                             COMMITTED: end it, or use REPEATABLE READ";
                 return Err(SqlError::new(51007, "HY000", text));
             }

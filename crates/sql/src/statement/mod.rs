@@ -20,7 +20,7 @@ mod load;
 mod names;
 pub(crate) mod owners;
 mod rows;
-mod target;
+pub(crate) mod target;
 mod update;
 
 #[cfg(feature = "mutants")]

@@ -4,6 +4,7 @@ mod alter_interleaving;
 mod changes;
 mod connect_statements;
 mod dead_clients;
+mod forget;
 mod garbage;
 mod gdpr_get;
 mod half_done;

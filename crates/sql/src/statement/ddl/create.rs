@@ -409,7 +409,10 @@ fn fill(
     // The edit has made new versions of the tables that it refers to.
     for key in &table.foreign_keys {
         if let Ok(parent) = edit.catalog.table(&key.ref_database, &key.ref_table)
-            && !context.temporary.get(&key.ref_database, &key.ref_table).is_some_and(|own| own.temporary)
+            && !context
+                .temporary
+                .get(&key.ref_database, &key.ref_table)
+                .is_some_and(|own| own.temporary)
         {
             add_table(&mut catalog, parent);
         }

@@ -39,6 +39,7 @@ pub(crate) struct OwnerCheck<'a> {
     notes: BTreeMap<Place, OwnerNote>,
     /// Foreign keys were checked by some statement: rows that depend on those noted must have owners.
     is_strict: bool,
+    lets_wait: bool,
     /// Rows that must not stay as they are, with what 51001 says of each.
     failed: BTreeMap<Place, String>,
     /// Tables whose definition the commit depends on.
@@ -61,9 +62,15 @@ impl<'a> OwnerCheck<'a> {
             open: VecDeque::new(),
             notes: BTreeMap::new(),
             is_strict: false,
+            lets_wait: false,
             failed: BTreeMap::new(),
             touched: BTreeSet::new(),
         }
+    }
+
+    /// Rows without owner are let through: they wait for one.
+    pub(crate) fn let_wait(&mut self) {
+        self.lets_wait = true;
     }
 
     /// Looks at what the transaction has noted.
@@ -135,7 +142,7 @@ impl<'a> OwnerCheck<'a> {
             self.open_dependents(owned, &row)?;
         }
         let is_checked = note.map_or(self.is_strict, |note| note.is_checked);
-        let must_be = is_checked && !owned.unowned_allowed();
+        let must_be = is_checked && !owned.unowned_allowed() && !self.lets_wait;
         let is_concern = self.txn.has_written(&row_key) || !was_unowned;
         if !is_owned && must_be && is_concern {
             self.failed.insert(place, unowned(owned, &row));

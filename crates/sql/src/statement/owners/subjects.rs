@@ -4,6 +4,7 @@
 //! request number  0x02 0x00                             → u64 BE, the next one
 //! subject         0x02 0x01 ‖ table u32 BE ‖ hash 16    → state u8 ‖ request u64 BE
 //! open request    0x02 0x03 ‖ request u64 BE            → ForgetRequest (postcard)
+//! done            0x02 0x05 ‖ request u64 BE            → ForgetRequest (postcard), without the key
 //! ```
 //! The hash is of the person's key, so that a key which says who the person was does not outlive them. An
 //! open request holds the key itself, until the request is done.
@@ -19,12 +20,13 @@ use crate::error::{SqlError, SqlResult};
 const NEXT_REQUEST: &[u8] = &[0x02, 0x00];
 const SUBJECTS: &[u8] = &[0x02, 0x01];
 const OPEN_REQUESTS: &[u8] = &[0x02, 0x03];
+const DONE_REQUESTS: &[u8] = &[0x02, 0x05];
 
 const FORGETTING: u8 = 1;
 const FORGOTTEN: u8 = 2;
 
-/// Open requests that are read.
-const OPEN_MAX: usize = 1_000;
+/// Requests that are read at a time.
+const PAGE: usize = 1_000;
 
 /// What is known of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +39,24 @@ pub(crate) enum SubjectState {
     Forgotten(u64),
 }
 
-/// A request to forget that has not come to its end.
+/// A request to forget.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ForgetRequest {
     pub(crate) database: String,
     pub(crate) table: String,
     pub(crate) table_id: u32,
-    /// Key suffix of the person's row.
+    /// Key suffix of the person's row; nothing when it is done.
     pub(crate) suffix: Vec<u8>,
     /// Rows changed so far.
     pub(crate) rows: u64,
+    /// Who asked: `user@host`.
+    pub(crate) asked_by: String,
+    /// Why.
+    pub(crate) reason: Option<String>,
+    /// When it was asked for, microseconds since 1970.
+    pub(crate) asked_at_micros: i64,
+    /// When it was done; 0 before.
+    pub(crate) done_at_micros: i64,
 }
 
 fn subject_key(table: TableId, suffix: &[u8]) -> Vec<u8> {
@@ -151,9 +161,11 @@ pub(crate) fn put_request(
     number: u64,
     request: &ForgetRequest,
 ) -> SqlResult<()> {
-    let value = postcard::to_stdvec(request)
-        .map_err(|error| SqlError::internal(format!("a request to forget: {error}")))?;
-    Ok(txn.put(request_key(number), value)?)
+    assert!(
+        !request.suffix.is_empty(),
+        "an open request says whose it is"
+    );
+    Ok(txn.put(request_key(number), encode(request)?)?)
 }
 
 /// An open request.
@@ -169,25 +181,53 @@ pub(crate) fn request(txn: &Transaction, number: u64) -> SqlResult<Option<Forget
 ///
 /// # Errors
 /// Those of writing.
-pub(crate) fn end_request(txn: &Transaction, number: u64) -> SqlResult<()> {
-    Ok(txn.delete(request_key(number))?)
+pub(crate) fn end_request(
+    txn: &Transaction,
+    number: u64,
+    request: &ForgetRequest,
+) -> SqlResult<()> {
+    assert!(request.done_at_micros > 0, "a request that ends is done");
+    let done = ForgetRequest {
+        suffix: Vec::new(),
+        ..request.clone()
+    };
+    txn.delete(request_key(number))?;
+    let key = [DONE_REQUESTS, &number.to_be_bytes()].concat();
+    Ok(txn.put(key, encode(&done)?)?)
 }
 
-/// Requests that have not come to their end, oldest first.
+/// Requests that have not come to their end, newest first.
 ///
 /// # Errors
 /// 1712 for a damaged record; storage.
 pub(crate) fn open_requests(txn: &Transaction) -> SqlResult<Vec<(u64, ForgetRequest)>> {
-    let range = KeyRange::prefix(OPEN_REQUESTS);
-    let page = txn.scan(&range, Direction::Forward, OPEN_MAX, ReadMode::Plain)?;
+    requests(txn, OPEN_REQUESTS)
+}
+
+/// Requests that are done, the newest thousand, newest first.
+///
+/// # Errors
+/// 1712 for a damaged record; storage.
+pub(crate) fn done_requests(txn: &Transaction) -> SqlResult<Vec<(u64, ForgetRequest)>> {
+    requests(txn, DONE_REQUESTS)
+}
+
+fn requests(txn: &Transaction, prefix: &[u8]) -> SqlResult<Vec<(u64, ForgetRequest)>> {
+    let range = KeyRange::prefix(prefix);
+    let page = txn.scan(&range, Direction::Reverse, PAGE, ReadMode::Plain)?;
     page.into_iter()
         .map(|(key, value)| {
-            let number = key.get(OPEN_REQUESTS.len()..).unwrap_or_default();
+            let number = key.get(prefix.len()..).unwrap_or_default();
             let number = number.try_into().map(u64::from_be_bytes);
             let number = number.map_err(|_| damaged("a request to forget"))?;
             Ok((number, decode(&value)?))
         })
         .collect()
+}
+
+fn encode(request: &ForgetRequest) -> SqlResult<Vec<u8>> {
+    postcard::to_stdvec(request)
+        .map_err(|error| SqlError::internal(format!("a request to forget: {error}")))
 }
 
 fn decode(value: &[u8]) -> SqlResult<ForgetRequest> {

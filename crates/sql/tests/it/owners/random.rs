@@ -145,7 +145,9 @@ fn seed(client: &mut Client, tables: &BTreeSet<usize>, links: &[Link], kinds: &[
     client.run("BEGIN");
     for table in tables {
         for id in 1..4 {
-            let _ = client.try_run(&format!("INSERT INTO t{table} VALUES ({id}, {id}, {id}, {id})"));
+            let _ = client.try_run(&format!(
+                "INSERT INTO t{table} VALUES ({id}, {id}, {id}, {id})"
+            ));
         }
     }
     loop {
