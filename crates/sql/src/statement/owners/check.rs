@@ -174,8 +174,7 @@ impl<'a> OwnerCheck<'a> {
                 return Ok(true);
             }
         }
-        let mut through = owned.owned_through.iter();
-        while let Some(link) = through.next() {
+        for link in &owned.owned_through {
             self.depend_on(&link.from)?;
             if self.has_source(link, row)? {
                 return Ok(true);

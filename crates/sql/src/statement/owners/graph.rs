@@ -131,7 +131,8 @@ impl OwnedTable {
 
     /// Whether its rows have owners, or should.
     pub(crate) fn is_ownable(&self) -> bool {
-        !self.is_subject() && !(self.owned_by.is_empty() && self.owned_through.is_empty())
+        let mut links = self.owned_by.iter().chain(&self.owned_through);
+        !self.is_subject() && links.next().is_some()
     }
 
     /// Whether a row may stay without owner.

@@ -303,7 +303,7 @@ fn sessions_side_by_side_leave_no_row_without_owner() {
                 };
                 for _ in 0..60 {
                     let _ = client.try_run("BEGIN");
-                    for _ in 0..1 + next(3) {
+                    for _ in 0..=next(3) {
                         let (table, id) = (1 + next(3), 1 + next(4));
                         let value = |n: u64| {
                             if n == 0 {
