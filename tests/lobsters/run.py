@@ -88,6 +88,24 @@ def dumped(binary, manxdb, mariadb):
     return check("the linter finds no error in it", int(not clean), done.stdout + done.stderr) and good
 
 
+def forgotten(manxdb):
+    """A person of the annotated site goes: what was said before is what is done, and nothing is left."""
+    def ask(text):
+        code, rows, errors = client("mariadb", manxdb, "-N", "owned", "-e", text)
+        return [line.split("\t") for line in rows.splitlines()] if code == 0 else errors
+    user = ask("SELECT user_id FROM stories GROUP BY user_id ORDER BY COUNT(*) DESC LIMIT 1")[0][0]
+    plan = ask(f"EXPLAIN GDPR FORGET users {user}")
+    told = sum(int(row[2]) for row in plan if row[1] != "keep")
+    done = ask(f"GDPR FORGET users {user}")
+    rows = ask("SHOW GDPR REQUESTS")
+    good = check("EXPLAIN GDPR FORGET says what FORGET does",
+                 int(done != [] or int(rows[0][4]) != told), f"{plan} {done} {rows}")
+    counts = "SELECT (SELECT COUNT(*) FROM users WHERE id = {0}) + (SELECT COUNT(*) FROM votes WHERE user_id = {0})" \
+             " + (SELECT COUNT(*) FROM stories WHERE user_id = {0}) + (SELECT COUNT(*) FROM comments WHERE user_id = {0})"
+    left = ask(counts.format(user))
+    return check("nothing is left of who was forgotten", int(left != [["0"]]), str(left)) and good
+
+
 def main():
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -100,6 +118,7 @@ def main():
         good = [same_answers(binary, (manxdb, mariadb), options, seed) for seed in range(1, options.seeds + 1)]
         good.append(annotated(binary, manxdb, options))
         good.append(dumped(binary, manxdb, mariadb))
+        good.append(forgotten(manxdb))
     sys.exit(0 if all(good) else 1)
 
 

@@ -282,6 +282,9 @@ impl Running {
             std::thread::sleep(TICK);
             ticks = ticks.wrapping_add(1);
             if more_garbage || ticks.is_multiple_of(GARBAGE_TICKS) {
+                if let Err(error) = instance.resume_requests() {
+                    tracing::warn!(%error, "a request to forget somebody does not come to its end");
+                }
                 let collected = instance.collect_garbage();
                 let news = collected
                     .as_ref()

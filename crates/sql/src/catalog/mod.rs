@@ -14,6 +14,7 @@ mod statistics;
 pub mod store;
 mod temporary;
 mod unfinished;
+pub(crate) mod unowned;
 
 pub use ownership::Ownership;
 pub(crate) use record::PROBE;

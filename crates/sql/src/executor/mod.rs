@@ -46,6 +46,7 @@ use crate::catalog::Catalog;
 use crate::error::SqlResult;
 use crate::expr::EvalContext;
 use crate::planner::Plan;
+use crate::statement::owners::OwnerNotes;
 use crate::types::{Row, Value};
 use operator::{Demand, Making, Reading, Run, build};
 
@@ -72,6 +73,8 @@ pub struct ExecContext<'a> {
     pub foreign_key_checks: bool,
     /// `unique_checks`; unique keys are checked in any case.
     pub unique_checks: bool,
+    /// What the transaction does to the owners of rows; `None` where no table has owners.
+    pub(crate) owners: Option<&'a OwnerNotes>,
 }
 
 /// Runs `plan`; `outer` are rows of enclosing queries, innermost first. Stops early when `each`

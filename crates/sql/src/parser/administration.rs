@@ -11,10 +11,10 @@ pub(super) fn administration(
     parser: &mut Parser,
     text: &str,
 ) -> Result<Option<Special>, ParserError> {
-    if let Some(get) = super::ownership::get(parser)? {
-        return Ok(Some(get));
+    if let Some(request) = super::ownership::request(parser)? {
+        return Ok(Some(request));
     }
-    if peek_is(parser, "GDPR") || peek_is(parser, "CTX") {
+    if peek_is(parser, "GDPR") {
         return Ok(Some(ownership(parser, text)));
     }
     if take(parser, "DO") {

@@ -51,8 +51,8 @@ pub(crate) use portable::in_default_mode;
 pub use scan::Part;
 pub use template::{Template, template};
 pub use tree::{
-    AccountName, AlterAction, GdprFormat, GrantStatement, OwnershipChange, SetItem, SetScope, Show,
-    Special, TableLock, UserSpec,
+    AccountName, AlterAction, GdprForget, GdprFormat, GrantStatement, OwnershipChange, SetItem,
+    SetScope, Show, Special, TableLock, UserSpec,
 };
 
 use sqlparser::ast::{

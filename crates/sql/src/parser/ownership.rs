@@ -4,11 +4,11 @@
 //! ([`super::prepass`]).
 
 use manxdb_ownership::{Rule, RuleAction, RuleEvent, RuleSubject};
-use sqlparser::ast::{ColumnOption, Expr, ForeignKeyConstraint, Statement};
+use sqlparser::ast::{ColumnOption, Expr, ForeignKeyConstraint, ObjectName, Statement};
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use super::tree::{GdprFormat, OwnershipChange, Special};
+use super::tree::{GdprForget, GdprFormat, OwnershipChange, Special};
 use super::words::{at_end, expect, name, peek_is, take, take_all, take_any};
 use crate::catalog::OwnershipAnnotation;
 use crate::types::SqlMode;
@@ -33,17 +33,83 @@ pub(super) fn compliance(parser: &mut Parser) -> Result<Special, ParserError> {
     Ok(Special::Compliance(table))
 }
 
-/// `GDPR GET kind id [FORMAT JSON | CSV | SQL]`; an id of several values is in brackets.
-pub(super) fn get(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
-    if !take_all(parser, &["GDPR", "GET"]) {
-        return Ok(None);
+/// `GDPR GET …`, `GDPR FORGET …`, `CTX START | COMMIT | ROLLBACK`.
+pub(super) fn request(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
+    if take_all(parser, &["GDPR", "GET"]) {
+        return get(parser).map(Some);
     }
+    if take_all(parser, &["GDPR", "FORGET"]) {
+        return forget(parser, false).map(Some);
+    }
+    if take(parser, "CTX") {
+        return context(parser).map(Some);
+    }
+    Ok(None)
+}
+
+/// K9db's words for a transaction, behind CTX.
+fn context(parser: &mut Parser) -> Result<Special, ParserError> {
+    if take(parser, "START") {
+        return Ok(Special::StartTransaction {
+            read_only: None,
+            consistent_snapshot: false,
+        });
+    }
+    let commit = match take_any(parser, &["COMMIT", "ROLLBACK"]) {
+        Some(word) => word == "COMMIT",
+        None => return parser.expected("START, COMMIT or ROLLBACK", parser.peek_token()),
+    };
+    Ok(Special::EndTransaction {
+        commit,
+        chain: false,
+        release: false,
+    })
+}
+
+/// `EXPLAIN GDPR FORGET …`.
+pub(super) fn explain_forget(parser: &mut Parser) -> Result<Special, ParserError> {
+    parser.advance_token();
+    expect(parser, "GDPR")?;
+    expect(parser, "FORGET")?;
+    forget(parser, true)
+}
+
+/// `kind id`; an id of several values is in brackets.
+fn person(parser: &mut Parser) -> Result<(ObjectName, Vec<Expr>), ParserError> {
     let kind = parser.parse_object_name(false)?;
     let id = match parser.parse_expr()? {
         Expr::Tuple(parts) => parts,
         Expr::Nested(part) => vec![*part],
         one => vec![one],
     };
+    Ok((kind, id))
+}
+
+/// What comes behind `GDPR FORGET`.
+fn forget(parser: &mut Parser, is_explained: bool) -> Result<Special, ParserError> {
+    let (kind, id) = person(parser)?;
+    let reason = if take(parser, "REASON") {
+        Some(parser.parse_literal_string()?)
+    } else {
+        None
+    };
+    let has_grace = take(parser, "GRACE");
+    if has_grace {
+        parser.parse_literal_uint()?;
+        expect(parser, "DAY")?;
+    }
+    Ok(Special::GdprForget(GdprForget {
+        kind,
+        id,
+        reason,
+        has_grace,
+        is_explained,
+    }))
+}
+
+/// `kind id [FORMAT JSON | CSV | SQL]`, behind `GDPR GET`.
+fn get(parser: &mut Parser) -> Result<Special, ParserError> {
+    let (kind, id) = person(parser)?;
     let format = if take(parser, "FORMAT") {
         match take_any(parser, &["JSON", "CSV", "SQL"]) {
             Some("JSON") => GdprFormat::Json,
@@ -54,7 +120,7 @@ pub(super) fn get(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     } else {
         GdprFormat::default()
     };
-    Ok(Some(Special::GdprGet { kind, id, format }))
+    Ok(Special::GdprGet { kind, id, format })
 }
 
 /// A rule: `ON GET | DEL subject ANON (columns) | DELETE_ROW`.

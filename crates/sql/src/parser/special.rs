@@ -222,6 +222,9 @@ fn describe(parser: &mut Parser) -> Result<Option<Special>, ParserError> {
     if is_word(&second, "COMPLIANCE") {
         return super::ownership::compliance(parser).map(Some);
     }
+    if is_word(&second, "GDPR") {
+        return super::ownership::explain_forget(parser).map(Some);
+    }
     let statement = [
         "SELECT",
         "INSERT",

@@ -148,8 +148,25 @@ pub enum Special {
         /// How the rows are sent.
         format: GdprFormat,
     },
-    /// Other `GDPR …`, `CTX …`: words as written.
+    /// `[EXPLAIN] GDPR FORGET kind id [REASON '…'] [GRACE n DAY]`.
+    GdprForget(GdprForget),
+    /// Other `GDPR …`: words as written.
     Ownership(String),
+}
+
+/// `[EXPLAIN] GDPR FORGET kind id [REASON '…'] [GRACE n DAY]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GdprForget {
+    /// The table of people.
+    pub kind: ObjectName,
+    /// Values of its primary key.
+    pub id: Vec<Expr>,
+    /// Why, as it is kept with the request.
+    pub reason: Option<String>,
+    /// It says GRACE.
+    pub has_grace: bool,
+    /// EXPLAIN: what it would do.
+    pub is_explained: bool,
 }
 
 /// One item of SET.

@@ -266,6 +266,8 @@ fn kind_of(parsed: &Parsed) -> StatementKind {
             | Special::Describe { .. }
             | Special::Compliance(_)
             | Special::GdprGet { .. } => StatementKind::Show,
+            Special::GdprForget(forget) if forget.is_explained => StatementKind::Show,
+            Special::GdprForget(_) => StatementKind::Delete,
             Special::StartTransaction { .. } => StatementKind::Begin,
             Special::EndTransaction { commit: true, .. } => StatementKind::Commit,
             Special::EndTransaction { commit: false, .. } => StatementKind::Rollback,

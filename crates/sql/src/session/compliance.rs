@@ -1,13 +1,18 @@
 //! `EXPLAIN COMPLIANCE`: whose the rows of each table are, and what is wrong or doubtful with that.
 
 use manxdb_ownership::{OwnershipGraph, TableReport, report};
+use manxdb_storage::KeyRange;
 use sqlparser::ast::ObjectName;
 
 use super::ResultSink;
 use super::session::Session;
+use crate::catalog::unowned::unowned_rows_prefix;
 use crate::catalog::{Table, ownership};
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Row, Value};
+
+/// Rows without owner that are counted.
+const WAITING_MAX: usize = 1_000_000;
 
 const COLUMNS: [&str; 6] = ["Table", "Kind", "Chain", "Origin", "Severity", "Message"];
 
@@ -30,22 +35,32 @@ impl Session {
                 let text = format!("'{database}.{name}' is not BASE TABLE");
                 SqlError::new(1347, "HY000", text)
             })?;
-            rows.extend(rows_of(&graph, table));
+            rows.extend(rows_of(&graph, table, self.rows_that_wait(table)?));
         } else {
             let database = self
                 .database()
                 .ok_or_else(|| SqlError::new(1046, "3D000", "No database selected"))?;
             for table in catalog.database(database)?.tables.values() {
                 if self.require_relation(database, &table.name).is_ok() {
-                    rows.extend(rows_of(&graph, table));
+                    rows.extend(rows_of(&graph, table, self.rows_that_wait(table)?));
                 }
             }
         }
         self.send_rows(&COLUMNS, &rows, sink, more)
     }
+
+    /// Rows without an owner of a table where each is to have one, counted up to a million.
+    fn rows_that_wait(&self, table: &Table) -> SqlResult<usize> {
+        if table.ownership.unowned_allowed {
+            return Ok(0);
+        }
+        let range = KeyRange::prefix(&unowned_rows_prefix(table.id));
+        let txn = self.instance().store.begin();
+        Ok(txn.count_up_to(&range, WAITING_MAX)?)
+    }
 }
 
-fn rows_of(graph: &OwnershipGraph, table: &Table) -> Vec<Row> {
+fn rows_of(graph: &OwnershipGraph, table: &Table, waiting: usize) -> Vec<Row> {
     let Some(shape) = graph.table(&ownership::name(table)) else {
         return Vec::new();
     };
@@ -60,6 +75,15 @@ fn rows_of(graph: &OwnershipGraph, table: &Table) -> Vec<Row> {
             message: format!(
                 "rules of an earlier release are not in force ({}): ALTER TABLE … ADD ON …",
                 table.ownership_rules.join("; ")
+            ),
+        });
+    }
+    if waiting > 0 {
+        findings.push(manxdb_ownership::Finding {
+            severity: manxdb_ownership::Severity::Warning,
+            message: format!(
+                "{waiting} rows have no owner and wait for one: they were stored under \
+                 foreign_key_checks = 0, or before the definition that says whose they are"
             ),
         });
     }

@@ -270,8 +270,9 @@ impl Session {
             memory_limit: memory,
             spill: instance.host.spill_space(),
             sequences: instance.store.sequences(),
-            foreign_key_checks: settings.foreign_key_checks,
+            foreign_key_checks: settings.foreign_key_checks && !self.is_forgetting,
             unique_checks: settings.unique_checks,
+            owners: self.owner_notes(),
         };
         work(&context)
     }

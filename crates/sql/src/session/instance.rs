@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::accounts::{Account, AccountKey, Accounts, Privileges, password, privilege, store};
 use super::auto_analyze::ChangedRows;
+use super::gdpr::RunningRequests;
 use super::host::{AccountAuth, ClientInfo, Host, InstanceOptions};
 use super::locks::TableLocks;
 use super::metrics::{Metrics, MetricsSnapshot, SlowStatement, count};
@@ -20,6 +21,7 @@ use super::session::Session;
 use super::variables::Values;
 use crate::catalog::{CatalogStore, Table};
 use crate::error::{SqlError, SqlResult};
+use crate::statement::owners::OwnerGraph;
 use crate::types::Value;
 
 /// One database server: catalog, accounts, global variables, sessions.
@@ -41,6 +43,10 @@ pub struct Instance {
     /// Monotonic microseconds at open, for `Uptime`.
     pub(super) opened_at: i64,
     pub(super) changed_rows: ChangedRows,
+    /// Requests to forget that are under way.
+    pub(super) requests_running: RunningRequests,
+    /// Links of ownership, of the catalog they were last asked of.
+    owner_graph: ArcSwap<(u64, Option<Arc<OwnerGraph>>)>,
     next_connection: AtomicU64,
     next_transaction: AtomicU64,
     shutdown_requested: AtomicBool,
@@ -96,6 +102,8 @@ impl Instance {
             table_locks: TableLocks::default(),
             metrics: Metrics::default(),
             changed_rows: ChangedRows::default(),
+            requests_running: RunningRequests::default(),
+            owner_graph: ArcSwap::default(),
             next_connection: AtomicU64::new(1),
             next_transaction: AtomicU64::new(1),
             shutdown_requested: AtomicBool::new(false),
@@ -296,6 +304,19 @@ impl Instance {
             "40001",
             "Deadlock found when trying to get lock; try restarting transaction",
         ))
+    }
+
+    /// Links of ownership in the catalog as it is; `None` when no table says whose its rows are.
+    pub(super) fn owner_graph(&self) -> Option<Arc<OwnerGraph>> {
+        let catalog = self.store.current();
+        let known = self.owner_graph.load();
+        if known.0 == catalog.version {
+            return known.1.clone();
+        }
+        let graph = OwnerGraph::of(&catalog).map(Arc::new);
+        let cached = Arc::new((catalog.version, graph.clone()));
+        self.owner_graph.store(cached);
+        graph
     }
 
     /// Hears what other servers on the same rows have changed.

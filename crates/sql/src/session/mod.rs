@@ -32,6 +32,7 @@ mod instance;
 mod locks;
 mod metrics;
 mod named_locks;
+mod owners;
 mod plan_cache;
 mod prepared;
 mod probe;

@@ -34,6 +34,10 @@ pub struct Session {
     current_database: Option<String>,
     /// The current database changed by the running statement.
     pub(super) schema_changed: bool,
+    /// FORGET is deleting rows: what refers to them it has seen to itself.
+    pub(super) is_forgetting: bool,
+    /// `foreign_key_checks` were turned on: rows that wait for their owners are to be looked at.
+    pub(super) places_rows: bool,
     /// COMMIT RELEASE or a kill of itself: the frontend closes.
     pub(super) closing: bool,
 }
@@ -56,6 +60,8 @@ impl Session {
             holds_table_locks: false,
             current_database: None,
             schema_changed: false,
+            is_forgetting: false,
+            places_rows: false,
             closing: false,
         }
     }

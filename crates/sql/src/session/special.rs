@@ -33,6 +33,7 @@ impl Session {
             Special::GdprGet { kind, id, format } => {
                 return self.gdpr_get(kind, id, *format, sink, more);
             }
+            Special::GdprForget(forget) => return self.gdpr_forget(forget, sink, more),
             Special::Compliance(table) => return self.compliance(table.as_ref(), sink, more),
             Special::Maintain { verb, tables } => {
                 return self.maintain(verb, tables, sink, more);
@@ -204,10 +205,15 @@ impl Session {
 
     /// SET: every assignment is checked in order; those before a failing one hold, as in MySQL.
     fn set(&mut self, items: &[SetItem]) -> SqlResult<()> {
-        for item in items {
-            self.set_item(item)?;
+        let before = self.state.settings().foreign_key_checks;
+        let done = items.iter().try_for_each(|item| self.set_item(item));
+        if !before && self.state.settings().foreign_key_checks {
+            self.places_rows = true;
+            if self.transaction.is_none() {
+                self.place_waiting_rows();
+            }
         }
-        Ok(())
+        done
     }
 }
 

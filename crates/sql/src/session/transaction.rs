@@ -10,6 +10,7 @@ use super::session::Session;
 use super::variables::Values;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::SetScope;
+use crate::statement::owners::OwnerNotes;
 use crate::types::Value;
 
 /// A transaction that is open.
@@ -22,6 +23,8 @@ pub(crate) struct OpenTransaction {
     /// WITH CONSISTENT SNAPSHOT: its snapshot is what the client asked for.
     pub pinned: bool,
     savepoints: Vec<(String, usize)>,
+    /// What it has done to the owners of rows.
+    pub(super) owners: OwnerNotes,
 }
 
 impl OpenTransaction {
@@ -32,7 +35,7 @@ impl OpenTransaction {
 }
 
 impl Session {
-    fn open(&mut self, isolation: IsolationLevel, read_only: bool, single: bool) {
+    pub(super) fn open(&mut self, isolation: IsolationLevel, read_only: bool, single: bool) {
         let instance = self.instance();
         let waiter: Arc<dyn Waiter> = Arc::clone(&self.state.waiter) as Arc<dyn Waiter>;
         let txn = Transaction::begin(
@@ -50,6 +53,7 @@ impl Session {
             single,
             pinned: false,
             savepoints: Vec::new(),
+            owners: OwnerNotes::default(),
         });
     }
 
@@ -87,7 +91,7 @@ impl Session {
     ) -> SqlResult<T> {
         if let Some(open) = &self.transaction {
             if open.txn.isolation() == IsolationLevel::ReadCommitted {
-                let text = "GDPR GET shows one state of all tables, and this transaction is READ \
+                let text = "GDPR shows one state of all tables, and this transaction is READ \
                             COMMITTED: end it, or use REPEATABLE READ";
                 return Err(SqlError::new(51007, "HY000", text));
             }
@@ -132,7 +136,14 @@ impl Session {
     }
 
     /// COMMIT, and what commits implicitly. The transaction is over whatever the outcome.
+    ///
+    /// # Errors
+    /// 51001 when a row would be left without owner; conflicts; storage.
     pub(super) fn commit(&mut self) -> SqlResult<()> {
+        if let Err(error) = self.check_owners() {
+            self.rollback();
+            return Err(error);
+        }
         let Some(open) = self.transaction.take() else {
             return Ok(());
         };
@@ -143,6 +154,7 @@ impl Session {
                 if writes {
                     count(&instance.metrics.commits);
                 }
+                self.place_waiting_rows();
                 Ok(())
             }
             Err(error) => {

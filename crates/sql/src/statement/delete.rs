@@ -177,6 +177,7 @@ fn remove(
         txn: context.txn,
         table: &target.table,
         tz: &context.eval.time_zone,
+        owners: context.owners,
     };
     let keys = ForeignKeys {
         context,

@@ -18,9 +18,13 @@ mod generated;
 mod insert;
 mod load;
 mod names;
+pub(crate) mod owners;
 mod rows;
-mod target;
+pub(crate) mod target;
 mod update;
+
+#[cfg(feature = "mutants")]
+pub use owners::mutants as ownership_mutants;
 
 pub(crate) use ddl::quote_text;
 pub use insert::LoadedFile;

@@ -5,6 +5,7 @@ use manxdb_txn::{ReadMode, Transaction};
 use crate::catalog::{Index, Table, copy_notes};
 use crate::encoding;
 use crate::error::{SqlError, SqlResult};
+use crate::statement::owners::OwnerNotes;
 use crate::types::{Row, Value, to_text};
 
 /// Writes rows of one table.
@@ -13,6 +14,8 @@ pub(super) struct RowWriter<'a> {
     pub(super) txn: &'a Transaction,
     pub(super) table: &'a Table,
     pub(super) tz: &'a jiff::tz::TimeZone,
+    /// Where it is noted that rows may have got or lost an owner; `None` where no table has owners.
+    pub(super) owners: Option<&'a OwnerNotes>,
 }
 
 /// A unique key that already holds a row's values.
@@ -113,7 +116,9 @@ impl RowWriter<'_> {
             let key = self.index_key(index, row, suffix)?;
             self.txn.put(key, suffix.to_vec())?;
         }
-        Ok(())
+        self.owners.map_or(Ok(()), |owners| {
+            owners.inserted(self.table, row, suffix, self.tz)
+        })
     }
 
     /// Removes a row and its index entries.
@@ -124,7 +129,9 @@ impl RowWriter<'_> {
             let key = self.index_key(index, row, suffix)?;
             self.txn.delete(key)?;
         }
-        Ok(())
+        self.owners.map_or(Ok(()), |owners| {
+            owners.deleted(self.table, row, suffix, self.tz)
+        })
     }
 
     /// Replaces `old`, stored under `suffix`, by `new`; the new suffix.
@@ -171,6 +178,9 @@ impl RowWriter<'_> {
                 self.txn.delete(old_key)?;
             }
             self.txn.put(new_key, new_suffix.clone())?;
+        }
+        if let Some(owners) = self.owners {
+            owners.updated(self.table, (old, new), (suffix, &new_suffix), self.tz)?;
         }
         Ok(new_suffix)
     }

@@ -223,7 +223,7 @@ impl Target {
 }
 
 /// Position of a visible column by name, in any case.
-pub(super) fn position(table: &Table, name: &str) -> Option<usize> {
+pub(crate) fn position(table: &Table, name: &str) -> Option<usize> {
     let lower = name.to_lowercase();
     table
         .columns

@@ -315,6 +315,7 @@ fn write(
         txn: context.txn,
         table: &target.table,
         tz: &context.eval.time_zone,
+        owners: context.owners,
     };
     let keys = ForeignKeys {
         context,

@@ -269,3 +269,8 @@ fn changes_under_writers_lose_nothing() {
     let rows = client.rows("SELECT x.id FROM t x LEFT JOIN t y FORCE INDEX (ka) ON y.a = x.a AND y.id = x.id WHERE y.id IS NULL");
     assert!(rows.is_empty());
 }
+
+#[test]
+fn gdpr_forget() {
+    play(include_str!("../scripts/forget.txt"));
+}

@@ -173,7 +173,7 @@ fn keys_may_be_text_and_of_several_columns() {
     client.run(
         "CREATE DATA_SUBJECT TABLE p (country CHAR(2), n VARCHAR(9), PRIMARY KEY (country, n))",
     );
-    client.run("CREATE TABLE o (id INT PRIMARY KEY, a CHAR(2), b VARCHAR(9), FOREIGN KEY (a, b) OWNED_BY p (country, n))");
+    client.run("CREATE TABLE o (id INT PRIMARY KEY, a CHAR(2), b VARCHAR(9), FOREIGN KEY (a, b) OWNED_BY p (country, n)) UNOWNED ALLOWED");
     client.run("INSERT INTO p VALUES ('de', 'x'), ('de', 'y'), ('fr', 'x')");
     client
         .run("INSERT INTO o VALUES (1, 'DE', 'x'), (2, 'de', 'y'), (3, 'fr', 'x'), (4, NULL, 'x')");

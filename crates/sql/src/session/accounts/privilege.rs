@@ -36,6 +36,8 @@ impl Privileges {
     pub(crate) const TRIGGER: Self = Self(1 << 26);
     pub(crate) const CREATE_TABLESPACE: Self = Self(1 << 27);
     pub(crate) const GRANT_OPTION: Self = Self(1 << 28);
+    /// To forget a person and to see such requests; ManxDB's own.
+    pub(crate) const GDPR: Self = Self(1 << 29);
 
     /// Nothing.
     pub(crate) const NONE: Self = Self(0);
@@ -46,6 +48,16 @@ impl Privileges {
             .iter()
             .filter(|(_, _, highest, _)| *highest >= level)
             .fold(Self::NONE, |sum, (_, one, ..)| sum.with(*one))
+    }
+
+    /// A set of an earlier release: who had everything there was at a level has what came since.
+    pub(crate) fn renewed(self, level: Level) -> Self {
+        let before = Self::all(level).without(Self::GDPR);
+        if self.has(before) {
+            self.with(Self::all(level))
+        } else {
+            self
+        }
     }
 
     /// Both sets together.
@@ -90,7 +102,7 @@ pub(crate) enum Level {
 }
 
 /// Name, bit, lowest level it may be granted at, and SHOW PRIVILEGES' context.
-pub(crate) const PRIVILEGES: [(&str, Privileges, Level, &str); 28] = [
+pub(crate) const PRIVILEGES: [(&str, Privileges, Level, &str); 29] = [
     ("SELECT", Privileges::SELECT, Level::Table, "Tables"),
     ("INSERT", Privileges::INSERT, Level::Table, "Tables"),
     ("UPDATE", Privileges::UPDATE, Level::Table, "Tables"),
@@ -199,6 +211,7 @@ pub(crate) const PRIVILEGES: [(&str, Privileges, Level, &str); 28] = [
         Level::Global,
         "Server Admin",
     ),
+    ("GDPR", Privileges::GDPR, Level::Database, "Databases"),
 ];
 
 /// The set a GRANT list names, at `level`.

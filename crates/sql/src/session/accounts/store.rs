@@ -7,13 +7,16 @@ use manxdb_storage::{Direction, KeyRange};
 use manxdb_txn::{ReadMode, Transaction};
 
 use super::access::like;
+use super::privilege::Level;
 use super::record::{Account, AccountKey};
 use crate::error::{SqlError, SqlResult};
 
 /// Account records lie under this prefix, beside the catalog's; `u` is for users.
 const PREFIX: &[u8] = b"\x00\xF0u";
 /// Format of a record.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
+/// Format of releases without the privilege GDPR.
+const WITHOUT_GDPR: u8 = 1;
 /// Records read at a time.
 const PAGE: usize = 256;
 
@@ -104,7 +107,15 @@ pub(crate) fn load(txn: &Transaction, version: u64) -> SqlResult<Accounts> {
 /// # Errors
 /// Storage.
 pub(crate) fn put(txn: &Transaction, account: &Account) -> SqlResult<()> {
-    let mut record = vec![FORMAT];
+    let mut as_before = account.clone();
+    renew(&mut as_before);
+    // As releases before wrote it, where they would be understood in the same way.
+    let format = if as_before == *account {
+        WITHOUT_GDPR
+    } else {
+        FORMAT
+    };
+    let mut record = vec![format];
     let body = postcard::to_stdvec(account)
         .map_err(|error| SqlError::internal(format!("account record: {error}")))?;
     record.extend_from_slice(&body);
@@ -121,10 +132,23 @@ pub(crate) fn delete(txn: &Transaction, key: &AccountKey) -> SqlResult<()> {
     Ok(())
 }
 
+/// Who had everything has what came since.
+fn renew(account: &mut Account) {
+    account.global = account.global.renewed(Level::Global);
+    for held in account.databases.values_mut() {
+        *held = held.renewed(Level::Database);
+    }
+}
+
 fn decode(record: &[u8]) -> SqlResult<Account> {
     let damaged = || SqlError::new(1712, "HY000", "account record is damaged");
     match record.split_first() {
         Some((&FORMAT, body)) => postcard::from_bytes(body).map_err(|_| damaged()),
+        Some((&WITHOUT_GDPR, body)) => {
+            let mut account: Account = postcard::from_bytes(body).map_err(|_| damaged())?;
+            renew(&mut account);
+            Ok(account)
+        }
         _ => Err(damaged()),
     }
 }

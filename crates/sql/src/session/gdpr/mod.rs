@@ -1,14 +1,18 @@
-//! `GDPR GET`: all rows that are a person's, or that the person has access to.
+//! `GDPR GET`: all rows that are a person's, or that the person has access to. `GDPR FORGET`: they go.
 //!
 //! | file | holds |
 //! |---|---|
+//! | [`forget`] | `GDPR FORGET` on the same walk: what goes, what is cleared, in one transaction or several |
 //! | [`walk`] | from the person's row along the edges of ownership, by index, on one snapshot |
 //! | [`redact`] | ON GET rules: what of a row others keep is not shown |
 //! | [`format`] | result sets, JSON, CSV, INSERT statements |
 
+mod forget;
 mod format;
 mod redact;
 mod walk;
+
+pub(super) use forget::RunningRequests;
 
 use manxdb_ownership::{OwnershipGraph, TableName};
 use sqlparser::ast::{Expr, ObjectName};
@@ -19,7 +23,7 @@ use crate::catalog::{Catalog, Table, ownership};
 use crate::error::{SqlError, SqlResult};
 use crate::parser::GdprFormat;
 use crate::types::Value;
-use walk::Walk;
+use walk::{Walk, WalkOptions};
 
 impl Session {
     /// `GDPR GET kind id [FORMAT …]`. Needs SELECT on every table that a row is looked for in.
@@ -36,25 +40,37 @@ impl Session {
         let catalog = self.instance().store.current();
         let graph = ownership::graph(&catalog, None);
         let person = person(&catalog, &graph, &database, &name)?;
-        let id = id
-            .iter()
-            .map(|part| self.evaluate(part))
-            .collect::<SqlResult<Vec<_>>>()?;
-        if id.len() != person.primary_key.len() {
-            return Err(unknown(format!(
-                "an id of '{name}' has {} values, not {}",
-                person.primary_key.len(),
-                id.len()
-            )));
-        }
+        let id = self.id_of(person, id)?;
         let memory = self.instance().options.statement_memory_bytes;
         let mut found = self.at_one_snapshot(|session| {
-            let mut walk = Walk::new(&catalog, &graph, memory);
+            let options = WalkOptions {
+                only_keys: false,
+                locks: false,
+                rows_max: usize::MAX,
+            };
+            let mut walk = Walk::new(&catalog, &graph, memory, options);
             walk.walk_from_person(session, person, &id)?;
             Ok(walk.into_tables())
         })?;
         redact::apply(&mut found);
         format::send(self, &found, format, sink, more)
+    }
+}
+
+impl Session {
+    /// The values of an id of `person`.
+    fn id_of(&mut self, person: &Table, id: &[Expr]) -> SqlResult<Vec<Value>> {
+        let values = id.iter().map(|part| self.evaluate(part));
+        let values = values.collect::<SqlResult<Vec<_>>>()?;
+        if values.len() == person.primary_key.len() {
+            return Ok(values);
+        }
+        Err(unknown(format!(
+            "an id of '{}' has {} values, not {}",
+            person.name,
+            person.primary_key.len(),
+            values.len()
+        )))
     }
 }
 

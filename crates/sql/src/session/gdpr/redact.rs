@@ -11,7 +11,8 @@ pub(super) fn apply(found: &mut [FoundTable]) {
         .map(|at| {
             let table = found.get(at);
             let rows = table.iter().flat_map(|table| &table.rows);
-            rows.map(|row| effect(found, at, row)).collect()
+            rows.map(|row| effect(found, at, row, RuleEvent::Get).0)
+                .collect()
         })
         .collect();
     for (table, effects) in found.iter_mut().zip(effects) {
@@ -35,23 +36,24 @@ pub(super) fn apply(found: &mut [FoundTable]) {
 }
 
 /// What rules do to one row.
-enum Effect {
+pub(super) enum Effect {
     /// These columns are NULL; none, mostly.
     Cleared(Vec<usize>),
     Hidden,
 }
 
-fn effect(found: &[FoundTable], at: usize, row: &FoundRow) -> Effect {
-    let mut cleared = Vec::new();
+/// What the rules for `event` do to a row, and which rules that are.
+pub(super) fn effect(
+    found: &[FoundTable],
+    at: usize,
+    row: &FoundRow,
+    event: RuleEvent,
+) -> (Effect, Vec<String>) {
+    let (mut cleared, mut rules) = (Vec::new(), Vec::new());
     let Some(table) = found.get(at) else {
-        return Effect::Cleared(cleared);
+        return (Effect::Cleared(cleared), rules);
     };
-    for rule in table
-        .shape
-        .rules
-        .iter()
-        .filter(|rule| rule.event == RuleEvent::Get)
-    {
+    for rule in table.shape.rules.iter().filter(|rule| rule.event == event) {
         if !row
             .reasons
             .iter()
@@ -60,13 +62,14 @@ fn effect(found: &[FoundTable], at: usize, row: &FoundRow) -> Effect {
             continue;
         }
         match &rule.action {
-            RuleAction::DeleteRow => return Effect::Hidden,
+            RuleAction::DeleteRow => return (Effect::Hidden, vec![rule.to_string()]),
             RuleAction::Anonymise(columns) => {
                 cleared.extend(columns.iter().filter_map(|name| table.shape.position(name)));
+                rules.push(rule.to_string());
             }
         }
     }
-    Effect::Cleared(cleared)
+    (Effect::Cleared(cleared), rules)
 }
 
 /// Whether the person is linked to the row by what the rule names: a column of the row's own link, or,

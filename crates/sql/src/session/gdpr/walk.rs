@@ -1,16 +1,23 @@
 //! Breadth first from a person's row. Each edge is followed once from each row that is found: rows of
 //! other tables by the index every link has, those that OWNS and ACCESSES lead to by their primary key.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use manxdb_ownership::{EdgeKind, Link, OwnershipGraph, TableName, TableShape};
+use jiff::tz::TimeZone;
+use manxdb_ownership::{
+    EdgeKind, Link, OwnershipGraph, RuleAction, RuleEvent, TableName, TableShape,
+};
 
 use super::{shown, unknown};
 use crate::catalog::{Catalog, Table, ownership};
+use crate::encoding::encode_key_column;
 use crate::error::{SqlError, SqlResult};
 use crate::parser::{parse, quote_name};
+use crate::session::compiled::Compiled;
 use crate::session::session::Session;
+use crate::statement::target::position;
 use crate::types::{Row, SqlMode, Value};
 
 /// Values that one query asks for.
@@ -21,7 +28,7 @@ const VALUE_BYTES: usize = 48;
 /// Rows of one table.
 pub(super) struct FoundTable {
     pub(super) table: Arc<Table>,
-    pub(super) shape: TableShape,
+    pub(super) shape: Arc<TableShape>,
     /// Positions, in the table, of the columns that rows here have.
     pub(super) visible: Vec<usize>,
     pub(super) rows: Vec<FoundRow>,
@@ -51,6 +58,17 @@ pub(super) struct Reason {
 /// A row to go on from: its table's and its own number, and what it is to the person there.
 type Open = (usize, usize, bool);
 
+/// What a walk reads, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WalkOptions {
+    /// Only the columns that rows are known and found by, not all that may be shown.
+    pub(super) only_keys: bool,
+    /// Rows are locked.
+    pub(super) locks: bool,
+    /// Rows it may find; the walk fails past that, and says so by [`Walk::is_over`].
+    pub(super) rows_max: usize,
+}
+
 /// What has been found, and what is to be looked at.
 pub(super) struct Walk<'a> {
     catalog: &'a Catalog,
@@ -58,17 +76,144 @@ pub(super) struct Walk<'a> {
     tables: Vec<FoundTable>,
     open: VecDeque<Open>,
     memory_left: usize,
+    options: WalkOptions,
+    /// Rows as they were found: each behind the one that led to it.
+    order: Vec<(usize, usize)>,
+    compiled: RefCell<BTreeMap<String, Arc<Compiled>>>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(catalog: &'a Catalog, graph: &'a OwnershipGraph, memory: usize) -> Self {
+    pub(super) fn new(
+        catalog: &'a Catalog,
+        graph: &'a OwnershipGraph,
+        memory: usize,
+        options: WalkOptions,
+    ) -> Self {
         Self {
             catalog,
             graph,
             tables: Vec::new(),
             open: VecDeque::new(),
             memory_left: memory,
+            options,
+            order: Vec::new(),
+            compiled: RefCell::default(),
         }
+    }
+
+    /// Rows as they were found.
+    pub(super) fn order(&self) -> &[(usize, usize)] {
+        &self.order
+    }
+
+    /// What is found so far.
+    pub(super) fn tables(&self) -> &[FoundTable] {
+        &self.tables
+    }
+
+    /// Whether more rows were found than may be.
+    pub(super) fn is_over(&self) -> bool {
+        self.order.len() > self.options.rows_max
+    }
+
+    /// From now on rows that are asked for are locked.
+    pub(super) fn lock_rows(&mut self) {
+        self.options.locks = true;
+    }
+
+    pub(super) fn found_row(&self, (at, row): (usize, usize)) -> SqlResult<&FoundRow> {
+        self.found(at)?.rows.get(row).ok_or_else(lost)
+    }
+
+    /// Whether there is such a table.
+    pub(super) fn knows(&self, name: &TableName) -> bool {
+        self.graph.table(name).is_some()
+    }
+
+    /// The number of a table.
+    pub(super) fn table_of(&mut self, table: &Table) -> SqlResult<usize> {
+        self.table(&ownership::name(table))
+    }
+
+    /// Links of `kind` that lead to the table called `name`, with the tables that have them.
+    pub(super) fn links_to(
+        &self,
+        name: &TableName,
+        kind: &dyn Fn(EdgeKind) -> bool,
+    ) -> Vec<(TableName, Link)> {
+        let mut links = Vec::new();
+        for table in self.graph.tables() {
+            let of_table = table.links.iter().filter(|link| {
+                link.target == *name && link.edge.is_some_and(|edge| kind(edge.kind))
+            });
+            links.extend(of_table.map(|link| (table.name.clone(), link.clone())));
+        }
+        links
+    }
+
+    /// Tables with an enforced foreign key to `table`, and its number among theirs.
+    pub(super) fn referring(&self, table: &Table) -> Vec<(Arc<Table>, usize)> {
+        let mut found = Vec::new();
+        let databases = self.catalog.stored().databases.values();
+        for child in databases.flat_map(|database| database.tables.values()) {
+            for (number, key) in child.foreign_keys.iter().enumerate() {
+                if key.enforced
+                    && key.ref_database.eq_ignore_ascii_case(&table.database)
+                    && key.ref_table.to_lowercase() == table.name.to_lowercase()
+                {
+                    found.push((Arc::clone(child), number));
+                }
+            }
+        }
+        found
+    }
+
+    /// Rows of a table whose `columns` have the values `key`, as found ones; new ones are not followed.
+    pub(super) fn ask_found(
+        &mut self,
+        session: &mut Session,
+        at: usize,
+        columns: &[usize],
+        key: Vec<Value>,
+    ) -> SqlResult<Vec<(usize, usize)>> {
+        let mut alike: BTreeMap<String, usize> = BTreeMap::new();
+        let mut all = Vec::new();
+        for values in self.ask(session, at, columns, &[key])? {
+            let ordinal = alike.entry(format!("{values:?}")).or_default();
+            let this = *ordinal;
+            *ordinal += 1;
+            let found = self.found(at)?;
+            let known = found.known.get(&found.key(&values, this)).copied();
+            let row = match known {
+                Some(row) => row,
+                None => {
+                    self.insert(at, values, this, Vec::new(), false)?;
+                    self.found(at)?.rows.len() - 1
+                }
+            };
+            all.push((at, row));
+        }
+        Ok(all)
+    }
+
+    /// Runs a statement.
+    pub(super) fn run(
+        &self,
+        session: &mut Session,
+        text: &str,
+        params: &[Value],
+    ) -> SqlResult<Vec<Row>> {
+        let known = self.compiled.borrow().get(text).cloned();
+        let compiled = match known {
+            Some(compiled) => compiled,
+            None => {
+                let compiled = Arc::new(session.compile_whole(text)?);
+                let mut all = self.compiled.borrow_mut();
+                all.insert(text.to_string(), Arc::clone(&compiled));
+                compiled
+            }
+        };
+        session.collect(&compiled, params)
     }
 
     /// All that is found, the person first, then by the order in which tables were reached.
@@ -185,7 +330,7 @@ impl<'a> Walk<'a> {
         wanted: &dyn Fn(EdgeKind) -> bool,
         is_owned: bool,
     ) -> SqlResult<()> {
-        let shape = self.found(table)?.shape.clone();
+        let shape = Arc::clone(&self.found(table)?.shape);
         for link in &shape.links {
             let Some(kind) = link.edge.map(|edge| edge.kind) else {
                 continue;
@@ -256,6 +401,22 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
+        self.insert(at, values, ordinal, vec![reason.clone()], is_owned)?;
+        let row = self.found(at)?.rows.len() - 1;
+        self.open.push_back((at, row, is_owned));
+        Ok(())
+    }
+
+    fn insert(
+        &mut self,
+        at: usize,
+        values: Row,
+        ordinal: usize,
+        reasons: Vec<Reason>,
+        is_owned: bool,
+    ) -> SqlResult<()> {
+        let found = self.tables.get_mut(at).ok_or_else(lost)?;
+        let key = found.key(&values, ordinal);
         let size = size(&values) + key.len();
         self.memory_left = self.memory_left.checked_sub(size).ok_or_else(|| {
             let text = "Out of memory: a person's rows take more than a statement may hold; raise \
@@ -266,32 +427,65 @@ impl<'a> Walk<'a> {
         found.known.insert(key, row);
         found.rows.push(FoundRow {
             values,
-            reasons: vec![reason.clone()],
+            reasons,
             is_owned,
         });
-        self.open.push_back((at, row, is_owned));
+        self.order.push((at, row));
+        if self.is_over() {
+            return Err(SqlError::internal("more rows were found than may be"));
+        }
         Ok(())
     }
 
     /// The number of a table, reached now or before.
-    fn table(&mut self, name: &TableName) -> SqlResult<usize> {
+    pub(super) fn table(&mut self, name: &TableName) -> SqlResult<usize> {
         let mut known = self.tables.iter();
         if let Some(at) = known.position(|found| found.shape.name == *name) {
             return Ok(at);
         }
         let table = Arc::clone(self.catalog.table(&name.database, &name.name)?);
         let shape = self.graph.table(name).cloned().ok_or_else(lost)?;
+        let visible = if self.options.only_keys {
+            self.key_columns(&table)
+        } else {
+            table.visible_columns().map(|(at, _)| at).collect()
+        };
         self.tables.push(FoundTable {
-            visible: table.visible_columns().map(|(at, _)| at).collect(),
+            visible,
             table,
-            shape,
+            shape: Arc::new(shape),
             rows: Vec::new(),
             known: BTreeMap::new(),
         });
         Ok(self.tables.len() - 1)
     }
 
-    fn found(&self, at: usize) -> SqlResult<&FoundTable> {
+    /// Columns of the primary key, of foreign keys, those that foreign keys refer to, and those that
+    /// rules clear.
+    fn key_columns(&self, table: &Table) -> Vec<usize> {
+        let mut columns: BTreeSet<usize> = table.primary_key.iter().copied().collect();
+        let own = table.foreign_keys.iter().filter(|key| key.enforced);
+        columns.extend(own.flat_map(|key| key.columns.iter().copied()));
+        for (child, number) in self.referring(table) {
+            let names = child.foreign_keys.get(number).map(|key| &key.ref_columns);
+            let names = names.into_iter().flatten();
+            columns.extend(names.filter_map(|name| position(table, name)));
+        }
+        // What ON DEL rules clear: whether there is anything left to be cleared.
+        for rule in table
+            .ownership
+            .rules
+            .iter()
+            .filter(|rule| rule.event == RuleEvent::Del)
+        {
+            if let RuleAction::Anonymise(names) = &rule.action {
+                columns.extend(names.iter().filter_map(|name| position(table, name)));
+            }
+        }
+        columns.into_iter().collect()
+    }
+
+    pub(super) fn found(&self, at: usize) -> SqlResult<&FoundTable> {
         self.tables.get(at).ok_or_else(lost)
     }
 
@@ -317,7 +511,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The rows of a table whose `columns` have the values of one of `keys`.
-    fn ask(
+    pub(super) fn ask(
         &self,
         session: &mut Session,
         at: usize,
@@ -333,7 +527,7 @@ impl<'a> Walk<'a> {
                     let places = vec!["?"; keys.len()].join(", ");
                     let condition = format!("{column} IN ({places})");
                     let keys: Vec<Value> = keys.iter().flatten().cloned().collect();
-                    rows.extend(session.rows_of(&found.query(&condition), &keys)?);
+                    rows.extend(self.run(session, &self.query(found, &condition), &keys)?);
                 }
             }
             columns => {
@@ -341,29 +535,38 @@ impl<'a> Walk<'a> {
                     .iter()
                     .map(|column| format!("{column} = ?"))
                     .collect();
-                let query = found.query(&condition.join(" AND "));
+                let query = self.query(found, &condition.join(" AND "));
                 for key in keys {
-                    rows.extend(session.rows_of(&query, key)?);
+                    rows.extend(self.run(session, &query, key)?);
                 }
             }
         }
         Ok(rows)
     }
+
+    fn query(&self, found: &FoundTable, condition: &str) -> String {
+        let locking = if self.options.locks {
+            " FOR UPDATE"
+        } else {
+            ""
+        };
+        format!("{}{locking}", found.query(condition))
+    }
 }
 
 impl Session {
-    fn rows_of(&mut self, query: &str, params: &[Value]) -> SqlResult<Vec<Row>> {
-        let mut parsed = parse(query, SqlMode::default())?;
+    fn compile_whole(&mut self, text: &str) -> SqlResult<Compiled> {
+        let mut parsed = parse(text, SqlMode::default())?;
         let parsed = parsed.pop().ok_or_else(lost)?;
         let mut compiled = self.compile(parsed)?;
         // sql_select_limit is about what clients ask for.
         compiled.unlimited = true;
-        self.collect(&Arc::new(compiled), params)
+        Ok(compiled)
     }
 }
 
 impl FoundTable {
-    fn column(&self, at: usize) -> String {
+    pub(super) fn column(&self, at: usize) -> String {
         let column = self.table.columns.get(at);
         quote_name(column.map_or("", |column| column.name.as_str()))
     }
@@ -384,7 +587,60 @@ impl FoundTable {
         row.values.get(place)
     }
 
-    fn positions(&self, names: &[String]) -> SqlResult<Vec<usize>> {
+    /// Values of columns, unless one is NULL.
+    pub(super) fn key_of(&self, values: &Row, columns: &[usize]) -> Option<Vec<Value>> {
+        let value = |column: &usize| {
+            let place = self.visible.iter().position(|at| at == column)?;
+            values.get(place).filter(|value| !value.is_null()).cloned()
+        };
+        columns.iter().map(value).collect()
+    }
+
+    /// The key suffix of a row; `None` of one without primary key.
+    pub(super) fn suffix(&self, values: &Row, zone: &TimeZone) -> SqlResult<Option<Vec<u8>>> {
+        let columns = self.table.primary_key.clone();
+        match self.key_of(values, &columns) {
+            Some(key) => self.suffix_of(&columns, &key, zone),
+            None => Ok(None),
+        }
+    }
+
+    /// The key suffix of the row whose `columns` have the values `key`; `None` unless these are the
+    /// primary key.
+    pub(super) fn suffix_of(
+        &self,
+        columns: &[usize],
+        key: &[Value],
+        zone: &TimeZone,
+    ) -> SqlResult<Option<Vec<u8>>> {
+        let primary = &self.table.primary_key;
+        if primary.is_empty() || primary.len() != columns.len() {
+            return Ok(None);
+        }
+        let mut suffix = Vec::new();
+        for at in primary {
+            let place = columns.iter().position(|column| column == at);
+            let value = place.and_then(|place| key.get(place));
+            let (Some(value), Some(column)) = (value, self.table.columns.get(*at)) else {
+                return Ok(None);
+            };
+            encode_key_column(value, &column.ty, None, zone, &mut suffix)?;
+        }
+        Ok(Some(suffix))
+    }
+
+    /// Columns that tell a row from those that something else becomes of: the primary key, or, of a
+    /// table without, those of its links.
+    pub(super) fn identity(&self) -> Vec<usize> {
+        if !self.table.primary_key.is_empty() {
+            return self.table.primary_key.clone();
+        }
+        let links = self.table.foreign_keys.iter().filter(|key| key.enforced);
+        let columns: BTreeSet<usize> = links.flat_map(|key| key.columns.iter().copied()).collect();
+        columns.into_iter().collect()
+    }
+
+    pub(super) fn positions(&self, names: &[String]) -> SqlResult<Vec<usize>> {
         let places = names.iter().map(|name| self.shape.position(name));
         places.collect::<Option<Vec<_>>>().ok_or_else(lost)
     }

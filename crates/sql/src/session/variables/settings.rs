@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub timeouts: FrontendTimeouts,
     /// `timestamp`, microseconds since 1970; 0 is the real clock.
     pub fixed_now_micros: i64,
+    /// `gdpr_batch_rows`: rows that one transaction of FORGET may find.
+    pub gdpr_batch_rows: usize,
     /// `foreign_key_checks`.
     pub foreign_key_checks: bool,
     /// `unique_checks`.
@@ -76,6 +78,8 @@ impl Settings {
             lock_wait_micros: seconds("innodb_lock_wait_timeout"),
             timeouts: FrontendTimeouts::read(values),
             fixed_now_micros: micros(values.named("timestamp")),
+            gdpr_batch_rows: usize::try_from(values.integer("gdpr_batch_rows"))
+                .unwrap_or(usize::MAX),
             foreign_key_checks: flag("foreign_key_checks"),
             unique_checks: flag("unique_checks"),
             select_limit: u64::try_from(limit).ok().filter(|_| limit != i64::MAX),

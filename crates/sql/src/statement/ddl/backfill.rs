@@ -60,7 +60,12 @@ pub(super) fn fill_indexes(
         let last = context
             .store
             .retrying(context.waiter, Durability::Async, &mut |txn| {
-                let writer = RowWriter { txn, table, tz };
+                let writer = RowWriter {
+                    txn,
+                    table,
+                    tz,
+                    owners: None,
+                };
                 let page = txn.scan(&range, Direction::Forward, CHUNK, ReadMode::Validate)?;
                 for (key, value) in &page {
                     let row = encoding::decode_row(table, value, tz)?;
@@ -266,6 +271,7 @@ fn write_batch(context: &DdlContext<'_>, table: &Table, batch: &[(Row, Vec<u8>)]
                 txn,
                 table,
                 tz: &context.eval.time_zone,
+                owners: None,
             };
             for (row, suffix) in batch {
                 if let Some(duplicate) = writer.find_duplicate(row, suffix)? {

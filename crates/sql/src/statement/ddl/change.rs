@@ -114,10 +114,18 @@ impl Planned {
             old: &old,
             effects: &effects,
         };
-        if needs_copy(&old, &new) {
+        let is_copied = needs_copy(&old, &new);
+        let concerns_owners = super::owners::says_otherwise(&old, &new)
+            || is_copied && super::owners::has_unowned_rows(context, old.id)?;
+        let name = effects.rename.clone();
+        let (database, name) = name.unwrap_or((new.database.clone(), new.name.clone()));
+        if is_copied {
             change.copy(new)?;
         } else {
             change.in_place(new)?;
+        }
+        if concerns_owners {
+            super::owners::look_at_rows(context, &database, &name)?;
         }
         set_counter(context, &old, &effects)
     }

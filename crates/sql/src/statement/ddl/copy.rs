@@ -82,6 +82,7 @@ impl<'a> TableCopy<'a> {
             txn,
             table: self.new,
             tz: &self.context.eval.time_zone,
+            owners: None,
         }
     }
 
@@ -90,6 +91,7 @@ impl<'a> TableCopy<'a> {
             txn,
             table: self.old,
             tz: &self.context.eval.time_zone,
+            owners: None,
         }
     }
 

@@ -147,7 +147,8 @@ pub(super) fn create_table(
             break (held, table);
         }
     };
-    if next.is_none() && create.query.is_none() {
+    let has_owners = table.has_ownership();
+    let outcome = if next.is_none() && create.query.is_none() {
         context
             .store
             .edit(context.waiter, context.durability, &mut |edit| {
@@ -159,7 +160,11 @@ pub(super) fn create_table(
             })
     } else {
         make_with_contents(context, table, next, create)
+    }?;
+    if has_owners {
+        super::owners::look_at_rows(context, &database, &name)?;
     }
+    Ok(outcome)
 }
 
 /// The tables that CREATE TABLE … SELECT reads, which must be the same until they are read.
@@ -401,6 +406,17 @@ fn fill(
         add_table(Arc::make_mut(stored), table);
     }
     add_table(&mut catalog, table);
+    // The edit has made new versions of the tables that it refers to.
+    for key in &table.foreign_keys {
+        if let Ok(parent) = edit.catalog.table(&key.ref_database, &key.ref_table)
+            && !context
+                .temporary
+                .get(&key.ref_database, &key.ref_table)
+                .is_some_and(|own| own.temporary)
+        {
+            add_table(&mut catalog, parent);
+        }
+    }
     let place = (table.database.as_str(), table.name.as_str());
     let planned = insert_plan(context, &catalog, place, query, create)?;
     execute_in(context, edit.txn, &catalog, |exec| {

@@ -14,6 +14,7 @@ mod generated;
 mod key;
 mod key_expression;
 mod names;
+mod owners;
 mod ownership;
 mod remove;
 mod selected;
@@ -311,5 +312,6 @@ fn execute_in<T>(
         sequences: context.store.sequences(),
         foreign_key_checks: context.foreign_key_checks,
         unique_checks: true,
+        owners: None,
     })
 }

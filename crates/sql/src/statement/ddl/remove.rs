@@ -11,6 +11,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::statement::StatementOutcome;
 use crate::statement::foreign_key::describe;
 use crate::statement::names::relation;
+use crate::statement::owners::OwnerGraph;
 
 /// Refuses when a table that does not go too has a foreign key to `table`.
 ///
@@ -81,6 +82,7 @@ pub(super) fn drop_tables(
         refuse_referenced(context, &catalog, table, &goes_too)?;
     }
     super::temporary::remove(context.temporary, &hidden);
+    let owners = OwnerGraph::of(&catalog);
     if !tables.is_empty() {
         context
             .store
@@ -90,6 +92,7 @@ pub(super) fn drop_tables(
     }
     for table in &tables {
         context.store.sequences().forget(table.id);
+        super::owners::look_at_left(context, owners.as_ref(), table.id)?;
     }
     Ok(done(0))
 }
@@ -120,6 +123,7 @@ pub(super) fn truncate(
             );
             return Err(SqlError::new(1701, "42000", text));
         }
+        super::owners::refuse_truncate(context, &table)?;
         context
             .store
             .edit(context.waiter, context.durability, &mut |edit| {
@@ -134,6 +138,8 @@ pub(super) fn truncate(
                 edit.put_table(emptied)
             })?;
         context.store.sequences().forget(table.id);
+        let owners = OwnerGraph::of(&catalog);
+        super::owners::look_at_left(context, owners.as_ref(), table.id)?;
     }
     Ok(done(0))
 }

@@ -63,7 +63,7 @@ impl ForeignKeys<'_> {
     }
 
     /// Appends the key columns for `values` of `columns`.
-    fn encode(
+    pub(super) fn encode(
         &self,
         table: &Table,
         columns: &[usize],

@@ -44,7 +44,7 @@ pub(super) struct Child {
 
 /// How rows are found by the values of a foreign key.
 #[derive(Debug, Clone)]
-pub(super) enum Access {
+pub(in crate::statement) enum Access {
     /// The whole primary key: one row.
     Row,
     /// Leading columns of the primary key.
@@ -148,7 +148,8 @@ fn children_of(catalog: &Catalog, table: &Arc<Table>) -> Vec<(Child, Arc<Table>)
     all
 }
 
-fn access(table: &Table, columns: &[usize]) -> Access {
+/// How rows of `table` are found by the values of `columns`.
+pub(in crate::statement) fn access(table: &Table, columns: &[usize]) -> Access {
     if table.primary_key == columns {
         return Access::Row;
     }

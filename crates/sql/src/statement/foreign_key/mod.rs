@@ -9,12 +9,13 @@ mod find;
 mod links;
 
 pub(crate) use describe::describe;
-pub(super) use links::{Links, leads, links};
+pub(super) use links::{Access, Links, access, leads, links};
 
 use std::collections::BTreeMap;
 
 use manxdb_txn::ReadMode;
 
+use super::owners::subjects;
 use super::rows::RowWriter;
 use crate::catalog::{ForeignKeyAction, Table, TableId};
 use crate::error::{SqlError, SqlResult};
@@ -22,7 +23,7 @@ use crate::executor::ExecContext;
 use crate::types::{Row, Value};
 use describe::{has_children, no_parent};
 use find::Wanted;
-use links::Child;
+use links::{Child, Parent};
 
 /// Cascades deeper than this are refused, as in MySQL.
 const DEPTH_MAX: usize = 15;
@@ -63,6 +64,7 @@ impl ForeignKeys<'_> {
             txn: self.context.txn,
             table,
             tz: &self.context.eval.time_zone,
+            owners: self.context.owners,
         }
     }
 
@@ -96,6 +98,7 @@ impl ForeignKeys<'_> {
                         &wanted,
                         Wanted::One,
                     )?;
+                    self.refuse_forgotten(parent, parent_table, &wanted, &found)?;
                     !found.is_empty()
                 }
                 None => false,
@@ -105,6 +108,29 @@ impl ForeignKeys<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Nothing new becomes the row of a person who is being forgotten.
+    fn refuse_forgotten(
+        &self,
+        parent: &Parent,
+        table: &Table,
+        wanted: &[Value],
+        found: &[Vec<u8>],
+    ) -> SqlResult<()> {
+        if !table.data_subject || parent.key.edge.is_none() {
+            return Ok(());
+        }
+        let txn = self.context.txn;
+        match found {
+            [suffix] => subjects::may_gain(txn, table, suffix, true),
+            _ if parent.columns == table.primary_key => {
+                let mut suffix = Vec::new();
+                self.encode(table, &parent.columns, wanted, &mut suffix)?;
+                subjects::may_gain(txn, table, &suffix, false)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What a deleted row means for rows that refer to it. Call after deleting it.

@@ -93,6 +93,7 @@ impl<'a> Run<'a> {
                 txn: context.txn,
                 table: &insert.target.table,
                 tz: &context.eval.time_zone,
+                owners: context.owners,
             },
             keys: ForeignKeys {
                 context,

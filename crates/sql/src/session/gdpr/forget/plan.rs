@@ -1,0 +1,531 @@
+//! What FORGET does to each row that was found, from the rows alone; nothing is changed here.
+//!
+//! A row that only the person owns is deleted. A row that others own too, or that the person only has
+//! access to, gets what its ON DEL rules say, and its links to rows that are deleted are cleared; where
+//! a column may not be NULL the link stays and leads nowhere. Deletions by a rule or by
+//! ON DELETE CASCADE take along what is owned through the row alone.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use manxdb_ownership::{EdgeKind, Link, RuleEvent, TableName};
+
+use super::super::redact::{Effect, effect};
+use super::super::walk::{FoundTable, Walk};
+use crate::catalog::{ForeignKeyAction, Table};
+use crate::error::{SqlError, SqlResult};
+use crate::session::session::Session;
+use crate::statement::owners::mutants::{OwnershipMutant, is_planted};
+use crate::types::{Row, Value};
+
+/// A row that was found: its table's and its own number.
+pub(super) type Found = (usize, usize);
+
+/// A row by its key: its table's number, and its key suffix.
+type Place = (usize, Vec<u8>);
+
+/// What becomes of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It goes.
+    Delete(String),
+    /// These columns become NULL.
+    Clear(BTreeSet<usize>, String),
+    /// It stays as it is.
+    Keep(String),
+}
+
+/// Fates of all rows.
+#[derive(Debug, Default)]
+pub(super) struct ForgetPlan {
+    pub(super) fates: BTreeMap<Found, Fate>,
+    removed: BTreeSet<Place>,
+}
+
+/// Makes a plan, asking for rows that the walk has not found where they decide.
+pub(super) struct ForgetPlanner<'w, 'a> {
+    walk: &'w mut Walk<'a>,
+    session: &'w mut Session,
+    /// The person, and rows that go though others own them.
+    removed: BTreeSet<Place>,
+    /// Rows that somebody else owns, or nobody else, under `removed`.
+    known: BTreeMap<Place, bool>,
+    /// By table, the OWNS links that lead to it.
+    owners: BTreeMap<usize, Arc<Vec<(TableName, Link)>>>,
+    fates: BTreeMap<Found, Fate>,
+    /// Links without meaning for ownership to rows that go.
+    cut: BTreeMap<Found, BTreeSet<usize>>,
+}
+
+fn lost() -> SqlError {
+    SqlError::internal("a row to forget is not where it was found")
+}
+
+impl<'w, 'a> ForgetPlanner<'w, 'a> {
+    /// A plan for the person whose walk this is.
+    pub(super) fn new(walk: &'w mut Walk<'a>, session: &'w mut Session) -> Self {
+        Self {
+            walk,
+            session,
+            removed: BTreeSet::new(),
+            known: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            fates: BTreeMap::new(),
+            cut: BTreeMap::new(),
+        }
+    }
+
+    /// As [`ForgetPlanner::new`], to look again at rows of a plan that was made.
+    pub(super) fn again(
+        walk: &'w mut Walk<'a>,
+        session: &'w mut Session,
+        plan: &ForgetPlan,
+    ) -> Self {
+        Self {
+            removed: plan.removed.clone(),
+            ..Self::new(walk, session)
+        }
+    }
+
+    /// Whether what was decided of a row still is so: it is as it was, and nobody else has come to own
+    /// one that goes because nobody else does.
+    pub(super) fn still_holds(&mut self, row: Found, fate: &Fate) -> SqlResult<bool> {
+        let found = self.walk.found(row.0)?;
+        let values = self.values(row)?;
+        let identity = found.identity();
+        if !found.table.primary_key.is_empty() {
+            let Some(key) = found.key_of(&values, &identity) else {
+                return Ok(false);
+            };
+            let now = self.walk.ask(self.session, row.0, &identity, &[key])?;
+            if now != [values.clone()] {
+                return Ok(false);
+            }
+        }
+        let goes_alone = matches!(fate, Fate::Delete(_))
+            && self
+                .place(row.0, &values)?
+                .is_none_or(|place| !self.removed.contains(&place));
+        Ok(!goes_alone || !self.others_own(row.0, &values)?)
+    }
+
+    /// Decides of every row.
+    ///
+    /// # Errors
+    /// Those of asking for rows.
+    pub(super) fn plan(mut self) -> SqlResult<ForgetPlan> {
+        let order = self.walk.order().to_vec();
+        let person = *order.first().ok_or_else(lost)?;
+        self.remove(person, "DATA_SUBJECT".to_string())?;
+        let mut open = VecDeque::new();
+        for &row in order.iter().skip(1) {
+            let values = self.values(row)?;
+            if self.walk.found_row(row)?.is_owned() && !self.others_own(row.0, &values)? {
+                let why = self.why(row)?;
+                self.fates.insert(row, Fate::Delete(why));
+            }
+        }
+        for &row in order
+            .iter()
+            .filter(|row| !self.fates.contains_key(row))
+            .collect::<Vec<_>>()
+        {
+            if let Some(rule) = self.apply_rules(row)? {
+                self.remove(row, rule)?;
+                open.push_back((row, true));
+            }
+        }
+        // Rows that go because the person alone owns them: all that is theirs was found.
+        let owned = self
+            .fates
+            .iter()
+            .filter(|(_, fate)| matches!(fate, Fate::Delete(_)));
+        open.extend(owned.map(|(row, _)| (*row, false)).collect::<Vec<_>>());
+        while let Some((row, by_rule)) = open.pop_front() {
+            self.follow(row, by_rule, &mut open)?;
+        }
+        self.cut_links()?;
+        Ok(ForgetPlan {
+            fates: self.fates,
+            removed: self.removed,
+        })
+    }
+
+    fn values(&self, row: Found) -> SqlResult<Row> {
+        Ok(self.walk.found_row(row)?.values.clone())
+    }
+
+    fn why(&self, row: Found) -> SqlResult<String> {
+        let reasons = &self.walk.found_row(row)?.reasons;
+        Ok(reasons
+            .first()
+            .map_or_else(String::new, |reason| reason.text.clone()))
+    }
+
+    fn place(&self, at: usize, values: &Row) -> SqlResult<Option<Place>> {
+        let found = self.walk.found(at)?;
+        let zone = self.session.state.settings().time_zone.clone();
+        let suffix = found.suffix(values, &zone)?;
+        Ok(suffix.map(|suffix| (at, suffix)))
+    }
+
+    /// A row goes, whoever owns it.
+    fn remove(&mut self, row: Found, why: String) -> SqlResult<()> {
+        let values = self.values(row)?;
+        self.removed.extend(self.place(row.0, &values)?);
+        // What was owned through it may be owned no longer.
+        self.known.clear();
+        self.fates.insert(row, Fate::Delete(why));
+        Ok(())
+    }
+
+    /// Whether a row with these values is somebody's without the rows that go.
+    pub(super) fn others_own(&mut self, at: usize, values: &Row) -> SqlResult<bool> {
+        let place = self.place(at, values)?;
+        if let Some(place) = &place {
+            if self.removed.contains(place) {
+                return Ok(false);
+            }
+            if let Some(known) = self.known.get(place) {
+                return Ok(*known);
+            }
+        }
+        let shape = Arc::clone(&self.walk.found(at)?.shape);
+        let is_owned = shape.is_subject
+            || self.is_owned_by_target(at, values)?
+            || self.is_owned_through(at, values)?;
+        if let Some(place) = place {
+            self.known.insert(place, is_owned);
+        }
+        Ok(is_owned)
+    }
+
+    fn is_owned_by_target(&mut self, at: usize, values: &Row) -> SqlResult<bool> {
+        let shape = Arc::clone(&self.walk.found(at)?.shape);
+        for link in &shape.links {
+            let is_owner = link.edge.is_some_and(|edge| edge.kind == EdgeKind::OwnedBy);
+            if !is_owner || !self.walk.knows(&link.target) {
+                continue;
+            }
+            let Some(key) = self.walk.found(at)?.key_of(values, &link.columns) else {
+                continue;
+            };
+            let target = self.walk.table(&link.target)?;
+            let columns = self.walk.found(target)?.positions(&link.target_columns)?;
+            let zone = self.session.state.settings().time_zone.clone();
+            let place = self.walk.found(target)?.suffix_of(&columns, &key, &zone)?;
+            if let Some(place) = place.map(|suffix| (target, suffix)) {
+                if self.removed.contains(&place) {
+                    continue;
+                }
+                match self.known.get(&place) {
+                    Some(true) => return Ok(true),
+                    Some(false) => continue,
+                    None => {}
+                }
+            }
+            for row in self.walk.ask(self.session, target, &columns, &[key])? {
+                if self.others_own(target, &row)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_owned_through(&mut self, at: usize, values: &Row) -> SqlResult<bool> {
+        let owners = match self.owners.get(&at) {
+            Some(owners) => Arc::clone(owners),
+            None => {
+                let name = self.walk.found(at)?.shape.name.clone();
+                let owners = Arc::new(self.walk.links_to(&name, &|kind| kind == EdgeKind::Owns));
+                self.owners.insert(at, Arc::clone(&owners));
+                owners
+            }
+        };
+        for (table, link) in owners.iter() {
+            let columns = self.walk.found(at)?.positions(&link.target_columns)?;
+            let Some(key) = self.walk.found(at)?.key_of(values, &columns) else {
+                continue;
+            };
+            let through = self.walk.table(table)?;
+            for row in self
+                .walk
+                .ask(self.session, through, &link.columns, &[key])?
+            {
+                if self.others_own(through, &row)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// What ON DEL rules do to a row that stays otherwise; the rule that deletes it, if one does.
+    fn apply_rules(&mut self, row: Found) -> SqlResult<Option<String>> {
+        let tables = self.walk.tables();
+        let found = self.walk.found_row(row)?;
+        let stays = if found.is_owned() {
+            "others own it too"
+        } else {
+            "is not the person's"
+        };
+        if is_planted(OwnershipMutant::SkippedRule) {
+            self.fates.insert(row, Fate::Keep(stays.to_string()));
+            return Ok(None);
+        }
+        let (effect, rules) = effect(tables, row.0, found, RuleEvent::Del);
+        let rules = rules.join(", ");
+        match effect {
+            Effect::Hidden => return Ok(Some(rules)),
+            Effect::Cleared(columns) => {
+                let tables = self.walk.found(row.0)?;
+                let found = self.walk.found_row(row)?;
+                let is_left = |at: &usize| {
+                    tables
+                        .value(found, *at)
+                        .is_some_and(|value| !value.is_null())
+                };
+                let columns: BTreeSet<usize> = columns.into_iter().filter(is_left).collect();
+                let fate = if columns.is_empty() {
+                    Fate::Keep(stays.to_string())
+                } else {
+                    Fate::Clear(columns, format!("{rules}; {stays}"))
+                };
+                self.fates.insert(row, fate);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at rows that refer to one that goes. What is the person's was found before; what goes
+    /// `by_rule` may take more along.
+    fn follow(
+        &mut self,
+        row: Found,
+        by_rule: bool,
+        open: &mut VecDeque<(Found, bool)>,
+    ) -> SqlResult<()> {
+        let table = Arc::clone(&self.walk.found(row.0)?.table);
+        let values = self.values(row)?;
+        for (child, number) in self.walk.referring(&table) {
+            let key = child.foreign_keys.get(number).ok_or_else(lost)?;
+            // Rows that are owned by it, or give access to it, were found on the walk.
+            let is_walked = key.edge.is_some_and(|edge| !edge.kind.leads_to_target());
+            if is_walked && !by_rule {
+                continue;
+            }
+            let columns = self.walk.found(row.0)?.positions(&key.ref_columns)?;
+            let Some(referred) = self.walk.found(row.0)?.key_of(&values, &columns) else {
+                continue;
+            };
+            let at = self.walk.table_of(&child)?;
+            let rows = self
+                .walk
+                .ask_found(self.session, at, &key.columns, referred)?;
+            for found in rows {
+                let values = self.values(found)?;
+                if matches!(self.fates.get(&found), Some(Fate::Delete(_))) {
+                    continue;
+                }
+                let is_owner = key.edge.is_some_and(|edge| edge.kind == EdgeKind::OwnedBy);
+                let cascades = key.edge.is_none() && key.on_delete == ForeignKeyAction::Cascade;
+                if cascades || is_owner && !self.others_own(at, &values)? {
+                    self.remove(found, goes_with(&child, &table))?;
+                    open.push_back((found, true));
+                    continue;
+                }
+                if key.edge.is_none() {
+                    self.cut.entry(found).or_default().insert(number);
+                }
+                let stays = Fate::Keep("is not the person's".to_string());
+                self.fates.entry(found).or_insert(stays);
+            }
+        }
+        if by_rule {
+            self.follow_owned(row, &values, open)?;
+        }
+        Ok(())
+    }
+
+    /// Rows that a row which goes was an owner of.
+    fn follow_owned(
+        &mut self,
+        row: Found,
+        values: &Row,
+        open: &mut VecDeque<(Found, bool)>,
+    ) -> SqlResult<()> {
+        let shape = Arc::clone(&self.walk.found(row.0)?.shape);
+        for link in &shape.links {
+            let owns = link.edge.is_some_and(|edge| edge.kind == EdgeKind::Owns);
+            if !owns || !self.walk.knows(&link.target) {
+                continue;
+            }
+            let Some(key) = self.walk.found(row.0)?.key_of(values, &link.columns) else {
+                continue;
+            };
+            let at = self.walk.table(&link.target)?;
+            let columns = self.walk.found(at)?.positions(&link.target_columns)?;
+            for found in self.walk.ask_found(self.session, at, &columns, key)? {
+                let values = self.values(found)?;
+                let goes = matches!(self.fates.get(&found), Some(Fate::Delete(_)));
+                if !goes && !self.others_own(at, &values)? {
+                    let target = Arc::clone(&self.walk.found(at)?.table);
+                    let table = Arc::clone(&self.walk.found(row.0)?.table);
+                    self.remove(found, goes_with(&target, &table))?;
+                    open.push_back((found, true));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows that stay cease to refer to rows that go.
+    fn cut_links(&mut self) -> SqlResult<()> {
+        let mut gone: BTreeSet<Place> = BTreeSet::new();
+        for (row, fate) in &self.fates {
+            if matches!(fate, Fate::Delete(_)) {
+                gone.extend(self.place(row.0, &self.values(*row)?)?);
+            }
+        }
+        let staying = self
+            .fates
+            .iter()
+            .filter(|(_, fate)| !matches!(fate, Fate::Delete(_)));
+        for row in staying.map(|(row, _)| *row).collect::<Vec<_>>() {
+            let table = Arc::clone(&self.walk.found(row.0)?.table);
+            let values = self.values(row)?;
+            let mut cut = self.cut.remove(&row).unwrap_or_default();
+            for (number, key) in table.foreign_keys.iter().enumerate() {
+                let name = TableName::new(&key.ref_database, &key.ref_table);
+                if key.edge.is_none() || !self.walk.knows(&name) {
+                    continue;
+                }
+                let Some(referred) = self.walk.found(row.0)?.key_of(&values, &key.columns) else {
+                    continue;
+                };
+                let target = self.walk.table(&name)?;
+                let columns = self.walk.found(target)?.positions(&key.ref_columns)?;
+                let zone = self.session.state.settings().time_zone.clone();
+                let suffix = self
+                    .walk
+                    .found(target)?
+                    .suffix_of(&columns, &referred, &zone)?;
+                if suffix.is_some_and(|suffix| gone.contains(&(target, suffix))) {
+                    cut.insert(number);
+                }
+            }
+            if !cut.is_empty() {
+                self.cut_row(row, &table, &values, &cut);
+            }
+        }
+        Ok(())
+    }
+
+    fn cut_row(&mut self, row: Found, table: &Table, values: &Row, cut: &BTreeSet<usize>) {
+        let (mut columns, mut why) = match self.fates.remove(&row) {
+            Some(Fate::Clear(columns, why)) => (columns, why),
+            Some(Fate::Keep(why)) => (BTreeSet::new(), why),
+            Some(Fate::Delete(why)) => (BTreeSet::new(), why),
+            None => (BTreeSet::new(), String::new()),
+        };
+        let visible = self.walk.found(row.0).map(|found| found.visible.clone());
+        let is_null = |at: usize| {
+            let place = visible.iter().flatten().position(|column| *column == at);
+            place
+                .and_then(|place| values.get(place))
+                .is_none_or(Value::is_null)
+        };
+        for number in cut {
+            let Some(key) = table.foreign_keys.get(*number) else {
+                continue;
+            };
+            // A rule has done it.
+            if key
+                .columns
+                .iter()
+                .any(|at| columns.contains(at) || is_null(*at))
+            {
+                continue;
+            }
+            let clearable: Vec<usize> = key
+                .columns
+                .iter()
+                .copied()
+                .filter(|at| may_clear(table, *number, *at))
+                .collect();
+            let names = named(table, &key.columns);
+            if clearable.is_empty() {
+                why = format!(
+                    "{why}; {names} goes on naming a row of '{}' that goes",
+                    key.ref_table
+                );
+            } else {
+                why = format!(
+                    "clears {}, a row of '{}' goes; {why}",
+                    named(table, &clearable),
+                    key.ref_table
+                );
+                columns.extend(clearable);
+            }
+        }
+        let fate = if columns.is_empty() {
+            Fate::Keep(why)
+        } else {
+            Fate::Clear(columns, why)
+        };
+        self.fates.insert(row, fate);
+    }
+}
+
+fn goes_with(table: &Table, with: &Table) -> String {
+    format!("goes with its row of '{}' ({})", with.name, table.name)
+}
+
+fn named(table: &Table, columns: &[usize]) -> String {
+    let names = columns.iter().filter_map(|at| table.columns.get(*at));
+    names
+        .map(|column| column.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Whether a column of a foreign key may be NULL without harm to anything else.
+fn may_clear(table: &Table, key: usize, at: usize) -> bool {
+    let is_free = table
+        .columns
+        .get(at)
+        .is_some_and(|column| !column.not_null && column.generated.is_none());
+    let others = table.foreign_keys.iter().enumerate();
+    let mut others = others.filter(|(number, other)| *number != key && other.enforced);
+    is_free
+        && !table.primary_key.contains(&at)
+        && !others.any(|(_, other)| other.columns.contains(&at))
+}
+
+impl ForgetPlan {
+    /// Rows that are changed or go.
+    pub(super) fn changes(&self) -> usize {
+        let fates = self.fates.values();
+        fates.filter(|fate| !matches!(fate, Fate::Keep(_))).count()
+    }
+
+    /// By table and fate, how many rows; tables in the order in which they were reached.
+    pub(super) fn summary(&self, tables: &[FoundTable]) -> Vec<Row> {
+        let mut counts: BTreeMap<(usize, &str, &str), i64> = BTreeMap::new();
+        for ((at, _), fate) in &self.fates {
+            let (what, why) = match fate {
+                Fate::Delete(why) => ("delete", why),
+                Fate::Clear(_, why) => ("anonymise", why),
+                Fate::Keep(why) => ("keep", why),
+            };
+            *counts.entry((*at, what, why)).or_default() += 1;
+        }
+        let text = |text: &str| Value::Text(text.to_string());
+        let rows = counts.into_iter().map(|((at, what, why), count)| {
+            let name = tables.get(at).map_or("", |found| found.table.name.as_str());
+            vec![text(name), text(what), Value::Int(count), text(why)]
+        });
+        rows.collect()
+    }
+}

@@ -1,0 +1,36 @@
+//! Defects of ownership for the tests to catch, planted in the thread that runs the statements.
+
+/// A defect to plant, each of which a named test must catch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnershipMutant {
+    /// The facts that a check reads are not validated at commit.
+    SkippedValidation,
+    /// A row that ceases to own another is not noted.
+    KeptOwner,
+    /// Rows that are owned through one that has lost its owners are not looked at.
+    SkippedDependents,
+    /// ON DEL rules are not applied.
+    SkippedRule,
+}
+
+#[cfg(feature = "mutants")]
+thread_local! {
+    static PLANTED: std::cell::Cell<Option<OwnershipMutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Plants a defect in this thread, or takes it away.
+#[cfg(feature = "mutants")]
+pub fn plant(mutant: Option<OwnershipMutant>) {
+    PLANTED.set(mutant);
+}
+
+/// Whether a defect is planted.
+pub(crate) fn is_planted(mutant: OwnershipMutant) -> bool {
+    #[cfg(feature = "mutants")]
+    return PLANTED.get() == Some(mutant);
+    #[cfg(not(feature = "mutants"))]
+    {
+        let _ = mutant;
+        false
+    }
+}

@@ -1,0 +1,213 @@
+//! What a transaction has done to the owners of rows. Notes outlive a ROLLBACK TO: each is a reason to
+//! look at a row at COMMIT, and what is looked at is the row as it is then.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::graph::{OwnedTable, OwnerGraph, OwnerLink};
+use super::mutants::{OwnershipMutant, is_planted};
+use crate::catalog::{Table, TableId};
+use crate::error::SqlResult;
+use crate::types::{Row, Value};
+
+/// Notes of one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct OwnerNotes {
+    graph: RefCell<Option<Arc<OwnerGraph>>>,
+    /// `foreign_key_checks` of the statement that writes.
+    is_checked: Cell<bool>,
+    rows: RefCell<BTreeMap<(TableId, Vec<u8>), OwnerNote>>,
+    gone: RefCell<Vec<(TableId, Row)>>,
+}
+
+/// Why a row is to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OwnerNote {
+    /// Foreign keys were checked when it was written: it must have an owner, or its table allows none.
+    pub(super) is_checked: bool,
+    /// It was inserted while they were: the rows that its links lead to are there.
+    pub(super) is_new: bool,
+    /// Others began to own it, and nothing else happened to it.
+    pub(super) only_gains: bool,
+}
+
+impl OwnerNote {
+    /// Both reasons.
+    fn with(self, other: Self) -> Self {
+        Self {
+            is_checked: self.is_checked || other.is_checked,
+            is_new: self.is_new && other.is_new,
+            only_gains: self.only_gains && other.only_gains,
+        }
+    }
+}
+
+/// What is to be looked at.
+pub(super) struct TakenNotes {
+    pub(super) graph: Arc<OwnerGraph>,
+    pub(super) rows: BTreeMap<(TableId, Vec<u8>), OwnerNote>,
+    /// Rows that went while foreign keys were not checked: rows that led to them are still there.
+    pub(super) gone: Vec<(TableId, Row)>,
+}
+
+impl OwnerNotes {
+    /// A statement begins, under this graph.
+    pub(crate) fn begin_statement(&self, graph: Option<Arc<OwnerGraph>>, is_checked: bool) {
+        self.graph.replace(graph);
+        self.is_checked.set(is_checked);
+    }
+
+    /// Whether no table says whose its rows are.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.graph.borrow().is_none()
+    }
+
+    /// Nothing has happened.
+    pub(crate) fn clear(&self) {
+        self.rows.borrow_mut().clear();
+        self.gone.borrow_mut().clear();
+    }
+
+    /// Takes all notes, to be looked at under `graph`.
+    pub(super) fn take(&self, graph: Arc<OwnerGraph>) -> TakenNotes {
+        TakenNotes {
+            graph,
+            rows: self.rows.take(),
+            gone: self.gone.take(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.borrow().is_empty() && self.gone.borrow().is_empty()
+    }
+
+    fn add(&self, table: TableId, suffix: Vec<u8>, note: OwnerNote) {
+        let mut rows = self.rows.borrow_mut();
+        let known = rows.entry((table, suffix)).or_insert(note);
+        *known = known.with(note);
+    }
+
+    fn note(&self) -> OwnerNote {
+        OwnerNote {
+            is_checked: self.is_checked.get(),
+            is_new: false,
+            only_gains: false,
+        }
+    }
+
+    fn on(&self, table: &Table, work: impl FnOnce(&OwnedTable) -> SqlResult<()>) -> SqlResult<()> {
+        let graph = self.graph.borrow();
+        match graph.as_ref().and_then(|graph| graph.table(table.id)) {
+            Some(owned) => work(owned),
+            None => Ok(()),
+        }
+    }
+
+    /// A row was inserted.
+    pub(crate) fn inserted(
+        &self,
+        table: &Table,
+        row: &[Value],
+        suffix: &[u8],
+        tz: &TimeZone,
+    ) -> SqlResult<()> {
+        self.on(table, |owned| {
+            let is_checked = self.is_checked.get();
+            // The foreign key has found the person.
+            let names_person = |link: &OwnerLink| link.leads_to_person() && link.is_set(row);
+            let is_owned = is_checked && owned.owned_by.iter().any(names_person);
+            if owned.is_ownable() && !is_owned {
+                let note = OwnerNote {
+                    is_new: is_checked,
+                    ..self.note()
+                };
+                self.add(table.id, suffix.to_vec(), note);
+            }
+            owned.owns.iter().try_for_each(|link| {
+                if let Some((target, suffix)) = link.target_of(row, tz)? {
+                    self.gained(target, suffix);
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn gained(&self, table: TableId, suffix: Vec<u8>) {
+        let note = OwnerNote {
+            only_gains: true,
+            ..self.note()
+        };
+        self.add(table, suffix, note);
+    }
+
+    /// A row was deleted.
+    pub(crate) fn deleted(
+        &self,
+        table: &Table,
+        row: &[Value],
+        suffix: &[u8],
+        tz: &TimeZone,
+    ) -> SqlResult<()> {
+        self.on(table, |owned| {
+            if owned.is_ownable() {
+                self.add(table.id, suffix.to_vec(), self.note());
+            }
+            if !self.is_checked.get() && !owned.children.is_empty() {
+                self.gone.borrow_mut().push((table.id, row.to_vec()));
+            }
+            if is_planted(OwnershipMutant::KeptOwner) {
+                return Ok(());
+            }
+            owned.owns.iter().try_for_each(|link| {
+                if let Some((target, suffix)) = link.target_of(row, tz)? {
+                    self.add(target, suffix, self.note());
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// A row was changed; `suffixes` are its key before and now.
+    pub(crate) fn updated(
+        &self,
+        table: &Table,
+        (old, new): (&[Value], &[Value]),
+        suffixes: (&[u8], &[u8]),
+        tz: &TimeZone,
+    ) -> SqlResult<()> {
+        self.on(table, |owned| {
+            let moved = suffixes.0 != suffixes.1;
+            if !moved {
+                let mut links = owned.owned_by.iter().chain(&owned.owns);
+                if !links.any(|link| link.differs(old, new)) {
+                    return Ok(());
+                }
+            }
+            if owned.is_ownable() {
+                self.add(table.id, suffixes.1.to_vec(), self.note());
+                if moved {
+                    self.add(table.id, suffixes.0.to_vec(), self.note());
+                }
+            }
+            if moved && !self.is_checked.get() && !owned.children.is_empty() {
+                self.gone.borrow_mut().push((table.id, old.to_vec()));
+            }
+            for link in owned
+                .owns
+                .iter()
+                .filter(|link| moved || link.differs(old, new))
+            {
+                if let Some((target, suffix)) = link.target_of(old, tz)? {
+                    self.add(target, suffix, self.note());
+                }
+                if let Some((target, suffix)) = link.target_of(new, tz)? {
+                    self.gained(target, suffix);
+                }
+            }
+            Ok(())
+        })
+    }
+}
