@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use manxdb::cli::{ProtocolChoice, TpccScale};
+use manxdb::cli::TpccScale;
+use manxdb_lab::systems::SystemName;
 
 /// Below the flags.
 pub const SIM_HELP: &str = "\
@@ -21,15 +22,17 @@ Faults are written WHEN+HOW-LONG WHAT, for example:\n  \
 --fault '2s+1s delay r0>* 80ms'       messages from a region take longer\n  \
 --fault '2s+0s step n3 -500ms'        a clock is set back\n  \
 --fault '2s+1s slow n3 x10'           a CPU is slow\n\
+Nodes of the systems beside dast keep their memory: crash and wipe are for dast.\n\
 Others: wipe, pause, drift n3 200ppm, freeze n3, cut n1,n2 r0, loss r0>r1 20000ppm,\n\
 duplicate, reorder *>* 5000ppm 20ms.";
 
 /// Flags of `sim`.
 #[derive(Debug, Args)]
 pub struct SimRun {
-    /// What orders the transactions
-    #[arg(value_enum, default_value_t = ProtocolChoice::Dast)]
-    pub system: ProtocolChoice,
+    /// What orders the transactions: dast, or what it is compared with: janus, slog,
+    /// slog-by-piece
+    #[arg(default_value = "dast", value_parser = system)]
+    pub system: SystemName,
     /// What is asked
     #[arg(long, value_enum, default_value_t = WorkloadChoice::Payment)]
     pub workload: WorkloadChoice,
@@ -114,6 +117,14 @@ pub struct SimRun {
     /// microseconds
     #[arg(long, value_name = "FILE")]
     pub calls: Option<PathBuf>,
+}
+
+/// A system by its name.
+fn system(name: &str) -> Result<SystemName, String> {
+    SystemName::ALL
+        .into_iter()
+        .find(|system| system.name() == name)
+        .ok_or_else(|| format!("no such system; there are {}", SystemName::names()))
 }
 
 /// Workloads of a cluster.

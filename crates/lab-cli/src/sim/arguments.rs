@@ -1,7 +1,7 @@
 //! From flags to a scenario, and what is wrong with them.
 
+use manxdb_common::Level;
 use manxdb_core::Nanos;
-use manxdb_dast::Level;
 use manxdb_lab::scenario::Scenario;
 use manxdb_sim::{ClockOptions, CostModel, Fault as SimFault, Link};
 use manxdb_workloads::{Topology, Workload, append, tpcc};
@@ -29,6 +29,7 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     };
     let clients = args.clients * topology.shards();
     let mut scenario = Scenario::new(topology, workload(args)?);
+    scenario.system = args.system;
     let servers = scenario.shape().servers();
     if servers + clients > NODES_MAX {
         return Err(Fault::Other(format!(
@@ -65,6 +66,13 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
         LevelChoice::Session => Level::Session,
         LevelChoice::Strict => Level::Strict,
     };
+    if scenario.level > args.system.promises() {
+        return Err(Fault::Other(format!(
+            "--level {}: {} promises serializable; dast and janus promise session and strict",
+            format!("{:?}", args.level).to_lowercase(),
+            args.system.name()
+        )));
+    }
     if args.level != LevelChoice::Serializable && args.outstanding > 1 {
         return Err(Fault::Other(format!(
             "--outstanding {} makes calls of one session overlap, which have no order to keep: \
@@ -195,6 +203,7 @@ fn fault(text: &str, scenario: &Scenario) -> Result<SimFault, Fault> {
     let wrong = |what: String| Fault::Other(format!("--fault '{text}': {what}"));
     let fault: SimFault = text.parse().map_err(|error| wrong(format!("{error}")))?;
     within(&fault.kind, scenario.shape()).map_err(wrong)?;
+    scenario.system.survives(&fault.kind).map_err(wrong)?;
     let (_, until) = scenario.span();
     if fault.at >= until {
         return Err(wrong(format!("it begins after the run's end at {until}")));

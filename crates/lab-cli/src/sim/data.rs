@@ -56,7 +56,7 @@ pub fn json(
 fn parameters(args: &SimRun, scenario: &Scenario) -> Value {
     let faults: Vec<String> = scenario.faults.iter().map(ToString::to_string).collect();
     json!({
-        "system": format!("{:?}", args.system).to_lowercase(),
+        "system": args.system.name(),
         "workload": format!("{:?}", scenario.workload),
         "regions": args.regions,
         "shards_per_region": args.shards,
