@@ -7,7 +7,7 @@ use manxdb_core::{Nanos, Random};
 use manxdb_sim::{ClockOptions, CostModel, Fault, Link, SimTime, WorldOptions};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::{NoRows, Rows};
-use manxdb_workloads::tpcc::{Scale, Template, Warehouses};
+use manxdb_workloads::tpcc::{PaymentSums, Scale, Template, Warehouses};
 use manxdb_workloads::{Calls, Topology, Workload, procedures};
 
 use crate::dast::paper_links;
@@ -28,6 +28,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// How large the warehouses of TPC-C are.
     pub scale: Scale,
+    /// Which sums their payments add to.
+    pub payment_sums: PaymentSums,
     /// What clients are promised.
     pub level: Level,
     /// Clients in the region of each shard.
@@ -65,6 +67,7 @@ impl Scenario {
             topology,
             workload,
             scale: Scale::tiny(),
+            payment_sums: PaymentSums::default(),
             level: Level::Serializable,
             clients_per_shard: 1,
             outstanding: 1,
@@ -151,7 +154,8 @@ impl Asks {
     pub fn new(scenario: &Scenario) -> Self {
         let (topology, scale, seed) = (scenario.topology, scenario.scale, scenario.seed);
         Self {
-            calls: Calls::new(scenario.workload, topology, scale, seed),
+            calls: Calls::new(scenario.workload, topology, scale, seed)
+                .paying_into(scenario.payment_sums),
             level: scenario.level,
             date: 0,
         }

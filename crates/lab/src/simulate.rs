@@ -314,7 +314,12 @@ where
             findings.extend(tpca::check(&rows, acknowledged(made), unknown));
         }
         Workload::Tpcc(_) | Workload::Payment { .. } => {
-            findings.extend(tpcc::check(&rows, scenario.topology, scenario.scale));
+            findings.extend(tpcc::check(
+                &rows,
+                scenario.topology,
+                scenario.scale,
+                scenario.payment_sums,
+            ));
         }
         Workload::Append(_) => findings.extend(judge_history(scenario.level, made)),
     }

@@ -67,6 +67,10 @@ pub struct SimRun {
     /// Share of payments by customers of another warehouse, in percent (tpcc) [default: 15]
     #[arg(long, value_name = "PERCENT")]
     pub remote_payments: Option<f64>,
+    /// Sums that payments add to (tpcc, payment): tpcc, or published, which leaves the warehouse's
+    /// alone as DAST's artifact does [default: tpcc]
+    #[arg(long, value_enum, value_name = "SUMS")]
+    pub payment_sums: Option<PaymentSumsChoice>,
     /// The warehouse of every shard (tpcc, payment) [default: full]
     #[arg(long, value_enum, value_name = "SCALE")]
     pub tpcc_scale: Option<TpccScale>,
@@ -138,6 +142,15 @@ pub enum WorkloadChoice {
     Tpca,
     /// Reads of lists and appends to them, whose order is proved
     Append,
+}
+
+/// Sums that payments add to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PaymentSumsChoice {
+    /// Those of warehouse and district
+    Tpcc,
+    /// That of the district
+    Published,
 }
 
 /// What work costs.

@@ -9,7 +9,7 @@ use manxdb_workloads::{Topology, Workload, append, tpcc};
 use super::reach::within;
 use manxdb::cli::TpccScale;
 
-use crate::cli::{CpuChoice, LevelChoice, SimRun, WorkloadChoice};
+use crate::cli::{CpuChoice, LevelChoice, PaymentSumsChoice, SimRun, WorkloadChoice};
 use crate::fault::Fault;
 
 /// Nodes of one run, clients among them: links are kept for every pair.
@@ -84,6 +84,10 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     scenario.measured = number("--seconds", args.seconds, 0.001, day)? * 1_000;
     scenario.warm_up = number("--warm-up", args.warm_up, 0.0, day)? * 1_000;
     scenario.scale = args.tpcc_scale.unwrap_or(TpccScale::Full).scale();
+    scenario.payment_sums = match args.payment_sums {
+        Some(PaymentSumsChoice::Published) => tpcc::PaymentSums::Published,
+        Some(PaymentSumsChoice::Tpcc) | None => tpcc::PaymentSums::Tpcc,
+    };
     scenario.clients_per_shard = args.clients;
     scenario.outstanding = args.outstanding;
     scenario.seed = args.seed;
@@ -114,7 +118,7 @@ fn share(flag: &str, percent: f64) -> Result<f64, Fault> {
 
 fn workload(args: &SimRun) -> Result<Workload, Fault> {
     use WorkloadChoice::{Append, Payment, Tpca, Tpcc};
-    let all: [(&str, bool, &[WorkloadChoice]); 7] = [
+    let all: [(&str, bool, &[WorkloadChoice]); 8] = [
         (
             "--crt-percent",
             args.crt_percent.is_some(),
@@ -129,6 +133,11 @@ fn workload(args: &SimRun) -> Result<Workload, Fault> {
         ),
         ("--standard", args.standard, &[Tpcc]),
         ("--remote-payments", args.remote_payments.is_some(), &[Tpcc]),
+        (
+            "--payment-sums",
+            args.payment_sums.is_some(),
+            &[Tpcc, Payment],
+        ),
         ("--tpcc-scale", args.tpcc_scale.is_some(), &[Tpcc, Payment]),
     ];
     for (flag, is_given, workloads) in all {

@@ -95,6 +95,7 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
     }
     let (topology, scale) = (trial.topology(), scale(trial.warehouse));
     let requests = Requests::new(topology, scale, workload(trial), trial.seed);
+    let requests = requests.paying_into(trial.payment_sums);
     let from = SimTime::from_millis(trial.warm_up_ms);
     let clients = Clients::new(requests, clients, trial.outstanding, from);
     (world, clients, servers)

@@ -11,6 +11,7 @@ use manxdb_txn::procedure::ShardId;
 use super::log::{Batch, Log};
 use super::message::SlogMessage;
 use super::{Out, SlogShared, SlogTimer, global_members, leader_of};
+use crate::waits::{GLOBAL_LOG, REGION_LOG, wait};
 
 /// A transaction on its way into the region's log.
 type Pending = Vec<Arc<Planned>>;
@@ -82,8 +83,8 @@ impl Manager {
             SlogMessage::Order { planned } if planned.crosses_regions => {
                 self.order_globally(planned, out);
             }
-            SlogMessage::Order { planned } if self.leads() => self.pending.push(planned),
-            SlogMessage::Ordered { number, planned } => self.take_in(number, planned),
+            SlogMessage::Order { planned } if self.leads() => self.add(planned, out),
+            SlogMessage::Ordered { number, planned } => self.take_in(number, planned, out),
             SlogMessage::Region(message) => {
                 let (messages, agreed) = self.log.receive(from, message);
                 for (to, message) in messages {
@@ -114,6 +115,9 @@ impl Manager {
         let Some(global) = &mut self.global else {
             return;
         };
+        if self.shared.options.explains {
+            out.wait(planned.id().for_traces(), Some(wait(GLOBAL_LOG)));
+        }
         let batch: Batch = [planned].into();
         note_appends(&batch, out);
         for (to, message) in global.propose(batch) {
@@ -123,12 +127,15 @@ impl Manager {
 
     fn hand_to_regions(&mut self, planned: &Arc<Planned>, out: &mut Out) {
         let topology = self.shared.topology;
+        if self.shared.options.explains {
+            out.wait(planned.id().for_traces(), None);
+        }
         for region in topology.regions_of(planned) {
             let number = self.touched.entry(region).or_default();
             *number += 1;
             let (number, planned) = (*number, Arc::clone(planned));
             match leader_of(topology, region) {
-                Some(leader) if leader == self.me => self.take_in(number, planned),
+                Some(leader) if leader == self.me => self.take_in(number, planned, out),
                 Some(leader) => out.send(leader, SlogMessage::Ordered { number, planned }),
                 None => {}
             }
@@ -136,18 +143,29 @@ impl Manager {
     }
 
     /// Takes an entry of the global log into the region's next batch, behind all before it.
-    fn take_in(&mut self, number: u64, planned: Arc<Planned>) {
+    fn take_in(&mut self, number: u64, planned: Arc<Planned>, out: &mut Out) {
         if number > self.ordered {
             self.early.entry(number).or_insert(planned);
         }
         while let Some(planned) = self.early.remove(&(self.ordered + 1)) {
             self.ordered += 1;
-            self.pending.push(planned);
+            self.add(planned, out);
         }
+    }
+
+    /// Adds a transaction to the region's next batch.
+    fn add(&mut self, planned: Arc<Planned>, out: &mut Out) {
+        if self.shared.options.explains {
+            out.wait(planned.id().for_traces(), Some(wait(REGION_LOG)));
+        }
+        self.pending.push(planned);
     }
 
     fn send_entries(&mut self, batch: &Batch, out: &mut Out) {
         let topology = self.shared.topology;
+        for planned in batch.iter().filter(|_| self.shared.options.explains) {
+            out.wait(planned.id().for_traces(), None);
+        }
         for shard in topology.shards_of(self.region) {
             let entries = batch.iter().filter(|planned| planned.touches(shard));
             let entries: Batch = entries.cloned().collect();

@@ -103,6 +103,8 @@ impl Message for SlogMessage {
             Self::Submit { call } => call.id,
             Self::Order { planned } | Self::Ordered { planned, .. } => planned.id(),
             Self::Outcome { id, .. } | Self::Pass { id, .. } | Self::Output { id, .. } => *id,
+            // Of several it is about none in particular.
+            Self::Entries { entries, .. } if entries.len() == 1 => entries.first()?.id(),
             Self::Region(_) | Self::Global(_) | Self::Entries { .. } => return None,
         };
         Some(id.for_traces())
