@@ -133,8 +133,25 @@ fn slog_waits_for_batches_and_for_the_global_log() {
     assert_eq!(found, SLOG.trim(), "found:\n{found}\n");
 }
 
-/// Milliseconds.
+/// Milliseconds. The second half is of a client in region 1, with no shard in region 0, whose manager
+/// hands out the global order.
 const SLOG: &str = "
+one shard                                15.001  10.000 network in the region  5.001 region log
+two shards of a region                   17.501  12.500 network in the region  5.001 region log
+home waits for the other shard           17.501  12.500 network in the region  5.001 region log
+2 regions                               215.001  100.000 global log  100.000 network between regions  10.000 network in the region  5.001 region log
+3 regions                               215.001  100.000 global log  100.000 network between regions  10.000 network in the region  5.001 region log
+home waits for another region           215.001  100.000 global log  100.000 network between regions  10.000 network in the region  5.001 region log
+another region waits for home           215.001  100.000 global log  100.000 network between regions  10.000 network in the region  5.001 region log
+a third region waits for the second     265.001  100.000 global log  150.000 network between regions  10.000 network in the region  5.001 region log
+one shard                                15.001  10.000 network in the region  5.001 region log
+two shards of a region                   17.501  12.500 network in the region  5.001 region log
+home waits for the other shard           17.501  12.500 network in the region  5.001 region log
+2 regions                               265.001  100.000 global log  150.000 network between regions  7.500 network in the region  7.501 region log
+3 regions                               265.001  100.000 global log  150.000 network between regions  7.500 network in the region  7.501 region log
+home waits for another region           265.001  100.000 global log  150.000 network between regions  7.500 network in the region  7.501 region log
+another region waits for home           315.001  100.000 global log  200.000 network between regions  7.500 network in the region  7.501 region log
+a third region waits for the second     315.001  100.000 global log  200.000 network between regions  7.500 network in the region  7.501 region log
 ";
 
 /// Everything found wrong with a run of lists.
