@@ -251,7 +251,8 @@ fn comparable(system: SystemName, both: Both<'_>) -> Claim {
             "not run at a point with short lines",
         );
     };
-    let numbers: [(&str, fn(&TrialOutcome) -> f64); 3] = [
+    type Number = fn(&TrialOutcome) -> f64;
+    let numbers: [(&str, Number); 3] = [
         ("throughput", |one| one.throughput),
         ("median IRT", |one| one.local.p50),
         ("median CRT", |one| one.cross_region.p50),
