@@ -17,8 +17,9 @@
 
 use manxdb_dast::{Level, Options};
 use manxdb_lab::append::{AppendLoad, shared};
-use manxdb_lab::dast::{DastSystem, ReliableDast, paper_links, place};
+use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::load::{Load, LoadOptions};
+use manxdb_lab::systems::ReliableSystem;
 use manxdb_sim::{CostModel, SimTime, System, Transport, World, WorldOptions};
 use manxdb_workloads::Topology;
 use manxdb_workloads::append::Settings;
@@ -91,7 +92,7 @@ fn measure(regions: u32, shards: u32, clients: u32, is_reliable: bool) {
         let system = DastSystem::new(shared(setup.topology, Options::default()));
         let (counted, one) = if is_reliable {
             setup.options.transport = Transport::Datagram;
-            rate(ReliableDast(system), setup.options, setup.load)
+            rate(ReliableSystem(system), setup.options, setup.load)
         } else {
             rate(system, setup.options, setup.load)
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use manxdb_core::channel::{ChannelOptions, Life, Reliable};
+use manxdb_core::channel::Life;
 use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_dast::{Answer, Ask, DastNode, Level, Options, Role, Shared, Topology};
 use manxdb_sim::{Link, RegionId, System};
@@ -10,7 +10,7 @@ use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::{NoRows, Rows};
 use manxdb_workloads::Request;
 
-use crate::systems::{Candidate, Cluster, FirstRows};
+use crate::systems::{Candidate, Cluster, FirstRows, HoldsReplica, ReplicaView};
 
 /// The nodes of a cluster.
 pub struct DastSystem {
@@ -77,7 +77,13 @@ impl System for DastSystem {
 
 impl Candidate for DastSystem {
     fn build(cluster: Cluster) -> Self {
-        Self::of(cluster, Options::default())
+        let options = cluster.round_trip.map(Options::of_distance);
+        let options = Options {
+            keeps_order: cluster.keeps_order,
+            explains: cluster.explains,
+            ..options.unwrap_or_default()
+        };
+        Self::of(cluster, options)
     }
 
     fn place(
@@ -89,20 +95,23 @@ impl Candidate for DastSystem {
         place(self.shared.topology, clients_per_shard, lan, wan)
     }
 
-    fn role(&self, server: NodeId) -> &'static str {
+    fn role(&self, server: NodeId) -> Option<&'static str> {
         match self.shared.topology.role(server) {
-            Role::Replica(_) => "replica",
-            Role::Manager(_) => "manager",
-            Role::Client => "client",
+            Role::Replica(_) => Some("replica"),
+            Role::Manager(_) => Some("manager"),
+            Role::Client => None,
         }
     }
+}
 
-    fn ask(request: Request, home: ShardId) -> Ask {
-        ask(request, home)
-    }
-
-    fn refusal(answer: &Answer) -> Option<String> {
-        answer.given.as_ref().err().cloned()
+impl HoldsReplica for DastNode {
+    fn view(&self) -> Option<ReplicaView<'_>> {
+        let replica = self.replica()?;
+        Some(ReplicaView {
+            is_live: replica.is_live(),
+            digest: replica.execution().digest(),
+            rows: replica.execution().rows(),
+        })
     }
 }
 
@@ -114,22 +123,6 @@ pub fn ask(request: Request, home: ShardId) -> Ask {
         args: request.args,
         level: Level::Serializable,
         home,
-    }
-}
-
-/// The nodes of a cluster on a network that loses, repeats and reorders.
-pub struct ReliableDast(pub DastSystem);
-
-impl System for ReliableDast {
-    type Core = Reliable<DastNode>;
-
-    fn start(&mut self, node: NodeId, life: Life, disk: Vec<()>) -> Reliable<DastNode> {
-        let core = self.0.start(node, life, disk);
-        Reliable::new(core, node, life, ChannelOptions::default())
-    }
-
-    fn reply_txn(&self, request: RequestId, reply: &Answer) -> Option<u64> {
-        self.0.reply_txn(request, reply)
     }
 }
 

@@ -133,7 +133,9 @@ impl<K: ExperimentKind> Data<K> {
 mod tests {
     use super::*;
     use crate::systems::SystemName;
-    use crate::trial::{Cpu, Spread, Transactions, Trial, TrialOutcome, Warehouse, Workload};
+    use crate::trial::{
+        Cpu, PaymentSums, Spread, Transactions, Trial, TrialOutcome, Warehouse, Workload,
+    };
 
     type Data = super::Data<Transactions>;
 
@@ -146,6 +148,7 @@ mod tests {
             outstanding: 4,
             workload: Workload::Payment { cross_region: 0.1 },
             warehouse: Warehouse::Tiny,
+            payment_sums: PaymentSums::Published,
             wan_jitter_ms: 0,
             cpu: Cpu::Free,
             warm_up_ms: 100,

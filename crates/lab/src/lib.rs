@@ -10,6 +10,7 @@
 //! | how data look on disk | [`data`] |
 //! | how figures are drawn | [`figure`] |
 //! | how a DAST cluster is put into the simulator | [`dast`] |
+//! | how the systems are that it is compared with | [`baselines`] |
 //! | what clients ask | [`requests`] |
 //! | what list-append clients ask, and the history they saw | [`append`] |
 //! | what TPC-C clients ask of DAST, and the rows they begin with | [`tpcc`] |
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod append;
+pub mod baselines;
 pub mod caas_many;
 pub mod dast;
 pub mod data;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use manxdb_common::{Answer, Ask};
 use manxdb_core::{Core, Nanos, NodeId, Random, RequestId};
-use manxdb_dast::{Answer, Ask};
+
 use manxdb_sim::explain::{Part, explain};
 use manxdb_sim::{Driver, Outside, SimTime, System};
 use manxdb_txn::procedure::ShardId;

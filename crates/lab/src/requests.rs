@@ -1,7 +1,7 @@
 //! What clients ask, whatever system answers.
 
 use manxdb_txn::procedure::ShardId;
-use manxdb_workloads::tpcc::Scale;
+use manxdb_workloads::tpcc::{PaymentSums, Scale};
 use manxdb_workloads::{Calls, Request, Topology, Workload};
 
 /// The requests of every client of a cluster, each in its own stream of random numbers.
@@ -18,6 +18,13 @@ impl Requests {
             calls: Calls::new(workload, topology, scale, seed),
             asked: 0,
         }
+    }
+
+    /// The same with payments that add to these sums.
+    #[must_use]
+    pub fn paying_into(mut self, sums: PaymentSums) -> Self {
+        self.calls = self.calls.paying_into(sums);
+        self
     }
 
     /// The next request of a client, counted from 0, of a home shard.

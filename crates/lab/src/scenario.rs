@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use manxdb_common::{Ask, Level};
 use manxdb_core::{Nanos, Random};
-use manxdb_dast::{Ask, Level, Options, Shared};
 use manxdb_sim::{ClockOptions, CostModel, Fault, Link, SimTime, WorldOptions};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::{NoRows, Rows};
-use manxdb_workloads::tpcc::{Scale, Template, Warehouses};
+use manxdb_workloads::tpcc::{PaymentSums, Scale, Template, Warehouses};
 use manxdb_workloads::{Calls, Topology, Workload, procedures};
 
-use crate::dast::{DastSystem, paper_links};
+use crate::dast::paper_links;
 use crate::load::{Generator, Job};
+use crate::systems::{Cluster, FirstRows, SystemName};
 
 /// Decides the rows of TPC-C at the start: the same for every run and every node.
 const ROWS_SEED: u64 = 1;
@@ -19,12 +20,16 @@ const ROWS_SEED: u64 = 1;
 /// A run in virtual time. Equal scenarios make equal runs.
 #[derive(Debug, Clone)]
 pub struct Scenario {
+    /// What orders the transactions.
+    pub system: SystemName,
     /// The cluster's shape.
     pub topology: Topology,
     /// What is asked.
     pub workload: Workload,
     /// How large the warehouses of TPC-C are.
     pub scale: Scale,
+    /// Which sums their payments add to.
+    pub payment_sums: PaymentSums,
     /// What clients are promised.
     pub level: Level,
     /// Clients in the region of each shard.
@@ -58,9 +63,11 @@ impl Scenario {
     pub fn new(topology: Topology, workload: Workload) -> Self {
         let (lan, wan) = paper_links();
         Self {
+            system: SystemName::Dast,
             topology,
             workload,
             scale: Scale::tiny(),
+            payment_sums: PaymentSums::default(),
             level: Level::Serializable,
             clients_per_shard: 1,
             outstanding: 1,
@@ -83,50 +90,39 @@ impl Scenario {
         (from, from + self.measured)
     }
 
-    /// The cluster's shape as the protocol has it.
+    /// The cluster's shape as protocols have it.
     #[must_use]
-    pub fn shape(&self) -> manxdb_dast::Topology {
-        manxdb_dast::Topology {
+    pub fn shape(&self) -> manxdb_common::Topology {
+        manxdb_common::Topology {
             regions: self.topology.regions,
             shards_per_region: self.topology.shards_per_region,
         }
     }
 
-    /// How the protocol behaves.
+    /// What its system is given.
     #[must_use]
-    pub fn options(&self) -> Options {
-        Options {
-            keeps_order: true,
-            explains: self.explain,
-            ..Options::of_distance(self.wan.delay * 2)
-        }
-    }
-
-    /// What its nodes are given.
-    #[must_use]
-    pub fn shared(&self, options: Options) -> Shared {
+    pub fn cluster(&self) -> Cluster {
         let known = Registry::default();
         for procedure in procedures() {
             known.register(procedure);
         }
-        Shared {
-            topology: self.shape(),
-            options,
+        Cluster {
+            topology: self.topology,
             procedures: Arc::new(known),
-            placement: Arc::new(self.topology),
+            rows: self.rows(),
+            round_trip: Some(self.wan.delay * 2),
+            explains: self.explain,
+            keeps_order: true,
         }
     }
 
-    /// The nodes of its cluster.
-    #[must_use]
-    pub fn system(&self, options: Options) -> DastSystem {
-        let shared = self.shared(options);
+    fn rows(&self) -> FirstRows {
         if !self.workload.has_warehouses() {
-            return DastSystem::with_rows(shared, |_| Rows::new(Arc::new(NoRows)));
+            return Box::new(|_| Rows::new(Arc::new(NoRows)));
         }
         let template = Arc::new(Template::new(self.scale, ROWS_SEED));
         let (topology, count) = (self.topology, self.topology.shards());
-        DastSystem::with_rows(shared, move |shard| {
+        Box::new(move |shard| {
             let template = Arc::clone(&template);
             Rows::new(Arc::new(Warehouses::of_shard(
                 template, topology, count, shard,
@@ -158,7 +154,8 @@ impl Asks {
     pub fn new(scenario: &Scenario) -> Self {
         let (topology, scale, seed) = (scenario.topology, scenario.scale, scenario.seed);
         Self {
-            calls: Calls::new(scenario.workload, topology, scale, seed),
+            calls: Calls::new(scenario.workload, topology, scale, seed)
+                .paying_into(scenario.payment_sums),
             level: scenario.level,
             date: 0,
         }

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use manxdb_checker::append::{Level as Promise, check};
-use manxdb_core::channel::Reliable;
+use manxdb_common::{Answer, Ask, Level};
 use manxdb_core::{Core, Nanos, NodeId};
-use manxdb_dast::replica::Replica;
-use manxdb_dast::{Answer, Ask, DastNode, Level};
 use manxdb_sim::counters::Counters;
 use manxdb_sim::explain::Part;
 use manxdb_sim::trace::{Record, Row};
@@ -16,9 +14,9 @@ use manxdb_txn::rows::Rows;
 use manxdb_workloads::{Workload, tpca, tpcc};
 
 use crate::append::history;
-use crate::dast::{ReliableDast, place};
 use crate::load::{Load, LoadOptions, Made};
 use crate::scenario::{Asks, Scenario};
+use crate::systems::{Candidate, ForSystem, HoldsReplica, ReliableSystem, ReplicaView};
 
 /// How long answers may take after the last call.
 const PATIENCE: Nanos = Nanos::from_secs(20);
@@ -55,24 +53,6 @@ pub struct SimulationOutcome {
     pub digest: u64,
 }
 
-/// A node that may hold a replica.
-pub trait HoldsReplica {
-    /// The replica, if the node is one.
-    fn replica(&self) -> Option<&Replica>;
-}
-
-impl HoldsReplica for DastNode {
-    fn replica(&self) -> Option<&Replica> {
-        DastNode::replica(self)
-    }
-}
-
-impl HoldsReplica for Reliable<DastNode> {
-    fn replica(&self) -> Option<&Replica> {
-        self.core().replica()
-    }
-}
-
 /// Runs a scenario to its end. `watch` is called every 100 ms of virtual time.
 ///
 /// # Errors
@@ -81,15 +61,42 @@ pub fn simulate(
     scenario: &Scenario,
     watch: &mut dyn FnMut(Look<'_>),
 ) -> Result<SimulationOutcome, Box<Failure>> {
-    // With nothing wrong a connection is a queue; a channel over datagrams lives through more.
-    if scenario.faults.is_empty() {
-        let (world, load) = build(scenario, Record::Nothing, Transport::default(), |system| {
-            system
-        });
-        run(scenario, world, load, watch)
-    } else {
-        let (world, load) = build(scenario, Record::Nothing, Transport::Datagram, ReliableDast);
-        run(scenario, world, load, watch)
+    scenario.system.with(Simulating { scenario, watch })
+}
+
+struct Simulating<'a> {
+    scenario: &'a Scenario,
+    watch: &'a mut dyn FnMut(Look<'_>),
+}
+
+impl ForSystem for Simulating<'_> {
+    type Outcome = Result<SimulationOutcome, Box<Failure>>;
+
+    fn run<S: Candidate>(self) -> Self::Outcome {
+        let Self { scenario, watch } = self;
+        let system = S::build(scenario.cluster());
+        let places = places(scenario, &system);
+        // With nothing wrong a connection is a queue; a channel over datagrams lives through more.
+        if scenario.faults.is_empty() {
+            let (world, load) = begin(
+                scenario,
+                Record::Nothing,
+                Transport::default(),
+                system,
+                places,
+            );
+            run(scenario, world, load, watch)
+        } else {
+            let system = ReliableSystem(system);
+            let (world, load) = begin(
+                scenario,
+                Record::Nothing,
+                Transport::Datagram,
+                system,
+                places,
+            );
+            run(scenario, world, load, watch)
+        }
     }
 }
 
@@ -107,13 +114,39 @@ pub struct Story {
 /// # Errors
 /// An invariant that a node saw broken.
 pub fn story(scenario: &Scenario, txn: u64, until: SimTime) -> Result<Story, Box<Failure>> {
-    let record = Record::Txn(txn);
-    if scenario.faults.is_empty() {
-        let (world, load) = build(scenario, record, Transport::default(), |system| system);
-        tell(world, load, txn, until)
-    } else {
-        let (world, load) = build(scenario, record, Transport::Datagram, ReliableDast);
-        tell(world, load, txn, until)
+    scenario.system.with(Telling {
+        scenario,
+        txn,
+        until,
+    })
+}
+
+struct Telling<'a> {
+    scenario: &'a Scenario,
+    txn: u64,
+    until: SimTime,
+}
+
+impl ForSystem for Telling<'_> {
+    type Outcome = Result<Story, Box<Failure>>;
+
+    fn run<S: Candidate>(self) -> Self::Outcome {
+        let Self {
+            scenario,
+            txn,
+            until,
+        } = self;
+        let record = Record::Txn(txn);
+        let system = S::build(scenario.cluster());
+        let places = places(scenario, &system);
+        if scenario.faults.is_empty() {
+            let (world, load) = begin(scenario, record, Transport::default(), system, places);
+            tell(world, load, txn, until)
+        } else {
+            let system = ReliableSystem(system);
+            let (world, load) = begin(scenario, record, Transport::Datagram, system, places);
+            tell(world, load, txn, until)
+        }
     }
 }
 
@@ -135,22 +168,24 @@ where
     })
 }
 
-fn build<S: System>(
+/// Where nodes are, and the clients with their home shards.
+type Places = (manxdb_sim::Topology, Vec<(NodeId, ShardId)>);
+
+fn places<S: Candidate>(scenario: &Scenario, system: &S) -> Places {
+    system.place(scenario.clients_per_shard, scenario.lan, scenario.wan)
+}
+
+fn begin<S: System>(
     scenario: &Scenario,
     record: Record,
     transport: Transport,
-    wrap: impl FnOnce(crate::dast::DastSystem) -> S,
+    system: S,
+    (places, clients): Places,
 ) -> (World<S>, Load<Asks>) {
-    let (places, clients) = place(
-        scenario.shape(),
-        scenario.clients_per_shard,
-        scenario.lan,
-        scenario.wan,
-    );
     let mut options = scenario.world_options(places);
     options.record = record;
     options.transport = transport;
-    let mut world = World::new(wrap(scenario.system(scenario.options())), options);
+    let mut world = World::new(system, options);
     for (client, _) in &clients {
         world.make_cpu_free(*client);
     }
@@ -226,14 +261,14 @@ fn busy_servers<S: System>(scenario: &Scenario, world: &World<S>) -> Vec<(NodeId
 }
 
 /// The replicas of a shard that take part.
-fn replicas<'a, S>(scenario: &Scenario, world: &'a World<S>, shard: ShardId) -> Vec<&'a Replica>
+fn replicas<'a, S>(scenario: &Scenario, world: &'a World<S>, shard: ShardId) -> Vec<ReplicaView<'a>>
 where
     S: System,
     S::Core: HoldsReplica,
 {
     let nodes = scenario.shape().replicas(shard);
-    let replicas = nodes.filter_map(|node| world.core(node)?.replica());
-    replicas.filter(|replica| replica.is_live()).collect()
+    let replicas = nodes.filter_map(|node| world.core(node)?.view());
+    replicas.filter(|replica| replica.is_live).collect()
 }
 
 fn unequal_replicas<S>(scenario: &Scenario, world: &World<S>) -> Vec<String>
@@ -244,7 +279,7 @@ where
     let mut findings = Vec::new();
     for shard in (0..scenario.topology.shards()).map(ShardId) {
         let replicas = replicas(scenario, world, shard);
-        let digests = replicas.iter().map(|replica| replica.execution().digest());
+        let digests = replicas.iter().map(|replica| replica.digest);
         match digests.collect::<BTreeSet<u64>>().len() {
             0 => findings.push(format!("shard {}: no replica takes part", shard.0)),
             1 => {}
@@ -267,9 +302,7 @@ where
     }
     let first_of = |shard| {
         let replicas = replicas(scenario, world, shard);
-        replicas
-            .first()
-            .map(|replica| replica.execution().rows().clone())
+        replicas.first().map(|replica| replica.rows.clone())
     };
     let shards = (0..scenario.topology.shards()).map(ShardId);
     let Some(rows) = shards.map(first_of).collect::<Option<Vec<Rows>>>() else {
@@ -281,7 +314,12 @@ where
             findings.extend(tpca::check(&rows, acknowledged(made), unknown));
         }
         Workload::Tpcc(_) | Workload::Payment { .. } => {
-            findings.extend(tpcc::check(&rows, scenario.topology, scenario.scale));
+            findings.extend(tpcc::check(
+                &rows,
+                scenario.topology,
+                scenario.scale,
+                scenario.payment_sums,
+            ));
         }
         Workload::Append(_) => findings.extend(judge_history(scenario.level, made)),
     }

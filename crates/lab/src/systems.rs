@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
-use manxdb_core::NodeId;
-use manxdb_sim::system::{ReplyOf, RequestOf};
-use manxdb_sim::{Link, System};
+use manxdb_common::{Answer, Ask, Level};
+use manxdb_core::channel::{ChannelOptions, Life, Reliable};
+use manxdb_core::{Core, Nanos, NodeId, RequestId};
+use manxdb_sim::{FaultKind, Link, System};
 use manxdb_txn::procedure::{Registry, ShardId};
 use manxdb_txn::rows::Rows;
-use manxdb_workloads::{Request, Topology};
+use manxdb_workloads::Topology;
 use serde::{Deserialize, Serialize};
 
+use crate::baselines::{JanusSystem, SlogByPiece, SlogSystem};
 use crate::dast::DastSystem;
 use crate::figure::Look;
 use crate::trial::{Trial, TrialError, TrialOutcome, measure};
@@ -23,24 +25,100 @@ use crate::trial::{Trial, TrialError, TrialOutcome, measure};
 pub enum SystemName {
     /// Local transactions never wait for cross-region ones.
     Dast,
+    /// Transactions are ordered by whom they met.
+    Janus,
+    /// By a log a region, and a global one for what touches several.
+    Slog,
+    /// The same, but a row is free once the piece that touches it has run.
+    #[serde(rename = "slog-by-piece")]
+    SlogByPiece,
+}
+
+/// Something that is done with a system by its name, whatever its type is.
+pub trait ForSystem {
+    /// What comes of it.
+    type Outcome;
+
+    /// Does it.
+    fn run<S: Candidate>(self) -> Self::Outcome;
 }
 
 impl SystemName {
     /// All of them, in the order of legends.
-    pub const ALL: [SystemName; 1] = [SystemName::Dast];
+    pub const ALL: [SystemName; 4] = [
+        SystemName::Dast,
+        SystemName::Janus,
+        SystemName::Slog,
+        SystemName::SlogByPiece,
+    ];
 
     /// In figures and tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
             Self::Dast => "DAST",
+            Self::Janus => "Janus",
+            Self::Slog => "SLOG",
+            Self::SlogByPiece => "SLOG, rows freed by piece",
         }
+    }
+
+    /// On command lines and in data.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dast => "dast",
+            Self::Janus => "janus",
+            Self::Slog => "slog",
+            Self::SlogByPiece => "slog-by-piece",
+        }
+    }
+
+    /// The names of all of them, for people.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
     }
 
     /// In figures, the same in all of them.
     #[must_use]
     pub fn look(self) -> Look {
         Look::of(self as usize)
+    }
+
+    /// Does something with the system of this name.
+    pub fn with<F: ForSystem>(self, what: F) -> F::Outcome {
+        match self {
+            Self::Dast => what.run::<DastSystem>(),
+            Self::Janus => what.run::<JanusSystem>(),
+            Self::Slog => what.run::<SlogSystem>(),
+            Self::SlogByPiece => what.run::<SlogByPiece>(),
+        }
+    }
+
+    /// The strongest level that it promises: what Janus orders agrees with real time.
+    #[must_use]
+    pub fn promises(self) -> Level {
+        match self {
+            Self::Dast | Self::Janus => Level::Strict,
+            Self::Slog | Self::SlogByPiece => Level::Serializable,
+        }
+    }
+
+    /// Whether it lives through a fault of this kind.
+    ///
+    /// # Errors
+    /// What it cannot take, and what can.
+    pub fn survives(self, fault: &FaultKind) -> Result<(), String> {
+        let loses_memory = matches!(fault, FaultKind::Crash { .. });
+        if self == Self::Dast || !loses_memory {
+            return Ok(());
+        }
+        Err(format!(
+            "{} is a baseline whose nodes do not fail: it takes part, cut, delay, loss, duplicate, \
+             reorder, pause, slow and wrong clocks; dast takes this one",
+            self.name()
+        ))
     }
 
     /// Runs a trial of it; `progress` hears which share of it is done.
@@ -52,9 +130,20 @@ impl SystemName {
         trial: &Trial,
         progress: &mut dyn FnMut(f64),
     ) -> Result<TrialOutcome, TrialError> {
-        match self {
-            Self::Dast => measure::<DastSystem>(trial, progress),
-        }
+        self.with(Measuring { trial, progress })
+    }
+}
+
+struct Measuring<'a> {
+    trial: &'a Trial,
+    progress: &'a mut dyn FnMut(f64),
+}
+
+impl ForSystem for Measuring<'_> {
+    type Outcome = Result<TrialOutcome, TrialError>;
+
+    fn run<S: Candidate>(self) -> Self::Outcome {
+        measure::<S>(self.trial, self.progress)
     }
 }
 
@@ -69,10 +158,40 @@ pub struct Cluster {
     pub procedures: Arc<Registry>,
     /// The rows at the start.
     pub rows: FirstRows,
+    /// How far regions are apart, there and back, if the system is told.
+    pub round_trip: Option<Nanos>,
+    /// Whether nodes say what transactions wait for.
+    pub explains: bool,
+    /// Whether replicas keep the order in which transactions ran.
+    pub keeps_order: bool,
+}
+
+/// What is seen of a replica.
+pub struct ReplicaView<'a> {
+    /// Whether it takes part.
+    pub is_live: bool,
+    /// Equal for replicas of a shard that ran the same and have the same rows.
+    pub digest: u64,
+    /// Its rows.
+    pub rows: &'a Rows,
+}
+
+/// A node that may hold a replica.
+pub trait HoldsReplica {
+    /// The replica, if the node is one.
+    fn view(&self) -> Option<ReplicaView<'_>>;
+}
+
+impl<C: HoldsReplica + Core> HoldsReplica for Reliable<C> {
+    fn view(&self) -> Option<ReplicaView<'_>> {
+        self.core().view()
+    }
 }
 
 /// A system as experiments see it: nodes, of which the last are its clients.
-pub trait Candidate: System + Sized {
+pub trait Candidate:
+    System<Core: Core<Request = Ask, Reply = Answer, Record = ()> + HoldsReplica> + Sized
+{
     /// The system, set as for measurements.
     fn build(cluster: Cluster) -> Self;
 
@@ -85,12 +204,28 @@ pub trait Candidate: System + Sized {
         wan: Link,
     ) -> (manxdb_sim::Topology, Vec<(NodeId, ShardId)>);
 
-    /// What a server is, in a word.
-    fn role(&self, server: NodeId) -> &'static str;
+    /// What a server is, in a word; `None`: it has nothing to do in this system.
+    fn role(&self, server: NodeId) -> Option<&'static str>;
+}
 
-    /// A request as its clients take it.
-    fn ask(request: Request, home: ShardId) -> RequestOf<Self>;
+/// The nodes of a system on a network that loses, repeats and reorders.
+pub struct ReliableSystem<S>(pub S);
 
-    /// Why a call failed, if it did.
-    fn refusal(reply: &ReplyOf<Self>) -> Option<String>;
+impl<S> System for ReliableSystem<S>
+where
+    S: System,
+    S::Core: Core<Record = ()>,
+    Reliable<S::Core>:
+        Core<Request = <S::Core as Core>::Request, Reply = <S::Core as Core>::Reply, Record = ()>,
+{
+    type Core = Reliable<S::Core>;
+
+    fn start(&mut self, node: NodeId, life: Life, disk: Vec<()>) -> Reliable<S::Core> {
+        let core = self.0.start(node, life, disk);
+        Reliable::new(core, node, life, ChannelOptions::default())
+    }
+
+    fn reply_txn(&self, request: RequestId, reply: &<S::Core as Core>::Reply) -> Option<u64> {
+        self.0.reply_txn(request, reply)
+    }
 }

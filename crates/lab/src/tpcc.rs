@@ -72,6 +72,9 @@ pub fn cluster(topology: Topology, template: Arc<Template>) -> Cluster {
                 template, topology, count, shard,
             )))
         }),
+        round_trip: None,
+        explains: false,
+        keeps_order: false,
     }
 }
 

@@ -7,6 +7,7 @@ mod outcome;
 mod run;
 
 use manxdb_workloads::Topology;
+pub use manxdb_workloads::tpcc::PaymentSums;
 use serde::{Deserialize, Serialize};
 
 pub use crate::experiment::TrialError;
@@ -37,6 +38,9 @@ pub struct Trial {
     pub workload: Workload,
     /// Size of a warehouse.
     pub warehouse: Warehouse,
+    /// Which sums payments of TPC-C add to.
+    #[serde(default)]
+    pub payment_sums: PaymentSums,
     /// Messages between regions take up to so much more or less than 50 ms, evenly spread.
     pub wan_jitter_ms: u32,
     /// What work costs a server.

@@ -7,7 +7,7 @@
 
 use manxdb_txn::procedure::ShardId;
 
-use crate::tpcc::{Client, Districts, Scale};
+use crate::tpcc::{Client, Districts, PaymentSums, Scale};
 use crate::{Random, Request, Topology};
 
 /// Names the stream of random numbers.
@@ -43,6 +43,13 @@ impl Generator {
             client: Client::new(topology, scale, client, home, random),
             cross_region,
         }
+    }
+
+    /// The same with payments that add to these sums.
+    #[must_use]
+    pub fn paying_into(mut self, sums: PaymentSums) -> Self {
+        self.client.pays_into(sums);
+        self
     }
 
     /// The next payment; `now` is the date on it.

@@ -75,6 +75,7 @@ pub struct Calls {
     seed: u64,
     /// Of TPC-A's keys.
     zipf: Option<Arc<Zipf>>,
+    sums: tpcc::PaymentSums,
     clients: Vec<Option<Client>>,
 }
 
@@ -94,8 +95,16 @@ impl Calls {
             scale,
             seed,
             zipf,
+            sums: tpcc::PaymentSums::default(),
             clients: Vec::new(),
         }
+    }
+
+    /// The same with payments that add to these sums.
+    #[must_use]
+    pub fn paying_into(mut self, sums: tpcc::PaymentSums) -> Self {
+        self.sums = sums;
+        self
     }
 
     /// The next call of the client at a place in the list of clients; `date`, not 0, is on what it
@@ -137,17 +146,15 @@ impl Calls {
                     seed,
                 ))
             }
-            Workload::Tpcc(parameters) => Client::Tpcc(tpcc::Generator::new(
-                topology, scale, parameters, number, home, seed,
-            )),
-            Workload::Payment { cross_region } => Client::Payment(payment::Generator::new(
-                topology,
-                scale,
-                cross_region,
-                number,
-                home,
-                seed,
-            )),
+            Workload::Tpcc(parameters) => {
+                let client = tpcc::Generator::new(topology, scale, parameters, number, home, seed);
+                Client::Tpcc(client.paying_into(self.sums))
+            }
+            Workload::Payment { cross_region } => {
+                let client =
+                    payment::Generator::new(topology, scale, cross_region, number, home, seed);
+                Client::Payment(client.paying_into(self.sums))
+            }
         }
     }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use manxdb::cli::{ProtocolChoice, TpccScale};
+use manxdb::cli::TpccScale;
+use manxdb_lab::systems::SystemName;
 
 /// Below the flags.
 pub const SIM_HELP: &str = "\
@@ -21,15 +22,17 @@ Faults are written WHEN+HOW-LONG WHAT, for example:\n  \
 --fault '2s+1s delay r0>* 80ms'       messages from a region take longer\n  \
 --fault '2s+0s step n3 -500ms'        a clock is set back\n  \
 --fault '2s+1s slow n3 x10'           a CPU is slow\n\
+Nodes of the systems beside dast keep their memory: crash and wipe are for dast.\n\
 Others: wipe, pause, drift n3 200ppm, freeze n3, cut n1,n2 r0, loss r0>r1 20000ppm,\n\
 duplicate, reorder *>* 5000ppm 20ms.";
 
 /// Flags of `sim`.
 #[derive(Debug, Args)]
 pub struct SimRun {
-    /// What orders the transactions
-    #[arg(value_enum, default_value_t = ProtocolChoice::Dast)]
-    pub system: ProtocolChoice,
+    /// What orders the transactions: dast, or what it is compared with: janus, slog,
+    /// slog-by-piece
+    #[arg(default_value = "dast", value_parser = system)]
+    pub system: SystemName,
     /// What is asked
     #[arg(long, value_enum, default_value_t = WorkloadChoice::Payment)]
     pub workload: WorkloadChoice,
@@ -64,6 +67,10 @@ pub struct SimRun {
     /// Share of payments by customers of another warehouse, in percent (tpcc) [default: 15]
     #[arg(long, value_name = "PERCENT")]
     pub remote_payments: Option<f64>,
+    /// Sums that payments add to (tpcc, payment): tpcc, or published, which leaves the warehouse's
+    /// alone as DAST's artifact does [default: tpcc]
+    #[arg(long, value_enum, value_name = "SUMS")]
+    pub payment_sums: Option<PaymentSumsChoice>,
     /// The warehouse of every shard (tpcc, payment) [default: full]
     #[arg(long, value_enum, value_name = "SCALE")]
     pub tpcc_scale: Option<TpccScale>,
@@ -116,6 +123,14 @@ pub struct SimRun {
     pub calls: Option<PathBuf>,
 }
 
+/// A system by its name.
+fn system(name: &str) -> Result<SystemName, String> {
+    SystemName::ALL
+        .into_iter()
+        .find(|system| system.name() == name)
+        .ok_or_else(|| format!("no such system; there are {}", SystemName::names()))
+}
+
 /// Workloads of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WorkloadChoice {
@@ -127,6 +142,15 @@ pub enum WorkloadChoice {
     Tpca,
     /// Reads of lists and appends to them, whose order is proved
     Append,
+}
+
+/// Sums that payments add to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PaymentSumsChoice {
+    /// Those of warehouse and district
+    Tpcc,
+    /// That of the district
+    Published,
 }
 
 /// What work costs.

@@ -1,7 +1,7 @@
 //! From flags to a scenario, and what is wrong with them.
 
+use manxdb_common::Level;
 use manxdb_core::Nanos;
-use manxdb_dast::Level;
 use manxdb_lab::scenario::Scenario;
 use manxdb_sim::{ClockOptions, CostModel, Fault as SimFault, Link};
 use manxdb_workloads::{Topology, Workload, append, tpcc};
@@ -9,7 +9,7 @@ use manxdb_workloads::{Topology, Workload, append, tpcc};
 use super::reach::within;
 use manxdb::cli::TpccScale;
 
-use crate::cli::{CpuChoice, LevelChoice, SimRun, WorkloadChoice};
+use crate::cli::{CpuChoice, LevelChoice, PaymentSumsChoice, SimRun, WorkloadChoice};
 use crate::fault::Fault;
 
 /// Nodes of one run, clients among them: links are kept for every pair.
@@ -29,6 +29,7 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     };
     let clients = args.clients * topology.shards();
     let mut scenario = Scenario::new(topology, workload(args)?);
+    scenario.system = args.system;
     let servers = scenario.shape().servers();
     if servers + clients > NODES_MAX {
         return Err(Fault::Other(format!(
@@ -65,6 +66,13 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
         LevelChoice::Session => Level::Session,
         LevelChoice::Strict => Level::Strict,
     };
+    if scenario.level > args.system.promises() {
+        return Err(Fault::Other(format!(
+            "--level {}: {} promises serializable; dast and janus promise session and strict",
+            format!("{:?}", args.level).to_lowercase(),
+            args.system.name()
+        )));
+    }
     if args.level != LevelChoice::Serializable && args.outstanding > 1 {
         return Err(Fault::Other(format!(
             "--outstanding {} makes calls of one session overlap, which have no order to keep: \
@@ -76,6 +84,10 @@ pub fn scenario(args: &SimRun) -> Result<Scenario, Fault> {
     scenario.measured = number("--seconds", args.seconds, 0.001, day)? * 1_000;
     scenario.warm_up = number("--warm-up", args.warm_up, 0.0, day)? * 1_000;
     scenario.scale = args.tpcc_scale.unwrap_or(TpccScale::Full).scale();
+    scenario.payment_sums = match args.payment_sums {
+        Some(PaymentSumsChoice::Published) => tpcc::PaymentSums::Published,
+        Some(PaymentSumsChoice::Tpcc) | None => tpcc::PaymentSums::Tpcc,
+    };
     scenario.clients_per_shard = args.clients;
     scenario.outstanding = args.outstanding;
     scenario.seed = args.seed;
@@ -106,7 +118,7 @@ fn share(flag: &str, percent: f64) -> Result<f64, Fault> {
 
 fn workload(args: &SimRun) -> Result<Workload, Fault> {
     use WorkloadChoice::{Append, Payment, Tpca, Tpcc};
-    let all: [(&str, bool, &[WorkloadChoice]); 7] = [
+    let all: [(&str, bool, &[WorkloadChoice]); 8] = [
         (
             "--crt-percent",
             args.crt_percent.is_some(),
@@ -121,6 +133,11 @@ fn workload(args: &SimRun) -> Result<Workload, Fault> {
         ),
         ("--standard", args.standard, &[Tpcc]),
         ("--remote-payments", args.remote_payments.is_some(), &[Tpcc]),
+        (
+            "--payment-sums",
+            args.payment_sums.is_some(),
+            &[Tpcc, Payment],
+        ),
         ("--tpcc-scale", args.tpcc_scale.is_some(), &[Tpcc, Payment]),
     ];
     for (flag, is_given, workloads) in all {
@@ -195,6 +212,7 @@ fn fault(text: &str, scenario: &Scenario) -> Result<SimFault, Fault> {
     let wrong = |what: String| Fault::Other(format!("--fault '{text}': {what}"));
     let fault: SimFault = text.parse().map_err(|error| wrong(format!("{error}")))?;
     within(&fault.kind, scenario.shape()).map_err(wrong)?;
+    scenario.system.survives(&fault.kind).map_err(wrong)?;
     let (_, until) = scenario.span();
     if fault.at >= until {
         return Err(wrong(format!("it begins after the run's end at {until}")));

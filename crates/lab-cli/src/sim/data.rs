@@ -56,8 +56,9 @@ pub fn json(
 fn parameters(args: &SimRun, scenario: &Scenario) -> Value {
     let faults: Vec<String> = scenario.faults.iter().map(ToString::to_string).collect();
     json!({
-        "system": format!("{:?}", args.system).to_lowercase(),
+        "system": args.system.name(),
         "workload": format!("{:?}", scenario.workload),
+        "payment_sums": format!("{:?}", scenario.payment_sums).to_lowercase(),
         "regions": args.regions,
         "shards_per_region": args.shards,
         "clients_per_shard": args.clients,

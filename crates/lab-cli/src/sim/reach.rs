@@ -1,7 +1,7 @@
 //! Whether a fault can happen to a cluster: its nodes and regions are there.
 
+use manxdb_common::Topology;
 use manxdb_core::NodeId;
-use manxdb_dast::Topology;
 use manxdb_sim::{Between, FaultKind, Group, RegionId};
 
 /// Says what of a fault the cluster does not have.
@@ -21,7 +21,7 @@ pub fn within(kind: &FaultKind, shape: Topology) -> Result<(), String> {
         | FaultKind::Flip { between, .. }
         | FaultKind::Delay { between, .. } => links(*between, shape),
         FaultKind::DiskSlow { .. } | FaultKind::DiskFull { .. } | FaultKind::DiskFails { .. } => {
-            Err("nodes of dast write nothing to disk".to_owned())
+            Err("nodes of these systems write nothing to disk".to_owned())
         }
         _ => Ok(()),
     }
@@ -32,7 +32,7 @@ fn node(node: NodeId, shape: Topology) -> Result<(), String> {
     if node.0 < servers {
         return Ok(());
     }
-    let replicas = servers - shape.regions * manxdb_dast::topology::COPIES;
+    let replicas = servers - shape.regions * manxdb_common::topology::COPIES;
     Err(format!(
         "there is no server n{}; replicas are n0 to n{}, managers n{replicas} to n{}",
         node.0,

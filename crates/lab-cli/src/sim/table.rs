@@ -22,11 +22,11 @@ pub fn head(args: &SimRun, scenario: &Scenario) -> String {
     };
     let mut text = format!(
         "{} under {}: {} × {} × {} replicas, {} a shard",
-        format!("{:?}", args.system).to_lowercase(),
+        args.system.name(),
         scenario.workload.name(),
         counted(args.regions, "region"),
         counted(args.shards, "shard"),
-        manxdb_dast::topology::COPIES,
+        manxdb_common::topology::COPIES,
         counted(args.clients, "client"),
     );
     if args.outstanding > 1 {

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use crate::support::{laboratory, output};
 
-const EXPERIMENTS: [&str; 15] = [
+const EXPERIMENTS: [&str; 16] = [
     "n-clients",
     "crt-ratio",
     "tpca",
     "scalability",
     "robust",
     "targets",
+    "systems",
     "caas-many",
     "caas-fillrandom",
     "caas-crossdc",

@@ -81,13 +81,14 @@ pub trait Experiment: Sync {
 }
 
 /// All experiments that are functions of their parameters, in the order of the list.
-pub static SIMULATED: [&dyn Experiment; 7] = [
+pub static SIMULATED: [&dyn Experiment; 8] = [
     &dast::ALL[0],
     &dast::ALL[1],
     &dast::ALL[2],
     &dast::ALL[3],
     &dast::ALL[4],
     &dast::ALL[5],
+    &dast::ALL[6],
     &compaction::ALL[0],
 ];
 

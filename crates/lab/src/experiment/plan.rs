@@ -228,9 +228,10 @@ mod tests {
         );
         let mut sweep = SIMULATED[3].plan(Scale::Smoke, 1);
         sweep.reshape(Some(3), None).unwrap();
-        assert_eq!(sweep.points().len(), 1, "regions were what it swept");
+        let systems = crate::systems::SystemName::ALL.len();
+        assert_eq!(sweep.points().len(), systems, "regions were what it swept");
         assert!(
-            SIMULATED[6]
+            SIMULATED[7]
                 .plan(Scale::Smoke, 1)
                 .reshape(Some(3), None)
                 .is_err()

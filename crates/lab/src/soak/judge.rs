@@ -20,15 +20,16 @@ use manxdb_workloads::append::{decode, list_of};
 
 use super::Setting;
 use crate::append::{AppendLoad, history};
-use crate::dast::ReliableDast;
+use crate::dast::DastSystem;
 use crate::load::{Load, Made};
+use crate::systems::ReliableSystem;
 
 /// Records about transactions that a replica may keep at rest, for each client and call under way.
 const RECORDS_PER_CALL: usize = 30;
 
 /// Whether every call has ended and all replicas take part, have run everything and agree.
 #[must_use]
-pub fn is_at_rest(world: &World<ReliableDast>, load: &Load<AppendLoad>) -> bool {
+pub fn is_at_rest(world: &World<ReliableSystem<DastSystem>>, load: &Load<AppendLoad>) -> bool {
     load.open() == 0 && what_is_not_at_rest(world, load).is_empty()
 }
 
@@ -37,7 +38,7 @@ pub fn is_at_rest(world: &World<ReliableDast>, load: &Load<AppendLoad>) -> bool 
 /// # Errors
 /// Everything that is wrong, in words.
 pub fn judge(
-    world: &World<ReliableDast>,
+    world: &World<ReliableSystem<DastSystem>>,
     load: &Load<AppendLoad>,
     setting: &Setting,
 ) -> Result<(), String> {
@@ -79,18 +80,18 @@ fn promise(level: Level) -> Promise {
     }
 }
 
-fn servers(world: &World<ReliableDast>) -> impl Iterator<Item = NodeId> {
+fn servers(world: &World<ReliableSystem<DastSystem>>) -> impl Iterator<Item = NodeId> {
     let topology = world.system().0.shared().topology;
     (0..topology.servers()).map(NodeId)
 }
 
-fn replica(world: &World<ReliableDast>, node: NodeId) -> Option<&Replica> {
+fn replica(world: &World<ReliableSystem<DastSystem>>, node: NodeId) -> Option<&Replica> {
     world.core(node)?.core().replica()
 }
 
 /// All replicas with their shards.
 fn all_replicas(
-    world: &World<ReliableDast>,
+    world: &World<ReliableSystem<DastSystem>>,
 ) -> impl Iterator<Item = (ShardId, NodeId, Option<&Replica>)> {
     let topology = world.system().0.shared().topology;
     let shards = (0..topology.shards()).map(ShardId);
@@ -101,7 +102,10 @@ fn all_replicas(
     nodes.map(|(shard, node)| (shard, node, replica(world, node)))
 }
 
-fn what_is_not_at_rest(world: &World<ReliableDast>, load: &Load<AppendLoad>) -> Vec<String> {
+fn what_is_not_at_rest(
+    world: &World<ReliableSystem<DastSystem>>,
+    load: &Load<AppendLoad>,
+) -> Vec<String> {
     let records_max = RECORDS_PER_CALL * load.calls_at_a_time();
     let mut first: BTreeMap<ShardId, u64> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -130,7 +134,7 @@ fn what_is_not_at_rest(world: &World<ReliableDast>, load: &Load<AppendLoad>) -> 
 }
 
 /// Where every server stands, for people.
-fn where_all_stand(world: &World<ReliableDast>) -> Vec<String> {
+fn where_all_stand(world: &World<ReliableSystem<DastSystem>>) -> Vec<String> {
     let described = servers(world).map(|node| {
         let Some(core) = world.core(node) else {
             return format!("{node:?} is down");
@@ -143,7 +147,7 @@ fn where_all_stand(world: &World<ReliableDast>) -> Vec<String> {
     described.collect()
 }
 
-fn logs(world: &World<ReliableDast>) -> Vec<Log<Timestamp>> {
+fn logs(world: &World<ReliableSystem<DastSystem>>) -> Vec<Log<Timestamp>> {
     let all = all_replicas(world).filter_map(|(shard, node, replica)| {
         let execution = replica?.execution();
         let entries = execution.order().iter();
@@ -192,7 +196,7 @@ fn call(made: &Made, topology: Topology) -> Option<Call> {
 }
 
 /// All lists, as one replica of each shard has them.
-fn end_state(world: &World<ReliableDast>) -> BTreeMap<u64, Vec<u64>> {
+fn end_state(world: &World<ReliableSystem<DastSystem>>) -> BTreeMap<u64, Vec<u64>> {
     let topology = world.system().0.shared().topology;
     let shards = (0..topology.shards()).map(ShardId);
     let first = shards.filter_map(|shard| {

@@ -20,8 +20,9 @@ use manxdb_sim::trace::Record;
 use manxdb_sim::{Fault, SimTime, Transport, World, WorldOptions};
 
 use crate::append::{AppendLoad, shared};
-use crate::dast::{DastSystem, ReliableDast, place};
+use crate::dast::{DastSystem, place};
 use crate::load::{Load, LoadOptions};
+use crate::systems::ReliableSystem;
 
 pub use self::setting::Setting;
 
@@ -53,7 +54,7 @@ pub fn of_case(case: &Case) -> Result<Ran, String> {
 }
 
 /// A cluster, and the workload that asks it.
-pub type Begun = (World<ReliableDast>, Load<AppendLoad>);
+pub type Begun = (World<ReliableSystem<DastSystem>>, Load<AppendLoad>);
 
 impl Setting {
     /// Runs a case under this setting and judges it.
@@ -98,7 +99,7 @@ impl Setting {
         world_options.clocks = self.clocks;
         world_options.cost = self.cost.clone();
         world_options.record = record;
-        let world = World::new(ReliableDast(DastSystem::new(shared)), world_options);
+        let world = World::new(ReliableSystem(DastSystem::new(shared)), world_options);
         let load_options = LoadOptions {
             clients,
             outstanding: self.outstanding,

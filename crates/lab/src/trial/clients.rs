@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use manxdb_common::Answer;
 use manxdb_core::{NodeId, RequestId};
-use manxdb_sim::system::ReplyOf;
 use manxdb_sim::{Driver, Latencies, Outside, SimTime};
 use manxdb_txn::procedure::ShardId;
 
+use crate::dast::ask;
 use crate::requests::Requests;
 use crate::systems::Candidate;
 
@@ -77,7 +78,7 @@ impl Clients {
             is_local: request.reach.is_local(),
             is_dependent: request.waits_across_regions,
         };
-        let id = outside.request(*node, S::ask(request, *home));
+        let id = outside.request(*node, ask(request, *home));
         self.open.insert(id, open);
     }
 }
@@ -90,19 +91,13 @@ impl<S: Candidate> Driver<S> for Clients {
         }
     }
 
-    fn reply(
-        &mut self,
-        outside: &mut Outside<'_, S>,
-        _node: NodeId,
-        id: RequestId,
-        reply: ReplyOf<S>,
-    ) {
+    fn reply(&mut self, outside: &mut Outside<'_, S>, _node: NodeId, id: RequestId, reply: Answer) {
         let Some(open) = self.open.remove(&id) else {
             return;
         };
         let measured = &mut self.measured;
         measured.answered += 1;
-        if let Some(refusal) = S::refusal(&reply) {
+        if let Some(refusal) = reply.given.err() {
             measured.refused += 1;
             measured.refusal.get_or_insert(refusal);
         } else if outside.now() >= self.from {

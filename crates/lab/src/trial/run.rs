@@ -53,6 +53,9 @@ fn cluster(trial: &Trial) -> Cluster {
                 topology: trial.topology(),
                 procedures: Arc::new(known),
                 rows: Box::new(|_| Rows::new(Arc::new(NoRows))),
+                round_trip: None,
+                explains: false,
+                keeps_order: false,
             }
         }
     }
@@ -76,7 +79,11 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
     let jitter = Nanos::from_millis(trial.wan_jitter_ms.into());
     let (places, clients) = system.place(trial.clients_per_shard, lan, wan.with_jitter(jitter));
     let first = clients.first().map_or(NodeId(u32::MAX), |client| client.0);
-    let servers = places.node_ids().take_while(|node| *node < first).collect();
+    let servers = places.node_ids().take_while(|node| *node < first);
+    // Nodes that a system does not use would make the others look less busy.
+    let servers = servers
+        .filter(|node| system.role(*node).is_some())
+        .collect();
     let mut options = WorldOptions::new(trial.seed, places);
     options.check = trial.warehouse == Warehouse::Tiny;
     if trial.cpu == Cpu::Modelled {
@@ -88,6 +95,7 @@ fn world<S: Candidate>(trial: &Trial) -> (World<S>, Clients, Vec<NodeId>) {
     }
     let (topology, scale) = (trial.topology(), scale(trial.warehouse));
     let requests = Requests::new(topology, scale, workload(trial), trial.seed);
+    let requests = requests.paying_into(trial.payment_sums);
     let from = SimTime::from_millis(trial.warm_up_ms);
     let clients = Clients::new(requests, clients, trial.outstanding, from);
     (world, clients, servers)
@@ -127,7 +135,7 @@ pub(crate) fn measure<S: Candidate>(
         .enumerate()
         .max_by(|one, other| one.1.total_cmp(other.1));
     let busiest = busiest.and_then(|(place, _)| servers.get(place));
-    let role = busiest.map(|node| world.system().role(*node));
+    let role = busiest.and_then(|node| world.system().role(*node));
     outcome.busiest_role = role.unwrap_or_default().into();
     Ok(outcome)
 }

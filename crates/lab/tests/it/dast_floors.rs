@@ -2,107 +2,22 @@
 //! of: 5 ms and 100 ms there and back, CPUs that take no time, right clocks.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use manxdb_core::{Nanos, NodeId, RequestId};
-use manxdb_dast::{Answer, Ask, Level, Options, Shared, Topology};
+use manxdb_core::Nanos;
+use manxdb_dast::{Ask, Level, Options, Shared, Topology};
 use manxdb_lab::dast::{DastSystem, paper_links, place};
 use manxdb_lab::why::Why;
-use manxdb_sim::{Driver, Outside, SimTime, World, WorldOptions};
-use manxdb_storage::KeyRange;
-use manxdb_txn::procedure::{
-    Placement, Procedure, ProcedureError, ProcedurePiece, Registry, RowView, ShardId, Slot, Touch,
-    Values,
-};
+use manxdb_sim::{SimTime, World, WorldOptions};
+use manxdb_txn::procedure::Registry;
+
+use crate::common::chain::{Again, ByPartition, Chain, NOTHING};
 
 const TOPOLOGY: Topology = Topology {
     regions: 4,
     shards_per_region: 2,
 };
-
-/// Writes a row on each of some shards. Arguments: pairs of a shard and the place of the piece
-/// whose value it waits for, or [`NOTHING`].
-struct Chain;
-
-const NOTHING: u8 = 255;
-
-impl Procedure for Chain {
-    fn name(&self) -> &'static str {
-        "chain"
-    }
-    fn plan(&self, args: &[u8], _: &dyn Placement) -> Result<Vec<ProcedurePiece>, ProcedureError> {
-        let piece = |(part, pair): (u32, &[u8])| ProcedurePiece {
-            part,
-            shard: ShardId(pair[0].into()),
-            needs: (pair[1] != NOTHING)
-                .then(|| Slot(pair[1].into()))
-                .into_iter()
-                .collect(),
-            gives: vec![Slot(part)],
-            steps: 1,
-        };
-        Ok((0..).zip(args.chunks(2)).map(piece).collect())
-    }
-    fn run(
-        &self,
-        piece: &ProcedurePiece,
-        args: &[u8],
-        _: &Values,
-        rows: &mut dyn RowView,
-    ) -> Result<Values, ProcedureError> {
-        let shard = args[piece.part as usize * 2];
-        rows.write(vec![shard], Some(vec![1]))?;
-        Ok(Values::from([(Slot(piece.part), vec![1])]))
-    }
-    fn touches(&self, piece: &ProcedurePiece, args: &[u8]) -> Vec<Touch> {
-        vec![Touch::write(&[args[piece.part as usize * 2]])]
-    }
-}
-
-/// The first byte of a key is its shard.
-struct ByFirstByte;
-
-impl Placement for ByFirstByte {
-    fn shard_of(&self, key: &[u8]) -> ShardId {
-        ShardId(key.first().copied().unwrap_or(0).into())
-    }
-    fn shards_of(&self, _range: &KeyRange) -> Vec<ShardId> {
-        Vec::new()
-    }
-}
-
-/// Asks the same again and again, at these times.
-struct Again {
-    client: NodeId,
-    ask: Ask,
-    times: Vec<SimTime>,
-    asked: BTreeMap<RequestId, SimTime>,
-    last: Option<(Nanos, Why)>,
-}
-
-impl Driver<DastSystem> for Again {
-    fn begin(&mut self, outside: &mut Outside<'_, DastSystem>) {
-        for at in &self.times {
-            let id = outside.request_at(*at, self.client, self.ask.clone());
-            self.asked.insert(id, *at);
-        }
-    }
-
-    fn reply(
-        &mut self,
-        outside: &mut Outside<'_, DastSystem>,
-        _: NodeId,
-        id: RequestId,
-        body: Answer,
-    ) {
-        assert!(body.given.is_ok(), "{body:?}");
-        let (asked, now) = (self.asked[&id], outside.now());
-        let steps = outside.take_steps(body.id.for_traces());
-        self.last = Some((now.since(asked), Why::of(asked, now, &steps)));
-    }
-}
 
 /// A transaction at a level, asked so long after a round of reports: the third of its kind, when
 /// regions know how long a decision takes.
@@ -116,7 +31,7 @@ fn floor(pieces: &[(u8, u8)], level: Level, after_report: Nanos) -> (Nanos, Why)
             ..Options::default()
         },
         procedures: Arc::new(procedures),
-        placement: Arc::new(ByFirstByte),
+        placement: Arc::new(ByPartition),
     };
     let (lan, wan) = paper_links();
     let (places, clients) = place(TOPOLOGY, 1, lan, wan);
@@ -124,9 +39,9 @@ fn floor(pieces: &[(u8, u8)], level: Level, after_report: Nanos) -> (Nanos, Why)
     options.explain = true;
     let mut world = World::new(DastSystem::new(shared), options);
     let times = [1, 2, 3].map(|second| SimTime::from_secs(second) + after_report);
-    let mut again = Again {
-        client: clients[0].0,
-        ask: Ask {
+    let mut again = Again::new(
+        clients[0].0,
+        Ask {
             procedure: "chain".into(),
             args: pieces
                 .iter()
@@ -135,10 +50,8 @@ fn floor(pieces: &[(u8, u8)], level: Level, after_report: Nanos) -> (Nanos, Why)
             level,
             home: clients[0].1,
         },
-        times: times.to_vec(),
-        asked: BTreeMap::new(),
-        last: None,
-    };
+        times.to_vec(),
+    );
     world.run_until(&mut again, SimTime::from_secs(5)).unwrap();
     again.last.unwrap()
 }

@@ -10,7 +10,7 @@ use manxdb_sim::{Link, SimTime, World, WorldOptions};
 use manxdb_txn::procedure::ShardId;
 use manxdb_txn::rows::Rows;
 use manxdb_workloads::Topology;
-use manxdb_workloads::tpcc::{Parameters, Scale, check};
+use manxdb_workloads::tpcc::{Parameters, PaymentSums, Scale, check};
 
 struct Run {
     world: World<DastSystem>,
@@ -84,7 +84,12 @@ fn all_five_transactions_leave_consistent_rows_on_every_replica() {
         4_000,
     );
     for replica in 0..3 {
-        let wrong = check(&run.rows(replica), topology, Scale::tiny());
+        let wrong = check(
+            &run.rows(replica),
+            topology,
+            Scale::tiny(),
+            PaymentSums::Tpcc,
+        );
         assert!(wrong.is_empty(), "replica {replica}: {wrong:#?}");
     }
     assert!(run.load.made().len() > 1_000);

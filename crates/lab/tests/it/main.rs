@@ -1,6 +1,7 @@
 //! Tests of protocols in the simulator, and of experiments.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod baselines;
 mod caas_many;
 mod common;
 mod dast_clocks;

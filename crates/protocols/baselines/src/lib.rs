@@ -8,12 +8,15 @@
 //! | protocol | how it orders | answered in |
 //! |---|---|---|
 //! | Janus | by the transactions that each one met, in the round trips of its client | [`janus`] |
+//! | SLOG | by a log a region, and a global one for what touches several | [`slog`] |
 //!
 //! Start reading at [`janus`]; what runs once the order is decided is
 //! [`manxdb_common::pieces`].
 #![forbid(unsafe_code)]
 
 pub mod janus;
+pub mod slog;
 pub mod waits;
 
 pub use janus::{JanusNode, JanusOptions};
+pub use slog::{SlogNode, SlogOptions};

@@ -15,6 +15,17 @@ pub const INPUT: &str = "input";
 /// For a row that an earlier transaction holds.
 pub const ROW: &str = "row in use";
 
+/// Until the members of the global log agree on its place (SLOG).
+pub const GLOBAL_LOG: &str = "global log";
+
+/// For a batch to be closed, and for the members of a region's log to agree on it (SLOG).
+pub const REGION_LOG: &str = "region log";
+
+/// A wait for no transaction in particular.
+pub(crate) fn wait(reason: &'static str) -> Wait {
+    Wait { reason, on: None }
+}
+
 /// What was said of transactions last.
 #[derive(Debug, Default)]
 pub(crate) struct SaidWaits(BTreeMap<CallId, Wait>);
@@ -38,17 +49,14 @@ impl SaidWaits {
 
 /// What the transactions wait for whose turns have come.
 pub(crate) fn of_pieces(pieces: &Pieces) -> BTreeMap<CallId, Wait> {
-    let wait = |(id, obstacle)| {
+    let of = |(id, obstacle)| {
         let wait = match obstacle {
-            Obstacle::Input => Wait {
-                reason: INPUT,
-                on: None,
-            },
+            Obstacle::Input => wait(INPUT),
             Obstacle::Row(other) => wait_on(ROW, other),
         };
         (id, wait)
     };
-    pieces.obstacles().map(wait).collect()
+    pieces.obstacles().map(of).collect()
 }
 
 /// A wait for a transaction.

@@ -110,7 +110,7 @@ fn audit(caller: &mut Caller<SharedMemory>) -> Vec<String> {
         let shard = TOPOLOGY.shard_of(&key).0 as usize;
         shards[shard].write(key, Some(value));
     }
-    tpcc::check(&shards, TOPOLOGY, Scale::tiny())
+    tpcc::check(&shards, TOPOLOGY, Scale::tiny(), tpcc::PaymentSums::Tpcc)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use manxdb_txn::procedure::ShardId;
 
 use super::customer::Who;
-use super::parameters::Districts;
+use super::parameters::{Districts, PaymentSums};
 use super::payment::{PAYMENT, PaymentArgs};
 use super::scale::{self, Scale, nurand, uniform};
 use crate::{Partition, Random, Reach, Request, Topology};
@@ -17,6 +17,7 @@ pub(crate) struct Client {
     pub(crate) random: Random,
     number: u32,
     payments: u32,
+    sums: PaymentSums,
 }
 
 impl Client {
@@ -34,7 +35,13 @@ impl Client {
             random,
             number,
             payments: 0,
+            sums: PaymentSums::default(),
         }
+    }
+
+    /// Its payments add to these sums.
+    pub(crate) fn pays_into(&mut self, sums: PaymentSums) {
+        self.sums = sums;
     }
 
     pub(crate) fn chance(&mut self, share: f64) -> bool {
@@ -136,6 +143,7 @@ impl Client {
             date: now,
             client: self.number,
             number: self.payments,
+            sums: self.sums,
         };
         let reach = self.topology.reach([self.home, self.topology.home_of(at)]);
         Request {

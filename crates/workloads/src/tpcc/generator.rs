@@ -5,7 +5,7 @@ use manxdb_txn::procedure::ShardId;
 use super::client::Client;
 use super::delivery::{DELIVERY, DeliveryArgs};
 use super::new_order::{Line, NEW_ORDER, NewOrderArgs};
-use super::parameters::{Districts, Items, Parameters};
+use super::parameters::{Districts, Items, Parameters, PaymentSums};
 use super::queries::{ORDER_STATUS, OrderStatusArgs, STOCK_LEVEL, StockLevelArgs};
 use super::scale::{self, Scale, nurand, uniform};
 use crate::{Random, Reach, Request, Topology};
@@ -36,6 +36,13 @@ impl Generator {
             client: Client::new(topology, scale, client, home, random),
             parameters,
         }
+    }
+
+    /// The same with payments that add to these sums.
+    #[must_use]
+    pub fn paying_into(mut self, sums: PaymentSums) -> Self {
+        self.client.pays_into(sums);
+        self
     }
 
     /// The next transaction; `now` is the date on it, not 0.

@@ -32,6 +32,10 @@ pub enum Table {
     Item,
     /// By item.
     Stock,
+    /// One row.
+    WarehousePaid,
+    /// By district.
+    DistrictPaid,
 }
 
 /// A key as it grows; at most 24 bytes, none of them on the heap.
@@ -93,6 +97,14 @@ pub(super) fn warehouse(w: Partition) -> Key {
 
 pub(super) fn district(w: Partition, d: u8) -> Key {
     Key::new(w, Table::District).byte(d)
+}
+
+pub(super) fn warehouse_paid(w: Partition) -> Key {
+    Key::new(w, Table::WarehousePaid)
+}
+
+pub(super) fn district_paid(w: Partition, d: u8) -> Key {
+    Key::new(w, Table::DistrictPaid).byte(d)
 }
 
 pub(super) fn customers(w: Partition, d: u8) -> Key {

@@ -50,7 +50,7 @@ pub use self::customer::Who;
 pub use self::delivery::{DELIVERIES, DELIVERY, Delivery, DeliveryArgs};
 pub use self::generator::Generator;
 pub use self::new_order::{LINES_MAX, Line, NEW_ORDER, NewOrder, NewOrderArgs, ORDER};
-pub use self::parameters::{Districts, Items, Mix, Parameters};
+pub use self::parameters::{Districts, Items, Mix, Parameters, PaymentSums};
 pub use self::payment::{CUSTOMER_NUMBER, PAYMENT, Payment, PaymentArgs};
 pub use self::queries::{
     ORDER_STATUS, OrderStatus, OrderStatusArgs, SHORT, STATUS, STOCK_LEVEL, StockLevel,

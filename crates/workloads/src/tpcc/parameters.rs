@@ -1,5 +1,7 @@
 //! How often what is asked for.
 
+use serde::{Deserialize, Serialize};
+
 /// Shares of the five transactions, in percent; together 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mix {
@@ -29,6 +31,17 @@ pub enum Items {
     OfHome,
     /// All, some far oftener: NURand(8191).
     Skewed,
+}
+
+/// Which sums a payment adds to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PaymentSums {
+    /// Those of the warehouse and of the district, as TPC-C has it: all payments of a warehouse meet.
+    #[default]
+    Tpcc,
+    /// That of the district alone, as in DAST's artifact, which never writes w_ytd.
+    Published,
 }
 
 /// What is random in a client's transactions, and how.

@@ -2,7 +2,7 @@
 //!
 //! | piece | where | what |
 //! |---|---|---|
-//! | home | home warehouse | adds to the sums of warehouse and district |
+//! | home | home warehouse | adds to the sums of warehouse and district ([`PaymentSums`]) |
 //! | customer | the customer's | finds the customer by name if need be, and books the payment |
 //! | history | home warehouse | inserts the payment: waits for the number that a name stands for |
 //!
@@ -14,7 +14,8 @@ use manxdb_txn::procedure::{
 
 use super::customer::Who;
 use super::keys;
-use super::rows::{Customer, District, History, Warehouse, put, update};
+use super::parameters::PaymentSums;
+use super::rows::{Customer, History, Paid, put, update};
 use crate::Partition;
 use crate::codec::{Cursor, arguments, malformed};
 
@@ -45,13 +46,15 @@ pub struct PaymentArgs {
     pub client: u32,
     /// See `client`.
     pub number: u32,
+    /// Which sums it adds to.
+    pub sums: PaymentSums,
 }
 
 impl PaymentArgs {
     /// The arguments of a call.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(35);
+        let mut out = Vec::with_capacity(36);
         out.extend_from_slice(&self.warehouse.0.to_le_bytes());
         out.push(self.district);
         out.extend_from_slice(&self.customer_warehouse.0.to_le_bytes());
@@ -61,6 +64,10 @@ impl PaymentArgs {
         out.extend_from_slice(&self.date.to_le_bytes());
         out.extend_from_slice(&self.client.to_le_bytes());
         out.extend_from_slice(&self.number.to_le_bytes());
+        out.push(match self.sums {
+            PaymentSums::Tpcc => 0,
+            PaymentSums::Published => 1,
+        });
         out
     }
 
@@ -80,6 +87,11 @@ impl PaymentArgs {
                 date: input.u64()?,
                 client: input.u32()?,
                 number: input.u32()?,
+                sums: match input.u8()? {
+                    0 => PaymentSums::Tpcc,
+                    1 => PaymentSums::Published,
+                    _ => return None,
+                },
             })
         })
     }
@@ -169,13 +181,12 @@ impl Procedure for Payment {
         let (w, d) = (args.customer_warehouse, args.customer_district);
         match piece.part {
             HOME => {
-                let warehouse = keys::warehouse(args.warehouse);
-                let district = keys::district(args.warehouse, args.district);
-                let mut touches = vec![
-                    Touch::write(warehouse.as_slice()),
-                    Touch::write(district.as_slice()),
-                    history,
-                ];
+                let district = keys::district_paid(args.warehouse, args.district);
+                let mut touches = vec![Touch::write(district.as_slice()), history];
+                if args.sums == PaymentSums::Tpcc {
+                    let warehouse = keys::warehouse_paid(args.warehouse);
+                    touches.push(Touch::write(warehouse.as_slice()));
+                }
                 if args.is_at_home() {
                     touches.extend(args.customer.touches(w, d, true));
                 }
@@ -190,12 +201,11 @@ impl Procedure for Payment {
 fn run_home(args: &PaymentArgs, rows: &mut dyn RowView) -> Result<Values, ProcedureError> {
     let amount = i64::from(args.amount);
     let (w, d) = (args.warehouse, args.district);
-    update(rows, &keys::warehouse(w), |row: &mut Warehouse| {
-        row.ytd += amount;
-    })?;
-    update(rows, &keys::district(w, d), |row: &mut District| {
-        row.ytd += amount;
-    })?;
+    let pay_in = |row: &mut Paid| row.ytd += amount;
+    if args.sums == PaymentSums::Tpcc {
+        update(rows, &keys::warehouse_paid(w), pay_in)?;
+    }
+    update(rows, &keys::district_paid(w, d), pay_in)?;
     if args.is_at_home() {
         let number = pay(args, rows)?;
         insert_history(args, number, rows)?;

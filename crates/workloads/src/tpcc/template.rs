@@ -2,8 +2,8 @@
 
 use super::keys::{self, Key, Table};
 use super::rows::{
-    Customer, CustomerNumbers, Delivered, District, History, Item, Order, OrderLine, Row, Stock,
-    Warehouse,
+    Customer, CustomerNumbers, Delivered, District, History, Item, Order, OrderLine, Paid, Row,
+    Stock, Warehouse,
 };
 use super::scale::{self, Scale, uniform};
 use crate::{Partition, Random};
@@ -192,6 +192,12 @@ fn add_bytes(rows: &mut Filled, key: Key, value: Vec<u8>) {
 }
 
 /// All tables in the order of their keys.
+/// The sum of the payments at a warehouse before the first transaction.
+pub(super) fn warehouse_paid_before(scale: Scale) -> i64 {
+    let customers = i64::from(scale.customers_per_district) * i64::from(scale.districts);
+    customers * PAID_BEFORE
+}
+
 fn fill(scale: Scale, random: &mut Random) -> Vec<(Table, Filled)> {
     let mut filled: Vec<(Table, Filled)> = Vec::new();
     let customers = i64::from(scale.customers_per_district);
@@ -199,20 +205,26 @@ fn fill(scale: Scale, random: &mut Random) -> Vec<(Table, Filled)> {
     let mut warehouse = Filled::new();
     let row = Warehouse {
         name: 0,
-        ytd: district_ytd * i64::from(scale.districts),
         tax: tax(random),
     };
     add(&mut warehouse, keys::warehouse(W), &row);
     filled.push((Table::Warehouse, warehouse));
+    let mut warehouse_paid = Filled::new();
+    let ytd = warehouse_paid_before(scale);
+    add(&mut warehouse_paid, keys::warehouse_paid(W), &Paid { ytd });
+    filled.push((Table::WarehousePaid, warehouse_paid));
     let mut districts = Filled::new();
+    let mut districts_paid = Filled::new();
     for d in 1..=scale.districts {
         let row = District {
-            ytd: district_ytd,
             tax: tax(random),
             next_order: scale.orders_per_district + 1,
         };
         add(&mut districts, keys::district(W, d), &row);
+        let paid = Paid { ytd: district_ytd };
+        add(&mut districts_paid, keys::district_paid(W, d), &paid);
     }
+    filled.push((Table::DistrictPaid, districts_paid));
     filled.push((Table::District, districts));
     fill_customers(scale, random, &mut filled);
     fill_orders(scale, random, &mut filled);

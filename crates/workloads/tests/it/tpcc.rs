@@ -11,8 +11,8 @@ use manxdb_txn::procedure::{Placement, Procedure, ShardId, Values};
 use manxdb_txn::rows::{Base, Rows};
 use manxdb_workloads::tpcc::{
     CUSTOMER_NUMBER, DELIVERIES, DeliveryArgs, Generator, Line, NewOrderArgs, ORDER,
-    OrderStatusArgs, Parameters, Payment, PaymentArgs, SHORT, STATUS, Scale, StockLevelArgs,
-    Template, Warehouses, Who, check, procedures,
+    OrderStatusArgs, Parameters, Payment, PaymentArgs, PaymentSums, SHORT, STATUS, Scale,
+    StockLevelArgs, Template, Warehouses, Who, check, procedures,
 };
 use manxdb_workloads::{Partition, Request, payment};
 use proptest::prelude::*;
@@ -73,7 +73,12 @@ impl Town {
     }
 
     fn assert_consistent(&mut self) {
-        let wrong = check(&self.shards.rows, TOPOLOGY, Scale::tiny());
+        let wrong = check(
+            &self.shards.rows,
+            TOPOLOGY,
+            Scale::tiny(),
+            PaymentSums::Tpcc,
+        );
         assert_eq!(wrong, [""; 0]);
         let scan = |rows: &Rows| rows.scan(&KeyRange::all(), Direction::Forward, usize::MAX);
         let in_pieces: BTreeMap<_, _> = self.shards.rows.iter().flat_map(scan).collect();
@@ -113,6 +118,20 @@ fn the_published_mix_keeps_the_conditions() {
 #[test]
 fn the_standard_mix_keeps_the_conditions() {
     run_mix(Parameters::standard(), 150).assert_consistent();
+}
+
+#[test]
+fn payments_as_published_leave_the_sum_of_the_warehouse_alone() {
+    let mut town = Town::new();
+    let client = payment::Generator::new(TOPOLOGY, Scale::tiny(), 0.2, 9, ShardId(3), 2);
+    let mut client = client.paying_into(PaymentSums::Published);
+    for now in 1..100 {
+        let request = client.next_request(now);
+        town.request(&request);
+    }
+    let wrong = |sums| check(&town.shards.rows, TOPOLOGY, Scale::tiny(), sums);
+    assert_eq!(wrong(PaymentSums::Published), [""; 0]);
+    assert!(!wrong(PaymentSums::Tpcc).is_empty());
 }
 
 #[test]
@@ -156,7 +175,7 @@ fn damage_of_any_table_is_found() {
     for (table, (shard, key, value)) in seen {
         let mut gone = town.shards.rows.clone();
         gone[shard].write(&key, None);
-        let found = check(&gone, TOPOLOGY, Scale::tiny());
+        let found = check(&gone, TOPOLOGY, Scale::tiny(), PaymentSums::Tpcc);
         assert_eq!(found.is_empty(), table == 7, "a row of table {table} gone");
         if !value.is_empty() && table != 7 {
             let mut damaged = town.shards.rows.clone();
@@ -164,7 +183,7 @@ fn damage_of_any_table_is_found() {
             // A stock's quantity comes first, and has no sum that it must agree with.
             value[if table == 12 { 2 } else { 0 }] ^= 1;
             damaged[shard].write(&key, Some(value));
-            let found = check(&damaged, TOPOLOGY, Scale::tiny());
+            let found = check(&damaged, TOPOLOGY, Scale::tiny(), PaymentSums::Tpcc);
             assert!(!found.is_empty(), "a row of table {table} damaged");
         }
     }
@@ -245,6 +264,7 @@ fn a_payment_by_name_from_afar_waits_only_in_its_history() {
         date: 1,
         client: 8,
         number: 1,
+        sums: PaymentSums::Tpcc,
     };
     let bytes = args.encode();
     let pieces = Payment.plan(&bytes, &TOPOLOGY).unwrap();
@@ -310,6 +330,7 @@ proptest! {
             date,
             client: w,
             number: c,
+            sums: if by_name { PaymentSums::Published } else { PaymentSums::Tpcc },
         };
         let bytes = payment.encode();
         prop_assert_eq!(PaymentArgs::decode(&bytes).unwrap(), payment);

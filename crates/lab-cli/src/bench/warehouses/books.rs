@@ -95,7 +95,12 @@ pub fn check(directory: &Path, shape: &WarehousesShape, plan: RowsPlan) -> Resul
             rows.write(key, Some(value));
         }
     }
-    let wrong = tpcc::check(&shards, topology, shape.tpcc_scale.scale());
+    let wrong = tpcc::check(
+        &shards,
+        topology,
+        shape.tpcc_scale.scale(),
+        tpcc::PaymentSums::Tpcc,
+    );
     if wrong.is_empty() {
         return Ok(());
     }

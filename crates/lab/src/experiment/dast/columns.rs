@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::Record;
-use crate::trial::{Cpu, Spread, Workload};
+use crate::trial::{Cpu, PaymentSums, Spread, Workload};
 
 /// Their names.
 pub(super) fn names() -> String {
     let mut text = String::from(
         "system,workload,parameter,regions,shards_per_region,clients_per_shard,outstanding,\
-             wan_jitter_ms,cpu,warm_up_ms,measured_ms,seed,throughput_tps",
+             wan_jitter_ms,payment_sums,cpu,warm_up_ms,measured_ms,seed,throughput_tps",
     );
     for kind in ["irt", "crt", "dependent_crt"] {
         for name in ["count", "mean", "p50", "p90", "p95", "p99", "max"] {
@@ -30,13 +30,17 @@ pub(super) fn row(Record { trial, outcome }: &Record) -> String {
         Workload::Payment { cross_region } => ("payment", cross_region.to_string()),
         Workload::Tpca { alpha } => ("tpca", alpha.to_string()),
     };
+    let sums = match trial.payment_sums {
+        PaymentSums::Tpcc => "tpcc",
+        PaymentSums::Published => "published",
+    };
     let cpu = match trial.cpu {
         Cpu::Modelled => "modelled",
         Cpu::Free => "free",
     };
     let mut text = format!(
-        "{},{workload},{parameter},{},{},{},{},{},{cpu},{},{},{},{}",
-        trial.system.title(),
+        "{},{workload},{parameter},{},{},{},{},{},{sums},{cpu},{},{},{},{}",
+        trial.system.name(),
         trial.regions,
         trial.shards_per_region,
         trial.clients_per_shard,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{At, Data, Experiment, Record, busiest_role, each, series};
 use crate::systems::SystemName;
-use crate::trial::{Cpu, Trial, Warehouse};
+use crate::trial::{Cpu, PaymentSums, Trial, Warehouse};
 
 /// What is unlike the paper's runs in all experiments.
 const UNLIKE: &str = "\
@@ -58,6 +58,13 @@ fn parameters(text: &mut String, data: &Data) {
         (
             "jitter between regions, each way",
             each(|trial| format!("±{} ms", trial.wan_jitter_ms)),
+        ),
+        (
+            "sums that payments add to",
+            each(|trial| match trial.payment_sums {
+                PaymentSums::Tpcc => "warehouse and district, as in TPC-C".into(),
+                PaymentSums::Published => "district only, as in the artifact".into(),
+            }),
         ),
         ("CPU", each(cpu)),
         ("warehouse, one a shard", each(warehouse)),

@@ -2,7 +2,7 @@
 
 use super::Scale;
 use crate::systems::SystemName;
-use crate::trial::{Cpu, Trial, Warehouse, Workload};
+use crate::trial::{Cpu, PaymentSums, Trial, Warehouse, Workload};
 
 impl Scale {
     /// Repetitions with seeds of their own: the paper has five.
@@ -25,6 +25,7 @@ impl Scale {
             outstanding: 1,
             workload: Workload::Payment { cross_region: 0.1 },
             warehouse: self.pick(Warehouse::Tiny, Warehouse::Full, Warehouse::Full),
+            payment_sums: PaymentSums::Published,
             wan_jitter_ms: 0,
             cpu: Cpu::Modelled,
             warm_up_ms,
@@ -35,8 +36,17 @@ impl Scale {
 
     /// Each of the trials with each system and with each seed from `seed` on.
     pub(super) fn repeated(self, seed: u64, trials: Vec<Trial>) -> Vec<Trial> {
-        let systems = SystemName::ALL;
-        let of_system = systems.into_iter().flat_map(|system| {
+        self.repeated_of(&SystemName::ALL, seed, trials)
+    }
+
+    /// Each of the trials with each of these systems and with each seed from `seed` on.
+    pub(super) fn repeated_of(
+        self,
+        systems: &[SystemName],
+        seed: u64,
+        trials: Vec<Trial>,
+    ) -> Vec<Trial> {
+        let of_system = systems.iter().copied().flat_map(|system| {
             let trials = trials.iter().cloned();
             trials.map(move |trial| Trial { system, ..trial })
         });

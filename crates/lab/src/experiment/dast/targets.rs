@@ -5,7 +5,8 @@ mod claims;
 use super::panels::notes;
 use super::{At, Data, Experiment, Record, Scale, series};
 use crate::figure::{Axes, Figure, Line, Look, Mark, Panel};
-use crate::trial::{Cpu, Trial, TrialOutcome, Workload};
+use crate::systems::SystemName;
+use crate::trial::{Cpu, PaymentSums, Trial, TrialOutcome, Workload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "targets",
@@ -80,6 +81,7 @@ impl Case {
             workload: Workload::Payment {
                 cross_region: f64::from(self.crt_percent) / 100.0,
             },
+            payment_sums: PaymentSums::Tpcc,
             wan_jitter_ms: self.jitter_ms,
             cpu: self.cpu,
             warm_up_ms,
@@ -110,7 +112,9 @@ fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
     };
     let cases = cases().into_iter();
     let cases = cases.filter(|case| scale != Scale::Smoke || decides(case));
-    scale.repeated(seed, cases.map(|case| case.trial(scale)).collect())
+    // They are DAST's alone.
+    let trials = cases.map(|case| case.trial(scale)).collect();
+    scale.repeated_of(&[SystemName::Dast], seed, trials)
 }
 
 #[allow(clippy::cast_precision_loss)] // two dozen cases

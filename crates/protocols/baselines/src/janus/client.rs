@@ -263,3 +263,101 @@ fn all_given(all: impl Iterator<Item = Given>) -> Given {
     }
     Ok(values)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use manxdb_common::{Level, Topology};
+    use manxdb_core::{Action, Core as _, Event, LocalTime};
+    use manxdb_txn::procedure::{APPLY_INTENT, OneShard, Registry, encode_intent};
+    use manxdb_txn::{Intent, IsolationLevel, ReadSet, TxnId};
+
+    use crate::janus::{JanusNode, JanusOptions, Parent};
+
+    fn client() -> JanusNode {
+        let topology = Topology {
+            regions: 1,
+            shards_per_region: 1,
+        };
+        let shared = JanusShared {
+            topology,
+            options: JanusOptions::default(),
+            procedures: Arc::new(Registry::default()),
+            placement: Arc::new(OneShard),
+        };
+        JanusNode::new(NodeId(topology.servers()), &Arc::new(shared), || {
+            unreachable!("a client has no rows")
+        })
+    }
+
+    fn step(client: &mut JanusNode, event: manxdb_core::EventOf<JanusNode>) -> Vec<&'static str> {
+        use manxdb_core::Message as _;
+        let mut out = manxdb_core::Actions::default();
+        client.step(LocalTime::default(), event, &mut out);
+        let label = |action| match action {
+            Action::Send { body, .. } => Some(JanusMessage::label(&body)),
+            _ => None,
+        };
+        out.drain().filter_map(label).collect()
+    }
+
+    fn ask() -> Ask {
+        let intent = Intent {
+            txn: TxnId(1),
+            isolation: IsolationLevel::Serializable,
+            reads: ReadSet::default(),
+            writes: vec![(vec![1], Some(vec![1]))],
+            durability: manxdb_storage::Durability::Async,
+            locks: Vec::new(),
+        };
+        Ask {
+            procedure: APPLY_INTENT.into(),
+            args: encode_intent(&intent),
+            level: Level::Serializable,
+            home: ShardId(0),
+        }
+    }
+
+    /// What the client sends at each step, with the third replica's answer as given.
+    fn rounds(third: Parents) -> Vec<Vec<&'static str>> {
+        let mut client = client();
+        let id = CallId {
+            client: NodeId(6),
+            number: 1,
+        };
+        let asked = Event::Request {
+            id: RequestId(1),
+            body: ask(),
+        };
+        let mut rounds = vec![step(&mut client, asked)];
+        let answer = |from, parents| Event::Message {
+            from: NodeId(from),
+            body: JanusMessage::PreAcceptOk {
+                id,
+                shard: 0,
+                parents,
+            },
+        };
+        for (from, parents) in [(0, [].into()), (1, [].into()), (2, third)] {
+            rounds.push(step(&mut client, answer(from, parents)));
+        }
+        for from in 0..3 {
+            let body = JanusMessage::AcceptOk { id, shard: 0 };
+            let from = NodeId(from);
+            rounds.push(step(&mut client, Event::Message { from, body }));
+        }
+        rounds.retain(|sent| !sent.is_empty());
+        rounds
+    }
+
+    #[test]
+    fn answers_that_differ_take_one_more_round() {
+        let other = Parent {
+            id: CallId::default(),
+            shards: [0].into(),
+        };
+        let (first, last) = (vec!["PreAccept"; 3], vec!["Commit"; 3]);
+        assert_eq!(rounds([].into()), [first.clone(), last.clone()]);
+        assert_eq!(rounds([other].into()), [first, vec!["Accept"; 3], last]);
+    }
+}

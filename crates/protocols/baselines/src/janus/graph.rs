@@ -83,7 +83,7 @@ impl Graph {
     /// Where the search goes on from a committed transaction. One that had its turn leads to others
     /// of its cycle only: all other ancestors of it are committed, and those that meet a
     /// transaction which has not had its turn here are parents of that one as well.
-    fn parents_to_visit<'a>(&'a self, known: &'a Committed) -> impl Iterator<Item = &'a Parent> {
+    fn parents_to_visit(known: &Committed) -> impl Iterator<Item = &Parent> {
         let cycle = known.cycle.as_deref();
         let is_ahead = move |parent: &&Parent| cycle.is_none_or(|it| it.contains(&parent.id));
         known.parents.iter().filter(is_ahead)
@@ -99,7 +99,7 @@ impl Graph {
             let Some(known) = self.committed.get(&id) else {
                 continue;
             };
-            for parent in self.parents_to_visit(known) {
+            for parent in Self::parents_to_visit(known) {
                 work.edges += 1;
                 if !seen.insert(parent.id) {
                     continue;
@@ -140,9 +140,7 @@ impl Graph {
 
     fn next_of(&self, id: CallId) -> Vec<CallId> {
         let known = self.committed.get(&id);
-        let parents = known
-            .into_iter()
-            .flat_map(|known| self.parents_to_visit(known));
+        let parents = known.into_iter().flat_map(Self::parents_to_visit);
         let committed = parents.filter(|parent| self.is_committed(parent.id));
         committed.map(|parent| parent.id).collect()
     }
@@ -163,7 +161,7 @@ impl Graph {
                 parents: Arc::clone(&known.parents),
                 cycle: known.cycle.clone(),
             });
-            for parent in self.parents_to_visit(known) {
+            for parent in Self::parents_to_visit(known) {
                 if seen.insert(parent.id) {
                     open.push(parent.id);
                 }
@@ -250,6 +248,10 @@ mod tests {
         }
     }
 
+    fn place(number: u64) -> usize {
+        usize::try_from(number).unwrap_or(usize::MAX)
+    }
+
     fn parents(of: &[u64]) -> Parents {
         let shards: Arc<[u32]> = [0].into();
         let parent = |number: &u64| Parent {
@@ -308,7 +310,7 @@ mod tests {
                     .filter(|other| *other != number && random.below(4) == 0)
                     .collect();
                 for other in &of {
-                    reach[number as usize][*other as usize] = true;
+                    reach[place(number)][place(*other)] = true;
                 }
                 graph.commit(id(number), [0].into(), parents(&of));
             }
@@ -320,18 +322,18 @@ mod tests {
                 }
             }
             let cycles = graph.cycles(id(0));
-            let reached = (0..count).filter(|other| *other == 0 || reach[0][*other as usize]);
+            let reached = (0..count).filter(|other| *other == 0 || reach[0][place(*other)]);
             let mut all: Vec<CallId> = cycles.concat();
             all.sort_unstable();
             assert_eq!(all, reached.map(id).collect::<Vec<_>>(), "seed {seed}");
-            for (place, cycle) in cycles.iter().enumerate() {
-                for (other_place, other) in cycles.iter().enumerate() {
-                    let (from, to) = (cycle[0].number as usize, other[0].number as usize);
-                    assert!(place == other_place || !(reach[from][to] && reach[to][from]));
-                    assert!(place >= other_place || !reach[from][to], "seed {seed}");
+            for (at, cycle) in cycles.iter().enumerate() {
+                for (other_at, other) in cycles.iter().enumerate() {
+                    let (from, to) = (place(cycle[0].number), place(other[0].number));
+                    assert!(at == other_at || !(reach[from][to] && reach[to][from]));
+                    assert!(at >= other_at || !reach[from][to], "seed {seed}");
                 }
                 for pair in cycle.windows(2) {
-                    let (one, two) = (pair[0].number as usize, pair[1].number as usize);
+                    let (one, two) = (place(pair[0].number), place(pair[1].number));
                     assert!(reach[one][two] && reach[two][one], "seed {seed}");
                 }
             }

@@ -24,8 +24,8 @@ pub struct Replica {
     /// What they touch.
     met: Conflicts<CallId>,
     graph: Graph,
-    /// Of an ancestor that is not committed: who waits for it. Each waits for one at a time.
-    waiting: BTreeMap<CallId, BTreeSet<CallId>>,
+    /// Committed transactions, each with an ancestor that is not.
+    waiting: BTreeMap<CallId, CallId>,
     /// Ancestors that other replicas were asked for.
     inquired: BTreeSet<CallId>,
     /// Who asked for what is not committed here yet.
@@ -124,7 +124,12 @@ impl Replica {
             self.answer(asking, id, out);
         }
         self.inquired.remove(&id);
-        let waiting = self.waiting.remove(&id).unwrap_or_default();
+        let waiting = self.waiting.iter();
+        let waiting = waiting.filter(|(_, missing)| **missing == id);
+        let waiting: Vec<CallId> = waiting.map(|(waiting, _)| *waiting).collect();
+        for next in &waiting {
+            self.waiting.remove(next);
+        }
         let own = self.known.contains_key(&id).then_some(id);
         for next in own.into_iter().chain(waiting) {
             self.try_turn(next, out);
@@ -188,6 +193,8 @@ impl Replica {
                 let Some(planned) = self.known.remove(member) else {
                     continue;
                 };
+                // What is known of an ancestor that is not committed may have become enough.
+                self.waiting.remove(member);
                 let touches = self.met.remove(*member);
                 assert!(touches.is_some(), "J2: what is known is in the index");
                 let progress = self.pieces.turn(planned);
@@ -212,7 +219,7 @@ impl Replica {
         let Some(first) = missing.first() else {
             return;
         };
-        self.waiting.entry(first.id).or_default().insert(id);
+        self.waiting.insert(id, first.id);
         for parent in missing {
             let is_here = parent.shards.contains(&self.shard.0);
             if !is_here && self.inquired.insert(parent.id) {
@@ -261,10 +268,8 @@ impl Replica {
             return;
         }
         let mut waits: BTreeMap<CallId, Wait> = of_pieces(&self.pieces);
-        for (missing, waiting) in &self.waiting {
-            let on = |id: &CallId| (*id, wait_on(ANCESTOR, *missing));
-            waits.extend(waiting.iter().map(on));
-        }
+        let waiting = self.waiting.iter();
+        waits.extend(waiting.map(|(id, missing)| (*id, wait_on(ANCESTOR, *missing))));
         self.said.say(waits, out);
     }
 
@@ -280,14 +285,12 @@ impl Replica {
         ensure(self.known.keys().copied().eq(self.met.names()), || {
             "J2: what is known is not what is in the index".into()
         })?;
-        for (missing, waiting) in &self.waiting {
+        for (id, missing) in &self.waiting {
             ensure(!self.graph.is_committed(*missing), || {
-                format!("J4: {waiting:?} wait for {missing:?}, which is committed")
+                format!("J4: {id:?} waits for {missing:?}, which is committed")
             })?;
-            for id in waiting {
-                let is_open = self.known.contains_key(id) && self.graph.is_committed(*id);
-                ensure(is_open, || format!("J5: {id:?} waits and need not"))?;
-            }
+            let is_open = self.known.contains_key(id) && self.graph.is_committed(*id);
+            ensure(is_open, || format!("J5: {id:?} waits and need not"))?;
         }
         for id in self.known.keys() {
             ensure(!self.pieces.had_turn(*id), || {

@@ -1,0 +1,176 @@
+//! DAST beside the systems that it is compared with, without a CPU model: what they wait for.
+
+use super::panels::notes;
+use super::{At, Claim, Data, Experiment, Measured, Record, Scale, Source, series};
+use crate::figure::{Axes, Figure, Line, Mark, Panel};
+use crate::systems::SystemName;
+use crate::trial::{Cpu, PaymentSums, Trial, TrialOutcome, Workload};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "systems",
+    about: "DAST, Janus and SLOG under Payment, with message delays alone",
+    origin: "Not of the paper. TPC-C's Payment on 3 regions of 5 shards, a tenth of it across regions, \
+             two fifths of that with a value from one region to another; message delays alone, so that \
+             what a latency has beyond them is waiting. Once with sums as DAST's artifact has them, \
+             where the warehouse's is never written, and once as TPC-C has them, where all payments of \
+             a warehouse meet.",
+    swept: "case",
+    plan,
+    at,
+    label,
+    figure,
+    judge: claims,
+};
+
+const CLIENTS: [u32; 3] = [1, 4, 16];
+const SUMS: [PaymentSums; 2] = [PaymentSums::Published, PaymentSums::Tpcc];
+
+fn plan(scale: Scale, seed: u64) -> Vec<Trial> {
+    let (warm_up_ms, measured_ms) = scale.pick((400, 800), (500, 2_500), (1_000, 9_000));
+    let clients: &[u32] = scale.pick(&[4], &CLIENTS, &CLIENTS);
+    let trial = |sums, clients_per_shard| Trial {
+        regions: 3,
+        shards_per_region: scale.pick(2, 5, 5),
+        clients_per_shard,
+        outstanding: 1,
+        workload: Workload::Payment { cross_region: 0.1 },
+        payment_sums: sums,
+        cpu: Cpu::Free,
+        warm_up_ms,
+        measured_ms,
+        ..scale.trial()
+    };
+    let of_sums = |sums| clients.iter().map(move |clients| trial(sums, *clients));
+    scale.repeated(seed, SUMS.into_iter().flat_map(of_sums).collect())
+}
+
+/// Cases are numbered: those of the artifact's sums, then those of TPC-C's.
+fn at(trial: &Trial) -> f64 {
+    let place = |found: Option<usize>| u32::try_from(found.unwrap_or(0)).unwrap_or(0);
+    let sums = place(SUMS.iter().position(|sums| *sums == trial.payment_sums));
+    let clients = place(
+        CLIENTS
+            .iter()
+            .position(|clients| *clients == trial.clients_per_shard),
+    );
+    f64::from(1 + 3 * sums + clients)
+}
+
+fn label(experiment: &Experiment, trial: &Trial) -> String {
+    let sums = match trial.payment_sums {
+        PaymentSums::Published => "artifact's",
+        PaymentSums::Tpcc => "TPC-C's",
+    };
+    let clients = trial.clients_per_shard;
+    format!(
+        "{}: {clients} clients a shard, {sums} sums",
+        experiment.at(trial)
+    )
+}
+
+fn points(data: &Data, system: SystemName, sums: PaymentSums) -> Vec<At<'_>> {
+    let belongs =
+        |record: &Record| record.trial.system == system && record.trial.payment_sums == sums;
+    series(&data.records, belongs, |record| {
+        record.trial.clients_per_shard.into()
+    })
+}
+
+fn panel(data: &Data, title: &str, number: fn(&TrialOutcome) -> f64, marks: Vec<Mark>) -> Panel {
+    let line = |system: SystemName, sums: PaymentSums| Line {
+        name: match sums {
+            PaymentSums::Published => system.title().into(),
+            PaymentSums::Tpcc => format!("{}, TPC-C's sums", system.title()),
+        },
+        look: match sums {
+            PaymentSums::Published => system.look(),
+            PaymentSums::Tpcc => system.look().secondary(),
+        },
+        points: points(data, system, sums)
+            .iter()
+            .map(|at| at.point(number))
+            .collect(),
+    };
+    let of_system = |system| SUMS.map(|sums| line(system, sums));
+    let lines = SystemName::ALL.into_iter().flat_map(of_system);
+    Panel {
+        title: title.into(),
+        x_label: "clients a shard".into(),
+        y_label: "latency (ms)".into(),
+        axes: Axes::default(),
+        lines: lines.filter(|line| !line.points.is_empty()).collect(),
+        marks,
+    }
+}
+
+fn figure(experiment: &Experiment, data: &Data) -> Figure {
+    let published = |y, text: &str| vec![Mark::level(y, text)];
+    Figure {
+        title: "Payment under DAST and what it is compared with".into(),
+        columns: 3,
+        legend_cell: 2,
+        panels: vec![
+            panel(data, "IRT, median", |outcome| outcome.local.p50, Vec::new()),
+            panel(
+                data,
+                "IRT, 99th percentile",
+                |outcome| outcome.local.p99,
+                published(100.0, "published: the others' are above 100 ms"),
+            ),
+            panel(
+                data,
+                "CRT, median",
+                |outcome| outcome.cross_region.p50,
+                Vec::new(),
+            ),
+            panel(
+                data,
+                "CRT, 99th percentile",
+                |outcome| outcome.cross_region.p99,
+                Vec::new(),
+            ),
+        ],
+        notes: notes(experiment, data),
+    }
+}
+
+fn claims(_: &Experiment, data: &Data) -> Vec<Claim> {
+    let tail = |system, sums| {
+        let all = points(data, system, sums);
+        let last = all.last()?;
+        Some((last.x, last.median(|outcome| outcome.local.p99)))
+    };
+    let mut claims = Vec::new();
+    for sums in SUMS {
+        let which = match sums {
+            PaymentSums::Published => "the artifact's",
+            PaymentSums::Tpcc => "TPC-C's",
+        };
+        let says = format!("DAST's IRT tail is at most 16 ms, with {which} sums.");
+        claims.push(match tail(SystemName::Dast, sums) {
+            Some((clients, tail)) => Claim::judged(
+                Source::Target,
+                says,
+                Measured::millis(tail, format!("{tail:.1} ms at {clients} clients a shard")),
+                tail <= 16.0,
+            ),
+            None => Claim::open(Source::Target, says, "not run"),
+        });
+    }
+    for system in [SystemName::Janus, SystemName::Slog] {
+        let says = format!("The IRT tail of {} is above 100 ms.", system.title());
+        claims.push(match tail(system, PaymentSums::Published) {
+            Some((clients, tail)) => Claim::judged(
+                Source::Artifact,
+                says,
+                Measured::millis(
+                    tail,
+                    format!("{tail:.1} ms at {clients} clients a shard, with the artifact's sums"),
+                ),
+                tail > 100.0,
+            ),
+            None => Claim::open(Source::Artifact, says, "not run"),
+        });
+    }
+    claims
+}
