@@ -40,6 +40,7 @@ pub fn run(args: &ClusterNode) -> Result<ExitCode, Fault> {
         cluster: file.id(),
         directory: file.directory(),
         channel: channel_options(&delays),
+        holds_datagrams: true,
         delays,
         seed: u64::from(number) << 32 | life.0,
         notes: dast::notes,

@@ -209,6 +209,7 @@ fn drive(file: &ClusterFile, load: Load, homes: &[(NodeId, ShardId)]) -> Result<
         cluster: file.id(),
         directory: file.directory(),
         channel: channel_options(&delays),
+        holds_datagrams: true,
         delays,
         seed: u64::from(std::process::id()),
         notes: dast::notes,
