@@ -26,6 +26,8 @@ pub(crate) struct Store<E> {
     pub(crate) tail: VecDeque<Entry>,
     /// The log is as the master of `epoch` has it up to here.
     verified: Position,
+    /// The master whose everything this last became a copy of.
+    installed: Epoch,
 }
 
 impl<E: Execute> Store<E> {
@@ -38,6 +40,7 @@ impl<E: Execute> Store<E> {
             applied: 0,
             tail: VecDeque::new(),
             verified: 0,
+            installed: Epoch(0),
         }
     }
 
@@ -52,6 +55,7 @@ impl<E: Execute> Store<E> {
             self.epoch = epoch;
             self.verified = self.applied;
         }
+        assert!(self.epoch >= epoch, "a fence is never lowered");
         epoch == self.epoch
     }
 
@@ -87,6 +91,10 @@ impl<E: Execute> Store<E> {
             }
         }
         self.verified = self.verified.max(at);
+        assert!(
+            self.verified <= self.last(),
+            "only entries that are there are as the master has them"
+        );
         if self.verified >= last && !keeps_tail(options) {
             // The master has no more: neither may this backup, or a later master would take it
             // for executed.
@@ -108,6 +116,10 @@ impl<E: Execute> Store<E> {
                 break;
             };
             self.applied += 1;
+            assert!(
+                entry.epoch <= self.epoch,
+                "no entry of a master that is not there yet (I7)"
+            );
             self.rifl.take(self.applied, &entry.change);
             if let Change::Executed { effects, .. } = &entry.change {
                 self.state.apply(effects);
@@ -115,13 +127,24 @@ impl<E: Execute> Store<E> {
         }
     }
 
-    /// Becomes a copy of a master's everything.
+    /// Whether a copy of everything that the master of `epoch` had up to a place is needed. It is not
+    /// when it was sent again after entries that followed it: what is there is newer. What another
+    /// master had installed may be something else, although it ends at the same place: that master
+    /// may never have opened.
+    pub(crate) fn needs(&self, last: Position) -> bool {
+        self.installed != self.epoch || last > self.last() || self.applied < last
+    }
+
+    /// Becomes a copy of everything that the master of `epoch` has.
     pub(crate) fn install(&mut self, last: Position, state: E, rifl: Rifl) {
+        assert!(self.needs(last), "nothing newer is thrown away");
+        self.installed = self.epoch;
         self.state = state;
         self.rifl = rifl;
         self.applied = last;
         self.verified = last;
         self.tail.clear();
+        assert!(!self.needs(last), "a copy is made once for each master");
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

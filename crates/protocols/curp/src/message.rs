@@ -27,6 +27,8 @@ pub enum Change {
         effects: Vec<u8>,
         /// The hashes of the keys that it touched.
         touched: Vec<u64>,
+        /// Whether it may have touched all others as well.
+        touches_all: bool,
     },
 }
 
@@ -307,6 +309,17 @@ impl Message for CurpMessage {
 
     fn is_datagram(&self) -> bool {
         matches!(self, Self::Datagram(_))
+    }
+
+    fn encode_datagram(&self) -> Option<Vec<u8>> {
+        let Self::Datagram(datagram) = self else {
+            return None;
+        };
+        datagram.encode()
+    }
+
+    fn decode_datagram(bytes: &[u8]) -> Option<Self> {
+        Datagram::decode(bytes).ok().map(Self::Datagram)
     }
 
     fn with_bit_flipped(&self, bit: u64) -> Option<Self> {

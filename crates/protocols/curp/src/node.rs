@@ -121,6 +121,15 @@ impl<E: Execute> CurpNode<E> {
         disk: Vec<CoordinatorRecord>,
     ) -> Self {
         let me = Member { node, life };
+        assert!(life > 0, "lives begin with 1");
+        assert!(
+            options.faults > 0,
+            "who survives nothing needs no replication"
+        );
+        assert!(
+            options.role(node) == Role::Coordinator || disk.is_empty(),
+            "the coordinator alone writes anything down"
+        );
         match options.role(node) {
             Role::Coordinator => Self::Coordinator(Coordinator::new(options, secret, disk)),
             Role::Server => Self::Server(Server::new(me, options)),

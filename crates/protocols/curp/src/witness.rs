@@ -78,6 +78,7 @@ impl Witness {
             CurpMessage::Freeze(view) => {
                 if let Some(of_view) = self.views.get_mut(&view) {
                     of_view.table.freeze();
+                    assert!(of_view.table.is_frozen(), "it is read after it has stopped");
                     let records = of_view.table.records();
                     let life = self.me.life;
                     let frozen = CurpMessage::Frozen {
@@ -106,6 +107,10 @@ impl Witness {
     /// Begins to serve a view; asked again it changes nothing.
     fn serve(&mut self, view: View, record_token: u64, gc_token: u64) {
         let (sets, ways) = self.options.table;
+        assert!(
+            self.views.len() < VIEWS_MAX || self.views.contains_key(&view),
+            "there is room for the view"
+        );
         self.views.entry(view).or_insert_with(|| {
             let table = SlotTable::new(sets, ways);
             #[cfg(feature = "mutants")]
@@ -123,6 +128,7 @@ impl Witness {
         let Some(of_view) = self.views.get_mut(&asked.view) else {
             return asked.answer(Status::WrongLife, Vec::new());
         };
+        assert!(asked.asks, "answers are not answered");
         let token = match asked.op {
             Op::Gc => of_view.gc_token,
             Op::Record | Op::Probe => of_view.record_token,
@@ -143,6 +149,11 @@ impl Witness {
             (Op::Probe, _) => (Status::Dirty, Vec::new()),
             (Op::Record, None) => (Status::Bad, Vec::new()),
         };
+        assert!(status != Status::None, "an answer says something");
+        assert!(
+            entries.is_empty() || status == Status::GcOk,
+            "reports come with a collection"
+        );
         self.refused += u64::from(status == Status::Bad);
         asked.answer(status, entries)
     }

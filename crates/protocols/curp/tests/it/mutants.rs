@@ -8,6 +8,7 @@ use manxdb_core::{Nanos, Random};
 use manxdb_curp::mutants::Mutant;
 use manxdb_sim::hunt::Case;
 use manxdb_sim::{Plan, SimTime};
+use manxdb_test_harness::seeds;
 
 /// Seeds in which a mutant has to be found.
 const SEEDS: u64 = 300;
@@ -38,10 +39,9 @@ const HARMS: [Harm; 6] = [
     Harm::Pause,
 ];
 
-/// Seeds of runs without a defect; `MANXDB_SEEDS` asks for more.
+/// Seeds of runs without a defect, of each harm.
 fn honest_seeds() -> u64 {
-    let asked = std::env::var("MANXDB_SEEDS").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(8)
+    seeds(6)
 }
 
 /// Many operations at once, on few keys, and syncs that come late.
