@@ -56,6 +56,8 @@ pub struct Server {
     pub(super) started_millis: u64,
     /// Why nothing can be written.
     refusal: Option<String>,
+    /// Sections of INFO that are not this crate's.
+    pub(super) more_info: BTreeMap<&'static str, Vec<(String, String)>>,
 }
 
 impl Server {
@@ -78,6 +80,7 @@ impl Server {
             connections: 0,
             started_millis: now_millis,
             refusal: None,
+            more_info: BTreeMap::new(),
         }
     }
 
@@ -197,7 +200,7 @@ impl Server {
         Handled { reply, effects }
     }
 
-    fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
+    pub(super) fn by_reply_mode(&mut self, id: ClientId, reply: Reply) -> Reply {
         let Some(client) = self.clients.get_mut(&id) else {
             return reply;
         };
@@ -255,7 +258,7 @@ impl Server {
         Reply::Error(refused)
     }
 
-    fn check(
+    pub(super) fn check(
         &self,
         id: ClientId,
         spec: &CommandSpec,
