@@ -21,6 +21,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "redis"))
 
@@ -446,9 +447,10 @@ def each_process_starts_alone_and_says_what_it_is_for():
     ran = subprocess.run([BINARY, "witness", "--cluster", str(cluster.data), "--node", "1"], text=True,
                          check=False, capture_output=True, timeout=PATIENCE)
     assert ran.returncode == 1 and "node 1 is a server" in ran.stderr, ran.stderr
-    port = free_ports(1)
+    port = free_ports(2)
     proxy = subprocess.Popen([BINARY, "proxy", "--cluster", str(cluster.data), "--listen",
-                              f"127.0.0.1:{port}"], stderr=subprocess.DEVNULL)
+                              f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{port + 1}"],
+                             stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -461,6 +463,10 @@ def each_process_starts_alone_and_says_what_it_is_for():
         took = counted(link, lambda: expect(link.call("SET", "alone", 1), "OK"))
         assert sum(took.values()) == 1 and "unknown" not in took, took
         expect(cluster.proxy().call("GET", "alone"), b"1")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/metrics", timeout=PATIENCE) as page:
+            text = page.read().decode()
+        way, = took
+        assert f'manxdb_curp_commands_total{{way="{way}"}} 1' in text, text
     finally:
         proxy.terminate()
         proxy.wait(timeout=PATIENCE)

@@ -28,5 +28,5 @@ pub mod front;
 pub mod machine;
 
 pub use command::ReplicatedCommand;
-pub use front::{Front, FrontCounts, FrontSettings};
+pub use front::{Front, FrontCounts, FrontMeter, FrontSettings};
 pub use machine::RedisMachine;

@@ -1,5 +1,7 @@
 //! How commands were completed.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use manxdb_curp::{ClientAnswer, Completion};
 
 /// Counts of a front since it started.
@@ -17,34 +19,84 @@ pub struct FrontCounts {
     pub unknown: u64,
     /// Attempts after the first, all commands together.
     pub retries: u64,
+    /// Commands under way now.
+    pub waiting: u64,
+    /// Connections of Redis clients now.
+    pub clients: u64,
 }
 
 impl FrontCounts {
-    pub(super) fn count(&mut self, answer: &ClientAnswer, is_read: bool) {
-        assert!(answer.attempts > 0, "what was answered was asked");
-        self.retries += u64::from(answer.attempts - 1);
-        match answer.answer {
-            Some((_, Completion::Fast)) => self.fast += 1,
-            Some((_, Completion::AtMaster)) if is_read => self.reads += 1,
-            Some((_, Completion::AtMaster)) => self.conflicts += 1,
-            Some((_, Completion::Sync)) => self.synced += 1,
-            None => self.unknown += 1,
-        }
+    /// All of them by name, counts first.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            ("fast", self.fast),
+            ("reads", self.reads),
+            ("conflicts", self.conflicts),
+            ("synced", self.synced),
+            ("unknown", self.unknown),
+            ("retries", self.retries),
+            ("waiting", self.waiting),
+            ("clients", self.clients),
+        ]
     }
 
-    /// All of them by name.
+    /// All of them as INFO shows them.
     #[must_use]
     pub fn lines(&self) -> Vec<(String, String)> {
-        let lines = [
-            ("curp_fast", self.fast),
-            ("curp_reads", self.reads),
-            ("curp_conflicts", self.conflicts),
-            ("curp_synced", self.synced),
-            ("curp_unknown", self.unknown),
-            ("curp_retries", self.retries),
-        ];
-        lines
-            .map(|(name, count)| (name.to_owned(), count.to_string()))
-            .into()
+        let named = self.named().into_iter();
+        named
+            .map(|(name, count)| (format!("curp_{name}"), count.to_string()))
+            .collect()
+    }
+}
+
+/// Counts that other threads may look at.
+#[derive(Debug, Default)]
+pub struct FrontMeter {
+    fast: AtomicU64,
+    reads: AtomicU64,
+    conflicts: AtomicU64,
+    synced: AtomicU64,
+    unknown: AtomicU64,
+    retries: AtomicU64,
+    waiting: AtomicU64,
+    clients: AtomicU64,
+}
+
+impl FrontMeter {
+    pub(super) fn count(&self, answer: &ClientAnswer, is_read: bool) {
+        assert!(answer.attempts > 0, "what was answered was asked");
+        let retries = u64::from(answer.attempts - 1);
+        self.retries.fetch_add(retries, Ordering::Relaxed);
+        let counter = match answer.answer {
+            Some((_, Completion::Fast)) => &self.fast,
+            Some((_, Completion::AtMaster)) if is_read => &self.reads,
+            Some((_, Completion::AtMaster)) => &self.conflicts,
+            Some((_, Completion::Sync)) => &self.synced,
+            None => &self.unknown,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn set(&self, waiting: usize, clients: usize) {
+        self.waiting.store(waiting as u64, Ordering::Relaxed);
+        self.clients.store(clients as u64, Ordering::Relaxed);
+    }
+
+    /// What it shows now.
+    #[must_use]
+    pub fn counts(&self) -> FrontCounts {
+        let shown = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FrontCounts {
+            fast: shown(&self.fast),
+            reads: shown(&self.reads),
+            conflicts: shown(&self.conflicts),
+            synced: shown(&self.synced),
+            unknown: shown(&self.unknown),
+            retries: shown(&self.retries),
+            waiting: shown(&self.waiting),
+            clients: shown(&self.clients),
+        }
     }
 }

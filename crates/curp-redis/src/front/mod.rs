@@ -18,6 +18,7 @@ mod counts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use manxdb_core::{Nanos, NodeId, RequestId};
 use manxdb_curp::{ClientAnswer, CurpNode, Execute as _};
@@ -30,7 +31,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 
 use self::connection::{Connection, Footprint};
-pub use self::counts::FrontCounts;
+pub use self::counts::{FrontCounts, FrontMeter};
 use crate::command::ReplicatedCommand;
 use crate::machine::RedisMachine;
 
@@ -85,7 +86,7 @@ pub struct Front {
     next_sleep: u64,
     /// Connections with something to do in this round.
     active: BTreeSet<ClientId>,
-    counts: FrontCounts,
+    meter: Arc<FrontMeter>,
     asked_since_shown: bool,
     started_millis: u64,
 }
@@ -116,16 +117,16 @@ impl Front {
             asleep: BTreeMap::new(),
             next_sleep: SHOW + 1,
             active: BTreeSet::new(),
-            counts: FrontCounts::default(),
+            meter: Arc::default(),
             asked_since_shown: false,
             started_millis,
         })
     }
 
-    /// How commands were completed.
+    /// How commands are completed, for other threads.
     #[must_use]
-    pub fn counts(&self) -> FrontCounts {
-        self.counts
+    pub fn meter(&self) -> Arc<FrontMeter> {
+        Arc::clone(&self.meter)
     }
 
     fn accept(&mut self) {
@@ -263,7 +264,7 @@ impl Front {
     }
 
     fn answer_here(&mut self, id: ClientId, connection: &mut Connection, command: &Command) {
-        self.server.set_info("Curp", self.counts.lines());
+        self.server.set_info("Curp", self.meter.counts().lines());
         let millis = wall_millis().max(self.started_millis);
         let handled = self.server.handle(id, command, Stamp::new(millis, millis));
         assert!(
@@ -416,7 +417,7 @@ impl Driver<CurpNode<RedisMachine>> for Front {
         let Some(call) = self.calls.remove(&id) else {
             return; // it asked nothing
         };
-        self.counts.count(&body, call.is_read);
+        self.meter.count(&body, call.is_read);
         let reply = match body.answer {
             None => self.encode(
                 call.client,
@@ -462,11 +463,11 @@ impl Driver<CurpNode<RedisMachine>> for Front {
         for id in std::mem::take(&mut self.active) {
             self.send(id);
         }
+        let waiting = self.calls.len() + self.asleep.len();
+        self.meter.set(waiting, self.connections.len());
     }
 
     fn notes(&self) -> Vec<(String, String)> {
-        let mut notes = self.counts.lines();
-        notes.push(("clients".to_owned(), self.connections.len().to_string()));
-        notes
+        self.meter.counts().lines()
     }
 }

@@ -34,7 +34,10 @@ pub struct CurpProxyArgs {
     /// Where Redis clients connect
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6379")]
     pub listen: SocketAddr,
+    /// Where health and metrics are served over HTTP: /healthz, /metrics [default: nowhere]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub admin_listen: Option<SocketAddr>,
     /// Be this proxy of the cluster file instead, which says where clients connect
-    #[arg(long, value_name = "NUMBER", conflicts_with = "listen")]
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["listen", "admin_listen"])]
     pub node: Option<u32>,
 }

@@ -274,6 +274,7 @@ fn pass_on(
 pub fn run_unlisted_proxy(
     file: &ClusterFile,
     listen: SocketAddr,
+    admin: Option<SocketAddr>,
     stop: &UnixStream,
 ) -> Result<(), Fault> {
     // Drawn from so many that no two of one cluster are equal, so that its first life is its only one.
@@ -285,6 +286,10 @@ pub fn run_unlisted_proxy(
     let listener = TcpListener::bind((listen.ip(), 0))
         .map_err(|error| Fault::io("cannot listen for answers", error))?;
     let front = front(Some(listen), place.node, &options(file))?;
+    // Answers until the proxy ends.
+    let _admin = admin
+        .map(|address| super::proxy_admin::serve(address, front.meter()))
+        .transpose()?;
     pass_on(file, front, listener, place, Life(1), stop)
 }
 

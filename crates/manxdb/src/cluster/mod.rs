@@ -8,6 +8,7 @@
 //! | [`rows`] | what its replicas hold |
 //! | [`dast`] | how a node of DAST is put together |
 //! | [`curp`] | how a node that replicates Redis's keys is put together |
+//! | `proxy_admin` | what its admin listener shows of a proxy |
 //! | [`roles`] | the commands that start one of those by its role |
 //!
 //! `manxdb-lab` starts all of a cluster's nodes, watches and stops them.
@@ -16,6 +17,7 @@ pub mod curp;
 pub mod dast;
 pub mod file;
 pub mod node;
+mod proxy_admin;
 pub mod roles;
 mod rows;
 

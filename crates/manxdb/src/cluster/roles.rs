@@ -90,7 +90,7 @@ pub fn run_proxy(args: &CurpProxyArgs) -> Result<ExitCode, Fault> {
     }
     start_log_of_environment("info")?;
     let stop = stop_signal()?;
-    curp::run_unlisted_proxy(&file, args.listen, &stop)?;
+    curp::run_unlisted_proxy(&file, args.listen, args.admin_listen, &stop)?;
     Ok(ExitCode::SUCCESS)
 }
 
