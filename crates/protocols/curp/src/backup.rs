@@ -172,3 +172,101 @@ fn keeps_tail(options: &Options) -> bool {
 fn keeps_tail(_: &Options) -> bool {
     false
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::{Declared, Executed};
+    use crate::ids::{ClientId, Stamp};
+
+    /// A machine without a state.
+    #[derive(Clone)]
+    struct Nothing;
+
+    impl Execute for Nothing {
+        fn declare(_: &[u8]) -> Option<Declared> {
+            None
+        }
+        fn execute(&mut self, _: &[u8], _: Stamp) -> Executed {
+            Executed::default()
+        }
+        fn apply(&mut self, _: &[u8]) {}
+        fn snapshot(&self) -> Vec<u8> {
+            Vec::new()
+        }
+        fn restore(_: &[u8]) -> Option<Self> {
+            Some(Self)
+        }
+        fn empty() -> Self {
+            Self
+        }
+    }
+
+    fn entry(epoch: u64, client: u64) -> Entry {
+        Entry {
+            epoch: Epoch(epoch),
+            change: Change::Opened(ClientId(client)),
+        }
+    }
+
+    /// A backup to which the first master sent three entries, of which all have one.
+    fn with_a_tail(options: &Options) -> Store<Nothing> {
+        let mut store = Store::empty();
+        assert!(store.fence(Epoch(1)));
+        let entries = vec![entry(1, 1), entry(1, 2), entry(1, 3)];
+        assert_eq!(store.append(options, 0, entries, 3, 1), Some(3));
+        assert_eq!((store.applied, store.last()), (1, 3));
+        store
+    }
+
+    /// The end of the log after another master, which has one entry more than all had, has spoken.
+    fn after_a_shorter_log(options: &Options) -> Position {
+        let mut store = with_a_tail(options);
+        assert!(store.fence(Epoch(2)));
+        assert_eq!(store.append(options, 1, vec![entry(1, 2)], 2, 1), Some(2));
+        assert!(store.check().is_ok());
+        store.last()
+    }
+
+    #[test]
+    fn a_tail_that_the_next_master_does_not_have_is_cut_off() {
+        assert_eq!(after_a_shorter_log(&Options::default()), 2);
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_tail_that_is_not_cut_is_found() {
+        let options = Options {
+            mutant: Some(crate::mutants::Mutant::TailNotCut),
+            ..Options::default()
+        };
+        assert_eq!(after_a_shorter_log(&options), 3, "as if it were executed");
+    }
+
+    #[test]
+    fn an_entry_of_another_master_takes_the_place_of_what_not_all_had() {
+        let mut store = with_a_tail(&Options::default());
+        assert!(store.fence(Epoch(2)));
+        let options = Options::default();
+        let entries = vec![entry(2, 9)];
+        assert_eq!(store.append(&options, 1, entries, 2, 2), Some(2));
+        assert_eq!((store.applied, store.last()), (2, 2));
+        assert!(!store.fence(Epoch(1)), "the first master is refused");
+    }
+
+    #[test]
+    fn what_a_master_that_never_opened_has_installed_is_replaced_by_the_next_ones() {
+        let mut store: Store<Nothing> = Store::empty();
+        assert!(store.fence(Epoch(1)));
+        assert!(store.needs(5));
+        store.install(5, Nothing, Rifl::default());
+        assert!(!store.needs(5), "sent again");
+        assert!(store.fence(Epoch(2)));
+        assert!(store.needs(5), "another log that ends at the same place");
+        store.install(5, Nothing, Rifl::default());
+        assert!(!store.needs(5));
+        let options = Options::default();
+        assert_eq!(store.append(&options, 5, vec![entry(2, 1)], 6, 5), Some(6));
+        assert!(!store.needs(5), "what is there is newer");
+    }
+}

@@ -36,6 +36,15 @@ pub trait WitnessCarrier: Send {
     /// Stops to serve all views before `keep`, and forgets their records.
     fn end(&mut self, keep: View);
 
+    /// Stops to serve all views before `next` but the one that is in use: attempts that were given up, so
+    /// nobody has recorded anything under their names. Without it a carrier is full after some of
+    /// them, for ever. One that cannot tell them apart ends what is before the view in use.
+    fn give_up(&mut self, in_use: Option<View>, next: View) {
+        if let Some(in_use) = in_use.filter(|in_use| *in_use < next) {
+            self.end(in_use);
+        }
+    }
+
     /// From now on nothing is recorded or collected in a view, for ever. Gives all that it has: each
     /// record that was accepted and not collected is among it. Nothing when the view is not
     /// served, or the carrier failed; then it can be asked again.
@@ -119,6 +128,10 @@ impl WitnessCarrier for MemoryCarrier {
             return false;
         }
         let table = self.table();
+        assert!(
+            !table.is_frozen(),
+            "a view begins with a table that records"
+        );
         self.views.insert(view, OfView { table, tokens });
         true
     }
@@ -127,9 +140,22 @@ impl WitnessCarrier for MemoryCarrier {
         self.views.retain(|view, _| *view >= keep);
     }
 
+    fn give_up(&mut self, in_use: Option<View>, next: View) {
+        self.views
+            .retain(|view, _| *view >= next || Some(*view) == in_use);
+        assert!(
+            self.views.len() <= VIEWS_MAX,
+            "there is a table for each of the few views"
+        );
+    }
+
     fn freeze(&mut self, view: View) -> Option<Vec<Recorded>> {
         let of_view = self.views.get_mut(&view)?;
         of_view.table.freeze();
+        assert!(
+            of_view.table.is_frozen(),
+            "a table is read after it has stopped"
+        );
         Some(of_view.table.records())
     }
 

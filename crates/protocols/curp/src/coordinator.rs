@@ -379,6 +379,7 @@ impl Coordinator {
                 let start = CurpMessage::StartWitness {
                     to: witness.life,
                     view: new.view,
+                    in_use: self.config().map(|config| config.view),
                     record_token: new.record_token,
                     gc_token: new.gc_token,
                 };

@@ -203,6 +203,8 @@ pub enum CurpMessage {
         to: u64,
         /// The view.
         view: View,
+        /// The one that is in use; all others before `view` are over.
+        in_use: Option<View>,
         /// What clients have to show.
         record_token: u64,
         /// What the master has to show.

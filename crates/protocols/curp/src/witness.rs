@@ -60,9 +60,13 @@ impl Witness {
             CurpMessage::StartWitness {
                 to,
                 view,
+                in_use,
                 record_token: record,
                 gc_token: gc,
-            } if to == life => self.serve(from, view, ViewTokens { record, gc }, out),
+            } if to == life => {
+                self.carrier.give_up(in_use, view);
+                self.serve(from, view, ViewTokens { record, gc }, out);
+            }
             CurpMessage::EndWitness { keep } => self.carrier.end(keep),
             CurpMessage::Freeze(view) => {
                 if let Some(records) = self.carrier.freeze(view) {

@@ -156,3 +156,138 @@ impl<E: Execute> Master<E> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use manxdb_core::{Nanos, NodeId, RequestId, Token, Work};
+
+    use super::*;
+    use crate::client::ClientAnswer;
+    use crate::coordinator::CoordinatorRecord;
+    use crate::execute::{Declared, Executed};
+    use crate::ids::{ClientId, Epoch, RpcId, Stamp, Wlv};
+    use crate::message::Change;
+    use crate::node::CurpTimer;
+    use crate::options::Options;
+    use crate::rifl::Rifl;
+
+    /// Each command is one key, and what it changes.
+    #[derive(Clone)]
+    struct OneKeyEach;
+
+    impl Execute for OneKeyEach {
+        fn declare(command: &[u8]) -> Option<Declared> {
+            Some(Declared {
+                keys: vec![command.to_vec()],
+                reads_only: false,
+            })
+        }
+        fn execute(&mut self, command: &[u8], _: Stamp) -> Executed {
+            Executed {
+                effects: command.to_vec(),
+                touched: vec![command.to_vec()],
+                ..Executed::default()
+            }
+        }
+        fn apply(&mut self, _: &[u8]) {}
+        fn snapshot(&self) -> Vec<u8> {
+            Vec::new()
+        }
+        fn restore(_: &[u8]) -> Option<Self> {
+            Some(Self)
+        }
+        fn empty() -> Self {
+            Self
+        }
+    }
+
+    /// What a master said.
+    #[derive(Default)]
+    struct Said(Vec<(NodeId, CurpMessage)>);
+
+    impl Outbox for Said {
+        fn send(&mut self, to: NodeId, body: CurpMessage) {
+            self.0.push((to, body));
+        }
+        fn set_timer(&mut self, _: Nanos, _: CurpTimer) {}
+        fn reply(&mut self, _: RequestId, _: ClientAnswer) {}
+        fn persist(&mut self, _: CoordinatorRecord, _: Token) {}
+        fn work(&mut self, _: Work) {}
+    }
+
+    fn member(node: u32) -> Member {
+        Member {
+            node: NodeId(node),
+            life: 1,
+        }
+    }
+
+    fn config(epoch: u64, master: u32, backup: u32) -> Config {
+        Config {
+            view: View {
+                epoch: Epoch(epoch),
+                wlv: Wlv(u32::try_from(epoch).unwrap()),
+            },
+            master: member(master),
+            backups: vec![member(backup)],
+            witnesses: vec![member(5), member(6)],
+            record_token: 1,
+            gc_token: 2,
+        }
+    }
+
+    fn record(seq: u64, command: &str) -> Recorded {
+        let client = ClientId(1);
+        Recorded {
+            rpc: RpcId { client, seq },
+            stamp: (0, 0),
+            command: command.as_bytes().to_vec(),
+        }
+    }
+
+    /// The end of the log of a master that has said that it is ready after it recovered from the first
+    /// witness, once the second one has spoken too.
+    fn after_two_witnesses(options: Options) -> u64 {
+        let (old, new) = (config(1, 1, 2), config(2, 2, 3));
+        let mut rifl = Rifl::default();
+        rifl.take(1, &Change::Opened(ClientId(1)));
+        let mut master = Master::new(
+            options,
+            new.clone(),
+            Phase::Freezing { old: old.clone() },
+            (OneKeyEach, rifl),
+            (1, VecDeque::new()),
+            vec![Peer::new(member(3), 1, false)],
+        );
+        let mut said = Said::default();
+        master.frozen(member(9), old.view, &[record(1, "a")], &mut said);
+        assert_eq!(master.last(), 1, "no witness of the view");
+        master.frozen(member(5), old.view, &[record(1, "a")], &mut said);
+        assert_eq!((master.last(), master.phase == Phase::Filling), (2, true));
+        master.appended(member(3), 2, &mut said);
+        let is_ready = |(to, body): &(NodeId, CurpMessage)| {
+            *to == options.coordinator && *body == CurpMessage::Ready { view: new.view }
+        };
+        assert!(said.0.iter().any(is_ready));
+        master.frozen(member(6), old.view, &[record(2, "b")], &mut said);
+        master.last()
+    }
+
+    #[test]
+    fn a_master_that_is_ready_takes_nothing_of_a_second_witness() {
+        assert_eq!(after_two_witnesses(Options::default()), 2);
+    }
+
+    #[cfg(feature = "mutants")]
+    #[test]
+    fn a_recovery_from_two_witnesses_is_found() {
+        let options = Options {
+            mutant: Some(Mutant::MixedWitnesses),
+            ..Options::default()
+        };
+        let last = after_two_witnesses(options);
+        assert_eq!(last, 3, "an entry that no backup has when the view opens");
+    }
+}
