@@ -239,6 +239,13 @@ def connections_transactions_and_commands_that_wait_work_as_in_redis():
     replies = [link.read() for _ in range(100)]
     expect(replies[1::2], ["PONG"] * 50)
     expect(replies[2::4], list(range(2, 27)), "one key's commands in order")
+    # What does not fit into a record is synced.
+    large = "x" * 100_000
+    took = counted(link, lambda: expect(link.call("SET", "large", large), "OK"))
+    expect(took, {"conflicts": 1})
+    expect(len(link.call("GET", "large")), len(large))
+    many = [word for number in range(9) for word in (f"many:{number}", number)]
+    expect(counted(link, lambda: expect(link.call("MSET", *many), "OK")), {"conflicts": 1})
     expect(link.call("FLUSHDB"), "OK")
     expect(link.call("DBSIZE"), 0)
 

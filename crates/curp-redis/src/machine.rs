@@ -24,10 +24,22 @@ use crate::command::ReplicatedCommand;
 /// that may wait.
 const UNRECORDED: [Flags; 3] = [Flags::RANDOM, Flags::BLOCKING, Flags::ALL_KEYS];
 
+/// Bytes of all rows at which commands that need memory are refused: a backup is given all rows in one
+/// frame of a connection, which has room for those that one more command writes.
+pub const STATE_BYTES_MAX: usize = 160 << 20;
+/// Bytes that one command may write.
+pub const EFFECTS_BYTES_MAX: usize = 32 << 20;
+/// Bytes that one command may answer.
+pub const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// What a row takes in a frame beside its bytes: two lengths.
+const ROW_BYTES: usize = 10;
+
 /// All keys of a cluster.
 #[derive(Debug)]
 pub struct RedisMachine {
     rows: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Bytes of all rows.
+    bytes: usize,
     /// Objects made of the rows, and what the last command changed.
     keyspace: Option<Keyspace>,
     /// What the last command changed, in `keyspace` alone so far.
@@ -38,6 +50,7 @@ impl Clone for RedisMachine {
     fn clone(&self) -> Self {
         Self {
             rows: self.rows.clone(),
+            bytes: self.bytes,
             keyspace: None,
             pending: None,
         }
@@ -57,6 +70,12 @@ impl RedisMachine {
         self.rows.len()
     }
 
+    /// Bytes of all rows, with what each takes in a frame.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The objects, without what a command changed that was not let happen.
     fn keyspace(&mut self) -> &mut Keyspace {
         if self.pending.take().is_some() {
@@ -72,10 +91,15 @@ impl RedisMachine {
                 self.remove_all(prefix);
                 continue;
             }
-            match row.value {
-                Some(value) => self.rows.insert(row.key, value),
+            let key_bytes = row.key.len() + ROW_BYTES;
+            let before = match row.value {
+                Some(value) => {
+                    self.bytes += key_bytes + value.len();
+                    self.rows.insert(row.key, value)
+                }
                 None => self.rows.remove(&row.key),
             };
+            self.uncount(key_bytes, before.as_deref());
         }
     }
 
@@ -85,8 +109,31 @@ impl RedisMachine {
         let found = from.take_while(|(key, _)| key.starts_with(prefix));
         let found: Vec<Vec<u8>> = found.map(|(key, _)| key.clone()).collect();
         for key in found {
-            self.rows.remove(&key);
+            let before = self.rows.remove(&key);
+            self.uncount(key.len() + ROW_BYTES, before.as_deref());
         }
+    }
+
+    /// A row is there no more.
+    fn uncount(&mut self, key_bytes: usize, value: Option<&[u8]>) {
+        let gone = value.map_or(0, |value| key_bytes + value.len());
+        assert!(gone <= self.bytes, "a row was counted when it was written");
+        self.bytes -= gone;
+    }
+}
+
+/// Why a command is refused, at a state of so many bytes, that may need more or not; once it was
+/// executed, with the bytes of its effects and its answer.
+fn too_large(state: usize, grows: bool, sizes: Option<(usize, usize)>) -> Option<&'static str> {
+    match sizes {
+        None if grows && state >= STATE_BYTES_MAX => {
+            Some("OOM command not allowed when used memory > 'maxmemory'.")
+        }
+        Some((effects, _)) if effects > EFFECTS_BYTES_MAX => {
+            Some("ERR this command writes more than can be replicated at once")
+        }
+        Some((_, answer)) if answer > ANSWER_BYTES_MAX => Some("ERR the answer is too large"),
+        _ => None,
     }
 }
 
@@ -221,7 +268,21 @@ impl Execute for RedisMachine {
         executed
     }
 
+    fn refuses(&self, command: &[u8], executed: Option<&Executed>) -> Option<Vec<u8>> {
+        let replicated = ReplicatedCommand::decode(command)?;
+        let mut commands = replicated.commands.iter();
+        let grows = commands.any(|command| has_any(command, &[Flags::DENYOOM]));
+        let sizes = executed.map(|executed| (executed.effects.len(), executed.answer.len()));
+        let why = too_large(self.bytes, grows, sizes)?;
+        let mut answer = Vec::new();
+        Reply::error(why).encode(replicated.protocol, &mut answer);
+        Some(answer)
+    }
+
     fn apply(&mut self, effects: &[u8]) {
+        if effects.is_empty() && self.pending.is_none() {
+            return; // nothing changes, and the objects are right
+        }
         let own = self.pending.take();
         if let Some((_, rows)) = own.filter(|(pending, _)| pending == effects) {
             return self.write(rows); // the objects have it
@@ -238,8 +299,13 @@ impl Execute for RedisMachine {
     }
 
     fn restore(snapshot: &[u8]) -> Option<Self> {
+        let rows: BTreeMap<Vec<u8>, Vec<u8>> = postcard::from_bytes(snapshot).ok()?;
+        let bytes = rows
+            .iter()
+            .map(|(key, value)| key.len() + value.len() + ROW_BYTES);
         Some(Self {
-            rows: postcard::from_bytes(snapshot).ok()?,
+            bytes: bytes.sum(),
+            rows,
             ..Self::empty()
         })
     }
@@ -247,6 +313,7 @@ impl Execute for RedisMachine {
     fn empty() -> Self {
         Self {
             rows: BTreeMap::new(),
+            bytes: 0,
             keyspace: None,
             pending: None,
         }
@@ -274,4 +341,23 @@ fn decode(effects: &[u8]) -> Option<Vec<RowWrite>> {
     let pairs: Vec<EncodedRow> = postcard::from_bytes(effects).ok()?;
     let rows = pairs.into_iter();
     Some(rows.map(|(key, value)| RowWrite { key, value }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_be_handed_to_a_backup_is_refused() {
+        let why = |state, grows, sizes| too_large(state, grows, sizes).unwrap_or("");
+        assert_eq!(why(STATE_BYTES_MAX - 1, true, None), "");
+        assert!(why(STATE_BYTES_MAX, true, None).starts_with("OOM "));
+        assert_eq!(why(STATE_BYTES_MAX, false, None), "", "DEL makes room");
+        let largest = Some((EFFECTS_BYTES_MAX, ANSWER_BYTES_MAX));
+        assert_eq!(why(STATE_BYTES_MAX, true, largest), "");
+        assert!(why(0, true, Some((EFFECTS_BYTES_MAX + 1, 0))).contains("writes more"));
+        assert!(why(0, false, Some((0, ANSWER_BYTES_MAX + 1))).contains("answer"));
+        let state_and_one_command = STATE_BYTES_MAX + EFFECTS_BYTES_MAX;
+        assert!(state_and_one_command < manxdb_net::frame::PAYLOAD_BYTES_MAX);
+    }
 }

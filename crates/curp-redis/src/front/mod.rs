@@ -39,6 +39,8 @@ const LISTENER: u64 = 0;
 const EVENTS: usize = 256;
 /// Connections accepted in a round.
 const ACCEPTED: usize = 64;
+/// Bytes of a command: it has to fit into a message with room to spare.
+const COMMAND_BYTES_MAX: usize = 32 << 20;
 /// How often a command that waits for a key is asked again.
 const ASK_AGAIN_AFTER: Nanos = Nanos::from_millis(20);
 /// How often a front without commands shows the master that it is there: far more often than the
@@ -202,6 +204,11 @@ impl Front {
             Forward::Refused(reply) => connection.answer(self.encode(id, &reply)),
             Forward::Data(data) => {
                 let replicated = ReplicatedCommand::of(&data).encode();
+                if replicated.len() > COMMAND_BYTES_MAX {
+                    let reply = Reply::error("ERR this command is too large to be replicated");
+                    connection.answer(self.encode(id, &reply));
+                    return true;
+                }
                 let footprint = footprint(&replicated);
                 if connection.is_blocked(&footprint) {
                     let parked = connection.parked.replace((data, replicated, footprint));

@@ -173,6 +173,9 @@ proptest! {
             }
         }
         prop_assert_eq!(&backup, &master);
+        let copy = RedisMachine::restore(&master.snapshot()).unwrap();
+        let bytes = (master.bytes(), backup.bytes());
+        prop_assert_eq!(bytes, (copy.bytes(), copy.bytes()));
     }
 
     /// A collection that is too large for one row, with elements in rows of their own.

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::agenda::Item;
 use super::{NetError, Runtime};
-use crate::datagrams::{READS_MAX, STRANGER};
+use crate::datagrams::{DatagramSocket, READS_MAX, STRANGER};
 use crate::driver::Driver;
 use crate::packet::RegionId;
 
@@ -87,7 +87,7 @@ where
     pub(super) fn read_datagrams(&mut self, node: NodeId) {
         for _ in 0..READS_MAX {
             let socket = self.datagrams.get(&node);
-            let Some((from, bytes)) = socket.and_then(|socket| socket.receive()) else {
+            let Some((from, bytes)) = socket.and_then(DatagramSocket::receive) else {
                 return;
             };
             let Some(body) = Frame::<C::Message>::decode_datagram(&bytes) else {

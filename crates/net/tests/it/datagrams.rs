@@ -208,7 +208,7 @@ fn bytes_that_are_no_datagram_are_counted_and_harm_nobody() {
     socket
         .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
-    for bytes in [&[][..], &[1; 3], &[1; 5], &[7; 2_048], &[9; 60_000]] {
+    for bytes in [&[][..], &[1; 3], &[1; 5], &[7; 2_048], &[9; 9_000]] {
         socket.send_to(bytes, server.address).unwrap();
     }
     socket

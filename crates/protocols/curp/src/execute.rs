@@ -37,6 +37,13 @@ pub trait Execute: Clone {
     /// all otherwise; a machine may therefore change objects in place and take that back later.
     fn execute(&mut self, command: &[u8], stamp: Stamp) -> Executed;
 
+    /// Why the master does not let a command happen that a client asks for now: the answer to give
+    /// instead. Asked before it is executed, and again with the result. Never asked when a record is
+    /// replayed, so it may depend on anything, such as how large the state is.
+    fn refuses(&self, _command: &[u8], _executed: Option<&Executed>) -> Option<Vec<u8>> {
+        None
+    }
+
     /// Lets effects happen: here, or at a backup, which executes nothing itself.
     fn apply(&mut self, effects: &[u8]);
 

@@ -41,6 +41,21 @@ pub struct Entry {
     pub change: Change,
 }
 
+impl Entry {
+    /// Bytes that it takes in a message, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.change {
+            Change::Opened(_) | Change::Expired(_) => size_of::<Self>(),
+            Change::Executed {
+                answer,
+                effects,
+                touched,
+                ..
+            } => size_of::<Self>() + answer.len() + effects.len() + size_of_val(&touched[..]),
+        }
+    }
+}
+
 /// Why a request was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {

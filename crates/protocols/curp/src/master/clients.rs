@@ -3,7 +3,7 @@
 use manxdb_core::{LocalTime, NodeId, Work};
 
 use super::{Master, RunRequest};
-use crate::execute::{Execute, Executed};
+use crate::execute::{Declared, Execute, Executed};
 use crate::ids::{ClientId, Position, RpcId, Stamp, View};
 use crate::message::{Change, CurpMessage, Refusal};
 #[cfg(feature = "mutants")]
@@ -97,7 +97,7 @@ impl<E: Execute> Master<E> {
             return;
         };
         let (stamp, replaced) = self.stamp(now, request.stamp);
-        let executed = self.state.execute(&request.command, stamp);
+        let (executed, refused) = self.execute_unless_refused(&request.command, &declared, stamp);
         let declared_hashes = self.options.hasher.hashes(0, &declared.keys);
         let touched = self.options.hasher.hashes(0, &executed.touched);
         assert!(
@@ -124,7 +124,7 @@ impl<E: Execute> Master<E> {
         let undeclared = undeclared && !self.has(Mutant::UndeclaredTrusted);
         #[cfg(feature = "mutants")]
         let earlier = earlier.filter(|_| !self.has(Mutant::NoConflictCheck));
-        let first = earlier.is_some() || undeclared || replaced || request.sync;
+        let first = earlier.is_some() || undeclared || replaced || refused || request.sync;
         let answer = executed.answer.clone();
         let before = self.last();
         self.execute(rpc, request.ack, &declared_hashes, touched, executed);
@@ -141,6 +141,29 @@ impl<E: Execute> Master<E> {
             self.start_sync(out);
         } else {
             self.plan_sync(out);
+        }
+    }
+
+    /// What a command does, or what is answered instead; and whether that is so. A refusal is synced
+    /// before it is told: a replay of the command's record must find that it was done.
+    fn execute_unless_refused(
+        &mut self,
+        command: &[u8],
+        declared: &Declared,
+        stamp: Stamp,
+    ) -> (Executed, bool) {
+        let refused = |answer| Executed {
+            answer,
+            touched: declared.keys.clone(),
+            ..Executed::default()
+        };
+        if let Some(answer) = self.state.refuses(command, None) {
+            return (refused(answer), true);
+        }
+        let executed = self.state.execute(command, stamp);
+        match self.state.refuses(command, Some(&executed)) {
+            Some(answer) => (refused(answer), true),
+            None => (executed, false),
         }
     }
 

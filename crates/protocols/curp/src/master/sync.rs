@@ -12,6 +12,8 @@ use crate::node::{CurpTimer, Outbox};
 
 /// Entries of one message to a backup.
 const ENTRIES_A_MESSAGE: usize = 256;
+/// Bytes of one message to a backup, but for its last entry.
+const BYTES_A_MESSAGE: usize = 4 << 20;
 
 impl<E: Execute> Master<E> {
     /// Starts a sync now or soon.
@@ -72,7 +74,17 @@ impl<E: Execute> Master<E> {
         assert!(after <= last, "nothing was sent from beyond the log");
         let skip = usize::try_from(after - synced).unwrap_or(usize::MAX);
         let entries = self.log.iter().skip(skip).take(ENTRIES_A_MESSAGE);
+        let mut bytes = 0;
+        let entries = entries.take_while(|entry| {
+            let fits = bytes < BYTES_A_MESSAGE;
+            bytes += entry.bytes();
+            fits
+        });
         let entries: Vec<Entry> = entries.cloned().collect();
+        assert!(
+            !entries.is_empty() || after == last,
+            "a large entry goes alone, but it goes"
+        );
         assert!(
             entries.iter().all(|entry| entry.epoch <= epoch),
             "a master sends what it or an earlier one has made"
