@@ -122,13 +122,12 @@ pub fn judge(file: &ClusterFile, answers: &[Option<Status>]) -> Vec<HealthReport
     let mut found = Vec::new();
     if answers.first().is_some_and(Option::is_none) {
         found.push(HealthReport::degraded(
-            "the coordinator does not answer: nobody is replaced, and reads end with the master's lease"
-                .to_owned(),
+            "the coordinator does not answer: nobody is replaced, and reads end with the master's lease",
             start(0),
         ));
     } else if master(answers).is_none() {
         found.push(HealthReport::unavailable(
-            "there is no master: no command is executed".to_owned(),
+            "there is no master: no command is executed",
             "wait for a moment; if it stays so, start the processes that are gone. A cluster whose \
              backups, or whose master and witnesses, have all ended has lost its keys: manxdb cluster \
              down, then up",
